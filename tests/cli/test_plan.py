@@ -12,7 +12,7 @@ from tcpcast import plan as planning
 from tcpcast.answer import Metric
 from tcpcast.cli import main
 from tcpcast.plan import Plan
-from tcpcast.plan.search import Found
+from tcpcast.plan.search import SearchResult
 from tcpcast.report.plan import columns_table, plan_parts
 from tcpcast.report.plan_figures import plan_figure
 from tcpcast.report.text import text as as_text
@@ -208,7 +208,7 @@ def test_undecided_has_no_number_and_exits_1(
     assert (body["value"], body["low"], body["high"]) == (None, 20, 190)
     assert body["undecided"] is True
     assert body["leading"] is None
-    plan.answer_by_simulation(Found(118, 116, 121, there=Metric(0.01)), "loss_ratio")
+    plan.answer_by_simulation(SearchResult(118, 116, 121, there=Metric(0.01)), "loss_ratio")
     assert main(["plan", *QUALITY, "--verify"]) == 0
     lines = capsys.readouterr().out.splitlines()
     (first,) = (at for at, line in enumerate(lines) if "by simulation" in line)

@@ -18,7 +18,7 @@ from tcpcast.models.engset import buffer_for_loss_plain, connection_alone
 from tcpcast.plan.classic_equivalent import Model, nearest_model
 from tcpcast.plan.curve import add_curve
 from tcpcast.plan.question import Question
-from tcpcast.plan.search import Found, Goal, points, solve
+from tcpcast.plan.search import Goal, SearchResult, points, solve
 from tcpcast.plan.verification import VERIFY_TRANSFERS, Simulations, verify_by_simulation
 from tcpcast.scenario.traffic import MAX_SOURCES
 
@@ -100,7 +100,7 @@ class _Link:
         return max(round(self.beta), 1)
 
     @property
-    def most_pkts(self) -> int:
+    def max_pkts(self) -> int:
         """Maximum buffer of a search without a model."""
         return MAX_PRODUCTS * max(self.start_pkts, self.senders)
 
@@ -155,8 +155,8 @@ def plan_buffer(  # noqa: PLR0913 - the question, and how to answer it
     metric, target = ("loss_ratio", loss) if utilisation is None else ("utilisation", utilisation)
     _check(scenario, metric, target)
     link = _Link.of(scenario)
-    asked = Question(
-        words=f"smallest buffer for a {_words(metric)} of {units.format_ratio(target)}",
+    question = Question(
+        text=f"smallest buffer for a {_metric_text(metric)} of {units.format_ratio(target)}",
         key="network.bottleneck.buffer",
         column="buffer_pkts",
         unit="packet",
@@ -165,28 +165,28 @@ def plan_buffer(  # noqa: PLR0913 - the question, and how to answer it
         write="{:.0f}pkt".format,
     )
     model = _model(scenario, metric)
-    plan = asked.plan()
+    plan = question.plan()
     plan.notes += [*model.notes, _NOTE_ON_ROOT]
     if model.inputs is None:
         plan.tables["rules"] = _rules(link, {})
     else:
-        _by_model(plan, asked, scenario, model, link)
+        _by_model(plan, question, scenario, model, link)
     if verify or model.nearby:
-        runs = Simulations(scenario, asked, options, transfers)
+        runs = Simulations(scenario, question, options, transfers)
         verify_by_simulation(plan, runs, partial(_search, runs, plan, link))
         if plan.leads_by_simulation and plan.simulated is not None:
             plan.recommendation = _size_text(link, round(plan.simulated))
-    at = model.curve(lambda result: result.loss_ratio)
-    add_curve(plan, asked.column, metric, at, centre=link.start_pkts, is_whole=True)
+    loss_at = model.curve(lambda result: result.loss_ratio)
+    add_curve(plan, question.column, metric, loss_at, centre=link.start_pkts, is_whole=True)
     return plan
 
 
-def _words(metric: str) -> str:
+def _metric_text(metric: str) -> str:
     return "loss" if metric == "loss_ratio" else "utilisation"
 
 
 def _check(scenario: Scenario, metric: str, target: float) -> None:
-    written = f"{_words(metric)}: {units.format_ratio(target)}"
+    written = f"{_metric_text(metric)}: {units.format_ratio(target)}"
     if not 0 < target < 1:
         raise DomainError(f"{written} is not a target; write one above 0% and below 100%")
     loss = scenario.network.bottleneck.loss
@@ -208,28 +208,30 @@ def _model(scenario: Scenario, metric: str) -> Model:
     return Model(scenario, None, "the TCP-Engset rule gives no utilisation", vary)
 
 
-def _by_model(plan: Plan, asked: Question, scenario: Scenario, model: Model, link: _Link) -> None:
+def _by_model(
+    plan: Plan, question: Question, scenario: Scenario, model: Model, link: _Link
+) -> None:
     """Add the buffers of TCP-Engset and of the other rules to a plan."""
     assert model.inputs is not None
-    loss, result = asked.target, model.inputs.solve()
+    loss, result = question.target, model.inputs.solve()
     exact = result.buffer_for_loss(loss)
     value = max(_whole(exact), 1)
     grid = _rule_grid(model.inputs, loss)
     of_model = {
         "TCP-Engset, this scenario (eq. 13)": exact,
-        "TCP-Engset, largest of the grid, N rounded up": _most(grid["buffer_ceil_pkts"]),
-        "the same as B = Q ln(U/L)": _most(grid["plain_ceil_pkts"]),
+        "TCP-Engset, largest of the grid, N rounded up": _max_buffer(grid["buffer_ceil_pkts"]),
+        "the same as B = Q ln(U/L)": _max_buffer(grid["plain_ceil_pkts"]),
     }
     plan.tables |= {"rules": _rules(link, of_model), "grid": grid}
     plan.recommendation = _size_text(link, value)
     plan.notes.append(_NOTE_ON_GRID)
     overload = _load_warnings(result.offered_load)
     doubt = "outside the load of the paper's rule" if overload else ""
-    model.answer(plan, asked, scenario, value, doubt)
+    model.answer(plan, question, scenario, value, doubt)
     plan.warnings += model.remarks(overload)
 
 
-def _search(runs: Simulations, plan: Plan, link: _Link) -> Found | None:
+def _search(runs: Simulations, plan: Plan, link: _Link) -> SearchResult | None:
     """Return the buffer by simulation, or the minimum buffer if it meets the target.
 
     Raises
@@ -237,18 +239,18 @@ def _search(runs: Simulations, plan: Plan, link: _Link) -> Found | None:
     DomainError
         No buffer meets the target, and there is no model's answer.
     """
-    most = 1024 * int(plan.value) if plan.has_model else link.most_pkts
-    goal = Goal(target=runs.question.target, smallest=True, most=most)
+    maximum = 1024 * int(plan.value) if plan.has_model else link.max_pkts
+    goal = Goal(target=runs.question.target, smallest=True, maximum=maximum)
     if runs.question.metric == "utilisation":
         goal = replace(goal, rises=True, limit=1.0)
     start = plan.value if plan.has_model else link.start_pkts
-    found = solve(runs, goal, start)
-    if found is not None or plan.has_model:
-        return found
-    if most in runs.answers:
+    result = solve(runs, goal, start)
+    if result is not None or plan.has_model:
+        return result
+    if maximum in runs.answers:
         raise _unreached(runs, goal)
     smallest = runs.at(1) if 1 in runs.answers else None
-    return None if smallest is None else Found(1, 1, 1, there=smallest)
+    return None if smallest is None else SearchResult(1, 1, 1, there=smallest)
 
 
 def _unreached(runs: Simulations, goal: Goal) -> DomainError:
@@ -257,9 +259,9 @@ def _unreached(runs: Simulations, goal: Goal) -> DomainError:
     given = units.format_ratio(float(f"{runs.measure(best.value):.3g}"))
     missed = "above" if goal.rises else "below"
     return DomainError(
-        f"{_words(runs.question.metric)}: {units.format_ratio(goal.target)} is {missed} the values "
-        f"of buffers up to {goal.most:,} packets ({given} with {best.value:,.0f} packets); "
-        "give another target"
+        f"{_metric_text(runs.question.metric)}: {units.format_ratio(goal.target)} is {missed} the "
+        f"values of buffers up to {goal.maximum:,} packets ({given} with {best.value:,.0f} "
+        "packets); give another target"
     )
 
 
@@ -349,6 +351,6 @@ def _whole(pkts: float) -> int:
     return math.ceil(pkts - ROUNDING)
 
 
-def _most(column: NDArray[Any]) -> float:
+def _max_buffer(column: NDArray[Any]) -> float:
     finite = column[np.isfinite(column)]
     return float(finite.max()) if finite.size else math.nan

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tcpcast.engines.formula.engset import EngsetInputs
     from tcpcast.plan.classic_equivalent import Model
     from tcpcast.plan.result import Plan
-    from tcpcast.plan.search import Found
+    from tcpcast.plan.search import SearchResult
     from tcpcast.scenario import Scenario
 
 LARGEST_RATE_BPS = 1e15
@@ -88,29 +88,29 @@ def plan_users(  # noqa: PLR0913 - the question, and how to answer it
         A single source does not reach the rate, or ten million sources still reach it.
     """
     growth = growing(scenario, grows, "plan users")
-    asked = _mean_rate(
+    question = _mean_rate(
         rate_bps,
-        words="most sources at",
+        text="most sources at",
         key=growth.key,
         column="sources",
         unit="sources",
-        place=growth.changes,
+        make_changes=growth.changes,
     )
-    model = _model(scenario, asked, _with_sources, 1, "one source alone gets")
-    plan = asked.plan()
+    model = _model(scenario, question, _with_sources, 1, "one source alone gets")
+    plan = question.plan()
     plan.notes += [*growth.notes("mean rate"), *model.notes]
     if model.inputs is not None:
         value = _largest(_reaches(model, rate_bps))
-        _put_model(plan, asked, model, [n for n in (value - 1, value, value + 1) if n >= 1])
-        model.answer(plan, asked, scenario, value)
+        _put_model(plan, question, model, [n for n in (value - 1, value, value + 1) if n >= 1])
+        model.answer(plan, question, scenario, value)
     if verify or model.nearby:
-        runs = Simulations(scenario, asked, options, transfers)
-        goal = Goal(target=rate_bps, least=len(growth.counts), most=MAX_SOURCES)
-        _check(plan, runs, goal, growth.total, (goal.least, "the fewest sources get"))
+        runs = Simulations(scenario, question, options, transfers)
+        goal = Goal(target=rate_bps, minimum=len(growth.counts), maximum=MAX_SOURCES)
+        _check(plan, runs, goal, growth.total, (goal.minimum, "the fewest sources get"))
         if plan.simulated is not None:
             plan.recommendation = growth.text(plan.simulated)
     rates = model.curve(lambda result: result.rate_bps)
-    add_curve(plan, "sources", RATE, rates, is_whole=True, most=MAX_SOURCES)
+    add_curve(plan, "sources", RATE, rates, is_whole=True, maximum=MAX_SOURCES)
     return plan
 
 
@@ -157,19 +157,19 @@ def plan_rate(  # noqa: PLR0913 - the question, and how to answer it
         No bottleneck is fast enough for the rate.
     """
     scenario, start = _with_a_rate(scenario, rate_bps, of_class)
-    asked = _mean_rate(rate_bps, words="bottleneck rate for", of_class=of_class, **_RATE_OF_LINK)
+    question = _mean_rate(rate_bps, text="bottleneck rate for", of_class=of_class, **_RATE_OF_LINK)
     vary = partial(_with_rate, scenario)
-    model = _model(scenario, asked, vary, LARGEST_RATE_BPS, "an unlimited bottleneck gives")
-    plan = asked.plan()
+    model = _model(scenario, question, vary, LARGEST_RATE_BPS, "an unlimited bottleneck gives")
+    plan = question.plan()
     plan.notes += [*_classes_note(scenario, "mean rate", of_class), *model.notes]
-    least = _least_rate(scenario)
+    minimum = _least_rate(scenario)
     if model.inputs is not None:
-        _rate_by_model(plan, asked, scenario, model, least)
+        _rate_by_model(plan, question, scenario, model, minimum)
     if verify or model.nearby:
-        runs = Simulations(scenario, asked, options, transfers)
-        _check_rate(plan, runs, start, least, "an unlimited bottleneck gives")
+        runs = Simulations(scenario, question, options, transfers)
+        _check_rate(plan, runs, start, minimum, "an unlimited bottleneck gives")
     rates = model.curve(lambda result: result.rate_bps)
-    add_curve(plan, asked.column, RATE, rates, least=least, most=LARGEST_RATE_BPS)
+    add_curve(plan, question.column, RATE, rates, minimum=minimum, maximum=LARGEST_RATE_BPS)
     return plan
 
 
@@ -209,34 +209,34 @@ def plan_rate_quality(
     """
     scenario, start = _with_a_rate(scenario, above_bps, of_class)
     files = quality(scenario, share, above_bps, "packet", plan="plan rate")
-    asked = replace(
+    question = replace(
         files.question,
-        words=f"bottleneck rate with {files.words}",
+        text=f"bottleneck rate with {files.text}",
         target=above_bps,
-        place=None,
+        make_changes=None,
         read=partial(files.read, name=of_class),
         **_RATE_OF_LINK,
     )
-    plan = asked.plan()
+    plan = question.plan()
     plan.notes += _classes_note(scenario, "goodput", of_class)
     changes = files.changes(files.growth.total)
-    runs = replace(files.simulations(lambda _: changes, options), question=asked)
-    least = _least_rate(scenario)
-    _check_rate(plan, runs, start, least, f"{percent(share)} of files reach without a bottleneck")
-    least = math.ceil(least)
-    add_curve(plan, asked.column, asked.metric, None, least=least, most=LARGEST_RATE_BPS)
+    runs = replace(files.simulations(lambda _: changes, options), question=question)
+    minimum = _least_rate(scenario)
+    _check_rate(plan, runs, start, minimum, f"{percent(share)} of files reach without a bottleneck")
+    minimum = math.ceil(minimum)
+    add_curve(
+        plan, question.column, question.metric, None, minimum=minimum, maximum=LARGEST_RATE_BPS
+    )
     return plan
 
 
-def _mean_rate(
-    rate_bps: float, *, words: str, of_class: str | None = None, **more: Any
-) -> Question:
+def _mean_rate(rate_bps: float, *, text: str, of_class: str | None = None, **more: Any) -> Question:
     """Return the question for the mean rate of a class, or of the slowest class."""
     if not rate_bps > 0:
         raise DomainError(f"the mean rate must be above 0 bit/s, not {rate_bps!r}; write 200kbit")
     read = partial(slowest_rate, name=of_class)
-    words = f"{words} a mean rate of {rate_text(rate_bps)}"
-    return Question(words=words, metric=RATE, target=rate_bps, read=read, **more)
+    text = f"{text} a mean rate of {rate_text(rate_bps)}"
+    return Question(text=text, metric=RATE, target=rate_bps, read=read, **more)
 
 
 def _with_a_rate(
@@ -252,31 +252,31 @@ def _with_a_rate(
 
 def _model(
     scenario: Scenario,
-    asked: Question,
+    question: Question,
     vary: Callable[[EngsetInputs, float], EngsetInputs],
     easiest: float,
     who: str,
 ) -> Model:
     """Return the model; without one if another stack may exceed the model's largest rate."""
-    model, rate_bps = nearest_model(scenario, vary), asked.target
+    model, rate_bps = nearest_model(scenario, vary), question.target
     if model.inputs is None:
         return model
     peak = model.at(easiest).rate_bps
     if rate_bps <= peak:
         return model
     if not model.nearby:
-        raise _unreached(asked, who, peak)
+        raise _unreached(question, who, peak)
     stack = scenario.populations[0].tcp.stack
     why = f"{PRESET}, the modelled stack most similar to {stack}, reaches {rate_text(peak)} at most"
     return replace(model, inputs=None, nearby=why)
 
 
-def _put_model(plan: Plan, asked: Question, model: Model, values: Sequence[float]) -> None:
+def _put_model(plan: Plan, question: Question, model: Model, values: Sequence[float]) -> None:
     """Add a table of the model's results near its answer to a plan."""
     results = [model.at(value) for value in values]
     losses = [math.nan if r.loss_ratio is None else r.loss_ratio for r in results]
     plan.tables["model"] = {
-        asked.column: np.array(values),
+        question.column: np.array(values),
         "connection_rate_bps": np.array([r.rate_bps for r in results]),
         "utilisation": np.array([r.utilisation for r in results]),
         "loss_ratio": np.array(losses),
@@ -284,21 +284,21 @@ def _put_model(plan: Plan, asked: Question, model: Model, values: Sequence[float
 
 
 def _rate_by_model(
-    plan: Plan, asked: Question, scenario: Scenario, model: Model, least: float
+    plan: Plan, question: Question, scenario: Scenario, model: Model, minimum: float
 ) -> None:
     """Add the model's smallest bottleneck rate to a plan."""
-    found, missed = _first_rate(_reaches(model, asked.target), least)
-    value = math.ceil(found)
-    beside = (value * (1 - STEP), value, value * (1 + STEP))
-    _put_model(plan, asked, model, [round(c) for c in beside if c >= least])
-    model.answer(plan, asked, scenario, value)
+    smallest, missed = _first_rate(_reaches(model, question.target), minimum)
+    value = math.ceil(smallest)
+    values = (value * (1 - STEP), value, value * (1 + STEP))
+    _put_model(plan, question, model, [round(c) for c in values if c >= minimum])
+    model.answer(plan, question, scenario, value)
     if missed is not None:
         text = (
             "the formula's mean rate rises in steps and falls between them: some faster links, up "
             f"to {rate_text(missed)}, miss the target again"
         )
         plan.warnings += model.remarks([text])
-    if value <= math.ceil(least):
+    if value <= math.ceil(minimum):
         plan.warnings.append(
             "a slower bottleneck would suffice, but then the transmission time of one packet "
             "exceeds the round-trip time of the scenario"
@@ -310,10 +310,10 @@ def _reaches(model: Model, rate_bps: float) -> Callable[[float], bool]:
     return lambda value: model.at(value).rate_bps >= rate_bps * (1 - ROUNDING)
 
 
-def _check_rate(plan: Plan, runs: Simulations, start: float, least: float, who: str) -> None:
+def _check_rate(plan: Plan, runs: Simulations, start: float, minimum: float, who: str) -> None:
     """Search the smallest bottleneck rate by simulation."""
     target = runs.question.target
-    goal = Goal(target=target, rises=True, smallest=True, least=math.ceil(least))
+    goal = Goal(target=target, rises=True, smallest=True, minimum=math.ceil(minimum))
     _check(plan, runs, goal, start, (units.parse_rate(FASTEST), who))
 
 
@@ -322,21 +322,21 @@ def _check(
 ) -> None:
     """Search from the model's answer; without one, first check the easiest value."""
 
-    def search() -> Found | None:
+    def search() -> SearchResult | None:
         if plan.has_model:
             return solve(runs, goal, plan.value)
         value, who = easiest
-        alone = replace(runs, answers={})
-        most = alone.measure(value)
-        interval = alone.at(value)
+        easiest_runs = replace(runs, answers={})
+        maximum = easiest_runs.measure(value)
+        interval = easiest_runs.at(value)
         # Few sources have few files: a rate without an interval does not prove that they miss it.
         if interval is not None and interval.high is not None and interval.high < goal.target:
-            raise _unreached(runs.question, who, most)
-        found = solve(runs, goal, goal.inside(start))
-        most = max([most, *(metric.value for metric in runs.known.values())])
-        if found is None and most < goal.target:
-            raise _unreached(runs.question, who, most)
-        return found
+            raise _unreached(runs.question, who, maximum)
+        result = solve(runs, goal, goal.inside(start))
+        maximum = max([maximum, *(metric.value for metric in runs.known.values())])
+        if result is None and maximum < goal.target:
+            raise _unreached(runs.question, who, maximum)
+        return result
 
     verify_by_simulation(plan, runs, search)
 
@@ -379,19 +379,19 @@ def _least_rate(scenario: Scenario) -> float:
     bits = 8 * (network.packet_bytes + network.ack_bytes)
     rooms = []
     for people in scenario.populations:
-        own = [on.link.rate_bps for on in people.links(network)[:-1] if not on.shared]
-        rooms.append(people.rtt_s - bits / min(own) - bits / people.egress.rate_bps)
+        rates = [on.link.rate_bps for on in people.links(network)[:-1] if not on.shared]
+        rooms.append(people.rtt_s - bits / min(rates) - bits / people.egress.rate_bps)
     return bits / min(rooms) * (1 + ROUNDING)
 
 
-def _first_rate(reaches: Callable[[float], bool], least: float) -> tuple[float, float | None]:
+def _first_rate(reaches: Callable[[float], bool], minimum: float) -> tuple[float, float | None]:
     """Return the smallest rate that meets the target, and the largest one above that misses it.
 
     The formula's rate is a saw-tooth, so it may cross the target several times; the points of the
     curve show where.
     """
-    value = _smallest_rate(reaches, least)
-    links = between(value, least=least, most=LARGEST_RATE_BPS)
+    value = _smallest_rate(reaches, minimum)
+    links = between(value, minimum=minimum, maximum=LARGEST_RATE_BPS)
     good = np.array([reaches(link) for link in links.tolist()])
     first = int(np.argmax(good))
     if first and links[first] < value:
@@ -402,9 +402,9 @@ def _first_rate(reaches: Callable[[float], bool], least: float) -> tuple[float, 
     return value, float(missed[-1]) if missed.size else None
 
 
-def _smallest_rate(reaches: Callable[[float], bool], least: float) -> float:
+def _smallest_rate(reaches: Callable[[float], bool], minimum: float) -> float:
     """Return a rate that meets the target next to one that misses it; the largest one meets it."""
-    low = high = least
+    low = high = minimum
     while not reaches(high):
         low, high = high, min(2 * high, LARGEST_RATE_BPS)
     return _bisected(reaches, low, high)
@@ -436,9 +436,9 @@ def _largest(reaches: Callable[[int], bool]) -> int:
     return low
 
 
-def _unreached(asked: Question, who: str, most_bps: float) -> DomainError:
-    what = "mean rate" if asked.metric == RATE else "goodput"
+def _unreached(question: Question, who: str, most_bps: float) -> DomainError:
+    what = "mean rate" if question.metric == RATE else "goodput"
     return DomainError(
-        f"a {what} of {rate_text(asked.target)} is above what {who}, "
+        f"a {what} of {rate_text(question.target)} is above what {who}, "
         f"{rate_text(most_bps)}; give a lower rate, or shorten the round trip"
     )

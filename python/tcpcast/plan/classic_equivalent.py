@@ -117,11 +117,11 @@ def nearest_model(scenario: Scenario, vary: Callable[[EngsetInputs, float], Engs
 
 def _simpler(scenario: Scenario) -> tuple[dict[str, Any], str]:
     """Return changes that remove unsupported properties of the bottleneck, and a description."""
-    bottleneck, changes, words = scenario.network.bottleneck, {}, ""
+    bottleneck, changes, text = scenario.network.bottleneck, {}, ""
     if bottleneck.queue != "droptail" and not bottleneck.polices:
         changes["network.bottleneck.queue"] = "droptail"
-        words += f" with drop-tail instead of {bottleneck.queue.kind}"
+        text += f" with drop-tail instead of {bottleneck.queue.kind}"
     if bottleneck.loss is not None:
         changes["network.bottleneck.loss"] = "0%"
-        words += " without random loss"
-    return changes, words
+        text += " without random loss"
+    return changes, text

@@ -26,8 +26,8 @@ def between(
     simulated: Iterable[float] = (),
     around: float = AROUND,
     *,
-    least: float = 0.0,
-    most: float = math.inf,
+    minimum: float = 0.0,
+    maximum: float = math.inf,
 ) -> NDArray[np.float64]:
     """Return values around an answer that cover all simulated values, in ascending order.
 
@@ -39,12 +39,12 @@ def between(
         Simulated values.
     around
         Factor by which the values extend below and above the answer.
-    least, most
+    minimum, maximum
         Limits of the values.
     """
     values = list(simulated)
-    low = max(min([value / around, *values]), least)
-    high = min(max([value * around, *values]), most)
+    low = max(min([value / around, *values]), minimum)
+    high = min(max([value * around, *values]), maximum)
     return np.unique(np.append(np.geomspace(low, max(high, low), POINTS), value))
 
 
@@ -56,8 +56,8 @@ def add_curve(  # noqa: PLR0913 - the curve, and its ends
     *,
     centre: float = 0.0,
     is_whole: bool = False,
-    least: float = 0.0,
-    most: float = math.inf,
+    minimum: float = 0.0,
+    maximum: float = math.inf,
 ) -> None:
     """Add the table of a metric over values around the answer; NaN if a model has no result.
 
@@ -67,7 +67,7 @@ def add_curve(  # noqa: PLR0913 - the curve, and its ends
     if not plan.has_model:
         centre = plan.simulated or centre or float(np.median(simulated) if len(simulated) else 1)
     around = plan.value if plan.has_model else centre
-    values: NDArray[Any] = between(around, simulated, least=least, most=most)
+    values: NDArray[Any] = between(around, simulated, minimum=minimum, maximum=maximum)
     if is_whole:
         values = np.unique(np.maximum(np.round(values).astype(np.int64), 1))
     found = [None if at is None else at(value) for value in values.tolist()]

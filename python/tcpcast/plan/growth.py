@@ -46,13 +46,13 @@ class Growth:
     def split(self, total: float) -> dict[str, int]:
         """Return the number of sources of each class, in the scenario's proportion, at least 1."""
         exact = {name: total * count / self.total for name, count in self.counts.items()}
-        found = {name: max(1, math.floor(share + 1e-9)) for name, share in exact.items()}
-        while (left := int(total) - sum(found.values())) != 0:
+        counts = {name: max(1, math.floor(share + 1e-9)) for name, share in exact.items()}
+        while (left := int(total) - sum(counts.values())) != 0:
             sign = 1 if left > 0 else -1
-            may = [name for name in found if sign > 0 or found[name] > 1]
-            best = max(may, key=lambda name: sign * (exact[name] - found[name]))
-            found[best] += sign
-        return found
+            may = [name for name in counts if sign > 0 or counts[name] > 1]
+            best = max(may, key=lambda name: sign * (exact[name] - counts[name]))
+            counts[best] += sign
+        return counts
 
     def changes(self, total: float) -> dict[str, Any]:
         """Return the changes that set the total number of sources."""
@@ -61,7 +61,7 @@ class Growth:
         return {f"class.{name}.sources": count for name, count in self.split(total).items()}
 
     @property
-    def fewest(self) -> str:
+    def smallest_text(self) -> str:
         """Description of the smallest population."""
         if len(self.counts) > 1:
             return "one source of each class"
@@ -118,19 +118,19 @@ def growing(scenario: Scenario, name: str | None, plan: str) -> Growth:
     return Growth(grown, others, bool(scenario.classes))
 
 
-def slowest_rate(found: Answer, name: str | None = None) -> Metric | None:
+def slowest_rate(answer: Answer, name: str | None = None) -> Metric | None:
     """Return the mean connection rate of a class, or the lowest rate of all classes.
 
     None if the answer contains no such rate.
     """
-    table = found.tables.get("by_class")
-    if found.withheld or table is None or RATE not in table:
-        return found.metrics.get(RATE)
+    table = answer.tables.get("by_class")
+    if answer.withheld or table is None or RATE not in table:
+        return answer.metrics.get(RATE)
     rates = table[RATE]
     if name is not None:
         rates = np.where(table["name"] == name, rates, math.nan)
     if not np.isfinite(rates).any():
         return None
-    at = int(np.nanargmin(rates))
-    ends = [float(table[f"{RATE}_{end}"][at]) for end in ("low", "high")]
-    return Metric(float(rates[at]), *(ends if all(map(math.isfinite, ends)) else ()))
+    index = int(np.nanargmin(rates))
+    ends = [float(table[f"{RATE}_{end}"][index]) for end in ("low", "high")]
+    return Metric(float(rates[index]), *(ends if all(map(math.isfinite, ends)) else ()))

@@ -99,14 +99,17 @@ def unused_keys(question: str, scenario: Scenario, changes: Mapping[str, Any]) -
 
     The key that the plan solves for is not listed. Nor are ``changes``: unused ones were rejected.
     """
-    found: dict[str, list[str]] = {}
+    keys_by_reason: dict[str, list[str]] = {}
     for name in ("run", "probes", "tcp"):
         for key in sorted(getattr(scenario, name).model_fields_set):
             dotted = f"{name}.{key}"
             why = _LENGTH if dotted == "run.duration" else _why(question, dotted)
             if why is not None and dotted not in changes:
-                found.setdefault(why, []).append(dotted)
-    return [f"Not used: {', '.join(keys)} ({why.split(';')[0]})." for why, keys in found.items()]
+                keys_by_reason.setdefault(why, []).append(dotted)
+    return [
+        f"Not used: {', '.join(keys)} ({why.split(';')[0]})."
+        for why, keys in keys_by_reason.items()
+    ]
 
 
 def _of_bottleneck(key: str, scenario: Scenario) -> str:

@@ -20,12 +20,12 @@ from tcpcast.plan.path import (
     VALIDATED_LOSS,
     PlannedPath,
     check_of_path,
-    many_waiting,
     milliseconds,
     percent,
     planned_path,
     rate_text,
-    waiting_share,
+    rto_share,
+    rto_warning,
 )
 from tcpcast.plan.path_models import BBR, CUBIC, MATHIS, PARALLEL, PFTK, PathModel
 from tcpcast.plan.question import Question
@@ -125,11 +125,11 @@ def plan_max_loss(
     path = planned_path(MODEL, scenario)
     _check_reach(path, goodput_bps)
     models, waiting = _models(path, goodput_bps)
-    losses = [_tolerated(path, model, goodput_bps) for model in models]
+    losses = [_max_loss(path, model, goodput_bps) for model in models]
     value = losses[0]
-    ways = _ways(path, scenario, goodput_bps, value)
-    asked = Question(
-        words=f"largest loss for a goodput of {rate_text(goodput_bps)}",
+    ways = _single_changes(path, scenario, goodput_bps, value)
+    question = Question(
+        text=f"largest loss for a goodput of {rate_text(goodput_bps)}",
         key=_KEY,
         column="loss_ratio",
         unit="1",
@@ -138,7 +138,7 @@ def plan_max_loss(
         write=units.format_ratio,
     )
     plan = replace(
-        asked.plan(),
+        question.plan(),
         value=value,
         tables={"tolerated": _side_by_side(path, models, losses, goodput_bps), "ways": ways},
         recommendation=_recommendation(path, goodput_bps, value, ways),
@@ -149,12 +149,12 @@ def plan_max_loss(
         ],
         warnings=[*path.warnings, *_warnings(value), *waiting],
         untrusted=_untrusted(scenario, models[0], value),
-        scenario=scenario.with_changes(asked.changes(value)),
+        scenario=scenario.with_changes(question.changes(value)),
     )
     if verify:
-        _verify(plan, asked, path, least_s, options)
+        _verify(plan, question, path, least_s, options)
     simulated = plan.tables.get("simulated", {}).get("loss_ratio", ())
-    plan.tables["curve"] = _curve(path, models, between(value, simulated, AROUND, most=LARGEST))
+    plan.tables["curve"] = _curve(path, models, between(value, simulated, AROUND, maximum=LARGEST))
     plan.tables["isoline"] = _isoline(path, scenario, models[0], goodput_bps)
     return plan
 
@@ -169,12 +169,12 @@ def _curve(path: PlannedPath, models: list[PathModel], losses: Floats) -> Table:
 
 def _goodput_bps(path: PlannedPath, model: PathModel, losses: Floats) -> Floats:
     """Return the goodput of a model, limited by the link and the windows; NaN without a limit."""
-    most = min(path.link_pps, path.flows * path.window_pkts / path.rtt_s)
-    goodput = path.goodput_bps(np.minimum(model.rate(path, path.flows, losses), most), losses)
+    maximum = min(path.link_pps, path.flows * path.window_pkts / path.rtt_s)
+    goodput = path.goodput_bps(np.minimum(model.rate(path, path.flows, losses), maximum), losses)
     return np.where(np.isfinite(goodput), goodput, np.nan)
 
 
-def _crossed(losses: Floats, goodput: Floats, target: float) -> float:
+def _crossing_loss(losses: Floats, goodput: Floats, target: float) -> float:
     """Return the largest loss at which a falling goodput meets the target, or NaN."""
     enough = int(np.count_nonzero(~(goodput < target)))
     if enough in {0, len(losses)}:
@@ -191,7 +191,7 @@ def _isoline(path: PlannedPath, scenario: Scenario, model: PathModel, goodput_bp
     tcp, found = scenario.populations[0].tcp, []
     for rtt in path.rtt_s * ROUND_TRIPS:
         there = replace(path, rtt_s=rtt, t0_s=tcp.timeout_s(rtt))
-        found.append(_crossed(losses, _goodput_bps(there, model, losses), goodput_bps))
+        found.append(_crossing_loss(losses, _goodput_bps(there, model, losses), goodput_bps))
     return {"rtt_s": path.rtt_s * ROUND_TRIPS, "loss_ratio": np.array(found)}
 
 
@@ -212,12 +212,12 @@ def _with_some_loss(scenario: Scenario) -> Scenario:
 
 def _check_reach(path: PlannedPath, goodput_bps: float) -> None:
     """Raise, with advice, if the path does not permit the goodput even without loss."""
-    asked = f"a goodput of {rate_text(goodput_bps)}"
+    goal = f"a goodput of {rate_text(goodput_bps)}"
     link_bps = path.goodput_bps(path.link_pps, 0.0)
     if goodput_bps >= link_bps * (1 - ROUNDING):
         needed = rate_text(1.1 * goodput_bps * path.packet_bytes / path.payload_bytes)
         raise DomainError(
-            f"{asked} is never reached: a link of {rate_text(path.link_bps(path.link_pps))} has "
+            f"{goal} is never reached: a link of {rate_text(path.link_bps(path.link_pps))} has "
             f"{rate_text(link_bps)} of payload; ask for less, or write a rate of {needed}"
         )
     each_bps = path.goodput_bps(path.window_pkts / path.rtt_s, 0.0)
@@ -225,13 +225,13 @@ def _check_reach(path: PlannedPath, goodput_bps: float) -> None:
         return
     total = f" for each of {path.flows} flows" if path.flows > 1 else ""
     raise DomainError(
-        f"{asked} is never reached: {path.window_name} in each RTT of {milliseconds(path.rtt_s)} "
+        f"{goal} is never reached: {path.window_name} in each RTT of {milliseconds(path.rtt_s)} "
         f"gives {rate_text(each_bps)} of payload{total} without loss; ask for less, or "
-        f"{_ways_out(path, goodput_bps, each_bps)}"
+        f"{_alternatives(path, goodput_bps, each_bps)}"
     )
 
 
-def _ways_out(path: PlannedPath, goodput_bps: float, each_bps: float) -> str:
+def _alternatives(path: PlannedPath, goodput_bps: float, each_bps: float) -> str:
     """Return alternatives if the window limits: a larger window, more flows or a shorter RTT."""
     flows_exact = goodput_bps / each_bps * (1 + ROUNDING)
     window = math.floor(flows_exact * path.window_pkts / path.flows) + 1
@@ -250,24 +250,24 @@ def _models(path: PlannedPath, goodput_bps: float) -> tuple[list[PathModel], lis
         return [BBR, CUBIC] if path.control == "bbr" else [CUBIC, BBR], []
     waiting = []
     if path.flows > 1:
-        p = _tolerated(path, PARALLEL, goodput_bps)
-        share = waiting_share(path, flows=path.flows, loss_ratio=p)
+        p = _max_loss(path, PARALLEL, goodput_bps)
+        share = rto_share(path, flows=path.flows, loss_ratio=p)
         if share <= FEW_WAITING:
             return [PARALLEL, PFTK, MATHIS, CUBIC], []
-        waiting.append(many_waiting(path, share))
+        waiting.append(rto_warning(path, share))
     return [PFTK, PARALLEL, MATHIS, CUBIC], waiting
 
 
-def _tolerated(path: PlannedPath, model: PathModel, goodput_bps: float) -> float:
+def _max_loss(path: PlannedPath, model: PathModel, goodput_bps: float) -> float:
     """Return the largest p for which (1 - p) times B(p), and times the caps, meets the goodput.
 
     For a goodput g, the flows send g/(1 - p), so p is the fixed point of the model's inverse at
     g/(1 - p). The inverse falls with p, so there is exactly one fixed point.
     """
     target = goodput_bps / path.goodput_bps(1, 0.0)
-    most = min(path.link_pps, path.flows * path.window_pkts / path.rtt_s)
+    maximum = min(path.link_pps, path.flows * path.window_pkts / path.rtt_s)
     high = min(
-        float(model.inverse(path, np.asarray(target))), (1 - target / most) * LARGEST, LARGEST
+        float(model.inverse(path, np.asarray(target))), (1 - target / maximum) * LARGEST, LARGEST
     )
     low = min(float(model.inverse(path, np.asarray(target / (1 - high)))), high)
     while high > low * (1 + CLOSE):
@@ -277,7 +277,7 @@ def _tolerated(path: PlannedPath, model: PathModel, goodput_bps: float) -> float
     return float(low)
 
 
-def _held_by_a_cap(path: PlannedPath, p: float, goodput_bps: float) -> str | None:
+def _other_limit(path: PlannedPath, p: float, goodput_bps: float) -> str | None:
     """Return the limit other than loss: the link, the windows, or None."""
     sent = goodput_bps / path.goodput_bps(1, p)
     near = 1 - 1e-6
@@ -291,7 +291,7 @@ def _side_by_side(
 ) -> Table:
     sent = [path.link_bps(goodput_bps / path.goodput_bps(1, p)) for p in losses]
     regimes = [
-        _held_by_a_cap(path, p, goodput_bps) or model.regime(path, p)
+        _other_limit(path, p, goodput_bps) or model.regime(path, p)
         for model, p in zip(models, losses, strict=True)
     ]
     return {
@@ -303,7 +303,9 @@ def _side_by_side(
     }
 
 
-def _ways(path: PlannedPath, scenario: Scenario, goodput_bps: float, value: float) -> Table:
+def _single_changes(
+    path: PlannedPath, scenario: Scenario, goodput_bps: float, value: float
+) -> Table:
     """Return the maximum loss for the same goodput with one changed parameter."""
     half = path.rtt_s / 2
     timer = scenario.populations[0].tcp.timeout_s(half)
@@ -322,7 +324,7 @@ def _ways(path: PlannedPath, scenario: Scenario, goodput_bps: float, value: floa
         )
     losses = np.array(
         [
-            _tolerated(each, _models(each, goodput_bps)[0][0], goodput_bps)
+            _max_loss(each, _models(each, goodput_bps)[0][0], goodput_bps)
             for each in changed.values()
         ]
     )
@@ -350,7 +352,7 @@ def _recommendation(path: PlannedPath, goodput_bps: float, value: float, ways: T
         "bottleneck": "the link has no more capacity for retransmissions",
         "window": "the windows have no more room for retransmissions",
         None: f"more loss slows {who} with an RTT of {milliseconds(path.rtt_s)} down too much",
-    }[_held_by_a_cap(path, value, goodput_bps)]
+    }[_other_limit(path, value, goodput_bps)]
     best = int(np.argmax(ways["loss_ratio"][:2]))
     return (
         f"Up to {_share(value)} may be lost: {held}. With {ways['change'][best]} it would be "
@@ -393,11 +395,11 @@ def _packets(count: int) -> str:
 
 
 def _verify(
-    plan: Plan, asked: Question, path: PlannedPath, least_s: float, options: RunOptions | None
+    plan: Plan, question: Question, path: PlannedPath, least_s: float, options: RunOptions | None
 ) -> None:
     """Simulate the model's answer, and search the answer by simulation from there."""
     assert plan.scenario is not None
-    goodput_bps = asked.target
+    goodput_bps = question.target
     sent = goodput_bps / path.goodput_bps(1, plan.value)
     check = check_of_path(
         plan,
@@ -410,8 +412,8 @@ def _verify(
     )
     if check is None:
         return
-    runs = Simulations(plan.scenario.with_changes(check[0]), asked, options)
-    goal = Goal(target=goodput_bps, whole=False, least=MIN_LOSS, most=1.0, power=STEEP)
+    runs = Simulations(plan.scenario.with_changes(check[0]), question, options)
+    goal = Goal(target=goodput_bps, integer=False, minimum=MIN_LOSS, maximum=1.0, power=STEEP)
     verify_by_simulation(plan, runs, lambda: solve(runs, goal, plan.value))
     plan.notes.append(check[1])
     if plan.leads_by_simulation and plan.simulated is not None:

@@ -187,13 +187,13 @@ def run_changes(path: PlannedPath, duration_s: float, warm_up_s: float) -> dict[
     return {"tcp.initial_ssthresh": max(2, round(float(window))), **changes}
 
 
-def waiting_share(path: PlannedPath, *, flows: int, loss_ratio: float) -> float:
+def rto_share(path: PlannedPath, *, flows: int, loss_ratio: float) -> float:
     """Return the share of flows in RTO according to algorithm 1, E[nTO]/n (24)."""
     found = parallel_throughput(flows=flows, loss_event_ratio=loss_ratio, **path.model_inputs())
     return float(found.flows_in_timeout) / flows
 
 
-def many_waiting(path: PlannedPath, share: float) -> str:
+def rto_warning(path: PlannedPath, share: float) -> str:
     """Return the warning that algorithm 1 is replaced, with the reason."""
     return (
         f"algorithm 1 assumes few flows in RTO at once; here {100 * share:.0f} % of them would be "
@@ -202,7 +202,7 @@ def many_waiting(path: PlannedPath, share: float) -> str:
     )
 
 
-def small_enough(plan: Plan, packets: float, instead: str) -> bool:
+def is_affordable(plan: Plan, packets: float, instead: str) -> bool:
     """Return True if a check is short enough to simulate; otherwise add a warning to the plan."""
     if packets <= MAX_PACKETS:
         return True
@@ -230,7 +230,7 @@ def check_of_path(  # noqa: PLR0913 - the runs, and what limits them
     """
     duration, warm_up = simulated_run(path, flows=flows, rate_pps=rate_pps, total_pps=total_pps)
     duration = max(duration, least_s)
-    if not small_enough(plan, duration * total_pps, instead):
+    if not is_affordable(plan, duration * total_pps, instead):
         return None
     length = f"Simulated: {duration:,.0f} s each, without the first {warm_up:,.0f} s."
     return run_changes(path, duration, warm_up), length

@@ -13,7 +13,7 @@ from tcpcast.models.cubic import cubic_response, cubic_tolerated_loss_ratio
 from tcpcast.models.mathis import mathis_rate_pps, mathis_tolerated_loss_ratio
 from tcpcast.models.parallel import limited_rate_pps, parallel_tolerated_loss_ratio
 from tcpcast.models.pftk import TIMEOUTS, TRIPLE_DUPLICATES, throughput, tolerated_loss_ratio
-from tcpcast.plan.path import waiting_share
+from tcpcast.plan.path import rto_share
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -75,11 +75,9 @@ def _pftk_inverse(path: PlannedPath, rate: Floats) -> Floats:
     )
 
 
-def _waits(path: PlannedPath, p: float) -> str:
+def _regime(path: PlannedPath, p: float) -> str:
     return (
-        TIMEOUTS
-        if waiting_share(path, flows=path.flows, loss_ratio=p) > 0.5
-        else (TRIPLE_DUPLICATES)
+        TIMEOUTS if rto_share(path, flows=path.flows, loss_ratio=p) > 0.5 else (TRIPLE_DUPLICATES)
     )
 
 
@@ -108,7 +106,7 @@ PARALLEL = PathModel(
         receiver_window_pkts=path.window_pkts,
         **path.model_inputs(),
     ),
-    _waits,
+    _regime,
 )
 
 MATHIS = PathModel(

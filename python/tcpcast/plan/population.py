@@ -16,7 +16,7 @@ from tcpcast.models.local_loop import threshold_sources
 from tcpcast.plan.growth import growing
 from tcpcast.plan.path import percent, rate_text
 from tcpcast.plan.question import Question
-from tcpcast.plan.search import Found, Goal, solve_between
+from tcpcast.plan.search import Goal, SearchResult, solve_between
 from tcpcast.plan.verification import Simulations
 from tcpcast.scenario.traffic import MAX_SOURCES, OnOff
 
@@ -66,7 +66,7 @@ class Quality:
     engine: str
 
     @property
-    def words(self) -> str:
+    def text(self) -> str:
         """Description of the target."""
         return f"{percent(self.share)} of their files above {rate_text(self.above_bps)}"
 
@@ -74,12 +74,12 @@ class Quality:
     def question(self) -> Question:
         """Return the varied key and the metric."""
         return Question(
-            words=f"most sources with {self.words}",
+            text=f"most sources with {self.text}",
             key=self.growth.key,
             column="sources",
             unit="sources",
             metric="goodput_bps",
-            place=self.growth.changes,
+            make_changes=self.growth.changes,
             read=self.read,
             figure=f"the goodput that {percent(self.share)} of files reach",
             tables=("file_goodput",),
@@ -87,28 +87,28 @@ class Quality:
 
     def simulations(
         self,
-        beside: Callable[[float], dict[str, Any]],
+        extra_changes: Callable[[float], dict[str, Any]],
         options: RunOptions | None,
         engine: str = "packet",
     ) -> Simulations:
-        """Return simulations by an engine; ``beside`` returns additional changes."""
+        """Return simulations by an engine; ``extra_changes`` returns additional changes."""
         transfers = self.scenario.run.transfers or 0
-        return Simulations(self.scenario, self.question, options, transfers, engine, beside)
+        return Simulations(self.scenario, self.question, options, transfers, engine, extra_changes)
 
     @property
-    def most(self) -> int:
+    def maximum(self) -> int:
         """Largest population for the engine."""
         return MAX_EXACT if self.engine == "packet" else MAX_SOURCES
 
     @property
-    def least(self) -> int:
+    def minimum(self) -> int:
         """Smallest population: one source per growing class."""
         return len(self.growth.counts)
 
     @property
     def goal(self) -> Goal:
         """Goal of the search."""
-        return Goal(target=self.above_bps, least=self.least, most=self.most)
+        return Goal(target=self.above_bps, minimum=self.minimum, maximum=self.maximum)
 
     @property
     def link(self) -> dict[str, float]:
@@ -139,13 +139,13 @@ class Quality:
         """C I / B: number of sources that would fill the link if transfers took no time."""
         return float(threshold_sources(**self.link))
 
-    def read(self, found: Answer, name: str | None = None) -> Metric | None:
+    def read(self, answer: Answer, name: str | None = None) -> Metric | None:
         """Return the goodput that the share of the files exceeds, or None without files.
 
         The name selects the files of one class; the default is the slowest class.
         """
-        table = lowest_goodputs(found, name)
-        if table is None or found.withheld:
+        table = lowest_goodputs(answer, name)
+        if table is None or answer.withheld:
             return None
         (rows,) = np.nonzero(np.isclose(table["share"], self.share))
         if not rows.size or not table["goodput_bps"][rows[0]] > 0:
@@ -158,15 +158,15 @@ class Quality:
         """Return the additional changes for a run with this number of sources."""
         shares = sorted({self.share, *SHARES}, reverse=True)
         run = self.scenario.run
-        found: dict[str, Any] = {
+        changes: dict[str, Any] = {
             "probes.goodput_shares": shares,
             "run.replications": max(replications, run.replications),
         }
         if run.duration_s is not None:
-            needed = self._least_s(sources, found["run.replications"])
+            needed = self._least_s(sources, changes["run.replications"])
             if needed > run.duration_s:
-                found["run.duration"] = units.format_duration(needed)
-        return found
+                changes["run.duration"] = units.format_duration(needed)
+        return changes
 
     def _least_s(self, sources: float, replications: int) -> int:
         cycles = MIN_FILES * self.link["mean_off_s"] / sources
@@ -185,14 +185,14 @@ def _mean_size(traffic: OnOff) -> float:
     return max(1.0, traffic.size.mean_value())
 
 
-def lowest_goodputs(found: Answer, name: str | None = None) -> Table | None:
+def lowest_goodputs(answer: Answer, name: str | None = None) -> Table | None:
     """Return the goodput that each share of the files exceeds.
 
     The name selects one of several classes; the default is the lowest goodput.
     """
-    by_class = found.tables.get("file_goodput_by_class")
+    by_class = answer.tables.get("file_goodput_by_class")
     if by_class is None:
-        return found.tables.get("file_goodput")
+        return answer.tables.get("file_goodput")
     rows = []
     for share in np.unique(by_class["share"])[::-1]:
         is_counted = (name is None) | (by_class["name"] == name)
@@ -233,90 +233,92 @@ def quality(  # noqa: PLR0913 - parameters of the question
     return replace(exact, engine=_engine(engine, exact.threshold))
 
 
-def _engine(asked: str | None, threshold: float) -> str:
-    there = [name for name in ENGINES if name in REGISTRY]
-    if asked is None:
-        large = threshold > EXACT_SOURCES and "mean-field" in there
+def _engine(name: str | None, threshold: float) -> str:
+    known_engines = [name for name in ENGINES if name in REGISTRY]
+    if name is None:
+        large = threshold > EXACT_SOURCES and "mean-field" in known_engines
         return "mean-field" if large else "packet"
-    if asked not in there:
+    if name not in known_engines:
         raise UnknownEngine(
-            f"plan users needs one engine that computes the goodput of files, not '{asked}'; write "
-            f"{', '.join(there[:-1])} or {there[-1]}"
+            f"plan users needs one engine that computes the goodput of files, not '{name}'; write "
+            f"{', '.join(known_engines[:-1])} or {known_engines[-1]}"
         )
-    return asked
+    return name
 
 
-def search(asked: Quality, runs: Simulations) -> Found:
+def search(target: Quality, runs: Simulations) -> SearchResult:
     """Return the largest population that meets the target; it is simulated."""
-    return solve_between(runs, asked.goal, *_bracket(asked, runs))
+    return solve_between(runs, target.goal, *_bracket(target, runs))
 
 
-def _bracket(asked: Quality, runs: Simulations) -> tuple[int, int]:
+def _bracket(target: Quality, runs: Simulations) -> tuple[int, int]:
     """Return a population that meets the target and a larger one that does not."""
-    low = start = min(max(asked.least, round(asked.threshold)), asked.most)
-    _check_alone(asked, runs)
-    if runs.measure(start) >= asked.above_bps:
-        high = _beyond(asked)
-        while runs.measure(high) >= asked.above_bps:
-            if high == asked.most:
-                raise DomainError(_never_ends(asked))
-            low, high = high, min(math.ceil(1.5 * high), asked.most)
+    low = start = min(max(target.minimum, round(target.threshold)), target.maximum)
+    _check_smallest(target, runs)
+    if runs.measure(start) >= target.above_bps:
+        high = _upper_bound(target)
+        while runs.measure(high) >= target.above_bps:
+            if high == target.maximum:
+                raise DomainError(_unlimited_message(target))
+            low, high = high, min(math.ceil(1.5 * high), target.maximum)
         return low, high
     while True:
-        if low == asked.least:
-            raise DomainError(_out_of_reach(asked, runs))
-        near = runs.measure(low) > asked.above_bps / NEAR
-        high, low = low, max(asked.least, low // 2 if near else low // 8)
-        if runs.measure(low) >= asked.above_bps:
+        if low == target.minimum:
+            raise DomainError(_unreachable_message(target, runs))
+        near = runs.measure(low) > target.above_bps / NEAR
+        high, low = low, max(target.minimum, low // 2 if near else low // 8)
+        if runs.measure(low) >= target.above_bps:
             return low, high
 
 
-def _check_alone(asked: Quality, runs: Simulations) -> None:
+def _check_smallest(target: Quality, runs: Simulations) -> None:
     """Raise early if the smallest population misses the target; this run takes the least time."""
     try:
-        if runs.measure(asked.least) < asked.above_bps:
-            raise DomainError(_out_of_reach(asked, runs))
+        if runs.measure(target.minimum) < target.above_bps:
+            raise DomainError(_unreachable_message(target, runs))
     except NotApplicable:  # the engine may support only larger populations
         return
 
 
-def _beyond(asked: Quality) -> int:
+def _upper_bound(target: Quality) -> int:
     """Return the population with half the target as mean goodput, by equation (3) inverted."""
-    half_pps = asked.above_bps / 2 / (8 * asked.scenario.network.packet_bytes)
-    link = asked.link
+    half_pps = target.above_bps / 2 / (8 * target.scenario.network.packet_bytes)
+    link = target.link
     excess = link["mean_size_pkts"] / (half_pps * link["mean_off_s"])
-    return math.ceil(min(max(asked.threshold * (1 + excess), asked.least + 1), asked.most))
+    return math.ceil(min(max(target.threshold * (1 + excess), target.minimum + 1), target.maximum))
 
 
-def _never_ends(asked: Quality) -> str:
-    other = ", or for --engine mean-field, which simulates more" if asked.engine == "packet" else ""
+def _unlimited_message(target: Quality) -> str:
+    other = (
+        ", or for --engine mean-field, which simulates more" if target.engine == "packet" else ""
+    )
     return (
-        f"{percent(asked.share)} of the files reach {rate_text(asked.above_bps)} even with "
-        f"{asked.most:,} sources; give a higher rate{other}"
+        f"{percent(target.share)} of the files reach {rate_text(target.above_bps)} even with "
+        f"{target.maximum:,} sources; give a higher rate{other}"
     )
 
 
-def _out_of_reach(asked: Quality, runs: Simulations) -> str:
-    alone = runs.at(asked.least)
-    assert alone is not None
+def _unreachable_message(target: Quality, runs: Simulations) -> str:
+    smallest = runs.at(target.minimum)
+    assert smallest is not None
     noise = ""
-    if alone.high is not None and alone.high >= asked.above_bps:
-        noise = f" (up to {rate_text(alone.high)} by the 95 % interval: a longer run decides)"
-    beyond = share_above(runs.answers[asked.least], asked.above_bps)
+    if smallest.high is not None and smallest.high >= target.above_bps:
+        noise = f" (up to {rate_text(smallest.high)} by the 95 % interval: a longer run decides)"
+    beyond = share_above(runs.answers[target.minimum], target.above_bps)
     reach = "" if math.isnan(beyond) else f", and {percent(beyond)} of them reach the target"
     return (
-        f"{percent(asked.share)} of the files do not reach {rate_text(asked.above_bps)} even with "
-        f"{asked.growth.fewest}: they reach {rate_text(alone.value)}{noise}{reach}; give "
-        "a lower rate or a smaller share of the files (small ones end in slow start), or shorten "
-        "the round trip"
+        f"{percent(target.share)} of the files do not reach {rate_text(target.above_bps)} even "
+        f"with {target.growth.smallest_text}: they reach {rate_text(smallest.value)}{noise}{reach}"
+        "; give a lower rate or a smaller share of the files (small ones end in slow start), or "
+        "shorten the round trip"
     )
 
 
-def known(asked: Quality, runs: Simulations, stop: Stopped) -> Found:
+def stopped_result(target: Quality, runs: Simulations, stop: Stopped) -> SearchResult:
     """Return the result of a stopped search, from the simulated populations."""
-    goodputs = {n: asked.read(found) for n, found in runs.finished.items()}
-    keeps = [int(n) for n, each in goodputs.items() if each and each.value >= asked.above_bps]
-    fails = [int(n) for n, each in goodputs.items() if each and each.value < asked.above_bps]
+    goodputs = {n: target.read(answer) for n, answer in runs.finished.items()}
+    keeps = [int(n) for n, each in goodputs.items() if each and each.value >= target.above_bps]
+    fails = [int(n) for n, each in goodputs.items() if each and each.value < target.above_bps]
     if not keeps and stop.interrupted:
         raise KeyboardInterrupt
     if not keeps:
@@ -325,15 +327,15 @@ def known(asked: Quality, runs: Simulations, stop: Stopped) -> Found:
             "it limits the total time of all simulations of a plan"
         )
     beyond = min((n for n in fails if n > max(keeps)), default=None)
-    return Found(max(keeps), max(keeps), beyond)
+    return SearchResult(max(keeps), max(keeps), beyond)
 
 
-def share_above(found: Answer, above_bps: float) -> float:
+def share_above(answer: Answer, above_bps: float) -> float:
     """Return the share of the files above a rate, interpolated in the table, or NaN.
 
     It is also NaN for several classes, because the table combines their files.
     """
-    tail = found.tables.get("file_goodput_tail")
-    if tail is None or "file_goodput_by_class" in found.tables:
+    tail = answer.tables.get("file_goodput_tail")
+    if tail is None or "file_goodput_by_class" in answer.tables:
         return math.nan
     return float(np.interp(math.log(above_bps), np.log(tail["goodput_bps"]), tail["by_file"]))

@@ -10,17 +10,17 @@ import numpy as np
 
 from tcpcast import units
 from tcpcast.answer import Metric
-from tcpcast.plan.path import MAX_PACKETS, percent, rate_text, small_enough
+from tcpcast.plan.path import MAX_PACKETS, is_affordable, percent, rate_text
 from tcpcast.plan.population import (
     MAX_EXACT,
     SEARCHED,
     VERIFIED,
     Quality,
-    known,
     lowest_goodputs,
     quality,
     search,
     share_above,
+    stopped_result,
 )
 from tcpcast.plan.search import attempt, solve
 from tcpcast.plan.verification import (
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from tcpcast.answer import Answer
     from tcpcast.engines import RunOptions
     from tcpcast.plan.result import Plan, Table
-    from tcpcast.plan.search import Found
+    from tcpcast.plan.search import SearchResult
     from tcpcast.plan.verification import Simulations
     from tcpcast.scenario import Scenario
 
@@ -132,31 +132,37 @@ def plan_quality(  # noqa: PLR0913 - parameters of the question and of the searc
         Interrupted before there was any result. Later, the plan contains the known results, and
         is ``interrupted``.
     """
-    asked = quality(scenario, share, above_bps, engine, grows=grows)
+    target = quality(scenario, share, above_bps, engine, grows=grows)
     options = bounded(options, scenario)
-    runs = asked.simulations(asked.changes, options, asked.engine)
-    about = asked.simulations(lambda sources: asked.changes(sources, 1), options, asked.engine)
-    stopped, said, at_least = None, "", False
+    runs = target.simulations(target.changes, options, target.engine)
+    curve_runs = target.simulations(
+        lambda sources: target.changes(sources, 1), options, target.engine
+    )
+    stopped, message, at_least = None, "", False
     try:
-        found = search(asked, runs)
+        result = search(target, runs)
     except Stopped as stop:
-        found = known(asked, runs, stop)
-        stopped, said, at_least = stop, f"{stop.told('the search')}: more may be possible", True
+        result = stopped_result(target, runs, stop)
+        stopped, message, at_least = (
+            stop,
+            f"{stop.reason('the search')}: more may be possible",
+            True,
+        )
     try:
-        _fill_curve(about, [] if stopped else CURVE, found.value, runs)
+        _fill_curve(curve_runs, [] if stopped else CURVE, result.value, runs)
     except Stopped as stop:
-        stopped, said = stop, stop.told("the curve")
-    plan = _plan(asked, found, dict(sorted((about.finished | runs.finished).items())))
+        stopped, message = stop, stop.reason("the curve")
+    plan = _plan(target, result, dict(sorted((curve_runs.finished | runs.finished).items())))
     plan.at_least = at_least
-    if found.undecided and not stopped:
+    if result.undecided and not stopped:
         plan.undecided = True
-        plan.warnings.insert(0, "undecided: " + undecided(runs, found))
+        plan.warnings.insert(0, "undecided: " + undecided(runs, result))
     if stopped:
         plan.interrupted = stopped.interrupted
         plan.incomplete |= not stopped.interrupted
-        plan.warnings.insert(0, said)
+        plan.warnings.insert(0, message)
     elif verify:
-        _verify(plan, asked, options)
+        _verify(plan, target, options)
     return plan
 
 
@@ -169,45 +175,48 @@ def _fill_curve(
             attempt(about, min(sources, MAX_SOURCES))
 
 
-def _plan(asked: Quality, found: Found, answers: dict[float, Answer]) -> Plan:
-    told = {n: each for n, each in answers.items() if asked.read(each) is not None}
+def _plan(target: Quality, result: SearchResult, answers: dict[float, Answer]) -> Plan:
+    known_answers = {n: each for n, each in answers.items() if target.read(each) is not None}
     return replace(
-        asked.question.plan(),
-        value=found.value,
-        low=found.low,
-        high=found.high,
-        engine=asked.engine,
-        metric=asked.question.metric,
-        figure=asked.question.figure,
-        reached=found.there,
-        runs=found.fitted,
-        tables=_curve(asked, told),
-        notes=[*_notes(asked, list(told)), *scatter_notes(found)],
-        warnings=[*run_warnings(answers.values(), SHOWN), *_not_whole(answers, found.value)],
-        incomplete=any(each.incomplete_reason for each in told.values()),
-        recommendation="" if found.undecided else asked.growth.text(found.value),
+        target.question.plan(),
+        value=result.value,
+        low=result.low,
+        high=result.high,
+        engine=target.engine,
+        metric=target.question.metric,
+        figure=target.question.figure,
+        reached=result.there,
+        runs=result.fitted,
+        tables=_curve(target, known_answers),
+        notes=[*_notes(target, list(known_answers)), *scatter_notes(result)],
+        warnings=[
+            *run_warnings(answers.values(), SHOWN),
+            *_incomplete_warnings(answers, result.value),
+        ],
+        incomplete=any(each.incomplete_reason for each in known_answers.values()),
+        recommendation="" if result.undecided else target.growth.text(result.value),
         scenario=None
-        if found.undecided
-        else asked.scenario.with_changes(asked.growth.changes(found.value)),
+        if result.undecided
+        else target.scenario.with_changes(target.growth.changes(result.value)),
     )
 
 
-def _curve(asked: Quality, told: dict[float, Answer]) -> dict[str, Table]:
+def _curve(target: Quality, known_answers: dict[float, Answer]) -> dict[str, Table]:
     """Return the curve and the limits of its 95 % intervals; NaN if there are none."""
-    sources, answers = np.array(list(told), dtype=np.int64), list(told.values())
-    curve: Table = {"sources": sources, "load": sources / asked.threshold}
+    sources, answers = np.array(list(known_answers), dtype=np.int64), list(known_answers.values())
+    curve: Table = {"sources": sources, "load": sources / target.threshold}
     intervals: Table = {"sources": sources}
-    if len(asked.scenario.populations) == 1:
-        above = [share_above(each, asked.above_bps) for each in answers]
+    if len(target.scenario.populations) == 1:
+        above = [share_above(each, target.above_bps) for each in answers]
         curve["share_above"] = np.array(above)
     metrics = {
         column: [each.metrics.get(name, _UNKNOWN) for each in answers]
         for column, name in METRICS.items()
     }
-    for column, found in {**_goodputs(answers), **metrics}.items():
-        curve[column] = _floats(metric.value for metric in found)
-        intervals[f"{column}_low"] = _floats(metric.low for metric in found)
-        intervals[f"{column}_high"] = _floats(metric.high for metric in found)
+    for column, points in {**_goodputs(answers), **metrics}.items():
+        curve[column] = _floats(metric.value for metric in points)
+        intervals[f"{column}_low"] = _floats(metric.low for metric in points)
+        intervals[f"{column}_high"] = _floats(metric.high for metric in points)
     return {"curve": curve, "curve_intervals": intervals}
 
 
@@ -216,10 +225,12 @@ def _goodputs(answers: list[Answer]) -> dict[str, list[Metric]]:
     tables = [lowest_goodputs(each) or {} for each in answers]
     return {
         f"g_{100 * share:.4g}_bps": [
-            Metric(*(table[name][at] for name in ("goodput_bps", "low", "high") if name in table))
+            Metric(
+                *(table[name][index] for name in ("goodput_bps", "low", "high") if name in table)
+            )
             for table in tables
         ]
-        for at, share in enumerate(tables[0]["share"].tolist())
+        for index, share in enumerate(tables[0]["share"].tolist())
     }
 
 
@@ -227,28 +238,28 @@ def _floats(values: Iterable[float | None]) -> NDArray[np.float64]:
     return np.array([math.nan if v is None else v for v in values], dtype=np.float64)
 
 
-def _notes(asked: Quality, populations: list[float]) -> list[str]:
-    link = asked.link
-    others = ["cross traffic"] if asked.scenario.cross else []
-    others += ["classes that stay"] if asked.growth.others else []
+def _notes(target: Quality, populations: list[float]) -> list[str]:
+    link = target.link
+    others = ["cross traffic"] if target.scenario.cross else []
+    others += ["classes that stay"] if target.growth.others else []
     outside = f"; {' and '.join(others)} not included" if others else ""
-    mean = len(asked.scenario.populations) == 1
-    above = f"share above: share of the files above {rate_text(asked.above_bps)}"
+    mean = len(target.scenario.populations) == 1
+    above = f"share above: share of the files above {rate_text(target.above_bps)}"
     return [
-        f"{asked.engine} simulated {len(populations)} populations from {populations[0]:,.0f} to "
+        f"{target.engine} simulated {len(populations)} populations from {populations[0]:,.0f} to "
         f"{populations[-1]:,.0f}, each with another seed. A curve is fitted to those near the "
         "answer; the range contains the answers of other seeds at 95 %.",
         "Goodput of a file: its IP bits over the time from the first packet sent to the last one "
-        f"delivered. g {100 * asked.share:.4g}: {percent(asked.share)} of the files reach it; "
+        f"delivered. g {100 * target.share:.4g}: {percent(target.share)} of the files reach it; "
         f"mean: bits of all files over their total time{f'; {above}' if mean else ''}.",
-        f"The load is relative to the threshold C I / B = {asked.threshold:,.0f}: "
+        f"The load is relative to the threshold C I / B = {target.threshold:,.0f}: "
         f"{link['link_pps']:,.0f} packets/s x {units.digits(link['mean_off_s'])} s / "
         f"{units.digits(link['mean_size_pkts'])} packets{outside}.",
-        *asked.growth.notes("goodput"),
+        *target.growth.notes("goodput"),
     ]
 
 
-def _not_whole(answers: dict[float, Answer], value: float) -> list[str]:
+def _incomplete_warnings(answers: dict[float, Answer], value: float) -> list[str]:
     """Return a warning: the incomplete populations, and the reason for the one near ``value``."""
     partial = [n for n, each in answers.items() if each.incomplete_reason]
     if not partial:
@@ -262,21 +273,21 @@ def _not_whole(answers: dict[float, Answer], value: float) -> list[str]:
     ]
 
 
-def _verify(plan: Plan, asked: Quality, options: RunOptions) -> None:
+def _verify(plan: Plan, target: Quality, options: RunOptions) -> None:
     value = round(plan.value)
     step = max(1, round(STEP * value))
     tried = [n for n in (value - step, value, value + step) if n >= 1]
-    replications = _affordable(plan, asked, tried)
+    replications = _affordable(plan, target, tried)
     if replications is None:
         return
-    runs = asked.simulations(lambda n: asked.changes(n, replications), options)
-    verify_by_simulation(plan, runs, lambda: solve(runs, asked.goal, value))
+    runs = target.simulations(lambda n: target.changes(n, replications), options)
+    verify_by_simulation(plan, runs, lambda: solve(runs, target.goal, value))
     plan.notes.append(
         f"Simulated: every source, packet by packet, each population {replications} times."
     )
 
 
-def _affordable(plan: Plan, asked: Quality, tried: Sequence[int]) -> int | None:
+def _affordable(plan: Plan, target: Quality, tried: Sequence[int]) -> int | None:
     """Return the affordable replications per population, or None with a warning."""
     if max(tried) > MAX_EXACT:
         plan.warnings.append(
@@ -284,9 +295,9 @@ def _affordable(plan: Plan, asked: Quality, tried: Sequence[int]) -> int | None:
             "check a slower link with a smaller buffer, which fewer sources fill"
         )
         return None
-    fewest = max(SEARCHED, asked.scenario.run.replications)
-    packets = sum(asked.packets(n) for n in tried)
+    minimum = max(SEARCHED, target.scenario.run.replications)
+    packets = sum(target.packets(n) for n in tried)
     instead = "write a shorter run.duration, or check a slower link with a smaller buffer"
-    if not small_enough(plan, fewest * packets, instead):
+    if not is_affordable(plan, minimum * packets, instead):
         return None
-    return max(fewest, min(VERIFIED, math.floor(MAX_PACKETS / packets)))
+    return max(minimum, min(VERIFIED, math.floor(MAX_PACKETS / packets)))

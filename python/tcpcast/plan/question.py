@@ -20,7 +20,7 @@ class Question:
 
     Attributes
     ----------
-    words
+    text
         Text of the question in reports.
     key, column, unit
         The varied key of the scenario, its column in tables, and its unit.
@@ -28,21 +28,21 @@ class Question:
         The metric and its target value; NaN if a search compares another quantity.
     write
         Function that formats a value for the scenario.
-    place
+    make_changes
         Function that returns the changes for a value, if more than ``key`` changes.
     read, figure, tables
         Function that returns the compared quantity of an answer if it is not the metric; its name
         in reports; the tables of the answer that contain it.
     """
 
-    words: str
+    text: str
     key: str
     column: str
     unit: str
     metric: str
     target: float = math.nan
     write: Callable[[Any], Any] = int
-    place: Callable[[float], dict[str, Any]] | None = None
+    make_changes: Callable[[float], dict[str, Any]] | None = None
     read: Callable[[Answer], Metric | None] | None = None
     figure: str = ""
     tables: tuple[str, ...] = ()
@@ -50,12 +50,14 @@ class Question:
     def plan(self) -> Plan:
         """Return a plan without an answer."""
         target = None if math.isnan(self.target) else (self.metric, self.target)
-        return Plan(question=self.words, value=math.nan, unit=self.unit, target=target)
+        return Plan(question=self.text, value=math.nan, unit=self.unit, target=target)
 
     def changes(self, value: float) -> dict[str, Any]:
         """Return the changes that set a value in the scenario."""
-        return {self.key: self.write(value)} if self.place is None else self.place(value)
+        return (
+            {self.key: self.write(value)} if self.make_changes is None else self.make_changes(value)
+        )
 
-    def measured(self, found: Answer) -> Metric | None:
+    def measured(self, answer: Answer) -> Metric | None:
         """Return the compared quantity of an answer, or None."""
-        return found.metrics.get(self.metric) if self.read is None else self.read(found)
+        return answer.metrics.get(self.metric) if self.read is None else self.read(answer)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from tcpcast.answer import Answer, Metric, Note
-    from tcpcast.plan.search import Found
+    from tcpcast.plan.search import SearchResult
     from tcpcast.scenario import Scenario
 
     Table = dict[str, np.ndarray[Any, Any]]
@@ -123,7 +123,7 @@ class Plan:
         doubtful = bool(self.untrusted) or self.undecided or not self.has_model
         return self.simulated is not None and doubtful
 
-    def answer_by_simulation(self, found: Found, metric: str) -> None:
+    def answer_by_simulation(self, result: SearchResult, metric: str) -> None:
         """Set the simulation's answer, and mark a contradicted value as untrusted.
 
         Parameters
@@ -133,9 +133,9 @@ class Plan:
         metric
             The metric that meets the target.
         """
-        value, low, high = found.value, found.low, found.high
+        value, low, high = result.value, result.low, result.high
         self.simulated, self.simulated_low, self.simulated_high = value, low, high
-        self.metric, self.there, self.fitted = metric, found.there, found.fitted
+        self.metric, self.there, self.fitted = metric, result.there, result.fitted
         if not self.has_model:
             return
         inside = low is not None and high is not None and low <= self.value <= high

@@ -84,9 +84,9 @@ class Goal:
         Whether the metric rises with the value; otherwise it falls.
     smallest
         Whether to find the smallest value that meets the target; otherwise the largest.
-    whole
+    integer
         Whether values are whole numbers.
-    least, most
+    minimum, maximum
         Minimum and maximum value; the maximum is excluded if values are not whole.
     power
         Approximate exponent of the metric in the value.
@@ -98,9 +98,9 @@ class Goal:
     target: float
     rises: bool = False
     smallest: bool = False
-    whole: bool = True
-    least: float = 1.0
-    most: float = math.inf
+    integer: bool = True
+    minimum: float = 1.0
+    maximum: float = math.inf
     power: float = 1.0
     limit: float = math.inf
 
@@ -112,11 +112,11 @@ class Goal:
 
     def step(self, value: float, factor: float, *, up: bool) -> float:
         """Return a value that is larger or smaller by a factor, within the limits."""
-        if not self.whole:
+        if not self.integer:
             other = value * factor if up else value / factor
-            return max(min(other, (value + self.most) / 2), self.least)
+            return max(min(other, (value + self.maximum) / 2), self.minimum)
         other = max(round(value * factor), value + 1) if up else min(value // factor, value - 1)
-        return int(max(min(other, self.most), self.least))
+        return int(max(min(other, self.maximum), self.minimum))
 
     def between(self, low: float, high: float, at: tuple[float, float]) -> float:
         """Return the next value in a bracket, interpolated from the metric at its ends."""
@@ -124,18 +124,18 @@ class Goal:
         logs = [math.log(max(self._away(metric) / aim, FAINT)) for metric in at]
         share = logs[0] / (logs[0] - logs[1]) if logs[0] != logs[1] else 0.5
         share = min(max(share, INNER[0]), INNER[1])
-        if not self.whole:
+        if not self.integer:
             return float(low * (high / low) ** share)
         return min(max(round(low + share * (high - low)), int(low) + 1), int(high) - 1)
 
     def inside(self, value: float) -> float:
         """Return the value, limited to the permitted range."""
-        most = self.most if self.whole else self.most * (1 - APART_FROM_END)
-        return max(self.least, min(value, most))
+        maximum = self.maximum if self.integer else self.maximum * (1 - APART_FROM_END)
+        return max(self.minimum, min(value, maximum))
 
     def rounded(self, value: float) -> float:
         """Round a value to a whole number if required, in the direction that meets the target."""
-        if not self.whole:
+        if not self.integer:
             return value
         return math.ceil(value - 1e-9) if self.smallest else math.floor(value + 1e-9)
 
@@ -174,7 +174,7 @@ class Goal:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SearchResult:
     """The value at which the metric meets its target.
 
     ``low`` and ``high`` contain the answers of other seeds at 95 %; None if the runs have no
@@ -188,7 +188,7 @@ class Found:
     low: float | None = None
     high: float | None = None
     is_open: bool = False
-    whole: bool = True
+    integer: bool = True
     there: Metric | None = None
     fitted: int = 0
     excess: float = 0.0
@@ -198,11 +198,11 @@ class Found:
         """Whether there is no interval, or a too wide one."""
         if self.low is None or self.high is None:
             return True
-        least = 2.0 if self.whole else 0.0
-        return self.is_open or self.high - self.low > max(least, UNDECIDED * self.value)
+        minimum = 2.0 if self.integer else 0.0
+        return self.is_open or self.high - self.low > max(minimum, UNDECIDED * self.value)
 
 
-def solve(runs: Simulations, goal: Goal, start: float) -> Found | None:
+def solve(runs: Simulations, goal: Goal, start: float) -> SearchResult | None:
     """Return the value at which the simulated metric meets the target.
 
     Parameters
@@ -216,7 +216,7 @@ def solve(runs: Simulations, goal: Goal, start: float) -> Found | None:
 
     Returns
     -------
-    Found or None
+    SearchResult or None
         None if there was no bracket after :data:`TRIES` steps, or within the limits.
 
     Raises
@@ -243,7 +243,7 @@ def _bracket(runs: Simulations, goal: Goal, start: float) -> tuple[float, float]
     return None
 
 
-def solve_between(runs: Simulations, goal: Goal, low: float, high: float) -> Found:
+def solve_between(runs: Simulations, goal: Goal, low: float, high: float) -> SearchResult:
     """Return the value at which the metric meets the target in a bracket.
 
     Raises
@@ -254,18 +254,18 @@ def solve_between(runs: Simulations, goal: Goal, low: float, high: float) -> Fou
     low, high = _narrowed(runs, goal, low, high)
     if _is_confirmed(runs, goal, low, high):
         value = high if goal.smallest else low
-        if goal.whole and high - low == 1:
-            return Found(value, value, value, there=runs.at(value))
+        if goal.integer and high - low == 1:
+            return SearchResult(value, value, value, there=runs.at(value))
         wide = _tight(goal, low)
         ends = _next_to(goal, low, -wide), _next_to(goal, high, wide)
-        return Found(value, *ends, whole=goal.whole, there=runs.at(value))
+        return SearchResult(value, *ends, integer=goal.integer, there=runs.at(value))
     window = _fitted(runs, goal, low, high)
     _simulate_near(runs, goal, window)
     _close(runs, goal, window)
     return _found(runs, goal, window)
 
 
-def _found(runs: Simulations, goal: Goal, window: _Window) -> Found:
+def _found(runs: Simulations, goal: Goal, window: _Window) -> SearchResult:
     """Return the answer with its interval, limited to the range of runs with intervals."""
     known, near = points(runs, goal), window.nearest(runs, goal)
     fitted = crossing(near, goal.target)
@@ -274,13 +274,15 @@ def _found(runs: Simulations, goal: Goal, window: _Window) -> Found:
     below, above = _closed_ends(known, goal, left, right)
     left = max(left, known[0].value) if below else known[0].value
     right = min(right, known[-1].value) if above else known[-1].value
-    if goal.whole:
+    if goal.integer:
         left, right = math.floor(left + 1e-9), math.ceil(right - 1e-9)
-    found = Found(value, min(left, value), max(right, value), not (below and above), goal.whole)
+    result = SearchResult(
+        value, min(left, value), max(right, value), not (below and above), goal.integer
+    )
     if fitted is None:
-        return found
+        return result
     there = goal.metric(*fitted.curve.at(value))
-    return replace(found, there=there, fitted=len(near), excess=fitted.excess)
+    return replace(result, there=there, fitted=len(near), excess=fitted.excess)
 
 
 def _narrowed(runs: Simulations, goal: Goal, low: float, high: float) -> tuple[float, float]:
@@ -297,7 +299,7 @@ def _narrowed(runs: Simulations, goal: Goal, low: float, high: float) -> tuple[f
 
 
 def _tight(goal: Goal, low: float) -> float:
-    return max(1.0 if goal.whole else 0.0, TIGHT * low)
+    return max(1.0 if goal.integer else 0.0, TIGHT * low)
 
 
 def _are_decisive(runs: Simulations, goal: Goal, low: float, high: float) -> bool:
@@ -331,8 +333,8 @@ def _agrees(point: Point, target: float, *, above: bool) -> bool:
 
 def _next_to(goal: Goal, value: float, step: float) -> float:
     """Return a value at a distance from another, within the limits."""
-    if goal.whole:
-        return max(goal.least, min(value + round(step), goal.most))
+    if goal.integer:
+        return max(goal.minimum, min(value + round(step), goal.maximum))
     return goal.step(value, 1 + TIGHT, up=step > 0)
 
 
@@ -379,7 +381,7 @@ class _Window:
         # The metric must differ by more than its error; otherwise a random slope ends the search.
         noise = min(stated_error(self.nearest(runs, goal)), FARTHEST)
         self.radius = max(self.radius, noise)
-        if goal.whole:
+        if goal.integer:
             self.radius = max(self.radius, math.log1p(FEW_VALUES / self.centre))
         return self.crossing(runs, goal)
 
@@ -391,7 +393,7 @@ class _Window:
             value = goal.inside(goal.rounded(self.centre * math.exp(share * self.radius)))
             if value not in runs.answers:
                 return value
-        if not goal.whole:
+        if not goal.integer:
             return None
         ends = (goal.inside(self.centre * math.exp(end)) for end in (-self.radius, self.radius))
         low, high = map(round, ends)
@@ -440,7 +442,7 @@ def _closed_ends(known: list[Point], goal: Goal, left: float, right: float) -> t
     told = [point for point in known if point.low is not None and point.high is not None]
     below = any(p.metric > goal.target for p in told if p.value <= left)
     above = any(p.metric < goal.target for p in told if p.value >= right)
-    return below or 0 < left <= goal.least, above or math.inf > right >= goal.most
+    return below or 0 < left <= goal.minimum, above or math.inf > right >= goal.maximum
 
 
 def _close(runs: Simulations, goal: Goal, window: _Window) -> None:

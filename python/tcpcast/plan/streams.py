@@ -20,15 +20,15 @@ from tcpcast.plan.path import (
     BEYOND_VALIDATED,
     VALIDATED_LOSS,
     check_of_path,
-    many_waiting,
     percent,
     planned_path,
     rate_text,
-    waiting_share,
+    rto_share,
+    rto_warning,
 )
 from tcpcast.plan.path_models import BBR, CUBIC, PARALLEL, PFTK
 from tcpcast.plan.question import Question
-from tcpcast.plan.search import Found
+from tcpcast.plan.search import SearchResult
 from tcpcast.plan.trust import untrusted_reason
 from tcpcast.plan.verification import Simulations, verify_by_simulation
 from tcpcast.scenario.traffic import MAX_SOURCES
@@ -116,23 +116,23 @@ def plan_streams(
     people = _check(scenario)
     path = planned_path(MODEL, scenario)
     models = MODELS[path.control]
-    counts = [_fewest(path, model) for model in models]
+    counts = [_min_flows(path, model) for model in models]
     share = 0.0
     if path.control == "reno":
-        share = waiting_share(path, flows=counts[0], loss_ratio=path.loss_ratio)
+        share = rto_share(path, flows=counts[0], loss_ratio=path.loss_ratio)
     crowded = share > FEW_WAITING
     model, value = models[crowded], counts[crowded]
-    asked = Question(
-        words="useful number of parallel flows",
+    question = Question(
+        text="useful number of parallel flows",
         key=f"class.{people.name}.flows" if scenario.classes else "traffic.flows",
         column="flows",
         unit="flows",
         metric="goodput_bps",
     )
     # Beyond the maximum number of flows of a scenario, the window does not matter.
-    there = None if value > MAX_SOURCES else scenario.with_changes(asked.changes(value))
+    there = None if value > MAX_SOURCES else scenario.with_changes(question.changes(value))
     plan = replace(
-        asked.plan(),
+        question.plan(),
         value=value,
         tables={
             "streams": _table(path, models, model, _shown(value)),
@@ -142,7 +142,7 @@ def plan_streams(
         notes=[
             path.note(with_loss=True),
             f"{_COLUMNS[path.control]}; {_NOTE_ON_COLUMNS}",
-            _fills(path, counts),
+            _flows_note(path, counts),
             *filter(None, [left_out_text(scenario)]),
             _NOTE_ON_LOSS,
             *([] if there is None else _sizing(path, there, model, value)),
@@ -151,17 +151,17 @@ def plan_streams(
         scenario=there,
     )
     if crowded:
-        plan.warnings.append(many_waiting(path, share))
+        plan.warnings.append(rto_warning(path, share))
     if path.control == "reno" and path.loss_ratio > VALIDATED_LOSS:
         plan.untrusted = BEYOND_VALIDATED
     else:
-        plan.untrusted = untrusted_reason(model.engine, scenario, asked.changes(value))
+        plan.untrusted = untrusted_reason(model.engine, scenario, question.changes(value))
     if verify:
-        _verify(plan, asked, path, model, scenario, least_s, options)
+        _verify(plan, question, path, model, scenario, least_s, options)
     return plan
 
 
-def _fewest(path: PlannedPath, model: PathModel) -> int:
+def _min_flows(path: PlannedPath, model: PathModel) -> int:
     """Return the minimum number of flows that fill the link according to a model."""
     if model is not PARALLEL:
         return _whole(path.link_pps / float(model.rate(path, 1, path.loss_ratio)))
@@ -218,8 +218,8 @@ def _shown(value: int) -> list[int]:
 
 
 def _curve(value: int) -> list[int]:
-    most = max(3 * value, 10)
-    return sorted({round(n) for n in np.linspace(1, most, min(most, CURVE_POINTS))})
+    maximum = max(3 * value, 10)
+    return sorted({round(n) for n in np.linspace(1, maximum, min(maximum, CURVE_POINTS))})
 
 
 def _table(
@@ -261,9 +261,9 @@ def _recommendation(path: PlannedPath, model: PathModel, value: int) -> str:
     )
 
 
-def _fills(path: PlannedPath, counts: Sequence[int]) -> str:
+def _flows_note(path: PlannedPath, counts: Sequence[int]) -> str:
     """Return a note with the number of flows according to each model."""
-    by_cubic = _counted(_fewest(path, CUBIC))
+    by_cubic = _counted(_min_flows(path, CUBIC))
     bbr = "BBR, by its bound, with 1 flow"
     if path.loss_ratio > TOLERATED_LOSS_RATIO:
         bbr = "BBR keeps no rate above a loss of 20 %"
@@ -306,7 +306,7 @@ def _warnings(path: PlannedPath, value: int) -> list[str]:
 
 def _verify(  # noqa: PLR0913, PLR0917 - the question and the options
     plan: Plan,
-    asked: Question,
+    question: Question,
     path: PlannedPath,
     model: PathModel,
     scenario: Scenario,
@@ -331,15 +331,15 @@ def _verify(  # noqa: PLR0913, PLR0917 - the question and the options
     )
     if check is None:
         return
-    runs = Simulations(scenario.with_changes(check[0]), asked, options)
+    runs = Simulations(scenario.with_changes(check[0]), question, options)
 
-    def search() -> Found | None:
+    def search() -> SearchResult | None:
         for flows in tried:
             runs.measure(flows)
-        return _filling(runs, path, half)
+        return _flows_from_rates(runs, path, half)
 
     verify_by_simulation(plan, runs, search)
-    plan.tables["simulated"] = _beside_the_model(plan, path, model)
+    plan.tables["simulated"] = _model_comparison(plan, path, model)
     plan.notes.append(
         f"{check[1]} Its answer: the link's rate divided by the mean rate per flow in the run with "
         "the fewest flows. model, goodput: delivered payload."
@@ -352,25 +352,25 @@ def _verify(  # noqa: PLR0913, PLR0917 - the question and the options
         )
 
 
-def _filling(runs: Simulations, path: PlannedPath, fewest: int) -> Found | None:
+def _flows_from_rates(runs: Simulations, path: PlannedPath, min_flows: int) -> SearchResult | None:
     """Return the number of flows that fill the link, from the rate per flow on a non-full link."""
-    while runs.measure(fewest) > 0 and runs.answers[fewest]["utilisation"] > FREE:
-        if fewest == 1:
+    while runs.measure(min_flows) > 0 and runs.answers[min_flows]["utilisation"] > FREE:
+        if min_flows == 1:
             break
-        fewest = max(1, fewest // 2)
-    sent = runs.answers[fewest].metrics["send_rate_pps"]
+        min_flows = max(1, min_flows // 2)
+    sent = runs.answers[min_flows].metrics["send_rate_pps"]
     if not sent.value > 0:
         return None
     value, low, high = (
-        None if rate is None else min(_whole(fewest * path.link_pps / rate), MAX_SOURCES)
-        for rate in (sent.value, *_of_other_seeds(sent))
+        None if rate is None else min(_whole(min_flows * path.link_pps / rate), MAX_SOURCES)
+        for rate in (sent.value, *_seed_interval(sent))
     )
     assert value is not None
     runs.measure(value)
-    return Found(value, low, high, there=runs.at(value))
+    return SearchResult(value, low, high, there=runs.at(value))
 
 
-def _of_other_seeds(sent: Metric) -> tuple[float | None, float | None]:
+def _seed_interval(sent: Metric) -> tuple[float | None, float | None]:
     """Return the 95 % interval of rates with other seeds, the upper limit first."""
     if sent.low is None or sent.high is None or not sent.low > 0:
         return None, None
@@ -379,7 +379,7 @@ def _of_other_seeds(sent: Metric) -> tuple[float | None, float | None]:
     return first, last
 
 
-def _beside_the_model(plan: Plan, path: PlannedPath, model: PathModel) -> Table:
+def _model_comparison(plan: Plan, path: PlannedPath, model: PathModel) -> Table:
     measured = plan.tables["simulated"]
     flows = measured.pop("flows")
     return {

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tcpcast.answer import Answer, Metric
     from tcpcast.plan.question import Question
     from tcpcast.plan.result import Plan
-    from tcpcast.plan.search import Found
+    from tcpcast.plan.search import SearchResult
     from tcpcast.scenario import Scenario
 
 VERIFY_TRANSFERS = 50_000
@@ -45,7 +45,7 @@ class Stopped(Exception):  # noqa: N818 - the user's decision rather than an err
         super().__init__()
         self.interrupted = interrupted
 
-    def told(self, of: str) -> str:
+    def reason(self, of: str) -> str:
         """Return the reason why a search or a check ended."""
         if self.interrupted:
             return f"{of} was interrupted"
@@ -65,7 +65,7 @@ class Simulations:
     """Runs of one scenario for values of a question, each with another seed.
 
     The default ``engine`` is the packet engine. Each run has at most ``transfers`` transfers.
-    ``beside`` returns the additional changes for a value. The total time is limited to the
+    ``extra_changes`` returns the additional changes for a value. The total time is limited to the
     scenario's ``run.max_wall``.
     """
 
@@ -74,7 +74,7 @@ class Simulations:
     options: RunOptions | None
     transfers: int = 0
     engine: str = "packet"
-    beside: Callable[[float], dict[str, Any]] | None = None
+    extra_changes: Callable[[float], dict[str, Any]] | None = None
     answers: dict[float, Answer] = field(default_factory=dict)
     cut: float | None = None
 
@@ -105,13 +105,14 @@ class Simulations:
                 self.cut = value
         if value == self.cut:
             raise Stopped(interrupted=self.answers[value].interrupted)
-        asked, found = self.question, self.at(value)
-        if found is None:
+        question, metric = self.question, self.at(value)
+        if metric is None:
+            setting = f"{question.key} = {question.write(value)}"
             raise NotApplicable(
-                f"{self.engine} has no {asked.metric} with {asked.key} = {asked.write(value)}: "
+                f"{self.engine} has no {question.metric} with {setting}: "
                 + (self.answers[value].incomplete_reason or "write a longer run")
             )
-        return found.value
+        return metric.value
 
     def _is_late(self) -> bool:
         end = None if self.options is None else self.options.deadline
@@ -134,8 +135,8 @@ class Simulations:
         wanted = self.scenario.run.transfers
         if wanted is not None:
             changes["run.transfers"] = min(wanted, self.transfers)
-        if self.beside is not None:
-            changes |= self.beside(value)
+        if self.extra_changes is not None:
+            changes |= self.extra_changes(value)
         changes["run.seed"] = _seed(self.scenario.run.seed, changes)
         (result,) = answer(self.scenario.with_changes(changes), [self.engine], self.options)
         if result.not_applicable is not None:
@@ -152,7 +153,9 @@ def _seed(seed: int, changes: dict[str, Any]) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=4).digest())
 
 
-def verify_by_simulation(plan: Plan, runs: Simulations, search: Callable[[], Found | None]) -> None:
+def verify_by_simulation(
+    plan: Plan, runs: Simulations, search: Callable[[], SearchResult | None]
+) -> None:
     """Search by simulation and add the runs to the plan, even if the search did not finish.
 
     Parameters
@@ -170,28 +173,31 @@ def verify_by_simulation(plan: Plan, runs: Simulations, search: Callable[[], Fou
     NotApplicable
         The simulation does not cover the scenario.
     """
-    asked = runs.question
-    plan.figure = asked.figure
+    question = runs.question
+    plan.figure = question.figure
     try:
-        found = search()
-        if found is None:
+        result = search()
+        if result is None:
             plan.warnings.insert(
-                0, f"the simulation's answer is outside the tested range of {asked.column}"
+                0, f"the simulation's answer is outside the tested range of {question.column}"
             )
         else:
-            _take(plan, runs, found)
+            _take(plan, runs, result)
     except Stopped as stop:
         plan.interrupted, plan.incomplete = stop.interrupted, not stop.interrupted
-        plan.warnings.insert(0, stop.told("the check"))
+        plan.warnings.insert(0, stop.reason("the check"))
     known = runs.known
     plan.verified = [runs.answers[value] for value in known]
     ends = {
         "low": [math.nan if metric.low is None else metric.low for metric in known.values()],
         "high": [math.nan if metric.high is None else metric.high for metric in known.values()],
     }
-    values = {asked.column: list(known), asked.metric: [each.value for each in known.values()]}
+    values = {
+        question.column: list(known),
+        question.metric: [each.value for each in known.values()],
+    }
     plan.tables["simulated"] = {name: np.array(v) for name, v in {**values, **ends}.items()}
-    plan.warnings += run_warnings(plan.verified, asked.tables or (asked.metric,))
+    plan.warnings += run_warnings(plan.verified, question.tables or (question.metric,))
     wanted = runs.scenario.run.transfers
     if wanted is not None and wanted > runs.transfers:
         plan.notes.append(
@@ -218,41 +224,44 @@ def _counted(warning: Note, count: int, runs: int) -> Note:
     return Note(f"in {count} of {runs} runs: {warning}", warning.metrics, kind=warning.kind)
 
 
-def _take(plan: Plan, runs: Simulations, found: Found) -> None:
+def _take(plan: Plan, runs: Simulations, result: SearchResult) -> None:
     """Add the answer of the simulation, or the reason for its absence, to the plan."""
-    plan.simulated_low, plan.simulated_high = found.low, found.high
-    if found.undecided:
+    plan.simulated_low, plan.simulated_high = result.low, result.high
+    if result.undecided:
         plan.simulated_undecided = True
-        plan.warnings.insert(0, "by simulation undecided: " + undecided(runs, found))
+        plan.warnings.insert(0, "by simulation undecided: " + undecided(runs, result))
         return
-    plan.answer_by_simulation(found, runs.question.metric)
-    plan.notes += scatter_notes(found)
+    plan.answer_by_simulation(result, runs.question.metric)
+    plan.notes += scatter_notes(result)
     if plan.scenario is not None and plan.leads_by_simulation:
-        plan.scenario = plan.scenario.with_changes(runs.question.changes(found.value))
+        plan.scenario = plan.scenario.with_changes(runs.question.changes(result.value))
 
 
-def scatter_notes(found: Found) -> list[str]:
+def scatter_notes(result: SearchResult) -> list[str]:
     """Return a note if the runs' own intervals are much narrower than their scatter."""
-    if found.excess < EXCESS:
+    if result.excess < EXCESS:
         return []
     return [
-        f"The {found.fitted} runs near the answer scatter {found.excess:.2g} times as widely as "
+        f"The {result.fitted} runs near the answer scatter {result.excess:.2g} times as widely as "
         "their own 95 % intervals: single rows may exclude the target. The answer's range and the "
         "value there follow from the scatter."
     ]
 
 
-def undecided(runs: Simulations, found: Found) -> str:
+def undecided(runs: Simulations, result: SearchResult) -> str:
     """Return the reason why an answer is undecided, and advice."""
-    asked = runs.question
-    if found.low is None or found.high is None:
-        return f"the runs are too short for an interval of {asked.metric}; {_longer(runs, 4)}"
-    ends = [asked.write(v if found.whole else float(f"{v:.3g}")) for v in (found.low, found.high)]
-    beyond = " or beyond" if found.is_open else ""
-    wide = (found.high - found.low) / (UNDECIDED * max(found.value, 1e-300))
+    question = runs.question
+    if result.low is None or result.high is None:
+        return f"the runs are too short for an interval of {question.metric}; {_longer(runs, 4)}"
+    ends = [
+        question.write(v if result.integer else float(f"{v:.3g}"))
+        for v in (result.low, result.high)
+    ]
+    beyond = " or beyond" if result.is_open else ""
+    wide = (result.high - result.low) / (UNDECIDED * max(result.value, 1e-300))
     times = min(max(2, math.ceil(wide**2)), MAX_TIMES)
     return (
-        f"the standard error of the runs leaves {asked.key} between {ends[0]} and "
+        f"the standard error of the runs leaves {question.key} between {ends[0]} and "
         f"{ends[1]}{beyond}; {_longer(runs, times)}"
     )
 
