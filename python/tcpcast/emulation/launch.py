@@ -47,21 +47,21 @@ def run_link(link: Mapping[str, Any]) -> LinkOutcome:
     if sys.platform != "linux":
         raise MachineError("a link needs Linux network namespaces; this system is not Linux")
     with _left_to_programs():
-        told, status = _ask(pickle.dumps(dict(link)))
-    if "fault" in told:
-        raise MachineError(told["fault"])
-    if "way" not in told:
+        messages, status = _request(pickle.dumps(dict(link)))
+    if "fault" in messages:
+        raise MachineError(messages["fault"])
+    if "way" not in messages:
         raise MachineError(f"the link's process ended without a result, status {status}")
-    return LinkOutcome.from_lines(told)
+    return LinkOutcome.from_lines(messages)
 
 
-def _ask(question: bytes) -> tuple[dict[str, str], int]:
+def _request(question: bytes) -> tuple[dict[str, str], int]:
     """Start the process with a request, and return its messages and exit status."""
     foreground = _foreground()
     try:
         with started(question) as (lines, process):
-            told = dict(lines)
-            return told, process.wait()
+            messages = dict(lines)
+            return messages, process.wait()
     finally:
         _take_back(foreground)
 
@@ -74,23 +74,23 @@ def started(
 
     The process is ended when the context is left, even if it did not finish.
     """
-    asked, lifeline, answer = os.pipe(), os.pipe(), os.pipe()
-    ends = (asked[0], lifeline[0], answer[1])
+    request, lifeline, result = os.pipe(), os.pipe(), os.pipe()
+    ends = (request[0], lifeline[0], result[1])
     try:
         process = subprocess.Popen(
             [sys.executable, "-P", "-m", _MODULE, *map(str, ends)], pass_fds=ends
         )
     except OSError:
-        for pipe in (asked, lifeline, answer):
+        for pipe in (request, lifeline, result):
             for end in pipe:
                 os.close(end)
         raise
     for end in ends:
         os.close(end)
     try:
-        with suppress(BrokenPipeError), open(asked[1], "wb") as file:
+        with suppress(BrokenPipeError), open(request[1], "wb") as file:
             file.write(question)
-        with open(answer[0], encoding="utf-8", errors="replace") as file:
+        with open(result[0], encoding="utf-8", errors="replace") as file:
             yield map(_split, file), process
     finally:
         os.close(lifeline[1])

@@ -60,16 +60,24 @@ class LinkOutcome:
     capture_fault: str | None
 
     @classmethod
-    def from_lines(cls, told: Mapping[str, str]) -> LinkOutcome:
+    def from_lines(cls, messages: Mapping[str, str]) -> LinkOutcome:
         """Create the outcome from the messages of the link's process, by key."""
-        own = ("status", "elapsed_ns", "away_ns", "pauses", "longest_pause_ns", "missed", "cpu_ns")
+        integers = (
+            "status",
+            "elapsed_ns",
+            "away_ns",
+            "pauses",
+            "longest_pause_ns",
+            "missed",
+            "cpu_ns",
+        )
         return cls(
-            **{name: int(told[name]) for name in own},
-            device=told["way"],
-            near_to_far=_direction(told, "forward"),
-            far_to_near=_direction(told, "back"),
-            distortion=told.get("distortion"),
-            capture_fault=told.get("capture_fault"),
+            **{name: int(messages[name]) for name in integers},
+            device=messages["way"],
+            near_to_far=_direction(messages, "forward"),
+            far_to_near=_direction(messages, "back"),
+            distortion=messages.get("distortion"),
+            capture_fault=messages.get("capture_fault"),
         )
 
     def as_dict(self) -> dict[str, Any]:
@@ -77,6 +85,6 @@ class LinkOutcome:
         return asdict(self)
 
 
-def _direction(told: Mapping[str, str], name: str) -> DirectionCounts:
+def _direction(messages: Mapping[str, str], name: str) -> DirectionCounts:
     keys = [field.name for field in fields(DirectionCounts)]
-    return DirectionCounts(**{key: int(told[f"{name}.{key}"]) for key in keys})
+    return DirectionCounts(**{key: int(messages[f"{name}.{key}"]) for key in keys})

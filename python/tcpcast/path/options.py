@@ -132,14 +132,14 @@ def is_default_buffer(options: PathOptions, point: Mapping[str, str]) -> bool:
     return options.buffer is None and _buffer(point) is not None
 
 
-def points(options: PathOptions, asked: int | None) -> list[dict[str, str]]:
+def points(options: PathOptions, per_range: int | None) -> list[dict[str, str]]:
     """Return the points of the ranges, as values by option; without ranges, one point.
 
     Parameters
     ----------
     options
         The path.
-    asked
+    per_range
         ``--points``: number of values per range; None for the default.
 
     Raises
@@ -149,14 +149,14 @@ def points(options: PathOptions, asked: int | None) -> list[dict[str, str]]:
     TcpcastError
         ``--points`` was given without a range, or there are more than :data:`MOST_POINTS` points.
     """
-    if asked is not None and not options.ranges:
+    if per_range is not None and not options.ranges:
         raise TcpcastError("--points: no option is a range; write, for example, --loss 0.01%..10%")
-    count = DEFAULT_POINTS if asked is None else asked
+    count = DEFAULT_POINTS if per_range is None else per_range
     if not 2 <= count <= MOST_POINTS:
         raise UnitError(f"--points: {count} is out of range; write 2 to {MOST_POINTS}")
     taken = quantities(options)
-    given = _given(options).items()
-    columns = {name: values(taken[name], text, count) for name, text in given}
+    texts = _range_texts(options).items()
+    columns = {name: values(taken[name], text, count) for name, text in texts}
     number = math.prod(len(column) for column in columns.values())
     if number > MOST_POINTS:
         raise TcpcastError(
@@ -183,13 +183,13 @@ def curve_points(options: PathOptions, losses: Sequence[float]) -> list[dict[str
         low, high = low / CURVE_REACH, min(high * CURVE_REACH, MAX_DRAWN_LOSS)
     quantity = quantities(options)["loss"]
     ends = "..".join(quantity.write(end) for end in (low, max(high, 1.01 * low)))
-    fixed = {name: text for name, text in _given(options).items() if name != "loss"}
+    fixed = {name: text for name, text in _range_texts(options).items() if name != "loss"}
     return [{**fixed, "loss": text} for text in values(quantity, ends, CURVE_POINTS)]
 
 
-def _given(options: PathOptions) -> dict[str, str]:
-    given = {name: getattr(options, name) for name in RANGED}
-    return {name: text for name, text in given.items() if text is not None}
+def _range_texts(options: PathOptions) -> dict[str, str]:
+    texts = {name: getattr(options, name) for name in RANGED}
+    return {name: text for name, text in texts.items() if text is not None}
 
 
 def bulk_scenario(options: PathOptions, point: Mapping[str, str]) -> Scenario:
@@ -201,9 +201,9 @@ def bulk_scenario(options: PathOptions, point: Mapping[str, str]) -> Scenario:
         A value is out of range, or nothing limits the flows; the message has the option.
     """
     if nothing_limits(options, point):
-        given = f"{point['loss']} means no loss, and " if "loss" in point else ""
+        prefix = f"{point['loss']} means no loss, and " if "loss" in point else ""
         raise UnitError(
-            f"--loss: {given}nothing limits the flow; write --loss 1%, --rate 100mbit or "
+            f"--loss: {prefix}nothing limits the flow; write --loss 1%, --rate 100mbit or "
             "--rwnd 64KiB, or --size 100KB for one transfer"
         )
     return _scenario(bulk_tables(options, point))
@@ -280,18 +280,18 @@ def _buffer_quantity(options: PathOptions) -> Quantity:
     """Return the quantity of ``--buffer``; the values of a range have the unit of its ends."""
     ends = (options.buffer or DEFAULT_BUFFER).split("..")
     try:
-        found = {read_buffer(end).unit for end in ends if end.strip()}
+        buffer_units = {read_buffer(end).unit for end in ends if end.strip()}
     except UnitError:  # raised again with the option's name when the values are read
-        found = set()
-    if len(found) > 1:
+        buffer_units = set()
+    if len(buffer_units) > 1:
         example = PATH["buffer"].example
         raise UnitError(f"--buffer: its ends have different units; write, for example, {example}")
 
     def write(amount: float) -> str:
-        return str(Buffer(next(iter(found), "bdp"), amount))
+        return str(Buffer(next(iter(buffer_units), "bdp"), amount))
 
-    whole = bool(found & {"packets", "bytes"})
-    return _quantity("buffer", lambda text: read_buffer(text).amount, write, whole=whole)
+    is_integer = bool(buffer_units & {"packets", "bytes"})
+    return _quantity("buffer", lambda text: read_buffer(text).amount, write, whole=is_integer)
 
 
 def _size_quantity(options: PathOptions) -> Quantity:
@@ -301,8 +301,8 @@ def _size_quantity(options: PathOptions) -> Quantity:
         return _quantity("size", _read_bytes, _write_bytes, whole=True)
     for end in ends:
         if end.strip() and re.fullmatch(r"[0-9.]+", end.strip()):
-            wanted = f"{end.strip()}pkt or {end.strip()}B"
-            raise UnitError(f'--size: "{end.strip()}" has no unit; write {wanted}')
+            examples = f"{end.strip()}pkt or {end.strip()}B"
+            raise UnitError(f'--size: "{end.strip()}" has no unit; write {examples}')
     read = partial(_read_packets, payload_bytes=options.payload_bytes)
     return _quantity("size", read, lambda n: f"{n:.0f}pkt", whole=True)
 
@@ -322,18 +322,18 @@ def _read_loss(text: str) -> float:
 
 
 def _read_flows(text: str) -> float:
-    return float(_whole("4", text, MAX_SOURCES))
+    return float(_read_count("4", text, MAX_SOURCES))
 
 
 def _read_bytes(text: str) -> float:
-    return _something(text, units.parse_bytes(text))
+    return _check_not_empty(text, units.parse_bytes(text))
 
 
 def _read_packets(text: str, *, payload_bytes: int) -> float:
-    return _something(text, units.parse_packets(text, payload_bytes=payload_bytes))
+    return _check_not_empty(text, units.parse_packets(text, payload_bytes=payload_bytes))
 
 
-def _something(text: str, size: float) -> float:
+def _check_not_empty(text: str, size: float) -> float:
     if size == 0:
         raise UnitError(f'{units.show(text)} is an empty transfer; write "100KB"')
     return size
@@ -347,7 +347,7 @@ def _write_bytes(size: float) -> str:
     return f"{size:.0f}B"
 
 
-def _whole(example: str, text: str, most: int) -> int:
+def _read_count(example: str, text: str, most: int) -> int:
     """Read a whole number from 1 to ``most``."""
     if re.fullmatch(r"\s*[0-9]{1,60}\s*", text) is None:
         raise UnitError(f"{units.show(text)} is not a whole number; write {example}")
@@ -361,7 +361,7 @@ def _window(text: str | None) -> int | str | None:
 
 def _initial_window(text: str | None) -> int | None:
     try:
-        return None if text is None else _whole("10", text, MAX_INITIAL_WINDOW)
+        return None if text is None else _read_count("10", text, MAX_INITIAL_WINDOW)
     except UnitError as error:
         raise UnitError(f"--iw: {error}") from None
 

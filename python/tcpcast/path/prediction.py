@@ -72,15 +72,15 @@ def predict_point(
         transfer = _answers(transfer_scenario(options, point), names, how)
     shown = {name: point[name] for name in options.ranges}
     sizing = path_sizing(steady.scenario) if steady else None
-    fed = _fed_by_simulation(steady)
-    found = Prediction(
+    fed = _formula_with_measured_inputs(steady)
+    prediction = Prediction(
         steady, transfer, shown, fed, sizing, size, too_long, is_default_buffer(options, point)
     )
-    if packet and found.is_buffer_assumed and not options.ranges:
-        packets = _simulated_pkts(options, point, size if found.simulated_transfer else None)
+    if packet and prediction.is_buffer_assumed and not options.ranges:
+        packets = _simulated_pkts(options, point, size if prediction.simulated_transfer else None)
         if affords_comparison(packets):
-            found = replace(found, other_buffers=_repeat(found, how.progress))
-    return found
+            prediction = replace(prediction, other_buffers=_repeat(prediction, how.progress))
+    return prediction
 
 
 def _simulated_pkts(
@@ -93,9 +93,9 @@ def _simulated_pkts(
     return path.pps * simulated_s(path)
 
 
-def _repeat(found: Prediction, progress: Callable[[float], None] | None) -> dict[str, Answer]:
+def _repeat(prediction: Prediction, progress: Callable[[float], None] | None) -> dict[str, Answer]:
     """Return the simulations with other buffers; {} unless all of them finish."""
-    answers = found.transfer if found.simulated_transfer else found.steady
+    answers = prediction.transfer if prediction.simulated_transfer else prediction.steady
     assert answers is not None
     if any(answer.incomplete_reason for answer in answers):
         return {}
@@ -109,7 +109,7 @@ def _repeat(found: Prediction, progress: Callable[[float], None] | None) -> dict
     return repeated
 
 
-def _fed_by_simulation(steady: Answers) -> Answer | None:
+def _formula_with_measured_inputs(steady: Answers) -> Answer | None:
     """Return the first formula with inputs measured by the simulation; None without simulation."""
     name = leading(steady.scenario)
     simulation = next((each for each in steady if each.engine == SIMULATION), None)
