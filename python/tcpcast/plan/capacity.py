@@ -96,7 +96,7 @@ def plan_users(  # noqa: PLR0913 - the question, and how to answer it
         unit="sources",
         make_changes=growth.changes,
     )
-    model = _model(scenario, question, _with_sources, 1, "one source alone gets")
+    model = _model(scenario, question, _with_sources, 1, "a single source gets")
     plan = question.plan()
     plan.notes += [*growth.notes("mean rate"), *model.notes]
     if model.inputs is not None:
@@ -106,7 +106,7 @@ def plan_users(  # noqa: PLR0913 - the question, and how to answer it
     if verify or model.nearby:
         runs = Simulations(scenario, question, options, transfers)
         goal = Goal(target=rate_bps, minimum=len(growth.counts), maximum=MAX_SOURCES)
-        _check(plan, runs, goal, growth.total, (goal.minimum, "the fewest sources get"))
+        _check(plan, runs, goal, growth.total, (goal.minimum, "the smallest population gets"))
         if plan.simulated is not None:
             plan.recommendation = growth.text(plan.simulated)
     rates = model.curve(lambda result: result.rate_bps)

@@ -96,13 +96,13 @@ class Model:
         return [Note(text, kind="remark" if self.nearby else "model") for text in warnings]
 
     def answer(
-        self, plan: Plan, asked: Question, scenario: Scenario, value: float, doubt: str = ""
+        self, plan: Plan, question: Question, scenario: Scenario, value: float, doubt: str = ""
     ) -> None:
         """Add the model's answer to a plan, with warnings and the reason not to trust it."""
         plan.value = value
         plan.warnings += self.remarks(engset_warnings(self.scenario, self.at(value)))
         plan.untrusted = (
-            self.nearby or doubt or untrusted_reason("engset", scenario, asked.changes(value))
+            self.nearby or doubt or untrusted_reason("engset", scenario, question.changes(value))
         )
 
 

@@ -128,7 +128,7 @@ class Plan:
 
         Parameters
         ----------
-        found
+        result
             The answer with its 95 % interval, in the plan's unit, and the metric there.
         metric
             The metric that meets the target.

@@ -195,7 +195,7 @@ class SearchResult:
 
     @property
     def undecided(self) -> bool:
-        """Whether there is no interval, or a too wide one."""
+        """Whether there is no interval, or it is too wide."""
         if self.low is None or self.high is None:
             return True
         minimum = 2.0 if self.integer else 0.0
@@ -439,9 +439,9 @@ def _simulate_near(runs: Simulations, goal: Goal, window: _Window) -> None:
 
 def _closed_ends(known: list[Point], goal: Goal, left: float, right: float) -> tuple[bool, bool]:
     """Return for each end of an interval if a run beyond it is decisively on its side."""
-    told = [point for point in known if point.low is not None and point.high is not None]
-    below = any(p.metric > goal.target for p in told if p.value <= left)
-    above = any(p.metric < goal.target for p in told if p.value >= right)
+    intervals = [point for point in known if point.low is not None and point.high is not None]
+    below = any(p.metric > goal.target for p in intervals if p.value <= left)
+    above = any(p.metric < goal.target for p in intervals if p.value >= right)
     return below or 0 < left <= goal.minimum, above or math.inf > right >= goal.maximum
 
 

@@ -265,7 +265,7 @@ def _number_of(what: str, maximum: float) -> BeforeValidator:
             or not isinstance(value, int | float)
             or not 0 <= value <= maximum
         ):
-            raise UnitError(f"{units.show(value)} is no {what}; write a number, 0 to {maximum:g}")
+            raise UnitError(f"{units.show(value)} is not a {what}; write 0 to {maximum:g}")
         return float(value)
 
     return BeforeValidator(read)

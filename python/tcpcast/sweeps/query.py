@@ -46,7 +46,7 @@ def query(folder: str | PathLike[str], sql: str, *, max_wall_s: float | None = N
     Raises
     ------
     TcpcastError
-        There is no sweep, or the query failed; the message is that of DuckDB.
+        There is no sweep, or the query failed; the message comes from DuckDB.
     QueryStopped
         The query took longer than ``max_wall_s``.
     MachineError

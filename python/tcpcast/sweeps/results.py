@@ -89,7 +89,7 @@ class Results:
 def count_statuses(
     parts: Sequence[bytes | Path], known: Mapping[bytes | Path, Mapping[str, int]] | None = None
 ) -> dict[str, int]:
-    """Return the number of rows by status, in descending order; parts not in ``told`` are read."""
+    """Return the number of rows by status, in descending order; parts not in ``known`` are read."""
     counts: Counter[str] = Counter()
     for part in parts:
         counts.update((known or {}).get(part) or _read(part, ["status"])["status"].to_pylist())
