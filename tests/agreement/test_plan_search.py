@@ -190,7 +190,7 @@ def test_scatter_beyond_the_runs_own_intervals_is_stated() -> None:
         assert found is not None
         notes = scatter_notes(found)
         assert bool(notes) == stated
-        assert not stated or "times as widely as their own 95 % intervals allow" in notes[0]
+        assert not stated or "times as widely as their own 95 % intervals" in notes[0]
 
 
 def test_every_run_has_its_own_seed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -305,7 +305,7 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ),
         (
             "cross=[{model='trace',times=['x'],bytes=[9]}]",
-            'cross.0.times.0: "x" is not a time; write 0',
+            'cross.0.times.0: "x" is not a time; write a',
         ),
         (
             "cross=[{model='trace',times=[0,1],bytes=[9,9],period='1s'}]",

@@ -265,7 +265,8 @@ def _number_of(what: str, maximum: float) -> BeforeValidator:
             or not isinstance(value, int | float)
             or not 0 <= value <= maximum
         ):
-            raise UnitError(f"{units.show(value)} is not a {what}; write 0 to {maximum:g}")
+            needs = f"write a number, 0 to {maximum:g}"
+            raise UnitError(f"{units.show(value)} is not a {what}; {needs}")
         return float(value)
 
     return BeforeValidator(read)
