@@ -67,7 +67,7 @@ def test_the_curve_meets_the_target_at_the_answer(name: str, factors: tuple[floa
     assert (y[0] * factors[1] - plan.target[1]) * (y[-1] * factors[1] - plan.target[1]) < 0
 
 
-def test_what_was_simulated_stands_as_points_with_intervals_over_the_model() -> None:
+def test_simulated_points_are_drawn_over_model() -> None:
     plan = plan_buffer(_web(), loss=0.01)
     plan.tables["simulated"] = {
         "buffer_pkts": np.array([60, 90]),

@@ -629,7 +629,7 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ("class.far.rtt=3s", "class.far.rtt: the scenario has no classes"),
     ],
 )
-def test_one_line_for_one_fault(change: str, line: str) -> None:
+def test_each_error_gives_one_line(change: str, line: str) -> None:
     if not line:
         assert load("web-10mbit", changes=parse_assignments([change]))
         return
@@ -637,7 +637,7 @@ def test_one_line_for_one_fault(change: str, line: str) -> None:
     assert only.startswith(line)
 
 
-def test_every_fault_is_told_at_once() -> None:
+def test_all_errors_are_reported() -> None:
     lines = refused(
         "network.rtt=50", "network.bottleneck.rate=10mbps", "traffic.sources=0", "tcp.stack=reno"
     )
@@ -658,7 +658,7 @@ def test_packets_of_max_plus_reno_are_not_captured() -> None:
     assert line.startswith("probes.pcap: max-plus-reno acknowledges every single packet")
 
 
-def test_a_flood_of_faults_is_cut() -> None:
+def test_number_of_reported_errors_is_limited() -> None:
     with pytest.raises(ScenarioError) as caught:
         Scenario.from_dict({f"key{n}": 1 for n in range(1000)})
     lines = str(caught.value).splitlines()
@@ -666,7 +666,7 @@ def test_a_flood_of_faults_is_cut() -> None:
     assert lines[-1] == "and 983 more"
 
 
-def test_both_lengths_or_none() -> None:
+def test_run_rejects_both_lengths_and_none() -> None:
     assert refused("run.duration=60s", "run.transfers=5") == [
         "run.duration: transfers and duration are both given; write one of them"
     ]
@@ -681,7 +681,7 @@ def test_both_lengths_or_none() -> None:
         Scenario.from_dict(tables)
 
 
-def test_transfers_alone_need_no_run() -> None:
+def test_isolated_transfers_need_no_run() -> None:
     tables = load("short-transfers").resolved()
     del tables["run"]
     assert Scenario.from_dict(tables).run.duration is None
@@ -690,12 +690,12 @@ def test_transfers_alone_need_no_run() -> None:
         Scenario.from_dict(tables)
 
 
-def test_bulk_flows_do_not_complete() -> None:
+def test_bulk_flows_reject_number_of_transfers() -> None:
     (line,) = refused("run.transfers=5", name="lossy-path")
     assert line.startswith("run.transfers: bulk flows never complete; write duration")
 
 
-def test_something_must_limit_the_flows() -> None:
+def test_bulk_flows_without_limit_are_rejected() -> None:
     (line,) = refused(
         "tcp.receiver_window=unlimited", "network.bottleneck.loss=0%", name="one-path"
     )
@@ -704,7 +704,7 @@ def test_something_must_limit_the_flows() -> None:
     load("one-path", changes={"network.bottleneck.loss": "0%"})
 
 
-def test_nothing_at_all() -> None:
+def test_empty_scenario_lists_missing_tables() -> None:
     with pytest.raises(ScenarioError) as caught:
         Scenario.from_dict({})
     assert [line.split(":")[0] for line in str(caught.value).splitlines()] == [
@@ -718,7 +718,7 @@ def test_nothing_at_all() -> None:
             Scenario.from_dict(nothing)
 
 
-def test_neither_rtt_nor_delays() -> None:
+def test_network_without_rtt_and_delays_is_rejected() -> None:
     tables = load("web-10mbit").resolved()
     del tables["network"]["rtt"]
     with pytest.raises(
@@ -728,13 +728,13 @@ def test_neither_rtt_nor_delays() -> None:
 
 
 @pytest.mark.parametrize("assignment", ["traffic.sources", "=3", " = 3", ""])
-def test_assignments_that_are_none(assignment: str) -> None:
+def test_assignments_without_key_or_equals_sign_are_rejected(assignment: str) -> None:
     with pytest.raises(ScenarioError, match=r"changes nothing; write dotted\.key=value"):
         parse_assignments([assignment])
 
 
 @pytest.mark.parametrize("key", [".", "a..b", ".a", "a."])
-def test_keys_that_are_none(key: str) -> None:
+def test_malformed_dotted_keys_are_rejected(key: str) -> None:
     with pytest.raises(ScenarioError, match=r"not a dotted key; write, for example, run\.seed"):
         load("web-10mbit", changes={key: 1})
 
@@ -761,7 +761,7 @@ def test_keys_that_are_none(key: str) -> None:
     ],
     ids=lambda value: str(value)[:20],
 )
-def test_values_of_assignments(text: str, value: Any) -> None:
+def test_assignment_values_are_parsed_as_toml_or_text(text: str, value: Any) -> None:
     assert parse_assignments([f" some.key = {text}"]) == {"some.key": value}
 
 
@@ -795,7 +795,7 @@ def as_packaged(name: str) -> dict[str, Any]:
 
 @settings(max_examples=200, deadline=None)
 @given(st.data())
-def test_junk_anywhere_gives_lines_and_nothing_else(data: st.DataObject) -> None:
+def test_junk_values_give_only_error_lines(data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(packaged_names()))
     tables = copy.deepcopy(as_packaged(name))
     for _ in range(data.draw(st.integers(1, 3))):
@@ -832,9 +832,9 @@ def test_a_long_key_is_shortened(place: str) -> None:
         (f"name={'a' * 201}", "short enough (at most 200 characters)"),
     ],
 )
-def test_the_rule_of_a_name_is_the_one_that_is_checked(change: str, rule: str) -> None:
+def test_name_message_matches_pattern(change: str, rule: str) -> None:
     assert any(f"is not {rule}" in line for line in refused(change))
 
 
-def test_a_name_may_have_any_visible_character() -> None:
+def test_title_accepts_all_visible_characters() -> None:
     assert load("web-10mbit", changes={"name": "ä / <b>, 1"}).name == "ä / <b>, 1"

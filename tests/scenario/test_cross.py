@@ -29,7 +29,7 @@ RECORDING = {"model": "trace", "times": [1, 2, 4], "bytes": [3000, 0, 1500.5]}
 
 
 @pytest.mark.parametrize("stream", [NOISE, SOURCES, RECORDING, {"model": "poisson", "mean": "9%"}])
-def test_what_is_resolved_is_the_same_again(stream: dict[str, Any]) -> None:
+def test_resolved_cross_traffic_reads_back(stream: dict[str, Any]) -> None:
     asked = scenario(stream)
     assert Scenario.from_dict(asked.resolved()) == asked
     again = Scenario.from_dict(tomllib.loads(asked.to_toml()))
@@ -51,7 +51,7 @@ def test_rates_and_shares_are_packets_of_the_run_s_size() -> None:
     assert process(scenario(SOURCES))["peak"] == pytest.approx(3e6 / 12_000 / 20 * 4)
 
 
-def test_a_recording_begins_with_its_first_time_unless_its_period_is_said() -> None:
+def test_recording_starts_at_first_time_without_period() -> None:
     distribution = process(scenario(RECORDING))
     assert distribution["times_ns"] == [0, 10**9, 3 * 10**9]
     assert distribution["packets"] == [2.0, 0.0, 1500.5 / 1500]
@@ -65,7 +65,7 @@ def test_a_recording_begins_with_its_first_time_unless_its_period_is_said() -> N
     assert said.cross[0].mean_bps(1e9, 1500) == pytest.approx(8 * 4500.5 / 10)
 
 
-def test_a_stream_is_changed_by_its_name_or_its_place() -> None:
+def test_changes_select_stream_by_name_or_index() -> None:
     asked = scenario(SOURCES, NOISE)
     changed = asked.with_changes({"cross.noise.mean": "7mbit", "cross.0.alpha": 1.9})
     assert str(changed.resolved()["cross"][1]["mean"]) == "7mbit"
@@ -74,7 +74,7 @@ def test_a_stream_is_changed_by_its_name_or_its_place() -> None:
         asked.with_changes({"cross.nois.mean": "7mbit"})
 
 
-def test_a_hop_is_named_and_the_bottleneck_is_meant_without_a_name() -> None:
+def test_default_hop_of_stream_is_bottleneck() -> None:
     network = {"rtt": "50ms", "hop": HOPS}
     asked = scenario(NOISE, NOISE | {"name": "other", "hop": "access"}, network=network)
     told: Any = configuration(asked, 0.0)["cross"]
@@ -87,7 +87,7 @@ def test_a_hop_is_named_and_the_bottleneck_is_meant_without_a_name() -> None:
         scenario(NOISE | {"hop": "acess"}, network=network)
 
 
-def test_series_that_many_packets_make_are_shorter() -> None:
+def test_series_with_many_packets_are_shorter() -> None:
     network = {"rtt": "50ms", "hop": HOPS}
     fast = {"model": "poisson", "mean": "18mbit", "hop": "access", "bin": "10ms"}
     told = configuration(scenario(fast, NOISE | {"hop": "access"}, network=network), 0.0)["cross"]
@@ -113,7 +113,7 @@ def test_series_that_many_packets_make_are_shorter() -> None:
         ),
     ],
 )
-def test_a_hop_of_each_source_s_own_must_have_a_rate_and_room(
+def test_per_source_hop_needs_rate_and_limited_load(
     stream: dict[str, Any], hop: dict[str, Any], fault: str
 ) -> None:
     network = {"rtt": "50ms", "hop": [HOPS[0] | hop, HOPS[1]]}
@@ -155,14 +155,14 @@ def test_streams_that_are_followed_together_have_one_bin() -> None:
     assert scenario(NOISE, NOISE | {"name": "other", "bin": "20ms"}).cross[1].bin_s == 0.02
 
 
-def test_more_than_the_bottleneck_carries_is_told() -> None:
+def test_cross_traffic_overload_is_warned_of() -> None:
     (warning,) = scenario(NOISE | {"mean": "120%"}).warnings()
     assert warning == "cross traffic alone is 120 % of the rate of the bottleneck"
     assert scenario(NOISE).warnings() == []
 
 
 @pytest.mark.parametrize("queue", ["droptail", "fq"])
-def test_what_only_grows_is_refused(queue: str) -> None:
+def test_overload_with_unlimited_buffer_is_rejected(queue: str) -> None:
     link = {"rate": "10mbit", "queue": queue}
     tcp = {"receiver_window": 40}
     twice: list[dict[str, Any]] = [NOISE, RECORDING | {"bytes": [2e5, 0, 2e5]}]
@@ -188,7 +188,7 @@ def test_what_only_grows_is_refused(queue: str) -> None:
     scenario(flood, network={"rtt": "50ms", "hop": [hops[0] | {"buffer": "9pkt"}, hops[1]]})
 
 
-def test_a_noise_that_is_cut_much_brings_more_than_is_asked() -> None:
+def test_noise_with_many_negative_rates_is_warned_of() -> None:
     """As much as its mean: Phi(-1) = 15.9 % is cut, and the mean is Phi(1) + phi(1) = 1.0833."""
     assert scenario(NOISE | {"mean": "5mbit", "sd": "2.5mbit"}).warnings() == []
     (warning,) = scenario(NOISE | {"mean": "5mbit", "sd": "5mbit"}).warnings()
@@ -232,7 +232,7 @@ def test_a_hurst_exponent_is_between_0_and_1(hurst: object) -> None:
         scenario(NOISE | {"hurst": hurst})
 
 
-def test_a_rate_that_outlasts_the_run_is_told() -> None:
+def test_bin_longer_than_run_is_reported() -> None:
     (answer,) = tcpcast.run(
         scenario(NOISE | {"bin": "100s"}, run={"duration": "2s", "warmup": "1s"}), ["packet"]
     )
@@ -242,13 +242,13 @@ def test_a_rate_that_outlasts_the_run_is_told() -> None:
     ) in answer.warnings
 
 
-def test_transfers_that_are_each_alone_meet_nobody() -> None:
+def test_isolated_transfers_reject_cross_traffic() -> None:
     alone = {"traffic": {"kind": "transfers", "size": ["3pkt"], "count": 10}, "run": {}}
     with pytest.raises(ScenarioError, match=r"cross\.0: isolated transfers have no cross traffic"):
         scenario(NOISE, **alone)
 
 
-def test_a_capture_itself_says_what_was() -> None:
+def test_capture_rejects_cross_traffic() -> None:
     with pytest.raises(ScenarioError, match="leave out cross"):
         Scenario.from_dict({"traffic": {"kind": "capture", "file": "a.pcap"}, "cross": [NOISE]})
 
@@ -264,7 +264,7 @@ def test_a_capture_itself_says_what_was() -> None:
         ("1,5\n" * 100_001, "has more than 100000 rows; write the bytes of each 10 ms"),
     ],
 )
-def test_a_recording_that_cannot_be_read_is_told(tmp_path: Any, rows: str, fault: str) -> None:
+def test_invalid_recording_is_rejected(tmp_path: Any, rows: str, fault: str) -> None:
     (tmp_path / "cross.csv").write_text(rows)
     tables = scenario().resolved() | {"cross": [{"model": "trace", "file": "cross.csv"}]}
     with pytest.raises(ScenarioError, match=fault):
@@ -298,12 +298,12 @@ def test_a_recording_that_cannot_be_read_is_told(tmp_path: Any, rows: str, fault
         ({"model": "trace", "file": "."}, "is not a file"),
     ],
 )
-def test_what_would_never_end_is_refused(stream: dict[str, Any], fault: str) -> None:
+def test_streams_with_extreme_load_are_rejected(stream: dict[str, Any], fault: str) -> None:
     with pytest.raises(ScenarioError, match=fault):
         scenario(stream)
 
 
-def test_a_series_of_bins_is_of_so_many_packets() -> None:
+def test_packets_per_bin_are_limited() -> None:
     network = {"rtt": "50ms", "hop": HOPS}
     fast = {"model": "poisson", "mean": "12mbit", "hop": "access"}
     scenario(fast | {"bin": "30s"}, network=network)

@@ -49,7 +49,7 @@ def fault_of(*hops: dict[str, Any], **network: Any) -> str:
     return str(caught.value)
 
 
-def test_the_slowest_shared_hop_is_measured_unless_one_says_so() -> None:
+def test_slowest_shared_hop_is_measured_by_default() -> None:
     network = scenario(ACCESS, LOOP, BACKBONE).network
     assert network.bottleneck.rate_bps == 80e6
     assert [hop.name for hop in network.hops_before] == ["access", "loop"]
@@ -84,7 +84,7 @@ def test_a_bandwidth_delay_product_is_of_the_hop() -> None:
     assert loop == math.ceil(2 * 100e6 * rtt / 12000)
 
 
-def test_what_is_resolved_reads_back_and_says_what_is_measured() -> None:
+def test_resolved_hops_read_back_with_measured_hop() -> None:
     asked = scenario(ACCESS, LOOP, BACKBONE)
     resolved = asked.resolved()
     assert "bottleneck" not in resolved["network"]
@@ -102,7 +102,7 @@ def test_what_is_resolved_reads_back_and_says_what_is_measured() -> None:
     assert "hop" not in alone.resolved()["network"]
 
 
-def test_changes_by_name_by_place_and_of_what_is_measured() -> None:
+def test_changes_select_hop_by_name_index_or_bottleneck() -> None:
     asked = scenario(ACCESS, LOOP, BACKBONE)
     for key in ("network.hop.loop.rate", "network.hop.1.rate"):
         changed = asked.with_changes({key: "60mbit"}).network
@@ -169,7 +169,7 @@ def test_changes_by_name_by_place_and_of_what_is_measured() -> None:
         ([LOOP] * 33, "network.hop: has 33 entries; write at most 32"),
     ],
 )
-def test_one_line_for_one_fault(hops: list[dict[str, Any]], line: str) -> None:
+def test_each_error_gives_one_line(hops: list[dict[str, Any]], line: str) -> None:
     (first, *more) = fault_of(*hops).split("\n")
     assert first.startswith(line), first
     assert not more or "is another hop as well" in first
@@ -185,14 +185,14 @@ def test_hops_or_a_bottleneck() -> None:
         )
 
 
-def test_a_round_trip_that_the_hops_do_not_leave() -> None:
+def test_rtt_below_transmission_times_is_rejected() -> None:
     line = fault_of(LOOP | {"rate": "100kbit"}, rtt="50ms")
     assert line.startswith("network.rtt: 50ms is less than the transmission times of one packet")
     assert "over all links" in line
     assert "contradicts the links' delays" in fault_of(LOOP, BACKBONE, rtt="50ms")
 
 
-def test_flows_that_nothing_limits() -> None:
+def test_unlimited_flows_over_hops_are_rejected() -> None:
     endless = tables({"name": "a"}, {"name": "b"}, ingress={}, egress={}, rtt="10ms")
     endless["traffic"] = {"kind": "bulk", "flows": 1}
     with pytest.raises(ScenarioError, match=r"^network\.hop\.a\.rate: nothing limits the flows"):

@@ -91,7 +91,7 @@ def test_sizes_in_bytes_are_divided_by_the_payload_of_the_class() -> None:
     assert window.tcp.receiver_window == 100
 
 
-def test_a_wrong_size_is_refused_with_what_to_write() -> None:
+def test_invalid_packet_size_is_rejected() -> None:
     assert refused({KEY: "2000B"}) == (
         'class.small.packet: "2000B" is more than network.packet; write at most "1500B" here'
     )
@@ -124,7 +124,7 @@ def test_engines_with_packets_of_one_size_refuse(name: str) -> None:
         (BULK.replace('buffer = "100pkt"', 'loss = "1%"'), plan_streams),
     ],
 )
-def test_plans_refuse(text: str, plan: Callable[[Scenario], object]) -> None:
+def test_plans_reject_mixed_packet_sizes(text: str, plan: Callable[[Scenario], object]) -> None:
     with pytest.raises(NotApplicable) as caught:
         plan(scenario(text))
     assert str(caught.value).startswith(f"{KEY}: ")

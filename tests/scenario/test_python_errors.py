@@ -51,12 +51,12 @@ def test_a_wrong_argument_is_named(
         call()
 
 
-def test_names_serve_where_objects_do() -> None:
+def test_functions_accept_scenario_names() -> None:
     by_name = tcpcast.run("one-path", "pftk")
     assert by_name[0].metrics == ANSWER.metrics
 
 
-def test_faults_of_a_scenario_are_values() -> None:
+def test_scenario_error_contains_input_errors() -> None:
     changes = {"network.rtt": "50: ms", "network.bottleneck.rate": "fast"}
     with pytest.raises(tcpcast.ScenarioError) as caught:
         tcpcast.load("web-10mbit", changes=changes)

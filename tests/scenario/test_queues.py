@@ -93,7 +93,7 @@ def test_a_class_cannot_have_red_on_its_own_link() -> None:
         )
 
 
-def test_what_red_did_is_in_a_table() -> None:
+def test_red_results_are_in_a_table() -> None:
     (answer,) = tcpcast.run(scenario({"queue": "red"}), ["packet"])
     table = dict(zip(*(answer.tables["red"][name] for name in ("quantity", "value")), strict=True))
     assert (table["min_threshold"], table["max_threshold"]) == (5, 15)
@@ -172,7 +172,7 @@ def test_fair_queueing_by_its_name_or_as_a_table() -> None:
     assert by_name.network.red_parameters() is None
 
 
-def test_a_full_buffer_of_a_flow_s_own_loses_what_arrives() -> None:
+def test_full_per_flow_buffer_drops_arrivals() -> None:
     own = scenario({"queue": {"kind": "fq", "buffers": "individual"}})
     queue = own.network.bottleneck.queue
     assert isinstance(queue, FairQueue)
@@ -191,9 +191,7 @@ def test_a_full_buffer_of_a_flow_s_own_loses_what_arrives() -> None:
         ("max-plus-reno", {"buffers": "individual"}, "latest"),
     ],
 )
-def test_which_of_several_longest_queues_follows_from_the_stack(
-    stack: str, queue: dict[str, Any], ties: str
-) -> None:
+def test_tie_rule_follows_from_stack(stack: str, queue: dict[str, Any], ties: str) -> None:
     asked = scenario({"queue": {"kind": "fq", **queue}}).with_changes({"tcp.stack": stack})
     found: Any = configuration(asked, 0.0)["queue"]
     assert found["fair"]["ties"] == ties
@@ -233,13 +231,13 @@ def test_which_of_several_longest_queues_follows_from_the_stack(
         ({"queue": "fq", "rate": "unlimited"}, "queue: fair queueing needs a link with a rate"),
     ],
 )
-def test_fair_queueing_that_cannot_be(bottleneck: dict[str, Any], told: str) -> None:
+def test_invalid_fair_queueing_is_rejected(bottleneck: dict[str, Any], told: str) -> None:
     with pytest.raises(tcpcast.ScenarioError) as refused:
         scenario(bottleneck)
     assert f"network.bottleneck.{told}" in str(refused.value)
 
 
-def test_a_link_of_one_flow_has_no_turns_to_take() -> None:
+def test_fair_queueing_on_egress_is_rejected() -> None:
     with pytest.raises(
         tcpcast.ScenarioError, match=r"egress\.queue: fair queueing needs several flows"
     ):
@@ -266,7 +264,7 @@ def near_and_far(bottleneck: dict[str, Any]) -> list[float]:
     return rates
 
 
-def test_flows_that_are_far_away_get_their_share() -> None:
+def test_fair_queueing_gives_distant_flows_their_share() -> None:
     near, far = near_and_far({})
     assert near > 2 * far
     for queue in (
@@ -281,7 +279,7 @@ def test_flows_that_are_far_away_get_their_share() -> None:
 
 
 @pytest.mark.parametrize("kind", [["fq"], {"distribution": "exponential"}])
-def test_a_kind_that_is_no_word_is_a_fault(kind: object) -> None:
+def test_queue_kind_must_be_text(kind: object) -> None:
     with pytest.raises(
         tcpcast.ScenarioError, match=r"network\.bottleneck\.queue: .* is not a queue"
     ):
@@ -298,7 +296,7 @@ def test_active_queue_management_by_its_name_or_as_a_table(table: type[Any]) -> 
     assert Scenario.from_dict(by_name.resolved()) == by_name
 
 
-def test_the_simulator_is_told_of_active_queue_management() -> None:
+def test_configuration_contains_active_queue_management() -> None:
     def told(**queue: object) -> Any:
         return configuration(scenario({"queue": queue}), 0.0)["queue"]
 
@@ -336,7 +334,7 @@ def test_red_marks_where_a_stack_uses_ecn() -> None:
 
 
 @pytest.mark.parametrize("queue", [name for name in QUEUE_NAMES if name in AQM_TABLES])
-def test_what_does_not_go_with_active_queue_management(queue: str) -> None:
+def test_active_queue_management_rejects_incompatible_keys(queue: str) -> None:
     tables = scenario({"queue": queue}).resolved()
     tables["traffic"] = {
         "kind": "on-off",

@@ -97,7 +97,7 @@ def test_delays_give_the_round_trip_time_of_the_paper() -> None:
     assert group.rtt_s == s.rtt_s == s.network.rtt_s
 
 
-def test_the_special_case_has_the_load_it_says() -> None:
+def test_special_128k_load_matches_comment() -> None:
     s = load("special-128k")
     # ON0 = (4, 332): 4 RTT0 and 332 packets of the 128 kbit/s link.
     on0 = 4 * s.rtt_s + 332 * 8 * 576 / 128e3
@@ -249,7 +249,7 @@ def test_precision_of_the_main_metric_or_of_named_ones() -> None:
     assert set(PRECISION_METRICS) <= set(UNITS)
 
 
-def test_one_time_for_the_start_of_flows_is_answered_with_what_to_write() -> None:
+def test_single_start_time_is_rejected() -> None:
     with pytest.raises(ScenarioError) as caught:
         bulk({"traffic.start": "1s"})
     assert str(caught.value) == (
@@ -266,7 +266,7 @@ def test_warm_up_and_wall_time() -> None:
     assert bulk({"run.max_wall": "unlimited"}).run.max_wall_s is None
 
 
-def test_setting_the_length_replaces_the_other_way_of_saying_it() -> None:
+def test_setting_run_length_removes_other_length() -> None:
     web = load("web-10mbit", changes={"run.duration": "60s"})
     assert (web.run.transfers, web.run.duration_s) == (None, 60.0)
     back = web.with_changes({"run.transfers": 5})
@@ -283,7 +283,7 @@ def test_changes_leave_the_original_alone() -> None:
     assert before.senders == 134
 
 
-def test_what_is_handed_in_is_not_kept() -> None:
+def test_scenario_copies_its_input() -> None:
     tables = copy.deepcopy(BULK)
     s = Scenario.from_dict(tables)
     tables["traffic"]["flows"] = 3
@@ -301,7 +301,7 @@ def test_built_from_python() -> None:
         Scenario(network={"rtt": 50}, traffic=first.traffic, run=first.run)
 
 
-def test_none_stands_for_a_key_left_out() -> None:
+def test_none_means_omitted_key() -> None:
     assert (
         bulk({"run.warmup": None, "network.bottleneck.delay": None, "tcp.min_rto": None}) == bulk()
     )
@@ -309,7 +309,7 @@ def test_none_stands_for_a_key_left_out() -> None:
     assert bulk({"tcp": None}) == Scenario.from_dict(without)
 
 
-def test_it_does_not_change_under_the_hand() -> None:
+def test_scenario_is_immutable() -> None:
     s = bulk()
     with pytest.raises(ValueError, match="frozen"):
         s.network.rtt = 3.0
@@ -372,7 +372,7 @@ NO_LINK = {
 
 
 @pytest.mark.parametrize("name", packaged_names())
-def test_packaged_scenarios_stay_themselves(name: str) -> None:
+def test_packaged_scenarios_read_back(name: str) -> None:
     stays_itself(load(name))
 
 
@@ -394,7 +394,7 @@ def stays_itself(s: Scenario) -> None:
     assert again.run == s.run
 
 
-def test_the_digest_tells_scenarios_apart_and_ways_of_typing_not() -> None:
+def test_digest_ignores_spelling() -> None:
     s = bulk()
     assert s.digest().startswith("sha256:")
     assert len(s.digest()) == 71
@@ -419,7 +419,7 @@ def test_warnings() -> None:
     assert "tcp.initial_window" in warning
 
 
-def test_it_says_what_it_is() -> None:
+def test_repr_summarises_scenario() -> None:
     shown = "<Scenario web-10mbit: 134 on-off, bottleneck 10mbit, rtt 50ms>"
     assert repr(load("web-10mbit")) == str(load("web-10mbit")) == shown
 
@@ -607,7 +607,7 @@ scenarios = st.fixed_dictionaries(
 
 @settings(max_examples=150, deadline=None)
 @given(scenarios)
-def test_every_scenario_stays_itself(tables: dict[str, Any]) -> None:
+def test_every_scenario_reads_back(tables: dict[str, Any]) -> None:
     s = Scenario.from_dict(tables)
     stays_itself(s)
     for group in s.populations:
@@ -624,7 +624,7 @@ def test_a_written_scenario_is_a_file_that_loads(tmp_path: Path) -> None:
     assert load(path) == load("two-classes")
 
 
-def test_the_way_back_may_differ() -> None:
+def test_return_delay_may_differ() -> None:
     def ways(network: dict[str, Any], **user_class: Any) -> list[tuple[float, float]]:
         tables: dict[str, Any] = {
             "network": network,

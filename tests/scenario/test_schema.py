@@ -15,7 +15,7 @@ SCHEMA = scenario_schema()
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 
 
-def test_it_is_a_schema() -> None:
+def test_schema_is_valid() -> None:
     assert SCHEMA["$schema"] == "https://json-schema.org/draft/2020-12/schema"
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
     json.dumps(SCHEMA, allow_nan=False)
@@ -23,7 +23,7 @@ def test_it_is_a_schema() -> None:
     assert SCHEMA["else"]["required"] == ["network"]
 
 
-def test_only_transfers_that_run_each_alone_need_no_run() -> None:
+def test_schema_requires_run_except_for_isolated_transfers() -> None:
     tables = load("short-transfers").resolved()
     del tables["run"]
     VALIDATOR.validate(tables)
@@ -69,7 +69,7 @@ def test_every_table_is_closed_and_its_defaults_and_examples_are_valid() -> None
     assert checked > 100
 
 
-def test_refs_lead_somewhere() -> None:
+def test_schema_references_exist() -> None:
     text = json.dumps(SCHEMA)
     for name in SCHEMA["$defs"]:
         assert f'"#/$defs/{name}"' in text
@@ -128,7 +128,7 @@ def test_refs_lead_somewhere() -> None:
         {"cross": [{"model": "fgn", "mean": "3%", "sd": "3%"}]},
     ],
 )
-def test_schema_and_reader_refuse_alike(changes: dict[str, Any]) -> None:
+def test_schema_and_reader_reject_the_same(changes: dict[str, Any]) -> None:
     tables = changed(changes)
     assert not VALIDATOR.is_valid(tables)
     with pytest.raises(ScenarioError):
@@ -193,7 +193,7 @@ def test_schema_and_reader_refuse_alike(changes: dict[str, Any]) -> None:
         {"cross": [{"model": "trace", "times": [0, 1.5], "bytes": [3e4, 0], "offset": "0s"}]},
     ],
 )
-def test_schema_and_reader_accept_alike(changes: dict[str, Any]) -> None:
+def test_schema_and_reader_accept_the_same(changes: dict[str, Any]) -> None:
     tables = changed(changes)
     VALIDATOR.validate(tables)
     Scenario.from_dict(tables)

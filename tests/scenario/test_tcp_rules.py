@@ -38,7 +38,7 @@ def test_a_paper_has_a_preset_that_names_its_rules(stack: str, rules: dict[str, 
     assert changed.model_dump() == plain | rules | {"backoff_until": "ack"}
 
 
-def test_a_rule_in_the_table_above_is_refused_with_its_place() -> None:
+def test_rule_in_tcp_table_names_rules_table() -> None:
     with pytest.raises(ScenarioError) as caught:
         bulk({"tcp.timer_restart": "send"})
     assert str(caught.value) == 'tcp.timer_restart: unknown key; write "rules.timer_restart"'

@@ -23,7 +23,7 @@ def changed(changes: dict[str, Any]) -> Scenario:
     return Scenario.from_dict(BASE).with_changes(changes)
 
 
-def test_every_stack_says_what_its_congestion_control_is() -> None:
+def test_every_stack_has_a_congestion_control() -> None:
     assert CONTROLS.keys() == MODERN_PRESETS.keys()
     assert set(CONTROLS.values()) >= RATE_BASED
 
@@ -54,13 +54,13 @@ def test_what_is_resolved_has_the_keys_of_the_stack_and_reads_back(stack: str) -
     assert not {"rules", "initial_ssthresh"} & resolved["tcp"].keys()
 
 
-def test_what_a_classic_stack_resolves_to_is_as_before() -> None:
+def test_resolved_classic_stack_is_unchanged() -> None:
     classic = changed({"tcp": {"stack": "rfc-newreno"}})
     assert not {"timestamps", "handshake"} & classic.resolved()["tcp"].keys()
 
 
 @pytest.mark.parametrize("tcp", [{}, {"tcp": {}}, {"tcp": {"min_rto": "300ms"}}])
-def test_without_a_stack_it_is_linux_with_cubic(tcp: dict[str, Any]) -> None:
+def test_default_stack_is_linux_cubic(tcp: dict[str, Any]) -> None:
     tables = {key: value for key, value in BASE.items() if key != "tcp"}
     scenario = Scenario.from_dict(tables | tcp)
     named = {"stack": "linux-cubic", **tcp.get("tcp", {})}
@@ -82,7 +82,7 @@ def test_a_classic_class_takes_no_key_of_the_default_above_it() -> None:
     assert [group.tcp.timestamps for group in scenario.populations] == [False, None]
 
 
-def test_a_key_of_classic_tcp_without_a_stack_says_which_stack_has_it() -> None:
+def test_classic_key_without_stack_names_classic_stack() -> None:
     with pytest.raises(ScenarioError, match='leave it out, or write stack = "rfc-newreno"'):
         changed({"tcp": {"initial_ssthresh": 8}})
 
@@ -142,7 +142,7 @@ def test_bytes_are_packets_of_the_payload_beside_timestamps() -> None:
         ({"network.packet": "52B"}, "network.packet: 52 B have no room for 52 B of headers"),
     ],
 )
-def test_keys_that_a_stack_does_not_know_are_refused(changes: dict[str, Any], line: str) -> None:
+def test_unsupported_keys_of_stack_are_rejected(changes: dict[str, Any], line: str) -> None:
     with pytest.raises(ScenarioError) as caught:
         changed(changes)
     (only,) = str(caught.value).splitlines()
@@ -158,7 +158,7 @@ def classes(top: dict[str, Any], *tables: dict[str, Any] | None) -> Scenario:
     return Scenario.from_dict(BASE | {"traffic": {"kind": "bulk"}, "tcp": top, "class": entries})
 
 
-def test_classes_of_both_kinds_take_from_the_top_level_what_both_know() -> None:
+def test_mixed_classes_inherit_common_keys() -> None:
     scenario = classes(
         {
             "stack": "rfc-newreno",
@@ -177,19 +177,19 @@ def test_classes_of_both_kinds_take_from_the_top_level_what_both_know() -> None:
     assert Scenario.from_dict(scenario.resolved()) == scenario
 
 
-def test_a_classic_class_beside_a_top_level_of_today_takes_no_timestamps() -> None:
+def test_classic_class_inherits_no_timestamps() -> None:
     scenario = classes({"stack": "linux-reno", "timestamps": False}, None, {"stack": "rfc-reno"})
     assert [group.tcp.timestamps for group in scenario.populations] == [False, None]
     assert Scenario.from_dict(scenario.resolved()) == scenario
 
 
-def test_classic_classes_may_count_in_both_units_only_beside_todays() -> None:
+def test_window_units_mix_only_with_modern_stacks() -> None:
     units = {"stack": "rfc-reno"}, {"stack": "rfc-reno", "rules": {"window_unit": "bytes"}}
     assert classes({}, *units, {"stack": "rfc-sack"})
     with pytest.raises(ScenarioError, match="window_unit"):
         classes({}, *units)
 
 
-def test_senders_that_hear_of_losses_at_once_stay_among_themselves() -> None:
+def test_instant_loss_feedback_is_not_mixed() -> None:
     with pytest.raises(ScenarioError, match="does not go with class class-0"):
         classes({}, {"stack": "max-plus-reno"}, {"stack": "linux-cubic"})

@@ -71,7 +71,7 @@ def test_sizes_in_bytes_are_written_back_in_bytes() -> None:
         assert read(size=distribution.model_dump(), arrivals=ARRIVALS).size == distribution
 
 
-def test_the_packaged_one_says_all_by_itself() -> None:
+def test_packaged_short_transfers_need_no_run() -> None:
     scenario = load("short-transfers")
     alone = scenario.isolated_transfers
     assert alone is not None
@@ -82,7 +82,7 @@ def test_the_packaged_one_says_all_by_itself() -> None:
     assert scenario.resolved()["run"]["warmup"] == "0s"
 
 
-def test_a_count_that_is_not_told_is_1000_unless_transfers_arrive() -> None:
+def test_default_count_is_1000_without_arrivals() -> None:
     assert read(size="3pkt").count == 1000
     open_traffic = read(size="3pkt", arrivals=ARRIVALS)
     assert (open_traffic.count, open_traffic.sender_count, open_traffic.isolated) == (
@@ -172,7 +172,7 @@ def test_a_distribution_of_sizes_goes_with_arrivals() -> None:
         ({"size": "1pkt", "arrivals": "20/s"}, 'traffic.arrivals: "20/s" is not a table; write'),
     ],
 )
-def test_one_line_for_one_fault(traffic: dict[str, Any], line: str) -> None:
+def test_each_error_gives_one_line(traffic: dict[str, Any], line: str) -> None:
     (only,) = refused(tables(**traffic))
     assert only.startswith(line)
 
@@ -186,9 +186,7 @@ def test_one_line_for_one_fault(traffic: dict[str, Any], line: str) -> None:
         ({"warmup": "mser-5"}, ["run.warmup: isolated transfers have no warm-up"]),
     ],
 )
-def test_a_run_of_transfers_that_are_alone_has_no_length(
-    run: dict[str, Any], lines: list[str]
-) -> None:
+def test_isolated_transfers_reject_run_length(run: dict[str, Any], lines: list[str]) -> None:
     told = refused(tables(size="3pkt") | {"run": run})
     assert len(told) == len(lines)
     for said, line in zip(told, lines, strict=True):
@@ -210,7 +208,7 @@ def test_precision_is_of_the_completion_time() -> None:
     assert scenario.run.precision == {"completion_time_s": 0.01}
 
 
-def test_classes_share_a_path_and_so_arrive() -> None:
+def test_class_transfers_need_arrivals() -> None:
     alone = tables(size="3pkt") | {"class": [{"name": "a"}], "run": {"duration": "9s"}}
     (line,) = refused(alone)
     assert line.startswith(
@@ -225,7 +223,7 @@ def test_classes_share_a_path_and_so_arrive() -> None:
     )
 
 
-def test_only_the_one_transfer_at_a_time_can_be_traced() -> None:
+def test_only_isolated_transfers_can_be_traced() -> None:
     alone = Scenario.from_dict(tables(size="3pkt") | {"probes": {"flows": [0]}})
     assert alone.probes.flows == [0]
     (line,) = refused(tables(size="3pkt") | {"probes": {"flows": [1]}})
@@ -234,7 +232,7 @@ def test_only_the_one_transfer_at_a_time_can_be_traced() -> None:
     assert line == "probes.flows.0: there is no flow 0: transfers come and go; leave it out"
 
 
-def test_a_link_that_is_offered_too_much_is_warned_of() -> None:
+def test_overload_by_arrivals_is_warned_of() -> None:
     # 540 B at 10 Mbit/s: 2315 a second.
     calm = Scenario.from_dict(
         tables(size="10pkt", arrivals={"distribution": "poisson", "rate": "200/s"})

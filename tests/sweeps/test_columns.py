@@ -32,7 +32,7 @@ def _file(values: Any) -> bytes:
 
 
 @pytest.mark.parametrize(("values", "kind"), COLUMNS)
-def test_a_column_is_what_pyarrow_makes(values: list[Any], kind: Any) -> None:
+def test_column_equals_pyarrow_array(values: list[Any], kind: Any) -> None:
     found, expected = column(arrow, values, kind), arrow.array(values, kind)
     found.validate(full=True)
     assert found.equals(expected)
@@ -41,7 +41,7 @@ def test_a_column_is_what_pyarrow_makes(values: list[Any], kind: Any) -> None:
 
 
 @pytest.mark.parametrize("values", [[], [[]], [["a", "bc"], [], ["ü"]]])
-def test_so_are_lists_of_texts(values: list[list[str]]) -> None:
+def test_lists_of_texts_equal_pyarrow_array(values: list[list[str]]) -> None:
     kind = arrow.list_(arrow.field("element", arrow.string()))
     found, expected = lists_of_texts(arrow, values), arrow.array(values, kind)
     found.validate(full=True)

@@ -72,7 +72,7 @@ def cluster(folder: Path) -> Iterator[tuple[str, int, IO[str]]]:
             os.killpg(started.pid, signal.SIGKILL)
 
 
-def test_a_worker_that_dies_loses_nothing(
+def test_dead_dask_worker_loses_no_rows(
     path: Scenario, tmp_path: Path, contents: Callable[[Path], dict[str, bytes]]
 ) -> None:
     shares: list[float] = []
@@ -96,7 +96,7 @@ def test_a_worker_that_dies_loses_nothing(
     assert contents(tmp_path / "dask") == contents(tmp_path / "own")
 
 
-def test_an_address_without_a_scheduler_says_so(
+def test_address_without_scheduler_is_reported(
     path: Scenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import distributed  # noqa: PLC0415 - slow to import

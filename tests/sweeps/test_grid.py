@@ -80,7 +80,7 @@ def test_a_range_of_ten_thousand_has_ten_thousand_different_values() -> None:
         ({f"a.{i}": list(range(1000)) for i in range(3)}, "1,000,000,000 cells"),
     ],
 )
-def test_what_is_no_grid_is_refused_with_what_to_write(table: dict[str, Any], said: str) -> None:
+def test_invalid_grids_are_rejected(table: dict[str, Any], said: str) -> None:
     with pytest.raises(ScenarioError) as caught:
         make_grid(Sweep.model_validate(table), 1)
     assert said in str(caught.value)
@@ -94,7 +94,7 @@ def test_cells_are_all_combinations_with_the_last_key_fastest() -> None:
     ]  # fmt: skip
 
 
-def test_keys_that_are_zipped_go_side_by_side() -> None:
+def test_zipped_keys_vary_together() -> None:
     table = {"a.b": [1, 2], "c.d": [3, 4], "e.f": [5, 6], "zip": ["a.b", "c.d"]}
     grid = make_grid(Sweep.model_validate(table), 1)
     found = [tuple(grid.cell(i).values()) for i in range(len(grid))]
@@ -140,7 +140,7 @@ def test_columns_are_numbers_where_all_values_are_quantities_of_one_kind() -> No
         ({}, "no key varies"),
     ],
 )
-def test_keys_and_values_that_no_scenario_has_are_refused_before_any_run(
+def test_unknown_keys_and_values_are_rejected_before_running(
     path: Scenario, vary: Any, said: str
 ) -> None:
     with pytest.raises(ScenarioError) as caught:
@@ -148,7 +148,7 @@ def test_keys_and_values_that_no_scenario_has_are_refused_before_any_run(
     assert said in str(caught.value)
 
 
-def test_the_table_is_read_from_a_scenario_and_is_no_part_of_its_question() -> None:
+def test_sweep_table_is_not_part_of_resolved_scenario() -> None:
     table = {"network": {"rtt": ["10ms", "20ms"]}, "engines": "pftk, mathis"}
     scenario = Scenario.from_dict({**TABLES, "sweep": table})
     assert scenario.sweep is not None
@@ -159,7 +159,7 @@ def test_the_table_is_read_from_a_scenario_and_is_no_part_of_its_question() -> N
     assert len(tcpcast.sweep(scenario, {"network.rtt": ["30ms"]})) == 2
 
 
-def test_who_works_is_said_once(path: Scenario) -> None:
+def test_only_one_kind_of_worker_is_accepted(path: Scenario) -> None:
     vary = {"network.rtt": ["10ms", "20ms"]}
     with pytest.raises(TcpcastError, match="give one of them"):
         tcpcast.sweep(path, vary, processes=1, dask="tcp://127.0.0.1:1")
@@ -184,9 +184,7 @@ CHANGES: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("changes", CHANGES)
-def test_a_changed_scenario_is_the_one_that_is_read_from_the_changed_tables(
-    path: Scenario, changes: dict[str, Any]
-) -> None:
+def test_changed_scenario_equals_new_scenario(path: Scenario, changes: dict[str, Any]) -> None:
     changed = path.with_changes(changes)
     back = changed.with_changes({"network.bottleneck.loss": "2%"})
     for scenario in (changed, back):
@@ -215,7 +213,7 @@ def whole_digest(scenario: Scenario) -> str:
         {"run.duration": "1s", "run.warmup": "2s"},
     ],
 )
-def test_a_change_that_is_wrong_is_told_as_the_scenario_read_anew_tells_it(
+def test_errors_of_changes_equal_errors_of_new_scenario(
     path: Scenario, changes: dict[str, Any]
 ) -> None:
     tables = apply_changes(path.source_tables()[0], changes)
