@@ -1,4 +1,4 @@
-"""`tcpcast plan`: what is printed of a plan, and the exit codes."""
+"""`tcpcast plan`: printed reports and exit codes."""
 
 from __future__ import annotations
 
@@ -219,7 +219,7 @@ def test_undecided_plan_exits_1_without_answer(
 def test_requested_transfers_are_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int | None] = []
 
-    def plan_buffer(scenario: object, **how: Any) -> Plan:  # noqa: ARG001 - its form
+    def plan_buffer(scenario: object, **how: Any) -> Plan:  # noqa: ARG001 - same signature
         asked.append(how.get("transfers"))
         return made_up_plan()
 
@@ -279,7 +279,7 @@ def test_verification_exit_codes(
 ) -> None:
     asked: dict[str, Any] = {}
 
-    def plan_buffer(scenario: object, **how: Any) -> Plan:  # noqa: ARG001 - its form
+    def plan_buffer(scenario: object, **how: Any) -> Plan:  # noqa: ARG001 - same signature
         asked.update(how)
         return made_up_plan(**changes)
 

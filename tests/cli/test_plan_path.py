@@ -1,4 +1,4 @@
-"""`tcpcast plan streams` and `tcpcast plan max-loss`: what is printed, drawn, and refused."""
+"""`tcpcast plan streams` and `tcpcast plan max-loss`: reports, figures and errors."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def made_up_plan(**changes: Any) -> Plan:
 
 
 def test_streams_report_text() -> None:
-    """The curve is for programs and for the figure."""
+    """The curve is in the JSON output and in the figure, not in the report."""
     assert as_text(plan_parts(made_up_plan(), tcpcast.load("lossy-path")), 80) == MADE_UP
 
 
@@ -87,7 +87,7 @@ def test_quantities(value: float, unit: str, text: str) -> None:
 
 
 FIGURE = {"curve", "isoline"}
-"""What a figure is drawn from."""
+"""Inputs of a figure."""
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ def test_verification_exit_codes(
 ) -> None:
     asked: dict[str, Any] = {}
 
-    def plan_streams(scenario: object, **how: Any) -> Plan:  # noqa: ARG001 - its form
+    def plan_streams(scenario: object, **how: Any) -> Plan:  # noqa: ARG001 - same signature
         asked.update(how)
         return made_up_plan(**changes)
 
@@ -269,7 +269,7 @@ def test_path_from_options_has_no_default_time_limit(
 ) -> None:
     limits: list[float | None] = []
 
-    def plan_streams(scenario: tcpcast.Scenario, **how: Any) -> Plan:  # noqa: ARG001 - its form
+    def plan_streams(scenario: tcpcast.Scenario, **how: Any) -> Plan:  # noqa: ARG001 - same signature
         limits.append(scenario.run.max_wall_s)
         return Plan("flows", 1.0, "flows")
 
@@ -293,7 +293,7 @@ def test_max_loss_needs_no_loss_in_scenario(tmp_path: Path, capsys: Capture) -> 
 def test_check_length_and_unused_keys(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[float] = []
 
-    def plan_streams(scenario: tcpcast.Scenario, **how: Any) -> Plan:  # noqa: ARG001 - its form
+    def plan_streams(scenario: tcpcast.Scenario, **how: Any) -> Plan:  # noqa: ARG001 - same signature
         asked.append(how.get("least_s", 0.0))
         return made_up_plan()
 

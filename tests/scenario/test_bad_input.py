@@ -1,4 +1,4 @@
-"""Bad input: each a short line with the dotted key and what to write instead."""
+"""Bad input: each error is a short line with the dotted key and the correction."""
 
 import copy
 import json
@@ -253,7 +253,7 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
             "traffic.size={distribution='empirical',file='a',values=[1]}",
             "traffic.size.file: both file and",
         ),
-        # Keys and words of later issues.
+        # Cross traffic.
         ("cross={}", "cross: is one table; write one table per entry"),
         (
             "cross=[{}]",
@@ -499,7 +499,7 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ),
         ("run.duration=10s", "run.warmup: 20s is not below the duration, 10s"),
         ("probes.flows=[134]", "probes.flows.0: there is no flow 134; write from 0 to 133"),
-        # Beyond all measure.
+        # Extreme values.
         (
             "traffic.sources=20000000",
             "traffic.sources: 20000000 is too large; write at most 10000000",
@@ -621,7 +621,7 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
             "probes.goodput_least=1e10",
             'probes.goodput_least: no file has more than 10000000000pkt; write "10pkt"',
         ),
-        # Changes that lead nowhere.
+        # Changes of missing tables.
         (
             "network.rtt.x=3",
             'network.rtt.x: network.rtt is "50ms" and not a table; set network.rtt instead',
@@ -765,7 +765,7 @@ def test_assignment_values_are_parsed_as_toml_or_text(text: str, value: Any) -> 
     assert parse_assignments([f" some.key = {text}"]) == {"some.key": value}
 
 
-# Whatever stands at whatever place: a scenario or plain lines, nothing else.
+# Random values at random positions: the result is a scenario or error lines.
 
 junk = st.one_of(
     st.none(),

@@ -1,4 +1,4 @@
-"""Traffic of kind ``capture``: a file, which of its connections, and nothing else."""
+"""Traffic of kind ``capture``: a file and its selected connections, without other tables."""
 
 from __future__ import annotations
 

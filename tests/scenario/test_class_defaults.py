@@ -1,4 +1,4 @@
-"""The top level as a source of defaults: a key is needed only if a class lacks it."""
+"""Defaults of classes: the top level needs a key only if a class lacks it."""
 
 from __future__ import annotations
 

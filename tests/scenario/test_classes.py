@@ -1,4 +1,4 @@
-"""Classes of users: what they inherit, what they say themselves, how they are changed."""
+"""Classes of users: inherited keys, own keys, and changes."""
 
 import tomllib
 from typing import Any
@@ -294,10 +294,10 @@ def test_overlay_merges_tables(base: Any, top: Any, together: Any) -> None:
 
 
 def test_populations_are_computed_once() -> None:
-    """Every figure of every class asks for them."""
+    """Populations are used for each metric of each class."""
     asked = load("two-classes")
     assert asked.populations is asked.populations
-    # What was worked out is no part of the question.
+    # Cached populations are not part of the scenario.
     assert asked == load("two-classes")
     assert asked.with_changes({"class.0.sources": 5}).populations[0].count == 5
 

@@ -1,4 +1,4 @@
-"""What the packet engine gives the native module: names and types on both sides are the same."""
+"""Configuration of the native module: names and types are the same in Python and Rust."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def scenario(name: str) -> Scenario:
 
 
 def tables(value: Any, place: Place = ()) -> Iterator[Place]:
-    """The places of all dicts."""
+    """Yield the locations of all dicts."""
     if isinstance(value, dict):
         yield place
         for key, item in value.items():
@@ -112,7 +112,7 @@ def expected(message: str) -> set[str]:
 
 @pytest.mark.parametrize("name", MOST)
 def test_native_module_accepts_exactly_the_written_keys(name: str) -> None:
-    """A key more is refused, with those that there are: the keys that Python writes."""
+    """An unknown key is rejected with the expected keys, which are those that Python writes."""
     found = configuration(scenario(name), 1.0)
     assert _native.run_bytes(found, 1) > 0
     for place in tables(found):

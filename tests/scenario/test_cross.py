@@ -1,4 +1,4 @@
-"""Cross traffic as it is typed: where it is, in which units, and what becomes of it."""
+"""Cross traffic in scenarios: hops, units, and the resulting configuration."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_default_hop_of_stream_is_bottleneck() -> None:
     assert [stream["stage"] for stream in told] == [1, 0]
     # Shares are of the hop's own rate.
     assert told[1]["process"]["mean"] == 2 * told[0]["process"]["mean"]
-    # 60 s of 10 ms, twice, up to a power of two; of two sources.
+    # Twice 60 s of 10 ms bins, rounded up to a power of two; two sources.
     assert (told[1]["bins"], told[1]["series"]) == (2**14, 4)
     with pytest.raises(ScenarioError, match=r'no hop "acess" \(did you mean "access"\?\)'):
         scenario(NOISE | {"hop": "acess"}, network=network)
@@ -91,7 +91,7 @@ def test_series_with_many_packets_are_shorter() -> None:
     network = {"rtt": "50ms", "hop": HOPS}
     fast = {"model": "poisson", "mean": "18mbit", "hop": "access", "bin": "10ms"}
     told = configuration(scenario(fast, NOISE | {"hop": "access"}, network=network), 0.0)["cross"]
-    # 15 packets a bin, 4 million at the most; streams of one hop have one length.
+    # 15 packets per bin, at most 4 million; streams of one hop have the same length.
     assert [(stream["bins"], stream["series"]) for stream in told] == [(2**18, 1)] * 2
     fast = fast | {"bin": "1s"}
     told = configuration(scenario(fast, network=network), 0.0)["cross"]
@@ -99,7 +99,7 @@ def test_series_with_many_packets_are_shorter() -> None:
 
 
 @pytest.mark.parametrize(
-    ("stream", "hop", "fault"),
+    ("stream", "hop", "error"),
     [
         (
             NOISE,
@@ -114,10 +114,10 @@ def test_series_with_many_packets_are_shorter() -> None:
     ],
 )
 def test_per_source_hop_needs_rate_and_limited_load(
-    stream: dict[str, Any], hop: dict[str, Any], fault: str
+    stream: dict[str, Any], hop: dict[str, Any], error: str
 ) -> None:
     network = {"rtt": "50ms", "hop": [HOPS[0] | hop, HOPS[1]]}
-    with pytest.raises(ScenarioError, match=fault):
+    with pytest.raises(ScenarioError, match=error):
         scenario(stream | {"hop": "access"}, network=network)
 
 
@@ -151,7 +151,7 @@ def test_streams_that_are_followed_together_have_one_bin() -> None:
     other = NOISE | {"name": "other", "hop": "access", "bin": "20ms"}
     with pytest.raises(ScenarioError, match=r'cross.1.bin: another stream at "access" has bins of'):
         scenario(NOISE | {"hop": "access"}, other, network=network)
-    # At a shared hop each has its own.
+    # At a shared hop, each stream has its own bin.
     assert scenario(NOISE, NOISE | {"name": "other", "bin": "20ms"}).cross[1].bin_s == 0.02
 
 
@@ -168,14 +168,14 @@ def test_overload_with_unlimited_buffer_is_rejected(queue: str) -> None:
     twice: list[dict[str, Any]] = [NOISE, RECORDING | {"bytes": [2e5, 0, 2e5]}]
     # 80 % and 7 %.
     assert scenario(*twice, network={"rtt": "50ms", "bottleneck": link}, tcp=tcp).warnings() == []
-    fault = (
+    error = (
         r'cross\.0: cross traffic alone is 112 % of the rate of "bottleneck", with an unlimited '
         r"buffer, so the queue only grows; write network\.bottleneck\.buffer = "
     )
     more = RECORDING | {"bytes": [3e5, 0, 3e5], "times": [0, 0.5, 1]}
-    with pytest.raises(ScenarioError, match=fault):
+    with pytest.raises(ScenarioError, match=error):
         scenario(NOISE, more, network={"rtt": "50ms", "bottleneck": link}, tcp=tcp)
-    # A noise whose rates below 0 are cut brings more than its mean.
+    # Cutting negative rates raises the mean of noise.
     cut = NOISE | {"sd": "250%"}
     with pytest.raises(ScenarioError, match="cross traffic alone is 145 % of"):
         scenario(cut, network={"rtt": "50ms", "bottleneck": link}, tcp=tcp)
@@ -189,14 +189,14 @@ def test_overload_with_unlimited_buffer_is_rejected(queue: str) -> None:
 
 
 def test_noise_with_many_negative_rates_is_warned_of() -> None:
-    """As much as its mean: Phi(-1) = 15.9 % is cut, and the mean is Phi(1) + phi(1) = 1.0833."""
+    """For sd = mean, Phi(-1) = 15.9 % is cut, and the mean is Phi(1) + phi(1) = 1.0833."""
     assert scenario(NOISE | {"mean": "5mbit", "sd": "2.5mbit"}).warnings() == []
     (warning,) = scenario(NOISE | {"mean": "5mbit", "sd": "5mbit"}).warnings()
     assert warning == (
         "cross.noise has 1.08 times the specified mean: 15.9 % of its rates are below 0 "
         "and cut; write a smaller sd"
     )
-    # Neither end of what may be typed is a number too many.
+    # Extreme permitted values.
     for sd in ("1e-300%", "1bit"):
         assert scenario(NOISE | {"sd": sd}).warnings() == []
     (warning,) = scenario(NOISE | {"mean": "1bit", "sd": "8mbit"}).warnings()
@@ -218,10 +218,10 @@ def test_noise_with_many_negative_rates_is_warned_of() -> None:
 def test_cross_key_of_another_model_names_that_model(
     stream: dict[str, Any], key: str, other: str
 ) -> None:
-    with pytest.raises(ScenarioError) as fault:
+    with pytest.raises(ScenarioError) as error:
         scenario(stream)
     model = stream["model"]
-    assert str(fault.value) == (
+    assert str(error.value) == (
         f'cross.0.{key}: goes with model = "{other}", not "{model}"; leave it out'
     )
 
@@ -254,7 +254,7 @@ def test_capture_rejects_cross_traffic() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rows", "fault"),
+    ("rows", "error"),
     [
         ("", "holds no rows"),
         ("time_s,bytes\n", "holds no rows"),
@@ -264,15 +264,15 @@ def test_capture_rejects_cross_traffic() -> None:
         ("1,5\n" * 100_001, "has more than 100000 rows; write the bytes of each 10 ms"),
     ],
 )
-def test_invalid_recording_is_rejected(tmp_path: Any, rows: str, fault: str) -> None:
+def test_invalid_recording_is_rejected(tmp_path: Any, rows: str, error: str) -> None:
     (tmp_path / "cross.csv").write_text(rows)
     tables = scenario().resolved() | {"cross": [{"model": "trace", "file": "cross.csv"}]}
-    with pytest.raises(ScenarioError, match=fault):
+    with pytest.raises(ScenarioError, match=error):
         Scenario.from_dict(tables, folder=tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("stream", "fault"),
+    ("stream", "error"),
     [
         (RECORDING | {"times": [0, 1e-300], "bytes": [1, 1]}, r"cross\.0: has .* write less"),
         (RECORDING | {"bytes": [0, 0, 1e-9]}, r"less than one packet in 30 years"),
@@ -298,8 +298,8 @@ def test_invalid_recording_is_rejected(tmp_path: Any, rows: str, fault: str) -> 
         ({"model": "trace", "file": "."}, "is not a file"),
     ],
 )
-def test_streams_with_extreme_load_are_rejected(stream: dict[str, Any], fault: str) -> None:
-    with pytest.raises(ScenarioError, match=fault):
+def test_streams_with_extreme_load_are_rejected(stream: dict[str, Any], error: str) -> None:
+    with pytest.raises(ScenarioError, match=error):
         scenario(stream)
 
 

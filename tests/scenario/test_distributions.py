@@ -30,7 +30,7 @@ def rounded_share(distribution: Distribution[Any], low: int, high: int) -> float
 
 
 def survival(distribution: Distribution[Any], x: float) -> float:
-    """P(X > x), from the parameters that the simulator gets."""
+    """P(X > x), from the parameters of the simulator."""
     p = distribution.parameters()
     if x <= p["minimum"]:
         return 1.0
@@ -151,7 +151,7 @@ def test_means_and_variances(table: dict[str, object], mean: float, finite: bool
     ],
 )
 def test_probability_of_more(table: dict[str, object]) -> None:
-    """It falls from 1 to 0, and its integral is the mean."""
+    """P(X > x) falls from 1 to 0, and its integral is the mean."""
     distribution = size(**table)
     values = np.concatenate([np.arange(0, 60, 1e-3), np.geomspace(60, 1e7, 20_000)])
     above = np.array([distribution.above(float(value)) for value in values])

@@ -1,4 +1,4 @@
-"""``[[network.hop]]``: hops in series in place of one bottleneck."""
+"""``[[network.hop]]``: hops in series instead of one bottleneck."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def scenario(*hops: dict[str, Any], **network: Any) -> Scenario:
     return Scenario.from_dict(tables(*hops, **network))
 
 
-def fault_of(*hops: dict[str, Any], **network: Any) -> str:
+def error_of(*hops: dict[str, Any], **network: Any) -> str:
     with pytest.raises(ScenarioError) as caught:
         scenario(*hops, **network)
     return str(caught.value)
@@ -68,7 +68,7 @@ def test_times_of_all_hops_count() -> None:
     path = scenario(ACCESS, LOOP, BACKBONE).network
     transmissions = [bits / rate for rate in (10e6, 100e6, 100e6, 80e6, 10e6)]
     assert path.rtt_s == pytest.approx(2 * 0.031 + math.fsum(transmissions), rel=1e-12)
-    # With rtt, what they leave of it is propagation.
+    # With rtt, the rest is propagation delay.
     hops = [{"name": "a", "rate": "100mbit"}, {"name": "b", "rate": "10mbit"}]
     (people,) = scenario(*hops, ingress={}, egress={}, rtt="50ms").populations
     sent = bits / 100e6 + bits / 10e6
@@ -170,26 +170,26 @@ def test_changes_select_hop_by_name_index_or_bottleneck() -> None:
     ],
 )
 def test_each_error_gives_one_line(hops: list[dict[str, Any]], line: str) -> None:
-    (first, *more) = fault_of(*hops).split("\n")
+    (first, *more) = error_of(*hops).split("\n")
     assert first.startswith(line), first
     assert not more or "is another hop as well" in first
 
 
 def test_hops_or_a_bottleneck() -> None:
-    both = fault_of(LOOP, bottleneck={"rate": "10mbit"})
+    both = error_of(LOOP, bottleneck={"rate": "10mbit"})
     assert both == ("network.bottleneck: there are [[network.hop]] tables; write it as one of them")
     for key, value in {"measured": True, "shared": False, "name": "access"}.items():
-        line = fault_of(bottleneck={"rate": "10mbit", key: value})
+        line = error_of(bottleneck={"rate": "10mbit", key: value})
         assert line == f"network.bottleneck.{key}: belongs to [[network.hop]] tables; " + (
             "with one bottleneck leave it out" if key == "measured" else "here leave it out"
         )
 
 
 def test_rtt_below_transmission_times_is_rejected() -> None:
-    line = fault_of(LOOP | {"rate": "100kbit"}, rtt="50ms")
+    line = error_of(LOOP | {"rate": "100kbit"}, rtt="50ms")
     assert line.startswith("network.rtt: 50ms is less than the transmission times of one packet")
     assert "over all links" in line
-    assert "contradicts the links' delays" in fault_of(LOOP, BACKBONE, rtt="50ms")
+    assert "contradicts the links' delays" in error_of(LOOP, BACKBONE, rtt="50ms")
 
 
 def test_unlimited_flows_over_hops_are_rejected() -> None:

@@ -1,4 +1,4 @@
-"""Documents that would take minutes and gigabytes to parse are refused at once."""
+"""Documents that would take minutes and gigabytes to parse are rejected immediately."""
 
 from __future__ import annotations
 

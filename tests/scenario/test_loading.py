@@ -1,4 +1,4 @@
-"""Files and names: what loads, and what is said of what does not."""
+"""Loading of files and packaged names, and errors."""
 
 from pathlib import Path
 

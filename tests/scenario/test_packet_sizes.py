@@ -1,4 +1,4 @@
-"""Classes with packets of another size than ``network.packet``: what is read, what is refused."""
+"""Classes with packets of another size than ``network.packet``: accepted and rejected values."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_a_class_has_packets_of_its_own_size() -> None:
     assert (large.payload_bytes, small.payload_bytes) == (1448, 148)
     again = Scenario.from_dict(scenario(BULK).resolved())
     assert again.populations == [large, small]
-    # Half of the propagation: the round-trip time less 240 B or 1,540 B at 10 Mbit/s.
+    # Half of the propagation: the RTT minus the time of 240 B or 1,540 B at 10 Mbit/s.
     assert small.forward_delay_s == pytest.approx((0.050 - 8 * 240 / 10e6) / 2)
     assert large.forward_delay_s == pytest.approx((0.050 - 8 * 1540 / 10e6) / 2)
 

@@ -1,4 +1,4 @@
-"""What the Python API says of arguments that are wrong: one of our errors, which names them."""
+"""Wrong arguments of the Python API raise a TcpcastError that names them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Queue disciplines as they are typed, and what follows from them."""
+"""Queue disciplines in scenarios, their parameters and effects."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def test_red_by_its_name_or_as_a_table() -> None:
 
 
 def test_automatic_parameters() -> None:
-    # 10 Mbit/s are 833.3 packets a second: 5 ms of them are 4.2, so the least thresholds hold, and
-    # three link times are less than 100 ms, so R = 100 ms.
+    # 10 Mbit/s are 833.3 packets per second: 5 ms are 4.2 packets, so the minimum thresholds apply,
+    # and three link times are less than 100 ms, so R = 100 ms.
     slow = parameters({"queue": "red"})
     assert (slow.min_threshold_pkts, slow.max_threshold_pkts) == (5.0, 15.0)
     assert slow.weight == pytest.approx(1 - math.exp(-1 / (0.1 * 10 * 1e7 / 12000)), rel=1e-9)
@@ -59,7 +59,7 @@ def test_automatic_parameters() -> None:
     # On a long path R is three times the propagation and transmission of the link.
     far = parameters({"queue": "red", "rate": "12mbit", "delay": "50ms"}, rtt=None)
     assert far.weight == pytest.approx(1 - math.exp(-1 / (10 * 3 * 0.051 * 1000)), rel=1e-9)
-    # With a round-trip time, the link's propagation is half of what transmissions leave of it.
+    # With a round-trip time, the link's propagation is half of it, minus transmission times.
     typed = parameters({"queue": "red", "rate": "12mbit"}, rtt="101.02666666666667ms")
     assert typed.weight == pytest.approx(far.weight, rel=1e-9)
 
@@ -100,7 +100,7 @@ def test_red_results_are_in_a_table() -> None:
     assert table["forced_drops"] == 0
     dropped = answer["queue_loss_ratio"] * answer["send_rate_pps"] * 50
     assert table["early_drops"] == pytest.approx(dropped, rel=0.01)
-    # The average follows the queue, and arrivals see it where the queue is long.
+    # The average follows the queue, and most arrivals occur while the queue is long.
     assert 0.7 * answer["queue_mean_pkts"] < table["average_mean"] < 15
     (tail,) = tcpcast.run(scenario({}), ["packet"])
     assert "red" not in tail.tables
@@ -113,7 +113,7 @@ def test_red_that_never_drops_early_is_warned_of() -> None:
     assert "at most 20 packets can queue" in warning
     assert scenario({"queue": lengths, "buffer": "22pkt"}).warnings() == []
     assert scenario({"buffer": "2pkt"}).warnings() == []
-    # As said: the average cannot come to the threshold.
+    # As the warning states, the average cannot reach the threshold.
     (answer,) = tcpcast.run(scenario({"queue": lengths, "buffer": "21pkt"}), ["packet"])
     table = dict(zip(*(answer.tables["red"][name] for name in ("quantity", "value")), strict=True))
     assert table["early_drops"] == 0

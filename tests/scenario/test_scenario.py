@@ -1,4 +1,4 @@
-"""What a scenario means: round-trip times, buffers, windows, defaults, and that it stays itself."""
+"""Values of a scenario: round-trip times, buffers, windows, defaults, and reading back."""
 
 import copy
 import hashlib
@@ -456,7 +456,7 @@ def test_toml_is_written_as_it_is_read() -> None:
         write_toml({"when": object()})
 
 
-# Scenarios at random: whatever is valid stays itself.
+# Random scenarios: every valid scenario reads back unchanged.
 
 times = st.floats(1e-3, 1e3).map(lambda x: f"{x:.6g}s") | st.integers(1, 10**6).map(
     lambda n: f"{n}us"
@@ -643,12 +643,12 @@ def test_return_delay_may_differ() -> None:
         "egress": {"delay": "10ms"},
     }
     assert ways(delays) == [pytest.approx((0.04, 0.06))]
-    # A longer link is longer on both ways.
+    # A longer link is longer in both directions.
     assert ways(delays, ingress={"delay": "50ms"}) == [pytest.approx((0.06, 0.08))]
     given = {"rtt": "100ms", "return_delay": "60ms", "bottleneck": {"rate": "12mbit"}}
     propagation = 0.1 - 1540 * 8 / 12e6
     assert ways(given) == [pytest.approx((propagation - 0.06, 0.06))]
-    # Of a round-trip time of its own the way back has the same share.
+    # With its own round-trip time, the return path keeps its share.
     share = 0.06 / propagation
     longer = 0.2 - 1540 * 8 / 12e6
     assert ways(given, rtt="200ms") == [pytest.approx((longer * (1 - share), longer * share))]

@@ -1,4 +1,4 @@
-"""The JSON Schema: valid, complete, and of one mind with the reader."""
+"""The JSON Schema is valid and complete, and agrees with the reader."""
 
 import json
 import tomllib
@@ -57,7 +57,7 @@ def test_every_table_is_closed_and_its_defaults_and_examples_are_valid() -> None
     assert len(tables) > 40
     checked = 0
     for table in tables:
-        # A sweep's keys are those of the scenario, dotted.
+        # The keys of a sweep are dotted keys of the scenario.
         assert (table["additionalProperties"] is False) == (table["title"] != "Sweep")
         for key, schema in table["properties"].items():
             values = list(schema.get("examples", []))

@@ -1,4 +1,4 @@
-"""Keys of today's TCP: what presets fill in, what each stack refuses, classes of both kinds."""
+"""Keys of modern TCP: defaults of presets, keys that a stack rejects, classes of both kinds."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ def test_presets_fill_in_what_is_left_out(stack: str) -> None:
     assert (tcp.min_rto_s, tcp.rto_granularity_s) == ((0.2, 0.004) if linux else (1.0, 0.0))
     # The timestamp option takes 12 bytes of each packet.
     assert scenario.payload_bytes == (1448 if linux else 1460)
-    # The timeout of Linux is the round-trip time and min_rto.
+    # The timeout of Linux is the sum of RTT and min_rto.
     assert tcp.timeout_s(0.06) == pytest.approx(0.26 if linux else 1.0)
-    # Linux grows its window with the packets acked, whatever acks are delayed.
+    # Linux increases its window by the acknowledged packets, independent of delayed acks.
     assert tcp.packets_per_growth == (1 if linux else 2)
 
 
@@ -150,7 +150,7 @@ def test_unsupported_keys_of_stack_are_rejected(changes: dict[str, Any], line: s
 
 
 def classes(top: dict[str, Any], *tables: dict[str, Any] | None) -> Scenario:
-    """Build a scenario with a flow of each class, of these tables of TCP."""
+    """Build a scenario with one class of one flow per TCP table."""
     entries = [
         {"name": f"class-{at}", "flows": 1} | ({} if table is None else {"tcp": table})
         for at, table in enumerate(tables)

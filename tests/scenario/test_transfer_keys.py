@@ -1,4 +1,4 @@
-"""Single transfers in a scenario: sizes, counts, arrivals, and what does not go with them."""
+"""Single transfers in a scenario: sizes, counts, arrivals, and incompatible keys."""
 
 from __future__ import annotations
 
@@ -233,7 +233,7 @@ def test_only_isolated_transfers_can_be_traced() -> None:
 
 
 def test_overload_by_arrivals_is_warned_of() -> None:
-    # 540 B at 10 Mbit/s: 2315 a second.
+    # 540 B at 10 Mbit/s: 2315 per second.
     calm = Scenario.from_dict(
         tables(size="10pkt", arrivals={"distribution": "poisson", "rate": "200/s"})
     )

@@ -1,4 +1,4 @@
-"""Columns are made without pandas, and are those that pyarrow makes."""
+"""Columns equal those of pyarrow and do not import pandas."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_lists_of_texts_equal_pyarrow_array(values: list[list[str]]) -> None:
 
 
 def test_a_sweep_loads_only_what_it_needs() -> None:
-    """Each of these takes longer to import than many a cell to simulate."""
+    """Importing each of these modules can take longer than simulating a cell."""
     command = [sys.executable, "-c", ASKED]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "4 []"

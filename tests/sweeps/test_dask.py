@@ -48,12 +48,12 @@ ended, status = os.waitpid(workers[0], 0)
 print(os.waitstatus_to_exitcode(status), flush=True)
 time.sleep(600)
 """
-"""A scheduler and two workers, a process each; what they import is imported once for all."""
+"""A scheduler and two workers as separate processes, forked from a process with all imports."""
 
 
 @contextmanager
 def cluster(folder: Path) -> Iterator[tuple[str, int, IO[str]]]:
-    """Yield the scheduler's address, the first worker, and where its exit code is told."""
+    """Yield the scheduler's address, the first worker, and the source of its exit code."""
     environment = {**os.environ, "DASK_DISTRIBUTED__WORKER__DAEMON": "False"}
     command = [sys.executable, "-c", CLUSTER, *OPTIONS]
     with subprocess.Popen(

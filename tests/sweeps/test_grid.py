@@ -1,4 +1,4 @@
-"""Ranges, lists, zip and latin: which cells a sweep has, and what it refuses."""
+"""Ranges, lists, zip and latin: cells of a sweep, and rejected input."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A sweep that grows: with more values of a key the rows that are there are not answered again."""
+"""Growing sweeps: with more values of a key, existing rows are not computed again."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ HOW: dict[str, Any] = {"engines": ["packet", "pftk"], "replications": 2, "proces
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
-    """Note which cells are answered, and in which replication."""
+    """Record the computed cells and replications."""
     noted: list[tuple[int, int]] = []
 
     def answered(asking: Any, variants: Any) -> Any:
@@ -56,7 +56,7 @@ def test_grown_sweep_reuses_rows_and_has_same_bytes(  # noqa: PLR0917 - fixtures
     monkeypatch: pytest.MonkeyPatch,
     batches: int,
 ) -> None:
-    """With five batches, parts have rows of before and new ones."""
+    """With five batches, parts contain both old and new rows."""
     monkeypatch.setattr(sweeps, "SIMULATED_BATCHES", batches)
     whole, grown = tmp_path / "whole", tmp_path / "grown"
     tcpcast.sweep(path, MORE, out=whole, **HOW)
@@ -83,7 +83,7 @@ def test_stopped_sweep_grows_repeatedly(
     for values in rtts:
         tcpcast.sweep(path, {"network.rtt": values}, out=out, progress=stop, **HOW)
     found = tcpcast.sweep(path, {"network.rtt": rtts[-1]}, out=out, **HOW)
-    assert len(asked) == 4 * 2  # none twice
+    assert len(asked) == 4 * 2  # no cell twice
     assert not found.interrupted
     tcpcast.sweep(path, {"network.rtt": rtts[-1]}, out=whole, **HOW)
     assert contents(out) == contents(whole)

@@ -1,4 +1,4 @@
-"""SQL about a sweep reads its parts, and nothing else."""
+"""SQL queries of a sweep can read only its parts."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_missing_duckdb_names_package(
 
 
 def test_query_command_prints_only_rows(folder: Path) -> None:
-    """DuckDB's binding would tell of objects that nothing collects at the end of a process."""
+    """DuckDB's binding would print messages about leaked objects at the end of a process."""
     sql = "SELECT count(*) AS rows FROM sweep"
     command = [sys.executable, "-m", "tcpcast", "query", str(folder), sql]
     done = subprocess.run(command, capture_output=True, text=True, check=True)

@@ -1,4 +1,4 @@
-"""Sweeps that run: the same bytes whoever works, whatever interrupts; failures are rows."""
+"""Runs of sweeps: equal bytes for all workers and after interruptions; failures are rows."""
 
 from __future__ import annotations
 
@@ -126,7 +126,8 @@ def test_fork_server_has_one_thread_and_preloaded_modules() -> None:
     asked += "print({'tcpcast.engines.packet', 'pyarrow.parquet'} <= set(sys.modules))\n"
     done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
     *threads, imported = done.stdout.splitlines()
-    # That of pyarrow's allocator knows of forks: it halts before each (jemalloc's pthread_atfork).
+    # The thread of pyarrow's allocator supports forks: it stops before each one (jemalloc's
+    # pthread_atfork).
     assert [name for name in threads if not name.startswith("jemalloc")] == [
         Path(sys.executable).name
     ]
@@ -304,7 +305,7 @@ def killed_and_resumed(tmp_path: Path, out: Path, after: float, contents: Conten
 
 @pytest.mark.long
 def test_killed_sweep_resumes_to_same_bytes(tmp_path: Path, contents: Contents) -> None:
-    """At the moment of the first part: in the test below."""
+    """Stop at the first part; see the test below."""
     began = time.perf_counter()
     assert begin(tmp_path / "swept.py", tmp_path / "whole").wait() == 0
     took = time.perf_counter() - began
@@ -336,7 +337,7 @@ def test_workers_end_with_killed_parent_and_sweep_resumes(
 
 
 def _session(leader: int) -> list[int]:
-    """Return the processes of a session that are alive, its leader apart."""
+    """Return the living processes of a session except for its leader."""
     found = []
     for name in filter(str.isdecimal, os.listdir("/proc")):
         try:
