@@ -111,7 +111,7 @@ def test_targets_that_no_buffer_meets(monkeypatch: pytest.MonkeyPatch) -> None:
     simulator(monkeypatch, "utilisation", lambda _: 0.5)
     with pytest.raises(DomainError, match=r"95% is above the values of buffers up to .* \(50%"):
         plan_buffer(bulk(), utilisation=0.95)
-    with pytest.raises(DomainError, match="utilisation: 100% is no target"):
+    with pytest.raises(DomainError, match="utilisation: 100% is not a target"):
         plan_buffer(bulk(), utilisation=1.0)
     lossy = bulk().with_changes({"network.bottleneck.loss": "1%"})
     with pytest.raises(DomainError, match=r"loss: 1% includes network\.bottleneck\.loss, 1%"):

@@ -29,7 +29,7 @@ from tcpcast.scenario import (
     packaged_names,
 )
 from tcpcast.scenario.classes import COUNT_KEYS
-from tcpcast.scenario.table import Table, tables_below, union_members
+from tcpcast.scenario.table import Table, subclasses, union_members
 from tcpcast.scenario.toml import write_toml
 
 BULK: dict[str, Any] = {
@@ -429,12 +429,12 @@ def test_no_key_has_the_name_of_a_union_member() -> None:
 
     Errors in the trace of a rate are reported at the rate.
     """
-    keys = {key for table in tables_below(Table) for key in table.key_names()}
+    keys = {key for table in subclasses(Table) for key in table.key_names()}
     assert keys & union_members() == {"trace", "transfers"}
 
 
 def test_every_required_key_has_an_example_for_the_message_about_its_absence() -> None:
-    for table in tables_below(Table):
+    for table in subclasses(Table):
         if "[" in table.__name__:
             continue
         for key, field in table.key_names().items():

@@ -84,7 +84,7 @@ class _Link:
             The bottleneck is unlimited or a policer.
         """
         bottleneck = scenario.network.bottleneck
-        if bottleneck.polices:
+        if bottleneck.is_policer:
             raise NotApplicable("plan buffer needs a queue, and the bottleneck is a policer")
         if math.isinf(bottleneck.rate_bps):
             raise NotApplicable(

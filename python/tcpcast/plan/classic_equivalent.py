@@ -118,7 +118,7 @@ def nearest_model(scenario: Scenario, vary: Callable[[EngsetInputs, float], Engs
 def _simpler(scenario: Scenario) -> tuple[dict[str, Any], str]:
     """Return changes that remove unsupported properties of the bottleneck, and a description."""
     bottleneck, changes, text = scenario.network.bottleneck, {}, ""
-    if bottleneck.queue != "droptail" and not bottleneck.polices:
+    if bottleneck.queue != "droptail" and not bottleneck.is_policer:
         changes["network.bottleneck.queue"] = "droptail"
         text += f" with drop-tail instead of {bottleneck.queue.kind}"
     if bottleneck.loss is not None:

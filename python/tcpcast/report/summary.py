@@ -47,7 +47,7 @@ def describe(scenario: Scenario) -> str:
     if len(scenario.network.hops) > 1:
         measured = scenario.network.hops[scenario.network.measured_at]
         rate += f" ({measured.name}, one of {len(scenario.network.hops)} hops)"
-    parts += [f"RTT {rtt}", rate, *([] if link.polices else [buffer_text(scenario)])]
+    parts += [f"RTT {rtt}", rate, *([] if link.is_policer else [buffer_text(scenario)])]
     if link.queue != "droptail":
         names = {"codel": "CoDel", "fq_codel": "FQ-CoDel", "head-drop": "head-drop"}
         discipline = link.queue.kind

@@ -72,7 +72,7 @@ def parse_assignments(assignments: Iterable[str]) -> dict[str, Any]:
     return changes
 
 
-def checked(changes: Mapping[str, Any]) -> Mapping[str, Any]:
+def check_changes(changes: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the changes unmodified.
 
     Raises
@@ -107,7 +107,7 @@ def apply_changes(tables: Mapping[str, Any], changes: Mapping[str, Any]) -> dict
         rejected when the scenario is read.
     """
     changed = dict(tables)
-    for dotted, value in checked(changes).items():
+    for dotted, value in check_changes(changes).items():
         path = tuple(dotted.split("."))
         if not all(path) or len(path) > _DEEPEST:
             raise ScenarioError(f"{show(dotted)}: not a dotted key; write, for example, run.seed")

@@ -286,7 +286,7 @@ def class_errors(user_class: UserClass, network: Network) -> list[Any]:
         message = f'"{packet}B" is more than network.packet; write at most "{largest}" here'
         errors.append(error_at(message, "packet"))
     own_delays = any(link.delay is not None for link in links)
-    if user_class.rtt is None and not own_delays and not network.is_timed:
+    if user_class.rtt is None and not own_delays and not network.has_rtt:
         errors.append(error_at(NO_RTT, "rtt"))
     if user_class.rtt is not None:
         problem = network.rtt_problem(user_class.rtt, *links, packet, delays_count=own_delays)
@@ -297,7 +297,7 @@ def class_errors(user_class: UserClass, network: Network) -> list[Any]:
         errors.append(error_at(f"network.return_delay: {problem}", "rtt"))
     for name, link in zip(("ingress", "egress"), links, strict=True):
         problem = network.buffer_problem(link)
-        if problem is None and link.buffer.unit == "bdp" and not network.is_timed:
+        if problem is None and link.buffer.unit == "bdp" and not network.has_rtt:
             problem = f'"{link.buffer}" needs network.rtt; write that, or a buffer such as "150pkt"'
         if problem:
             errors.append(error_at(problem, name, "buffer"))

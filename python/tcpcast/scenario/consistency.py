@@ -10,7 +10,7 @@ from tcpcast.scenario.aqm import ManagedQueue
 from tcpcast.scenario.classes import COUNT_KEYS, class_errors
 from tcpcast.scenario.cross_checks import cross_errors
 from tcpcast.scenario.return_path import RETURN
-from tcpcast.scenario.table import error_at, nested
+from tcpcast.scenario.table import error_at, prepend_location
 from tcpcast.scenario.traffic import MAX_SOURCES, Bulk, OnOff, Transfers
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def all_class_errors(scenario: Scenario) -> list[InitErrorDetails]:
         if entry.name in seen:
             below.append(error_at(f'"{entry.name}" is another class; write a new name', "name"))
         seen.add(entry.name)
-        errors += [nested(f, "class", index) for f in below]
+        errors += [prepend_location(f, "class", index) for f in below]
     return errors
 
 
@@ -224,7 +224,7 @@ def phase_warnings(scenario: Scenario) -> list[str]:
     exact = [
         group for group in endless if not group.tcp.host_noise and not group.tcp.has_loss_feedback
     ]
-    steady = network.jitter is None and not scenario.cross and not scenario.loses_at_random
+    steady = network.jitter is None and not scenario.cross and not scenario.has_random_loss
     if (
         not exact
         or len({group.rtt_s for group in endless}) < 2

@@ -140,7 +140,7 @@ class Cross(Table):
         return None
 
     @property
-    def bin_typed(self) -> bool:
+    def has_bin(self) -> bool:
         """Whether the length of a bin was given."""
         return self.bin is not None
 

@@ -106,7 +106,7 @@ def _errors(scenario: Scenario, stream: Cross) -> Iterator[tuple[str, str]]:
     if math.isinf(place.link.rate):
         key = _key_of(scenario.network, place)
         yield stream.share_key or "", f"cross traffic needs a queue; write {key}.rate"
-    if place.shared and stream.bin_typed and not stream.is_noise:
+    if place.shared and stream.has_bin and not stream.is_noise:
         yield "bin", "belongs to a hop with shared = false; leave it out"
     if not math.isinf(place.link.rate):
         yield from _work_errors(stream, place, scenario.network.packet_bytes)
@@ -162,7 +162,7 @@ def _own_errors(scenario: Scenario) -> list[InitErrorDetails]:
     """Find errors at hops with ``shared = false``."""
     errors = []
     for place in places(scenario.network):
-        streams = _at(scenario, place)
+        streams = _streams_at(scenario, place)
         if place.shared or not streams:
             continue
         first = scenario.cross[streams[0]].bin_s
@@ -179,7 +179,7 @@ def _own_errors(scenario: Scenario) -> list[InitErrorDetails]:
 def _room_errors(scenario: Scenario) -> Iterator[InitErrorDetails]:
     """Find unlimited queues that would grow until memory is exhausted."""
     for place in places(scenario.network):
-        streams, room = _at(scenario, place), _room(scenario.network, place)
+        streams, room = _streams_at(scenario, place), _buffer_limit(scenario.network, place)
         load = load_at(scenario, place) if streams and math.isinf(room) else 0.0
         if load >= 1:
             key = _key_of(scenario.network, place)
@@ -192,13 +192,13 @@ def _room_errors(scenario: Scenario) -> Iterator[InitErrorDetails]:
             yield error_at(message, "cross", streams[0])
 
 
-def _room(network: Network, place: Place) -> float:
+def _buffer_limit(network: Network, place: Place) -> float:
     if isinstance(place.link, ReturnLink):
         return network.return_buffer_acks
     return network.buffer_pkts(place.link)
 
 
-def _at(scenario: Scenario, place: Place) -> list[int]:
+def _streams_at(scenario: Scenario, place: Place) -> list[int]:
     """Return the indices of the streams at a hop."""
     network = scenario.network
     return [
@@ -209,7 +209,7 @@ def _at(scenario: Scenario, place: Place) -> list[int]:
 def load_at(scenario: Scenario, place: Place) -> float:
     """Return the total offered load of the streams at a hop as a share of its rate."""
     rate, packet = place.link.rate, scenario.network.packet_bytes
-    streams = (scenario.cross[index] for index in _at(scenario, place))
+    streams = (scenario.cross[index] for index in _streams_at(scenario, place))
     return math.fsum(_offered_bps(stream, rate, packet) for stream in streams) / rate
 
 
@@ -229,10 +229,14 @@ def cross_warnings(scenario: Scenario) -> list[str]:
             name = "the return link" if isinstance(place.link, ReturnLink) else name
             offered = units.digits(100 * load, 3)
             texts.append(f"cross traffic alone is {offered} % of the rate of {name}")
-    return texts + [text for index in range(len(scenario.cross)) for text in _cut(scenario, index)]
+    return texts + [
+        text
+        for index in range(len(scenario.cross))
+        for text in _negative_rate_warnings(scenario, index)
+    ]
 
 
-def _cut(scenario: Scenario, index: int) -> Iterator[str]:
+def _negative_rate_warnings(scenario: Scenario, index: int) -> Iterator[str]:
     """Warn about noise with many negative rates, because cutting them raises the mean."""
     stream = scenario.cross[index]
     place = find_place(scenario.network, stream)
@@ -246,7 +250,7 @@ def _cut(scenario: Scenario, index: int) -> Iterator[str]:
         )
 
 
-def recorded(scenario: Scenario) -> list[tuple[str, TraceCross]]:
+def recordings(scenario: Scenario) -> list[tuple[str, TraceCross]]:
     """Return the names and streams of recordings."""
     return [
         (stream.name or str(index), stream)

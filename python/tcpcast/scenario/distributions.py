@@ -142,7 +142,7 @@ class Distribution(Table, Generic[Quantity]):
         """Return the parameters of the simulator: the name, and numbers in seconds or packets."""
         raise NotImplementedError
 
-    def _written(self, number: float) -> str:
+    def _format(self, number: float) -> str:
         """Format a quantity of this distribution for messages."""
         rounded = float(f"{number:.6g}")
         if self.is_of_sizes():
@@ -154,7 +154,7 @@ class Distribution(Table, Generic[Quantity]):
             raise _error("must be above 0; write a larger mean", "mean")
         if minimum >= mean:
             raise _error(
-                f"{self._written(minimum)} is not below the mean, {self._written(mean)}; "
+                f"{self._format(minimum)} is not below the mean, {self._format(mean)}; "
                 "write a smaller minimum or a larger mean",
                 "minimum",
             )
@@ -232,8 +232,8 @@ class ExponentialPareto(Distribution[Quantity]):
         if self.k <= self.minimum:
             least = self.minimum * (1 + self.tail / (self.alpha - 1))
             raise _error(
-                f"{self._written(self.mean)} leaves no room for the exponential body; "
-                f"write a mean above {self._written(least)}",
+                f"{self._format(self.mean)} leaves no room for the exponential body; "
+                f"write a mean above {self._format(least)}",
                 "mean",
             )
         return self
@@ -473,7 +473,7 @@ class Uniform(Distribution[Quantity]):
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.low >= self.high:
-            message = f"{self._written(self.high)} is not above low, {self._written(self.low)}"
+            message = f"{self._format(self.high)} is not above low, {self._format(self.low)}"
             raise _error(f"{message}; write a larger high", "high")
         return self
 

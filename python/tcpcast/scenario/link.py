@@ -216,7 +216,7 @@ class Link(Table):
         return self.rate if self.varying is None else math.inf
 
     @property
-    def polices(self) -> bool:
+    def is_policer(self) -> bool:
         """Whether the link is a policer, which has no queue."""
         return isinstance(self.rate_rule, TokenBucket) and self.rate_rule.policer
 
@@ -236,7 +236,7 @@ class Link(Table):
             ("buffer", self.buffer != UNLIMITED),
             ("queue", self.queue != "droptail"),
         ):
-            if self.polices and typed:
+            if self.is_policer and typed:
                 message = "a policer has no queue; leave it out, or policer = true"
                 raise validation_error([error_at(message, key)])
         if self.loss_at == "behind":

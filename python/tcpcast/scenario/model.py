@@ -21,7 +21,7 @@ from pydantic import (
 from tcpcast import units
 from tcpcast.errors import ScenarioError
 from tcpcast.scenario.ahead import kind_of_traffic, make_context
-from tcpcast.scenario.changes import apply_changes, checked
+from tcpcast.scenario.changes import apply_changes, check_changes
 from tcpcast.scenario.classes import (
     MAX_CLASSES,
     ClassEntry,
@@ -64,7 +64,7 @@ from tcpcast.scenario.traffic import (
     Transfers,
 )
 
-_OF_A_CAPTURE = {"network": {"rtt": "1s"}, "run": {"duration": "1s"}}
+_PLACEHOLDERS = {"network": {"rtt": "1s"}, "run": {"duration": "1s"}}
 """Placeholders for the tables that a capture scenario lacks; no engine reads them."""
 
 
@@ -204,7 +204,7 @@ class Scenario(Table):
         if unused:
             message = f"a capture has its own values; leave out {', '.join(unused)}"
             raise validation_error([error_at(message, "traffic", "kind")])
-        return {**data, **_OF_A_CAPTURE}
+        return {**data, **_PLACEHOLDERS}
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -248,7 +248,7 @@ class Scenario(Table):
         return [each.name for each in self.classes if each.packet not in (None, usual)]
 
     @property
-    def loses_at_random(self) -> bool:
+    def has_random_loss(self) -> bool:
         """Whether any link on the forward path has random loss."""
         return any(
             on.link.loss is not None for p in self.populations for on in p.links(self.network)
@@ -289,7 +289,7 @@ class Scenario(Table):
         It is ``network.rtt`` or follows from the links' delays; if only classes have a round-trip
         time, it is the value of the first class.
         """
-        return self.network.rtt_s if self.network.is_timed else self.populations[0].rtt_s
+        return self.network.rtt_s if self.network.has_rtt else self.populations[0].rtt_s
 
     @property
     def buffer_pkts(self) -> float:
@@ -299,7 +299,7 @@ class Scenario(Table):
         smallest packets of any class.
         """
         buffer = self.network.bottleneck.buffer
-        if self.own_packets and buffer.unit == "bytes" and not self.network.bottleneck.polices:
+        if self.own_packets and buffer.unit == "bytes" and not self.network.bottleneck.is_policer:
             return float(buffer.amount // min(group.packet_bytes for group in self.populations))
         return self.network.buffer_pkts(self.network.bottleneck)
 
@@ -319,7 +319,7 @@ class Scenario(Table):
         ScenarioError
             A key is unknown, or a value contradicts other values.
         """
-        changes = self._of_measured_hop(checked(changes))
+        changes = self._apply_to_measured_hop(check_changes(changes))
         return self._changed(apply_changes(self._input.source, changes))
 
     def with_sweep(self, table: Mapping[str, Any]) -> Self:
@@ -337,7 +337,7 @@ class Scenario(Table):
                 f"sweep: {units.show(table)} is not a table; write, for example, "
                 '{"network.rtt": "10ms..200ms log 8"}'
             )
-        merged = {**(own if isinstance(own, dict) else {}), **checked(table)}
+        merged = {**(own if isinstance(own, dict) else {}), **check_changes(table)}
         return self._changed({**source, "sweep": merged})
 
     def source_tables(self) -> tuple[dict[str, Any], str | None]:
@@ -356,7 +356,7 @@ class Scenario(Table):
         """
         return (self._input.folder or Path()) / name
 
-    def _of_measured_hop(self, changes: Mapping[str, Any]) -> dict[str, Any]:
+    def _apply_to_measured_hop(self, changes: Mapping[str, Any]) -> dict[str, Any]:
         """Apply changes of the bottleneck to the measured hop if the network has hops.
 
         The hop is then marked as measured, because new rates could select another hop.

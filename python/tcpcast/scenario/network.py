@@ -189,7 +189,7 @@ class Network(Table):
         return any(on.link.delay is not None for on in links)
 
     @property
-    def is_timed(self) -> bool:
+    def has_rtt(self) -> bool:
         """Whether the network has a round-trip time; otherwise each class has its own."""
         return self.rtt is not None or self.has_delays
 
@@ -216,7 +216,7 @@ class Network(Table):
 
     def buffer_pkts(self, link: Link) -> float:
         """Return the buffer of a link in data packets; inf if unlimited, 0 for a policer."""
-        if link.polices:
+        if link.is_policer:
             return 0.0
         return link.buffer.packets(packet_bytes=self.packet, rate_bps=link.rate, rtt_s=self.rtt_s)
 
@@ -248,7 +248,7 @@ class Network(Table):
     def _timing_errors(self, of_classes: frozenset[str]) -> list[InitErrorDetails]:
         """Find errors of delays and round-trip times, except for keys that classes set."""
         errors = []
-        if not self.is_timed:
+        if not self.has_rtt:
             key = self._key_of_rtt()
             if key is not None:
                 message = f'missing, and {key} depends on it; write rtt = "50ms"'

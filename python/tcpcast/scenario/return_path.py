@@ -36,7 +36,7 @@ class ReturnLink(Table):
         """None: the rate is constant."""
 
     @property
-    def polices(self) -> bool:
+    def is_policer(self) -> bool:
         """False: the link queues packets instead of policing them."""
         return False
 

@@ -20,11 +20,11 @@ def scenario_schema() -> dict[str, Any]:
     It contains keys, types, units and defaults. Rules across several keys (a minimum below the
     mean, a round-trip time above the transmission times) are checked only when a scenario is read.
     """
-    schema = _titled(Scenario.model_json_schema(by_alias=True, mode="validation"))
+    schema = _use_titles(Scenario.model_json_schema(by_alias=True, mode="validation"))
     definitions = schema["$defs"]
     tables = {table.model_config.get("title") or table.__name__: table for table in _tables(Table)}
     for name, definition in [*definitions.items(), ("Scenario", schema)]:
-        _as_typed(definition, tables[name])
+        _set_typed_defaults(definition, tables[name])
     entry = definitions["UserClass"]
     for name in _OVERLAID:
         entry["properties"][name] = _partial(entry["properties"][name], definitions)
@@ -45,7 +45,7 @@ def _complete_by_classes(schema: dict[str, Any], partial: dict[str, Any]) -> Non
     ]
 
 
-def _titled(schema: dict[str, Any]) -> dict[str, Any]:
+def _use_titles(schema: dict[str, Any]) -> dict[str, Any]:
     """Rename definitions to their titles: pydantic's names of distributions are too long."""
     text = json.dumps(schema)
     for name, definition in schema["$defs"].items():
@@ -60,7 +60,7 @@ def _tables(base: type[Table]) -> list[type[Table]]:
     return [t for child in base.__subclasses__() for t in (child, *_tables(child))]
 
 
-def _as_typed(definition: dict[str, Any], table: type[Table]) -> None:
+def _set_typed_defaults(definition: dict[str, Any], table: type[Table]) -> None:
     """Write defaults as users type them, and omit null, which TOML does not have."""
     fields = table.key_names()
     for key, schema in definition["properties"].items():
@@ -71,10 +71,10 @@ def _as_typed(definition: dict[str, Any], table: type[Table]) -> None:
             schema.update(schema.pop("anyOf")[0])
         default = schema.pop("default", None)
         if default is not None:
-            schema["default"] = _default_as_typed(fields[key], default)
+            schema["default"] = _typed_default(fields[key], default)
 
 
-def _default_as_typed(field: Any, default: Any) -> Any:
+def _typed_default(field: Any, default: Any) -> Any:
     if field.is_required() or field.default is None:  # computed elsewhere
         return default
     # The alias only matters for the name of a field in a table.

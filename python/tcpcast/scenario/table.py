@@ -132,7 +132,7 @@ def has_only_missing_keys(error: ValidationError) -> bool:
     return all(detail["type"] == _MISSING for detail in error.errors())
 
 
-def nested(detail: InitErrorDetails, *above: str | int) -> InitErrorDetails:
+def prepend_location(detail: InitErrorDetails, *above: str | int) -> InitErrorDetails:
     """Prepend a location to that of an error."""
     return {**detail, "loc": (*above, *detail["loc"])}
 
@@ -142,9 +142,9 @@ def validation_error(details: Iterable[InitErrorDetails]) -> ValidationError:
     return ValidationError.from_exception_data("scenario", list(details))
 
 
-def tables_below(base: type[Table]) -> list[type[Table]]:
+def subclasses(base: type[Table]) -> list[type[Table]]:
     """Return all direct and indirect subclasses of a table."""
-    return [t for child in base.__subclasses__() for t in (child, *tables_below(child))]
+    return [t for child in base.__subclasses__() for t in (child, *subclasses(child))]
 
 
 def union_members() -> frozenset[str]:
@@ -154,7 +154,7 @@ def union_members() -> frozenset[str]:
     """
     words = (
         typing.get_args(field.annotation)
-        for table in tables_below(Table)
+        for table in subclasses(Table)
         for field in table.model_fields.values()
         if typing.get_origin(field.annotation) is typing.Literal
     )
@@ -199,7 +199,7 @@ def input_errors(
     if of_classes:
         messages = {key: None for key in messages if key[0][:1] != ("traffic",)}
     listed = [
-        InputError(_dotted(location, names or {}), message)
+        InputError(_format_location(location, names or {}), message)
         for location, message in messages
         if (_inherited_from(location), message) not in messages
     ]
@@ -232,10 +232,10 @@ def choice(what: str, words: Sequence[str]) -> Callable[[object], str]:
 
 def unknown_word(what: str, word: object, known: Sequence[str]) -> str:
     """Return the message for an unknown word, with a suggestion."""
-    return f"{show(word)} is not a {what}{suggestion(word, known)}; write {_listed(known)}"
+    return f"{show(word)} is not a {what}{suggestion(word, known)}; write {_join_quoted(known)}"
 
 
-def _listed(words: Sequence[str]) -> str:
+def _join_quoted(words: Sequence[str]) -> str:
     quoted = [f'"{word}"' for word in words]
     return " or ".join([", ".join(quoted[:-1]), quoted[-1]]) if quoted[1:] else quoted[0]
 
@@ -351,7 +351,7 @@ def _inherited_from(location: tuple[int | str, ...]) -> tuple[int | str, ...] | 
     return None
 
 
-def _dotted(location: tuple[int | str, ...], names: EntryNames) -> str:
+def _format_location(location: tuple[int | str, ...], names: EntryNames) -> str:
     parts = list(location)
     for above, listed in names.items():
         depth = len(above)

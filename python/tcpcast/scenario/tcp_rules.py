@@ -133,7 +133,7 @@ class TcpRules(Table):
         description="rules of max-plus-reno, below",
     )
 
-    def departures(self) -> list[str]:
+    def changed_keys(self) -> list[str]:
         """Return the keys of classic recovery whose values are not the defaults."""
         return [key for key in _CLASSIC if getattr(self, key) != getattr(_DEFAULTS, key)]
 
@@ -174,7 +174,7 @@ def rule_errors(stack: str, rules: TcpRules, *, is_modern: bool) -> Iterator[Ini
     if stack != MAX_PLUS and rules.max_plus is not None:
         message = f'goes with stack = "{MAX_PLUS}"; write that, or leave it out'
         yield error_at(message, "rules", "max_plus")
-    for key in rules.departures():
+    for key in rules.changed_keys():
         if is_modern:
             instead = _MODERN_RULES[key]
             message = f"{stack} has a fixed rule: {instead}; {USE_CLASSIC}"

@@ -189,7 +189,7 @@ def _with_fewer_transfers(scenario: Scenario, each: float) -> Scenario:
 def _warnings(scenario: Scenario, each: float) -> list[str]:
     """Say what is outside of what was compared with exact simulation."""
     found = [*_of_few_sources(scenario, each), *_of_small_classes(scenario, each)]
-    if _has_individual_buffers(scenario) or scenario.loses_at_random:
+    if _has_individual_buffers(scenario) or scenario.has_random_loss:
         found.append(
             "random loss and per-flow buffers were not compared with exact simulation; compare a "
             "smaller population of this scenario with engine packet"

@@ -377,7 +377,7 @@ def link_estimates(scenario: Scenario, units: Units) -> Estimates:
 def has_queue(scenario: Scenario) -> bool:
     """Say whether packets can queue at the bottleneck: it has a rate, and is no policer."""
     link = scenario.network.bottleneck
-    return not math.isinf(link.rate_bps) and not link.polices
+    return not math.isinf(link.rate_bps) and not link.is_policer
 
 
 def _utilisation(link: Link, units: Units) -> Estimate | None:

@@ -27,7 +27,7 @@ def _obstacles(scenario: Scenario) -> Iterator[tuple[str, *tuple[Suggestion, ...
         changes = stack_changes(scenario, "rfc-newreno")
         yield "max-plus-reno has packets of one size", Suggestion(changes)
     network = scenario.network
-    if any(link.polices for link in (network.bottleneck, *network.hops)):
+    if any(link.is_policer for link in (network.bottleneck, *network.hops)):
         yield ("a policer has packets of one size",)
     for hop in network.hops:
         if hop.buffer.unit == "bytes" and not hop.shared:
