@@ -90,7 +90,7 @@ def test_the_mean_rate_of_the_model_is_as_far_off_as_is_said() -> None:
 def test_plans_of_the_papers_stack_are_by_the_model_alone() -> None:
     plan = plan_users(scenario(tcp={"stack": "engset-newreno"}), rate_bps=400e3)
     assert plan.simulated is None
-    assert "nearest" not in plan.untrusted
+    assert "most similar" not in plan.untrusted
 
 
 @pytest.mark.parametrize("above", ["100kbit"])

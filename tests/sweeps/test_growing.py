@@ -12,7 +12,7 @@ from tcpcast import sweeps
 from tcpcast.errors import TcpcastError
 from tcpcast.sweeps import earlier, processes
 from tcpcast.sweeps.axes import Axis
-from tcpcast.sweeps.earlier import moves
+from tcpcast.sweeps.earlier import cell_moves
 from tcpcast.sweeps.folder import Folder
 from tcpcast.sweeps.grid import Grid
 from tcpcast.sweeps.worker import answer_batch
@@ -163,14 +163,14 @@ def test_growth_rejects_too_many_rows(
 def test_moves_identify_cells_by_values() -> None:
     there: Axes = [{"a": [1, 2]}, {"b": ["x", "y"], "c": [0.5, 1.5]}]
     here: Axes = [{"c": [9, 1.5, 0.5], "b": ["x", "y", "x"]}, {"a": [2, 3, 1]}]
-    moved = moves(there, here)
+    moved = cell_moves(there, here)
     assert moved is not None
     old, new = map(grid, (there, here))
     for cell in range(len(old)):
         assert new.cell(int(moved(cell))) == old.cell(cell)
-    assert moves(here, there) is None
-    assert moves(there, [{"a": [1, 2]}, {"b": ["x", "y"]}]) is None
-    assert moves(there, [{"a": [1, 2]}, {"b": ["x", "y"], "c": [1.5, 0.5]}]) is None
+    assert cell_moves(here, there) is None
+    assert cell_moves(there, [{"a": [1, 2]}, {"b": ["x", "y"]}]) is None
+    assert cell_moves(there, [{"a": [1, 2]}, {"b": ["x", "y"], "c": [1.5, 0.5]}]) is None
 
 
 def grid(axes: Axes) -> Grid:

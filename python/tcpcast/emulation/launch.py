@@ -46,7 +46,7 @@ def run_link(link: Mapping[str, Any]) -> LinkOutcome:
     """
     if sys.platform != "linux":
         raise MachineError("a link needs Linux network namespaces; this system is not Linux")
-    with _left_to_programs():
+    with _ignore_terminal_signals():
         messages, status = _request(pickle.dumps(dict(link)))
     if "fault" in messages:
         raise MachineError(messages["fault"])
@@ -59,7 +59,7 @@ def _request(question: bytes) -> tuple[dict[str, str], int]:
     """Start the process with a request, and return its messages and exit status."""
     foreground = _foreground()
     try:
-        with started(question) as (lines, process):
+        with start_link(question) as (lines, process):
             messages = dict(lines)
             return messages, process.wait()
     finally:
@@ -67,7 +67,7 @@ def _request(question: bytes) -> tuple[dict[str, str], int]:
 
 
 @contextmanager
-def started(
+def start_link(
     question: bytes,
 ) -> Iterator[tuple[Iterator[tuple[str, str]], subprocess.Popen[bytes]]]:
     """Start a link's process with a request, and yield its messages and the process.
@@ -103,7 +103,7 @@ def _split(line: str) -> tuple[str, str]:
 
 
 @contextmanager
-def _left_to_programs() -> Iterator[None]:
+def _ignore_terminal_signals() -> Iterator[None]:
     """Ignore the terminal's signals in this process, so that only the programs handle them."""
     if threading.current_thread() is not threading.main_thread():
         yield

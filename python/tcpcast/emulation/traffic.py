@@ -8,7 +8,7 @@ import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tcpcast.emulation.launch import started
+from tcpcast.emulation.launch import start_link
 from tcpcast.errors import MachineError
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def run_traffic(
         raise MachineError("a link needs Linux network namespaces; this system is not Linux")
     outcome = TrafficOutcome()
     try:
-        with started(pickle.dumps(dict(traffic))) as (lines, _):
+        with start_link(pickle.dumps(dict(traffic))) as (lines, _):
             for word, value in lines:
                 _take(outcome, word, value)
                 if word in ("snapshot", "transfer", "punctuality"):

@@ -15,7 +15,7 @@ from tcpcast.engines.formula.sizing import bytes_text
 from tcpcast.engines.registry import check_one_size
 from tcpcast.errors import DomainError, NotApplicable
 from tcpcast.models.engset import buffer_for_loss_plain, connection_alone
-from tcpcast.plan.classic_equivalent import Model, nearest_model
+from tcpcast.plan.classic_equivalent import Model, make_model
 from tcpcast.plan.curve import add_curve
 from tcpcast.plan.question import Question
 from tcpcast.plan.search import Goal, SearchResult, points, solve
@@ -204,7 +204,7 @@ def _model(scenario: Scenario, metric: str) -> Model:
         return replace(inputs, buffer_pkts=float(buffer_pkts))
 
     if metric == "loss_ratio":
-        return nearest_model(scenario, vary)
+        return make_model(scenario, vary)
     return Model(scenario, None, "the TCP-Engset rule gives no utilisation", vary)
 
 

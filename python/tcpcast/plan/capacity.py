@@ -11,7 +11,7 @@ import numpy as np
 
 from tcpcast import units
 from tcpcast.errors import DomainError
-from tcpcast.plan.classic_equivalent import PRESET, nearest_model
+from tcpcast.plan.classic_equivalent import PRESET, make_model
 from tcpcast.plan.curve import add_curve, between
 from tcpcast.plan.growth import RATE, growing, slowest_rate
 from tcpcast.plan.path import percent, rate_text
@@ -101,7 +101,9 @@ def plan_users(  # noqa: PLR0913 - the question, and how to answer it
     plan.notes += [*growth.notes("mean rate"), *model.notes]
     if model.inputs is not None:
         value = _largest(_reaches(model, rate_bps))
-        _put_model(plan, question, model, [n for n in (value - 1, value, value + 1) if n >= 1])
+        _add_model_table(
+            plan, question, model, [n for n in (value - 1, value, value + 1) if n >= 1]
+        )
         model.answer(plan, question, scenario, value)
     if verify or model.nearby:
         runs = Simulations(scenario, question, options, transfers)
@@ -258,7 +260,7 @@ def _model(
     who: str,
 ) -> Model:
     """Return the model; without one if another stack may exceed the model's largest rate."""
-    model, rate_bps = nearest_model(scenario, vary), question.target
+    model, rate_bps = make_model(scenario, vary), question.target
     if model.inputs is None:
         return model
     peak = model.at(easiest).rate_bps
@@ -271,7 +273,7 @@ def _model(
     return replace(model, inputs=None, nearby=why)
 
 
-def _put_model(plan: Plan, question: Question, model: Model, values: Sequence[float]) -> None:
+def _add_model_table(plan: Plan, question: Question, model: Model, values: Sequence[float]) -> None:
     """Add a table of the model's results near its answer to a plan."""
     results = [model.at(value) for value in values]
     losses = [math.nan if r.loss_ratio is None else r.loss_ratio for r in results]
@@ -290,7 +292,7 @@ def _rate_by_model(
     smallest, missed = _first_rate(_reaches(model, question.target), minimum)
     value = math.ceil(smallest)
     values = (value * (1 - STEP), value, value * (1 + STEP))
-    _put_model(plan, question, model, [round(c) for c in values if c >= minimum])
+    _add_model_table(plan, question, model, [round(c) for c in values if c >= minimum])
     model.answer(plan, question, scenario, value)
     if missed is not None:
         text = (

@@ -27,7 +27,7 @@ ERROR = "up to 40 % below that of linux-cubic"
 test_plan_todays.py."""
 
 
-def nearest(scenario: Scenario) -> tuple[Scenario, str]:
+def classic_scenario(scenario: Scenario) -> tuple[Scenario, str]:
     """Return a similar scenario that TCP-Engset models, and the reason not to trust its answer.
 
     Parameters
@@ -53,7 +53,7 @@ def nearest(scenario: Scenario) -> tuple[Scenario, str]:
     changes: dict[str, Any] = {"tcp": tcp}
     if scenario.classes:
         changes[f"class.{people.name}.tcp"] = tcp
-    instead, others = _simpler(scenario)
+    instead, others = _unsupported_changes(scenario)
     why = (
         f"it is for {PRESET}{others}, the modelled stack most similar to {people.tcp.stack}: the "
         f"mean rate is {ERROR}{' at a drop-tail queue' if others else ''}, so the simulation "
@@ -106,16 +106,16 @@ class Model:
         )
 
 
-def nearest_model(scenario: Scenario, vary: Callable[[EngsetInputs, float], EngsetInputs]) -> Model:
+def make_model(scenario: Scenario, vary: Callable[[EngsetInputs, float], EngsetInputs]) -> Model:
     """Return TCP-Engset for a scenario, or for the most similar scenario that it models."""
-    modelled, nearby = nearest(scenario)
+    modelled, nearby = classic_scenario(scenario)
     try:
         return Model(modelled, engset_inputs(modelled), nearby, vary)
     except NotApplicable as error:
         return Model(modelled, None, str(error), vary)
 
 
-def _simpler(scenario: Scenario) -> tuple[dict[str, Any], str]:
+def _unsupported_changes(scenario: Scenario) -> tuple[dict[str, Any], str]:
     """Return changes that remove unsupported properties of the bottleneck, and a description."""
     bottleneck, changes, text = scenario.network.bottleneck, {}, ""
     if bottleneck.queue != "droptail" and not bottleneck.is_policer:

@@ -49,7 +49,7 @@ JUMBO_BYTES = 9000
 FINE = 1024
 """Points of the grid in which a loss is searched; the search repeats between two points."""
 
-CLOSE = 1e-6
+TOLERANCE = 1e-6
 """Relative distance of the two points at which the search ends."""
 
 LARGEST = 1 - 1e-9
@@ -64,7 +64,7 @@ MIN_LOSS = 1e-12
 AROUND = 30
 """Factor by which the curve extends below and above the answer."""
 
-RAREST = 1e-9
+MIN_ISOLINE_LOSS = 1e-9
 """Minimum loss of the isoline."""
 
 ROUND_TRIPS = np.geomspace(0.1, 4, 33)
@@ -187,7 +187,7 @@ def _crossing_loss(losses: Floats, goodput: Floats, target: float) -> float:
 
 def _isoline(path: PlannedPath, scenario: Scenario, model: PathModel, goodput_bps: float) -> Table:
     """Return the maximum loss at each round-trip time, or NaN if none is permitted."""
-    losses = np.geomspace(RAREST, 1, FINE, endpoint=False)
+    losses = np.geomspace(MIN_ISOLINE_LOSS, 1, FINE, endpoint=False)
     tcp, found = scenario.populations[0].tcp, []
     for rtt in path.rtt_s * ROUND_TRIPS:
         there = replace(path, rtt_s=rtt, t0_s=tcp.timeout_s(rtt))
@@ -270,7 +270,7 @@ def _max_loss(path: PlannedPath, model: PathModel, goodput_bps: float) -> float:
         float(model.inverse(path, np.asarray(target))), (1 - target / maximum) * LARGEST, LARGEST
     )
     low = min(float(model.inverse(path, np.asarray(target / (1 - high)))), high)
-    while high > low * (1 + CLOSE):
+    while high > low * (1 + TOLERANCE):
         grid = np.geomspace(low, high, FINE)
         last = max(int(np.count_nonzero(model.inverse(path, target / (1 - grid)) >= grid)) - 1, 0)
         low, high = float(grid[last]), float(grid[min(last + 1, FINE - 1)])

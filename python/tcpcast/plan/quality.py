@@ -22,15 +22,15 @@ from tcpcast.plan.population import (
     share_above,
     stopped_result,
 )
-from tcpcast.plan.search import attempt, solve
+from tcpcast.plan.search import simulate_if_possible, solve
 from tcpcast.plan.verification import (
     STEP,
     Stopped,
-    bounded,
     run_warnings,
     scatter_notes,
-    undecided,
+    undecided_reason,
     verify_by_simulation,
+    with_deadline,
 )
 from tcpcast.scenario.traffic import MAX_SOURCES
 
@@ -54,7 +54,7 @@ METRICS = {
 }
 """Columns of the curve that contain metrics."""
 
-SHOWN = ("file_goodput", *METRICS.values())
+SHOWN_METRICS = ("file_goodput", *METRICS.values())
 """Metrics and tables of the answers that the curve shows."""
 
 CURVE = (0.25, 0.5, 0.75, 0.9, 1.1, 1.25, 1.5, 2.0)
@@ -62,7 +62,7 @@ CURVE = (0.25, 0.5, 0.75, 0.9, 1.1, 1.25, 1.5, 2.0)
 
 _UNKNOWN = Metric(math.nan)
 
-APART = 0.04
+SAME_POPULATION = 0.04
 """Relative distance within which a population of the search replaces one of the curve."""
 
 
@@ -133,7 +133,7 @@ def plan_quality(  # noqa: PLR0913 - parameters of the question and of the searc
         is ``interrupted``.
     """
     target = quality(scenario, share, above_bps, engine, grows=grows)
-    options = bounded(options, scenario)
+    options = with_deadline(options, scenario)
     runs = target.simulations(target.changes, options, target.engine)
     curve_runs = target.simulations(
         lambda sources: target.changes(sources, 1), options, target.engine
@@ -156,7 +156,7 @@ def plan_quality(  # noqa: PLR0913 - parameters of the question and of the searc
     plan.at_least = at_least
     if result.undecided and not stopped:
         plan.undecided = True
-        plan.warnings.insert(0, "undecided: " + undecided(runs, result))
+        plan.warnings.insert(0, "undecided: " + undecided_reason(runs, result))
     if stopped:
         plan.interrupted = stopped.interrupted
         plan.incomplete |= not stopped.interrupted
@@ -171,8 +171,8 @@ def _fill_curve(
 ) -> None:
     for times in curve:
         sources = max(1, round(times * value))
-        if not any(abs(n - sources) < APART * sources for n in runs.answers):
-            attempt(about, min(sources, MAX_SOURCES))
+        if not any(abs(n - sources) < SAME_POPULATION * sources for n in runs.answers):
+            simulate_if_possible(about, min(sources, MAX_SOURCES))
 
 
 def _plan(target: Quality, result: SearchResult, answers: dict[float, Answer]) -> Plan:
@@ -190,7 +190,7 @@ def _plan(target: Quality, result: SearchResult, answers: dict[float, Answer]) -
         tables=_curve(target, known_answers),
         notes=[*_notes(target, list(known_answers)), *scatter_notes(result)],
         warnings=[
-            *run_warnings(answers.values(), SHOWN),
+            *run_warnings(answers.values(), SHOWN_METRICS),
             *_incomplete_warnings(answers, result.value),
         ],
         incomplete=any(each.incomplete_reason for each in known_answers.values()),

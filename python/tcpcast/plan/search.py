@@ -261,7 +261,7 @@ def solve_between(runs: Simulations, goal: Goal, low: float, high: float) -> Sea
         return SearchResult(value, *ends, integer=goal.integer, there=runs.at(value))
     window = _fitted(runs, goal, low, high)
     _simulate_near(runs, goal, window)
-    _close(runs, goal, window)
+    _close_ends(runs, goal, window)
     return _found(runs, goal, window)
 
 
@@ -316,8 +316,8 @@ def _is_confirmed(runs: Simulations, goal: Goal, low: float, high: float) -> boo
     first, last = low, high
     for _ in range(CONFIRMED):
         first, last = _next_to(goal, first, -wide), _next_to(goal, last, wide)
-        attempt(runs, first)
-        attempt(runs, last)
+        simulate_if_possible(runs, first)
+        simulate_if_possible(runs, last)
         near = [point for point in points(runs, goal) if first <= point.value <= last]
         if not all(_agrees(point, goal.target, above=point.value <= low) for point in near):
             return False
@@ -411,11 +411,11 @@ def _fitted(runs: Simulations, goal: Goal, low: float, high: float) -> _Window:
         value = window.unknown(runs, goal)
         if value is None:
             break
-        attempt(runs, value)
+        simulate_if_possible(runs, value)
     return window
 
 
-def attempt(runs: Simulations, value: float) -> None:
+def simulate_if_possible(runs: Simulations, value: float) -> None:
     """Simulate a value for the curve; ignore a missing result."""
     try:
         runs.measure(value)
@@ -434,7 +434,7 @@ def _simulate_near(runs: Simulations, goal: Goal, window: _Window) -> None:
     value = window.answer(goal, found)
     close = 0.0 if found is None else CLOSE * min(found.high - found.low, value)
     if all(abs(known - value) > close for known in runs.answers):
-        attempt(runs, value)
+        simulate_if_possible(runs, value)
 
 
 def _closed_ends(known: list[Point], goal: Goal, left: float, right: float) -> tuple[bool, bool]:
@@ -445,7 +445,7 @@ def _closed_ends(known: list[Point], goal: Goal, left: float, right: float) -> t
     return below or 0 < left <= goal.minimum, above or math.inf > right >= goal.maximum
 
 
-def _close(runs: Simulations, goal: Goal, window: _Window) -> None:
+def _close_ends(runs: Simulations, goal: Goal, window: _Window) -> None:
     """Simulate further out until decisive runs enclose the interval."""
     for factor in OUTWARD:
         known, fitted = points(runs, goal), window.crossing(runs, goal)
@@ -455,4 +455,4 @@ def _close(runs: Simulations, goal: Goal, window: _Window) -> None:
         ends = zip(closed, (fitted.low, fitted.high), (False, True), strict=True)
         for is_closed, end, up in ends:
             if not is_closed:
-                attempt(runs, goal.step(goal.inside(goal.rounded(end)), factor, up=up))
+                simulate_if_possible(runs, goal.step(goal.inside(goal.rounded(end)), factor, up=up))

@@ -135,7 +135,7 @@ def plan_streams(
         question.plan(),
         value=value,
         tables={
-            "streams": _table(path, models, model, _shown(value)),
+            "streams": _table(path, models, model, _shown_flows(value)),
             "curve": _table(path, models, model, _curve(value)),
         },
         recommendation=_recommendation(path, model, value),
@@ -145,7 +145,7 @@ def plan_streams(
             _flows_note(path, counts),
             *filter(None, [left_out_text(scenario)]),
             _NOTE_ON_LOSS,
-            *([] if there is None else _sizing(path, there, model, value)),
+            *([] if there is None else _size_notes(path, there, model, value)),
         ],
         warnings=[*path.warnings, *_warnings(path, value)],
         scenario=there,
@@ -211,7 +211,7 @@ def _check(scenario: Scenario) -> Population:
     )
 
 
-def _shown(value: int) -> list[int]:
+def _shown_flows(value: int) -> list[int]:
     """Return the numbers of flows to print: one, shares of the answer, the answer, and beyond."""
     below = (max(1, round(share * value)) for share in (0.1, 0.25, 0.5, 0.75))
     return sorted({1, *below, value, value + 1, 2 * value, 4 * value})
@@ -276,7 +276,7 @@ def _flows_note(path: PlannedPath, counts: Sequence[int]) -> str:
     )
 
 
-def _sizing(path: PlannedPath, scenario: Scenario, model: PathModel, value: int) -> list[str]:
+def _size_notes(path: PlannedPath, scenario: Scenario, model: PathModel, value: int) -> list[str]:
     """Return notes about the memory of the hosts and the time for 1 GB."""
     sizing = path_sizing(scenario)
     rate = float(_rate_pps(path, model, value))

@@ -52,7 +52,7 @@ class Stopped(Exception):  # noqa: N818 - the user's decision rather than an err
         return f"run.max_wall was reached before {of} finished"
 
 
-def bounded(options: RunOptions | None, scenario: Scenario) -> RunOptions:
+def with_deadline(options: RunOptions | None, scenario: Scenario) -> RunOptions:
     """Return options with a deadline for all simulations of a plan, from ``run.max_wall``."""
     options = options or RunOptions()
     if options.deadline is not None:
@@ -80,7 +80,7 @@ class Simulations:
 
     def __post_init__(self) -> None:
         """Start the time limit."""
-        self.options = bounded(self.options, self.scenario)
+        self.options = with_deadline(self.options, self.scenario)
 
     @property
     def finished(self) -> dict[float, Answer]:
@@ -182,7 +182,7 @@ def verify_by_simulation(
                 0, f"the simulation's answer is outside the tested range of {question.column}"
             )
         else:
-            _take(plan, runs, result)
+            _set_answer(plan, runs, result)
     except Stopped as stop:
         plan.interrupted, plan.incomplete = stop.interrupted, not stop.interrupted
         plan.warnings.insert(0, stop.reason("the check"))
@@ -224,12 +224,12 @@ def _counted(warning: Note, count: int, runs: int) -> Note:
     return Note(f"in {count} of {runs} runs: {warning}", warning.metrics, kind=warning.kind)
 
 
-def _take(plan: Plan, runs: Simulations, result: SearchResult) -> None:
+def _set_answer(plan: Plan, runs: Simulations, result: SearchResult) -> None:
     """Add the answer of the simulation, or the reason for its absence, to the plan."""
     plan.simulated_low, plan.simulated_high = result.low, result.high
     if result.undecided:
         plan.simulated_undecided = True
-        plan.warnings.insert(0, "by simulation undecided: " + undecided(runs, result))
+        plan.warnings.insert(0, "by simulation undecided: " + undecided_reason(runs, result))
         return
     plan.answer_by_simulation(result, runs.question.metric)
     plan.notes += scatter_notes(result)
@@ -248,11 +248,11 @@ def scatter_notes(result: SearchResult) -> list[str]:
     ]
 
 
-def undecided(runs: Simulations, result: SearchResult) -> str:
+def undecided_reason(runs: Simulations, result: SearchResult) -> str:
     """Return the reason why an answer is undecided, and advice."""
     question = runs.question
     if result.low is None or result.high is None:
-        return f"the runs are too short for an interval of {question.metric}; {_longer(runs, 4)}"
+        return f"the runs are too short for an interval of {question.metric}; {_advice(runs, 4)}"
     ends = [
         question.write(v if result.integer else float(f"{v:.3g}"))
         for v in (result.low, result.high)
@@ -262,11 +262,11 @@ def undecided(runs: Simulations, result: SearchResult) -> str:
     times = min(max(2, math.ceil(wide**2)), MAX_TIMES)
     return (
         f"the standard error of the runs leaves {question.key} between {ends[0]} and "
-        f"{ends[1]}{beyond}; {_longer(runs, times)}"
+        f"{ends[1]}{beyond}; {_advice(runs, times)}"
     )
 
 
-def _longer(runs: Simulations, times: int) -> str:
+def _advice(runs: Simulations, times: int) -> str:
     run = runs.scenario.run
     if run.duration_s is not None:
         longer = f"run.duration={units.format_duration(times * run.duration_s)}"

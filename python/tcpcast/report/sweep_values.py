@@ -96,7 +96,11 @@ def _answers(found: FinishedSweep, rows: Any) -> Iterator[Part]:
         yield from rows_parts(rows, found.results.keys, more="`tcpcast query` has them all")
         return
     columns = rows.to_pydict()
-    keys = {key: along(key, columns[key], *holds) for key, holds in found.holds.items() if columns}
+    keys = {
+        key: along(key, columns[key], *holds)
+        for key, holds in found.column_kinds.items()
+        if columns
+    }
     marks: set[str] = set()
     for group, of_group in {"": columns, **by_class(columns)}.items():
         for metric in HEADLINE:
@@ -201,7 +205,7 @@ def _figures(found: FinishedSweep, rows: Any, levels: Levels) -> Iterator[Part]:
         said = "No figure: one is drawn of one or two keys that vary in all combinations."
         yield Paragraph(said, "aside")
         return
-    drawn = drawn_sweep(rows, found.holds, found.scenario.name, levels)
+    drawn = drawn_sweep(rows, found.column_kinds, found.scenario.name, levels)
     shown = [inline(name, figure) for name, figure in drawn]
     if shown:
         yield Heading("Figures")

@@ -157,7 +157,7 @@ def sweep(  # noqa: PLR0913 - keyword options of the run
             plan = replace(plan, spec=replace(plan.spec, marks=None))
         else:
             stack.enter_context(folder.locked(plan.definition, plan.batches))
-        return _run(plan, folder, stack, (processes, dask, executor), progress or _nothing)
+        return _run(plan, folder, stack, (processes, dask, executor), progress or _ignore_progress)
 
 
 def prepare(
@@ -298,7 +298,7 @@ def _run(
     except KeyboardInterrupt:
         interrupted = True
     except MachineError as error:
-        raise MachineError(f"{error}{_kept(folder, done, plan.batches)}") from error
+        raise MachineError(f"{error}{_finished_parts(folder, done, plan.batches)}") from error
     if folder is not None and done == plan.batches:
         folder.finish()
     parts: list[bytes | Path] = [data[number] for number in sorted(data)]
@@ -314,7 +314,7 @@ def _run(
     )
 
 
-def _kept(folder: Folder | None, done: int, batches: int) -> str:
+def _finished_parts(folder: Folder | None, done: int, batches: int) -> str:
     """Return the end of an error message: the finished parts of a failed sweep."""
     if folder is None:
         return ""
@@ -331,20 +331,20 @@ def _answers(
     """Yield parts as they finish: batches with known rows first, the others from workers."""
     if not known:
         lazily = ((number, plan.variants(number)) for number in todo)
-        yield from _worked(plan, todo, lazily, stack, who)
+        yield from _run_batches(plan, todo, lazily, stack, who)
         return
     new = {number: [v for v in plan.variants(number) if not known.has(v)] for number in todo}
     for number in [number for number in todo if not new[number]]:
-        yield number, known.joined(plan.spec, plan.variants(number), None)
+        yield number, known.join_rows(plan.spec, plan.variants(number), None)
     left = [number for number in todo if new[number]]
     batches = ((number, tuple(new[number])) for number in left)
-    for number, part in _worked(plan, left, batches, stack, who):
+    for number, part in _run_batches(plan, left, batches, stack, who):
         variants = plan.variants(number)
         same = len(new[number]) == len(variants)
-        yield number, part if same else known.joined(plan.spec, variants, part)
+        yield number, part if same else known.join_rows(plan.spec, variants, part)
 
 
-def _worked(
+def _run_batches(
     plan: Plan,
     todo: Sequence[int],
     batches: Iterator[workers.Batch],
@@ -358,15 +358,15 @@ def _worked(
     if address is not None:
         executor = stack.enter_context(workers.dask_workers(address))
     if executor is not None:
-        yield from workers.answered_by(executor, plan.spec, batches)
+        yield from workers.run_in_executor(executor, plan.spec, batches)
         return
     count = min(workers.cores() if count is None else count, len(todo))
     if count == 1:
-        yield from workers.answered(plan.spec, batches)
+        yield from workers.run_locally(plan.spec, batches)
         return
     preload = [REGISTRY[name].module for name in plan.spec.engines or ()]
     with workers.local_processes(count, preload) as local:
-        yield from workers.answered_by(local, plan.spec, batches, workers.AHEAD * count)
+        yield from workers.run_in_executor(local, plan.spec, batches, workers.AHEAD * count)
 
 
 def _version() -> str:
@@ -375,5 +375,5 @@ def _version() -> str:
     return tcpcast.__version__
 
 
-def _nothing(_share: float) -> None:
+def _ignore_progress(_share: float) -> None:
     """Ignore the progress."""

@@ -50,7 +50,7 @@ class FinishedSweep:
         return len(self.groups) <= MAX_KEYS and all(len(group) == 1 for group in self.groups)
 
     @property
-    def holds(self) -> dict[str, tuple[str, str]]:
+    def column_kinds(self) -> dict[str, tuple[str, str]]:
         """Kind and unit of the column of each key."""
         kinds = {axis.key: kind_of_column(axis) for axis in self.axes}
         return {key: (kind, unit_of_column(kind)) for key, kind in kinds.items()}
@@ -109,5 +109,5 @@ def read_sweep(path: Path) -> FinishedSweep:
             "`tcpcast sweep --out` of this version"
         ) from None
     results.batches, results.interrupted = batches, len(parts) < batches
-    results.keys = {key: unit for key, (_, unit) in finished.holds.items()}
+    results.keys = {key: unit for key, (_, unit) in finished.column_kinds.items()}
     return finished

@@ -35,7 +35,7 @@ STORED_COLUMNS = ("cell", *AFTER_KEYS)
 """Stored columns of a row; the columns of the keys follow from its cell."""
 
 
-def moves(there: Axes, here: Axes) -> Moves | None:
+def cell_moves(there: Axes, here: Axes) -> Moves | None:
     """Return the new numbers of a grid's cells in a larger grid, or None if cells are missing.
 
     Parameters
@@ -126,7 +126,7 @@ def store_rows(
             f"{path.parent} has {count:,} rows, and a sweep of more than {MAX_ROWS:,} cannot "
             "grow; sweep the new values into another --out"
         )
-    rows = arrow.concat_tables(map(_kept, files)).combine_chunks()
+    rows = arrow.concat_tables(map(_stored_columns, files)).combine_chunks()
     cells, again = (rows[name].to_numpy() for name in ("cell", "replication"))
     if before is not None:
         units = cells * (again.max() + 1) + again
@@ -141,7 +141,7 @@ def store_rows(
     path.write_bytes(as_file(batch, marks))
 
 
-def _kept(part: Any) -> Any:
+def _stored_columns(part: Any) -> Any:
     """Return the stored columns of a file."""
     (parquet,) = modules("pyarrow.parquet")
     with parquet.ParquetFile(part) as file:
@@ -192,7 +192,7 @@ class Earlier:
         self._rows: Any = None
         self._units = np.empty(0, dtype=np.int64)
         if path is not None:
-            self._rows = _kept(path)
+            self._rows = _stored_columns(path)
             self._units = self._units_of(self._rows)
 
     def __bool__(self) -> bool:
@@ -205,7 +205,7 @@ class Earlier:
         at = int(np.searchsorted(self._units, unit))
         return at < self._units.size and int(self._units[at]) == unit
 
-    def joined(self, spec: SweepSpec, variants: Sequence[Variant], fresh: Part | None) -> Part:
+    def join_rows(self, spec: SweepSpec, variants: Sequence[Variant], fresh: Part | None) -> Part:
         """Return the part of a batch from existing and new rows.
 
         Parameters
@@ -222,7 +222,7 @@ class Earlier:
         low, high = np.searchsorted(self._units, [first, last + 1]).tolist()
         tables = [self._rows.slice(low, high - low)]
         if fresh is not None:
-            tables.append(_kept(arrow.BufferReader(fresh.data)))
+            tables.append(_stored_columns(arrow.BufferReader(fresh.data)))
         rows = arrow.concat_tables(tables)
         order = np.argsort(self._units_of(rows), kind="stable")
         rows = rows.take(arrow.array(order)).combine_chunks()

@@ -19,7 +19,7 @@ from tcpcast import output, units
 from tcpcast.errors import MachineError, TcpcastError
 from tcpcast.output import PARQUET
 from tcpcast.scenario.changes import leaves
-from tcpcast.sweeps.earlier import moved_notes, moves, store_rows
+from tcpcast.sweeps.earlier import cell_moves, moved_notes, store_rows
 from tcpcast.sweeps.table import intact_marks
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class Folder:
         """
         output.check_folder(self.path)
         there = read_definition(self.path)
-        moved = self._checked(there, definition)
+        moved = self._check_contents(there, definition)
         name = self.path / DEFINITION
         with ExitStack() as stack:
             if there is not None and moved is not None:
@@ -101,12 +101,16 @@ class Folder:
         text = json.dumps(definition, indent=1, sort_keys=True, default=str) + "\n"
         output.write_text(self.path / DEFINITION, text, force=force)
 
-    def _checked(
+    def _check_contents(
         self, there: Mapping[str, Any] | None, definition: Mapping[str, Any]
     ) -> Moves | None:
-        """Raise if the folder has other contents; return the moves of cells in a grown sweep."""
+        """Raise if the folder has other contents; return the moves in a grown sweep."""
         if there is not None:
-            return None if there.get(HASH) == definition[HASH] else self._grown(there, definition)
+            return (
+                None
+                if there.get(HASH) == definition[HASH]
+                else self._check_growth(there, definition)
+            )
         names = [path.name for path in self.path.glob("*")] if self.path.is_dir() else []
         others = sorted(name for name in names if not name.startswith(_ASIDE[:-1]))
         if others:
@@ -116,9 +120,9 @@ class Folder:
             )
         return None
 
-    def _grown(self, there: Mapping[str, Any], definition: Mapping[str, Any]) -> Moves:
+    def _check_growth(self, there: Mapping[str, Any], definition: Mapping[str, Any]) -> Moves:
         differs = next((key for key in _DIFFERENCES if there.get(key) != definition[key]), "axes")
-        moved = moves(there.get("axes", ()), definition["axes"]) if differs == "axes" else None
+        moved = cell_moves(there.get("axes", ()), definition["axes"]) if differs == "axes" else None
         if moved is not None:
             return moved
         message = _DIFFERENCES[differs].format(there=there.get(differs), here=definition[differs])

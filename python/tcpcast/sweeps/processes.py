@@ -37,13 +37,13 @@ _ENDED = (
 _stop: Event | None = None
 
 
-def answered(spec: SweepSpec, batches: Iterable[Batch]) -> Iterator[tuple[int, Part]]:
+def run_locally(spec: SweepSpec, batches: Iterable[Batch]) -> Iterator[tuple[int, Part]]:
     """Run batches sequentially in this process."""
     for number, variants in batches:
         yield number, answer_batch(spec, variants)
 
 
-def answered_by(
+def run_in_executor(
     executor: Executor,
     spec: SweepSpec,
     batches: Iterable[Batch],
@@ -61,7 +61,7 @@ def answered_by(
     try:
         while True:
             for number, variants in waiting:
-                pending[_submitted(executor, spec, variants)] = number
+                pending[_submit(executor, spec, variants)] = number
                 if len(pending) >= ahead:
                     break
             if not pending:
@@ -78,7 +78,7 @@ def _task(executor: Executor) -> Callable[[SweepSpec, tuple[Variant, ...]], Part
     return _in_worker if isinstance(executor, ProcessPoolExecutor) else answer_batch
 
 
-def _submitted(executor: Executor, spec: SweepSpec, variants: tuple[Variant, ...]) -> Future[Part]:
+def _submit(executor: Executor, spec: SweepSpec, variants: tuple[Variant, ...]) -> Future[Part]:
     """Submit a batch; the first calls start threads and processes."""
     try:
         return executor.submit(_task(executor), spec, variants)
@@ -114,7 +114,9 @@ def local_processes(count: int, preload: Sequence[str]) -> Iterator[Executor]:
         others = multiprocessing.active_children()
         try:
             stop = context.Event()
-            executor = ProcessPoolExecutor(count, context, initializer=_begin, initargs=(stop,))
+            executor = ProcessPoolExecutor(
+                count, context, initializer=_init_worker, initargs=(stop,)
+            )
         except (RuntimeError, MemoryError, OSError) as error:
             raise MachineError(_cannot_start(error)) from error
         try:
@@ -123,10 +125,10 @@ def local_processes(count: int, preload: Sequence[str]) -> Iterator[Executor]:
             stop.set()
             raise
         finally:
-            _end(executor, others)
+            _shutdown(executor, others)
 
 
-def _end(executor: Executor, others: Sequence[BaseProcess]) -> None:
+def _shutdown(executor: Executor, others: Sequence[BaseProcess]) -> None:
     """End an executor, or its processes directly if its thread did not start."""
     try:
         executor.shutdown(wait=True, cancel_futures=True)
@@ -168,7 +170,7 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
-def _begin(stop: Event) -> None:
+def _init_worker(stop: Event) -> None:
     """Initialise a worker process, which ends with its parent or at the stop event."""
     global _stop  # noqa: PLW0603 - an event cannot be passed with a task
     _stop = stop
