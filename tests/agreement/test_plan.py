@@ -352,7 +352,7 @@ def test_a_check_is_over_when_max_wall_is() -> None:
         assert plan.simulated is None
         # What was cut short is shown as far as it goes, and no other run was begun.
         assert len(plan.verified) <= 1
-        assert "run.max_wall was reached before the check was over" in map(str, plan.warnings)
+        assert "run.max_wall was reached before the check finished" in map(str, plan.warnings)
 
 
 @pytest.mark.long

@@ -189,10 +189,10 @@ def test_warnings_of_streams() -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"network__bottleneck__loss": "0%"}, "the loss is 0.* 1,667 packets .* one will do"),
+        ({"network__bottleneck__loss": "0%"}, "the loss is 0.* 1,667 packets .* one will suffice"),
         (
             {"network__bottleneck__loss": "0%", "tcp__receiver_window": 44},
-            "38 of 44 packets will do",
+            "38 of 44 packets will suffice",
         ),
         (free({"network__bottleneck__rate": "unlimited"}), "no rate"),
     ],
@@ -513,4 +513,4 @@ def test_a_check_is_over_when_max_wall_is() -> None:
         assert plan.incomplete
         assert plan.simulated is None
         assert len(plan.verified) <= 1
-        assert "run.max_wall was reached before the check was over" in map(str, plan.warnings)
+        assert "run.max_wall was reached before the check finished" in map(str, plan.warnings)

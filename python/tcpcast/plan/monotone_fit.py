@@ -1,8 +1,8 @@
 """Fit a monotone curve to noisy points, and find where it crosses a target, with an interval.
 
-The standard error is measured: each point comes from a run with another seed, so the scatter of
-the points about the curve is that of answers with other seeds. The points' own intervals are only
-a lower limit.
+The standard error is measured: each point comes from a run with another seed, so the points
+scatter about the curve like answers with other seeds. The points' own intervals are only a lower
+limit.
 """
 
 from __future__ import annotations

@@ -196,7 +196,7 @@ def rto_share(path: PlannedPath, *, flows: int, loss_ratio: float) -> float:
 def rto_warning(path: PlannedPath, share: float) -> str:
     """Return the warning that algorithm 1 is replaced, with the reason."""
     return (
-        f"algorithm 1 assumes few flows in RTO at once; here {100 * share:.0f} % of them would be "
+        f"algorithm 1 assumes few flows in RTO; here {100 * share:.0f} % of the flows would be "
         f"(T0 {milliseconds(path.t0_s)}, RTT {milliseconds(path.rtt_s)}), so it underestimates "
         "the rate: n times PFTK is used instead"
     )

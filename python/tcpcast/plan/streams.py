@@ -83,7 +83,7 @@ def plan_streams(
     ----------
     scenario
         One class of bulk flows over random loss and a bottleneck with a rate. The number of flows
-        and the run are ignored. The models are those of its stack's congestion control.
+        and the run are ignored. The stack's congestion control determines the models.
     verify
         Also simulate this number of flows, twice and half as many, or fewer than half if these
         fill the link. The simulation's answer is the link's rate divided by the rate per flow in
@@ -207,7 +207,7 @@ def _check(scenario: Scenario) -> Population:
     flows = f"{math.ceil(needed / window):,} of {window:,.0f} packets" if window < needed else "one"
     raise DomainError(
         f"the loss is 0: without loss a flow grows to its window, and a total window of {needed:,} "
-        f"packets fills the link, so {flows} suffices; write, for example, a loss of 0.01%"
+        f"packets fills the link, so {flows} will suffice; write, for example, a loss of 0.01%"
     )
 
 
