@@ -123,8 +123,8 @@ def test_native_module_accepts_exactly_the_written_keys(name: str) -> None:
             assert len(at(found, place)) == 1
             continue
         if len(at(found, place)) > 1:
-            selectors = {"distribution", "model"}
-            assert expected(message) - selectors == at(found, place).keys() - selectors, message
+            tags = {"distribution", "model"}
+            assert expected(message) - tags == at(found, place).keys() - tags, message
 
 
 @pytest.mark.parametrize("name", MOST)

@@ -21,7 +21,7 @@ fn main() -> ExitCode {
     let mut files = Vec::new();
     for argument in std::env::args().skip(1) {
         match argument.strip_prefix("--stack=") {
-            Some(name) => match Preset::named(name) {
+            Some(name) => match Preset::from_name(name) {
                 Some(named) => preset = named,
                 None => return usage(&format!("no stack is named {name:?}")),
             },

@@ -295,7 +295,7 @@ fn common() -> RunConfig {
 }
 
 fn stack(packet_bytes: u32) -> Option<ModernTcp> {
-    let preset = Preset::named(&std::env::var("STACK").ok()?)?.stack();
+    let preset = Preset::from_name(&std::env::var("STACK").ok()?)?.stack();
     let headers = if preset.timestamps { 52 } else { 40 };
     let stack = Stack { mss: packet_bytes - headers, ..preset };
     Some(ModernTcp { stack, handshake: Handshake::None, rtt: 0, syn_bytes: 0, closes: false })

@@ -28,7 +28,7 @@ fn check(sender: &Sender, now: u64) {
         assert_eq!(flight.sacked, sacked);
     }
     assert_eq!((flight.lost, flight.retransmitted), (lost, retransmitted));
-    assert!(flight.left() <= flight.out() + flight.retransmitted);
+    assert!(flight.left_out() <= flight.out() + flight.retransmitted);
     if flight.out() > 0 {
         assert!(sender.deadline() < NEVER, "a timer while packets are out");
     }

@@ -6,10 +6,11 @@ import json
 import math
 from typing import TYPE_CHECKING, Any
 
-from tcpcast.metrics import HEADLINE
+from tcpcast.metrics import HEADLINE, METRICS
 from tcpcast.report import csv
 from tcpcast.report.document import BLANK, Column, Paragraph, Table
-from tcpcast.report.quantity import ABSENT, DOUBTED, UNTRUSTED
+from tcpcast.report.headline import short_names, sweep_verdict
+from tcpcast.report.quantity import ABSENT, DOUBTED, UNTRUSTED, label, scale_of
 from tcpcast.sweeps.table import WARNING_SUFFIX, class_columns, is_metric_column
 from tcpcast.units import digits
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from tcpcast.report.document import Part
+    from tcpcast.report.quantity import Scale
 
 MOST_ROWS = 100
 """So many rows are printed for people."""
@@ -51,16 +53,19 @@ def rows_parts(
         again = ["replication"] if _several(table, "replication") else []
         others = set(table["status"].to_pylist()) - {"answered"}
         fared = ["status", "reason"] if others else []
-        names = [*keys, "engine", *again, *(n for n in HEADLINE if n in names), *fared]
+        names = [*keys, "engine", *again, *_headline(table), *fared]
     some = table.slice(0, MOST_ROWS).to_pydict()
     marks = {name: metric_marks(some, name) for name in names if keys is not None}
     columns = _columns(some, names, keys or {}, marks)
     notes = _notes(some, names) if keys is not None else []
     if any(notes):
         columns.append(Column("notes", notes, right=False, least=_LEAST))
-    parts: list[Part] = (
-        [Table(columns, repeated=min(len(keys or ()) + 1, len(columns) - 1))] if columns else []
-    )
+    parts: list[Part] = []
+    verdict = sweep_verdict(table.to_pydict(), list(keys)) if keys else ""
+    if verdict:
+        parts += [Paragraph(verdict), BLANK]
+    if columns:
+        parts.append(Table(columns, repeated=min(len(keys or ()) + 1, len(columns) - 1)))
     found = [mark for each in marks.values() for mark in each]
     if keys is not None:
         lead = [name for name in names if name not in {*HEADLINE, "status", "reason"}]
@@ -73,6 +78,13 @@ def rows_parts(
     if table.num_rows > MOST_ROWS:
         parts.append(Paragraph(f"and {table.num_rows - MOST_ROWS:,} rows more; {more}"))
     return parts
+
+
+def _headline(table: Any) -> list[str]:
+    """Return the metrics that the table shows; rates of all flows only without files."""
+    shown = [name for name in HEADLINE if name in table.column_names]
+    has_files = any(name in shown and METRICS[name].file_kinds for name in HEADLINE)
+    return [name for name in shown if not has_files or "bulk" not in METRICS[name].headline_of]
 
 
 def by_class(table: Mapping[str, Sequence[Any]]) -> dict[str, dict[str, Sequence[Any]]]:
@@ -149,8 +161,9 @@ def _several(table: Any, name: str) -> bool:
 
 
 def _heading(name: str, keys: Mapping[str, str]) -> str:
+    """Return the short name of a key with its unit, or another column's name."""
     unit = keys.get(name, "")
-    return f"{name}\n{unit}" if unit not in {"", "1"} else name
+    return "\n".join([short_names(keys).get(name, name), *([] if unit in {"", "1"} else [unit])])
 
 
 def _columns(
@@ -159,7 +172,21 @@ def _columns(
     keys: Mapping[str, str],
     marks: Mapping[str, Sequence[str]],
 ) -> list[Column]:
-    return [_column(_heading(name, keys), table[name], marks.get(name)) for name in names]
+    found = []
+    for name in names:
+        values, heading = table[name], _heading(name, keys)
+        if name in marks and name in METRICS:
+            scale = column_scale(name, values)
+            values = [None if value is None else value / scale.factor for value in values]
+            heading = "\n".join(filter(None, [label(name), scale.unit]))
+        found.append(_column(heading, values, marks.get(name)))
+    return found
+
+
+def column_scale(metric: str, values: Iterable[float | None]) -> Scale:
+    """Return the unit in which the largest value of a metric is read best."""
+    sizes = (abs(value) for value in values if value is not None and math.isfinite(value))
+    return scale_of(metric, max(sizes, default=0.0))
 
 
 def _column(heading: str, values: Sequence[Any], marks: Sequence[str] | None) -> Column:

@@ -189,13 +189,7 @@ def input_errors(
     messages: dict[tuple[tuple[int | str, ...], str], None] = {}
     members = union_members()
     for e in error.errors():
-        # ``run.transfers`` is a key; elsewhere the word is a kind of traffic.
-        keys = [
-            part
-            for above, part in zip(("", *e["loc"]), e["loc"], strict=False)
-            if part not in members or above == "run"
-        ]
-        messages[tuple(keys), e["msg"]] = None
+        messages[_without_members(e["loc"], members), e["msg"]] = None
     if of_classes:
         messages = {key: None for key in messages if key[0][:1] != ("traffic",)}
     listed = [
@@ -206,6 +200,14 @@ def input_errors(
     if len(listed) > _MAX_LINES:
         listed[_MAX_LINES:] = [InputError("", f"and {len(listed) - _MAX_LINES} more")]
     return listed
+
+
+def _without_members(
+    location: tuple[int | str, ...], members: frozenset[str]
+) -> tuple[int | str, ...]:
+    """Remove names of union members; ``transfers`` below ``run`` is a key."""
+    pairs = zip(("", *location), location, strict=False)
+    return tuple(p for above, p in pairs if p not in members or (above, p) == ("run", "transfers"))
 
 
 def choice(what: str, words: Sequence[str]) -> Callable[[object], str]:

@@ -137,7 +137,7 @@ impl Setup {
             ("tcp_ecn", 0..=2) => (self.offers_ecn, self.accepts_ecn) = (number == 1, on),
             ("tcp_frto", _) => stack.frto = on,
             ("tcp_reordering", _) => stack.reordering.initial = number as u32,
-            ("tcp_max_reordering", _) => stack.reordering.most = number as u32,
+            ("tcp_max_reordering", _) => stack.reordering.max = number as u32,
             ("tcp_slow_start_after_idle", _) => stack.idle_restart = on,
             ("tcp_early_retrans", _) => return self.early_retransmit(number),
             ("tcp_recovery", _) => return self.recovery(number),

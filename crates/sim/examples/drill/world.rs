@@ -59,7 +59,7 @@ impl World {
         // The scripts' kernels tick each millisecond, and the application reads when it says so.
         stack.tick = stack.tick.min(MILLISECOND);
         stack.timer_wheel = false;
-        stack.receiving.reading = Reading::Told;
+        stack.receiving.reading = Reading::OnRequest;
         stack.receiving.buffer = 1 << 20;
         let setup =
             Setup { stack, window_scale: None, burst: 2, accepts_ecn: true, offers_ecn: stack.ecn };

@@ -107,7 +107,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         }
         let leaves = self.return_link.transmit_next(reached);
         if TAPS && self.capturing {
-            let shown = source.receiver.shown(ack.label());
+            let shown = source.receiver.captured_header(ack.label());
             if !waited {
                 self.capture(Tap::Receiver, &source.record, reached - path.to_return, &ack, shown);
             }
@@ -215,5 +215,5 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
 /// Keeps at its receiver what an acknowledgement carries, until it arrives.
 #[inline(always)]
 fn keep<S: SendingEnd>(source: &mut Source<S>, ack: Packet, told: &AckHeaderOf<S>) -> Packet {
-    ack.with_label(source.receiver.keep(told, ack.label().serial()))
+    ack.with_label(source.receiver.store_header(told, ack.label().serial()))
 }

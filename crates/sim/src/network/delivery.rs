@@ -134,7 +134,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         if source.received != packet.connection() {
             if S::POLLS && path.tcp.has_handshake() {
                 // Left over from a connection that is over.
-                source.sender.lose_header(packet.label());
+                source.sender.drop_header(packet.label());
                 return;
             }
             source.received = packet.connection();

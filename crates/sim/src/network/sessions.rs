@@ -105,7 +105,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
     ) {
         let now = self.sender_now();
         source.size = file.packets;
-        source.sender.lack(file.lacking);
+        source.sender.set_last_packet_padding(file.lacking);
         self.probes.transfer_started(now, &mut source.record, source.size);
         if S::POLLS && path.tcp.has_handshake() {
             return self.open(source, path, index);
@@ -144,7 +144,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
             source.connection = source.connection.wrapping_add(1) & !IDLE;
             return self.begin(source, path, index, file);
         }
-        source.sender.lack(file.lacking);
+        source.sender.set_last_packet_padding(file.lacking);
         let now = self.sender_now();
         source.size = size;
         // The first packet to reach the bottleneck makes the source active again.
@@ -152,11 +152,11 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         self.probes.transfer_started(now, &mut source.record, size);
         // An ack of data that came twice may still be on its way: then the connection was not idle.
         let idle = Idle {
-            heard: now.saturating_sub(source.ack_free),
-            sent: now.saturating_sub(source.ingress_free),
+            since_ack: now.saturating_sub(source.ack_free),
+            since_sent: now.saturating_sub(source.ingress_free),
         };
         let sent = self.ask(source, path, index, |sender, now, tcp, listener| {
-            sender.go_on(now, size, idle, tcp, listener)
+            sender.resume(now, size, idle, tcp, listener)
         });
         self.send(source, path, source.any_packet(index), sent);
     }
@@ -180,7 +180,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         if S::POLLS {
             let opened_at = source.sender.take_opened_at();
             self.probes.opened_finished(&source.record, opened_at);
-            source.sender.note_deadline();
+            source.sender.cache_deadline();
         }
         self.probes.transfer_finished(now, &mut source.record, source.size);
         self.probes.population.death(now);

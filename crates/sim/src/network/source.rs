@@ -78,19 +78,19 @@ impl<S: SendingEnd> Source<S> {
     /// A word of each of its cache lines that a packet needs.
     #[inline(always)]
     pub(crate) fn fetch(&self) -> u64 {
-        self.fetch_links() ^ self.sender.fetch() ^ self.receiver.fetch()
+        self.fetch_links() ^ self.sender.prefetch() ^ self.receiver.prefetch()
     }
 
     /// What is found by what [`Source::fetch`] has fetched.
     #[inline(always)]
     pub(crate) fn fetch_more(&self) -> u64 {
-        self.sender.fetch_more() ^ self.receiver.fetch_more()
+        self.sender.prefetch_second() ^ self.receiver.prefetch_second()
     }
 
     /// What is found by that.
     #[inline(always)]
     pub(crate) fn fetch_last(&self) -> u64 {
-        self.sender.fetch_last() ^ self.receiver.fetch_last()
+        self.sender.prefetch_third() ^ self.receiver.prefetch_third()
     }
 
     /// A packet of its connection; `index` is its own.
@@ -106,7 +106,7 @@ impl<S: SendingEnd> Source<S> {
         let counts = packet.connection() == self.connection && packet.number() != 0;
         self.record.losses += u32::from(counts);
         if S::POLLS {
-            self.sender.lose_header(packet.label());
+            self.sender.drop_header(packet.label());
         }
     }
 }

@@ -29,8 +29,8 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         }
         if self.capturing {
             let shown = match packet.kind() {
-                Kind::Ack => source.receiver.shown(packet.label()),
-                _ => source.sender.shown(packet.label()),
+                Kind::Ack => source.receiver.captured_header(packet.label()),
+                _ => source.sender.captured_header(packet.label()),
             };
             self.capture(tap, &source.record, at, packet, shown);
         }

@@ -23,7 +23,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         }
         source.timer = NEVER;
         // Mostly it has moved on since it was set.
-        let expires = source.sender.noted() + self.sender_lookahead;
+        let expires = source.sender.cached_deadline() + self.sender_lookahead;
         if S::POLLS && expires > self.now {
             return self.look_at_timer(source, index, expires);
         }
@@ -49,7 +49,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
 
     #[inline(always)]
     pub(super) fn set_sender_timer<S: SendingEnd>(&mut self, source: &mut Source<S>, index: u32) {
-        if S::POLLS && source.sender.note_deadline() + self.sender_lookahead >= source.timer {
+        if S::POLLS && source.sender.cache_deadline() + self.sender_lookahead >= source.timer {
             return;
         }
         let due = source.sender.deadline() + self.sender_lookahead;
@@ -66,10 +66,10 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         path: &Path,
         index: u32,
     ) {
-        if *source.sender.looked_at() != self.now {
+        if *source.sender.scheduled_pacing() != self.now {
             return;
         }
-        *source.sender.looked_at() = NEVER;
+        *source.sender.scheduled_pacing() = NEVER;
         if source.sender.pace_at() <= self.sender_now() {
             self.send(source, path, source.any_packet(index), Transmission::default());
         } else {
@@ -86,13 +86,13 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         index: u32,
     ) {
         let at = source.sender.pace_at();
-        if at == NEVER || at + self.sender_lookahead >= *source.sender.looked_at() {
+        if at == NEVER || at + self.sender_lookahead >= *source.sender.scheduled_pacing() {
             return;
         }
         let late = path.noise.map_or(0, |noise| noise.timer(index, at));
         let due = at + late + self.sender_lookahead;
-        if due < *source.sender.looked_at() {
-            *source.sender.looked_at() = due;
+        if due < *source.sender.scheduled_pacing() {
+            *source.sender.scheduled_pacing() = due;
             self.agenda.timer(Timer::Pacing, index, due);
         }
     }

@@ -134,7 +134,7 @@ impl Link {
             self.sender.on_deadline(at, &self.stack, &mut self.events);
             self.forced = true;
         } else if self.receiver.deadline() == at {
-            self.receiver.on_deadline(at, &self.stack);
+            self.receiver.on_deadline(at);
         }
         self.pump();
     }

@@ -31,7 +31,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         waited: bool,
     ) {
         let (now, stage) = (self.now - self.return_lookahead, self.tandem.forward);
-        let shown = source.receiver.shown(ack.label());
+        let shown = source.receiver.captured_header(ack.label());
         let bytes = self.tandem.acks.least_bytes.max(length(&shown.options));
         if TAPS && self.capturing {
             if !waited {
@@ -102,7 +102,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         ack: Packet,
     ) {
         if TAPS && self.capturing {
-            let shown = source.receiver.shown(ack.label());
+            let shown = source.receiver.captured_header(ack.label());
             self.capture(Tap::BottleneckIn, &source.record, leaves, &ack, shown);
         }
         source.ack_free = source.ack_free.max(leaves + path.back) + path.ingress.ack_time;
