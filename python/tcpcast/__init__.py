@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tcpcast.errors import (
         CaptureError,
         DomainError,
-        EnvironmentFault,
+        MachineError,
         NotApplicable,
         ScenarioError,
         TcpcastError,
@@ -35,7 +35,7 @@ __all__ = [
     "Capture",
     "CaptureError",
     "DomainError",
-    "EnvironmentFault",
+    "MachineError",
     "Metric",
     "NotApplicable",
     "Note",
@@ -67,7 +67,7 @@ _HOMES = {
         [
             "CaptureError",
             "DomainError",
-            "EnvironmentFault",
+            "MachineError",
             "NotApplicable",
             "ScenarioError",
             "TcpcastError",

@@ -20,7 +20,7 @@ class UnitError(TcpcastError, ValueError):
     """A quantity that cannot be read, such as a bare ``10mbps``."""
 
 
-class Fault(NamedTuple):
+class InputError(NamedTuple):
     """One fault of a scenario: the dotted key, "" for none, and what is wrong with its value."""
 
     key: str
@@ -40,13 +40,13 @@ class ScenarioError(TcpcastError, ValueError):
         One line of the message each; a text is a fault without a key.
     """
 
-    def __init__(self, *faults: Fault | str) -> None:
-        super().__init__("\n".join(map(str, faults)))
-        self.faults = [f if isinstance(f, Fault) else Fault("", f) for f in faults]
+    def __init__(self, *errors: InputError | str) -> None:
+        super().__init__("\n".join(map(str, errors)))
+        self.errors = [f if isinstance(f, InputError) else InputError("", f) for f in errors]
 
     def renamed(self, names: Mapping[str, str]) -> ScenarioError:
         """Return the error with other names of keys, such as those of options."""
-        return ScenarioError(*(f._replace(key=names.get(f.key, f.key)) for f in self.faults))
+        return ScenarioError(*(f._replace(key=names.get(f.key, f.key)) for f in self.errors))
 
 
 class CaptureError(TcpcastError, ValueError):
@@ -172,7 +172,7 @@ class QueryStopped(TcpcastError):  # noqa: N818 - incomplete rather than a fault
     exit_code = 1
 
 
-class EnvironmentFault(TcpcastError):  # noqa: N818 - the machine's fault, not an error of the question
+class MachineError(TcpcastError):
     """The machine lacks something: an optional package, a writable folder."""
 
     exit_code = 3

@@ -9,7 +9,7 @@ from contextlib import chdir
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tcpcast.errors import EnvironmentFault
+from tcpcast.errors import MachineError
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -27,7 +27,7 @@ def import_matplotlib() -> None:
 
     Raises
     ------
-    EnvironmentFault
+    MachineError
         It is not installed, or a file of settings cannot be read.
     """
     try:
@@ -37,11 +37,11 @@ def import_matplotlib() -> None:
                 importlib.import_module("matplotlib")
         importlib.import_module("matplotlib.figure")
     except ImportError as missing:
-        raise EnvironmentFault(
+        raise MachineError(
             "figures need matplotlib, which is not installed: pip install matplotlib"
         ) from missing
     except (OSError, ValueError) as fault:
-        raise EnvironmentFault(f"matplotlib cannot be imported: {fault}") from fault
+        raise MachineError(f"matplotlib cannot be imported: {fault}") from fault
 
 
 def frame_package(name: str) -> ModuleType:
@@ -49,12 +49,12 @@ def frame_package(name: str) -> ModuleType:
 
     Raises
     ------
-    EnvironmentFault
+    MachineError
         It is not installed.
     """
     try:
         return importlib.import_module(name)
     except ImportError as missing:
-        raise EnvironmentFault(
+        raise MachineError(
             f"to_{name} needs {name}, which is not installed: pip install {name}"
         ) from missing

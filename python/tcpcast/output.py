@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tcpcast import inputs
-from tcpcast.errors import EnvironmentFault, TcpcastError
+from tcpcast.errors import MachineError, TcpcastError
 from tcpcast.sanitize import escape_control_characters
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def check_file(path: str | Path, *, kind: Kind | None = None, force: bool = Fals
     ------
     TcpcastError
         Something of that name exists and stays; the message says what to write instead.
-    EnvironmentFault
+    MachineError
         The folder cannot be written.
     """
     given = Path(_checked_name(path))
@@ -107,7 +107,7 @@ def check_folder(folder: str | Path) -> None:
     ------
     TcpcastError
         It is a symbolic link; the message names the folder that it leads to.
-    EnvironmentFault
+    MachineError
         It is a file, or it can neither be made nor written.
     """
     given = Path(_checked_name(folder))
@@ -132,7 +132,7 @@ def aside(path: str | Path, *, kind: Kind | None = None, force: bool = False) ->
 
     Raises
     ------
-    EnvironmentFault
+    MachineError
         The file cannot be written, or something of that name may not be replaced.
     """
     given = Path(_checked_name(path))
@@ -142,10 +142,10 @@ def aside(path: str | Path, *, kind: Kind | None = None, force: bool = False) ->
         temporary = _new_file(given.parent)
     except OSError as fault:
         raise _unwritable(given, fault) from fault
-    except EnvironmentFault:
+    except MachineError:
         raise
     except TcpcastError as refusal:
-        raise EnvironmentFault(str(refusal)) from refusal
+        raise MachineError(str(refusal)) from refusal
     try:
         yield temporary
         _give_name(temporary, given, replaces=replaces)
@@ -169,7 +169,7 @@ def save_figure(figure: Figure, path: Path, *, force: bool = False) -> Path:
 
     Raises
     ------
-    EnvironmentFault
+    MachineError
         As for :func:`aside`.
     """
     form = path.suffix[1:]
@@ -227,7 +227,7 @@ def write_text(
 
     Raises
     ------
-    EnvironmentFault
+    MachineError
         As for :func:`aside`.
     """
     with aside(path, kind=kind, force=force) as temporary:
@@ -308,7 +308,7 @@ def _check_writable(wanted: Path, folder: Path) -> None:
         there = there.parent
     if not there.is_dir():
         what = "it is" if there == wanted else f"{there} is"
-        raise EnvironmentFault(f"cannot write {wanted}: {what} a file, not a folder")
+        raise MachineError(f"cannot write {wanted}: {what} a file, not a folder")
     try:
         _new_file(there).unlink()
     except OSError as fault:
@@ -339,5 +339,5 @@ def _give_name(temporary: Path, path: Path, *, replaces: bool) -> None:
         os.rename(temporary, path)
 
 
-def _unwritable(path: Path, fault: OSError) -> EnvironmentFault:
-    return EnvironmentFault(f"cannot write {path}: {fault.strerror or fault}")
+def _unwritable(path: Path, fault: OSError) -> MachineError:
+    return MachineError(f"cannot write {path}: {fault.strerror or fault}")

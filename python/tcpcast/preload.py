@@ -13,7 +13,7 @@ gc.disable()  # all that is made here stays: see __main__
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 
-from tcpcast.errors import EnvironmentFault  # noqa: E402
+from tcpcast.errors import MachineError  # noqa: E402
 from tcpcast.scenario import Scenario  # noqa: E402
 from tcpcast.sweeps import prepare  # noqa: E402
 from tcpcast.sweeps.worker import answer_batch  # noqa: E402
@@ -23,10 +23,10 @@ _ANY = {
     "traffic": {"kind": "bulk", "flows": 1},
     "run": {"duration": "2s", "warmup": "1s"},
 }
-with suppress(EnvironmentFault, MemoryError):  # the sweep itself reports both
+with suppress(MachineError, MemoryError):  # the sweep itself reports both
     # Much is built at its first use.
     plan = prepare(Scenario.from_dict(_ANY), {"network.rtt": ["20ms"]}, engines="packet")
-    answer_batch(plan.asked, plan.variants(0))
+    answer_batch(plan.spec, plan.variants(0))
 
 gc.freeze()  # who looks for garbage need not copy what all share
 gc.enable()

@@ -34,7 +34,7 @@ def panels(
 
     Raises
     ------
-    EnvironmentFault
+    MachineError
         matplotlib is not installed.
     """
     figure = figure_class()(
@@ -67,7 +67,7 @@ class Drawn:
 
         Raises
         ------
-        EnvironmentFault
+        MachineError
             The file cannot be written.
         """
         save_figure(self.figure, self.path, force=force)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tcpcast import output
 from tcpcast.answer import Metric
 from tcpcast.compare import Difference
-from tcpcast.errors import EnvironmentFault
+from tcpcast.errors import MachineError
 from tcpcast.report import quantity
 from tcpcast.report.document import Column
 from tcpcast.report.markdown import markdown_table
@@ -33,7 +33,7 @@ def check_folder(folder: Path, *, force: bool = False) -> None:
     ------
     TcpcastError
         It holds a page that is not of a reproduction, and not ``force``.
-    EnvironmentFault
+    MachineError
         It cannot be written.
     """
     output.check_folder(folder)
@@ -58,14 +58,14 @@ def write(report: Report, folder: Path, *, force: bool = False) -> None:
         text = f"{markdown(report, folder)}\n{output.PAGE.mark.decode()}\n"
         output.write_text(page, text, kind=output.PAGE, force=force)
         report.page = page
-    except EnvironmentFault as fault:
+    except MachineError as fault:
         report.write_errors.append(str(fault))
 
 
 def _drawn(report: Report, drawn: Drawn, force: bool) -> bool:
     try:
         drawn.write(force=force)
-    except EnvironmentFault as fault:
+    except MachineError as fault:
         report.write_errors.append(str(fault))
         return False
     return True

@@ -125,7 +125,7 @@ class Paper(Generic[Effort, Asked]):
         ------
         DomainError
             ``threads`` is no number of threads.
-        EnvironmentFault
+        MachineError
             matplotlib is not installed, or the folder cannot be written to.
         TcpcastError
             It holds a page that is not of a reproduction, and not ``force``.

@@ -13,7 +13,7 @@ from tcpcast import _native
 from tcpcast.engines import RunOptions
 from tcpcast.engines.packet.captures import Captures
 from tcpcast.engines.packet.configuration import configuration
-from tcpcast.errors import EnvironmentFault
+from tcpcast.errors import MachineError
 from tcpcast.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -192,7 +192,7 @@ def test_a_capture_that_is_cut_holds_the_first_packets(
 def test_a_folder_that_is_not_there_is_named_before_the_run(tmp_path: Path) -> None:
     (tmp_path / "nowhere").write_text("no folder")
     endless = scenario(tmp_path / "nowhere").with_changes({"run.duration": "20000000s"})
-    with pytest.raises(EnvironmentFault, match=r"cannot write .*nowhere"):
+    with pytest.raises(MachineError, match=r"cannot write .*nowhere"):
         tcpcast.run(endless, ["packet"])
 
 

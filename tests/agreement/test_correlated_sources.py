@@ -75,7 +75,7 @@ def test_without_a_correlation_the_draws_are_those_of_before() -> None:
 def test_nothing_goes_with_a_constant(size: dict[str, Any]) -> None:
     with pytest.raises(ScenarioError) as refused:
         scenario(0.5, size=size)
-    expected = "traffic.correlation: nothing goes with size, which is constant; leave it out"
+    expected = "traffic.correlation: size is constant, so it has no correlation; leave it out"
     assert str(refused.value) == expected
     assert scenario(0.0, size=size)
     assert scenario(0.5, size={"distribution": "empirical", "values": ["3pkt", "5pkt"]})

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import tcpcast
 from tcpcast.scenario import Scenario
-from tcpcast.scenario.modern_tcp import TODAYS_PRESETS
+from tcpcast.scenario.modern_tcp import MODERN_PRESETS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,7 +30,7 @@ def scenario(stack: str, size: Any, **more: Any) -> Scenario:
     )
 
 
-@pytest.mark.parametrize("stack", TODAYS_PRESETS)
+@pytest.mark.parametrize("stack", MODERN_PRESETS)
 def test_the_last_packet_takes_the_time_of_its_own_length(stack: str) -> None:
     def delivery_s(size: str) -> float:
         return tcpcast.run(scenario(stack, size), ["packet"])["packet"]["delivery_time_s"]

@@ -135,7 +135,7 @@ def test_a_class_that_stops_in_the_warm_up_leaves_the_link() -> None:
     [
         ({"stop": "0s"}, {}, "stop"),
         ({"start": "9s", "stop": "8s"}, {}, "is not after the start, 9s"),
-        ({"start": "1s"}, {"start": ["3s"]}, "traffic.start says when its flows start"),
+        ({"start": "1s"}, {"start": ["3s"]}, "traffic.start also sets the start times"),
     ],
 )
 def test_spans_that_cannot_be(entry: dict[str, str], traffic: dict[str, Any], message: str) -> None:

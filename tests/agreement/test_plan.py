@@ -156,7 +156,7 @@ def test_rate_from_an_unlimited_bottleneck() -> None:
 def test_rate_ends_where_the_round_trip_has_no_room() -> None:
     """One source needs next to nothing: the packet's own transmission sets the least rate."""
     plan = plan_rate(web(traffic__sources=1), rate_bps=1e3)
-    assert any("whole round-trip time of the scenario" in w for w in map(str, plan.warnings))
+    assert any("exceeds the round-trip time of the scenario" in w for w in map(str, plan.warnings))
     slower = {"network.bottleneck.rate": f"{plan.value * 0.99:.0f}bit"}
     with pytest.raises(ValueError, match="transmission"):
         web(traffic__sources=1).with_changes(slower)
@@ -185,7 +185,7 @@ def test_impossible_targets_are_refused(monkeypatch: pytest.MonkeyPatch) -> None
         plan_buffer(web(), loss=1.5)
     with pytest.raises(DomainError, match="which no buffer changes"):
         plan_buffer(web(network__bottleneck__loss="1%"))
-    monkeypatch.setattr(capacity, "MOST_SOURCES", 100_000)
+    monkeypatch.setattr(capacity, "MAX_SOURCES", 100_000)
     with pytest.raises(DomainError, match="100,000 sources"):
         plan_users(web(network__bottleneck__rate="1000gbit"), rate_bps=1)
 
@@ -352,7 +352,7 @@ def test_a_check_is_over_when_max_wall_is() -> None:
         assert plan.simulated is None
         # What was cut short is shown as far as it goes, and no other run was begun.
         assert len(plan.verified) <= 1
-        assert "run.max_wall was reached before the check was over" in map(str, plan.warnings)
+        assert "run.max_wall was reached before the check finished" in map(str, plan.warnings)
 
 
 @pytest.mark.long
@@ -368,5 +368,5 @@ def test_simulation_finds_the_buffer_of_table_10() -> None:
 
 @pytest.mark.parametrize("loss", [0.0, 1.0])
 def test_a_loss_that_is_no_target_is_refused_as_it_is_typed(loss: float) -> None:
-    with pytest.raises(DomainError, match=r"^loss: (0|100)% is no target; write one above 0%"):
+    with pytest.raises(DomainError, match=r"^loss: (0|100)% is not a target; write one above 0%"):
         plan_buffer(load("web-10mbit"), loss=loss)

@@ -78,7 +78,7 @@ def test_the_loss_of_several_classes(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = plan_buffer(load("two-classes"), loss=0.01)
     assert plan.simulated == pytest.approx(100, abs=1)
     assert math.isnan(plan.value)
-    assert any(note.startswith("By simulation alone: TCP-Engset") for note in plan.notes)
+    assert any(note.startswith("By simulation only: TCP-Engset") for note in plan.notes)
 
 
 def test_the_smallest_buffer_may_be_enough(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,9 +109,9 @@ def test_a_step_between_two_buffers_is_their_answer(monkeypatch: pytest.MonkeyPa
 
 def test_targets_that_no_buffer_meets(monkeypatch: pytest.MonkeyPatch) -> None:
     simulator(monkeypatch, "utilisation", lambda _: 0.5)
-    with pytest.raises(DomainError, match=r"95% is above what buffers of up to .* give \(50%"):
+    with pytest.raises(DomainError, match=r"95% is above the values of buffers up to .* \(50%"):
         plan_buffer(bulk(), utilisation=0.95)
-    with pytest.raises(DomainError, match="utilisation: 100% is no target"):
+    with pytest.raises(DomainError, match="utilisation: 100% is not a target"):
         plan_buffer(bulk(), utilisation=1.0)
     lossy = bulk().with_changes({"network.bottleneck.loss": "1%"})
     with pytest.raises(DomainError, match=r"loss: 1% includes network\.bottleneck\.loss, 1%"):

@@ -198,7 +198,7 @@ def test_a_rate_without_interval_refuses_nothing(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(verification, "answer", run)
     plan = plan_users(load("two-classes"), rate_bps=400e3)
     assert plan.simulated == pytest.approx(50, rel=0.05)
-    with pytest.raises(DomainError, match="above what the fewest sources get"):
+    with pytest.raises(DomainError, match="above what the smallest population gets"):
         plan_users(load("two-classes"), rate_bps=20e6)
 
 

@@ -16,7 +16,7 @@ from tcpcast.models.mathis import mathis_rate_pps
 from tcpcast.models.parallel import parallel_throughput
 from tcpcast.models.pftk import throughput
 from tcpcast.plan import Plan, plan_max_loss, plan_streams, verification
-from tcpcast.plan.path import MOST_PACKETS, rate_text
+from tcpcast.plan.path import MAX_PACKETS, rate_text
 from tcpcast.scenario import Scenario, load
 
 if TYPE_CHECKING:
@@ -189,10 +189,10 @@ def test_warnings_of_streams() -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"network__bottleneck__loss": "0%"}, "the loss is 0.* 1,667 packets .* one will do"),
+        ({"network__bottleneck__loss": "0%"}, "the loss is 0.* 1,667 packets .* one will suffice"),
         (
             {"network__bottleneck__loss": "0%", "tcp__receiver_window": 44},
-            "38 of 44 packets will do",
+            "38 of 44 packets will suffice",
         ),
         (free({"network__bottleneck__rate": "unlimited"}), "no rate"),
     ],
@@ -456,7 +456,7 @@ def test_what_is_too_large_is_not_simulated(simulated: Callable[..., list[Scenar
         assert plan.simulated is None
         assert any("not checked by simulation" in w for w in map(str, plan.warnings))
     assert asked == []
-    assert MOST_PACKETS == 5e8
+    assert MAX_PACKETS == 5e8
 
 
 def test_interrupted_streams_keep_what_was_finished(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -513,4 +513,4 @@ def test_a_check_is_over_when_max_wall_is() -> None:
         assert plan.incomplete
         assert plan.simulated is None
         assert len(plan.verified) <= 1
-        assert "run.max_wall was reached before the check was over" in map(str, plan.warnings)
+        assert "run.max_wall was reached before the check finished" in map(str, plan.warnings)

@@ -12,7 +12,7 @@ import tcpcast
 from tcpcast.answer import Answer, Metric, Note, Status, noted
 from tcpcast.errors import DomainError, NotApplicable, UnknownEngine
 from tcpcast.plan import plan_quality, verification
-from tcpcast.plan.population import FEWEST_FILES, SEARCHED, VERIFIED
+from tcpcast.plan.population import MIN_FILES, SEARCHED, VERIFIED
 from tcpcast.report.plan import plan_parts
 from tcpcast.report.text import text as as_text
 from tcpcast.scenario import Scenario
@@ -176,8 +176,8 @@ def test_runs_are_long_enough_for_few_users_and_otherwise_as_asked(
     for each in asked:
         assert each.run.duration_s is not None
         files = each.senders * (each.run.duration_s - 20) / 3 * each.run.replications
-        assert files >= FEWEST_FILES
-        assert each.run.duration_s == 120 or files < 1.3 * FEWEST_FILES
+        assert files >= MIN_FILES
+        assert each.run.duration_s == 120 or files < 1.3 * MIN_FILES
     counted = loop({"run": {"transfers": 5000, "warmup": "20s"}})
     asked = by_distribution(DISTRIBUTIONS["hyperbola"])
     plan_quality(counted, share=0.95, above_bps=2e5)
@@ -207,7 +207,7 @@ def test_a_check_has_replications_of_its_own(
 
 def test_out_of_reach(by_distribution: Callable[..., list[Scenario]]) -> None:
     by_distribution(lambda n: 1e5 / n**0.01)
-    with pytest.raises(DomainError, match=r"one source alone: they reach 105\.3kbit, and 50 %"):
+    with pytest.raises(DomainError, match=r"a single source: they reach 105\.3kbit, and 50 %"):
         plan_quality(loop(), share=0.95, above_bps=2e5)
     by_distribution(lambda _: 1e6)
     with pytest.raises(DomainError, match=r"even with 300,000 sources.*--engine mean-field"):
@@ -219,7 +219,7 @@ def test_one_source_is_asked_first_and_decides(
 ) -> None:
     """What one alone does not have, no larger population is simulated for."""
     asked = by_distribution(lambda n: 1e5 / n)
-    with pytest.raises(DomainError, match="one source alone"):
+    with pytest.raises(DomainError, match="a single source"):
         plan_quality(loop(), share=0.95, above_bps=2e5)
     assert [s.senders for s in asked] == [1]
 
@@ -413,7 +413,7 @@ def test_max_wall_is_for_all_simulations_of_a_plan_together(
 
 def test_max_wall_before_anything_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Ticking(monkeypatch)
-    with pytest.raises(NotApplicable, match="all simulations of a plan together"):
+    with pytest.raises(NotApplicable, match="the total time of all simulations of a plan"):
         plan_quality(loop({"run.max_wall": "0.5s"}), share=0.95, above_bps=2e5)
     assert clock.asked == [1]
 
@@ -447,7 +447,7 @@ def test_a_check_of_too_many_sources_is_not_begun(
     by_distribution: Callable[..., list[Scenario]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     by_distribution(DISTRIBUTIONS["hyperbola"])
-    monkeypatch.setattr("tcpcast.plan.quality.MOST_EXACT", 160)
+    monkeypatch.setattr("tcpcast.plan.quality.MAX_EXACT", 160)
     plan = plan_quality(loop(), share=0.95, above_bps=2e5, verify=True)
     assert plan.simulated is None
     assert "not checked by simulation: at most 160 sources are simulated one by one" in str(

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     Distribution = Callable[[float], float]
 
 QUESTION = Question(
-    words="largest number of sources",
+    text="largest number of sources",
     key="traffic.sources",
     column="sources",
     unit="sources",
@@ -73,7 +73,9 @@ def test_whole_values_next_to_the_threshold(threshold: int, start: int, smallest
 def test_values_that_are_not_whole(target: float, start: float) -> None:
     """A curve of two slopes, as goodput has in fast retransmits and in timeouts."""
     runs = Runs(lambda p: 1 / (math.sqrt(p) + 30 * p**2))
-    goal = Goal(target=runs.distribution(target), whole=False, least=1e-12, most=1.0, power=2.5)
+    goal = Goal(
+        target=runs.distribution(target), integer=False, minimum=1e-12, maximum=1.0, power=2.5
+    )
     found = solve(runs, goal, start)
     assert found is not None
     assert found.value == pytest.approx(target, rel=0.01)
@@ -92,7 +94,7 @@ def test_a_metric_that_rises() -> None:
 
 def test_there_may_be_no_answer() -> None:
     assert solve(Runs(lambda _: 5.0), Goal(target=1.0), 3) is None
-    assert solve(Runs(lambda _: 5.0), Goal(target=1.0, most=10), 3) is None
+    assert solve(Runs(lambda _: 5.0), Goal(target=1.0, maximum=10), 3) is None
     assert solve(Runs(lambda _: 0.5), Goal(target=1.0), 30) is None
 
 
@@ -160,7 +162,7 @@ def test_a_curve_that_bends_is_not_taken_for_noise(rises: bool) -> None:
         away = math.log(x / 104)
         return math.exp(sign * (3.1 * away + 1.2 * away**2))
 
-    goal = Goal(target=1.0, rises=rises, smallest=True, whole=False)
+    goal = Goal(target=1.0, rises=rises, smallest=True, integer=False)
     answers = []
     for seed in range(40):
         runs = Runs(distribution, 1.96 * 0.05, 0.05, seed=seed)
@@ -188,7 +190,7 @@ def test_scatter_beyond_the_runs_own_intervals_is_stated() -> None:
         assert found is not None
         notes = scatter_notes(found)
         assert bool(notes) == stated
-        assert not stated or "times as widely as their own 95 % intervals allow" in notes[0]
+        assert not stated or "times as widely as their own 95 % intervals" in notes[0]
 
 
 def test_every_run_has_its_own_seed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -361,5 +363,5 @@ def test_fewer_transfers_than_asked_for_are_told_of(monkeypatch: pytest.MonkeyPa
     plan = plan_users(web, rate_bps=700e3, verify=True)
     assert {s.run.transfers for s in asked} == {50_000}
     assert any("50,000 transfers each, fewer than the 200,000" in note for note in plan.notes)
-    whole: dict[str, Any] = {"verify": True, "transfers": 200_000}
-    assert plan_users(web, rate_bps=700e3, **whole).notes == []
+    full: dict[str, Any] = {"verify": True, "transfers": 200_000}
+    assert plan_users(web, rate_bps=700e3, **full).notes == []

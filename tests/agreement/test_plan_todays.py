@@ -32,7 +32,7 @@ def scenario(**changes: Any) -> Scenario:
 
 def led_by_simulation(plan: tcpcast.plan.Plan) -> float:
     assert plan.leads_by_simulation
-    assert "the nearest that TCP-Engset models to linux-cubic" in plan.untrusted
+    assert "the modelled stack most similar to linux-cubic" in plan.untrusted
     assert plan.simulated is not None
     return plan.simulated
 
@@ -66,7 +66,7 @@ def test_a_queue_that_the_model_lacks_is_planned_by_simulation(queue: object) ->
     lossy = {"network.bottleneck.queue": queue, "network.bottleneck.loss": "0.1%"}
     plan = plan_users(scenario(**lossy), rate_bps=400e3)
     assert led_by_simulation(plan) == pytest.approx(led_by_simulation(users_of_today()), rel=0.25)
-    assert "behind drop-tail in place of" in plan.untrusted
+    assert "with drop-tail instead of" in plan.untrusted
     assert "without random loss" in plan.untrusted
 
 
@@ -93,7 +93,7 @@ def test_the_mean_rate_of_the_model_is_as_far_off_as_is_said() -> None:
 def test_plans_of_the_papers_stack_are_by_the_model_alone() -> None:
     plan = plan_users(scenario(tcp={"stack": "engset-newreno"}), rate_bps=400e3)
     assert plan.simulated is None
-    assert "nearest" not in plan.untrusted
+    assert "most similar" not in plan.untrusted
 
 
 @pytest.mark.parametrize("above", ["100kbit"])

@@ -102,10 +102,10 @@ def test_it_changes_nothing_else() -> None:
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
-        ({"run.report_at": ["2s", "1s"]}, "are not in rising order"),
-        ({"run.report_at": ["1s"]}, '1s is not over when the run ends; write duration = "2s"'),
-        ({"tcp.stack": "max-plus-reno"}, "does not put packets in order"),
-        ({"traffic.kind": "transfers"}, "of flows that never end"),
+        ({"run.report_at": ["2s", "1s"]}, "are not in ascending order"),
+        ({"run.report_at": ["1s"]}, '1s is after the end of the run; write duration = "2s"'),
+        ({"tcp.stack": "max-plus-reno"}, "does not reorder packets"),
+        ({"traffic.kind": "transfers"}, "only for flows that never end"),
     ],
 )
 def test_what_no_run_could_report_is_refused(changes: dict[str, Any], told: str) -> None:

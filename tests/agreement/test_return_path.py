@@ -8,8 +8,8 @@ import pytest
 import tcpcast
 from tcpcast.errors import ScenarioError
 from tcpcast.scenario import Scenario
-from tcpcast.scenario.modern_tcp import TODAYS_PRESETS
-from tcpcast.scenario.queue import QUEUE_WORDS
+from tcpcast.scenario.modern_tcp import MODERN_PRESETS
+from tcpcast.scenario.queue import QUEUE_NAMES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -83,7 +83,7 @@ def test_timestamps_lengthen_acks(stack: str, ack_bytes: int) -> None:
     assert carried == pytest.approx(ack_bytes * answer["goodput_pps"], rel=0.01)
 
 
-@pytest.mark.parametrize("stack", ["rfc-newreno", *TODAYS_PRESETS])
+@pytest.mark.parametrize("stack", ["rfc-newreno", *MODERN_PRESETS])
 def test_acks_lost_at_random_hardly_slow_a_long_flow(stack: str) -> None:
     changes = {"network.ack_loss": "10%", "tcp.stack": stack, "tcp.receiver_window": 60}
     answer = answered(changes)
@@ -118,7 +118,7 @@ def test_every_transfer_ends_whatever_acks_are_lost(stack: str, handshake: str) 
         assert answer["total_time_s"] > answer["delivery_time_s"] + 0.2
 
 
-@pytest.mark.parametrize("queue", [name for name in QUEUE_WORDS if name not in ("red", "fq")])
+@pytest.mark.parametrize("queue", [name for name in QUEUE_NAMES if name not in ("red", "fq")])
 @pytest.mark.parametrize("stack", ["rfc-newreno", "linux-cubic"])
 def test_disciplines_of_the_return_link(queue: str, stack: str) -> None:
     narrow = {"rate": "100kbit", "buffer": "100pkt", "queue": queue}
@@ -206,7 +206,7 @@ def test_formulas_say_that_they_leave_the_return_path_out() -> None:
     ("changes", "told"),
     [
         ({"network.return": {}}, "network.return.rate: missing"),
-        ({"network.return.rate": "unlimited"}, "acks wait where there is a rate"),
+        ({"network.return.rate": "unlimited"}, "acks queue only behind a rate"),
         (
             {"network.return": {"rate": "1mbit", "buffer": "30B"}},
             '"30B" is less than one ack; write at least "40B"',
@@ -215,16 +215,16 @@ def test_formulas_say_that_they_leave_the_return_path_out() -> None:
         ({"network.return": {"rate": "1mbit", "queue": "fq"}}, "fq is not for acks"),
         (
             {"network.ack_loss": {"model": "rest-of-round", "rate": "1%"}},
-            "correlated loss within a round is of data packets",
+            "correlated loss within a round is only for data packets",
         ),
         ({"network.ack_loss": "100%"}, "loses every packet"),
         (
             {"network.ack_loss": "1%", "tcp.stack": "max-plus-reno"},
-            "max-plus-reno counts on every ack",
+            "max-plus-reno needs every ack",
         ),
         (
             {"network.return.rate": "1mbit", "tcp.stack": "max-plus-reno"},
-            "network.return: max-plus-reno counts on every ack",
+            "network.return: max-plus-reno needs every ack",
         ),
         ({"cross": [{"hop": "return", "model": "poisson", "mean": "1mbit"}]}, "there is no hop"),
     ],

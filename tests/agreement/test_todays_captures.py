@@ -10,7 +10,7 @@ import tcpcast
 from tcpcast import _native
 from tcpcast.engines.packet.configuration import configuration
 from tcpcast.scenario import Scenario
-from tcpcast.scenario.modern_tcp import TODAYS_PRESETS
+from tcpcast.scenario.modern_tcp import MODERN_PRESETS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,7 +40,7 @@ def scenario(stack: str, folder: Path) -> Scenario:
     )
 
 
-@pytest.fixture(scope="module", params=TODAYS_PRESETS)
+@pytest.fixture(scope="module", params=MODERN_PRESETS)
 def loop(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[str, Counted, Capture, Capture]:
@@ -95,7 +95,7 @@ def test_both_taps_see_the_same_flow(loop: tuple[str, Counted, Capture, Capture]
     assert counted["sent"] - lost - 200 <= arrived <= counted["sent"] - lost
 
 
-@pytest.fixture(scope="module", params=TODAYS_PRESETS)
+@pytest.fixture(scope="module", params=MODERN_PRESETS)
 def files(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[str, Counted, Capture]:

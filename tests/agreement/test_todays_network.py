@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import tcpcast
 from tcpcast.scenario import Scenario
-from tcpcast.scenario.modern_tcp import TODAYS_PRESETS
+from tcpcast.scenario.modern_tcp import MODERN_PRESETS
 
 LINK_PPS = 20e6 / 12e3
 BASE: dict[str, Any] = {
@@ -24,7 +24,7 @@ def answered(changes: dict[str, Any], *, threads: int | None = None) -> tcpcast.
     return answer
 
 
-@pytest.mark.parametrize("stack", TODAYS_PRESETS)
+@pytest.mark.parametrize("stack", MODERN_PRESETS)
 def test_a_lone_flow_fills_a_link_with_room_for_a_window(stack: str) -> None:
     answer = answered({"tcp.stack": stack})
     # BBR leaves room for its probes of the round-trip time, version 3 for others' flows as well.

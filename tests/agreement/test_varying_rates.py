@@ -10,7 +10,7 @@ import tcpcast
 from tcpcast.errors import ScenarioError
 from tcpcast.scenario import Scenario
 from tcpcast.scenario import rate as rates
-from tcpcast.scenario.queue import QUEUE_WORDS
+from tcpcast.scenario.queue import QUEUE_NAMES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -61,7 +61,7 @@ def test_a_policer_drops_and_has_no_queue(stack: str) -> None:
     assert found["rtt_mean_s"].value < 0.045
 
 
-@pytest.mark.parametrize("queue", QUEUE_WORDS)
+@pytest.mark.parametrize("queue", QUEUE_NAMES)
 def test_every_queue_stands_before_a_shaper(queue: str) -> None:
     found = ask(scenario({"rate": BUCKET, "buffer": "50pkt", "queue": queue})).metrics
     assert found["utilisation"].value > 0.8
@@ -151,7 +151,7 @@ def test_a_trace_file_is_read_beside_the_scenario(tmp_path: Path) -> None:
 def test_a_malformed_trace_says_which_line(
     tmp_path: Path, text: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rates, "MOST_OPPORTUNITIES", 1000)
+    monkeypatch.setattr(rates, "MAX_OPPORTUNITIES", 1000)
     (tmp_path / "cell.trace").write_text(text, encoding="utf-8")
     tables = scenario({"rate": "1mbit", "buffer": "9pkt"}).resolved()
     tables["network"]["bottleneck"]["rate"] = {"trace": "cell.trace"}

@@ -77,7 +77,7 @@ def test_equal_results_are_told_as_such(capsys: Capture) -> None:
 def test_a_long_simulation_is_not_repeated(
     capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run_size, "MOST_COMPARED", 1000)
+    monkeypatch.setattr(run_size, "MAX_COMPARED_PKTS", 1000)
     said = text(capsys, "--packet")
     assert "a smaller one may give a lower rate: try --buffer 0.25bdp..4bdp." in said
 
@@ -96,7 +96,10 @@ def test_buffers_may_be_a_range(capsys: Capture) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--rtt", "20ms", "--loss", "1%", "--buffer", "64MB"], "has no queue; write --rate"),
+        (
+            ["--rtt", "20ms", "--loss", "1%", "--buffer", "64MB"],
+            "has no queue; write, for example, --rate",
+        ),
         ([*PATH[1:], "--buffer", "64"], '--buffer: "64" has no unit'),
         ([*PATH[1:], "--buffer", "64KB..1bdp"], "--buffer: its ends have different units"),
         ([*PATH[1:], "--buffer", "0pkt"], "--buffer: "),

@@ -6,9 +6,9 @@ import pytest
 from tcpcast.path.options import PathOptions, points
 from tcpcast.path.run_size import (
     DURATION_S,
-    FEWEST_TRANSFERS,
     LOSSES,
-    MOST_PACKETS,
+    MAX_PACKETS,
+    MIN_TRANSFERS,
     TRANSFERS,
     PathToSimulate,
     simulated_s,
@@ -31,7 +31,7 @@ def test_a_run_has_hundreds_of_losses_however_rare_they_are(stack: str) -> None:
 
 def test_a_run_has_no_more_packets_than_it_may() -> None:
     rarer = path(1e-6)
-    assert simulated_s(rarer) * rarer.pps <= 1.01 * max(MOST_PACKETS, 0.2 * DURATION_S * rarer.pps)
+    assert simulated_s(rarer) * rarer.pps <= 1.01 * max(MAX_PACKETS, 0.2 * DURATION_S * rarer.pps)
 
 
 def test_where_the_link_limits_losses_are_not_waited_for() -> None:
@@ -61,5 +61,5 @@ def test_the_buffer_of_a_path_counts_in_its_cycles() -> None:
 
 def test_long_transfers_are_fewer() -> None:
     assert transfers(70) == TRANSFERS
-    assert FEWEST_TRANSFERS < transfers(400_000) < TRANSFERS
-    assert transfers(1e7) == FEWEST_TRANSFERS >= FEWEST_UNITS
+    assert MIN_TRANSFERS < transfers(400_000) < TRANSFERS
+    assert transfers(1e7) == MIN_TRANSFERS >= FEWEST_UNITS

@@ -128,11 +128,11 @@ def test_without_matplotlib_it_is_said_how_to_get_it(tmp_path: Path) -> None:
 import sys
 sys.modules["matplotlib"] = None
 sys.path.insert(0, {str(tmp_path)!r})
-from tcpcast.errors import EnvironmentFault
+from tcpcast.errors import MachineError
 from tcpcast.report.figures import plot
 try:
     plot([], None, "x")
-except EnvironmentFault as fault:
+except MachineError as fault:
     print(fault, fault.exit_code)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -243,7 +243,7 @@ def test_forms_of_figures_have_the_same_bytes_and_are_replaced(
     assert first.startswith(begins)
     assert [first] == [p.read_bytes() for p in plot([queue], scenario, tmp_path, form=form)]
     (tmp_path / f"queue.{form}").write_text("mine")
-    with pytest.raises(tcpcast.EnvironmentFault, match="not overwritten"):
+    with pytest.raises(tcpcast.MachineError, match="not overwritten"):
         plot([queue], scenario, tmp_path, form=form)
 
 

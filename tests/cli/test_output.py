@@ -12,7 +12,7 @@ import pytest
 import tcpcast
 from tcpcast import output
 from tcpcast.cli import main
-from tcpcast.errors import EnvironmentFault, TcpcastError
+from tcpcast.errors import MachineError, TcpcastError
 from tcpcast.report import chart
 from tcpcast.scenario import packaged_text
 
@@ -235,7 +235,7 @@ def test_a_name_that_is_taken_meanwhile_stays(here: Path) -> None:
             temporary.write_text("ours")
             (here / "a.txt").write_text("theirs")
 
-    with pytest.raises(EnvironmentFault, match=r"cannot write a\.txt: File exists"):
+    with pytest.raises(MachineError, match=r"cannot write a\.txt: File exists"):
         late()
     assert [path.read_text() for path in here.iterdir()] == ["theirs"]
 
@@ -247,7 +247,7 @@ def test_a_file_system_without_hard_links(here: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(os, "link", link)
     output.write_text("a.txt", "text")
     assert [path.read_text() for path in here.iterdir()] == ["text"]
-    with pytest.raises(EnvironmentFault, match="already here"):
+    with pytest.raises(MachineError, match="already here"):
         output.write_text("a.txt", "other")
 
 

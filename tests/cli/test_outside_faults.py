@@ -11,7 +11,7 @@ import tcpcast
 from tcpcast import Answer, Metric
 from tcpcast.answer import noted
 from tcpcast.engines import RunOptions, plugins
-from tcpcast.errors import EnvironmentFault, NotApplicable, TcpcastError
+from tcpcast.errors import MachineError, NotApplicable, TcpcastError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -115,7 +115,7 @@ def test_an_engine_is_checked_without_a_run(monkeypatch: pytest.MonkeyPatch) -> 
     row.check(tcpcast.load("bufferbloat"))
     with pytest.raises(NotApplicable, match="it has one flow"):
         row.check(tcpcast.load("data-centre"))
-    with pytest.raises(EnvironmentFault, match="failed: AssertionError"):
+    with pytest.raises(MachineError, match="failed: AssertionError"):
         entry(never, monkeypatch, check=never).check(tcpcast.load("bufferbloat"))
     with pytest.raises(NotApplicable, match="no check without a run"):
         entry(lambda *_: None, monkeypatch).check(tcpcast.load("bufferbloat"))
@@ -135,7 +135,7 @@ def test_where_it_failed_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: Any) -> Answer:
         raise ValueError("inside")
 
-    with pytest.raises(EnvironmentFault, match=rf"failed: ValueError: inside \({__file__}, line"):
+    with pytest.raises(MachineError, match=rf"failed: ValueError: inside \({__file__}, line"):
         entry(broken, monkeypatch).ask(tcpcast.load("one-path"), RunOptions(), None)
 
 
@@ -165,7 +165,7 @@ def test_the_text_of_a_failure_is_bounded(
     def broken(*_: Any) -> Answer:
         raise fault
 
-    with pytest.raises(EnvironmentFault, match=f"failed: {words} ") as caught:
+    with pytest.raises(MachineError, match=f"failed: {words} ") as caught:
         entry(broken, monkeypatch).ask(tcpcast.load("one-path"), RunOptions(), None)
     assert len(str(caught.value)) < 1000
 
@@ -183,7 +183,7 @@ class Broken(Answer):
 
 
 def test_an_answer_that_cannot_be_read_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(EnvironmentFault, match="failed: RuntimeError: inside"):
+    with pytest.raises(MachineError, match="failed: RuntimeError: inside"):
         ask(Broken("own"), monkeypatch)
 
 
@@ -209,5 +209,5 @@ def test_what_it_does_not_cover_it_refuses_itself(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("units", [5, {"heaps": 1}, ["heaps"]])
 def test_units_are_a_dict(units: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(EnvironmentFault, match="metrics have to be a dict of units by name"):
+    with pytest.raises(MachineError, match="metrics have to be a dict of units by name"):
         entry(lambda: None, monkeypatch, metrics=units)

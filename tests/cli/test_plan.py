@@ -1,4 +1,4 @@
-"""`tcpcast plan`: what is printed of a plan, and the exit codes."""
+"""`tcpcast plan`: printed reports and exit codes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tcpcast import plan as planning
 from tcpcast.answer import Metric
 from tcpcast.cli import main
 from tcpcast.plan import Plan
-from tcpcast.plan.search import Found
+from tcpcast.plan.search import SearchResult
 from tcpcast.report.plan import columns_table, plan_parts
 from tcpcast.report.plan_figures import plan_figure
 from tcpcast.report.text import text as as_text
@@ -101,7 +101,7 @@ def made_up_plan(**changes: Any) -> Plan:
     return Plan(**{**given, **changes})
 
 
-def test_a_plan_to_the_letter() -> None:
+def test_plan_report_text() -> None:
     report = plan_parts(made_up_plan(), tcpcast.load("web-10mbit"))
     assert as_text(report, 80) == MADE_UP
 
@@ -130,11 +130,11 @@ def users_plan() -> Plan:
     )
 
 
-def test_users_at_a_quality_to_the_letter() -> None:
+def test_users_report_text_with_share() -> None:
     assert as_text(plan_parts(users_plan(), tcpcast.load("web-10mbit")), 80) == USERS
 
 
-def test_what_users_at_a_quality_are_asked_and_drawn(
+def test_users_with_share_options_and_figure(
     capsys: Capture, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     pytest.importorskip("matplotlib")
@@ -194,7 +194,7 @@ def test_the_figure_of_users_has_five_panels() -> None:
         assert texts <= {tick.get_text() for tick in figure.axes[4].get_xticklabels()}
 
 
-def test_undecided_has_no_number_and_exits_1(
+def test_undecided_plan_exits_1_without_answer(
     capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan = users_plan()
@@ -208,7 +208,7 @@ def test_undecided_has_no_number_and_exits_1(
     assert (body["value"], body["low"], body["high"]) == (None, 20, 190)
     assert body["undecided"] is True
     assert body["leading"] is None
-    plan.answer_by_simulation(Found(118, 116, 121, there=Metric(0.01)), "loss_ratio")
+    plan.answer_by_simulation(SearchResult(118, 116, 121, there=Metric(0.01)), "loss_ratio")
     assert main(["plan", *QUALITY, "--verify"]) == 0
     lines = capsys.readouterr().out.splitlines()
     (first,) = (at for at, line in enumerate(lines) if "by simulation" in line)
@@ -216,10 +216,10 @@ def test_undecided_has_no_number_and_exits_1(
     assert "undecided" in lines[first + 2]
 
 
-def test_the_transfers_that_were_asked_for_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_requested_transfers_are_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int | None] = []
 
-    def plan_buffer(scenario: object, **how: Any) -> Plan:  # noqa: ARG001 - its form
+    def plan_buffer(scenario: object, **how: Any) -> Plan:  # noqa: ARG001 - same signature
         asked.append(how.get("transfers"))
         return made_up_plan()
 
@@ -229,7 +229,7 @@ def test_the_transfers_that_were_asked_for_are_counted(monkeypatch: pytest.Monke
     assert asked == [None, 90_000]
 
 
-def test_columns_that_do_not_fit_go_on_below_with_the_first_repeated() -> None:
+def test_wide_tables_continue_below_with_first_column() -> None:
     columns = {"sources": np.array([7, 1234])} | {
         f"loss_{name}_pkts": np.array([1.25, 100.0]) for name in ("here", "there", "somewhere")
     }
@@ -279,7 +279,7 @@ def test_verification_exit_codes(
 ) -> None:
     asked: dict[str, Any] = {}
 
-    def plan_buffer(scenario: object, **how: Any) -> Plan:  # noqa: ARG001 - its form
+    def plan_buffer(scenario: object, **how: Any) -> Plan:  # noqa: ARG001 - same signature
         asked.update(how)
         return made_up_plan(**changes)
 
@@ -326,7 +326,7 @@ def test_verification_exit_codes(
         (["buffer", "lossy-path"], ["which no buffer changes"]),
         (["buffers"], ["plan buffers", "buffer"]),
         (["buffer", "web-10mbit", "--set", "traffic.sauces=2"], ["traffic.sauces", "sources"]),
-        ([*QUALITY, "--set", "probes.goodput_least=3pkt"], ["probes.goodput_least", "every file"]),
+        ([*QUALITY, "--set", "probes.goodput_least=3pkt"], ["probes.goodput_least", "whole files"]),
         ([*QUALITY, "--set", "probes={goodput_packets=3}"], ["probes.goodput_packets"]),
         ([*QUALITY, "--set", "probes.goodput_shares=['50%']"], ["goodput_shares", "--share"]),
         ([*QUALITY, "--set", "traffic.sources=3"], ["traffic.sources", "the plan solves for"]),
@@ -356,7 +356,7 @@ def test_bad_input_is_named_and_exits_2(
         assert word in err
 
 
-def test_a_text_in_a_table_is_broken_over_lines_where_the_terminal_is_narrow() -> None:
+def test_table_texts_wrap_in_narrow_terminals() -> None:
     rules = np.array(["a rule of so many words that they do not fit", "short"])
     table = columns_table({"rule": rules, "buffer_pkts": np.array([12.0, 3.0])})
     assert as_text([table], 36) == (

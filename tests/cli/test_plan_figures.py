@@ -1,4 +1,4 @@
-"""Figures of plans: the model as a line, what was simulated as points with intervals."""
+"""Figures of plans: the model as a line, simulations as points with intervals."""
 
 from __future__ import annotations
 
@@ -61,13 +61,13 @@ def test_the_curve_meets_the_target_at_the_answer(name: str, factors: tuple[floa
     line = next(data for said, data in _lines(axes).items() if said in {"the model", "PFTK"})
     x, y = (np.asarray(part, dtype=float) for part in line)
     (at,) = np.flatnonzero(np.isclose(x * factors[0], plan.value, rtol=1e-9))
-    # A whole packet more, or a whole user, is a step of the curve.
+    # The curve has steps of a whole packet or a whole user.
     assert y[at] * factors[1] == pytest.approx(plan.target[1], rel=0.1)
-    # And it goes on at both sides, the one on this side of the target, the other beyond.
+    # The curve extends to both sides of the target.
     assert (y[0] * factors[1] - plan.target[1]) * (y[-1] * factors[1] - plan.target[1]) < 0
 
 
-def test_what_was_simulated_stands_as_points_with_intervals_over_the_model() -> None:
+def test_simulated_points_are_drawn_over_model() -> None:
     plan = plan_buffer(_web(), loss=0.01)
     plan.tables["simulated"] = {
         "buffer_pkts": np.array([60, 90]),
@@ -89,10 +89,10 @@ def test_a_loss_has_the_isoline_of_its_goodput() -> None:
     found = plan.tables["isoline"]
     near = np.interp(0.08, found["rtt_s"], found["loss_ratio"])
     assert near == pytest.approx(plan.value, rel=0.05)
-    # By half the RTT four times the loss is tolerated: rate goes by 1/(RTT sqrt(p)).
+    # Half of the RTT permits four times the loss: the rate is proportional to 1/(RTT sqrt(p)).
     half = np.interp(0.04, found["rtt_s"], found["loss_ratio"])
     assert half == pytest.approx(4 * plan.value, rel=0.1)
-    # A window of 700 packets an RTT gives 50 Mbit/s up to some 160 ms, however little is lost.
+    # A window of 700 packets per RTT gives 50 Mbit/s up to about 160 ms, even at very low loss.
     assert np.isnan(found["loss_ratio"][found["rtt_s"] > 0.17]).all()
     below = plan_figure(plan, Scenario.from_dict(PATH)).get_axes()[1]
     assert below.get_xlabel() == "RTT (ms)"

@@ -1,4 +1,4 @@
-"""`tcpcast plan streams` and `tcpcast plan max-loss`: what is printed, drawn, and refused."""
+"""`tcpcast plan streams` and `tcpcast plan max-loss`: reports, figures and errors."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MADE_UP = """\
 lossy-path: 10 bulk flows, RTT 60 ms, bottleneck 1 Gbit/s, buffer 10,000
 packets, random loss 1 %, rfc-newreno
 
-Parallel flows that are worth it
+Useful number of parallel flows
   by the model      62 flows
   by simulation     63.5 flows (the model -2.4 %)
 
@@ -53,7 +53,7 @@ def made_up_plan(**changes: Any) -> Plan:
         "limit": np.array(["loss", "capacity"]),
     }
     given: dict[str, Any] = {
-        "question": "parallel flows that are worth it",
+        "question": "useful number of parallel flows",
         "value": 62,
         "unit": "flows",
         "tables": {"streams": streams, "curve": streams},
@@ -65,8 +65,8 @@ def made_up_plan(**changes: Any) -> Plan:
     return Plan(**{**given, **changes})
 
 
-def test_streams_to_the_letter() -> None:
-    """The curve is for programs and for the figure."""
+def test_streams_report_text() -> None:
+    """The curve is in the JSON output and in the figure, not in the report."""
     assert as_text(plan_parts(made_up_plan(), tcpcast.load("lossy-path")), 80) == MADE_UP
 
 
@@ -87,14 +87,19 @@ def test_quantities(value: float, unit: str, text: str) -> None:
 
 
 FIGURE = {"curve", "isoline"}
-"""What a figure is drawn from."""
+"""Inputs of a figure."""
 
 
 @pytest.mark.parametrize(
     ("arguments", "title", "unit", "tables"),
     [
-        (STREAMS, "Parallel flows that are worth it", "flows", {"streams", "curve"}),
-        (["streams", "lossy-path"], "Parallel flows", "flows", {"streams", "curve"}),
+        (STREAMS, "Useful number of parallel flows", "flows", {"streams", "curve"}),
+        (
+            ["streams", "lossy-path"],
+            "Useful number of parallel flows",
+            "flows",
+            {"streams", "curve"},
+        ),
         (LOSS, "Largest loss for a goodput of 50mbit", "1", {"tolerated", "ways", *FIGURE}),
         (
             [*LOSS, "--flows", "4", "--rwnd", "256KiB", "--rate", "1gbit", "--mss", "8960"],
@@ -131,7 +136,7 @@ def test_each_question_by_the_models(
     assert len(err.splitlines()) == len(plan["warnings"])
 
 
-def test_the_scenario_of_the_answer_holds_the_answer(capsys: Capture) -> None:
+def test_plan_scenario_contains_answer(capsys: Capture) -> None:
     assert main(["plan", *STREAMS, "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["scenario"]["traffic"]["flows"] == document["plan"]["value"] == 62
@@ -154,7 +159,7 @@ def test_options_and_a_scenario_of_the_same_path_agree(capsys: Capture) -> None:
 
 
 @pytest.mark.parametrize("width", [80, 100])
-def test_reports_keep_to_the_terminal(
+def test_reports_fit_the_terminal(
     width: int, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
@@ -189,7 +194,7 @@ def test_verification_exit_codes(
 ) -> None:
     asked: dict[str, Any] = {}
 
-    def plan_streams(scenario: object, **how: Any) -> Plan:  # noqa: ARG001 - its form
+    def plan_streams(scenario: object, **how: Any) -> Plan:  # noqa: ARG001 - same signature
         asked.update(how)
         return made_up_plan(**changes)
 
@@ -200,7 +205,7 @@ def test_verification_exit_codes(
     assert "62 flows" in capsys.readouterr().out
 
 
-def test_too_large_a_check_says_so_and_exits_1(capsys: Capture) -> None:
+def test_too_large_check_exits_1_with_warning(capsys: Capture) -> None:
     fast = ["streams", "--rate", "1000gbit", "--rtt", "100ms", "--loss", "0.0001%", "--verify"]
     assert main(["plan", *fast]) == 1
     out, _ = capsys.readouterr()
@@ -259,12 +264,12 @@ def test_bad_input_is_named_and_exits_2(
         assert word in err
 
 
-def test_a_path_from_options_has_no_limit_of_time_but_one_that_is_set(
+def test_path_from_options_has_no_default_time_limit(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     limits: list[float | None] = []
 
-    def plan_streams(scenario: tcpcast.Scenario, **how: Any) -> Plan:  # noqa: ARG001 - its form
+    def plan_streams(scenario: tcpcast.Scenario, **how: Any) -> Plan:  # noqa: ARG001 - same signature
         limits.append(scenario.run.max_wall_s)
         return Plan("flows", 1.0, "flows")
 
@@ -274,7 +279,7 @@ def test_a_path_from_options_has_no_limit_of_time_but_one_that_is_set(
     assert limits == [None, 9.0]
 
 
-def test_the_loss_looked_for_is_what_limits_the_flows(tmp_path: Path, capsys: Capture) -> None:
+def test_max_loss_needs_no_loss_in_scenario(tmp_path: Path, capsys: Capture) -> None:
     file = tmp_path / "bare.toml"
     file.write_text(
         '[network]\nrtt = "80ms"\n[traffic]\nkind = "bulk"\nflows = 1\n[run]\nduration = "60s"\n'
@@ -285,12 +290,10 @@ def test_the_loss_looked_for_is_what_limits_the_flows(tmp_path: Path, capsys: Ca
     assert json.loads(capsys.readouterr().out)["plan"]["value"] == value
 
 
-def test_a_check_takes_as_long_as_was_asked_for_and_names_what_it_does_not_use(
-    capsys: Capture, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_check_length_and_unused_keys(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[float] = []
 
-    def plan_streams(scenario: tcpcast.Scenario, **how: Any) -> Plan:  # noqa: ARG001 - its form
+    def plan_streams(scenario: tcpcast.Scenario, **how: Any) -> Plan:  # noqa: ARG001 - same signature
         asked.append(how.get("least_s", 0.0))
         return made_up_plan()
 

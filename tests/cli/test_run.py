@@ -10,7 +10,7 @@ import pytest
 import tcpcast
 from tcpcast.answer import Status
 from tcpcast.cli import main
-from tcpcast.errors import EnvironmentFault, NotApplicable
+from tcpcast.errors import MachineError, NotApplicable
 
 from cli.made_up import calculated, simulated
 
@@ -134,7 +134,7 @@ def test_an_interrupt_before_there_is_an_answer_exits_130(
 
 def test_a_lack_of_the_machine_exits_3(capsys: Capture, install: Callable[..., None]) -> None:
     def lacking(*_: object) -> Answer:
-        raise EnvironmentFault("the native module is not built: make setup")
+        raise MachineError("the native module is not built: make setup")
 
     install(packet=lacking)
     assert main(["run", "web-10mbit"]) == 3

@@ -100,7 +100,7 @@ def test_the_time_says_whether_it_is_of_all_flows_or_of_one_alone(capsys: Captur
 def test_a_transfer_too_long_to_be_simulated_takes_what_its_goodput_does(
     capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tcpcast.path.prediction.MOST_SIMULATED", 100)
+    monkeypatch.setattr("tcpcast.path.prediction.MAX_SIMULATED_PKTS", 100)
     path = ("--rtt", "60ms", "--rate", "20mbit", "--size", "1MB", "--packet")
     out = told(capsys, "predict", *path)
     assert "1 MB takes " not in out  # by the formula

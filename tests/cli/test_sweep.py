@@ -101,7 +101,7 @@ def test_what_cannot_vary_is_refused(plain: str, vary: str, said: str, capsys: C
 
 def test_nothing_varies(plain: str, capsys: Capture) -> None:
     assert main(["sweep", plain]) == 2
-    assert "nothing varies" in capsys.readouterr().err
+    assert "no key varies" in capsys.readouterr().err
 
 
 def test_a_folder_gets_the_rows_and_the_same_command_says_so_again(
@@ -113,7 +113,7 @@ def test_a_folder_gets_the_rows_and_the_same_command_says_so_again(
     assert main(["sweep", file, "--out", str(tmp_path / "out"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["rows"] == {"answered": 3}
     assert main(["sweep", file, "--seed", "2", "--out", str(tmp_path / "out")]) == 2
-    assert "holds another sweep: another scenario: run.seed is 2, there 1" in (
+    assert "contains another sweep: another scenario: run.seed is 2, there 1" in (
         capsys.readouterr().err
     )
 
@@ -190,8 +190,8 @@ def test_another_sweep_is_told_by_the_first_key_that_differs(
     assert main([*asked, *rtts]) == 0
     losses = ["--vary", "network.bottleneck.loss=1%,2%"]
     for changed, said in (
-        ([*rtts, *losses], ": network.bottleneck.loss varies here alone"),
-        (losses, ": network.bottleneck.loss varies here alone"),
+        ([*rtts, *losses], ": network.bottleneck.loss varies only here"),
+        (losses, ": network.bottleneck.loss varies only here"),
         (["--vary", "network.rtt=50ms,95ms,99ms"], '3 values, "50ms" to "99ms", there 2 values'),
         ([*rtts, "--set", "traffic.flows=2"], ": traffic.flows is 2, there 1; write another"),
         ([*rtts, "--set", "tcp.receiver_window=9"], 'is 9, there "unlimited"'),

@@ -29,7 +29,7 @@ RTT, LOSS = "network.rtt", "network.bottleneck.loss"
 
 def drawn(vary: dict[str, Any], levels: dict[str, list[float]], **how: Any) -> dict[str, Figure]:
     results = tcpcast.sweep("lossy-path", vary, processes=1, **how)
-    kinds = prepare("lossy-path", vary, **how).asked.kinds
+    kinds = prepare("lossy-path", vary, **how).spec.kinds
     keys = {key: (kind, results.keys[key]) for key, kind in kinds.items()}
     return dict(drawn_sweep(results.to_arrow(), keys, "lossy-path", levels))
 

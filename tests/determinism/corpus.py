@@ -11,7 +11,7 @@ import random
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tcpcast.scenario.modern_tcp import TODAYS_PRESETS
+from tcpcast.scenario.modern_tcp import MODERN_PRESETS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -133,7 +133,7 @@ DISTRIBUTIONS: dict[str, Any] = {
 }
 MIXED = 60
 STACKS = ("rfc-reno", "rfc-newreno", "rfc-newreno-patient", "max-plus-reno")
-TODAYS = tuple(TODAYS_PRESETS)
+TODAYS = tuple(MODERN_PRESETS)
 TODAYS_TCP: dict[str, Changes] = {
     "iw4": {"tcp.initial_window": 4},
     "each-ack": {"tcp.delayed_acks": False},

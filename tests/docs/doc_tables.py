@@ -62,7 +62,7 @@ from tcpcast.scenario import (
     scenario_schema,
 )
 from tcpcast.scenario.cross import FgnCross, ParetoCross, PoissonCross, TraceCross
-from tcpcast.scenario.modern_tcp import DEFAULT_STACK, TODAYS_PRESETS, shown_keys
+from tcpcast.scenario.modern_tcp import DEFAULT_STACK, MODERN_PRESETS, applicable_keys
 from tcpcast.scenario.return_path import ReturnLink
 from tcpcast.scenario.run import PacketCapture
 from tcpcast.scenario.tcp import STACKS
@@ -271,7 +271,7 @@ def _example(field: FieldInfo) -> str:
 
 def presets() -> str:
     """Return every default of every preset, those of papers apart."""
-    todays = {name: shown_keys(keys) for name, keys in TODAYS_PRESETS.items()}
+    todays = {name: applicable_keys(keys) for name, keys in MODERN_PRESETS.items()}
     return _presets({n: keys for n, keys in PRESETS.items() if n not in PAPERS} | todays)
 
 

@@ -14,14 +14,14 @@ from hypothesis import given, reject
 from hypothesis import strategies as st
 from tcpcast.errors import ScenarioError
 from tcpcast.scenario import Scenario
-from tcpcast.scenario.modern_tcp import TODAYS_PRESETS
-from tcpcast.scenario.queue import QUEUE_WORDS
+from tcpcast.scenario.modern_tcp import MODERN_PRESETS
+from tcpcast.scenario.queue import QUEUE_NAMES
 from test_packet_properties import RANDOM_LOSS, UNHURRIED, quantity
 
-STACKS = st.sampled_from(sorted(TODAYS_PRESETS))
+STACKS = st.sampled_from(sorted(MODERN_PRESETS))
 BUFFER = st.sampled_from(["2pkt", "10pkt", "60pkt", "30KB", "1bdp", "1000pkt"])
 QUEUE = st.one_of(
-    st.sampled_from(QUEUE_WORDS),
+    st.sampled_from(QUEUE_NAMES),
     st.sampled_from(
         [
             {"kind": "fq", "scheduler": "drr", "quantum": "600B", "drop": "longest-head"},

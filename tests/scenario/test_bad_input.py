@@ -1,4 +1,4 @@
-"""Bad input: each a short line with the dotted key and what to write instead."""
+"""Bad input: each error is a short line with the dotted key and the correction."""
 
 import copy
 import json
@@ -92,8 +92,8 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
             "traffic.size={distribution='constant',value=0.5}",
             "traffic.size: the mean size, 0.5pkt, is below",
         ),
-        ("tcp.receiver_window=0", "tcp.receiver_window: 0 holds no packet"),
-        ("tcp.receiver_window=100B", 'tcp.receiver_window: "100B" holds no packet'),
+        ("tcp.receiver_window=0", "tcp.receiver_window: 0 is less than one packet"),
+        ("tcp.receiver_window=100B", 'tcp.receiver_window: "100B" is less than one packet'),
         ("tcp.initial_window=0", "tcp.initial_window: "),
         ("tcp.min_rto=0s", "tcp.min_rto: "),
         ("tcp.duplicate_threshold=0", "tcp.duplicate_threshold: 0 is too small; write at least 1"),
@@ -186,11 +186,12 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ),
         (
             "tcp.stack=reno",
-            'tcp.stack: "reno" is not a stack; write "linux-reno", or "rfc-reno", which is without',
+            'tcp.stack: "reno" is not a stack; write "linux-reno", or "rfc-reno", which has no '
+            "SACK",
         ),
         (
             "class={name='a'}",
-            "class: is one table; write its name in double brackets",
+            "class: is one table; write one table per entry",
         ),
         (
             "traffic.size=12pkt",
@@ -198,12 +199,14 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ),
         (
             "traffic.size=2MB pareto 1.3",
-            'traffic.size: "2MB pareto 1.3" is not a distribution; write { distribution = "pareto", mean = "2MB", '
+            'traffic.size: "2MB pareto 1.3" is not a distribution; write { distribution = '
+            '"pareto", mean = "2MB", '
             "alpha = 1.3 }",
         ),
         (
             "traffic.off=exponential 2s",
-            'traffic.off: "exponential 2s" is not a distribution; write { distribution = "exponential", mean = "2s"',
+            'traffic.off: "exponential 2s" is not a distribution; write { distribution = '
+            '"exponential", mean = "2s"',
         ),
         (
             "traffic.size=100kB",
@@ -211,11 +214,13 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ),
         (
             "traffic.size=12",
-            'traffic.size: 12 is not a distribution; write { distribution = "constant", value = 12 }',
+            'traffic.size: 12 is not a distribution; write { distribution = "constant", value '
+            "= 12 }",
         ),
         (
             "traffic.off=1s",
-            'traffic.off: "1s" is not a distribution; write { distribution = "constant", value = "1s"',
+            'traffic.off: "1s" is not a distribution; write { distribution = "constant", value '
+            '= "1s"',
         ),
         (
             "traffic.off=100kB",
@@ -223,7 +228,8 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ),
         (
             "traffic.size=2MB at random",
-            'traffic.size: "2MB at random" is not a distribution; write { distribution = "exponential", mean = "12pk',
+            'traffic.size: "2MB at random" is not a distribution; write { distribution = '
+            '"exponential", mean = "12pk',
         ),
         ("traffic.size={distribution='empirical'}", "traffic.size.file: missing"),
         ("traffic.size={distribution='empirical',values=[]}", "traffic.size.values: has 0 entries"),
@@ -247,8 +253,8 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
             "traffic.size={distribution='empirical',file='a',values=[1]}",
             "traffic.size.file: both file and",
         ),
-        # Keys and words of later issues.
-        ("cross={}", "cross: is one table; write its name in double"),
+        # Cross traffic.
+        ("cross={}", "cross: is one table; write one table per entry"),
         (
             "cross=[{}]",
             'cross.0.model: missing; write model = "fgn", "poisson", "pareto" or "trace"',
@@ -285,7 +291,7 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ),
         (
             "cross=[{model='pareto',mean='3%',sources=2,on='1s',off='1s',alpha=1}]",
-            "cross.0.alpha: 1 gives times without a mean",
+            "cross.0.alpha: 1 gives times with an infinite mean",
         ),
         ("cross=[{model='trace'}]", 'cross.0.file: missing; write file = "cross.csv"'),
         ("cross=[{model='trace',file='none.csv'}]", "cross.0.file: there is no file none.csv"),
@@ -293,10 +299,13 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ("cross=[{model='trace',times=[0],bytes=[9]}]", "cross.0.period: missing, and one time"),
         ("cross=[{model='trace',times=[0,1],bytes=[0,0]}]", "cross.0.bytes: all are 0"),
         ("cross=[{model='trace',times=[0,1],bytes=[9]}]", "cross.0.bytes: 1 sizes for 2 times"),
-        ("cross=[{model='trace',times=[1,0],bytes=[9,9]}]", "cross.0.times: go back"),
+        (
+            "cross=[{model='trace',times=[1,0],bytes=[9,9]}]",
+            "cross.0.times: are not in ascending order",
+        ),
         (
             "cross=[{model='trace',times=['x'],bytes=[9]}]",
-            'cross.0.times.0: "x" is no time; write a',
+            'cross.0.times.0: "x" is not a time; write a',
         ),
         (
             "cross=[{model='trace',times=[0,1],bytes=[9,9],period='1s'}]",
@@ -356,7 +365,7 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ),
         (
             "network.bottleneck.queue={kind='pie',alpha='fast'}",
-            "network.bottleneck.queue.alpha: 'fast' is no gain; write a number such as 0.125",
+            "network.bottleneck.queue.alpha: 'fast' is not a gain; write a number such as 0.125",
         ),
         (
             "network.bottleneck.queue={kind='fq_codel',quantum='0B'}",
@@ -368,7 +377,7 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ),
         (
             "network.bottleneck={queue='codel',buffer='20pkt'}",
-            "network.bottleneck.queue: codel acts where packets queue; write rate",
+            "network.bottleneck.queue: codel needs a link with a rate; write rate",
         ),
         (
             "network.ingress.queue=fq_codel",
@@ -382,7 +391,7 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ),
         (
             "network.bottleneck.queue={kind='red',min_threshold=5}",
-            'network.bottleneck.queue.min_threshold: 5 is no threshold; write "15pkt"',
+            'network.bottleneck.queue.min_threshold: 5 is not a threshold; write "15pkt"',
         ),
         (
             "network.bottleneck.queue={kind='red',min_threshold='0pkt'}",
@@ -390,7 +399,7 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ),
         (
             "network.bottleneck.queue={kind='red',min_threshold='9KB'}",
-            'network.bottleneck.queue.min_threshold: "9KB" is no threshold',
+            'network.bottleneck.queue.min_threshold: "9KB" is not a threshold',
         ),
         (
             "network.bottleneck.queue={kind='red',max_threshold='5pkt'}",
@@ -416,7 +425,7 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ("network.bottleneck.queue={kind='red',weight=2}", "network.bottleneck.queue.weight: 2 is"),
         (
             "network.bottleneck.queue={kind='red',weight=true}",
-            "network.bottleneck.queue.weight: true is no weight",
+            "network.bottleneck.queue.weight: true is not a weight",
         ),
         (
             "network.bottleneck.queue={kind='red',gentle='yes'}",
@@ -428,7 +437,7 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ),
         (
             "network.bottleneck={queue='red',buffer='20pkt'}",
-            "network.bottleneck.queue: RED drops early where packets queue; write rate",
+            "network.bottleneck.queue: RED needs a link with a rate; write rate",
         ),
         (
             "network.ingress.queue=red",
@@ -437,18 +446,25 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ("network.egress.queue={kind='red'}", "network.egress.queue: RED is for the bottleneck"),
         (
             "tcp.stack=cubic",
-            'tcp.stack: "cubic" is not a stack; write "linux-cubic", whose formula',
+            'tcp.stack: "cubic" is not a stack; write "linux-cubic" (formula: engine '
+            "cubic-response)",
         ),
         (
             "tcp.stack=bbr2",
             'tcp.stack: "bbr2": BBR version 2 is not simulated; write "linux-bbr" for version 1',
         ),
         ("tcp.stack=BBRv3", 'tcp.stack: "BBRv3" is not a stack; write "bbr3"'),
-        ("tcp.stack=bbr", 'tcp.stack: "bbr" is not a stack; write "linux-bbr", whose formula'),
-        ("tcp.sack=false", "tcp.sack: with SACK or without is the stack's; write stack = "),
-        ("tcp.rack=false", "tcp.rack: with RACK or without is the stack's; write stack = "),
-        ("tcp.pacing=true", "tcp.pacing: whether packets are paced is the stack's; write stack"),
-        ("tcp.congestion_control=bbr", "tcp.congestion_control: is the stack's; write stack"),
+        (
+            "tcp.stack=bbr",
+            'tcp.stack: "bbr" is not a stack; write "linux-bbr" (formula: engine bbr-bound)',
+        ),
+        ("tcp.sack=false", "tcp.sack: the stack determines SACK; write stack = "),
+        ("tcp.rack=false", "tcp.rack: the stack determines RACK; write stack = "),
+        ("tcp.pacing=true", "tcp.pacing: the stack determines pacing; write stack"),
+        (
+            "tcp.congestion_control=bbr",
+            "tcp.congestion_control: the stack determines it; write, for example, stack",
+        ),
         (
             "tcp={stack='bbr3', ecn=true}",
             "tcp.ecn: bbr3 does not use ECN: its draft (draft-ietf-ccwg-bbr-06, section 3.7)",
@@ -459,7 +475,7 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ("network.bottleneck.delay=10ms", "network.rtt: 50ms contradicts the links' delays"),
         (
             "network.return_delay=50ms",
-            "network.return_delay: 50ms is more than the whole propagation",
+            "network.return_delay: 50ms is more than the total propagation delay",
         ),
         ("network.return_delay=-1ms", "network.return_delay: "),
         (
@@ -481,9 +497,9 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
             "tcp={stack='rfc-newreno',duplicate_threshold=1,rules={last_packets_threshold=2}}",
             "tcp.rules.last_packets_threshold: 2 is above tcp.duplicate_threshold, 1",
         ),
-        ("run.duration=10s", "run.warmup: 20s leaves nothing of the duration, 10s"),
+        ("run.duration=10s", "run.warmup: 20s is not below the duration, 10s"),
         ("probes.flows=[134]", "probes.flows.0: there is no flow 134; write from 0 to 133"),
-        # Beyond all measure.
+        # Extreme values.
         (
             "traffic.sources=20000000",
             "traffic.sources: 20000000 is too large; write at most 10000000",
@@ -496,13 +512,16 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ("network.rtt=1e99h", "network.rtt: "),
         ("network.rtt=inf", "network.rtt: "),
         ("network.rtt=nan", "network.rtt: "),
-        ("network.packet=40B", 'network.packet: "40B" is outside what an IP packet'),
+        ("network.packet=40B", 'network.packet: "40B" is not the size of an IP packet'),
         ("network.packet=65536B", "network.packet: "),
         ("network.ack=0B", "network.ack: "),
         ("network.bottleneck.buffer=1e11pkt", "network.bottleneck.buffer: "),
         ("tcp.receiver_window=1e10", "tcp.receiver_window: "),
         ("network.bottleneck.loss=100%", "network.bottleneck.loss: "),
-        ("network.bottleneck.loss=1", 'network.bottleneck.loss: 1 loses every packet; write "1%"'),
+        (
+            "network.bottleneck.loss=1",
+            'network.bottleneck.loss: 1 loses every packet; write, for example, "1%"',
+        ),
         ("network.bottleneck.loss=5", 'network.bottleneck.loss: 5 is above 1; write "5%"'),
         ("network.bottleneck.loss={to_bad='1%'}", "network.bottleneck.loss.model: missing"),
         ("network.bottleneck.loss={model='x'}", 'network.bottleneck.loss.model: "x" is not a loss'),
@@ -546,7 +565,7 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
             "network.egress.loss: correlated loss within a round is for the bottleneck only",
         ),
         ("run.precision=0%", "run.precision: "),
-        ("run.precision=1e-300", "run.precision: 1e-300 can never be reached: figures have 16"),
+        ("run.precision=1e-300", "run.precision: 1e-300 can never be reached: values have 16"),
         ("run.precision={}", "run.precision: "),
         (
             "run.precision={loss_rate='1%'}",
@@ -576,18 +595,21 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ("probes.pcap=[{link='sender',file=''}]", "probes.pcap.0.file: "),
         (
             "traffic.correlation=-1.5",
-            "traffic.correlation: -1.5 is no correlation; write from -1 to 1, such as -0.3",
+            "traffic.correlation: -1.5 is not a correlation; write -1 to 1, such as -0.3",
         ),
-        ("traffic.correlation=true", "traffic.correlation: true is no correlation; write from"),
+        (
+            "traffic.correlation=true",
+            "traffic.correlation: true is not a correlation; write -1 to 1",
+        ),
         ("probes.goodput_shares=95", "probes.goodput_shares: 95 is not a list; write "),
         ("probes.goodput_shares=[]", "probes.goodput_shares: "),
         (
             "probes.goodput_shares=['100%']",
-            'probes.goodput_shares.0: "100%" is no share of the files; write "95%", or 0.95',
+            'probes.goodput_shares.0: "100%" is not a share of the files; write "95%", or 0.95',
         ),
         (
             "probes.goodput_shares=[-1]",
-            "probes.goodput_shares.0: -1 is no share of the files; write",
+            "probes.goodput_shares.0: -1 is not a share of the files; write",
         ),
         (
             "probes.goodput_shares=[0.5,'50%']",
@@ -599,12 +621,15 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
             "probes.goodput_least=1e10",
             'probes.goodput_least: no file has more than 10000000000pkt; write "10pkt"',
         ),
-        # Changes that lead nowhere.
-        ("network.rtt.x=3", 'network.rtt.x: network.rtt is "50ms" and not a table; set it whole'),
+        # Changes of missing tables.
+        (
+            "network.rtt.x=3",
+            'network.rtt.x: network.rtt is "50ms" and not a table; set network.rtt instead',
+        ),
         ("class.far.rtt=3s", "class.far.rtt: the scenario has no classes"),
     ],
 )
-def test_one_line_for_one_fault(change: str, line: str) -> None:
+def test_each_error_gives_one_line(change: str, line: str) -> None:
     if not line:
         assert load("web-10mbit", changes=parse_assignments([change]))
         return
@@ -612,7 +637,7 @@ def test_one_line_for_one_fault(change: str, line: str) -> None:
     assert only.startswith(line)
 
 
-def test_every_fault_is_told_at_once() -> None:
+def test_all_errors_are_reported() -> None:
     lines = refused(
         "network.rtt=50", "network.bottleneck.rate=10mbps", "traffic.sources=0", "tcp.stack=reno"
     )
@@ -633,7 +658,7 @@ def test_packets_of_max_plus_reno_are_not_captured() -> None:
     assert line.startswith("probes.pcap: max-plus-reno acknowledges every single packet")
 
 
-def test_a_flood_of_faults_is_cut() -> None:
+def test_number_of_reported_errors_is_limited() -> None:
     with pytest.raises(ScenarioError) as caught:
         Scenario.from_dict({f"key{n}": 1 for n in range(1000)})
     lines = str(caught.value).splitlines()
@@ -641,7 +666,7 @@ def test_a_flood_of_faults_is_cut() -> None:
     assert lines[-1] == "and 983 more"
 
 
-def test_both_lengths_or_none() -> None:
+def test_run_rejects_both_lengths_and_none() -> None:
     assert refused("run.duration=60s", "run.transfers=5") == [
         "run.duration: transfers and duration are both given; write one of them"
     ]
@@ -656,7 +681,7 @@ def test_both_lengths_or_none() -> None:
         Scenario.from_dict(tables)
 
 
-def test_transfers_alone_need_no_run() -> None:
+def test_isolated_transfers_need_no_run() -> None:
     tables = load("short-transfers").resolved()
     del tables["run"]
     assert Scenario.from_dict(tables).run.duration is None
@@ -665,12 +690,12 @@ def test_transfers_alone_need_no_run() -> None:
         Scenario.from_dict(tables)
 
 
-def test_bulk_flows_do_not_complete() -> None:
+def test_bulk_flows_reject_number_of_transfers() -> None:
     (line,) = refused("run.transfers=5", name="lossy-path")
     assert line.startswith("run.transfers: bulk flows never complete; write duration")
 
 
-def test_something_must_limit_the_flows() -> None:
+def test_bulk_flows_without_limit_are_rejected() -> None:
     (line,) = refused(
         "tcp.receiver_window=unlimited", "network.bottleneck.loss=0%", name="one-path"
     )
@@ -679,7 +704,7 @@ def test_something_must_limit_the_flows() -> None:
     load("one-path", changes={"network.bottleneck.loss": "0%"})
 
 
-def test_nothing_at_all() -> None:
+def test_empty_scenario_lists_missing_tables() -> None:
     with pytest.raises(ScenarioError) as caught:
         Scenario.from_dict({})
     assert [line.split(":")[0] for line in str(caught.value).splitlines()] == [
@@ -693,7 +718,7 @@ def test_nothing_at_all() -> None:
             Scenario.from_dict(nothing)
 
 
-def test_neither_rtt_nor_delays() -> None:
+def test_network_without_rtt_and_delays_is_rejected() -> None:
     tables = load("web-10mbit").resolved()
     del tables["network"]["rtt"]
     with pytest.raises(
@@ -703,14 +728,14 @@ def test_neither_rtt_nor_delays() -> None:
 
 
 @pytest.mark.parametrize("assignment", ["traffic.sources", "=3", " = 3", ""])
-def test_assignments_that_are_none(assignment: str) -> None:
+def test_assignments_without_key_or_equals_sign_are_rejected(assignment: str) -> None:
     with pytest.raises(ScenarioError, match=r"changes nothing; write dotted\.key=value"):
         parse_assignments([assignment])
 
 
 @pytest.mark.parametrize("key", [".", "a..b", ".a", "a."])
-def test_keys_that_are_none(key: str) -> None:
-    with pytest.raises(ScenarioError, match=r"not a dotted key; write run\.seed"):
+def test_malformed_dotted_keys_are_rejected(key: str) -> None:
+    with pytest.raises(ScenarioError, match=r"not a dotted key; write, for example, run\.seed"):
         load("web-10mbit", changes={key: 1})
 
 
@@ -736,11 +761,11 @@ def test_keys_that_are_none(key: str) -> None:
     ],
     ids=lambda value: str(value)[:20],
 )
-def test_values_of_assignments(text: str, value: Any) -> None:
+def test_assignment_values_are_parsed_as_toml_or_text(text: str, value: Any) -> None:
     assert parse_assignments([f" some.key = {text}"]) == {"some.key": value}
 
 
-# Whatever stands at whatever place: a scenario or plain lines, nothing else.
+# Random values at random positions: the result is a scenario or error lines.
 
 junk = st.one_of(
     st.none(),
@@ -770,7 +795,7 @@ def as_packaged(name: str) -> dict[str, Any]:
 
 @settings(max_examples=200, deadline=None)
 @given(st.data())
-def test_junk_anywhere_gives_lines_and_nothing_else(data: st.DataObject) -> None:
+def test_junk_values_give_only_error_lines(data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(packaged_names()))
     tables = copy.deepcopy(as_packaged(name))
     for _ in range(data.draw(st.integers(1, 3))):
@@ -807,9 +832,9 @@ def test_a_long_key_is_shortened(place: str) -> None:
         (f"name={'a' * 201}", "short enough (at most 200 characters)"),
     ],
 )
-def test_the_rule_of_a_name_is_the_one_that_is_checked(change: str, rule: str) -> None:
+def test_name_message_matches_pattern(change: str, rule: str) -> None:
     assert any(f"is not {rule}" in line for line in refused(change))
 
 
-def test_a_name_may_have_any_visible_character() -> None:
+def test_title_accepts_all_visible_characters() -> None:
     assert load("web-10mbit", changes={"name": "ä / <b>, 1"}).name == "ä / <b>, 1"

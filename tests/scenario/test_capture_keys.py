@@ -1,4 +1,4 @@
-"""Traffic of kind ``capture``: a file, which of its connections, and nothing else."""
+"""Traffic of kind ``capture``: a file and its selected connections, without other tables."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def captured(folder: Path, **more: Any) -> Scenario:
     return Scenario.from_dict({"traffic": traffic}, folder=folder)
 
 
-def test_it_needs_no_other_table(folder: Path) -> None:
+def test_capture_scenario_needs_only_traffic(folder: Path) -> None:
     scenario = captured(folder)
     assert isinstance(scenario.traffic, Captured)
     assert scenario.captured is scenario.traffic
@@ -47,7 +47,7 @@ def test_it_needs_no_other_table(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("typed", "meant"), [(3, 3), ("3", 3), ("all", "all"), (" 10.0.0.1:80 ", "10.0.0.1:80")]
 )
-def test_which_connection(typed: object, meant: object, folder: Path) -> None:
+def test_capture_connection_selection(typed: object, meant: object, folder: Path) -> None:
     scenario = captured(folder, connection=typed)
     assert scenario.captured is not None
     assert scenario.captured.connection == meant
@@ -68,7 +68,7 @@ def test_which_connection(typed: object, meant: object, folder: Path) -> None:
         ({"conection": 2}, 'traffic.conection: unknown key; did you mean "connection"?'),
     ],
 )
-def test_one_line_for_one_fault(traffic: dict[str, Any], line: str, folder: Path) -> None:
+def test_each_error_gives_one_line(traffic: dict[str, Any], line: str, folder: Path) -> None:
     with pytest.raises(ScenarioError) as caught:
         captured(folder, **traffic)
     (only,) = str(caught.value).splitlines()
@@ -79,20 +79,20 @@ def test_one_line_for_one_fault(traffic: dict[str, Any], line: str, folder: Path
     "more",
     [{"network": {"rtt": "1s"}}, {"run": {"seed": 3}}, {"tcp": {}}, {"class": [{"name": "far"}]}],
 )
-def test_what_was_measured_is_not_asked_for(more: dict[str, Any], folder: Path) -> None:
+def test_capture_scenario_rejects_measured_tables(more: dict[str, Any], folder: Path) -> None:
     tables = {"traffic": {"kind": "capture", "file": "slow.pcap"}, **more}
     with pytest.raises(ScenarioError, match=f"traffic.kind: .* leave out {next(iter(more))}"):
         Scenario.from_dict(tables, folder=folder)
     assert not VALIDATOR.is_valid(tables)
 
 
-def test_the_schema_takes_it_alone() -> None:
+def test_schema_accepts_capture_without_other_tables() -> None:
     VALIDATOR.validate({"traffic": {"kind": "capture", "file": "slow.pcap"}})
     assert not VALIDATOR.is_valid({"traffic": {"kind": "capture"}})
     assert not VALIDATOR.is_valid({"traffic": {"kind": "bulk", "flows": 1}})
 
 
-def test_no_class_is_a_capture(folder: Path) -> None:
+def test_class_rejects_capture(folder: Path) -> None:
     network = {"rtt": "50ms", "bottleneck": {"rate": "10mbit"}}
     entry = {"name": "far", "traffic": {"kind": "capture", "file": "slow.pcap"}}
     tables = {

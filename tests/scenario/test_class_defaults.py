@@ -1,4 +1,4 @@
-"""The top level as a source of defaults: a key is needed only if a class lacks it."""
+"""Defaults of classes: the top level needs a key only if a class lacks it."""
 
 from __future__ import annotations
 
@@ -57,7 +57,8 @@ def test_classes_with_a_size_each_need_none_at_the_top_level() -> None:
     found = [group.traffic for group in populations(SIZES + near + far)]
     assert [t.size.mean_value() for t in found if isinstance(t, OnOff)] == [9, 8]
     assert refused(SIZES + near + one_class("far", "sources=4")) == [
-        'class.far.traffic.size: missing; write size = { distribution = "exponential", mean = "12pkt", '
+        'class.far.traffic.size: missing; write size = { distribution = "exponential", mean = '
+        '"12pkt", '
         'minimum = "3pkt" }'
     ]
     (only,) = refused(SIZES + one_class("near", "sources=3") + one_class("far", "sources=4"))
@@ -155,7 +156,7 @@ def test_classes_with_a_stack_each_need_none_at_the_top_level() -> None:
     pftk = one_class("pftk", 'tcp = { stack = "pftk-reno" }', BULK)
     assert [g.tcp.stack for g in populations(top + reno + pftk)] == ["rfc-reno", "pftk-reno"]
     (only,) = refused(top + reno + one_class("other", BULK))
-    assert only.startswith("tcp.ack_timeout: the delays of linux-cubic follow the arrivals")
+    assert only.startswith("tcp.ack_timeout: linux-cubic adapts the delay of acks to the arrivals")
 
 
 def test_sizes_in_bytes_are_divided_by_the_payload_of_the_class() -> None:

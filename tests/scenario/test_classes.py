@@ -1,4 +1,4 @@
-"""Classes of users: what they inherit, what they say themselves, how they are changed."""
+"""Classes of users: inherited keys, own keys, and changes."""
 
 import tomllib
 from typing import Any
@@ -83,7 +83,7 @@ traffic = { kind = "bulk", flows = 4, start = "within-rtt" }
     assert only.startswith('class.c.traffic.kind: missing; write kind = "on-off"')
 
 
-def test_a_class_that_says_nothing_is_as_the_top_level() -> None:
+def test_class_without_keys_equals_top_level() -> None:
     (own,) = classes('[[class]]\nname = "a"')
     (top,) = classes("")
     assert top.name == "all"
@@ -101,7 +101,7 @@ def test_propagation_follows_from_the_class_and_its_links() -> None:
     assert own.egress.buffer.amount == 100
 
 
-def test_distributions_are_laid_over_or_replaced() -> None:
+def test_class_distributions_merge_or_replace() -> None:
     laid, replaced = classes(
         """
         [[class]]
@@ -161,7 +161,7 @@ def test_delays_of_classes() -> None:
     assert again == s
 
 
-def test_changes_name_a_class_by_name_or_place() -> None:
+def test_changes_select_class_by_name_or_index() -> None:
     s = load("two-classes")
     by_name = s.with_changes({"class.far.rtt": "300ms", "class.near.sources": 1})
     by_place = s.with_changes({"class.1.rtt": "300ms", "class.0.sources": 1})
@@ -183,7 +183,7 @@ def test_changes_name_a_class_by_name_or_place() -> None:
         ("class.far.rttt", 'class.far.rttt: unknown key; did you mean "rtt"?'),
     ],
 )
-def test_changes_of_classes_that_are_not_there(change: str, told: str) -> None:
+def test_changes_of_missing_classes_are_rejected(change: str, told: str) -> None:
     with pytest.raises(ScenarioError) as caught:
         load("two-classes", changes={change: "1s"})
     assert told in str(caught.value)
@@ -227,32 +227,32 @@ def test_changes_of_classes_that_are_not_there(change: str, told: str) -> None:
         ('name = "a"\n[[class]]\nname = "a"', 'class.1.name: "a" is another class; write a new'),
         (
             'name = "a"\nsources = 9000000\n[[class]]\nname = "b"\nsources = 9000000',
-            "class: 18000000 in all classes; write at most 10000000 together",
+            "class: 18000000 senders in all classes; write at most 10000000 in total",
         ),
     ],
 )
-def test_classes_refused(text: str, line: str) -> None:
+def test_invalid_classes_are_rejected(text: str, line: str) -> None:
     (only,) = refused(f"[[class]]\n{text}")
     assert only.startswith(line)
 
 
-def test_a_class_that_starts_after_the_run_is_refused() -> None:
+def test_class_start_after_end_of_run_is_rejected() -> None:
     late = {"class.cubic.start": "60s"}
     assert load("cubic-and-bbr", changes={**late, "run.duration": "61s"}).classes
-    with pytest.raises(ScenarioError, match=r'when the run is over; .* run.duration = "120s"'):
+    with pytest.raises(ScenarioError, match=r'after the end of the run; .* run.duration = "120s"'):
         load("cubic-and-bbr", changes={**late, "run.duration": "60s"})
 
 
-def test_too_many_classes_are_told_before_any_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_classes_are_rejected_before_reading(monkeypatch: pytest.MonkeyPatch) -> None:
     def read(*_: object) -> None:
         raise AssertionError("a class was read")
 
-    monkeypatch.setattr("tcpcast.scenario.classes._laid", read)
+    monkeypatch.setattr("tcpcast.scenario.classes._merge_class", read)
     (only,) = refused("".join(f'[[class]]\nname = "c{n}"\n' for n in range(1001)))
     assert only == "class: has 1001 entries; write at most 1000"
 
 
-def test_a_fault_of_the_top_level_is_told_once() -> None:
+def test_inherited_error_is_reported_once() -> None:
     lines = refused(
         '[[class]]\nname = "a"\n[[class]]\nname = "b"\ningress = { rat = "1mbit" }',
         TOP.replace('"50ms"', '"50parsec"')
@@ -267,7 +267,7 @@ def test_a_fault_of_the_top_level_is_told_once() -> None:
     ]
 
 
-def test_without_a_count_anywhere() -> None:
+def test_missing_sender_count_is_reported() -> None:
     assert refused("", TOP.replace("sources = 7", "")) == [
         "traffic.sources: missing; write sources = 100, or [[class]] tables"
     ]
@@ -289,15 +289,15 @@ def test_without_a_count_anywhere() -> None:
         (None, {"a": 1}, {"a": 1}),
     ],
 )
-def test_laying_tables_over_another(base: Any, top: Any, together: Any) -> None:
+def test_overlay_merges_tables(base: Any, top: Any, together: Any) -> None:
     assert overlay(base, top) == together
 
 
-def test_a_thousand_classes_are_worked_out_once() -> None:
-    """Every figure of every class asks for them."""
+def test_populations_are_computed_once() -> None:
+    """Populations are used for each metric of each class."""
     asked = load("two-classes")
     assert asked.populations is asked.populations
-    # What was worked out is no part of the question.
+    # Cached populations are not part of the scenario.
     assert asked == load("two-classes")
     assert asked.with_changes({"class.0.sources": 5}).populations[0].count == 5
 
@@ -307,27 +307,27 @@ OWN_TCP = '[tcp]\nstack = "rfc-reno"\ninitial_window = 4\n[[class]]\nname = "a"\
 )
 
 
-def test_the_tcp_of_a_class_is_laid_over_that_of_the_top_level() -> None:
+def test_class_tcp_overrides_top_level_tcp() -> None:
     first, second = classes(OWN_TCP)
     assert (first.tcp.stack, first.tcp.initial_window, first.tcp.min_rto_s) == ("rfc-reno", 4, 1.0)
     assert (second.tcp.stack, second.tcp.initial_window) == ("rfc-newreno", 4)
     assert second.tcp.min_rto_s == 0.2
 
 
-def test_a_class_without_tcp_has_that_of_the_top_level_and_shows_none_of_its_own() -> None:
+def test_class_without_tcp_inherits_tcp() -> None:
     shown = scenario(OWN_TCP).resolved()["class"]
     assert "tcp" not in shown[0]
     assert shown[1]["tcp"]["stack"] == "rfc-newreno"
     assert Scenario.from_dict(scenario(OWN_TCP).resolved()) == scenario(OWN_TCP)
 
 
-def test_a_class_is_given_another_tcp_from_outside() -> None:
+def test_changes_set_tcp_of_class() -> None:
     changed = scenario(OWN_TCP).with_changes({"class.a.tcp.stack": "rfc-newreno-patient"})
     assert changed.populations[0].tcp.stack == "rfc-newreno-patient"
     assert changed.populations[1].tcp.stack == "rfc-newreno"
 
 
-def test_ends_that_one_run_cannot_mix_are_refused_with_what_to_write() -> None:
+def test_incompatible_senders_are_rejected() -> None:
     text = OWN_TCP.replace('stack = "rfc-newreno", min_rto = "200ms"', 'stack = "max-plus-reno"')
     assert refused(text) == [
         'class.b.tcp.stack: "max-plus-reno" does not go with class a, which has "rfc-reno"; write '
@@ -340,7 +340,7 @@ def test_ends_that_one_run_cannot_mix_are_refused_with_what_to_write() -> None:
     ]
 
 
-def test_a_bulk_class_whose_window_is_unlimited_needs_something_that_limits_it() -> None:
+def test_unlimited_bulk_class_is_rejected() -> None:
     top = TOP.replace('bottleneck = { rate = "10mbit" }', "bottleneck = {}")
     top = top.replace('{ rate = "2mbit", buffer = "100pkt" }', "{}").replace(
         'ingress = { rate = "100mbit" }', ""
@@ -352,7 +352,7 @@ def test_a_bulk_class_whose_window_is_unlimited_needs_something_that_limits_it()
     assert "nothing limits the flows" in refused(endless, top)[0]
 
 
-def test_faults_of_traffic_are_told_at_the_class_that_has_it() -> None:
+def test_traffic_errors_are_reported_at_their_class() -> None:
     top = TOP[: TOP.index("[traffic]")] + TOP[TOP.index("[run]") :]
     bulk = '[[class]]\nname = "a"\ntraffic = { kind = "bulk", flows = 2, size = "3pkt" }\n'
     other = '[[class]]\nname = "b"\ntraffic = { kind = "bulk", flows = 1 }\n'

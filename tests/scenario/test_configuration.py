@@ -1,4 +1,4 @@
-"""What the packet engine gives the native module: names and types on both sides are the same."""
+"""Configuration of the native module: names and types are the same in Python and Rust."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import tcpcast
 from tcpcast import _native
 from tcpcast.engines.fixed_point.configuration import asked
 from tcpcast.engines.packet.configuration import configuration
-from tcpcast.scenario.modern_tcp import TODAYS_PRESETS
+from tcpcast.scenario.modern_tcp import MODERN_PRESETS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -84,7 +84,7 @@ def scenario(name: str) -> Scenario:
 
 
 def tables(value: Any, place: Place = ()) -> Iterator[Place]:
-    """The places of all dicts."""
+    """Yield the locations of all dicts."""
     if isinstance(value, dict):
         yield place
         for key, item in value.items():
@@ -111,8 +111,8 @@ def expected(message: str) -> set[str]:
 
 
 @pytest.mark.parametrize("name", MOST)
-def test_the_native_module_knows_each_key(name: str) -> None:
-    """A key more is refused, with those that there are: the keys that Python writes."""
+def test_native_module_accepts_exactly_the_written_keys(name: str) -> None:
+    """An unknown key is rejected with the expected keys, which are those that Python writes."""
     found = configuration(scenario(name), 1.0)
     assert _native.run_bytes(found, 1) > 0
     for place in tables(found):
@@ -152,18 +152,18 @@ def test_a_missing_key_is_named(name: str) -> None:
         ({"classes": [{}]}, "missing field `sources`"),
     ],
 )
-def test_an_error_says_where_it_is(change: dict[str, Any], message: str) -> None:
+def test_native_error_contains_path(change: dict[str, Any], message: str) -> None:
     wrong: Any = configuration(scenario("web"), 1.0) | change
     assert message in refused(wrong)
 
 
-def test_the_native_module_knows_the_stacks_of_today() -> None:
+def test_native_module_accepts_modern_stacks() -> None:
     wrong: Any = configuration(scenario("bytes"), 1.0)
     wrong["tcp"]["modern"]["stack"] = "linux"
-    assert expected(refused(wrong)) == TODAYS_PRESETS.keys()
+    assert expected(refused(wrong)) == MODERN_PRESETS.keys()
 
 
-def test_lists_that_are_drawn_from_are_not_empty() -> None:
+def test_native_module_rejects_empty_distributions() -> None:
     wrong: Any = configuration(scenario("times"), 1.0)
     wrong["classes"][0]["traffic"]["bulk"]["start"] = {"times": []}
     assert "times: invalid length 0, expected at least one" in refused(wrong)
@@ -179,19 +179,19 @@ def test_packet_opportunities_are_checked() -> None:
 
 
 @pytest.mark.parametrize("value", [object(), b"1", {1, 2}, 2**64, -(2**63) - 1])
-def test_what_is_no_plain_data_is_refused(value: object) -> None:
+def test_native_module_rejects_other_types(value: object) -> None:
     wrong: Any = configuration(scenario("web"), 10.0)
     wrong["classes"][0]["sources"] = value
     assert refused(wrong).startswith("classes[0].sources: ")
 
 
-def test_a_choice_is_one_of_them() -> None:
+def test_native_module_rejects_several_choices() -> None:
     wrong: Any = configuration(scenario("red"), 10.0)
     wrong["queue"] |= {"fair": {}}
     assert "queue: a choice must have one key, not 2" in refused(wrong)
 
 
-def test_a_fixed_point_is_asked_with_the_keys_that_are_known() -> None:
+def test_fixed_point_configuration_keys() -> None:
     loop = scenario("loop").with_changes({"fixed_point": {"scheme": 2}})
     assert loop.fixed_point is not None
     found = asked(loop, loop.fixed_point)

@@ -1,4 +1,4 @@
-"""Cross traffic as it is typed: where it is, in which units, and what becomes of it."""
+"""Cross traffic in scenarios: hops, units, and the resulting configuration."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ RECORDING = {"model": "trace", "times": [1, 2, 4], "bytes": [3000, 0, 1500.5]}
 
 
 @pytest.mark.parametrize("stream", [NOISE, SOURCES, RECORDING, {"model": "poisson", "mean": "9%"}])
-def test_what_is_resolved_is_the_same_again(stream: dict[str, Any]) -> None:
+def test_resolved_cross_traffic_reads_back(stream: dict[str, Any]) -> None:
     asked = scenario(stream)
     assert Scenario.from_dict(asked.resolved()) == asked
     again = Scenario.from_dict(tomllib.loads(asked.to_toml()))
@@ -51,7 +51,7 @@ def test_rates_and_shares_are_packets_of_the_run_s_size() -> None:
     assert process(scenario(SOURCES))["peak"] == pytest.approx(3e6 / 12_000 / 20 * 4)
 
 
-def test_a_recording_begins_with_its_first_time_unless_its_period_is_said() -> None:
+def test_recording_starts_at_first_time_without_period() -> None:
     distribution = process(scenario(RECORDING))
     assert distribution["times_ns"] == [0, 10**9, 3 * 10**9]
     assert distribution["packets"] == [2.0, 0.0, 1500.5 / 1500]
@@ -65,7 +65,7 @@ def test_a_recording_begins_with_its_first_time_unless_its_period_is_said() -> N
     assert said.cross[0].mean_bps(1e9, 1500) == pytest.approx(8 * 4500.5 / 10)
 
 
-def test_a_stream_is_changed_by_its_name_or_its_place() -> None:
+def test_changes_select_stream_by_name_or_index() -> None:
     asked = scenario(SOURCES, NOISE)
     changed = asked.with_changes({"cross.noise.mean": "7mbit", "cross.0.alpha": 1.9})
     assert str(changed.resolved()["cross"][1]["mean"]) == "7mbit"
@@ -74,24 +74,24 @@ def test_a_stream_is_changed_by_its_name_or_its_place() -> None:
         asked.with_changes({"cross.nois.mean": "7mbit"})
 
 
-def test_a_hop_is_named_and_the_bottleneck_is_meant_without_a_name() -> None:
+def test_default_hop_of_stream_is_bottleneck() -> None:
     network = {"rtt": "50ms", "hop": HOPS}
     asked = scenario(NOISE, NOISE | {"name": "other", "hop": "access"}, network=network)
     told: Any = configuration(asked, 0.0)["cross"]
     assert [stream["stage"] for stream in told] == [1, 0]
     # Shares are of the hop's own rate.
     assert told[1]["process"]["mean"] == 2 * told[0]["process"]["mean"]
-    # 60 s of 10 ms, twice, up to a power of two; of two sources.
+    # Twice 60 s of 10 ms bins, rounded up to a power of two; two sources.
     assert (told[1]["bins"], told[1]["series"]) == (2**14, 4)
     with pytest.raises(ScenarioError, match=r'no hop "acess" \(did you mean "access"\?\)'):
         scenario(NOISE | {"hop": "acess"}, network=network)
 
 
-def test_series_that_many_packets_make_are_shorter() -> None:
+def test_series_with_many_packets_are_shorter() -> None:
     network = {"rtt": "50ms", "hop": HOPS}
     fast = {"model": "poisson", "mean": "18mbit", "hop": "access", "bin": "10ms"}
     told = configuration(scenario(fast, NOISE | {"hop": "access"}, network=network), 0.0)["cross"]
-    # 15 packets a bin, 4 million at the most; streams of one hop have one length.
+    # 15 packets per bin, at most 4 million; streams of one hop have the same length.
     assert [(stream["bins"], stream["series"]) for stream in told] == [(2**18, 1)] * 2
     fast = fast | {"bin": "1s"}
     told = configuration(scenario(fast, network=network), 0.0)["cross"]
@@ -99,7 +99,7 @@ def test_series_that_many_packets_make_are_shorter() -> None:
 
 
 @pytest.mark.parametrize(
-    ("stream", "hop", "fault"),
+    ("stream", "hop", "error"),
     [
         (
             NOISE,
@@ -113,11 +113,11 @@ def test_series_that_many_packets_make_are_shorter() -> None:
         ),
     ],
 )
-def test_a_hop_of_each_source_s_own_must_have_a_rate_and_room(
-    stream: dict[str, Any], hop: dict[str, Any], fault: str
+def test_per_source_hop_needs_rate_and_limited_load(
+    stream: dict[str, Any], hop: dict[str, Any], error: str
 ) -> None:
     network = {"rtt": "50ms", "hop": [HOPS[0] | hop, HOPS[1]]}
-    with pytest.raises(ScenarioError, match=fault):
+    with pytest.raises(ScenarioError, match=error):
         scenario(stream | {"hop": "access"}, network=network)
 
 
@@ -151,31 +151,31 @@ def test_streams_that_are_followed_together_have_one_bin() -> None:
     other = NOISE | {"name": "other", "hop": "access", "bin": "20ms"}
     with pytest.raises(ScenarioError, match=r'cross.1.bin: another stream at "access" has bins of'):
         scenario(NOISE | {"hop": "access"}, other, network=network)
-    # At a shared hop each has its own.
+    # At a shared hop, each stream has its own bin.
     assert scenario(NOISE, NOISE | {"name": "other", "bin": "20ms"}).cross[1].bin_s == 0.02
 
 
-def test_more_than_the_bottleneck_carries_is_told() -> None:
+def test_cross_traffic_overload_is_warned_of() -> None:
     (warning,) = scenario(NOISE | {"mean": "120%"}).warnings()
     assert warning == "cross traffic alone is 120 % of the rate of the bottleneck"
     assert scenario(NOISE).warnings() == []
 
 
 @pytest.mark.parametrize("queue", ["droptail", "fq"])
-def test_what_only_grows_is_refused(queue: str) -> None:
+def test_overload_with_unlimited_buffer_is_rejected(queue: str) -> None:
     link = {"rate": "10mbit", "queue": queue}
     tcp = {"receiver_window": 40}
     twice: list[dict[str, Any]] = [NOISE, RECORDING | {"bytes": [2e5, 0, 2e5]}]
     # 80 % and 7 %.
     assert scenario(*twice, network={"rtt": "50ms", "bottleneck": link}, tcp=tcp).warnings() == []
-    fault = (
+    error = (
         r'cross\.0: cross traffic alone is 112 % of the rate of "bottleneck", with an unlimited '
         r"buffer, so the queue only grows; write network\.bottleneck\.buffer = "
     )
     more = RECORDING | {"bytes": [3e5, 0, 3e5], "times": [0, 0.5, 1]}
-    with pytest.raises(ScenarioError, match=fault):
+    with pytest.raises(ScenarioError, match=error):
         scenario(NOISE, more, network={"rtt": "50ms", "bottleneck": link}, tcp=tcp)
-    # A noise whose rates below 0 are cut brings more than its mean.
+    # Cutting negative rates raises the mean of noise.
     cut = NOISE | {"sd": "250%"}
     with pytest.raises(ScenarioError, match="cross traffic alone is 145 % of"):
         scenario(cut, network={"rtt": "50ms", "bottleneck": link}, tcp=tcp)
@@ -188,15 +188,15 @@ def test_what_only_grows_is_refused(queue: str) -> None:
     scenario(flood, network={"rtt": "50ms", "hop": [hops[0] | {"buffer": "9pkt"}, hops[1]]})
 
 
-def test_a_noise_that_is_cut_much_brings_more_than_is_asked() -> None:
-    """As much as its mean: Phi(-1) = 15.9 % is cut, and the mean is Phi(1) + phi(1) = 1.0833."""
+def test_noise_with_many_negative_rates_is_warned_of() -> None:
+    """For sd = mean, Phi(-1) = 15.9 % is cut, and the mean is Phi(1) + phi(1) = 1.0833."""
     assert scenario(NOISE | {"mean": "5mbit", "sd": "2.5mbit"}).warnings() == []
     (warning,) = scenario(NOISE | {"mean": "5mbit", "sd": "5mbit"}).warnings()
     assert warning == (
         "cross.noise has 1.08 times the specified mean: 15.9 % of its rates are below 0 "
         "and cut; write a smaller sd"
     )
-    # Neither end of what may be typed is a number too many.
+    # Extreme permitted values.
     for sd in ("1e-300%", "1bit"):
         assert scenario(NOISE | {"sd": sd}).warnings() == []
     (warning,) = scenario(NOISE | {"mean": "1bit", "sd": "8mbit"}).warnings()
@@ -215,13 +215,13 @@ def test_a_noise_that_is_cut_much_brings_more_than_is_asked() -> None:
         (RECORDING | {"hurst": 0.7}, "hurst", "fgn"),
     ],
 )
-def test_a_key_of_another_distribution_is_told_where_it_goes(
+def test_cross_key_of_another_model_names_that_model(
     stream: dict[str, Any], key: str, other: str
 ) -> None:
-    with pytest.raises(ScenarioError) as fault:
+    with pytest.raises(ScenarioError) as error:
         scenario(stream)
     model = stream["model"]
-    assert str(fault.value) == (
+    assert str(error.value) == (
         f'cross.0.{key}: goes with model = "{other}", not "{model}"; leave it out'
     )
 
@@ -232,7 +232,7 @@ def test_a_hurst_exponent_is_between_0_and_1(hurst: object) -> None:
         scenario(NOISE | {"hurst": hurst})
 
 
-def test_a_rate_that_outlasts_the_run_is_told() -> None:
+def test_bin_longer_than_run_is_reported() -> None:
     (answer,) = tcpcast.run(
         scenario(NOISE | {"bin": "100s"}, run={"duration": "2s", "warmup": "1s"}), ["packet"]
     )
@@ -242,21 +242,19 @@ def test_a_rate_that_outlasts_the_run_is_told() -> None:
     ) in answer.warnings
 
 
-def test_transfers_that_are_each_alone_meet_nobody() -> None:
+def test_isolated_transfers_reject_cross_traffic() -> None:
     alone = {"traffic": {"kind": "transfers", "size": ["3pkt"], "count": 10}, "run": {}}
-    with pytest.raises(
-        ScenarioError, match=r"cross\.0: transfers that run each alone have no cross traffic"
-    ):
+    with pytest.raises(ScenarioError, match=r"cross\.0: isolated transfers have no cross traffic"):
         scenario(NOISE, **alone)
 
 
-def test_a_capture_itself_says_what_was() -> None:
+def test_capture_rejects_cross_traffic() -> None:
     with pytest.raises(ScenarioError, match="leave out cross"):
         Scenario.from_dict({"traffic": {"kind": "capture", "file": "a.pcap"}, "cross": [NOISE]})
 
 
 @pytest.mark.parametrize(
-    ("rows", "fault"),
+    ("rows", "error"),
     [
         ("", "holds no rows"),
         ("time_s,bytes\n", "holds no rows"),
@@ -266,43 +264,46 @@ def test_a_capture_itself_says_what_was() -> None:
         ("1,5\n" * 100_001, "has more than 100000 rows; write the bytes of each 10 ms"),
     ],
 )
-def test_a_recording_that_cannot_be_read_is_told(tmp_path: Any, rows: str, fault: str) -> None:
+def test_invalid_recording_is_rejected(tmp_path: Any, rows: str, error: str) -> None:
     (tmp_path / "cross.csv").write_text(rows)
     tables = scenario().resolved() | {"cross": [{"model": "trace", "file": "cross.csv"}]}
-    with pytest.raises(ScenarioError, match=fault):
+    with pytest.raises(ScenarioError, match=error):
         Scenario.from_dict(tables, folder=tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("stream", "fault"),
+    ("stream", "error"),
     [
         (RECORDING | {"times": [0, 1e-300], "bytes": [1, 1]}, r"cross\.0: has .* write less"),
-        (RECORDING | {"bytes": [0, 0, 1e-9]}, r"less than a packet in 30 years"),
+        (RECORDING | {"bytes": [0, 0, 1e-9]}, r"less than one packet in 30 years"),
         (
             {"model": "trace", "times": [0], "bytes": [0.01], "period": "1us"},
-            r"cross\.0\.bytes: 150,000 of them make one packet; write more",
+            r"cross\.0\.bytes: one packet takes 150,000 entries; write more",
         ),
         (
             NOISE | {"mean": "1kbit", "sd": "1bit", "bin": "0.1ms"},
-            r"cross\.0\.bin: so short that 120,000 make one packet; write 2.4ms",
+            r"cross\.0\.bin: so short that one packet takes 120,000; write 2.4ms",
         ),
-        (SOURCES | {"on": "1ns", "off": "1ns"}, r"cross\.0\.on: so short that a source"),
-        (SOURCES | {"sources": 100_000, "on": "10us"}, r"cross\.0\.on: so short that a source"),
-        (SOURCES | {"on": "1ns", "off": "10s"}, r"cross\.0\.on: so short that most times on round"),
-        (SOURCES | {"mean": "1e-300%"}, "less than a packet in 30 years"),
+        (SOURCES | {"on": "1ns", "off": "1ns"}, r"cross\.0\.on: is so short that a source"),
+        (SOURCES | {"sources": 100_000, "on": "10us"}, r"cross\.0\.on: is so short that a source"),
+        (
+            SOURCES | {"on": "1ns", "off": "10s"},
+            r"cross\.0\.on: is so short that most ON times round",
+        ),
+        (SOURCES | {"mean": "1e-300%"}, "less than one packet in 30 years"),
         ({"model": "poisson", "mean": "2000gbit"}, "write less"),
-        (NOISE | {"mean": "-1%"}, r'mean: "-1%" is no share of the hop\'s rate; write "80%"'),
+        (NOISE | {"mean": "-1%"}, r'mean: "-1%" is not a share of the hop\'s rate; write "80%"'),
         (RECORDING | {"times": 0, "file": "/dev/zero"}, "both file and times"),
         ({"model": "trace", "file": "/dev/zero"}, "/dev/zero is not a file"),
         ({"model": "trace", "file": "."}, "is not a file"),
     ],
 )
-def test_what_would_never_end_is_refused(stream: dict[str, Any], fault: str) -> None:
-    with pytest.raises(ScenarioError, match=fault):
+def test_streams_with_extreme_load_are_rejected(stream: dict[str, Any], error: str) -> None:
+    with pytest.raises(ScenarioError, match=error):
         scenario(stream)
 
 
-def test_a_series_of_bins_is_of_so_many_packets() -> None:
+def test_packets_per_bin_are_limited() -> None:
     network = {"rtt": "50ms", "hop": HOPS}
     fast = {"model": "poisson", "mean": "12mbit", "hop": "access"}
     scenario(fast | {"bin": "30s"}, network=network)

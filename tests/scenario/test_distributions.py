@@ -30,7 +30,7 @@ def rounded_share(distribution: Distribution[Any], low: int, high: int) -> float
 
 
 def survival(distribution: Distribution[Any], x: float) -> float:
-    """P(X > x), from the parameters that the simulator gets."""
+    """P(X > x), from the parameters of the simulator."""
     p = distribution.parameters()
     if x <= p["minimum"]:
         return 1.0
@@ -92,7 +92,7 @@ def test_ee_for_five_packets() -> None:
     alpha=st.floats(1.3, 3),
     tail=st.floats(0.01, 0.5),
 )
-def test_ep_has_the_mean_that_was_asked(mean: float, alpha: float, tail: float) -> None:
+def test_ep_mean_matches_parameter(mean: float, alpha: float, tail: float) -> None:
     least = 2 * (1 + tail / (alpha - 1))
     if mean <= 1.01 * least:
         return
@@ -106,7 +106,7 @@ def test_ep_has_the_mean_that_was_asked(mean: float, alpha: float, tail: float) 
     assert survival(distribution, p["k"]) == pytest.approx(q, rel=1e-9)
 
 
-def test_lognormal_has_the_mean_and_deviation_that_were_asked() -> None:
+def test_lognormal_matches_mean_and_deviation() -> None:
     distribution = size(distribution="lognormal", mean="50pkt", sd="30pkt", minimum="5pkt")
     p = distribution.parameters()
     variable = stats.lognorm(s=p["sigma"], scale=math.exp(p["mu"]), loc=p["minimum"])
@@ -151,7 +151,7 @@ def test_means_and_variances(table: dict[str, object], mean: float, finite: bool
     ],
 )
 def test_probability_of_more(table: dict[str, object]) -> None:
-    """It falls from 1 to 0, and its integral is the mean."""
+    """P(X > x) falls from 1 to 0, and its integral is the mean."""
     distribution = size(**table)
     values = np.concatenate([np.arange(0, 60, 1e-3), np.geomspace(60, 1e7, 20_000)])
     above = np.array([distribution.above(float(value)) for value in values])
@@ -174,7 +174,7 @@ def test_probability_of_more(table: dict[str, object]) -> None:
         ({"distribution": "empirical", "values": [3]}, "values cumulative"),
     ],
 )
-def test_the_simulator_gets_plain_numbers(table: dict[str, object], names: str) -> None:
+def test_parameters_are_numbers(table: dict[str, object], names: str) -> None:
     parameters = size(**table).parameters()
     assert list(parameters) == ["distribution", *names.split()]
     numbers = [v for k, v in parameters.items() if k != "distribution"]
@@ -269,7 +269,7 @@ def test_times_from_a_file_are_seconds(tmp_path: Path) -> None:
         ("value\n" + "1\n" * 100_001, "more than 100000 values"),
     ],
 )
-def test_files_refused(tmp_path: Path, text: str, told: str) -> None:
+def test_invalid_files_are_rejected(tmp_path: Path, text: str, told: str) -> None:
     (tmp_path / "sizes.csv").write_text(text, encoding="utf-8")
     with pytest.raises(ScenarioError) as caught:
         web(tmp_path, size={"distribution": "empirical", "file": "sizes.csv"})
@@ -278,7 +278,7 @@ def test_files_refused(tmp_path: Path, text: str, told: str) -> None:
     assert "write" in str(caught.value)
 
 
-def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+def test_unreadable_files_are_rejected(tmp_path: Path) -> None:
     (tmp_path / "binary.csv").write_bytes(b"value\n\xff\xfe\x00")
     (tmp_path / "folder.csv").mkdir()
     for name in ("missing.csv", "binary.csv", "folder.csv", "", "a\0b", 3):
@@ -286,7 +286,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
             web(tmp_path, size={"distribution": "empirical", "file": name})
 
 
-def test_drawn_from_the_parameters_the_mean_comes_out() -> None:
+def test_draws_from_parameters_have_the_mean() -> None:
     """The parameters describe the distribution: inverse-transform draws have its mean."""
     random = np.random.default_rng(5)
     u = random.random(200_000)

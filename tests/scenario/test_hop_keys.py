@@ -1,4 +1,4 @@
-"""``[[network.hop]]``: hops in series in place of one bottleneck."""
+"""``[[network.hop]]``: hops in series instead of one bottleneck."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ def scenario(*hops: dict[str, Any], **network: Any) -> Scenario:
     return Scenario.from_dict(tables(*hops, **network))
 
 
-def fault_of(*hops: dict[str, Any], **network: Any) -> str:
+def error_of(*hops: dict[str, Any], **network: Any) -> str:
     with pytest.raises(ScenarioError) as caught:
         scenario(*hops, **network)
     return str(caught.value)
 
 
-def test_the_slowest_shared_hop_is_measured_unless_one_says_so() -> None:
+def test_slowest_shared_hop_is_measured_by_default() -> None:
     network = scenario(ACCESS, LOOP, BACKBONE).network
     assert network.bottleneck.rate_bps == 80e6
     assert [hop.name for hop in network.hops_before] == ["access", "loop"]
@@ -68,7 +68,7 @@ def test_times_of_all_hops_count() -> None:
     path = scenario(ACCESS, LOOP, BACKBONE).network
     transmissions = [bits / rate for rate in (10e6, 100e6, 100e6, 80e6, 10e6)]
     assert path.rtt_s == pytest.approx(2 * 0.031 + math.fsum(transmissions), rel=1e-12)
-    # With rtt, what they leave of it is propagation.
+    # With rtt, the rest is propagation delay.
     hops = [{"name": "a", "rate": "100mbit"}, {"name": "b", "rate": "10mbit"}]
     (people,) = scenario(*hops, ingress={}, egress={}, rtt="50ms").populations
     sent = bits / 100e6 + bits / 10e6
@@ -84,7 +84,7 @@ def test_a_bandwidth_delay_product_is_of_the_hop() -> None:
     assert loop == math.ceil(2 * 100e6 * rtt / 12000)
 
 
-def test_what_is_resolved_reads_back_and_says_what_is_measured() -> None:
+def test_resolved_hops_read_back_with_measured_hop() -> None:
     asked = scenario(ACCESS, LOOP, BACKBONE)
     resolved = asked.resolved()
     assert "bottleneck" not in resolved["network"]
@@ -102,7 +102,7 @@ def test_what_is_resolved_reads_back_and_says_what_is_measured() -> None:
     assert "hop" not in alone.resolved()["network"]
 
 
-def test_changes_by_name_by_place_and_of_what_is_measured() -> None:
+def test_changes_select_hop_by_name_index_or_bottleneck() -> None:
     asked = scenario(ACCESS, LOOP, BACKBONE)
     for key in ("network.hop.loop.rate", "network.hop.1.rate"):
         changed = asked.with_changes({key: "60mbit"}).network
@@ -137,7 +137,8 @@ def test_changes_by_name_by_place_and_of_what_is_measured() -> None:
         ),
         (
             [LOOP, ACCESS | {"queue": "red"}],
-            'network.hop.access.queue: each source is alone at its own hop; write "droptail"',
+            "network.hop.access.queue: a hop with shared = false serves one source; write "
+            '"droptail"',
         ),
         (
             [LOOP, BACKBONE | {"loss": {"model": "rest-of-round", "rate": "1%"}, "rate": "1gbit"}],
@@ -150,7 +151,7 @@ def test_changes_by_name_by_place_and_of_what_is_measured() -> None:
         ),
         (
             [LOOP, {"name": "red", "queue": "red"}],
-            "network.hop.red.queue: RED drops early where packets queue; write rate",
+            "network.hop.red.queue: RED needs a link with a rate; write rate",
         ),
         (
             [LOOP, BACKBONE | {"queue": {"kind": "fq", "scheduler": "drr", "quantum": "100B"}}],
@@ -168,32 +169,30 @@ def test_changes_by_name_by_place_and_of_what_is_measured() -> None:
         ([LOOP] * 33, "network.hop: has 33 entries; write at most 32"),
     ],
 )
-def test_one_line_for_one_fault(hops: list[dict[str, Any]], line: str) -> None:
-    (first, *more) = fault_of(*hops).split("\n")
+def test_each_error_gives_one_line(hops: list[dict[str, Any]], line: str) -> None:
+    (first, *more) = error_of(*hops).split("\n")
     assert first.startswith(line), first
     assert not more or "is another hop as well" in first
 
 
 def test_hops_or_a_bottleneck() -> None:
-    both = fault_of(LOOP, bottleneck={"rate": "10mbit"})
-    assert both == (
-        "network.bottleneck: there are [[network.hop]] tables; write one of them in its place"
-    )
+    both = error_of(LOOP, bottleneck={"rate": "10mbit"})
+    assert both == ("network.bottleneck: there are [[network.hop]] tables; write it as one of them")
     for key, value in {"measured": True, "shared": False, "name": "access"}.items():
-        line = fault_of(bottleneck={"rate": "10mbit", key: value})
+        line = error_of(bottleneck={"rate": "10mbit", key: value})
         assert line == f"network.bottleneck.{key}: belongs to [[network.hop]] tables; " + (
             "with one bottleneck leave it out" if key == "measured" else "here leave it out"
         )
 
 
-def test_a_round_trip_that_the_hops_do_not_leave() -> None:
-    line = fault_of(LOOP | {"rate": "100kbit"}, rtt="50ms")
+def test_rtt_below_transmission_times_is_rejected() -> None:
+    line = error_of(LOOP | {"rate": "100kbit"}, rtt="50ms")
     assert line.startswith("network.rtt: 50ms is less than the transmission times of one packet")
     assert "over all links" in line
-    assert "contradicts the links' delays" in fault_of(LOOP, BACKBONE, rtt="50ms")
+    assert "contradicts the links' delays" in error_of(LOOP, BACKBONE, rtt="50ms")
 
 
-def test_flows_that_nothing_limits() -> None:
+def test_unlimited_flows_over_hops_are_rejected() -> None:
     endless = tables({"name": "a"}, {"name": "b"}, ingress={}, egress={}, rtt="10ms")
     endless["traffic"] = {"kind": "bulk", "flows": 1}
     with pytest.raises(ScenarioError, match=r"^network\.hop\.a\.rate: nothing limits the flows"):

@@ -1,4 +1,4 @@
-"""Files and names: what loads, and what is said of what does not."""
+"""Loading of files and packaged names, and errors."""
 
 from pathlib import Path
 
@@ -51,7 +51,7 @@ def test_the_packaged_scenarios() -> None:
         assert packaged_text(name).startswith("# ")
 
 
-def test_a_file_comes_before_a_packaged_name(
+def test_file_takes_precedence_over_packaged_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -71,7 +71,9 @@ def test_changes_before_anything_is_checked(tmp_path: Path) -> None:
     assert load(path, changes={"network.rtt": "50ms"}).rtt_s == 0.05
 
 
-def test_csv_files_are_beside_the_scenario(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_csv_names_are_relative_to_scenario_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "starts.csv").write_text("value\n1\n2\n", encoding="utf-8")
     path = written(tmp_path, GOOD)
     monkeypatch.chdir("/")
@@ -93,11 +95,11 @@ def test_csv_files_are_beside_the_scenario(tmp_path: Path, monkeypatch: pytest.M
         ("x" * 5000, "cannot be read"),
     ],
 )
-def test_files_that_are_not_there(name: str, told: str) -> None:
+def test_missing_files_are_rejected(name: str, told: str) -> None:
     assert told in refused(name)
 
 
-def test_names_that_are_not_packaged() -> None:
+def test_unknown_packaged_names_are_rejected() -> None:
     with pytest.raises(ScenarioError, match=r'did you mean "one-path"\?'):
         packaged_text("one-pth")
 
@@ -117,7 +119,7 @@ def test_names_that_are_not_packaged() -> None:
         ("just words", ":1:6: not TOML: ", "write key = value"),
     ],
 )
-def test_toml_that_is_none(tmp_path: Path, text: str, place: str, told: str) -> None:
+def test_invalid_toml_is_rejected(tmp_path: Path, text: str, place: str, told: str) -> None:
     path = written(tmp_path, text)
     message = refused(path)
     assert message.startswith(f"{path}{place}")
@@ -127,19 +129,19 @@ def test_toml_that_is_none(tmp_path: Path, text: str, place: str, told: str) -> 
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        (b"\x7fELF\x02\x01\x01\x00\xff\xfe", "not TOML, nor any text"),
+        (b"\x7fELF\x02\x01\x01\x00\xff\xfe", "not a text file"),
         (b"\x00\x01", "not TOML"),
         (b"a = " + b"[" * 100_000, "nested too deeply"),
-        (b"a = " + b"9" * 5000, "not a value TOML can hold"),
+        (b"a = " + b"9" * 5000, "a value is outside the range of TOML"),
         (b"#" * (16 * 2**20 + 1), "larger than 16 MiB"),
     ],
     ids=["binary", "zeros", "deep", "long number", "large"],
 )
-def test_files_that_are_no_scenario(tmp_path: Path, content: bytes, told: str) -> None:
+def test_files_without_scenario_are_rejected(tmp_path: Path, content: bytes, told: str) -> None:
     assert told in refused(written(tmp_path, content))
 
 
-def test_an_empty_file_says_what_is_missing(tmp_path: Path) -> None:
+def test_empty_file_lists_missing_tables(tmp_path: Path) -> None:
     with pytest.raises(ScenarioError) as caught:
         load(written(tmp_path, b""))
     assert [line.split(":")[0] for line in str(caught.value).splitlines()] == [
@@ -150,6 +152,6 @@ def test_an_empty_file_says_what_is_missing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["a = 1\na = 2", '[class]\nname = "a"\n[class]\nname = "b"'])
-def test_what_is_written_twice_is_to_be_written_once(text: str) -> None:
-    with pytest.raises(ScenarioError, match="write each key and each table once"):
+def test_duplicate_keys_are_rejected(text: str) -> None:
+    with pytest.raises(ScenarioError, match="write each key and table once"):
         parse_toml(text, "twice.toml")

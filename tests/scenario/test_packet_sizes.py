@@ -1,4 +1,4 @@
-"""Classes with packets of another size than ``network.packet``: what is read, what is refused."""
+"""Classes with packets of another size than ``network.packet``: accepted and rejected values."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_a_class_has_packets_of_its_own_size() -> None:
     assert (large.payload_bytes, small.payload_bytes) == (1448, 148)
     again = Scenario.from_dict(scenario(BULK).resolved())
     assert again.populations == [large, small]
-    # Half of the propagation: the round-trip time less 240 B or 1,540 B at 10 Mbit/s.
+    # Half of the propagation: the RTT minus the time of 240 B or 1,540 B at 10 Mbit/s.
     assert small.forward_delay_s == pytest.approx((0.050 - 8 * 240 / 10e6) / 2)
     assert large.forward_delay_s == pytest.approx((0.050 - 8 * 1540 / 10e6) / 2)
 
@@ -91,14 +91,14 @@ def test_sizes_in_bytes_are_divided_by_the_payload_of_the_class() -> None:
     assert window.tcp.receiver_window == 100
 
 
-def test_a_wrong_size_is_refused_with_what_to_write() -> None:
+def test_invalid_packet_size_is_rejected() -> None:
     assert refused({KEY: "2000B"}) == (
         'class.small.packet: "2000B" is more than network.packet; write at most "1500B" here'
     )
     assert refused({KEY: "45B"}) == (
         "class.small.packet: 45 B have no room for 52 B of headers; write more"
     )
-    assert refused({KEY: "40B"}).startswith('class.small.packet: "40B" is outside')
+    assert refused({KEY: "40B"}).startswith('class.small.packet: "40B" is not the size of')
     assert refused({KEY: 200}).startswith("class.small.packet: ")
     assert refused({"class.small.rtt": "0.1ms"}).startswith("class.small.rtt: 100us is less")
 
@@ -124,7 +124,7 @@ def test_engines_with_packets_of_one_size_refuse(name: str) -> None:
         (BULK.replace('buffer = "100pkt"', 'loss = "1%"'), plan_streams),
     ],
 )
-def test_plans_refuse(text: str, plan: Callable[[Scenario], object]) -> None:
+def test_plans_reject_mixed_packet_sizes(text: str, plan: Callable[[Scenario], object]) -> None:
     with pytest.raises(NotApplicable) as caught:
         plan(scenario(text))
     assert str(caught.value).startswith(f"{KEY}: ")

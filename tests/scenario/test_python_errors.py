@@ -1,4 +1,4 @@
-"""What the Python API says of arguments that are wrong: one of our errors, which names them."""
+"""Wrong arguments of the Python API raise a TcpcastError that names them."""
 
 from __future__ import annotations
 
@@ -51,22 +51,22 @@ def test_a_wrong_argument_is_named(
         call()
 
 
-def test_names_serve_where_objects_do() -> None:
+def test_functions_accept_scenario_names() -> None:
     by_name = tcpcast.run("one-path", "pftk")
     assert by_name[0].metrics == ANSWER.metrics
 
 
-def test_faults_of_a_scenario_are_values() -> None:
+def test_scenario_error_contains_input_errors() -> None:
     changes = {"network.rtt": "50: ms", "network.bottleneck.rate": "fast"}
     with pytest.raises(tcpcast.ScenarioError) as caught:
         tcpcast.load("web-10mbit", changes=changes)
-    faults = caught.value.faults
-    assert {fault.key for fault in faults} == set(changes)
-    assert str(caught.value).splitlines() == [f"{key}: {message}" for key, message in faults]
+    errors = caught.value.errors
+    assert {error.key for error in errors} == set(changes)
+    assert str(caught.value).splitlines() == [f"{key}: {message}" for key, message in errors]
     renamed = caught.value.renamed({"network.rtt": "--rtt"})
-    assert {fault.key for fault in renamed.faults} == {"--rtt", "network.bottleneck.rate"}
+    assert {error.key for error in renamed.errors} == {"--rtt", "network.bottleneck.rate"}
     copied = pickle.loads(pickle.dumps(caught.value))  # errors of other processes
-    assert copied.faults == faults
+    assert copied.errors == errors
     with pytest.raises(tcpcast.ScenarioError) as caught:
         tcpcast.load("web-10mbit", changes={"network.rtt.ms": 5})
-    assert caught.value.faults[0].key == "network.rtt.ms"
+    assert caught.value.errors[0].key == "network.rtt.ms"

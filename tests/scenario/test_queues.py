@@ -1,4 +1,4 @@
-"""Queue disciplines as they are typed, and what follows from them."""
+"""Queue disciplines in scenarios, their parameters and effects."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tcpcast.engines.packet.configuration import configuration
 from tcpcast.errors import ScenarioError
 from tcpcast.scenario import Codel, FairQueue, FqCodel, HeadDrop, Pie, Red, RedParameters, Scenario
 from tcpcast.scenario.aqm import AQM_TABLES
-from tcpcast.scenario.queue import QUEUE_WORDS
+from tcpcast.scenario.queue import QUEUE_NAMES
 
 
 def scenario(bottleneck: dict[str, Any], **network: Any) -> Scenario:
@@ -49,8 +49,8 @@ def test_red_by_its_name_or_as_a_table() -> None:
 
 
 def test_automatic_parameters() -> None:
-    # 10 Mbit/s are 833.3 packets a second: 5 ms of them are 4.2, so the least thresholds hold, and
-    # three link times are less than 100 ms, so R = 100 ms.
+    # 10 Mbit/s are 833.3 packets per second: 5 ms are 4.2 packets, so the minimum thresholds apply,
+    # and three link times are less than 100 ms, so R = 100 ms.
     slow = parameters({"queue": "red"})
     assert (slow.min_threshold_pkts, slow.max_threshold_pkts) == (5.0, 15.0)
     assert slow.weight == pytest.approx(1 - math.exp(-1 / (0.1 * 10 * 1e7 / 12000)), rel=1e-9)
@@ -59,7 +59,7 @@ def test_automatic_parameters() -> None:
     # On a long path R is three times the propagation and transmission of the link.
     far = parameters({"queue": "red", "rate": "12mbit", "delay": "50ms"}, rtt=None)
     assert far.weight == pytest.approx(1 - math.exp(-1 / (10 * 3 * 0.051 * 1000)), rel=1e-9)
-    # With a round-trip time, the link's propagation is half of what transmissions leave of it.
+    # With a round-trip time, the link's propagation is half of it, minus transmission times.
     typed = parameters({"queue": "red", "rate": "12mbit"}, rtt="101.02666666666667ms")
     assert typed.weight == pytest.approx(far.weight, rel=1e-9)
 
@@ -93,14 +93,14 @@ def test_a_class_cannot_have_red_on_its_own_link() -> None:
         )
 
 
-def test_what_red_did_is_in_a_table() -> None:
+def test_red_results_are_in_a_table() -> None:
     (answer,) = tcpcast.run(scenario({"queue": "red"}), ["packet"])
     table = dict(zip(*(answer.tables["red"][name] for name in ("quantity", "value")), strict=True))
     assert (table["min_threshold"], table["max_threshold"]) == (5, 15)
     assert table["forced_drops"] == 0
     dropped = answer["queue_loss_ratio"] * answer["send_rate_pps"] * 50
     assert table["early_drops"] == pytest.approx(dropped, rel=0.01)
-    # The average follows the queue, and arrivals see it where the queue is long.
+    # The average follows the queue, and most arrivals occur while the queue is long.
     assert 0.7 * answer["queue_mean_pkts"] < table["average_mean"] < 15
     (tail,) = tcpcast.run(scenario({}), ["packet"])
     assert "red" not in tail.tables
@@ -110,10 +110,10 @@ def test_what_red_did_is_in_a_table() -> None:
 def test_red_that_never_drops_early_is_warned_of() -> None:
     lengths = {"kind": "red", "min_threshold": "20pkt"}
     (warning,) = scenario({"queue": lengths, "buffer": "21pkt"}).warnings()
-    assert "at most 20 packets may wait" in warning
+    assert "at most 20 packets can queue" in warning
     assert scenario({"queue": lengths, "buffer": "22pkt"}).warnings() == []
     assert scenario({"buffer": "2pkt"}).warnings() == []
-    # As said: the average cannot come to the threshold.
+    # As the warning states, the average cannot reach the threshold.
     (answer,) = tcpcast.run(scenario({"queue": lengths, "buffer": "21pkt"}), ["packet"])
     table = dict(zip(*(answer.tables["red"][name] for name in ("quantity", "value")), strict=True))
     assert table["early_drops"] == 0
@@ -172,7 +172,7 @@ def test_fair_queueing_by_its_name_or_as_a_table() -> None:
     assert by_name.network.red_parameters() is None
 
 
-def test_a_full_buffer_of_a_flow_s_own_loses_what_arrives() -> None:
+def test_full_per_flow_buffer_drops_arrivals() -> None:
     own = scenario({"queue": {"kind": "fq", "buffers": "individual"}})
     queue = own.network.bottleneck.queue
     assert isinstance(queue, FairQueue)
@@ -191,9 +191,7 @@ def test_a_full_buffer_of_a_flow_s_own_loses_what_arrives() -> None:
         ("max-plus-reno", {"buffers": "individual"}, "latest"),
     ],
 )
-def test_which_of_several_longest_queues_follows_from_the_stack(
-    stack: str, queue: dict[str, Any], ties: str
-) -> None:
+def test_tie_rule_follows_from_stack(stack: str, queue: dict[str, Any], ties: str) -> None:
     asked = scenario({"queue": {"kind": "fq", **queue}}).with_changes({"tcp.stack": stack})
     found: Any = configuration(asked, 0.0)["queue"]
     assert found["fair"]["ties"] == ties
@@ -230,17 +228,19 @@ def test_which_of_several_longest_queues_follows_from_the_stack(
             {"queue": {"kind": "fq", "drop": "arriving", "ties": "random"}},
             "queue.ties: selects one of several longest queues",
         ),
-        ({"queue": "fq", "rate": "unlimited"}, "queue: flows take turns where packets queue"),
+        ({"queue": "fq", "rate": "unlimited"}, "queue: fair queueing needs a link with a rate"),
     ],
 )
-def test_fair_queueing_that_cannot_be(bottleneck: dict[str, Any], told: str) -> None:
+def test_invalid_fair_queueing_is_rejected(bottleneck: dict[str, Any], told: str) -> None:
     with pytest.raises(tcpcast.ScenarioError) as refused:
         scenario(bottleneck)
     assert f"network.bottleneck.{told}" in str(refused.value)
 
 
-def test_a_link_of_one_flow_has_no_turns_to_take() -> None:
-    with pytest.raises(tcpcast.ScenarioError, match=r"egress\.queue: one flow has no turns"):
+def test_fair_queueing_on_egress_is_rejected() -> None:
+    with pytest.raises(
+        tcpcast.ScenarioError, match=r"egress\.queue: fair queueing needs several flows"
+    ):
         scenario({}, egress={"queue": "fq"})
 
 
@@ -264,7 +264,7 @@ def near_and_far(bottleneck: dict[str, Any]) -> list[float]:
     return rates
 
 
-def test_flows_that_are_far_away_get_their_share() -> None:
+def test_fair_queueing_gives_distant_flows_their_share() -> None:
     near, far = near_and_far({})
     assert near > 2 * far
     for queue in (
@@ -279,7 +279,7 @@ def test_flows_that_are_far_away_get_their_share() -> None:
 
 
 @pytest.mark.parametrize("kind", [["fq"], {"distribution": "exponential"}])
-def test_a_kind_that_is_no_word_is_a_fault(kind: object) -> None:
+def test_queue_kind_must_be_text(kind: object) -> None:
     with pytest.raises(
         tcpcast.ScenarioError, match=r"network\.bottleneck\.queue: .* is not a queue"
     ):
@@ -296,7 +296,7 @@ def test_active_queue_management_by_its_name_or_as_a_table(table: type[Any]) -> 
     assert Scenario.from_dict(by_name.resolved()) == by_name
 
 
-def test_the_simulator_is_told_of_active_queue_management() -> None:
+def test_configuration_contains_active_queue_management() -> None:
     def told(**queue: object) -> Any:
         return configuration(scenario({"queue": queue}), 0.0)["queue"]
 
@@ -333,8 +333,8 @@ def test_red_marks_where_a_stack_uses_ecn() -> None:
     assert told("red", True)["managed"]["discipline"]["red"]["ecn"] is True
 
 
-@pytest.mark.parametrize("queue", [name for name in QUEUE_WORDS if name in AQM_TABLES])
-def test_what_does_not_go_with_active_queue_management(queue: str) -> None:
+@pytest.mark.parametrize("queue", [name for name in QUEUE_NAMES if name in AQM_TABLES])
+def test_active_queue_management_rejects_incompatible_keys(queue: str) -> None:
     tables = scenario({"queue": queue}).resolved()
     tables["traffic"] = {
         "kind": "on-off",

@@ -1,4 +1,4 @@
-"""What a scenario means: round-trip times, buffers, windows, defaults, and that it stays itself."""
+"""Values of a scenario: round-trip times, buffers, windows, defaults, and reading back."""
 
 import copy
 import hashlib
@@ -29,7 +29,7 @@ from tcpcast.scenario import (
     packaged_names,
 )
 from tcpcast.scenario.classes import COUNT_KEYS
-from tcpcast.scenario.table import Table, tables_below, union_members
+from tcpcast.scenario.table import Table, subclasses, union_members
 from tcpcast.scenario.toml import write_toml
 
 BULK: dict[str, Any] = {
@@ -97,7 +97,7 @@ def test_delays_give_the_round_trip_time_of_the_paper() -> None:
     assert group.rtt_s == s.rtt_s == s.network.rtt_s
 
 
-def test_the_special_case_has_the_load_it_says() -> None:
+def test_special_128k_load_matches_comment() -> None:
     s = load("special-128k")
     # ON0 = (4, 332): 4 RTT0 and 332 packets of the 128 kbit/s link.
     on0 = 4 * s.rtt_s + 332 * 8 * 576 / 128e3
@@ -249,11 +249,12 @@ def test_precision_of_the_main_metric_or_of_named_ones() -> None:
     assert set(PRECISION_METRICS) <= set(UNITS)
 
 
-def test_one_time_for_the_start_of_flows_is_answered_with_what_to_write() -> None:
+def test_single_start_time_is_rejected() -> None:
     with pytest.raises(ScenarioError) as caught:
         bulk({"traffic.start": "1s"})
     assert str(caught.value) == (
-        'traffic.start: "1s" is one time; write { distribution = "constant", value = "1s" } for all flows, '
+        'traffic.start: "1s" is one time; write { distribution = "constant", value = "1s" } '
+        "for all flows, "
         "or a list with a time for each"
     )
 
@@ -265,7 +266,7 @@ def test_warm_up_and_wall_time() -> None:
     assert bulk({"run.max_wall": "unlimited"}).run.max_wall_s is None
 
 
-def test_setting_the_length_replaces_the_other_way_of_saying_it() -> None:
+def test_setting_run_length_removes_other_length() -> None:
     web = load("web-10mbit", changes={"run.duration": "60s"})
     assert (web.run.transfers, web.run.duration_s) == (None, 60.0)
     back = web.with_changes({"run.transfers": 5})
@@ -282,7 +283,7 @@ def test_changes_leave_the_original_alone() -> None:
     assert before.senders == 134
 
 
-def test_what_is_handed_in_is_not_kept() -> None:
+def test_scenario_copies_its_input() -> None:
     tables = copy.deepcopy(BULK)
     s = Scenario.from_dict(tables)
     tables["traffic"]["flows"] = 3
@@ -300,7 +301,7 @@ def test_built_from_python() -> None:
         Scenario(network={"rtt": 50}, traffic=first.traffic, run=first.run)
 
 
-def test_none_stands_for_a_key_left_out() -> None:
+def test_none_means_omitted_key() -> None:
     assert (
         bulk({"run.warmup": None, "network.bottleneck.delay": None, "tcp.min_rto": None}) == bulk()
     )
@@ -308,7 +309,7 @@ def test_none_stands_for_a_key_left_out() -> None:
     assert bulk({"tcp": None}) == Scenario.from_dict(without)
 
 
-def test_it_does_not_change_under_the_hand() -> None:
+def test_scenario_is_immutable() -> None:
     s = bulk()
     with pytest.raises(ValueError, match="frozen"):
         s.network.rtt = 3.0
@@ -371,7 +372,7 @@ NO_LINK = {
 
 
 @pytest.mark.parametrize("name", packaged_names())
-def test_packaged_scenarios_stay_themselves(name: str) -> None:
+def test_packaged_scenarios_read_back(name: str) -> None:
     stays_itself(load(name))
 
 
@@ -393,7 +394,7 @@ def stays_itself(s: Scenario) -> None:
     assert again.run == s.run
 
 
-def test_the_digest_tells_scenarios_apart_and_ways_of_typing_not() -> None:
+def test_digest_ignores_spelling() -> None:
     s = bulk()
     assert s.digest().startswith("sha256:")
     assert len(s.digest()) == 71
@@ -418,19 +419,22 @@ def test_warnings() -> None:
     assert "tcp.initial_window" in warning
 
 
-def test_it_says_what_it_is() -> None:
+def test_repr_summarises_scenario() -> None:
     shown = "<Scenario web-10mbit: 134 on-off, bottleneck 10mbit, rtt 50ms>"
     assert repr(load("web-10mbit")) == str(load("web-10mbit")) == shown
 
 
-def test_no_key_is_called_like_a_union_member() -> None:
-    """Otherwise the fault's path would lose it; that of a rate's trace is told at the rate, and run.transfers is kept."""
-    keys = {key for table in tables_below(Table) for key in table.key_names()}
+def test_no_key_has_the_name_of_a_union_member() -> None:
+    """Such a key is missing in the path of an error: only ``run.transfers`` is an exception.
+
+    Errors in the trace of a rate are reported at the rate.
+    """
+    keys = {key for table in subclasses(Table) for key in table.key_names()}
     assert keys & union_members() == {"trace", "transfers"}
 
 
 def test_every_required_key_has_an_example_for_the_message_about_its_absence() -> None:
-    for table in tables_below(Table):
+    for table in subclasses(Table):
         if "[" in table.__name__:
             continue
         for key, field in table.key_names().items():
@@ -452,7 +456,7 @@ def test_toml_is_written_as_it_is_read() -> None:
         write_toml({"when": object()})
 
 
-# Scenarios at random: whatever is valid stays itself.
+# Random scenarios: every valid scenario reads back unchanged.
 
 times = st.floats(1e-3, 1e3).map(lambda x: f"{x:.6g}s") | st.integers(1, 10**6).map(
     lambda n: f"{n}us"
@@ -603,7 +607,7 @@ scenarios = st.fixed_dictionaries(
 
 @settings(max_examples=150, deadline=None)
 @given(scenarios)
-def test_every_scenario_stays_itself(tables: dict[str, Any]) -> None:
+def test_every_scenario_reads_back(tables: dict[str, Any]) -> None:
     s = Scenario.from_dict(tables)
     stays_itself(s)
     for group in s.populations:
@@ -620,7 +624,7 @@ def test_a_written_scenario_is_a_file_that_loads(tmp_path: Path) -> None:
     assert load(path) == load("two-classes")
 
 
-def test_the_way_back_may_differ() -> None:
+def test_return_delay_may_differ() -> None:
     def ways(network: dict[str, Any], **user_class: Any) -> list[tuple[float, float]]:
         tables: dict[str, Any] = {
             "network": network,
@@ -639,12 +643,12 @@ def test_the_way_back_may_differ() -> None:
         "egress": {"delay": "10ms"},
     }
     assert ways(delays) == [pytest.approx((0.04, 0.06))]
-    # A longer link is longer on both ways.
+    # A longer link is longer in both directions.
     assert ways(delays, ingress={"delay": "50ms"}) == [pytest.approx((0.06, 0.08))]
     given = {"rtt": "100ms", "return_delay": "60ms", "bottleneck": {"rate": "12mbit"}}
     propagation = 0.1 - 1540 * 8 / 12e6
     assert ways(given) == [pytest.approx((propagation - 0.06, 0.06))]
-    # Of a round-trip time of its own the way back has the same share.
+    # With its own round-trip time, the return path keeps its share.
     share = 0.06 / propagation
     longer = 0.2 - 1540 * 8 / 12e6
     assert ways(given, rtt="200ms") == [pytest.approx((longer * (1 - share), longer * share))]

@@ -1,4 +1,4 @@
-"""The JSON Schema: valid, complete, and of one mind with the reader."""
+"""The JSON Schema is valid and complete, and agrees with the reader."""
 
 import json
 import tomllib
@@ -15,7 +15,7 @@ SCHEMA = scenario_schema()
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 
 
-def test_it_is_a_schema() -> None:
+def test_schema_is_valid() -> None:
     assert SCHEMA["$schema"] == "https://json-schema.org/draft/2020-12/schema"
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
     json.dumps(SCHEMA, allow_nan=False)
@@ -23,7 +23,7 @@ def test_it_is_a_schema() -> None:
     assert SCHEMA["else"]["required"] == ["network"]
 
 
-def test_only_transfers_that_run_each_alone_need_no_run() -> None:
+def test_schema_requires_run_except_for_isolated_transfers() -> None:
     tables = load("short-transfers").resolved()
     del tables["run"]
     VALIDATOR.validate(tables)
@@ -57,7 +57,7 @@ def test_every_table_is_closed_and_its_defaults_and_examples_are_valid() -> None
     assert len(tables) > 40
     checked = 0
     for table in tables:
-        # A sweep's keys are those of the scenario, dotted.
+        # The keys of a sweep are dotted keys of the scenario.
         assert (table["additionalProperties"] is False) == (table["title"] != "Sweep")
         for key, schema in table["properties"].items():
             values = list(schema.get("examples", []))
@@ -69,7 +69,7 @@ def test_every_table_is_closed_and_its_defaults_and_examples_are_valid() -> None
     assert checked > 100
 
 
-def test_refs_lead_somewhere() -> None:
+def test_schema_references_exist() -> None:
     text = json.dumps(SCHEMA)
     for name in SCHEMA["$defs"]:
         assert f'"#/$defs/{name}"' in text
@@ -128,7 +128,7 @@ def test_refs_lead_somewhere() -> None:
         {"cross": [{"model": "fgn", "mean": "3%", "sd": "3%"}]},
     ],
 )
-def test_schema_and_reader_refuse_alike(changes: dict[str, Any]) -> None:
+def test_schema_and_reader_reject_the_same(changes: dict[str, Any]) -> None:
     tables = changed(changes)
     assert not VALIDATOR.is_valid(tables)
     with pytest.raises(ScenarioError):
@@ -193,7 +193,7 @@ def test_schema_and_reader_refuse_alike(changes: dict[str, Any]) -> None:
         {"cross": [{"model": "trace", "times": [0, 1.5], "bytes": [3e4, 0], "offset": "0s"}]},
     ],
 )
-def test_schema_and_reader_accept_alike(changes: dict[str, Any]) -> None:
+def test_schema_and_reader_accept_the_same(changes: dict[str, Any]) -> None:
     tables = changed(changes)
     VALIDATOR.validate(tables)
     Scenario.from_dict(tables)

@@ -1,4 +1,4 @@
-"""``[tcp.rules]``: presets of papers, and what a class changes."""
+"""``[tcp.rules]``: presets of papers, and changes by classes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OF_PAPERS: dict[str, dict[str, Any]] = {
     "parallel-newreno": {"recovery": "newreno-patient"},
     "short-newreno": {"limited_transmit_on": "second"},
 }
-"""Presets of papers, and the rules of each that are not the defaults."""
+"""Presets of papers with their rules that differ from the defaults."""
 
 
 @pytest.mark.parametrize(("stack", "rules"), OF_PAPERS.items())
@@ -33,12 +33,12 @@ def test_a_paper_has_a_preset_that_names_its_rules(stack: str, rules: dict[str, 
     plain = bulk().tcp.rules.model_dump()
     assert own.tcp.rules.model_dump() == plain | rules
     assert Scenario.from_dict(own.resolved()) == own
-    # A rule is changed alone; the others are the preset's.
+    # Only one rule changes; the others keep the values of the preset.
     changed = bulk({"tcp.stack": stack, "tcp.rules.backoff_until": "ack"}).tcp.rules
     assert changed.model_dump() == plain | rules | {"backoff_until": "ack"}
 
 
-def test_a_rule_in_the_table_above_is_refused_with_its_place() -> None:
+def test_rule_in_tcp_table_names_rules_table() -> None:
     with pytest.raises(ScenarioError) as caught:
         bulk({"tcp.timer_restart": "send"})
     assert str(caught.value) == 'tcp.timer_restart: unknown key; write "rules.timer_restart"'

@@ -1,4 +1,4 @@
-"""Keys of today's TCP: what presets fill in, what each stack refuses, classes of both kinds."""
+"""Keys of modern TCP: defaults of presets, keys that a stack rejects, classes of both kinds."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tcpcast.errors import ScenarioError
 from tcpcast.scenario import Scenario, Transfers
-from tcpcast.scenario.modern_tcp import CONTROLS, RATE_BASED, TODAYS_PRESETS
+from tcpcast.scenario.modern_tcp import CONTROLS, MODERN_PRESETS, RATE_BASED
 
 BASE: dict[str, Any] = {
     "network": {"rtt": "60ms", "bottleneck": {"rate": "20mbit", "buffer": "100pkt"}},
@@ -23,12 +23,12 @@ def changed(changes: dict[str, Any]) -> Scenario:
     return Scenario.from_dict(BASE).with_changes(changes)
 
 
-def test_every_stack_says_what_its_congestion_control_is() -> None:
-    assert CONTROLS.keys() == TODAYS_PRESETS.keys()
+def test_every_stack_has_a_congestion_control() -> None:
+    assert CONTROLS.keys() == MODERN_PRESETS.keys()
     assert set(CONTROLS.values()) >= RATE_BASED
 
 
-@pytest.mark.parametrize("stack", TODAYS_PRESETS)
+@pytest.mark.parametrize("stack", MODERN_PRESETS)
 def test_presets_fill_in_what_is_left_out(stack: str) -> None:
     scenario = changed({"tcp.stack": stack})
     tcp = scenario.tcp
@@ -39,13 +39,13 @@ def test_presets_fill_in_what_is_left_out(stack: str) -> None:
     assert (tcp.min_rto_s, tcp.rto_granularity_s) == ((0.2, 0.004) if linux else (1.0, 0.0))
     # The timestamp option takes 12 bytes of each packet.
     assert scenario.payload_bytes == (1448 if linux else 1460)
-    # The timeout of Linux is the round-trip time and min_rto.
+    # The timeout of Linux is the sum of RTT and min_rto.
     assert tcp.timeout_s(0.06) == pytest.approx(0.26 if linux else 1.0)
-    # Linux grows its window with the packets acked, whatever acks are delayed.
+    # Linux increases its window by the acknowledged packets, independent of delayed acks.
     assert tcp.packets_per_growth == (1 if linux else 2)
 
 
-@pytest.mark.parametrize("stack", TODAYS_PRESETS)
+@pytest.mark.parametrize("stack", MODERN_PRESETS)
 def test_what_is_resolved_has_the_keys_of_the_stack_and_reads_back(stack: str) -> None:
     scenario = changed({"tcp.stack": stack, "tcp.min_rto": "300ms"})
     resolved = scenario.resolved()
@@ -54,13 +54,13 @@ def test_what_is_resolved_has_the_keys_of_the_stack_and_reads_back(stack: str) -
     assert not {"rules", "initial_ssthresh"} & resolved["tcp"].keys()
 
 
-def test_what_a_classic_stack_resolves_to_is_as_before() -> None:
+def test_resolved_classic_stack_is_unchanged() -> None:
     classic = changed({"tcp": {"stack": "rfc-newreno"}})
     assert not {"timestamps", "handshake"} & classic.resolved()["tcp"].keys()
 
 
 @pytest.mark.parametrize("tcp", [{}, {"tcp": {}}, {"tcp": {"min_rto": "300ms"}}])
-def test_without_a_stack_it_is_linux_with_cubic(tcp: dict[str, Any]) -> None:
+def test_default_stack_is_linux_cubic(tcp: dict[str, Any]) -> None:
     tables = {key: value for key, value in BASE.items() if key != "tcp"}
     scenario = Scenario.from_dict(tables | tcp)
     named = {"stack": "linux-cubic", **tcp.get("tcp", {})}
@@ -82,12 +82,12 @@ def test_a_classic_class_takes_no_key_of_the_default_above_it() -> None:
     assert [group.tcp.timestamps for group in scenario.populations] == [False, None]
 
 
-def test_a_key_of_classic_tcp_without_a_stack_says_which_stack_has_it() -> None:
+def test_classic_key_without_stack_names_classic_stack() -> None:
     with pytest.raises(ScenarioError, match='leave it out, or write stack = "rfc-newreno"'):
         changed({"tcp": {"initial_ssthresh": 8}})
 
 
-@pytest.mark.parametrize("stack", TODAYS_PRESETS)
+@pytest.mark.parametrize("stack", MODERN_PRESETS)
 def test_linux_stacks_open_connections_with_a_handshake(stack: str) -> None:
     tcp = changed({"tcp.stack": stack}).tcp
     assert tcp.handshake == ("none" if stack == "rfc-sack" else "tcp")
@@ -105,17 +105,26 @@ def test_bytes_are_packets_of_the_payload_beside_timestamps() -> None:
 @pytest.mark.parametrize(
     ("changes", "line"),
     [
-        ({"tcp.rules.window_unit": "bytes"}, "tcp.rules.window_unit: linux-cubic has a rule of"),
-        ({"tcp.initial_ssthresh": 8}, "tcp.initial_ssthresh: linux-cubic has a rule of its own"),
+        ({"tcp.rules.window_unit": "bytes"}, "tcp.rules.window_unit: linux-cubic has a fixed rule"),
+        ({"tcp.initial_ssthresh": 8}, "tcp.initial_ssthresh: linux-cubic has a fixed rule"),
         ({"tcp.rules.slow_start_at_ssthresh": True}, "tcp.rules.slow_start_at_ssthresh: linux-"),
-        ({"tcp.rules.timer_restart": "send"}, "tcp.rules.timer_restart: linux-cubic has a rule"),
-        ({"tcp.rules.backoff_until": "ack"}, "tcp.rules.backoff_until: linux-cubic has a rule"),
+        (
+            {"tcp.rules.timer_restart": "send"},
+            "tcp.rules.timer_restart: linux-cubic has a fixed rule",
+        ),
+        (
+            {"tcp.rules.backoff_until": "ack"},
+            "tcp.rules.backoff_until: linux-cubic has a fixed rule",
+        ),
         ({"tcp.rules.last_packets_threshold": 1}, "tcp.rules.last_packets_threshold: linux-cubic"),
-        ({"tcp.rules.recovery": "reno"}, "tcp.rules.recovery: linux-cubic has a rule of its own"),
-        ({"tcp.ack_timeout": "1s"}, "tcp.ack_timeout: the delays of linux-cubic follow the"),
+        ({"tcp.rules.recovery": "reno"}, "tcp.rules.recovery: linux-cubic has a fixed rule"),
+        (
+            {"tcp.ack_timeout": "1s"},
+            "tcp.ack_timeout: linux-cubic adapts the delay of acks to the arrivals",
+        ),
         (
             {"tcp.rules.limited_transmit_on": "second"},
-            "tcp.rules.limited_transmit_on: linux-cubic has a rule of its own: limited transmit",
+            "tcp.rules.limited_transmit_on: linux-cubic has a fixed rule: limited transmit",
         ),
         ({"tcp.idle_restart": "3s"}, "tcp.idle_restart: linux-cubic halves its window"),
         ({"tcp.rules.max_plus": {}}, 'tcp.rules.max_plus: goes with stack = "max-plus-reno"'),
@@ -133,7 +142,7 @@ def test_bytes_are_packets_of_the_payload_beside_timestamps() -> None:
         ({"network.packet": "52B"}, "network.packet: 52 B have no room for 52 B of headers"),
     ],
 )
-def test_keys_that_a_stack_does_not_know_are_refused(changes: dict[str, Any], line: str) -> None:
+def test_unsupported_keys_of_stack_are_rejected(changes: dict[str, Any], line: str) -> None:
     with pytest.raises(ScenarioError) as caught:
         changed(changes)
     (only,) = str(caught.value).splitlines()
@@ -141,7 +150,7 @@ def test_keys_that_a_stack_does_not_know_are_refused(changes: dict[str, Any], li
 
 
 def classes(top: dict[str, Any], *tables: dict[str, Any] | None) -> Scenario:
-    """Build a scenario with a flow of each class, of these tables of TCP."""
+    """Build a scenario with one class of one flow per TCP table."""
     entries = [
         {"name": f"class-{at}", "flows": 1} | ({} if table is None else {"tcp": table})
         for at, table in enumerate(tables)
@@ -149,7 +158,7 @@ def classes(top: dict[str, Any], *tables: dict[str, Any] | None) -> Scenario:
     return Scenario.from_dict(BASE | {"traffic": {"kind": "bulk"}, "tcp": top, "class": entries})
 
 
-def test_classes_of_both_kinds_take_from_the_top_level_what_both_know() -> None:
+def test_mixed_classes_inherit_common_keys() -> None:
     scenario = classes(
         {
             "stack": "rfc-newreno",
@@ -168,19 +177,19 @@ def test_classes_of_both_kinds_take_from_the_top_level_what_both_know() -> None:
     assert Scenario.from_dict(scenario.resolved()) == scenario
 
 
-def test_a_classic_class_beside_a_top_level_of_today_takes_no_timestamps() -> None:
+def test_classic_class_inherits_no_timestamps() -> None:
     scenario = classes({"stack": "linux-reno", "timestamps": False}, None, {"stack": "rfc-reno"})
     assert [group.tcp.timestamps for group in scenario.populations] == [False, None]
     assert Scenario.from_dict(scenario.resolved()) == scenario
 
 
-def test_classic_classes_may_count_in_both_units_only_beside_todays() -> None:
+def test_window_units_mix_only_with_modern_stacks() -> None:
     units = {"stack": "rfc-reno"}, {"stack": "rfc-reno", "rules": {"window_unit": "bytes"}}
     assert classes({}, *units, {"stack": "rfc-sack"})
     with pytest.raises(ScenarioError, match="window_unit"):
         classes({}, *units)
 
 
-def test_senders_that_hear_of_losses_at_once_stay_among_themselves() -> None:
+def test_instant_loss_feedback_is_not_mixed() -> None:
     with pytest.raises(ScenarioError, match="does not go with class class-0"):
         classes({}, {"stack": "max-plus-reno"}, {"stack": "linux-cubic"})

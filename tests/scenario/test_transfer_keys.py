@@ -1,4 +1,4 @@
-"""Single transfers in a scenario: sizes, counts, arrivals, and what does not go with them."""
+"""Single transfers in a scenario: sizes, counts, arrivals, and incompatible keys."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_sizes_in_bytes_are_written_back_in_bytes() -> None:
         assert read(size=distribution.model_dump(), arrivals=ARRIVALS).size == distribution
 
 
-def test_the_packaged_one_says_all_by_itself() -> None:
+def test_packaged_short_transfers_need_no_run() -> None:
     scenario = load("short-transfers")
     alone = scenario.isolated_transfers
     assert alone is not None
@@ -82,10 +82,14 @@ def test_the_packaged_one_says_all_by_itself() -> None:
     assert scenario.resolved()["run"]["warmup"] == "0s"
 
 
-def test_a_count_that_is_not_told_is_1000_unless_transfers_arrive() -> None:
+def test_default_count_is_1000_without_arrivals() -> None:
     assert read(size="3pkt").count == 1000
     open_traffic = read(size="3pkt", arrivals=ARRIVALS)
-    assert (open_traffic.count, open_traffic.at_once, open_traffic.alone) == (None, 0, False)
+    assert (open_traffic.count, open_traffic.sender_count, open_traffic.isolated) == (
+        None,
+        0,
+        False,
+    )
     assert open_traffic.arrivals is not None
     assert open_traffic.arrivals.rate == 20.0
 
@@ -109,8 +113,8 @@ def test_a_distribution_of_sizes_goes_with_arrivals() -> None:
     [
         ({}, 'traffic.size: missing; write size = ["1pkt", "8pkt", "100KB"]'),
         ({"size": "2.5pkt"}, 'traffic.size: "2.5pkt" is not whole packets; write "3pkt"'),
-        ({"size": "0pkt"}, 'traffic.size: "0pkt" is no transfer; write at least "1pkt"'),
-        ({"size": "0B"}, 'traffic.size: "0B" is no transfer; write at least "1pkt"'),
+        ({"size": "0pkt"}, 'traffic.size: "0pkt" is not a transfer; write at least "1pkt"'),
+        ({"size": "0B"}, 'traffic.size: "0B" is not a transfer; write at least "1pkt"'),
         (
             {"size": "2000000000pkt"},
             'traffic.size: "2000000000pkt" is more than 1,000,000,000 packets; '
@@ -128,18 +132,25 @@ def test_a_distribution_of_sizes_goes_with_arrivals() -> None:
         ({"size": "1pkt", "count": 10**9}, "traffic.count: 1000000000 is too large"),
         (
             {"size": [f"{n}pkt" for n in range(1, 100)], "count": 10**8},
-            "traffic.count: 9900000000 transfers in all; write at most 1000000000 together",
+            "traffic.count: 9900000000 transfers in total; write at most 1000000000",
         ),
         (
             {"size": "1pkt", "count": 3, "arrivals": ARRIVALS},
-            "traffic.count: counts transfers that run each alone; with arrivals write run.transfers",
+            "traffic.count: is for isolated transfers; with arrivals write run.trans",
         ),
-        ({"size": "1pkt", "sources": 3}, "traffic.sources: transfers come from no source; write"),
-        ({"size": "1pkt", "flows": 3}, "traffic.flows: transfers are no flows; write count"),
+        (
+            {"size": "1pkt", "sources": 3},
+            "traffic.sources: transfers have no number of sources; write",
+        ),
+        (
+            {"size": "1pkt", "flows": 3},
+            "traffic.flows: transfers have no number of flows; write count",
+        ),
         ({"size": "1pkt", "off": {}}, 'traffic.off: belongs to kind = "on-off"'),
         (
             {"size": "2MB pareto 1.3", "count": 3},
-            'traffic.size: "2MB pareto 1.3" is not a size; write { distribution = "pareto", mean = "2MB"',
+            'traffic.size: "2MB pareto 1.3" is not a size; write { distribution = "pareto", '
+            'mean = "2MB"',
         ),
         (
             {"size": "1pkt", "arrivals": {"distribution": "poisson", "rate": 20}},
@@ -151,7 +162,8 @@ def test_a_distribution_of_sizes_goes_with_arrivals() -> None:
         ),
         (
             {"size": "1pkt", "arrivals": {"distribution": "poison", "rate": "20/s"}},
-            'traffic.arrivals.distribution: "poison" is not a distribution of arrivals (did you mean "poisson"?)',
+            'traffic.arrivals.distribution: "poison" is not a distribution of arrivals (did '
+            'you mean "poisson"?)',
         ),
         (
             {"size": "1pkt", "arrivals": {"rate": "20/s"}},
@@ -160,7 +172,7 @@ def test_a_distribution_of_sizes_goes_with_arrivals() -> None:
         ({"size": "1pkt", "arrivals": "20/s"}, 'traffic.arrivals: "20/s" is not a table; write'),
     ],
 )
-def test_one_line_for_one_fault(traffic: dict[str, Any], line: str) -> None:
+def test_each_error_gives_one_line(traffic: dict[str, Any], line: str) -> None:
     (only,) = refused(tables(**traffic))
     assert only.startswith(line)
 
@@ -168,15 +180,13 @@ def test_one_line_for_one_fault(traffic: dict[str, Any], line: str) -> None:
 @pytest.mark.parametrize(
     ("run", "lines"),
     [
-        ({"duration": "60s"}, ["run.duration: transfers that run each alone end by themselves;"]),
-        ({"transfers": 5}, ["run.transfers: transfers that run each alone end by themselves;"]),
-        ({"warmup": "20s"}, ["run.warmup: transfers that run each alone have nothing to warm up"]),
-        ({"warmup": "mser-5"}, ["run.warmup: transfers that run each alone have nothing to warm"]),
+        ({"duration": "60s"}, ["run.duration: isolated transfers have a fixed number;"]),
+        ({"transfers": 5}, ["run.transfers: isolated transfers have a fixed number;"]),
+        ({"warmup": "20s"}, ["run.warmup: isolated transfers have no warm-up"]),
+        ({"warmup": "mser-5"}, ["run.warmup: isolated transfers have no warm-up"]),
     ],
 )
-def test_a_run_of_transfers_that_are_alone_has_no_length(
-    run: dict[str, Any], lines: list[str]
-) -> None:
+def test_isolated_transfers_reject_run_length(run: dict[str, Any], lines: list[str]) -> None:
     told = refused(tables(size="3pkt") | {"run": run})
     assert len(told) == len(lines)
     for said, line in zip(told, lines, strict=True):
@@ -198,11 +208,11 @@ def test_precision_is_of_the_completion_time() -> None:
     assert scenario.run.precision == {"completion_time_s": 0.01}
 
 
-def test_classes_share_a_path_and_so_arrive() -> None:
+def test_class_transfers_need_arrivals() -> None:
     alone = tables(size="3pkt") | {"class": [{"name": "a"}], "run": {"duration": "9s"}}
     (line,) = refused(alone)
     assert line.startswith(
-        "class.a.traffic.arrivals: transfers that run each alone share nothing with a class; write"
+        "class.a.traffic.arrivals: isolated transfers cannot share the path with a class; write"
     )
     given = tables(size="3pkt", arrivals=ARRIVALS)
     scenario = Scenario.from_dict(given | {"class": [{"name": "a"}, {"name": "b", "rtt": "90ms"}]})
@@ -213,7 +223,7 @@ def test_classes_share_a_path_and_so_arrive() -> None:
     )
 
 
-def test_only_the_one_transfer_at_a_time_can_be_traced() -> None:
+def test_only_isolated_transfers_can_be_traced() -> None:
     alone = Scenario.from_dict(tables(size="3pkt") | {"probes": {"flows": [0]}})
     assert alone.probes.flows == [0]
     (line,) = refused(tables(size="3pkt") | {"probes": {"flows": [1]}})
@@ -222,8 +232,8 @@ def test_only_the_one_transfer_at_a_time_can_be_traced() -> None:
     assert line == "probes.flows.0: there is no flow 0: transfers come and go; leave it out"
 
 
-def test_a_link_that_is_offered_too_much_is_warned_of() -> None:
-    # 540 B at 10 Mbit/s: 2315 a second.
+def test_overload_by_arrivals_is_warned_of() -> None:
+    # 540 B at 10 Mbit/s: 2315 per second.
     calm = Scenario.from_dict(
         tables(size="10pkt", arrivals={"distribution": "poisson", "rate": "200/s"})
     )

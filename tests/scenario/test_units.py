@@ -1,4 +1,4 @@
-"""Quantities as people type them: what is read, what is written, what is refused and how."""
+"""Quantities as texts: reading, writing, and error messages."""
 
 import math
 from collections.abc import Callable

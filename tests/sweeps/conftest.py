@@ -1,4 +1,4 @@
-"""A sweep that takes a moment, and what is compared of its folder."""
+"""A quick sweep, and the compared files of its folder."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def path() -> Scenario:
 
 @pytest.fixture
 def contents() -> Callable[[Path], dict[str, bytes]]:
-    """Return every file of a folder but the one with wall times."""
+    """Return the contents of all files in a folder except for the wall times."""
 
     def read(folder: Path) -> dict[str, bytes]:
         files = sorted(folder.iterdir())

@@ -1,4 +1,4 @@
-"""Columns are made without pandas, and are those that pyarrow makes."""
+"""Columns equal those of pyarrow and do not import pandas."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _file(values: Any) -> bytes:
 
 
 @pytest.mark.parametrize(("values", "kind"), COLUMNS)
-def test_a_column_is_what_pyarrow_makes(values: list[Any], kind: Any) -> None:
+def test_column_equals_pyarrow_array(values: list[Any], kind: Any) -> None:
     found, expected = column(arrow, values, kind), arrow.array(values, kind)
     found.validate(full=True)
     assert found.equals(expected)
@@ -41,7 +41,7 @@ def test_a_column_is_what_pyarrow_makes(values: list[Any], kind: Any) -> None:
 
 
 @pytest.mark.parametrize("values", [[], [[]], [["a", "bc"], [], ["ü"]]])
-def test_so_are_lists_of_texts(values: list[list[str]]) -> None:
+def test_lists_of_texts_equal_pyarrow_array(values: list[list[str]]) -> None:
     kind = arrow.list_(arrow.field("element", arrow.string()))
     found, expected = lists_of_texts(arrow, values), arrow.array(values, kind)
     found.validate(full=True)
@@ -50,7 +50,7 @@ def test_so_are_lists_of_texts(values: list[list[str]]) -> None:
 
 
 def test_a_sweep_loads_only_what_it_needs() -> None:
-    """Each of these takes longer to import than many a cell to simulate."""
+    """Importing each of these modules can take longer than simulating a cell."""
     command = [sys.executable, "-c", ASKED]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "4 []"

@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING
 
 import pytest
 import tcpcast
-from tcpcast.errors import EnvironmentFault
+from tcpcast.errors import MachineError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -48,12 +48,12 @@ ended, status = os.waitpid(workers[0], 0)
 print(os.waitstatus_to_exitcode(status), flush=True)
 time.sleep(600)
 """
-"""A scheduler and two workers, a process each; what they import is imported once for all."""
+"""A scheduler and two workers as separate processes, forked from a process with all imports."""
 
 
 @contextmanager
 def cluster(folder: Path) -> Iterator[tuple[str, int, IO[str]]]:
-    """Yield the scheduler's address, the first worker, and where its exit code is told."""
+    """Yield the scheduler's address, the first worker, and the source of its exit code."""
     environment = {**os.environ, "DASK_DISTRIBUTED__WORKER__DAEMON": "False"}
     command = [sys.executable, "-c", CLUSTER, *OPTIONS]
     with subprocess.Popen(
@@ -72,7 +72,7 @@ def cluster(folder: Path) -> Iterator[tuple[str, int, IO[str]]]:
             os.killpg(started.pid, signal.SIGKILL)
 
 
-def test_a_worker_that_dies_loses_nothing(
+def test_dead_dask_worker_loses_no_rows(
     path: Scenario, tmp_path: Path, contents: Callable[[Path], dict[str, bytes]]
 ) -> None:
     shares: list[float] = []
@@ -96,7 +96,7 @@ def test_a_worker_that_dies_loses_nothing(
     assert contents(tmp_path / "dask") == contents(tmp_path / "own")
 
 
-def test_an_address_without_a_scheduler_says_so(
+def test_address_without_scheduler_is_reported(
     path: Scenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import distributed  # noqa: PLC0415 - slow to import
@@ -105,5 +105,5 @@ def test_an_address_without_a_scheduler_says_so(
         raise OSError("Timed out trying to connect")
 
     monkeypatch.setattr(distributed, "Client", nobody)
-    with pytest.raises(EnvironmentFault, match="no Dask scheduler answers at tcp://127"):
+    with pytest.raises(MachineError, match="no Dask scheduler answers at tcp://127"):
         tcpcast.sweep(path, VARY, engines="pftk", dask="tcp://127.0.0.1:9")

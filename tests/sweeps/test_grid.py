@@ -1,4 +1,4 @@
-"""Ranges, lists, zip and latin: which cells a sweep has, and what it refuses."""
+"""Ranges, lists, zip and latin: cells of a sweep, and rejected input."""
 
 from __future__ import annotations
 
@@ -63,8 +63,11 @@ def test_a_range_of_ten_thousand_has_ten_thousand_different_values() -> None:
         ({"a.b": "10ms..5ms"}, "runs backwards; write 5ms..10ms"),
         ({"a.b": "0..5"}, 'write "0..10 lin 11" for equal steps'),
         ({"a.b": "1ms..5mbit"}, "ends that are not of one kind"),
-        ({"a.b": "1ms..5ms latin 8"}, '"latin" is no spacing; write log or lin, as in "1ms..5ms'),
-        ({"a.b": "1ms..2ms log 1"}, "write from 2 to"),
+        (
+            {"a.b": "1ms..5ms latin 8"},
+            '"latin" is not a spacing; write log or lin, as in "1ms..5ms',
+        ),
+        ({"a.b": "1ms..2ms log 1"}, "write 2 to"),
         ({"a.b": "1.."}, "has no end"),
         ({"a.b": []}, "a list of 0 values"),
         ({"a.b": [1, 1]}, "1 is listed twice"),
@@ -77,7 +80,7 @@ def test_a_range_of_ten_thousand_has_ten_thousand_different_values() -> None:
         ({f"a.{i}": list(range(1000)) for i in range(3)}, "1,000,000,000 cells"),
     ],
 )
-def test_what_is_no_grid_is_refused_with_what_to_write(table: dict[str, Any], said: str) -> None:
+def test_invalid_grids_are_rejected(table: dict[str, Any], said: str) -> None:
     with pytest.raises(ScenarioError) as caught:
         make_grid(Sweep.model_validate(table), 1)
     assert said in str(caught.value)
@@ -91,7 +94,7 @@ def test_cells_are_all_combinations_with_the_last_key_fastest() -> None:
     ]  # fmt: skip
 
 
-def test_keys_that_are_zipped_go_side_by_side() -> None:
+def test_zipped_keys_vary_together() -> None:
     table = {"a.b": [1, 2], "c.d": [3, 4], "e.f": [5, 6], "zip": ["a.b", "c.d"]}
     grid = make_grid(Sweep.model_validate(table), 1)
     found = [tuple(grid.cell(i).values()) for i in range(len(grid))]
@@ -131,13 +134,13 @@ def test_columns_are_numbers_where_all_values_are_quantities_of_one_kind() -> No
         ({"rtt": ["1ms", "2ms"]}, 'write "network.rtt"'),
         ({"network.rtt": [5, 6]}, 'sweep.network.rtt: 5 has no unit; write "5ms"'),
         ({"tcp.stack": ["linux-renoo"]}, 'did you mean "linux-reno"?'),
-        ({"network.rtt": 5}, "5 is no range or list"),
-        ({"sweep.latin": [2, 3]}, "does not vary itself"),
+        ({"network.rtt": 5}, "5 is not a range or list"),
+        ({"sweep.latin": [2, 3]}, "cannot vary [sweep]"),
         (["network.rtt"], "is not a table"),
-        ({}, "nothing varies"),
+        ({}, "no key varies"),
     ],
 )
-def test_keys_and_values_that_no_scenario_has_are_refused_before_any_run(
+def test_unknown_keys_and_values_are_rejected_before_running(
     path: Scenario, vary: Any, said: str
 ) -> None:
     with pytest.raises(ScenarioError) as caught:
@@ -145,7 +148,7 @@ def test_keys_and_values_that_no_scenario_has_are_refused_before_any_run(
     assert said in str(caught.value)
 
 
-def test_the_table_is_read_from_a_scenario_and_is_no_part_of_its_question() -> None:
+def test_sweep_table_is_not_part_of_resolved_scenario() -> None:
     table = {"network": {"rtt": ["10ms", "20ms"]}, "engines": "pftk, mathis"}
     scenario = Scenario.from_dict({**TABLES, "sweep": table})
     assert scenario.sweep is not None
@@ -156,11 +159,11 @@ def test_the_table_is_read_from_a_scenario_and_is_no_part_of_its_question() -> N
     assert len(tcpcast.sweep(scenario, {"network.rtt": ["30ms"]})) == 2
 
 
-def test_who_works_is_said_once(path: Scenario) -> None:
+def test_only_one_kind_of_worker_is_accepted(path: Scenario) -> None:
     vary = {"network.rtt": ["10ms", "20ms"]}
     with pytest.raises(TcpcastError, match="give one of them"):
         tcpcast.sweep(path, vary, processes=1, dask="tcp://127.0.0.1:1")
-    with pytest.raises(TcpcastError, match="no number of processes"):
+    with pytest.raises(TcpcastError, match="not a number of processes"):
         tcpcast.sweep(path, vary, processes=0)
 
 
@@ -181,13 +184,11 @@ CHANGES: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("changes", CHANGES)
-def test_a_changed_scenario_is_the_one_that_is_read_from_the_changed_tables(
-    path: Scenario, changes: dict[str, Any]
-) -> None:
+def test_changed_scenario_equals_new_scenario(path: Scenario, changes: dict[str, Any]) -> None:
     changed = path.with_changes(changes)
     back = changed.with_changes({"network.bottleneck.loss": "2%"})
     for scenario in (changed, back):
-        anew = Scenario.from_dict(scenario.typed()[0])
+        anew = Scenario.from_dict(scenario.source_tables()[0])
         assert scenario == anew
         assert scenario.digest() == anew.digest() == whole_digest(anew)
         assert scenario.populations == anew.populations
@@ -212,10 +213,10 @@ def whole_digest(scenario: Scenario) -> str:
         {"run.duration": "1s", "run.warmup": "2s"},
     ],
 )
-def test_a_change_that_is_wrong_is_told_as_the_scenario_read_anew_tells_it(
+def test_errors_of_changes_equal_errors_of_new_scenario(
     path: Scenario, changes: dict[str, Any]
 ) -> None:
-    tables = apply_changes(path.typed()[0], changes)
+    tables = apply_changes(path.source_tables()[0], changes)
     with pytest.raises(ScenarioError) as anew:
         Scenario.from_dict(tables)
     with pytest.raises(ScenarioError) as changed:

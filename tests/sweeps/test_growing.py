@@ -1,4 +1,4 @@
-"""A sweep that grows: with more values of a key the rows that are there are not answered again."""
+"""Growing sweeps: with more values of a key, existing rows are not computed again."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tcpcast import sweeps
 from tcpcast.errors import TcpcastError
 from tcpcast.sweeps import earlier, processes
 from tcpcast.sweeps.axes import Axis
-from tcpcast.sweeps.earlier import moves
+from tcpcast.sweeps.earlier import cell_moves
 from tcpcast.sweeps.folder import Folder
 from tcpcast.sweeps.grid import Grid
 from tcpcast.sweeps.worker import answer_batch
@@ -36,7 +36,7 @@ HOW: dict[str, Any] = {"engines": ["packet", "pftk"], "replications": 2, "proces
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
-    """Note which cells are answered, and in which replication."""
+    """Record the computed cells and replications."""
     noted: list[tuple[int, int]] = []
 
     def answered(asking: Any, variants: Any) -> Any:
@@ -48,7 +48,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
 
 
 @pytest.mark.parametrize("batches", [1000, 5])
-def test_what_is_there_is_kept_and_the_bytes_are_those_of_the_whole(  # noqa: PLR0917 - fixtures
+def test_grown_sweep_reuses_rows_and_has_same_bytes(  # noqa: PLR0917 - fixtures
     path: Scenario,
     tmp_path: Path,
     contents: Contents,
@@ -56,7 +56,7 @@ def test_what_is_there_is_kept_and_the_bytes_are_those_of_the_whole(  # noqa: PL
     monkeypatch: pytest.MonkeyPatch,
     batches: int,
 ) -> None:
-    """With five batches, parts have rows of before and new ones."""
+    """With five batches, parts contain both old and new rows."""
     monkeypatch.setattr(sweeps, "SIMULATED_BATCHES", batches)
     whole, grown = tmp_path / "whole", tmp_path / "grown"
     tcpcast.sweep(path, MORE, out=whole, **HOW)
@@ -71,7 +71,7 @@ def test_what_is_there_is_kept_and_the_bytes_are_those_of_the_whole(  # noqa: PL
     assert contents(grown) == contents(whole)
 
 
-def test_a_sweep_that_was_stopped_grows_and_is_stopped_and_grows_again(
+def test_stopped_sweep_grows_repeatedly(
     path: Scenario, tmp_path: Path, contents: Contents, asked: list[tuple[int, int]]
 ) -> None:
     def stop(share: float) -> None:
@@ -83,7 +83,7 @@ def test_a_sweep_that_was_stopped_grows_and_is_stopped_and_grows_again(
     for values in rtts:
         tcpcast.sweep(path, {"network.rtt": values}, out=out, progress=stop, **HOW)
     found = tcpcast.sweep(path, {"network.rtt": rtts[-1]}, out=out, **HOW)
-    assert len(asked) == 4 * 2  # none twice
+    assert len(asked) == 4 * 2  # no cell twice
     assert not found.interrupted
     tcpcast.sweep(path, {"network.rtt": rtts[-1]}, out=whole, **HOW)
     assert contents(out) == contents(whole)
@@ -101,7 +101,7 @@ def test_keys_in_another_order_are_the_same_cells(
     assert contents(tmp_path / "out") == contents(tmp_path / "whole")
 
 
-def test_the_side_file_goes_by_the_new_numbers(path: Scenario, tmp_path: Path) -> None:
+def test_side_file_uses_new_numbers(path: Scenario, tmp_path: Path) -> None:
     for vary in (FEW, MORE):
         tcpcast.sweep(path, vary, out=tmp_path / "out", **HOW)
     lines = map(json.loads, (tmp_path / "out" / "_wall.jsonl").read_text().splitlines())
@@ -111,7 +111,7 @@ def test_the_side_file_goes_by_the_new_numbers(path: Scenario, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("step", ["put aside", "defined"])
-def test_stopped_while_it_grows_nothing_is_lost(  # noqa: PLR0917 - fixtures
+def test_interrupted_growth_loses_no_rows(  # noqa: PLR0917 - fixtures
     path: Scenario,
     tmp_path: Path,
     contents: Contents,
@@ -144,33 +144,33 @@ def broken_at(good: Callable[..., Any], calls: int) -> Callable[..., Any]:
     return lambda *given: good(*given) if next(left) < 0 else broken()
 
 
-def test_a_value_less_or_another_key_is_refused(path: Scenario, tmp_path: Path) -> None:
+def test_fewer_values_or_other_keys_are_rejected(path: Scenario, tmp_path: Path) -> None:
     tcpcast.sweep(path, MORE, out=tmp_path / "out", **HOW)
     for vary in (FEW, {**MORE, "network.bottleneck.rate": ["5mbit", "10mbit"]}):
         with pytest.raises(TcpcastError, match="other keys or values"):
             tcpcast.sweep(path, vary, out=tmp_path / "out", **HOW)
 
 
-def test_more_rows_than_fit_do_not_grow(
+def test_growth_rejects_too_many_rows(
     path: Scenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tcpcast.sweep(path, FEW, out=tmp_path / "out", **HOW)
-    monkeypatch.setattr(earlier, "MOST_ROWS", 11)
-    with pytest.raises(TcpcastError, match="12 rows, and a sweep of more than 11 does not grow"):
+    monkeypatch.setattr(earlier, "MAX_ROWS", 11)
+    with pytest.raises(TcpcastError, match="12 rows, and a sweep of more than 11 cannot grow"):
         tcpcast.sweep(path, MORE, out=tmp_path / "out", **HOW)
 
 
-def test_cells_are_known_by_their_values() -> None:
+def test_moves_identify_cells_by_values() -> None:
     there: Axes = [{"a": [1, 2]}, {"b": ["x", "y"], "c": [0.5, 1.5]}]
     here: Axes = [{"c": [9, 1.5, 0.5], "b": ["x", "y", "x"]}, {"a": [2, 3, 1]}]
-    moved = moves(there, here)
+    moved = cell_moves(there, here)
     assert moved is not None
     old, new = map(grid, (there, here))
     for cell in range(len(old)):
         assert new.cell(int(moved(cell))) == old.cell(cell)
-    assert moves(here, there) is None
-    assert moves(there, [{"a": [1, 2]}, {"b": ["x", "y"]}]) is None
-    assert moves(there, [{"a": [1, 2]}, {"b": ["x", "y"], "c": [1.5, 0.5]}]) is None
+    assert cell_moves(here, there) is None
+    assert cell_moves(there, [{"a": [1, 2]}, {"b": ["x", "y"]}]) is None
+    assert cell_moves(there, [{"a": [1, 2]}, {"b": ["x", "y"], "c": [1.5, 0.5]}]) is None
 
 
 def grid(axes: Axes) -> Grid:

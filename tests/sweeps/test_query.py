@@ -1,4 +1,4 @@
-"""SQL about a sweep reads its parts, and nothing else."""
+"""SQL queries of a sweep can read only its parts."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_query_sees_rows_by_key_and_engine(folder: Path) -> None:
         "SELEC 1",
     ],
 )
-def test_a_query_reaches_nothing_else_and_says_why(folder: Path, sql: str) -> None:
+def test_query_cannot_access_other_data(folder: Path, sql: str) -> None:
     before = sorted(folder.iterdir())
     with pytest.raises(TcpcastError):
         query(folder, sql.format(folder))
@@ -59,7 +59,7 @@ def test_a_query_reaches_nothing_else_and_says_why(folder: Path, sql: str) -> No
 
 
 def test_a_folder_without_a_sweep_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(TcpcastError, match="holds no sweep"):
+    with pytest.raises(TcpcastError, match="contains no sweep"):
         query(tmp_path, "SELECT 1")
 
 
@@ -80,7 +80,7 @@ def test_the_command_prints_a_table_json_or_csv(
     assert 'keys are quoted: "network.rtt"' in capsys.readouterr().err
 
 
-def test_a_text_with_escapes_is_shown_and_does_not_act(
+def test_escape_characters_are_printed_escaped(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["query", str(folder), "SELECT chr(27) || '[31mred' AS said"]) == 0
@@ -89,7 +89,7 @@ def test_a_text_with_escapes_is_shown_and_does_not_act(
     assert "[31mred" in out
 
 
-def test_without_duckdb_it_says_what_to_install(
+def test_missing_duckdb_names_package(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "duckdb", None)
@@ -97,8 +97,8 @@ def test_without_duckdb_it_says_what_to_install(
     assert "pip install duckdb" in capsys.readouterr().err
 
 
-def test_a_command_says_no_more_than_its_rows(folder: Path) -> None:
-    """DuckDB's binding would tell of objects that nothing collects at the end of a process."""
+def test_query_command_prints_only_rows(folder: Path) -> None:
+    """DuckDB's binding would print messages about leaked objects at the end of a process."""
     sql = "SELECT count(*) AS rows FROM sweep"
     command = [sys.executable, "-m", "tcpcast", "query", str(folder), sql]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
@@ -115,7 +115,7 @@ def test_a_query_ends_after_its_time(folder: Path, capsys: pytest.CaptureFixture
     assert line.startswith("tcpcast: the query took more than 0.5 s; write a longer limit")
 
 
-def test_a_time_that_is_none_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_time_limit_is_rejected(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for typed in ("soon", "-1s", "0s"):
         assert main(["query", str(folder), "SELECT 1", "--max-wall", typed]) == 2
         assert capsys.readouterr().err.startswith("tcpcast: --max-wall: ")

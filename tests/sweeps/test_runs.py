@@ -1,4 +1,4 @@
-"""Sweeps that run: the same bytes whoever works, whatever interrupts; failures are rows."""
+"""Runs of sweeps: equal bytes for all workers and after interruptions; failures are rows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import pytest
 import tcpcast
 from tcpcast import output
 from tcpcast.__main__ import may_need_workers
-from tcpcast.errors import EnvironmentFault, TcpcastError
+from tcpcast.errors import MachineError, TcpcastError
 from tcpcast.sweeps import prepare, processes
 from tcpcast.sweeps.folder import Folder
 from tcpcast.sweeps.table import COMPRESSED
@@ -51,7 +51,7 @@ def test_a_row_for_each_cell_replication_and_engine(path: Scenario) -> None:
     assert "completion_time_s" not in first  # no row has it
 
 
-def test_rows_say_what_run_says(path: Scenario) -> None:
+def test_rows_equal_results_of_run(path: Scenario) -> None:
     rows = tcpcast.sweep(path, VARY, engines=ENGINES, processes=1).to_arrow().to_pylist()
     cell = path.with_changes({"network.rtt": "100ms", "network.bottleneck.loss": "0.5%"})
     for answer in tcpcast.run(cell, ENGINES):
@@ -63,7 +63,7 @@ def test_rows_say_what_run_says(path: Scenario) -> None:
         assert row["warnings"] == answer.warnings
 
 
-def test_precision_is_reached_in_each_cell_by_itself(path: Scenario) -> None:
+def test_precision_is_reached_per_cell(path: Scenario) -> None:
     asked = path.with_changes({"run.precision": "20%", "run.duration": "10s"})
     vary = {"network.bottleneck.loss": ["1%", "3%"]}
     rows = tcpcast.sweep(asked, vary, engines="packet", processes=1).to_arrow().to_pylist()
@@ -89,9 +89,7 @@ def test_a_failure_is_a_row_with_its_reason(path: Scenario) -> None:
     assert rows[-1]["status"] == "not applicable"
 
 
-def test_the_same_bytes_on_one_process_on_two_and_on_threads(
-    path: Scenario, tmp_path: Path, contents: Contents
-) -> None:
+def test_bytes_do_not_depend_on_workers(path: Scenario, tmp_path: Path, contents: Contents) -> None:
     folders = [tmp_path / name for name in ("one", "two", "threads")]
     tcpcast.sweep(path, VARY, engines=ENGINES, out=folders[0], processes=1)
     tcpcast.sweep(path, VARY, engines=ENGINES, out=folders[1], processes=2)
@@ -102,7 +100,7 @@ def test_the_same_bytes_on_one_process_on_two_and_on_threads(
     assert all(other == first for other in others)
 
 
-def test_in_memory_it_is_the_same_table_as_in_a_folder(path: Scenario, tmp_path: Path) -> None:
+def test_table_in_memory_equals_table_in_folder(path: Scenario, tmp_path: Path) -> None:
     tables = [
         tcpcast.sweep(path, VARY, engines=ENGINES, out=out, processes=1).to_arrow()
         for out in (None, tmp_path / "out")
@@ -121,14 +119,15 @@ def test_parts_of_many_rows_are_compressed(path: Scenario, tmp_path: Path, cells
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere workers are not forked")
-def test_what_workers_are_forked_from_has_one_thread_and_what_they_import() -> None:
+def test_fork_server_has_one_thread_and_preloaded_modules() -> None:
     asked = "import pathlib, sys, tcpcast.preload\n"
     asked += "for task in pathlib.Path('/proc/self/task').iterdir():\n"
     asked += "    print((task / 'comm').read_text(), end='')\n"
     asked += "print({'tcpcast.engines.packet', 'pyarrow.parquet'} <= set(sys.modules))\n"
     done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
     *threads, imported = done.stdout.splitlines()
-    # That of pyarrow's allocator knows of forks: it halts before each (jemalloc's pthread_atfork).
+    # The thread of pyarrow's allocator supports forks: it stops before each one (jemalloc's
+    # pthread_atfork).
     assert [name for name in threads if not name.startswith("jemalloc")] == [
         Path(sys.executable).name
     ]
@@ -147,13 +146,11 @@ def test_what_workers_are_forked_from_has_one_thread_and_what_they_import() -> N
         ("sweep", False),
     ],
 )
-def test_a_command_that_will_need_workers_is_told_from_others(typed: str, *, needs: bool) -> None:
+def test_commands_with_workers_are_recognised(typed: str, *, needs: bool) -> None:
     assert may_need_workers(typed.replace("=", " ")) is needs
 
 
-def test_a_part_says_where_it_comes_from_and_the_side_file_what_it_took(
-    path: Scenario, tmp_path: Path
-) -> None:
+def test_part_metadata_and_side_file(path: Scenario, tmp_path: Path) -> None:
     tcpcast.sweep(path, VARY, engines="pftk", out=tmp_path / "out")
     marks = pq.read_metadata(tmp_path / "out" / "part-000000.parquet").metadata
     definition = json.loads((tmp_path / "out" / "_sweep.json").read_text())
@@ -165,7 +162,7 @@ def test_a_part_says_where_it_comes_from_and_the_side_file_what_it_took(
     assert set(json.loads(line)) == {"part", "host", "date", "wall_s"}
 
 
-def test_what_is_there_of_the_same_sweep_is_not_run_again(
+def test_existing_parts_are_not_run_again(
     path: Scenario, tmp_path: Path, contents: Contents, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = tmp_path / "out"
@@ -227,17 +224,17 @@ def test_a_folder_with_other_files_or_a_running_sweep_is_refused(
     path: Scenario, tmp_path: Path
 ) -> None:
     (tmp_path / "letter.txt").write_text("dear")
-    with pytest.raises(TcpcastError, match=r"letter\.txt is there"):
+    with pytest.raises(TcpcastError, match=r"contains no sweep \(but letter\.txt\)"):
         tcpcast.sweep(path, VARY, engines="pftk", out=tmp_path)
     plan = prepare(path, VARY, engines="pftk")
     with (
-        Folder(tmp_path / "out").held(plan.definition, plan.batches),
+        Folder(tmp_path / "out").locked(plan.definition, plan.batches),
         pytest.raises(TcpcastError, match="another sweep is running"),
     ):
         tcpcast.sweep(path, VARY, engines="pftk", out=tmp_path / "out")
 
 
-def test_a_full_disk_keeps_what_is_whole(
+def test_full_disk_keeps_complete_parts(
     path: Scenario, tmp_path: Path, contents: Contents, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out, whole = tmp_path / "out", tmp_path / "whole"
@@ -251,9 +248,9 @@ def test_a_full_disk_keeps_what_is_whole(
     give = output._give_name
     with monkeypatch.context() as patch:
         patch.setattr(output, "_give_name", full)
-        with pytest.raises(EnvironmentFault) as caught:
+        with pytest.raises(MachineError) as caught:
             tcpcast.sweep(path, VARY, engines=ENGINES, out=out, processes=1)
-    assert "No space left on device; 2 of 6 parts are whole" in str(caught.value)
+    assert "No space left on device; 2 of 6 parts are complete" in str(caught.value)
     assert not list(out.glob(".tcpcast-*"))
     tcpcast.sweep(path, VARY, engines=ENGINES, out=out, processes=1)
     assert contents(out) == contents(whole)
@@ -263,15 +260,13 @@ def test_a_folder_that_cannot_be_written_is_refused_before_the_work(
     path: Scenario, tmp_path: Path
 ) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(EnvironmentFault, match="cannot write"):
+    with pytest.raises(MachineError, match="cannot write"):
         tcpcast.sweep(path, VARY, engines="pftk", out=tmp_path / "file" / "below")
 
 
-def test_without_pyarrow_it_says_what_to_install(
-    path: Scenario, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_pyarrow_names_package(path: Scenario, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(EnvironmentFault, match="pip install pyarrow") as caught:
+    with pytest.raises(MachineError, match="pip install pyarrow") as caught:
         tcpcast.sweep(path, VARY, engines="pftk")
     assert caught.value.exit_code == 3
 
@@ -309,10 +304,8 @@ def killed_and_resumed(tmp_path: Path, out: Path, after: float, contents: Conten
 
 
 @pytest.mark.long
-def test_killed_at_any_moment_it_resumes_to_the_same_bytes(
-    tmp_path: Path, contents: Contents
-) -> None:
-    """At the moment of the first part: in the test below."""
+def test_killed_sweep_resumes_to_same_bytes(tmp_path: Path, contents: Contents) -> None:
+    """Stop at the first part; see the test below."""
     began = time.perf_counter()
     assert begin(tmp_path / "swept.py", tmp_path / "whole").wait() == 0
     took = time.perf_counter() - began
@@ -323,7 +316,7 @@ def test_killed_at_any_moment_it_resumes_to_the_same_bytes(
         assert killed_and_resumed(tmp_path, tmp_path / f"{kill}", after, contents) == whole
 
 
-def test_workers_end_with_a_parent_that_is_killed_and_the_sweep_goes_on(
+def test_workers_end_with_killed_parent_and_sweep_resumes(
     path: Scenario, tmp_path: Path, contents: Contents
 ) -> None:
     process = begin(tmp_path / "swept.py", tmp_path / "out")
@@ -344,7 +337,7 @@ def test_workers_end_with_a_parent_that_is_killed_and_the_sweep_goes_on(
 
 
 def _session(leader: int) -> list[int]:
-    """Return the processes of a session that are alive, its leader apart."""
+    """Return the living processes of a session except for its leader."""
     found = []
     for name in filter(str.isdecimal, os.listdir("/proc")):
         try:
@@ -357,7 +350,7 @@ def _session(leader: int) -> list[int]:
     return found
 
 
-def test_ctrl_c_keeps_what_is_whole_and_the_same_sweep_goes_on(
+def test_ctrl_c_keeps_complete_parts_and_sweep_resumes(
     path: Scenario, tmp_path: Path, contents: Contents
 ) -> None:
     def interrupt(share: float) -> None:
@@ -388,7 +381,7 @@ if __name__ == "__main__":
 """
 
 
-def test_without_memory_for_a_thread_a_sweep_ends_with_one_line(tmp_path: Path) -> None:
+def test_thread_without_memory_gives_one_error_line(tmp_path: Path) -> None:
     script = tmp_path / "swept.py"
     script.write_text(NO_THREADS)
     asked = [sys.executable, str(script)]

@@ -20,7 +20,7 @@ from tcpcast.cli import complete
 from tcpcast.cli.build import TopCommands
 from tcpcast.cli.commands import COMMANDS
 from tcpcast.cli.streams import Stream, abandon, own_streams
-from tcpcast.errors import EnvironmentFault, TcpcastError
+from tcpcast.errors import MachineError, TcpcastError
 from tcpcast.interrupts import INTERRUPTED, TOO_EARLY, Interrupts
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def _told(act: Callable[[], int], seen: Interrupts, out: Stream) -> int:
         return fault.exit_code
     except MemoryError:
         print("tcpcast: out of memory; raise the limit (ulimit -v)", file=sys.stderr)
-        return EnvironmentFault.exit_code
+        return MachineError.exit_code
     except (KeyboardInterrupt, Exception) as fault:
         if isinstance(fault, BrokenPipeError) or (fault is out.fault):
             return 0  # standard output: told when it is flushed
@@ -100,7 +100,7 @@ def _told(act: Callable[[], int], seen: Interrupts, out: Stream) -> int:
             raise
         what = "out of memory: " if isinstance(fault, MemoryError) else ""
         print(f"tcpcast: {what}{fault}", file=sys.stderr)  # the machine's fault, not the user's
-        return EnvironmentFault.exit_code
+        return MachineError.exit_code
 
 
 def _flush(out: Stream) -> int:
@@ -112,7 +112,7 @@ def _flush(out: Stream) -> int:
     abandon(out)
     if isinstance(out.fault, BrokenPipeError):
         return 0
-    raise EnvironmentFault(f"cannot write to standard output: {out.fault.strerror or out.fault}")
+    raise MachineError(f"cannot write to standard output: {out.fault.strerror or out.fault}")
 
 
 def _renamed(command: str, usage: typer.TyperException) -> str | None:

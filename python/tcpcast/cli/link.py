@@ -11,7 +11,7 @@ import typer
 from tcpcast.cli.commands import LINK
 from tcpcast.emulation.launch import run_link
 from tcpcast.engines.kernel.path import path_configuration
-from tcpcast.errors import EnvironmentFault, ScenarioError, TcpcastError
+from tcpcast.errors import MachineError, ScenarioError, TcpcastError
 from tcpcast.option import option_names
 from tcpcast.output import aside, check_file
 from tcpcast.report.json import encode
@@ -162,7 +162,7 @@ def _run(question: Mapping[str, Any], pcap: str | None, side: str, *, force: boo
     with aside(pcap, force=force) as new:
         outcome = run_link({**question, "capture": (side, os.path.abspath(new))})
         if outcome.capture_fault is not None:
-            raise EnvironmentFault(f"{pcap}: {outcome.capture_fault}")
+            raise MachineError(f"{pcap}: {outcome.capture_fault}")
     return outcome
 
 
@@ -183,5 +183,5 @@ def _tell(outcome: LinkOutcome, statistics: str | None, *, force: bool) -> None:
 def _exit_code(outcome: LinkOutcome) -> int:
     """Return the program's status; 3 where it succeeded over a link that was no such link."""
     if outcome.status == 0 and outcome.distortion is not None:
-        return EnvironmentFault.exit_code
+        return MachineError.exit_code
     return outcome.status

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from tcpcast.cli.reports import check_reports, command_text, write_reports
-from tcpcast.errors import EnvironmentFault, TcpcastError
+from tcpcast.errors import MachineError, TcpcastError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,7 +63,7 @@ def _exit_code(report: Reproduction) -> int:
         print(f"tcpcast: {said}", file=sys.stderr)
         return 130
     if report.write_errors:
-        return EnvironmentFault.exit_code
+        return MachineError.exit_code
     return 0 if report.is_as_known else 1
 
 

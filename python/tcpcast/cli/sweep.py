@@ -131,16 +131,16 @@ class _Shown:
         if (self.html, self.markdown) == (None, None):
             return
 
-        from tcpcast.sweeps.definition import swept  # noqa: PLC0415
+        from tcpcast.sweeps.definition import finished_sweep  # noqa: PLC0415
 
-        found = swept(plan.definition, results)
+        found = finished_sweep(plan.definition, results)
         from tcpcast.report.sweep_values import sweep_document  # noqa: PLC0415
 
         document = functools.partial(sweep_document, found, again, levels=self.levels)
         write_reports(document, self.html, self.markdown, force=self.force)
 
     def _draw(self, plan: Plan, results: Results, folder: str) -> None:
-        keys = {key: (kind, results.keys[key]) for key, kind in plan.asked.kinds.items()}
+        keys = {key: (kind, results.keys[key]) for key, kind in plan.spec.kinds.items()}
         name = plan.definition["scenario"]["name"]
         how: dict[str, Any] = {"levels": self.levels, "form": self.form, "force": self.force}
         from tcpcast.report.sweep_figures import plot_sweep  # noqa: PLC0415
@@ -200,7 +200,7 @@ def _report(results: Results, *, as_csv: bool, as_json: bool) -> None:
         else:
             print_parts(rows_parts(table, results.keys))
     elif as_json:
-        print(encode(results.told()))
+        print(encode(results.summary()))
     else:
         told = f"{len(results):,} rows in {results.folder}: {results.counts()}"
         print_parts([Paragraph(told)])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tcpcast import output
 from tcpcast.captures.flows import chosen
 from tcpcast.captures.selection import of_directions
-from tcpcast.errors import EnvironmentFault, TcpcastError
+from tcpcast.errors import MachineError, TcpcastError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,7 +29,7 @@ def check_scenario(target: str | None, files: Sequence[str], *, force: bool) -> 
             "standard output"
         )
     if not Path(target).parent.is_dir():
-        raise EnvironmentFault(f"cannot write {target}: there is no folder {Path(target).parent}")
+        raise MachineError(f"cannot write {target}: there is no folder {Path(target).parent}")
     output.check_file(target, force=force)
 
 

@@ -1,1 +1,1 @@
-"""A link for real programs: a process in namespaces of its own, and what it says of the link."""
+"""An emulated link for real programs: a process in separate namespaces, and its results."""

@@ -1,7 +1,7 @@
-"""Starting a link's process, and ending it whatever happens.
+"""Start the process of a link, and ensure that it ends.
 
-The process has namespaces of its own and ends when the pipe between us closes, which the kernel
-does for a process that is killed; its first child takes all others with it. So nothing is left.
+The process has its own namespaces and ends when its pipe closes, which the kernel also does if
+this process is killed. All other processes of the namespaces end with its first child.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from tcpcast.emulation.outcome import LinkOutcome
-from tcpcast.errors import EnvironmentFault
+from tcpcast.errors import MachineError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -25,71 +25,72 @@ _MODULE = "tcpcast.emulation.process"
 _LEFT_TO_PROGRAMS = [
     getattr(signal, name) for name in ("SIGINT", "SIGQUIT") if hasattr(signal, name)
 ]
-"""What a terminal sends to all: the programs at the link decide, and the link tells its numbers."""
+"""Signals of the terminal that only the programs at the link handle; the link then reports."""
 
 
 def run_link(link: Mapping[str, Any]) -> LinkOutcome:
-    """Run programs over a link until the near one ends.
+    """Run programs over a link until the near program ends.
 
     Parameters
     ----------
     link
-        What ``_native.run_link`` takes: ``config`` (the simulator's configuration),
+        Argument of ``_native.run_link``: ``config`` (the simulator's configuration),
         ``both_ways``, ``sender``, ``near``, ``far``, ``device``, ``nat``, ``mtu``, ``capture``,
         ``most_bytes``.
 
     Raises
     ------
-    EnvironmentFault
-        Not Linux, no namespaces, no program of that name, or the process was killed.
+    MachineError
+        The system is not Linux, there are no namespaces, a program does not exist, or the process
+        was killed.
     """
     if sys.platform != "linux":
-        raise EnvironmentFault("a link is made of Linux network namespaces; this is no Linux")
-    with _left_to_programs():
-        told, status = _ask(pickle.dumps(dict(link)))
-    if "fault" in told:
-        raise EnvironmentFault(told["fault"])
-    if "way" not in told:
-        raise EnvironmentFault(f"the link's process ended without an answer, status {status}")
-    return LinkOutcome.from_lines(told)
+        raise MachineError("a link needs Linux network namespaces; this system is not Linux")
+    with _ignore_terminal_signals():
+        messages, status = _request(pickle.dumps(dict(link)))
+    if "fault" in messages:
+        raise MachineError(messages["fault"])
+    if "way" not in messages:
+        raise MachineError(f"the link's process ended without a result, status {status}")
+    return LinkOutcome.from_lines(messages)
 
 
-def _ask(question: bytes) -> tuple[dict[str, str], int]:
-    """Start the process, hand it the question, and return what it told and its status."""
+def _request(question: bytes) -> tuple[dict[str, str], int]:
+    """Start the process with a request, and return its messages and exit status."""
     foreground = _foreground()
     try:
-        with started(question) as (lines, process):
-            told = dict(lines)
-            return told, process.wait()
+        with start_link(question) as (lines, process):
+            messages = dict(lines)
+            return messages, process.wait()
     finally:
         _take_back(foreground)
 
 
 @contextmanager
-def started(
+def start_link(
     question: bytes,
 ) -> Iterator[tuple[Iterator[tuple[str, str]], subprocess.Popen[bytes]]]:
-    """Start a link's process, hand it the question, and yield what it tells, and it.
+    """Start a link's process with a request, and yield its messages and the process.
 
-    It has ended when the context is left, whether it was done or not.
+    The process is ended when the context is left, even if it did not finish.
     """
-    asked, lifeline, answer = os.pipe(), os.pipe(), os.pipe()
-    ends = (asked[0], lifeline[0], answer[1])
+    request, lifeline, result = os.pipe(), os.pipe(), os.pipe()
+    ends = (request[0], lifeline[0], result[1])
     try:
         process = subprocess.Popen(
             [sys.executable, "-P", "-m", _MODULE, *map(str, ends)], pass_fds=ends
         )
     except OSError:
-        for pipe in (asked, lifeline, answer):
+        for pipe in (request, lifeline, result):
             for end in pipe:
                 os.close(end)
         raise
     for end in ends:
         os.close(end)
     try:
-        with suppress(BrokenPipeError), open(asked[1], "wb") as file:
+        with suppress(BrokenPipeError), open(request[1], "wb") as file:
             file.write(question)
-        with open(answer[0], encoding="utf-8", errors="replace") as file:
+        with open(result[0], encoding="utf-8", errors="replace") as file:
             yield map(_split, file), process
     finally:
         os.close(lifeline[1])
@@ -102,12 +103,12 @@ def _split(line: str) -> tuple[str, str]:
 
 
 @contextmanager
-def _left_to_programs() -> Iterator[None]:
-    """Have the terminal's signals end the programs alone, and not this process."""
+def _ignore_terminal_signals() -> Iterator[None]:
+    """Ignore the terminal's signals in this process, so that only the programs handle them."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    # A function, as what is ignored would be ignored by the programs too.
+    # A handler function, because the programs would inherit SIG_IGN.
     before = {number: signal.signal(number, lambda *_: None) for number in _LEFT_TO_PROGRAMS}
     try:
         yield
@@ -117,7 +118,7 @@ def _left_to_programs() -> Iterator[None]:
 
 
 def _foreground() -> int | None:
-    """Return our process group if it has the terminal, else None."""
+    """Return our process group if it is in the foreground of the terminal, otherwise None."""
     try:
         return os.getpgrp() if os.tcgetpgrp(0) == os.getpgrp() else None
     except OSError:
@@ -125,7 +126,7 @@ def _foreground() -> int | None:
 
 
 def _take_back(group: int | None) -> None:
-    """Take the terminal back from a shell: it cannot, as our group has no number where it is."""
+    """Take the terminal back from a shell, which cannot return it across PID namespaces."""
     if group is None:
         return
     before = signal.getsignal(signal.SIGTTOU)

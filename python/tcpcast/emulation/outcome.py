@@ -1,4 +1,4 @@
-"""What a link counted while programs ran over it."""
+"""Counters of a link after programs ran over it."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DirectionCounts:
-    """Packets of one direction, their IP bytes, and their times in nanoseconds.
+    """Packets, IP bytes and times in nanoseconds of one direction.
 
     ``entered`` = ``delivered`` + ``full_drops`` + ``early_drops`` + ``random_drops`` +
-    ``machinery_drops`` + ``in_transit``. ``wait_*`` is the time before transmission of packets that
-    got through, ``late_*`` how much later than due they were handed over.
+    ``machinery_drops`` + ``in_transit``. ``wait_*`` is the time before transmission of delivered
+    packets, ``late_*`` the delay of their delivery beyond the emulated time.
     """
 
     entered: int
@@ -40,10 +40,10 @@ class DirectionCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkOutcome:
-    """How a link and the program at its near end fared.
+    """Results of a link and of the program at its near end.
 
-    ``near_to_far`` and ``far_to_near`` are the directions; ``distortion`` says why the numbers
-    cannot be trusted, None where they can; ``away_ns`` is how long the link's clock stood still.
+    ``near_to_far`` and ``far_to_near`` are the directions. ``distortion`` is the reason not to
+    trust the numbers, or None. ``away_ns`` is the time for which the link's clock was paused.
     """
 
     status: int
@@ -60,23 +60,31 @@ class LinkOutcome:
     capture_fault: str | None
 
     @classmethod
-    def from_lines(cls, told: Mapping[str, str]) -> LinkOutcome:
-        """Read what the link's process wrote, by key."""
-        own = ("status", "elapsed_ns", "away_ns", "pauses", "longest_pause_ns", "missed", "cpu_ns")
+    def from_lines(cls, messages: Mapping[str, str]) -> LinkOutcome:
+        """Create the outcome from the messages of the link's process, by key."""
+        integers = (
+            "status",
+            "elapsed_ns",
+            "away_ns",
+            "pauses",
+            "longest_pause_ns",
+            "missed",
+            "cpu_ns",
+        )
         return cls(
-            **{name: int(told[name]) for name in own},
-            device=told["way"],
-            near_to_far=_direction(told, "forward"),
-            far_to_near=_direction(told, "back"),
-            distortion=told.get("distortion"),
-            capture_fault=told.get("capture_fault"),
+            **{name: int(messages[name]) for name in integers},
+            device=messages["way"],
+            near_to_far=_direction(messages, "forward"),
+            far_to_near=_direction(messages, "back"),
+            distortion=messages.get("distortion"),
+            capture_fault=messages.get("capture_fault"),
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as plain numbers and words."""
+        """Return the outcome as numbers and texts."""
         return asdict(self)
 
 
-def _direction(told: Mapping[str, str], name: str) -> DirectionCounts:
+def _direction(messages: Mapping[str, str], name: str) -> DirectionCounts:
     keys = [field.name for field in fields(DirectionCounts)]
-    return DirectionCounts(**{key: int(told[f"{name}.{key}"]) for key in keys})
+    return DirectionCounts(**{key: int(messages[f"{name}.{key}"]) for key in keys})

@@ -1,6 +1,6 @@
-"""The process of a link, started by :mod:`tcpcast.emulation.launch` and by nobody else.
+"""Main program of a link's process, started only by :mod:`tcpcast.emulation.launch`.
 
-It leaves its network namespace, so it is a process of its own: whoever asks keeps theirs.
+It is a separate process because it leaves its network namespace; the caller stays in its own.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from tcpcast import _native
 
 
 def main() -> None:
-    """Read the question, run the link, and end with the status of the near program."""
+    """Read the request, run the link, and exit with the status of the near program."""
     question, lifeline, answer = map(int, sys.argv[1:4])
-    # What runs at the ends of the link gets none of them.
+    # The programs at the ends of the link do not inherit these descriptors.
     for descriptor in (question, lifeline, answer):
         os.set_inheritable(descriptor, False)
     with open(question, "rb") as file:

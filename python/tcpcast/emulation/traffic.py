@@ -1,4 +1,4 @@
-"""Running a scenario's flows over a link, and what was counted while they ran."""
+"""Run a scenario's flows over a link, and collect the counters."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tcpcast.emulation.launch import started
-from tcpcast.errors import EnvironmentFault
+from tcpcast.emulation.launch import start_link
+from tcpcast.errors import MachineError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -19,31 +19,31 @@ FLOW = (
     *("received_bytes", "rtt_sum_ns", "rtt_samples", "retransmitted"),
     *("recoveries", "timeouts", "timeout_sequences", "busy_us", "limited_us"),
 )
-"""What a snapshot has of each flow, in this order, since the beginning of the run."""
+"""Counters of each flow in a snapshot, in this order, since the start of the run."""
 
 TRANSFER = (
     *("flow", "number", "bytes", "opened_ns", "first_ns", "delivered_ns", "acked_ns"),
     *("arrived", "drops", "retransmitted"),
 )
-"""What the row of a file has: the number of its flow, and that among the flow's files; times are
-the link's."""
+"""Columns of a file's row: the number of its flow, its number among the flow's files, and times
+on the link's clock."""
 
 LATENESS_S = (1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3)
-"""Ends of the classes of lateness; a last class has what was later."""
+"""Upper limits of the lateness histogram in seconds; a last bin has all later packets."""
 
 WAIT_STEP_S = 2e-5
-"""Unit of ``waits`` in a snapshot, whose pairs are so many steps and how many packets."""
+"""Unit of ``waits`` in a snapshot, whose pairs are a number of steps and a number of packets."""
 
 
 @dataclass(slots=True)
 class TrafficOutcome:
-    """What a run of flows told.
+    """Results of a run of flows.
 
-    ``snapshots`` are in order of time, ``transfers`` rows as :data:`TRANSFER`.
-    ``punctuality`` is the link's last report of ``elapsed_ns``, ``away_ns`` (its clock stood
-    still), ``late_ns`` of all packets together and ``lateness``, packets by :data:`LATENESS_S`.
-    ``ended`` is what the link said at its end, None where the run was cut short; ``distortion``
-    says why its numbers cannot be trusted, None where they can.
+    ``snapshots`` are in chronological order, ``transfers`` are rows with the columns of
+    :data:`TRANSFER`. ``punctuality`` is the link's last report of ``elapsed_ns``, ``away_ns`` (its
+    clock was paused), ``late_ns`` (sum over all packets) and ``lateness`` (packets per bin of
+    :data:`LATENESS_S`). ``ended`` is the link's final report, or None if the run was stopped early.
+    ``distortion`` is the reason not to trust the numbers, or None.
     """
 
     snapshots: list[dict[str, Any]] = field(default_factory=list)
@@ -57,33 +57,34 @@ class TrafficOutcome:
 
     @property
     def lateness(self) -> list[int]:
-        """Packets by how late they were handed over, in the classes of :data:`LATENESS_S`."""
+        """Number of packets per lateness, in the bins of :data:`LATENESS_S`."""
         return list(self.punctuality.get("lateness", [0] * (len(LATENESS_S) + 1)))
 
 
 def run_traffic(
     traffic: Mapping[str, Any], advanced: Callable[[TrafficOutcome], str | None]
 ) -> TrafficOutcome:
-    """Run flows over a link until they are done.
+    """Run flows over a link until they end.
 
     Parameters
     ----------
     traffic
-        What ``_native.run_traffic`` takes.
+        Argument of ``_native.run_traffic``.
     advanced
-        Called with the results so far, after each snapshot or transfer and twice a second; a text
-        that it returns cuts the run short, and is kept in ``cut``.
+        Called with the current results, after each snapshot or transfer and twice per second. If
+        it returns a text, the run stops, and the text is stored in ``cut``.
 
     Raises
     ------
-    EnvironmentFault
-        Not Linux, no namespaces, or the kernel refuses something; the message says what.
+    MachineError
+        The system is not Linux, there are no namespaces, or a system call failed; the message has
+        the reason.
     """
     if sys.platform != "linux":
-        raise EnvironmentFault("a link is made of Linux network namespaces; this is no Linux")
+        raise MachineError("a link needs Linux network namespaces; this system is not Linux")
     outcome = TrafficOutcome()
     try:
-        with started(pickle.dumps(dict(traffic))) as (lines, _):
+        with start_link(pickle.dumps(dict(traffic))) as (lines, _):
             for word, value in lines:
                 _take(outcome, word, value)
                 if word in ("snapshot", "transfer", "punctuality"):
@@ -94,14 +95,14 @@ def run_traffic(
         outcome.cut = "interrupted"
         return outcome
     if outcome.ended is None:
-        raise EnvironmentFault("the link's process ended without an answer")
+        raise MachineError("the link's process ended without a result")
     return outcome
 
 
 def _take(outcome: TrafficOutcome, word: str, value: str) -> None:
     match word:
         case "fault":
-            raise EnvironmentFault(value)
+            raise MachineError(value)
         case "snapshot":
             outcome.snapshots.append(json.loads(value))
         case "transfer":

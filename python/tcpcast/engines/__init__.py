@@ -27,7 +27,7 @@ from tcpcast.engines.registry import (
 )
 from tcpcast.errors import (
     DomainError,
-    EnvironmentFault,
+    MachineError,
     NotApplicable,
     Suggestion,
     TcpcastError,
@@ -346,7 +346,7 @@ def add_outside() -> list[str]:
     for name in entry_points():
         try:
             _add(name)
-        except EnvironmentFault as fault:
+        except MachineError as fault:
             faults.append(str(fault))
     return faults
 
@@ -356,7 +356,7 @@ def _add(name: str) -> bool:
 
     Raises
     ------
-    EnvironmentFault
+    MachineError
         It cannot be imported, or tcpcast has an engine of the name.
     """
     from tcpcast.engines import plugins  # noqa: PLC0415 - looks at all packages
@@ -365,7 +365,7 @@ def _add(name: str) -> bool:
     if point is None:
         return False
     if not isinstance(REGISTRY.get(name), plugins.OutsideEntry | None):
-        raise EnvironmentFault(f"engine '{name}' of {point.value} has the name of one of tcpcast's")
+        raise MachineError(f"engine '{name}' of {point.value} has the name of one of tcpcast's")
     REGISTRY[name] = plugins.entry(point)
     return True
 

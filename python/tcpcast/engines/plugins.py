@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcpcast.engines.plugin_answer import has_short_text, held, words_of
 from tcpcast.engines.registry import OUTSIDE, EngineEntry
-from tcpcast.errors import DomainError, EnvironmentFault, NotApplicable, TcpcastError
+from tcpcast.errors import DomainError, MachineError, NotApplicable, TcpcastError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -77,7 +77,7 @@ class OutsideEntry(EngineEntry):
         ------
         NotApplicable
             The engine does not cover the scenario.
-        EnvironmentFault
+        MachineError
             It raised what is no error of tcpcast; the message says where.
         TcpcastError
             What it returned is no answer.
@@ -117,9 +117,9 @@ class OutsideEntry(EngineEntry):
         except (Exception, SystemExit) as fault:
             raise self._failed(fault) from fault
 
-    def _failed(self, fault: BaseException) -> EnvironmentFault:
+    def _failed(self, fault: BaseException) -> MachineError:
         place = traceback.extract_tb(fault.__traceback__)[-1]
-        return EnvironmentFault(
+        return MachineError(
             f"engine '{self.point.name}' of {self.package} failed: {words_of(fault)} "
             f"({place.filename}, line {place.lineno})"
         )
@@ -159,23 +159,21 @@ def entry(point: metadata.EntryPoint) -> OutsideEntry:
 
     Raises
     ------
-    EnvironmentFault
+    MachineError
         It cannot be imported, or is nothing that can be called.
     """
     package = "another package" if point.dist is None else f"{point.dist.name} {point.dist.version}"
     try:
         function = point.load()
     except (Exception, SystemExit) as fault:
-        raise EnvironmentFault(
+        raise MachineError(
             f"engine '{point.name}' of {package} cannot be imported: {words_of(fault)}"
         ) from fault
     if not callable(function):
-        raise EnvironmentFault(
-            f"engine '{point.name}' of {package} cannot be called: {point.value}"
-        )
+        raise MachineError(f"engine '{point.name}' of {package} cannot be called: {point.value}")
     units = getattr(function, "metrics", {})
     if not (isinstance(units, dict) and all(isinstance(u, str) for p in units.items() for u in p)):
-        raise EnvironmentFault(
+        raise MachineError(
             f"engine '{point.name}' of {package}: its metrics have to be a dict of units by name"
         )
     is_model = point.group == MODELS
@@ -219,13 +217,13 @@ def _asked(name: str, rate_pps: Callable[..., Any]) -> list[str]:
 
     Raises
     ------
-    EnvironmentFault
+    MachineError
         It needs another one.
     """
     asked = inspect.signature(rate_pps).parameters.values()
     unknown = [p.name for p in asked if p.default is p.empty and p.name not in INPUTS]
     if unknown:
-        raise EnvironmentFault(
+        raise MachineError(
             f"model '{name}' asks for {', '.join(unknown)}; it may ask for {', '.join(INPUTS)}"
         )
     return [p.name for p in asked if p.name in INPUTS]

@@ -229,7 +229,7 @@ def other_control(entry: Formula, scenario: Scenario) -> NotApplicable | None:
 
 def lacks_queue(entry: Formula, scenario: Scenario) -> bool:
     """Return True if a formula models a queue, and the scenario has a policer instead."""
-    return entry.family == USERS and scenario.network.bottleneck.polices
+    return entry.family == USERS and scenario.network.bottleneck.is_policer
 
 
 def models_control(entry: Formula, control: str) -> bool:
@@ -257,7 +257,7 @@ def path_left_out(scenario: Scenario, *, fed: bool) -> list[str]:
             continue
         key = f"network.{on.key}.rate is a {rate.kind}"
         mean = rate.mean_text
-        if on.link.polices:
+        if on.link.is_policer:
             found.append(
                 f"{key}: the model has its rate, {mean}, and none of its drops, which cost TCP "
                 "much of it; check by packet" + (", or --feed measured" if fed else "")

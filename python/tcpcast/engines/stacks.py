@@ -27,7 +27,7 @@ from tcpcast.engines.registry import (
     supported_presets,
 )
 from tcpcast.errors import TcpcastError, refusal_text
-from tcpcast.scenario.modern_tcp import TODAYS_PRESETS, control_of
+from tcpcast.scenario.modern_tcp import MODERN_PRESETS, control_of
 from tcpcast.scenario.tcp import STACKS
 from tcpcast.scenario.tcp_rules import MAX_PLUS
 
@@ -101,7 +101,7 @@ def fit(engine: str, stack: str) -> Fit:
         return Fit(Verdict.REFUSED, f"models {MAX_PLUS} alone")
     if engine == "kernel" and stack not in KERNEL_STACKS:
         return Fit(Verdict.REFUSED, "the kernel's own stacks alone")
-    if engine == "mean-field" and stack in TODAYS_PRESETS:
+    if engine == "mean-field" and stack in MODERN_PRESETS:
         return Fit(Verdict.REFUSED, "not checked for today's TCP")
     return APPLIES
 
@@ -125,7 +125,7 @@ def _of_formula(engine: str, entry: Formula, stack: str, *, delayed_acks: bool) 
         (engine == "engset" and delayed_acks, Fit(refused, "models an ack for every packet")),
         (max_plus and stack != MAX_PLUS, _UNCHECKED),
         (bool(measured), Fit(stated, measured)),
-        (stack in TODAYS_PRESETS, _UNCHECKED),
+        (stack in MODERN_PRESETS, _UNCHECKED),
     )
     return next((found for holds, found in verdicts if holds), APPLIES)
 

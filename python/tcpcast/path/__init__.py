@@ -1,1 +1,1 @@
-"""One path, as somebody types it: its options, ranges of them, and what every model predicts."""
+"""A single path given by options or ranges of them, and the predictions of all models for it."""

@@ -1,4 +1,4 @@
-"""What every formula says of a path at one point, and the simulation if it is wanted."""
+"""Results of all formulas, and optionally of the simulation, for one point of a path."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from tcpcast.path.options import (
     transfer_scenario,
 )
 from tcpcast.path.run_size import (
+    MAX_SIMULATED_PKTS,
     MAX_WALL,
-    MOST_SIMULATED,
     affords_comparison,
     simulated_s,
     transfers,
 )
 from tcpcast.report.answers import Answers
 from tcpcast.report.prediction import SIMULATION, Prediction, leading
-from tcpcast.scenario.traffic import MOST_SIZE_PKTS
+from tcpcast.scenario.traffic import MAX_SIZE_PKTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 OTHER_BUFFERS = ("0.25bdp", "4bdp")
-"""Buffers with which a simulation is repeated if no option sets the buffer."""
+"""Buffers for repeated simulations if no option sets the buffer."""
 
 
 def predict_point(
@@ -47,23 +47,24 @@ def predict_point(
     packet: bool = False,
     how: RunOptions | None = None,
 ) -> Prediction:
-    """Ask at one point; once a simulation was interrupted, no other begins.
+    """Run all formulas, and optionally a simulation, at one point.
 
-    A simulation of a single point is repeated with :data:`OTHER_BUFFERS` if the buffer is assumed.
-    Where only its size limits a transfer, there is no rate in the long run to ask for. One of more
-    packets than a scenario has takes what they take at that rate.
+    An interrupted simulation prevents further ones. The simulation of a single point is repeated
+    with :data:`OTHER_BUFFERS` if the buffer is the default. If only its size limits a transfer,
+    there is no long-term rate. The time of a transfer with more packets than scenarios support is
+    computed from the long-term rate.
     """
     how = how or RunOptions()
     simulated = ["packet"] if packet else []
     size = transfer_pkts(options, point)
-    is_one = size is not None and size <= MOST_SIZE_PKTS
+    is_one = size is not None and size <= MAX_SIZE_PKTS
     if is_one and nothing_limits(options, point):
         steady = Answers([], transfer_scenario(options, point))
     else:
         bulk = bulk_scenario(options, point)
         steady = _answers(bulk, path_formulas("bulk") + simulated, how)
     transfer = None
-    too_long = packet and size is not None and size > MOST_SIMULATED
+    too_long = packet and size is not None and size > MAX_SIMULATED_PKTS
     if is_one:
         if too_long or any(answer.interrupted for answer in steady):
             simulated = []
@@ -71,30 +72,30 @@ def predict_point(
         transfer = _answers(transfer_scenario(options, point), names, how)
     shown = {name: point[name] for name in options.ranges}
     sizing = path_sizing(steady.scenario) if steady else None
-    fed = _fed_by_simulation(steady)
-    found = Prediction(
+    fed = _formula_with_measured_inputs(steady)
+    prediction = Prediction(
         steady, transfer, shown, fed, sizing, size, too_long, is_default_buffer(options, point)
     )
-    if packet and found.is_buffer_assumed and not options.ranges:
-        packets = _simulated_pkts(options, point, size if found.simulated_transfer else None)
+    if packet and prediction.is_buffer_assumed and not options.ranges:
+        packets = _simulated_pkts(options, point, size if prediction.simulated_transfer else None)
         if affords_comparison(packets):
-            found = replace(found, other_buffers=_repeat(found, how.progress))
-    return found
+            prediction = replace(prediction, other_buffers=_repeat(prediction, how.progress))
+    return prediction
 
 
 def _simulated_pkts(
     options: PathOptions, point: Mapping[str, str], size_pkts: float | None
 ) -> float:
-    """Return the number of packets of a simulation, of transfers if they have a size."""
+    """Return the number of packets of a simulation."""
     if size_pkts is not None:
         return size_pkts * transfers(size_pkts)
     path = options.path(point)
     return path.pps * simulated_s(path)
 
 
-def _repeat(found: Prediction, progress: Callable[[float], None] | None) -> dict[str, Answer]:
-    """Return the simulations with other buffers; none unless all of them run to their ends."""
-    answers = found.transfer if found.simulated_transfer else found.steady
+def _repeat(prediction: Prediction, progress: Callable[[float], None] | None) -> dict[str, Answer]:
+    """Return the simulations with other buffers; {} unless all of them finish."""
+    answers = prediction.transfer if prediction.simulated_transfer else prediction.steady
     assert answers is not None
     if any(answer.incomplete_reason for answer in answers):
         return {}
@@ -108,8 +109,8 @@ def _repeat(found: Prediction, progress: Callable[[float], None] | None) -> dict
     return repeated
 
 
-def _fed_by_simulation(steady: Answers) -> Answer | None:
-    """Return the leading formula with the values that the simulation measured; None without it."""
+def _formula_with_measured_inputs(steady: Answers) -> Answer | None:
+    """Return the first formula with inputs measured by the simulation; None without simulation."""
     name = leading(steady.scenario)
     simulation = next((each for each in steady if each.engine == SIMULATION), None)
     if simulation is None or not simulation.metrics or not name:
@@ -121,7 +122,7 @@ def _fed_by_simulation(steady: Answers) -> Answer | None:
 
 
 def path_formulas(kind: str) -> list[str]:
-    """Return the formulas of one path that take a kind of traffic, in the order of the registry."""
+    """Return the formulas for a kind of traffic on one path, in the order of the registry."""
     family = {"bulk": PATH, "transfers": TRANSFERS}[kind]
     return [name for name, row in FORMULAS.items() if row.fed and row.family == family]
 

@@ -1,4 +1,4 @@
-"""Options of one path as rows, for ``predict``, ``plan``, ``link`` and the page."""
+"""Option rows of a single path, for ``predict``, ``plan``, ``link`` and the web page."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tcpcast.option import REQUIRED, Input, Option
 
 
 def _row(metavar: str, help_text: str, *, default: Any = None, **facts: Any) -> Any:
-    """Return a field of :class:`PathRows` that carries its row; the name follows from the field."""
+    """Return a field of :class:`PathRows` with its row as metadata."""
     row = Option("", metavar, help_text, default=default, **facts)
     metadata = {"row": row}
     if default is REQUIRED:
@@ -19,7 +19,7 @@ def _row(metavar: str, help_text: str, *, default: Any = None, **facts: Any) -> 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PathRows:
-    """A path as typed; None is an option that was left out."""
+    """A path as typed; omitted options are None."""
 
     rtt: str = _row(
         "TIME",

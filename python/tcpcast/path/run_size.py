@@ -1,4 +1,4 @@
-"""How much a simulation of one path takes: for how long, of how many transfers, until when."""
+"""Size of a simulation of one path: duration, number of transfers, and time limit."""
 
 from __future__ import annotations
 
@@ -14,40 +14,39 @@ from tcpcast.units import LARGEST_TIME
 
 DURATION_S = 300.0
 DURATION_RTTS = 1000.0
-"""What a simulation of the path takes: so long, or so many round trips if that is longer."""
+"""Minimum duration of a simulation, in seconds and in RTTs."""
 
 LOSSES = 400.0
-"""Under random loss it takes about so many losses, if that is longer: its rate follows from when
-they come, and with few the rate in the long run is that of some lucky or unlucky minutes."""
+"""Approximate minimum number of losses under random loss: with few losses, their random times
+determine the measured rate."""
 
 HEAVY_LOSS, RARELY_SENT = 0.1, 100.0
-"""Beyond this loss flows mostly wait for their timers, so a run of few is so many times as long."""
+"""Loss above which flows are mostly in RTO, and factor by which runs of few flows are longer."""
 
-MOST_PACKETS = 2e7
-LEAST_SHARE = 0.2
-"""With today's TCP a run of more packets is shorter, down to this share: it is to end in time."""
+MAX_PACKETS = 2e7
+MIN_SHARE = 0.2
+"""Minimum share of the duration to which runs of modern TCP with many packets are shortened."""
 
-MOST_TRANSFERRED = 1e8
-TRANSFERS, FEWEST_TRANSFERS = 1000, 20
-"""How many transfers a simulation has: fewer if they had more packets than these in all, but not
-fewer than an interval takes."""
+MAX_TRANSFERRED_PKTS = 1e8
+TRANSFERS, MIN_TRANSFERS = 1000, 20
+"""Default and minimum number of transfers of a simulation: the number is reduced for large
+transfers, but an interval requires the minimum."""
 
-MOST_SIMULATED = 2e7
-"""A transfer of more packets is not simulated: its rate is the one in the long run, and simulating
-some of them from end to end takes minutes."""
+MAX_SIMULATED_PKTS = 2e7
+"""Maximum number of packets of a simulated transfer: simulating larger ones takes minutes, and
+their rate is the long-term rate."""
 
-MOST_COMPARED = 6e7
-"""A simulation of more packets is not repeated with other buffers: a repetition takes up to some
-15 s."""
+MAX_COMPARED_PKTS = 6e7
+"""Maximum number of packets of simulations that are repeated with other buffers, about 15 s."""
 
 MAX_WALL = "30s"
-MAX_WALL_OF_TODAY = "120s"
-"""A run of today's TCP has a known number of packets: it is cut short on a busy machine alone."""
+MAX_WALL_MODERN = "120s"
+"""Time limit of runs with modern TCP, which is reached only on a busy machine."""
 
 
-@dataclass(frozen=True, kw_only=True)  # without slots, for what is computed once
+@dataclass(frozen=True, kw_only=True)  # without slots because of cached properties
 class PathToSimulate:
-    """A path, as far as the effort of its simulation depends on it.
+    """Parameters of a path that determine the length of its simulation.
 
     ``link_pps`` is the rate of the link in packets per second, inf without a limit, and
     ``buffer_pkts`` its buffer; ``stack`` is a preset's name.
@@ -62,9 +61,9 @@ class PathToSimulate:
 
     @cached_property
     def loss_limited_pps(self) -> float:
-        """Packets per second that all flows send by a formula of their window; inf where none is.
+        """Total packets per second of all flows by a formula; inf without loss.
 
-        By CUBIC's response function or, for windows of Reno, the square root of 3/(2p).
+        The formula is CUBIC's response function, or for Reno the square root of 3/(2p).
         """
         control = control_of(self.stack)
         if self.loss_ratio < LEAST_LOSS or self.rtt_s <= 0 or control in RATE_BASED:
@@ -77,15 +76,15 @@ class PathToSimulate:
 
     @property
     def pps(self) -> float:
-        """Packets per second that all flows send, about; inf where nothing limits them."""
+        """Approximate total packets per second of all flows; inf if nothing limits them."""
         return min(self.link_pps, self.loss_limited_pps)
 
     @property
     def cycle_s(self) -> float:
-        """Time from one loss of a flow to its next one at a full buffer; 0 where none is lost so.
+        """Time between two losses of a flow at a full buffer in seconds; 0 if there are none.
 
-        Reno's window grows by one packet per round trip, by half of the largest one in all; CUBIC
-        needs its time K (RFC 9438, section 4.2) or as long as Reno, whichever is shorter.
+        Reno's window grows by one packet per RTT, in total by half of its maximum. CUBIC takes its
+        time K (RFC 9438, section 4.2) or the time of Reno, whichever is shorter.
         """
         control = control_of(self.stack)
         full_pkts = self.link_pps * self.rtt_s + self.buffer_pkts
@@ -98,13 +97,13 @@ class PathToSimulate:
 
 
 def simulated_s(path: PathToSimulate) -> float:
-    """Return how long a simulation of flows that never end takes, in simulated seconds."""
+    """Return the duration of a simulation of endless flows in simulated seconds."""
     longest = float(LARGEST_TIME)
     seconds = max(DURATION_S, min(DURATION_RTTS * path.rtt_s, longest))
     if path.loss_ratio > HEAVY_LOSS:
         seconds = min(seconds * max(1.0, RARELY_SENT / path.flows), longest)
     pps = path.pps
-    affordable = MOST_PACKETS / pps if 0 < pps < math.inf else math.inf
+    affordable = MAX_PACKETS / pps if 0 < pps < math.inf else math.inf
     if path.loss_limited_pps < path.link_pps:
         enough = LOSSES / (path.loss_limited_pps * path.loss_ratio)
     else:
@@ -112,21 +111,21 @@ def simulated_s(path: PathToSimulate) -> float:
     seconds = min(max(seconds, math.ceil(min(enough, affordable))), longest)
     if not is_modern(path.stack):
         return seconds
-    return max(LEAST_SHARE * seconds, min(seconds, affordable))
+    return max(MIN_SHARE * seconds, min(seconds, affordable))
 
 
 def max_wall(path: PathToSimulate) -> str:
-    """Return the longest time that a simulation may take, as scenarios write it."""
+    """Return the time limit of a simulation in the format of scenarios."""
     bounded = is_modern(path.stack) and 0 < path.pps < math.inf
-    return MAX_WALL_OF_TODAY if bounded else MAX_WALL
+    return MAX_WALL_MODERN if bounded else MAX_WALL
 
 
 def affords_comparison(packets: float) -> bool:
     """Return True if a simulation of this many packets is also run with two other buffers."""
-    return packets <= MOST_COMPARED
+    return packets <= MAX_COMPARED_PKTS
 
 
 def transfers(packets: float) -> int:
-    """Return how many transfers of so many packets each a simulation has."""
-    affordable = int(MOST_TRANSFERRED / max(packets, 1.0))
-    return max(FEWEST_TRANSFERS, min(TRANSFERS, affordable))
+    """Return the number of transfers in a simulation, given the packets per transfer."""
+    affordable = int(MAX_TRANSFERRED_PKTS / max(packets, 1.0))
+    return max(MIN_TRANSFERS, min(TRANSFERS, affordable))

@@ -1,10 +1,11 @@
-"""Inverse questions: which buffer, how many users, what link rate, how many flows, what loss.
+"""Solve for a target: buffer, number of users, link rate, number of flows, or maximum loss.
 
-The first three are answered by TCP-Engset turned round, the other two by the models of one path.
-How many users have a quality, a rate that most of their files exceed, no formula tells: there an
-engine is asked for one population after another.
-Each can be checked by simulation: the packet engine runs at the answer and beside it, and says
-what it would have answered itself.
+The first three come from the inverse of TCP-Engset, the other two from the models of a single
+path. No formula gives the number of users with a minimum goodput for most of their files: there,
+an engine runs one population after another.
+
+Each plan can be checked by simulation: the packet engine runs at the answer and next to it, and
+searches its own answer.
 """
 
 from tcpcast.plan.buffer import plan_buffer

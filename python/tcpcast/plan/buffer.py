@@ -1,4 +1,4 @@
-"""The smallest buffer for a loss or a utilisation, and rules of thumb (section 5.4.1)."""
+"""The smallest buffer for a target loss or utilisation, and rules of thumb (section 5.4.1)."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from tcpcast.engines.formula.sizing import bytes_text
 from tcpcast.engines.registry import check_one_size
 from tcpcast.errors import DomainError, NotApplicable
 from tcpcast.models.engset import buffer_for_loss_plain, connection_alone
-from tcpcast.plan.classic_equivalent import Model, nearest_model
+from tcpcast.plan.classic_equivalent import Model, make_model
 from tcpcast.plan.curve import add_curve
 from tcpcast.plan.question import Question
-from tcpcast.plan.search import Found, Goal, points, solve
+from tcpcast.plan.search import Goal, SearchResult, points, solve
 from tcpcast.plan.verification import VERIFY_TRANSFERS, Simulations, verify_by_simulation
-from tcpcast.scenario.traffic import MOST_SOURCES
+from tcpcast.scenario.traffic import MAX_SOURCES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -33,25 +33,25 @@ if TYPE_CHECKING:
 GRID_SIZES_PKTS = (5, 12, 22, 36, 80, 120, 500, 1000)
 GRID_RTTS_S = (0.05, 0.3)
 GRID_WINDOW_PKTS = 44
-"""The grid of section 5.4.1, over which the paper takes the largest buffer."""
+"""Receiver window of the grid of section 5.4.1; the paper uses the largest buffer of the grid."""
 
 QUEUEING_DELAY_S = 0.6
-"""The 600 ms rule: with a timeout of 1 s it leaves 400 ms for the round trip."""
+"""Queueing delay of the 600 ms rule: a timeout of 1 s leaves 400 ms for the RTT."""
 
 BDP_RTT_S = 0.3
-"""The round trip that the bandwidth-delay rule is usually given."""
+"""Usual RTT of the bandwidth-delay rule."""
 
 RULE_LOAD = 1.1
-"""The open-loop load from which the rule is warned of; the paper applies it at 1."""
+"""Open-loop load above which a warning is given; the paper applies the rule at 1."""
 
-MOST_PRODUCTS = 64
-"""The largest buffer of the search, in bandwidth-delay products or packets per sender."""
+MAX_PRODUCTS = 64
+"""Maximum buffer of the search, in bandwidth-delay products or packets per sender."""
 
 ROUNDING = 1e-9
 
 _NOTE_ON_GRID = (
-    "The grid is that of section 5.4.1: this link alone, a receiver window of 44 packets, as "
-    "many sources as make an open-loop load of 100 %. The paper does not state how it rounds "
+    "The grid follows section 5.4.1: only this link, a receiver window of 44 packets, and the "
+    "number of sources for an open-loop load of 100 %. The paper does not state how it rounds "
     "their number, so all three ways are shown. Its 202 packets for 10 Mbit/s are B = Q ln(U/L) "
     "for files of 500 packets, 50 ms and 3.04 sources rounded up to 4 (eq. 13 itself gives "
     "229.5); its 417 for 50 Mbit/s do not follow from these formulas, which give 307 to 351 for "
@@ -60,14 +60,14 @@ _NOTE_ON_GRID = (
 
 
 _NOTE_ON_ROOT = (
-    "BDP/sqrt(n) (Appenzeller, Keslassy and McKeown 2004) is for n long flows that are not in "
-    "step; here n is the number of senders."
+    "BDP/sqrt(n) (Appenzeller, Keslassy and McKeown 2004) is for n long unsynchronised flows; here "
+    "n is the number of senders."
 )
 
 
 @dataclass(frozen=True, slots=True)
 class _Link:
-    """The bottleneck, as the rules of thumb use it."""
+    """Parameters of the bottleneck for the rules of thumb."""
 
     packet_bits: int
     delta_s: float
@@ -76,15 +76,15 @@ class _Link:
 
     @classmethod
     def of(cls, scenario: Scenario) -> _Link:
-        """Return the bottleneck of a scenario, with one BDP in packets.
+        """Return the bottleneck of a scenario.
 
         Raises
         ------
         NotApplicable
-            It is unlimited, or a policer.
+            The bottleneck is unlimited or a policer.
         """
         bottleneck = scenario.network.bottleneck
-        if bottleneck.polices:
+        if bottleneck.is_policer:
             raise NotApplicable("plan buffer needs a queue, and the bottleneck is a policer")
         if math.isinf(bottleneck.rate_bps):
             raise NotApplicable(
@@ -96,13 +96,13 @@ class _Link:
 
     @property
     def start_pkts(self) -> int:
-        """The buffer at which a search without a model begins."""
+        """First buffer of a search without a model."""
         return max(round(self.beta), 1)
 
     @property
-    def most_pkts(self) -> int:
-        """The largest buffer of a search without a model."""
-        return MOST_PRODUCTS * max(self.start_pkts, self.senders)
+    def max_pkts(self) -> int:
+        """Maximum buffer of a search without a model."""
+        return MAX_PRODUCTS * max(self.start_pkts, self.senders)
 
 
 def plan_buffer(  # noqa: PLR0913 - the question, and how to answer it
@@ -114,48 +114,49 @@ def plan_buffer(  # noqa: PLR0913 - the question, and how to answer it
     transfers: int = VERIFY_TRANSFERS,
     options: RunOptions | None = None,
 ) -> Plan:
-    """Return the smallest bottleneck buffer that keeps the loss, or the utilisation, at a target.
+    """Return the smallest bottleneck buffer for a target loss or utilisation.
 
     Parameters
     ----------
     scenario
-        Its own buffer plays no part. Whatever the ``engset`` engine does not cover, such as bulk
-        flows and several classes, is answered by simulation alone.
+        The scenario; its bottleneck buffer is ignored. Scenarios that the ``engset`` engine does
+        not cover, such as bulk flows or several classes, are only simulated.
     loss
-        The largest loss ratio, above 0 and below 1. The authors trust their rule up to 1 %.
+        Maximum loss ratio, above 0 and below 1. The authors trust their rule up to 1 %.
     utilisation
-        Instead: the least utilisation of the bottleneck, above 0 and below 1, by simulation alone.
+        Instead of ``loss``: minimum utilisation of the bottleneck, above 0 and below 1, by
+        simulation only.
     verify
-        Also search the buffer by simulation, from the rule's, and simulate the one that is found;
-        with today's TCP, which the rule does not have, in any case.
+        Also search the buffer by simulation, starting from the rule's buffer, and simulate the
+        result. This is always done for modern TCP, which the rule does not model.
     transfers
-        Transfers that each of these simulations counts at most.
+        Maximum number of transfers per simulation.
     options
         Threads and progress of the simulations.
 
     Returns
     -------
     Plan
-        Whole packets, the one in transmission included: eq. 13 rounded up, at least 1. Tables:
-        ``rules`` (rule, buffer_pkts, size_bytes, delay_s), with the 600 ms and bandwidth-delay
-        rules beside it, and BDP/sqrt(n) of Appenzeller, Keslassy and McKeown (2004); ``grid``, the
-        rule over the file sizes and round trips of section 5.4.1, with a column for each way to
-        round the number of sources, and only with the model; ``simulated`` (buffer_pkts, the
-        metric, low, high); ``curve`` (buffer_pkts, the metric), the model's, for a figure.
+        Buffer in whole packets, including the packet in transmission: eq. 13 rounded up, at
+        least 1. Tables: ``rules`` (rule, buffer_pkts, size_bytes, delay_s) with this rule, the
+        600 ms and bandwidth-delay rules, and BDP/sqrt(n) of Appenzeller, Keslassy and McKeown
+        (2004); ``grid``, the rule over the file sizes and RTTs of section 5.4.1, with one column
+        per way to round the number of sources (only with the model); ``simulated`` (buffer_pkts,
+        the metric, low, high); ``curve`` (buffer_pkts, the metric) of the model, for a figure.
 
     Raises
     ------
     NotApplicable
         The bottleneck has no rate or no queue, or the simulation does not cover the scenario.
     DomainError
-        A target that is not above 0 and below 1, or one that no buffer reaches.
+        The target is not above 0 and below 1, or no buffer reaches it.
     """
     check_one_size("plan buffer", scenario)
     metric, target = ("loss_ratio", loss) if utilisation is None else ("utilisation", utilisation)
     _check(scenario, metric, target)
     link = _Link.of(scenario)
-    asked = Question(
-        words=f"smallest buffer for a {_words(metric)} of {units.format_ratio(target)}",
+    question = Question(
+        text=f"smallest buffer for a {_metric_text(metric)} of {units.format_ratio(target)}",
         key="network.bottleneck.buffer",
         column="buffer_pkts",
         unit="packet",
@@ -164,30 +165,30 @@ def plan_buffer(  # noqa: PLR0913 - the question, and how to answer it
         write="{:.0f}pkt".format,
     )
     model = _model(scenario, metric)
-    plan = asked.plan()
+    plan = question.plan()
     plan.notes += [*model.notes, _NOTE_ON_ROOT]
     if model.inputs is None:
         plan.tables["rules"] = _rules(link, {})
     else:
-        _by_model(plan, asked, scenario, model, link)
+        _by_model(plan, question, scenario, model, link)
     if verify or model.nearby:
-        runs = Simulations(scenario, asked, options, transfers)
+        runs = Simulations(scenario, question, options, transfers)
         verify_by_simulation(plan, runs, partial(_search, runs, plan, link))
         if plan.leads_by_simulation and plan.simulated is not None:
             plan.recommendation = _size_text(link, round(plan.simulated))
-    at = model.curve(lambda result: result.loss_ratio)
-    add_curve(plan, asked.column, metric, at, centre=link.start_pkts, is_whole=True)
+    loss_at = model.curve(lambda result: result.loss_ratio)
+    add_curve(plan, question.column, metric, loss_at, centre=link.start_pkts, is_whole=True)
     return plan
 
 
-def _words(metric: str) -> str:
+def _metric_text(metric: str) -> str:
     return "loss" if metric == "loss_ratio" else "utilisation"
 
 
 def _check(scenario: Scenario, metric: str, target: float) -> None:
-    written = f"{_words(metric)}: {units.format_ratio(target)}"
+    written = f"{_metric_text(metric)}: {units.format_ratio(target)}"
     if not 0 < target < 1:
-        raise DomainError(f"{written} is no target; write one above 0% and below 100%")
+        raise DomainError(f"{written} is not a target; write one above 0% and below 100%")
     loss = scenario.network.bottleneck.loss
     if metric == "loss_ratio" and loss is not None and target <= loss.mean_ratio():
         raise DomainError(
@@ -197,73 +198,75 @@ def _check(scenario: Scenario, metric: str, target: float) -> None:
 
 
 def _model(scenario: Scenario, metric: str) -> Model:
-    """Return the model over buffers; without inputs the simulation answers alone."""
+    """Return the model as a function of the buffer; without inputs, only the simulation answers."""
 
     def vary(inputs: EngsetInputs, buffer_pkts: float) -> EngsetInputs:
         return replace(inputs, buffer_pkts=float(buffer_pkts))
 
     if metric == "loss_ratio":
-        return nearest_model(scenario, vary)
-    return Model(scenario, None, "the TCP-Engset rule is for a loss, not for a utilisation", vary)
+        return make_model(scenario, vary)
+    return Model(scenario, None, "the TCP-Engset rule gives no utilisation", vary)
 
 
-def _by_model(plan: Plan, asked: Question, scenario: Scenario, model: Model, link: _Link) -> None:
-    """Put the buffer of the rule into a plan, with the other rules."""
+def _by_model(
+    plan: Plan, question: Question, scenario: Scenario, model: Model, link: _Link
+) -> None:
+    """Add the buffers of TCP-Engset and of the other rules to a plan."""
     assert model.inputs is not None
-    loss, result = asked.target, model.inputs.solve()
+    loss, result = question.target, model.inputs.solve()
     exact = result.buffer_for_loss(loss)
     value = max(_whole(exact), 1)
     grid = _rule_grid(model.inputs, loss)
     of_model = {
         "TCP-Engset, this scenario (eq. 13)": exact,
-        "TCP-Engset, largest of the grid, N rounded up": _most(grid["buffer_ceil_pkts"]),
-        "the same as B = Q ln(U/L)": _most(grid["plain_ceil_pkts"]),
+        "TCP-Engset, largest of the grid, N rounded up": _max_buffer(grid["buffer_ceil_pkts"]),
+        "the same as B = Q ln(U/L)": _max_buffer(grid["plain_ceil_pkts"]),
     }
     plan.tables |= {"rules": _rules(link, of_model), "grid": grid}
     plan.recommendation = _size_text(link, value)
     plan.notes.append(_NOTE_ON_GRID)
     overload = _load_warnings(result.offered_load)
     doubt = "outside the load of the paper's rule" if overload else ""
-    model.answer(plan, asked, scenario, value, doubt)
+    model.answer(plan, question, scenario, value, doubt)
     plan.warnings += model.remarks(overload)
 
 
-def _search(runs: Simulations, plan: Plan, link: _Link) -> Found | None:
-    """Return the buffer by simulation; the smallest one if it meets the target as well.
+def _search(runs: Simulations, plan: Plan, link: _Link) -> SearchResult | None:
+    """Return the buffer by simulation, or the minimum buffer if it meets the target.
 
     Raises
     ------
     DomainError
-        No buffer meets the target, and no model says otherwise.
+        No buffer meets the target, and there is no model's answer.
     """
-    most = 1024 * int(plan.value) if plan.has_model else link.most_pkts
-    goal = Goal(target=runs.question.target, smallest=True, most=most)
+    maximum = 1024 * int(plan.value) if plan.has_model else link.max_pkts
+    goal = Goal(target=runs.question.target, smallest=True, maximum=maximum)
     if runs.question.metric == "utilisation":
         goal = replace(goal, rises=True, limit=1.0)
     start = plan.value if plan.has_model else link.start_pkts
-    found = solve(runs, goal, start)
-    if found is not None or plan.has_model:
-        return found
-    if most in runs.answers:
+    result = solve(runs, goal, start)
+    if result is not None or plan.has_model:
+        return result
+    if maximum in runs.answers:
         raise _unreached(runs, goal)
     smallest = runs.at(1) if 1 in runs.answers else None
-    return None if smallest is None else Found(1, 1, 1, there=smallest)
+    return None if smallest is None else SearchResult(1, 1, 1, there=smallest)
 
 
 def _unreached(runs: Simulations, goal: Goal) -> DomainError:
-    """Return the refusal of a target that no buffer of the search meets."""
+    """Return the error for a target that no buffer of the search meets."""
     best = min(points(runs, goal), key=lambda point: point.metric)
     given = units.format_ratio(float(f"{runs.measure(best.value):.3g}"))
     missed = "above" if goal.rises else "below"
     return DomainError(
-        f"{_words(runs.question.metric)}: {units.format_ratio(goal.target)} is {missed} what "
-        f"buffers of up to {goal.most:,} packets give ({given} with {best.value:,.0f} packets); "
-        "give another target"
+        f"{_metric_text(runs.question.metric)}: {units.format_ratio(goal.target)} is {missed} the "
+        f"values of buffers up to {goal.maximum:,} packets ({given} with {best.value:,.0f} "
+        "packets); give another target"
     )
 
 
 def _size_text(link: _Link, value: int) -> str:
-    """Return the answer in bytes and in milliseconds, beside the BDP and BDP/sqrt(n)."""
+    """Return the answer in bytes and milliseconds, compared with the BDP and BDP/sqrt(n)."""
     counted = f"{value:,} packet{'' if value == 1 else 's'}"
     size, time = bytes_text(value * link.packet_bits / 8), 1e3 * value * link.delta_s
     root = link.beta / math.sqrt(link.senders)
@@ -278,19 +281,19 @@ def _load_warnings(load: float) -> list[str]:
         return []
     return [
         f"the open-loop load is {load:.0%}; the paper's rule is for 100 %. Above that eq. 13 "
-        "overestimates the buffer by far: in its Table 10, at 164 %, 300 packets lose 23.7 % by "
-        "the model and 0.2 % in simulation"
+        "overestimates the buffer by far: in its Table 10, at 164 %, the loss with 300 packets is "
+        "23.7 % in the model and 0.2 % in simulation"
     ]
 
 
 def _rules(link: _Link, of_model: dict[str, float]) -> Table:
-    """Lay the rules side by side: buffer, and the delay it can add."""
+    """Return the buffer and the maximum queueing delay of each rule."""
     rules = {
         **of_model,
         "600 ms of the link": QUEUEING_DELAY_S / link.delta_s,
         "bandwidth x 300 ms": BDP_RTT_S / link.delta_s,
-        "bandwidth x this round trip": link.beta,
-        "the same by the root of the senders": link.beta / math.sqrt(link.senders),
+        "bandwidth x RTT of this path": link.beta,
+        "bandwidth x RTT / sqrt(senders)": link.beta / math.sqrt(link.senders),
     }
     buffers = np.array(
         [_whole(pkts) if math.isfinite(pkts) else math.nan for pkts in rules.values()]
@@ -308,7 +311,7 @@ def _rule_grid(inputs: EngsetInputs, loss: float) -> Table:
     rows = []
     for size, rtt in itertools.product(GRID_SIZES_PKTS, GRID_RTTS_S):
         if rtt < inputs.path.delta_s:
-            continue  # the packet alone takes longer
+            continue  # the transmission time of one packet is longer
         path = replace(inputs.path, rtt0_s=rtt, ingress_bps=math.inf, egress_bps=math.inf)
         alone = connection_alone(path=path, size_pkts=size, receiver_window_pkts=GRID_WINDOW_PKTS)
         files_per_s = path.bottleneck_bps / (size * path.packet_bits)
@@ -334,8 +337,8 @@ def _rule_grid(inputs: EngsetInputs, loss: float) -> Table:
 
 
 def _grid_buffers(inputs: EngsetInputs, loss: float) -> tuple[float, float]:
-    """Return the buffer by eq. 13, and as B = Q ln(U/L); NaN for no sources, or too many."""
-    if not 1 <= inputs.sources <= MOST_SOURCES:
+    """Return the buffer by eq. 13 and as B = Q ln(U/L), or NaN for no or too many sources."""
+    if not 1 <= inputs.sources <= MAX_SOURCES:
         return math.nan, math.nan
     result = inputs.solve()
     plain = buffer_for_loss_plain(
@@ -348,6 +351,6 @@ def _whole(pkts: float) -> int:
     return math.ceil(pkts - ROUNDING)
 
 
-def _most(column: NDArray[Any]) -> float:
+def _max_buffer(column: NDArray[Any]) -> float:
     finite = column[np.isfinite(column)]
     return float(finite.max()) if finite.size else math.nan

@@ -1,4 +1,4 @@
-"""How many users a link serves at a mean rate, and what link a population needs for one."""
+"""Number of users for a mean rate on a link, and the link's rate for a given population."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from tcpcast import units
 from tcpcast.errors import DomainError
-from tcpcast.plan.classic_equivalent import PRESET, nearest_model
+from tcpcast.plan.classic_equivalent import PRESET, make_model
 from tcpcast.plan.curve import add_curve, between
 from tcpcast.plan.growth import RATE, growing, slowest_rate
 from tcpcast.plan.path import percent, rate_text
@@ -19,7 +19,7 @@ from tcpcast.plan.population import quality
 from tcpcast.plan.question import Question
 from tcpcast.plan.search import Goal, solve
 from tcpcast.plan.verification import STEP, VERIFY_TRANSFERS, Simulations, verify_by_simulation
-from tcpcast.scenario.traffic import MOST_SOURCES
+from tcpcast.scenario.traffic import MAX_SOURCES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from tcpcast.engines.formula.engset import EngsetInputs
     from tcpcast.plan.classic_equivalent import Model
     from tcpcast.plan.result import Plan
-    from tcpcast.plan.search import Found
+    from tcpcast.plan.search import SearchResult
     from tcpcast.scenario import Scenario
 
 LARGEST_RATE_BPS = 1e15
 FASTEST = "1000gbit"
-"""The bottleneck that stands for an unlimited one in simulations."""
+"""Rate of an effectively unlimited bottleneck in simulations."""
 
 _RATE_OF_LINK: dict[str, Any] = {
     "key": "network.bottleneck.rate",
@@ -54,21 +54,21 @@ def plan_users(  # noqa: PLR0913 - the question, and how to answer it
     transfers: int = VERIFY_TRANSFERS,
     options: RunOptions | None = None,
 ) -> Plan:
-    """Return the largest population whose connections keep a mean rate.
+    """Return the largest population whose connections reach a mean rate.
 
     Parameters
     ----------
     scenario
-        On/off sources; how many they are plays no part. Several classes, and whatever else the
-        ``engset`` engine does not cover, are answered by simulation alone.
+        On/off sources, whose number is ignored. Scenarios that the ``engset`` engine does not
+        cover, such as several classes, are only simulated.
     rate_bps
-        The mean connection rate to keep, bit/s, above 0.
+        Minimum mean connection rate, bit/s, above 0.
     grows
-        The class that grows; None for all classes with on/off sources in their proportion. The
-        class with the lowest mean rate has to keep the target.
+        The class that grows; None for all classes with on/off sources, in proportion. The class
+        with the lowest mean rate must reach the target.
     verify
-        Also search the population by simulation, from that one, and simulate the one that is found;
-        with today's TCP, which the model does not have, in any case.
+        Also search the population by simulation, starting from the model's answer, and simulate
+        the result. This is always done for modern TCP, which the model does not cover.
     transfers, options
         As in :func:`plan_buffer`.
 
@@ -77,40 +77,42 @@ def plan_users(  # noqa: PLR0913 - the question, and how to answer it
     Plan
         The largest N with h >= rate_bps (eq. 10), exactly. Tables: ``model`` (sources,
         connection_rate_bps, utilisation, loss_ratio) for N - 1, N and N + 1; ``simulated``
-        (sources, connection_rate_bps, low, high); ``curve`` (sources, connection_rate_bps), the
-        model's, for a figure.
+        (sources, connection_rate_bps, low, high); ``curve`` (sources, connection_rate_bps) of the
+        model, for a figure.
 
     Raises
     ------
     NotApplicable
-        The model, or the simulation, does not cover the scenario.
+        Neither the model nor the simulation covers the scenario.
     DomainError
-        A rate that one source alone does not reach, or that ten million sources still get.
+        A single source does not reach the rate, or ten million sources still reach it.
     """
     growth = growing(scenario, grows, "plan users")
-    asked = _mean_rate(
+    question = _mean_rate(
         rate_bps,
-        words="most sources at",
+        text="most sources at",
         key=growth.key,
         column="sources",
         unit="sources",
-        place=growth.changes,
+        make_changes=growth.changes,
     )
-    model = _model(scenario, asked, _with_sources, 1, "one source alone gets")
-    plan = asked.plan()
+    model = _model(scenario, question, _with_sources, 1, "a single source gets")
+    plan = question.plan()
     plan.notes += [*growth.notes("mean rate"), *model.notes]
     if model.inputs is not None:
         value = _largest(_reaches(model, rate_bps))
-        _put_model(plan, asked, model, [n for n in (value - 1, value, value + 1) if n >= 1])
-        model.answer(plan, asked, scenario, value)
+        _add_model_table(
+            plan, question, model, [n for n in (value - 1, value, value + 1) if n >= 1]
+        )
+        model.answer(plan, question, scenario, value)
     if verify or model.nearby:
-        runs = Simulations(scenario, asked, options, transfers)
-        goal = Goal(target=rate_bps, least=len(growth.counts), most=MOST_SOURCES)
-        _check(plan, runs, goal, growth.total, (goal.least, "the fewest sources get"))
+        runs = Simulations(scenario, question, options, transfers)
+        goal = Goal(target=rate_bps, minimum=len(growth.counts), maximum=MAX_SOURCES)
+        _check(plan, runs, goal, growth.total, (goal.minimum, "the smallest population gets"))
         if plan.simulated is not None:
             plan.recommendation = growth.text(plan.simulated)
     rates = model.curve(lambda result: result.rate_bps)
-    add_curve(plan, "sources", RATE, rates, is_whole=True, most=MOST_SOURCES)
+    add_curve(plan, "sources", RATE, rates, is_whole=True, maximum=MAX_SOURCES)
     return plan
 
 
@@ -128,48 +130,48 @@ def plan_rate(  # noqa: PLR0913 - the question, and how to answer it
     Parameters
     ----------
     scenario
-        On/off sources, as in :func:`plan_users`. Of its bottleneck only the rate is
-        varied; a round-trip time that was given stays, one that follows from delays follows.
+        On/off sources, as in :func:`plan_users`. Only the rate of the bottleneck is varied. A
+        given round-trip time stays constant; without one, the delays of the links do.
     rate_bps
-        The mean connection rate to reach, bit/s, above 0.
+        Minimum mean connection rate, bit/s, above 0.
     of_class
-        The class that has to reach it; None for the class with the lowest mean rate.
+        The class that must reach the rate; None for the class with the lowest mean rate.
     verify
-        Also search the rate by simulation, from that one, and simulate the one that is found; with
-        today's TCP, which the model does not have, in any case.
+        Also search the rate by simulation, starting from the model's answer, and simulate the
+        result. This is always done for modern TCP, which the model does not cover.
     transfers, options
         As in :func:`plan_buffer`.
 
     Returns
     -------
     Plan
-        The smallest bottleneck rate with h >= rate_bps (eq. 10), in whole bit/s, found to one
-        part in a billion. Tables: ``model`` (bottleneck_bps, connection_rate_bps, utilisation,
-        loss_ratio) at 95, 100 and 105 % of it; ``simulated`` (bottleneck_bps,
-        connection_rate_bps, low, high); ``curve`` (bottleneck_bps, connection_rate_bps), the
-        model's, for a figure.
+        The smallest bottleneck rate with h >= rate_bps (eq. 10), in whole bit/s, with a relative
+        accuracy of 1e-9. Tables: ``model`` (bottleneck_bps, connection_rate_bps, utilisation,
+        loss_ratio) at 95, 100 and 105 % of this rate; ``simulated`` (bottleneck_bps,
+        connection_rate_bps, low, high); ``curve`` (bottleneck_bps, connection_rate_bps) of the
+        model, for a figure.
 
     Raises
     ------
     NotApplicable
-        The model, or the simulation, does not cover the scenario.
+        Neither the model nor the simulation covers the scenario.
     DomainError
-        A rate that the path does not give however fast the bottleneck.
+        No bottleneck is fast enough for the rate.
     """
     scenario, start = _with_a_rate(scenario, rate_bps, of_class)
-    asked = _mean_rate(rate_bps, words="bottleneck rate for", of_class=of_class, **_RATE_OF_LINK)
+    question = _mean_rate(rate_bps, text="bottleneck rate for", of_class=of_class, **_RATE_OF_LINK)
     vary = partial(_with_rate, scenario)
-    model = _model(scenario, asked, vary, LARGEST_RATE_BPS, "an unlimited bottleneck gives")
-    plan = asked.plan()
+    model = _model(scenario, question, vary, LARGEST_RATE_BPS, "an unlimited bottleneck gives")
+    plan = question.plan()
     plan.notes += [*_classes_note(scenario, "mean rate", of_class), *model.notes]
-    least = _least_rate(scenario)
+    minimum = _least_rate(scenario)
     if model.inputs is not None:
-        _rate_by_model(plan, asked, scenario, model, least)
+        _rate_by_model(plan, question, scenario, model, minimum)
     if verify or model.nearby:
-        runs = Simulations(scenario, asked, options, transfers)
-        _check_rate(plan, runs, start, least, "an unlimited bottleneck gives")
+        runs = Simulations(scenario, question, options, transfers)
+        _check_rate(plan, runs, start, minimum, "an unlimited bottleneck gives")
     rates = model.curve(lambda result: result.rate_bps)
-    add_curve(plan, asked.column, RATE, rates, least=least, most=LARGEST_RATE_BPS)
+    add_curve(plan, question.column, RATE, rates, minimum=minimum, maximum=LARGEST_RATE_BPS)
     return plan
 
 
@@ -181,12 +183,12 @@ def plan_rate_quality(
     of_class: str | None = None,
     options: RunOptions | None = None,
 ) -> Plan:
-    """Return the bottleneck rate at which a share of the files comes faster than a rate.
+    """Return the bottleneck rate at which a share of the files has more than a given goodput.
 
     Parameters
     ----------
     scenario
-        On/off sources. Of its bottleneck only the rate is varied.
+        On/off sources. Only the rate of the bottleneck is varied.
     share, above_bps
         As in :func:`plan_quality`.
     of_class
@@ -197,52 +199,52 @@ def plan_rate_quality(
     Returns
     -------
     Plan
-        The smallest rate, by the packet engine alone. Tables: ``simulated`` (bottleneck_bps,
-        goodput_bps, low, high), the goodput that the share of the files exceeds.
+        The smallest rate, from the packet engine only. Tables: ``simulated`` (bottleneck_bps,
+        goodput_bps, low, high) with the goodput that the share of the files exceeds.
 
     Raises
     ------
     NotApplicable
         No class has on/off traffic.
     DomainError
-        A share or rate outside its domain, or a goodput that no bottleneck rate gives.
+        The share or rate is outside its domain, or no bottleneck rate gives the goodput.
     """
     scenario, start = _with_a_rate(scenario, above_bps, of_class)
     files = quality(scenario, share, above_bps, "packet", plan="plan rate")
-    asked = replace(
+    question = replace(
         files.question,
-        words=f"bottleneck rate with {files.words}",
+        text=f"bottleneck rate with {files.text}",
         target=above_bps,
-        place=None,
+        make_changes=None,
         read=partial(files.read, name=of_class),
         **_RATE_OF_LINK,
     )
-    plan = asked.plan()
+    plan = question.plan()
     plan.notes += _classes_note(scenario, "goodput", of_class)
     changes = files.changes(files.growth.total)
-    runs = replace(files.simulations(lambda _: changes, options), question=asked)
-    least = _least_rate(scenario)
-    _check_rate(plan, runs, start, least, f"{percent(share)} of files reach without a bottleneck")
-    least = math.ceil(least)
-    add_curve(plan, asked.column, asked.metric, None, least=least, most=LARGEST_RATE_BPS)
+    runs = replace(files.simulations(lambda _: changes, options), question=question)
+    minimum = _least_rate(scenario)
+    _check_rate(plan, runs, start, minimum, f"{percent(share)} of files reach without a bottleneck")
+    minimum = math.ceil(minimum)
+    add_curve(
+        plan, question.column, question.metric, None, minimum=minimum, maximum=LARGEST_RATE_BPS
+    )
     return plan
 
 
-def _mean_rate(
-    rate_bps: float, *, words: str, of_class: str | None = None, **more: Any
-) -> Question:
-    """Return the question of a mean rate, of a class or of the slowest one."""
+def _mean_rate(rate_bps: float, *, text: str, of_class: str | None = None, **more: Any) -> Question:
+    """Return the question for the mean rate of a class, or of the slowest class."""
     if not rate_bps > 0:
         raise DomainError(f"the mean rate must be above 0 bit/s, not {rate_bps!r}; write 200kbit")
     read = partial(slowest_rate, name=of_class)
-    words = f"{words} a mean rate of {rate_text(rate_bps)}"
-    return Question(words=words, metric=RATE, target=rate_bps, read=read, **more)
+    text = f"{text} a mean rate of {rate_text(rate_bps)}"
+    return Question(text=text, metric=RATE, target=rate_bps, read=read, **more)
 
 
 def _with_a_rate(
     scenario: Scenario, rate_bps: float, of_class: str | None
 ) -> tuple[Scenario, float]:
-    """Return a scenario whose bottleneck has a rate, and the rate at which a search begins."""
+    """Return a scenario whose bottleneck has a rate, and the first rate of a search."""
     growth, start = growing(scenario, of_class, "plan rate"), scenario.network.bottleneck.rate_bps
     if not math.isinf(start):
         return scenario, start
@@ -252,33 +254,31 @@ def _with_a_rate(
 
 def _model(
     scenario: Scenario,
-    asked: Question,
+    question: Question,
     vary: Callable[[EngsetInputs, float], EngsetInputs],
     easiest: float,
     who: str,
 ) -> Model:
-    """Return the model, unless it does not apply: another stack may exceed its largest rate."""
-    model, rate_bps = nearest_model(scenario, vary), asked.target
+    """Return the model; without one if another stack may exceed the model's largest rate."""
+    model, rate_bps = make_model(scenario, vary), question.target
     if model.inputs is None:
         return model
     peak = model.at(easiest).rate_bps
     if rate_bps <= peak:
         return model
     if not model.nearby:
-        raise _unreached(asked, who, peak)
+        raise _unreached(question, who, peak)
     stack = scenario.populations[0].tcp.stack
-    why = (
-        f"{PRESET}, the nearest that TCP-Engset models to {stack}, gives {rate_text(peak)} at most"
-    )
+    why = f"{PRESET}, the modelled stack most similar to {stack}, reaches {rate_text(peak)} at most"
     return replace(model, inputs=None, nearby=why)
 
 
-def _put_model(plan: Plan, asked: Question, model: Model, values: Sequence[float]) -> None:
-    """Put a table of the model's results next to its answer into a plan."""
+def _add_model_table(plan: Plan, question: Question, model: Model, values: Sequence[float]) -> None:
+    """Add a table of the model's results near its answer to a plan."""
     results = [model.at(value) for value in values]
     losses = [math.nan if r.loss_ratio is None else r.loss_ratio for r in results]
     plan.tables["model"] = {
-        asked.column: np.array(values),
+        question.column: np.array(values),
         "connection_rate_bps": np.array([r.rate_bps for r in results]),
         "utilisation": np.array([r.utilisation for r in results]),
         "loss_ratio": np.array(losses),
@@ -286,59 +286,59 @@ def _put_model(plan: Plan, asked: Question, model: Model, values: Sequence[float
 
 
 def _rate_by_model(
-    plan: Plan, asked: Question, scenario: Scenario, model: Model, least: float
+    plan: Plan, question: Question, scenario: Scenario, model: Model, minimum: float
 ) -> None:
-    """Put the model's smallest bottleneck rate into a plan."""
-    found, missed = _first_rate(_reaches(model, asked.target), least)
-    value = math.ceil(found)
-    beside = (value * (1 - STEP), value, value * (1 + STEP))
-    _put_model(plan, asked, model, [round(c) for c in beside if c >= least])
-    model.answer(plan, asked, scenario, value)
+    """Add the model's smallest bottleneck rate to a plan."""
+    smallest, missed = _first_rate(_reaches(model, question.target), minimum)
+    value = math.ceil(smallest)
+    values = (value * (1 - STEP), value, value * (1 + STEP))
+    _add_model_table(plan, question, model, [round(c) for c in values if c >= minimum])
+    model.answer(plan, question, scenario, value)
     if missed is not None:
         text = (
             "the formula's mean rate rises in steps and falls between them: some faster links, up "
             f"to {rate_text(missed)}, miss the target again"
         )
         plan.warnings += model.remarks([text])
-    if value <= math.ceil(least):
+    if value <= math.ceil(minimum):
         plan.warnings.append(
-            "a slower bottleneck would do, but there the packet alone takes the whole round-trip "
-            "time of the scenario"
+            "a slower bottleneck would suffice, but then the transmission time of one packet "
+            "exceeds the round-trip time of the scenario"
         )
 
 
 def _reaches(model: Model, rate_bps: float) -> Callable[[float], bool]:
-    """Return whether the model's mean rate at a value is high enough."""
+    """Return a predicate: True if the model's mean rate at a value is high enough."""
     return lambda value: model.at(value).rate_bps >= rate_bps * (1 - ROUNDING)
 
 
-def _check_rate(plan: Plan, runs: Simulations, start: float, least: float, who: str) -> None:
+def _check_rate(plan: Plan, runs: Simulations, start: float, minimum: float, who: str) -> None:
     """Search the smallest bottleneck rate by simulation."""
     target = runs.question.target
-    goal = Goal(target=target, rises=True, smallest=True, least=math.ceil(least))
+    goal = Goal(target=target, rises=True, smallest=True, minimum=math.ceil(minimum))
     _check(plan, runs, goal, start, (units.parse_rate(FASTEST), who))
 
 
 def _check(
     plan: Plan, runs: Simulations, goal: Goal, start: float, easiest: tuple[float, str]
 ) -> None:
-    """Search from the model's answer; without one, first refuse what the easiest value misses."""
+    """Search from the model's answer; without one, first check the easiest value."""
 
-    def search() -> Found | None:
+    def search() -> SearchResult | None:
         if plan.has_model:
             return solve(runs, goal, plan.value)
         value, who = easiest
-        alone = replace(runs, answers={})
-        most = alone.measure(value)
-        interval = alone.at(value)
-        # A few sources have few files: without an interval their rate refuses nothing.
+        easiest_runs = replace(runs, answers={})
+        maximum = easiest_runs.measure(value)
+        interval = easiest_runs.at(value)
+        # Few sources have few files: a rate without an interval does not prove that they miss it.
         if interval is not None and interval.high is not None and interval.high < goal.target:
-            raise _unreached(runs.question, who, most)
-        found = solve(runs, goal, goal.inside(start))
-        most = max([most, *(metric.value for metric in runs.known.values())])
-        if found is None and most < goal.target:
-            raise _unreached(runs.question, who, most)
-        return found
+            raise _unreached(runs.question, who, maximum)
+        result = solve(runs, goal, goal.inside(start))
+        maximum = max([maximum, *(metric.value for metric in runs.known.values())])
+        if result is None and maximum < goal.target:
+            raise _unreached(runs.question, who, maximum)
+        return result
 
     verify_by_simulation(plan, runs, search)
 
@@ -355,7 +355,7 @@ def _with_sources(inputs: EngsetInputs, sources: float) -> EngsetInputs:
 
 
 def _with_rate(scenario: Scenario, inputs: EngsetInputs, link_bps: float) -> EngsetInputs:
-    """Return the model's inputs with another bottleneck rate; a buffer in BDP follows it."""
+    """Return the model's inputs for another bottleneck rate; a buffer in BDP is converted again."""
     network, rtt0 = scenario.network, inputs.path.rtt0_s
     if not _round_trip_is_given(scenario):
         bits = 8 * (network.packet_bytes + network.ack_bytes)
@@ -368,31 +368,32 @@ def _with_rate(scenario: Scenario, inputs: EngsetInputs, link_bps: float) -> Eng
 
 
 def _round_trip_is_given(scenario: Scenario) -> bool:
-    """Whether the scenario says its round-trip time, rather than the delays of its links."""
+    """Return True if the scenario has a round-trip time instead of delays of links."""
     given = [scenario.network.rtt, *(each.rtt for each in scenario.classes)]
     return any(rtt is not None for rtt in given)
 
 
 def _least_rate(scenario: Scenario) -> float:
-    """Return the slowest bottleneck that the scenario's round-trip times leave room for."""
+    """Return the slowest bottleneck for which one packet fits into the round-trip times."""
     network = scenario.network
     if not _round_trip_is_given(scenario):
         return 1.0
     bits = 8 * (network.packet_bytes + network.ack_bytes)
     rooms = []
     for people in scenario.populations:
-        own = [on.link.rate_bps for on in people.links(network)[:-1] if not on.shared]
-        rooms.append(people.rtt_s - bits / min(own) - bits / people.egress.rate_bps)
+        rates = [on.link.rate_bps for on in people.links(network)[:-1] if not on.shared]
+        rooms.append(people.rtt_s - bits / min(rates) - bits / people.egress.rate_bps)
     return bits / min(rooms) * (1 + ROUNDING)
 
 
-def _first_rate(reaches: Callable[[float], bool], least: float) -> tuple[float, float | None]:
-    """Return the smallest rate that reaches, and the largest one above it that does not, if any.
+def _first_rate(reaches: Callable[[float], bool], minimum: float) -> tuple[float, float | None]:
+    """Return the smallest rate that meets the target, and the largest one above that misses it.
 
-    The formula's rate is a saw-tooth: the points of the curve show where it crosses the target.
+    The formula's rate is a saw-tooth, so it may cross the target several times; the points of the
+    curve show where.
     """
-    value = _smallest_rate(reaches, least)
-    links = between(value, least=least, most=LARGEST_RATE_BPS)
+    value = _smallest_rate(reaches, minimum)
+    links = between(value, minimum=minimum, maximum=LARGEST_RATE_BPS)
     good = np.array([reaches(link) for link in links.tolist()])
     first = int(np.argmax(good))
     if first and links[first] < value:
@@ -403,16 +404,16 @@ def _first_rate(reaches: Callable[[float], bool], least: float) -> tuple[float, 
     return value, float(missed[-1]) if missed.size else None
 
 
-def _smallest_rate(reaches: Callable[[float], bool], least: float) -> float:
-    """Return a rate that reaches, next to one that does not; the largest one does."""
-    low = high = least
+def _smallest_rate(reaches: Callable[[float], bool], minimum: float) -> float:
+    """Return a rate that meets the target next to one that misses it; the largest one meets it."""
+    low = high = minimum
     while not reaches(high):
         low, high = high, min(2 * high, LARGEST_RATE_BPS)
     return _bisected(reaches, low, high)
 
 
 def _bisected(reaches: Callable[[float], bool], low: float, high: float) -> float:
-    """Return where a rate begins to reach, between one that does not and one that does."""
+    """Bisect between a rate that misses the target and one that meets it; return the latter."""
     while high > low * (1 + ROUNDING):
         middle = math.sqrt(low * high)
         low, high = (low, middle) if reaches(middle) else (middle, high)
@@ -420,23 +421,26 @@ def _bisected(reaches: Callable[[float], bool], low: float, high: float) -> floa
 
 
 def _largest(reaches: Callable[[int], bool]) -> int:
-    """Return the largest population that reaches; one source does, and more is never better."""
+    """Return the largest population that meets the target, given that one source meets it.
+
+    The rate never rises with the population.
+    """
     low, high = 1, 2
     while reaches(high):
-        if high == MOST_SOURCES:
+        if high == MAX_SOURCES:
             raise DomainError(
-                f"the mean rate is kept even with {MOST_SOURCES:,} sources; give a higher rate"
+                f"even {MAX_SOURCES:,} sources reach the mean rate; give a higher rate"
             )
-        low, high = high, min(2 * high, MOST_SOURCES)
+        low, high = high, min(2 * high, MAX_SOURCES)
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if reaches(middle) else (low, middle)
     return low
 
 
-def _unreached(asked: Question, who: str, most_bps: float) -> DomainError:
-    what = "mean rate" if asked.metric == RATE else "goodput"
+def _unreached(question: Question, who: str, most_bps: float) -> DomainError:
+    what = "mean rate" if question.metric == RATE else "goodput"
     return DomainError(
-        f"a {what} of {rate_text(asked.target)} is above what {who}, "
+        f"a {what} of {rate_text(question.target)} is above what {who}, "
         f"{rate_text(most_bps)}; give a lower rate, or shorten the round trip"
     )

@@ -1,4 +1,4 @@
-"""What TCP-Engset is asked of a scenario with today's TCP: the nearest that it models."""
+"""TCP-Engset for scenarios with modern TCP: the most similar scenario that it models."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ if TYPE_CHECKING:
 PRESET = "engset-newreno"
 
 ERROR = "up to 40 % below that of linux-cubic"
-"""How far the model's mean rate was from simulations of linux-cubic: tests/agreement/
+"""Error of the model's mean rate against simulations of linux-cubic, from tests/agreement/
 test_plan_todays.py."""
 
 
-def nearest(scenario: Scenario) -> tuple[Scenario, str]:
-    """Return the scenario that TCP-Engset answers, and why its answer is not to be trusted.
+def classic_scenario(scenario: Scenario) -> tuple[Scenario, str]:
+    """Return a similar scenario that TCP-Engset models, and the reason not to trust its answer.
 
     Parameters
     ----------
     scenario
-        The question.
+        The scenario of the plan.
 
     Returns
     -------
     tuple of Scenario and str
-        With the paper's preset in place of today's TCP, from the same initial window up to the same
-        receiver window, a drop-tail queue in place of any other and no random loss at the
-        bottleneck; the scenario itself and "" where its stack is a classic one.
+        The scenario with the paper's preset instead of modern TCP, the same initial and receiver
+        windows, a drop-tail queue and no random loss at the bottleneck. For classic stacks, the
+        unchanged scenario and "".
     """
     if len(scenario.populations) > 1 or not scenario.populations[0].tcp.is_modern:
         return scenario, ""
@@ -53,9 +53,9 @@ def nearest(scenario: Scenario) -> tuple[Scenario, str]:
     changes: dict[str, Any] = {"tcp": tcp}
     if scenario.classes:
         changes[f"class.{people.name}.tcp"] = tcp
-    instead, others = _simpler(scenario)
+    instead, others = _unsupported_changes(scenario)
     why = (
-        f"it is of {PRESET}{others}, the nearest that TCP-Engset models to {people.tcp.stack}: the "
+        f"it is for {PRESET}{others}, the modelled stack most similar to {people.tcp.stack}: the "
         f"mean rate is {ERROR}{' at a drop-tail queue' if others else ''}, so the simulation "
         "answers"
     )
@@ -64,10 +64,10 @@ def nearest(scenario: Scenario) -> tuple[Scenario, str]:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """TCP-Engset over the values of a plan; without ``inputs`` it does not cover the scenario.
+    """TCP-Engset as a function of a plan's value; ``inputs`` is None for unsupported scenarios.
 
-    ``nearby`` is the reason why the simulation answers, "" if the model does. ``vary`` returns the
-    inputs at a value.
+    ``nearby`` is the reason why the simulation answers, or "" if the model does. ``vary`` returns
+    the inputs at a value.
     """
 
     scenario: Scenario
@@ -76,52 +76,52 @@ class Model:
     vary: Callable[[EngsetInputs, float], EngsetInputs]
 
     def at(self, value: float) -> EngsetResult:
-        """Return the model's result at a value; the model covers the scenario."""
+        """Return the model's result at a value; requires ``inputs``."""
         assert self.inputs is not None
         return self.vary(self.inputs, value).solve()
 
     def curve(
         self, read: Callable[[EngsetResult], float | None]
     ) -> Callable[[float], float | None] | None:
-        """Return a figure of the result as a function of the value, None if there is no model."""
+        """Return a result as a function of the value, or None if there is no model."""
         return None if self.inputs is None else lambda value: read(self.at(value))
 
     @property
     def notes(self) -> list[str]:
         """Return the reason for an answer without the model."""
-        return [] if self.inputs is not None else [f"By simulation alone: {self.nearby}."]
+        return [] if self.inputs is not None else [f"By simulation only: {self.nearby}."]
 
     def remarks(self, warnings: Iterable[str]) -> list[Note]:
-        """Return warnings of the model; remarks if the simulation leads and they affect little."""
+        """Return warnings of the model, as mere remarks if the simulation leads."""
         return [Note(text, kind="remark" if self.nearby else "model") for text in warnings]
 
     def answer(
-        self, plan: Plan, asked: Question, scenario: Scenario, value: float, doubt: str = ""
+        self, plan: Plan, question: Question, scenario: Scenario, value: float, doubt: str = ""
     ) -> None:
-        """Put the model's answer into a plan, with its warnings and the reason for a doubt."""
+        """Add the model's answer to a plan, with warnings and the reason not to trust it."""
         plan.value = value
         plan.warnings += self.remarks(engset_warnings(self.scenario, self.at(value)))
         plan.untrusted = (
-            self.nearby or doubt or untrusted_reason("engset", scenario, asked.changes(value))
+            self.nearby or doubt or untrusted_reason("engset", scenario, question.changes(value))
         )
 
 
-def nearest_model(scenario: Scenario, vary: Callable[[EngsetInputs, float], EngsetInputs]) -> Model:
-    """Return TCP-Engset for a scenario, or for the nearest one that it models."""
-    modelled, nearby = nearest(scenario)
+def make_model(scenario: Scenario, vary: Callable[[EngsetInputs, float], EngsetInputs]) -> Model:
+    """Return TCP-Engset for a scenario, or for the most similar scenario that it models."""
+    modelled, nearby = classic_scenario(scenario)
     try:
         return Model(modelled, engset_inputs(modelled), nearby, vary)
-    except NotApplicable as fault:
-        return Model(modelled, None, str(fault), vary)
+    except NotApplicable as error:
+        return Model(modelled, None, str(error), vary)
 
 
-def _simpler(scenario: Scenario) -> tuple[dict[str, Any], str]:
-    """Return what a bottleneck has that the model has not, as changes and in words."""
-    bottleneck, changes, words = scenario.network.bottleneck, {}, ""
-    if bottleneck.queue != "droptail" and not bottleneck.polices:
+def _unsupported_changes(scenario: Scenario) -> tuple[dict[str, Any], str]:
+    """Return changes that remove unsupported properties of the bottleneck, and a description."""
+    bottleneck, changes, text = scenario.network.bottleneck, {}, ""
+    if bottleneck.queue != "droptail" and not bottleneck.is_policer:
         changes["network.bottleneck.queue"] = "droptail"
-        words += f" behind drop-tail in place of {bottleneck.queue.kind}"
+        text += f" with drop-tail instead of {bottleneck.queue.kind}"
     if bottleneck.loss is not None:
         changes["network.bottleneck.loss"] = "0%"
-        words += " without random loss"
-    return changes, words
+        text += " without random loss"
+    return changes, text

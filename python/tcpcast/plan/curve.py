@@ -1,4 +1,4 @@
-"""Where a plan's curve has points: around its answer, and as far as was simulated."""
+"""The curve of a plan: points around its answer and over the simulated range."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from tcpcast.plan.result import Plan
 
 POINTS = 60
-"""Points of a curve, about."""
+"""Approximate number of points of a curve."""
 
 AROUND = 2.5
-"""By this factor below and above the answer it has points."""
+"""Factor by which the curve extends below and above the answer."""
 
 
 def between(
@@ -26,25 +26,25 @@ def between(
     simulated: Iterable[float] = (),
     around: float = AROUND,
     *,
-    least: float = 0.0,
-    most: float = math.inf,
+    minimum: float = 0.0,
+    maximum: float = math.inf,
 ) -> NDArray[np.float64]:
-    """Return values around an answer, and around all that was simulated, in rising order.
+    """Return values around an answer that cover all simulated values, in ascending order.
 
     Parameters
     ----------
     value
-        The answer, above 0, which is one of them.
+        The answer, above 0, which is one of the values.
     simulated
-        What else they go round.
+        Simulated values.
     around
-        By which factor below and above the answer they begin and end.
-    least, most
-        The ends of what may be asked for.
+        Factor by which the values extend below and above the answer.
+    minimum, maximum
+        Limits of the values.
     """
     values = list(simulated)
-    low = max(min([value / around, *values]), least)
-    high = min(max([value * around, *values]), most)
+    low = max(min([value / around, *values]), minimum)
+    high = min(max([value * around, *values]), maximum)
     return np.unique(np.append(np.geomspace(low, max(high, low), POINTS), value))
 
 
@@ -56,18 +56,18 @@ def add_curve(  # noqa: PLR0913 - the curve, and its ends
     *,
     centre: float = 0.0,
     is_whole: bool = False,
-    least: float = 0.0,
-    most: float = math.inf,
+    minimum: float = 0.0,
+    maximum: float = math.inf,
 ) -> None:
-    """Add the table of a metric over values, NaN if a model has none, around the answer.
+    """Add the table of a metric over values around the answer; NaN if a model has no result.
 
-    Without an answer it is around ``centre``, or else around the simulated values.
+    Without an answer, the values are around ``centre``, or around the simulated values.
     """
     simulated = plan.tables.get("simulated", {}).get(column, np.empty(0))
     if not plan.has_model:
         centre = plan.simulated or centre or float(np.median(simulated) if len(simulated) else 1)
     around = plan.value if plan.has_model else centre
-    values: NDArray[Any] = between(around, simulated, least=least, most=most)
+    values: NDArray[Any] = between(around, simulated, minimum=minimum, maximum=maximum)
     if is_whole:
         values = np.unique(np.maximum(np.round(values).astype(np.int64), 1))
     found = [None if at is None else at(value) for value in values.tolist()]

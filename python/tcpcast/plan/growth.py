@@ -1,4 +1,4 @@
-"""Which classes of users a plan varies: one of them, or all in proportion."""
+"""Classes of users that a plan varies: one class, or all in proportion."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ RATE = "connection_rate_bps"
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """The classes whose sources a plan varies, and how many the scenario has of each.
+    """Number of sources of each class that a plan varies, in the scenario.
 
-    ``others`` counts the senders of all other classes by name.
+    ``others`` has the number of senders of all other classes by name.
     """
 
     counts: dict[str, int]
@@ -32,7 +32,7 @@ class Growth:
 
     @property
     def key(self) -> str:
-        """The key of the scenario that is varied, for messages."""
+        """Varied key of the scenario, for messages."""
         if not self.has_classes:
             return "traffic.sources"
         names = list(self.counts)
@@ -40,19 +40,19 @@ class Growth:
 
     @property
     def total(self) -> int:
-        """The sources that the scenario has of these classes."""
+        """Total number of sources of these classes in the scenario."""
         return sum(self.counts.values())
 
     def split(self, total: float) -> dict[str, int]:
-        """Return the sources of each class, in the scenario's proportion, at least one."""
+        """Return the number of sources of each class, in the scenario's proportion, at least 1."""
         exact = {name: total * count / self.total for name, count in self.counts.items()}
-        found = {name: max(1, math.floor(share + 1e-9)) for name, share in exact.items()}
-        while (left := int(total) - sum(found.values())) != 0:
+        counts = {name: max(1, math.floor(share + 1e-9)) for name, share in exact.items()}
+        while (left := int(total) - sum(counts.values())) != 0:
             sign = 1 if left > 0 else -1
-            may = [name for name in found if sign > 0 or found[name] > 1]
-            best = max(may, key=lambda name: sign * (exact[name] - found[name]))
-            found[best] += sign
-        return found
+            may = [name for name in counts if sign > 0 or counts[name] > 1]
+            best = max(may, key=lambda name: sign * (exact[name] - counts[name]))
+            counts[best] += sign
+        return counts
 
     def changes(self, total: float) -> dict[str, Any]:
         """Return the changes that set the total number of sources."""
@@ -61,15 +61,15 @@ class Growth:
         return {f"class.{name}.sources": count for name, count in self.split(total).items()}
 
     @property
-    def fewest(self) -> str:
-        """The smallest population, in words."""
+    def smallest_text(self) -> str:
+        """Description of the smallest population."""
         if len(self.counts) > 1:
             return "one source of each class"
         name = next(iter(self.counts))
-        return f"one source of {name}" if self.others else "one source alone"
+        return f"one source of {name}" if self.others else "a single source"
 
     def notes(self, figure: str) -> list[str]:
-        """Return which class grows, and that the class with the lowest figure counts."""
+        """Return notes about the growing classes and the class that has to meet the target."""
         if len(self.counts) + len(self.others) == 1:
             return []
         each = [f"{name} {count:,}" for name, count in self.counts.items()]
@@ -84,7 +84,7 @@ class Growth:
         ]
 
     def text(self, total: float) -> str:
-        """Return the sources of each class as a sentence, "" for one class."""
+        """Return the number of sources of each class as a sentence, "" for one class."""
         if len(self.counts) == 1:
             return ""
         each = ", ".join(f"{count:,} of {name}" for name, count in self.split(total).items())
@@ -99,7 +99,7 @@ def growing(scenario: Scenario, name: str | None, plan: str) -> Growth:
     NotApplicable
         No class has on/off sources.
     DomainError
-        There is no such class, or its traffic is another.
+        The class does not exist or has other traffic.
     """
     check_one_size(plan, scenario)
     people = scenario.populations
@@ -118,19 +118,19 @@ def growing(scenario: Scenario, name: str | None, plan: str) -> Growth:
     return Growth(grown, others, bool(scenario.classes))
 
 
-def slowest_rate(found: Answer, name: str | None = None) -> Metric | None:
-    """Return the mean connection rate of a class, without a name the lowest one.
+def slowest_rate(answer: Answer, name: str | None = None) -> Metric | None:
+    """Return the mean connection rate of a class, or the lowest rate of all classes.
 
-    None if the answer has none.
+    None if the answer contains no such rate.
     """
-    table = found.tables.get("by_class")
-    if found.withheld or table is None or RATE not in table:
-        return found.metrics.get(RATE)
+    table = answer.tables.get("by_class")
+    if answer.withheld or table is None or RATE not in table:
+        return answer.metrics.get(RATE)
     rates = table[RATE]
     if name is not None:
         rates = np.where(table["name"] == name, rates, math.nan)
     if not np.isfinite(rates).any():
         return None
-    at = int(np.nanargmin(rates))
-    ends = [float(table[f"{RATE}_{end}"][at]) for end in ("low", "high")]
-    return Metric(float(rates[at]), *(ends if all(map(math.isfinite, ends)) else ()))
+    index = int(np.nanargmin(rates))
+    ends = [float(table[f"{RATE}_{end}"][index]) for end in ("low", "high")]
+    return Metric(float(rates[index]), *(ends if all(map(math.isfinite, ends)) else ()))

@@ -1,4 +1,4 @@
-"""Keys of a scenario that a plan looks for, decides itself or does not use: which, and why."""
+"""Keys of a scenario that a plan solves for, determines itself or ignores, with reasons."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 _RECORDED = "a plan records nothing; leave it out, and set it for `tcpcast run` at the answer"
 _LENGTH = (
-    "a check is as long as the losses that it counts require; leave it out, or write a "
-    "run.duration, which is the least it then takes"
+    "the number of losses determines the length of a check; leave it out, or write "
+    "run.duration, which is the minimum"
 )
-_SSTHRESH = "a check begins slow start with the window that PFTK expects; leave it out"
+_SSTHRESH = "a check uses the mean window of PFTK; leave it out"
 _SOURCES = "the plan solves for their number; leave it out"
 _FLOWS = "the plan solves for the number of flows; leave it out"
-_FILES = "a plan counts every file, whole; leave it out, and set it for `tcpcast run` at the answer"
+_FILES = "a plan counts whole files; leave it out, and set it for `tcpcast run` at the answer"
 
 _GOODPUT = "the plan solves for the loss; leave it out, and write the goodput as --goodput"
 
@@ -63,11 +63,11 @@ UNUSED: dict[str, dict[str, str]] = {
         **_OF_A_CHECK,
     },
 }
-"""By question: keys that play no part in it, as patterns, and what to do instead."""
+"""Patterns of unused keys by question, with advice."""
 
 
 def check_keys(question: str, changes: Mapping[str, Any], scenario: Scenario) -> None:
-    """Refuse changes of what a question looks for, decides itself, or does not use.
+    """Reject changes of keys that a question solves for, determines itself or ignores.
 
     Parameters
     ----------
@@ -76,17 +76,17 @@ def check_keys(question: str, changes: Mapping[str, Any], scenario: Scenario) ->
     changes
         Values by dotted key, as ``--set`` gives them.
     scenario
-        With these changes; of its hops the measured one is the bottleneck.
+        The scenario with these changes; its measured hop is the bottleneck.
 
     Raises
     ------
     ScenarioError
-        The first such key, and what to write instead.
+        A key is unused; the message has the first such key, and advice.
     """
     for key, value in _leaves(changes):
         why = _why(question, _of_bottleneck(key, scenario))
         if why == _SOURCES and len(scenario.classes) > 1:
-            continue  # the proportion of the classes, or a class that does not grow
+            continue  # affects the proportion of the classes, or a class that does not grow
         if why is None and question == "quality" and key == "run.replications":
             why = _too_few(value)
         if why is not None:
@@ -95,23 +95,25 @@ def check_keys(question: str, changes: Mapping[str, Any], scenario: Scenario) ->
 
 
 def unused_keys(question: str, scenario: Scenario, changes: Mapping[str, Any]) -> list[str]:
-    """Return a note for each reason why keys that a scenario gives play no part in a check.
+    """Return a note per reason for which keys of a scenario are unused in a check.
 
-    What is looked for is not among them: that goes without saying. Neither are ``changes``, which
-    are used or were refused.
+    The key that the plan solves for is not listed. Nor are ``changes``: unused ones were rejected.
     """
-    found: dict[str, list[str]] = {}
+    keys_by_reason: dict[str, list[str]] = {}
     for name in ("run", "probes", "tcp"):
         for key in sorted(getattr(scenario, name).model_fields_set):
             dotted = f"{name}.{key}"
             why = _LENGTH if dotted == "run.duration" else _why(question, dotted)
             if why is not None and dotted not in changes:
-                found.setdefault(why, []).append(dotted)
-    return [f"Not used: {', '.join(keys)} ({why.split(';')[0]})." for why, keys in found.items()]
+                keys_by_reason.setdefault(why, []).append(dotted)
+    return [
+        f"Not used: {', '.join(keys)} ({why.split(';')[0]})."
+        for why, keys in keys_by_reason.items()
+    ]
 
 
 def _of_bottleneck(key: str, scenario: Scenario) -> str:
-    """Return a key of the measured hop as one of the bottleneck."""
+    """Return the bottleneck's key for a key of the measured hop; other keys are unchanged."""
     network = scenario.network
     if not network.hops:
         return key
@@ -136,7 +138,7 @@ def _too_few(value: Any) -> str | None:
 
 
 def _leaves(changes: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield the keys and values of changes, those of tables in them one by one."""
+    """Yield the dotted keys and values of changes, including those of nested tables."""
     for key, value in changes.items():
         inside = value
         if isinstance(value, list):

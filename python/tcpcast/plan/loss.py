@@ -1,4 +1,4 @@
-"""What loss a target rate tolerates: the models of loss turned round."""
+"""The maximum loss for a target rate, by the inverse of the models of loss."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from tcpcast.plan.path import (
     VALIDATED_LOSS,
     PlannedPath,
     check_of_path,
-    many_waiting,
     milliseconds,
     percent,
     planned_path,
     rate_text,
-    waiting_share,
+    rto_share,
+    rto_warning,
 )
 from tcpcast.plan.path_models import BBR, CUBIC, MATHIS, PARALLEL, PFTK, PathModel
 from tcpcast.plan.question import Question
@@ -47,34 +47,34 @@ _KEY = "network.bottleneck.loss"
 JUMBO_BYTES = 9000
 
 FINE = 1024
-"""Points of the grid on which a loss is looked for, again and again between two of them."""
+"""Points of the grid in which a loss is searched; the search repeats between two points."""
 
-CLOSE = 1e-6
-"""How near the two are, relatively, when the search is over."""
+TOLERANCE = 1e-6
+"""Relative distance of the two points at which the search ends."""
 
 LARGEST = 1 - 1e-9
-"""The most loss that is looked at: of 1 nothing arrives."""
+"""Maximum loss of the search: with a loss of 1, no packet arrives."""
 
 ROUNDING = 1e-9
-"""What is so near to all that windows or link carry leaves no room for a loss."""
+"""Relative distance from the capacity of windows or link that leaves no room for loss."""
 
-LEAST = 1e-12
-"""The least loss that the simulation looks at."""
+MIN_LOSS = 1e-12
+"""Minimum loss of the search by simulation."""
 
 AROUND = 30
-"""By this factor below and above the answer the curve has losses."""
+"""Factor by which the curve extends below and above the answer."""
 
-RAREST = 1e-9
-"""Losses that are rarer have no place in the isoline."""
+MIN_ISOLINE_LOSS = 1e-9
+"""Minimum loss of the isoline."""
 
 ROUND_TRIPS = np.geomspace(0.1, 4, 33)
-"""Of the path's own RTT: for which the isoline has the loss that is tolerated."""
+"""RTTs of the isoline as multiples of the path's RTT."""
 
 STEEP = 2.5
-"""Loss goes by this power of the goodput, or a little less: the square-root law has 2."""
+"""Exponent of the goodput in the loss, an upper limit: the square-root formula has 2."""
 
 RUNS = 8
-"""About how many losses a check simulates."""
+"""Approximate number of loss ratios that a check simulates."""
 
 
 def plan_max_loss(
@@ -85,39 +85,39 @@ def plan_max_loss(
     least_s: float = 0.0,
     options: RunOptions | None = None,
 ) -> Plan:
-    """Return the largest loss at which the flows still get a goodput.
+    """Return the largest loss at which the flows still reach a goodput.
 
     Parameters
     ----------
     scenario
-        One class of bulk flows; its own loss and its run play no part.
+        One class of bulk flows; its loss and its run are ignored.
     goodput_bps
-        Application payload that arrives, all flows together, bit/s, above 0.
+        Total goodput (delivered application payload) of all flows, bit/s, above 0.
     verify
-        Also search the loss by simulation, from that one, and simulate the one that is found.
+        Also search the loss by simulation, starting from the model's answer, and simulate the
+        result.
     least_s
-        How long each simulation is at the least, seconds; longer where the losses that it counts
-        make that necessary.
+        Minimum duration of each simulation in seconds; rare losses need longer simulations.
     options
         Threads and progress of the simulations.
 
     Returns
     -------
     Plan
-        The largest p with (1 - p) B(p) at least the goodput in packets/s: by the full PFTK model
-        (31) for one flow, by algorithm 1 of the parallel model for more, unless that has many of
-        them in RTO; then, with a warning, by n times PFTK. Tables: ``tolerated``
+        The largest p for which (1 - p) B(p) is at least the goodput in packets/s: by the full
+        PFTK model (31) for one flow, by algorithm 1 of the parallel model for more flows, or, if
+        algorithm 1 has many flows in RTO, by n times PFTK with a warning. Tables: ``tolerated``
         (model, loss_ratio, packets_per_loss, rate_bps, regime); ``ways`` (change, loss_ratio,
-        times), the same with one thing changed; ``simulated`` (loss_ratio, goodput_bps, low,
-        high); for figures ``curve``, the goodput by the loss, a column a model, and ``isoline``
-        (rtt_s, loss_ratio), at which round-trip times and losses the first model has this goodput.
+        times), the result with one changed parameter; ``simulated`` (loss_ratio, goodput_bps, low,
+        high); for figures ``curve``, the goodput over the loss with one column per model, and
+        ``isoline`` (rtt_s, loss_ratio), the pairs for which the first model has this goodput.
 
     Raises
     ------
     NotApplicable
-        Several classes, traffic that is not bulk, loss elsewhere than at the bottleneck.
+        The scenario has several classes, traffic other than bulk, or loss at other links.
     DomainError
-        A goodput that the link or the windows do not give even without loss.
+        The link or the windows do not permit the goodput even without loss.
     """
     if not 0 < goodput_bps < math.inf:
         raise DomainError(f"the goodput must be above 0 bit/s and finite, not {goodput_bps!r}")
@@ -125,11 +125,11 @@ def plan_max_loss(
     path = planned_path(MODEL, scenario)
     _check_reach(path, goodput_bps)
     models, waiting = _models(path, goodput_bps)
-    losses = [_tolerated(path, model, goodput_bps) for model in models]
+    losses = [_max_loss(path, model, goodput_bps) for model in models]
     value = losses[0]
-    ways = _ways(path, scenario, goodput_bps, value)
-    asked = Question(
-        words=f"largest loss for a goodput of {rate_text(goodput_bps)}",
+    ways = _single_changes(path, scenario, goodput_bps, value)
+    question = Question(
+        text=f"largest loss for a goodput of {rate_text(goodput_bps)}",
         key=_KEY,
         column="loss_ratio",
         unit="1",
@@ -138,7 +138,7 @@ def plan_max_loss(
         write=units.format_ratio,
     )
     plan = replace(
-        asked.plan(),
+        question.plan(),
         value=value,
         tables={"tolerated": _side_by_side(path, models, losses, goodput_bps), "ways": ways},
         recommendation=_recommendation(path, goodput_bps, value, ways),
@@ -149,18 +149,18 @@ def plan_max_loss(
         ],
         warnings=[*path.warnings, *_warnings(value), *waiting],
         untrusted=_untrusted(scenario, models[0], value),
-        scenario=scenario.with_changes(asked.changes(value)),
+        scenario=scenario.with_changes(question.changes(value)),
     )
     if verify:
-        _verify(plan, asked, path, least_s, options)
+        _verify(plan, question, path, least_s, options)
     simulated = plan.tables.get("simulated", {}).get("loss_ratio", ())
-    plan.tables["curve"] = _curve(path, models, between(value, simulated, AROUND, most=LARGEST))
+    plan.tables["curve"] = _curve(path, models, between(value, simulated, AROUND, maximum=LARGEST))
     plan.tables["isoline"] = _isoline(path, scenario, models[0], goodput_bps)
     return plan
 
 
 def _curve(path: PlannedPath, models: list[PathModel], losses: Floats) -> Table:
-    """Return the goodput at each loss, by each model."""
+    """Return the goodput at each loss for each model."""
     return {
         "loss_ratio": losses,
         **{f"{model.column}_bps": _goodput_bps(path, model, losses) for model in models},
@@ -168,14 +168,14 @@ def _curve(path: PlannedPath, models: list[PathModel], losses: Floats) -> Table:
 
 
 def _goodput_bps(path: PlannedPath, model: PathModel, losses: Floats) -> Floats:
-    """Return what a model says that the link and the windows let through, NaN for no limit."""
-    most = min(path.link_pps, path.flows * path.window_pkts / path.rtt_s)
-    goodput = path.goodput_bps(np.minimum(model.rate(path, path.flows, losses), most), losses)
+    """Return the goodput of a model, limited by the link and the windows; NaN without a limit."""
+    maximum = min(path.link_pps, path.flows * path.window_pkts / path.rtt_s)
+    goodput = path.goodput_bps(np.minimum(model.rate(path, path.flows, losses), maximum), losses)
     return np.where(np.isfinite(goodput), goodput, np.nan)
 
 
-def _crossed(losses: Floats, goodput: Floats, target: float) -> float:
-    """Return up to which loss a goodput that falls is enough, NaN for none."""
+def _crossing_loss(losses: Floats, goodput: Floats, target: float) -> float:
+    """Return the largest loss at which a falling goodput meets the target, or NaN."""
     enough = int(np.count_nonzero(~(goodput < target)))
     if enough in {0, len(losses)}:
         return math.nan if not enough else float(losses[-1])
@@ -186,17 +186,17 @@ def _crossed(losses: Floats, goodput: Floats, target: float) -> float:
 
 
 def _isoline(path: PlannedPath, scenario: Scenario, model: PathModel, goodput_bps: float) -> Table:
-    """Return the loss that is tolerated at each round-trip time, NaN where none is."""
-    losses = np.geomspace(RAREST, 1, FINE, endpoint=False)
+    """Return the maximum loss at each round-trip time, or NaN if none is permitted."""
+    losses = np.geomspace(MIN_ISOLINE_LOSS, 1, FINE, endpoint=False)
     tcp, found = scenario.populations[0].tcp, []
     for rtt in path.rtt_s * ROUND_TRIPS:
         there = replace(path, rtt_s=rtt, t0_s=tcp.timeout_s(rtt))
-        found.append(_crossed(losses, _goodput_bps(there, model, losses), goodput_bps))
+        found.append(_crossing_loss(losses, _goodput_bps(there, model, losses), goodput_bps))
     return {"rtt_s": path.rtt_s * ROUND_TRIPS, "loss_ratio": np.array(found)}
 
 
 def _with_some_loss(scenario: Scenario) -> Scenario:
-    """Return the scenario with a loss at its bottleneck, and nowhere else, to be replaced."""
+    """Return the scenario with a placeholder loss at its bottleneck, and nowhere else."""
     people = one_class(MODEL, scenario, "bulk")
     elsewhere = [
         f"network.{on.key}.loss"
@@ -211,28 +211,28 @@ def _with_some_loss(scenario: Scenario) -> Scenario:
 
 
 def _check_reach(path: PlannedPath, goodput_bps: float) -> None:
-    """Refuse what the path does not give even without loss, and say what would."""
-    asked = f"a goodput of {rate_text(goodput_bps)}"
+    """Raise, with advice, if the path does not permit the goodput even without loss."""
+    goal = f"a goodput of {rate_text(goodput_bps)}"
     link_bps = path.goodput_bps(path.link_pps, 0.0)
     if goodput_bps >= link_bps * (1 - ROUNDING):
         needed = rate_text(1.1 * goodput_bps * path.packet_bytes / path.payload_bytes)
         raise DomainError(
-            f"{asked} is never reached: of {rate_text(path.link_bps(path.link_pps))} the link has "
-            f"{rate_text(link_bps)} left for payload; ask for less, or write a rate of {needed}"
+            f"{goal} is never reached: a link of {rate_text(path.link_bps(path.link_pps))} has "
+            f"{rate_text(link_bps)} of payload; ask for less, or write a rate of {needed}"
         )
     each_bps = path.goodput_bps(path.window_pkts / path.rtt_s, 0.0)
     if goodput_bps < path.flows * each_bps * (1 - ROUNDING):
         return
     total = f" for each of {path.flows} flows" if path.flows > 1 else ""
     raise DomainError(
-        f"{asked} is never reached: {path.window_name} in each RTT of {milliseconds(path.rtt_s)} "
-        f"gives {rate_text(each_bps)} of payload{total}, without any loss; ask for less, or "
-        f"{_ways_out(path, goodput_bps, each_bps)}"
+        f"{goal} is never reached: {path.window_name} in each RTT of {milliseconds(path.rtt_s)} "
+        f"gives {rate_text(each_bps)} of payload{total} without loss; ask for less, or "
+        f"{_alternatives(path, goodput_bps, each_bps)}"
     )
 
 
-def _ways_out(path: PlannedPath, goodput_bps: float, each_bps: float) -> str:
-    """Say what would do where the window does not: a larger one, more flows, a shorter RTT."""
+def _alternatives(path: PlannedPath, goodput_bps: float, each_bps: float) -> str:
+    """Return alternatives if the window limits: a larger window, more flows or a shorter RTT."""
     flows_exact = goodput_bps / each_bps * (1 + ROUNDING)
     window = math.floor(flows_exact * path.window_pkts / path.flows) + 1
     flows = math.floor(flows_exact) + 1
@@ -245,40 +245,40 @@ def _ways_out(path: PlannedPath, goodput_bps: float, each_bps: float) -> str:
 
 
 def _models(path: PlannedPath, goodput_bps: float) -> tuple[list[PathModel], list[str]]:
-    """Return the models, the one that answers first, and a warning if it is not algorithm 1."""
+    """Return the models, starting with the one that answers, and warnings about algorithm 1."""
     if path.control != "reno":
         return [BBR, CUBIC] if path.control == "bbr" else [CUBIC, BBR], []
     waiting = []
     if path.flows > 1:
-        p = _tolerated(path, PARALLEL, goodput_bps)
-        share = waiting_share(path, flows=path.flows, loss_ratio=p)
+        p = _max_loss(path, PARALLEL, goodput_bps)
+        share = rto_share(path, flows=path.flows, loss_ratio=p)
         if share <= FEW_WAITING:
             return [PARALLEL, PFTK, MATHIS, CUBIC], []
-        waiting.append(many_waiting(path, share))
+        waiting.append(rto_warning(path, share))
     return [PFTK, PARALLEL, MATHIS, CUBIC], waiting
 
 
-def _tolerated(path: PlannedPath, model: PathModel, goodput_bps: float) -> float:
-    """Return the largest p with (1 - p) B(p) at least the goodput, and (1 - p) of the caps too.
+def _max_loss(path: PlannedPath, model: PathModel, goodput_bps: float) -> float:
+    """Return the largest p for which (1 - p) times B(p), and times the caps, meets the goodput.
 
-    Of a goodput g the flows send g/(1 - p): the p looked for is where the model's inverse at
-    g/(1 - p) is p itself. The inverse falls in p, so that there is one such p.
+    For a goodput g, the flows send g/(1 - p), so p is the fixed point of the model's inverse at
+    g/(1 - p). The inverse falls with p, so there is exactly one fixed point.
     """
     target = goodput_bps / path.goodput_bps(1, 0.0)
-    most = min(path.link_pps, path.flows * path.window_pkts / path.rtt_s)
+    maximum = min(path.link_pps, path.flows * path.window_pkts / path.rtt_s)
     high = min(
-        float(model.inverse(path, np.asarray(target))), (1 - target / most) * LARGEST, LARGEST
+        float(model.inverse(path, np.asarray(target))), (1 - target / maximum) * LARGEST, LARGEST
     )
     low = min(float(model.inverse(path, np.asarray(target / (1 - high)))), high)
-    while high > low * (1 + CLOSE):
+    while high > low * (1 + TOLERANCE):
         grid = np.geomspace(low, high, FINE)
         last = max(int(np.count_nonzero(model.inverse(path, target / (1 - grid)) >= grid)) - 1, 0)
         low, high = float(grid[last]), float(grid[min(last + 1, FINE - 1)])
     return float(low)
 
 
-def _held_by_a_cap(path: PlannedPath, p: float, goodput_bps: float) -> str | None:
-    """Return what else than loss forbids more of it: the link or the windows."""
+def _other_limit(path: PlannedPath, p: float, goodput_bps: float) -> str | None:
+    """Return the limit other than loss: the link, the windows, or None."""
     sent = goodput_bps / path.goodput_bps(1, p)
     near = 1 - 1e-6
     if sent >= path.link_pps * near:
@@ -291,7 +291,7 @@ def _side_by_side(
 ) -> Table:
     sent = [path.link_bps(goodput_bps / path.goodput_bps(1, p)) for p in losses]
     regimes = [
-        _held_by_a_cap(path, p, goodput_bps) or model.regime(path, p)
+        _other_limit(path, p, goodput_bps) or model.regime(path, p)
         for model, p in zip(models, losses, strict=True)
     ]
     return {
@@ -303,8 +303,10 @@ def _side_by_side(
     }
 
 
-def _ways(path: PlannedPath, scenario: Scenario, goodput_bps: float, value: float) -> Table:
-    """Return what the same goodput tolerates with one thing changed."""
+def _single_changes(
+    path: PlannedPath, scenario: Scenario, goodput_bps: float, value: float
+) -> Table:
+    """Return the maximum loss for the same goodput with one changed parameter."""
     half = path.rtt_s / 2
     timer = scenario.populations[0].tcp.timeout_s(half)
     changed = {
@@ -322,7 +324,7 @@ def _ways(path: PlannedPath, scenario: Scenario, goodput_bps: float, value: floa
         )
     losses = np.array(
         [
-            _tolerated(each, _models(each, goodput_bps)[0][0], goodput_bps)
+            _max_loss(each, _models(each, goodput_bps)[0][0], goodput_bps)
             for each in changed.values()
         ]
     )
@@ -330,7 +332,7 @@ def _ways(path: PlannedPath, scenario: Scenario, goodput_bps: float, value: floa
 
 
 def _with_packets(path: PlannedPath, packet_bytes: int) -> PlannedPath:
-    """Return the path with packets of another size; window and links stay in bytes."""
+    """Return the path with another packet size and the same window and links in bytes."""
     payload = path.payload_bytes + packet_bytes - path.packet_bytes
     smaller = path.packet_bytes / packet_bytes
     return replace(
@@ -344,13 +346,13 @@ def _with_packets(path: PlannedPath, packet_bytes: int) -> PlannedPath:
 
 
 def _recommendation(path: PlannedPath, goodput_bps: float, value: float, ways: Table) -> str:
-    """Return what is tolerated, why no more, and what would help."""
+    """Return the maximum loss, its reason, and the most effective change."""
     who = "one flow" if path.flows == 1 else f"{path.flows} flows"
     held = {
         "bottleneck": "the link has no more capacity for retransmissions",
         "window": "the windows have no more room for retransmissions",
-        None: f"more loss slows {who} of {milliseconds(path.rtt_s)} down too much",
-    }[_held_by_a_cap(path, value, goodput_bps)]
+        None: f"more loss slows {who} with an RTT of {milliseconds(path.rtt_s)} down too much",
+    }[_other_limit(path, value, goodput_bps)]
     best = int(np.argmax(ways["loss_ratio"][:2]))
     return (
         f"Up to {_share(value)} may be lost: {held}. With {ways['change'][best]} it would be "
@@ -370,8 +372,7 @@ def _notes(path: PlannedPath, goodput_bps: float, value: float) -> list[str]:
     return [
         "Of the packets sent, (1 - p) are delivered, with one retransmission per loss: "
         f"{units.digits(sent)} packets/s or {rate_text(path.link_bps(sent))} on the link are "
-        f"{rate_text(goodput_bps)} of payload. Spurious retransmissions after timeouts come on "
-        "top.",
+        f"{rate_text(goodput_bps)} of payload. Spurious retransmissions after timeouts are extra.",
         f"A flow has {_packets(window)} ({bytes_text(window * path.payload_bytes)}) in flight on "
         "average; a window of that size leaves no room to recover from losses.",
     ]
@@ -394,11 +395,11 @@ def _packets(count: int) -> str:
 
 
 def _verify(
-    plan: Plan, asked: Question, path: PlannedPath, least_s: float, options: RunOptions | None
+    plan: Plan, question: Question, path: PlannedPath, least_s: float, options: RunOptions | None
 ) -> None:
-    """Simulate the loss found, and look for the simulation's own from there."""
+    """Simulate the model's answer, and search the answer by simulation from there."""
     assert plan.scenario is not None
-    goodput_bps = asked.target
+    goodput_bps = question.target
     sent = goodput_bps / path.goodput_bps(1, plan.value)
     check = check_of_path(
         plan,
@@ -407,12 +408,12 @@ def _verify(
         rate_pps=sent,
         total_pps=RUNS * sent,
         least_s=least_s,
-        instead="losses so rare take too long to count: give a lower goodput, or more flows",
+        instead="such rare losses take too long to simulate: give a lower goodput, or more flows",
     )
     if check is None:
         return
-    runs = Simulations(plan.scenario.with_changes(check[0]), asked, options)
-    goal = Goal(target=goodput_bps, whole=False, least=LEAST, most=1.0, power=STEEP)
+    runs = Simulations(plan.scenario.with_changes(check[0]), question, options)
+    goal = Goal(target=goodput_bps, integer=False, minimum=MIN_LOSS, maximum=1.0, power=STEEP)
     verify_by_simulation(plan, runs, lambda: solve(runs, goal, plan.value))
     plan.notes.append(check[1])
     if plan.leads_by_simulation and plan.simulated is not None:

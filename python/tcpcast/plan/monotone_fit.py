@@ -1,7 +1,8 @@
-"""Where a curve through noisy points meets a target, and in which interval.
+"""Fit a monotone curve to noisy points, and find where it crosses a target, with an interval.
 
-The noise is measured: every point comes from a run with another seed, so the points scatter about
-the curve as the answers of other seeds do. Their own intervals are only a lower limit of it.
+The standard error is measured: each point comes from a run with another seed, so the points
+scatter about the curve like answers with other seeds. The points' own intervals are only a lower
+limit.
 """
 
 from __future__ import annotations
@@ -23,27 +24,27 @@ if TYPE_CHECKING:
 LEVEL = 0.95
 
 NORMAL = 1.96
-"""Half the width of a 95 % interval, in standard errors."""
+"""Half-width of a 95 % interval in standard errors."""
 
 ANOTHER_ANSWER = 2.0
-"""Variance of the difference of two answers with different seeds, over the variance of one."""
+"""Ratio of the variance of the difference of two independent answers to the variance of one."""
 
 STEPS = 25
-"""Rounds of the regression, which is accurate after some five."""
+"""Iterations of the regression, which is accurate after about five."""
 
-AWAY = np.geomspace(1e-7, 20.0, 3000)
-"""Distances of the logarithm at which the ends of an interval are looked for."""
+DISTANCES = np.geomspace(1e-7, 20.0, 3000)
+"""Candidate distances of the interval's ends from the centre, as logarithms."""
 
 LARGEST = 20.0
-"""The largest logarithm of a fit and of a value, relative to target and centre."""
+"""Maximum logarithm of a fit or a value, relative to target or centre."""
 
-FEWEST, FEWEST_CURVED = 4, 7
-"""Points from which a line, or a parabola, and its scatter are estimated."""
+MIN_POINTS, MIN_CURVED = 4, 7
+"""Minimum number of points for a line and for a parabola."""
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A metric above 0 at a value, with its 95 % interval if it has one."""
+    """A metric above 0 at a value, with its optional 95 % interval."""
 
     value: float
     metric: float
@@ -52,7 +53,7 @@ class Point:
 
     @property
     def error(self) -> float:
-        """Standard error of the metric's logarithm by its interval, 0 without an interval."""
+        """Standard error of the metric's logarithm from its interval; 0 without an interval."""
         if self.low is None or self.high is None or not self.low > 0:
             return 0.0
         return math.log(self.high / self.low) / (2 * NORMAL)
@@ -68,10 +69,10 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """A line or a parabola through the logarithms of points, over the logarithm of the value.
+    """A line or parabola through the logarithms of points, over the logarithm of the value.
 
-    ``terms`` are its coefficients about ``centre``, the constant one first, and ``covariance`` is
-    theirs; ``quantile`` is the one of a 95 % interval.
+    ``terms`` are the coefficients about ``centre`` in ascending order, ``covariance`` is their
+    covariance matrix, and ``quantile`` that of a 95 % interval.
     """
 
     centre: float
@@ -80,7 +81,7 @@ class Curve:
     quantile: float
 
     def at(self, value: float) -> tuple[float, float, float]:
-        """Return the metric at a value, over the target, and its 95 % interval."""
+        """Return the metric at a value relative to the target, and its 95 % interval."""
         middle, error = self.errors(np.array([math.log(value) - self.centre]))
         half = self.quantile * error
         ends = np.clip([middle, middle - half, middle + half], -LARGEST, LARGEST)
@@ -88,13 +89,13 @@ class Curve:
         return metric, low, high
 
     def errors(self, away: Floats) -> tuple[Floats, Floats]:
-        """Return the logarithm of the metric at distances from the centre, and its error."""
+        """Return the metric's logarithm at distances from the centre, and its standard error."""
         powers = np.vander(away, len(self.terms), increasing=True)
         squares = np.einsum("ni,ij,nj->n", powers, self.covariance, powers)
         return powers @ self.terms, np.sqrt(np.maximum(squares, 0.0))
 
     def root(self) -> float:
-        """Return the distance from the centre at which it falls to 0; NaN if it does not."""
+        """Return the distance from the centre at which the curve falls to 0, or NaN."""
         height, slope, bend = (*self.terms, 0.0)[:3]
         inside = slope**2 - 4 * bend * height
         if not inside > 0:
@@ -111,12 +112,12 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class Crossing:
-    """Where a falling curve meets the target.
+    """Crossing of a falling curve and the target.
 
-    ``low`` to ``high`` contains the crossing of other seeds at 95 %; 0 and infinity if the points
-    do not tell whether it falls. ``doubt`` is the square of the relative error of
-    the slope, at 95 %: above 1 the interval has no end. ``excess`` is the standard deviation of the
-    points about the curve over the one by their own intervals; 0 if they have no intervals.
+    ``low`` to ``high`` contains the crossings of other seeds at 95 %; 0 and infinity if the points
+    do not determine whether the curve falls. ``doubt`` is the square of the relative error of the
+    slope at 95 %: above 1, the interval is unbounded. ``excess`` is the standard deviation of the
+    points about the curve, relative to that of their own intervals; 0 if they have no intervals.
     """
 
     value: float
@@ -128,12 +129,12 @@ class Crossing:
 
 
 def crossing(points: Sequence[Point], target: float) -> Crossing | None:
-    """Fit a curve to points, and return where it meets a target.
+    """Fit a curve to points, and return its crossing of a target.
 
     Parameters
     ----------
     points
-        At two values at least; all from runs of equal length.
+        Points at two or more values; all from runs of equal length.
     target
         Above 0.
 
@@ -141,20 +142,21 @@ def crossing(points: Sequence[Point], target: float) -> Crossing | None:
     -------
     Crossing or None
         The fit is a quasi-Poisson regression of a power of the value: the variance of a metric is
-        in proportion to its mean, as that of a count. The mean of its logarithm would be below the
-        logarithm of its mean. A curve that bends significantly is a parabola of the logarithms: a
-        line would take its bend for noise, and miss the target. The interval is Fieller's: all
-        values at which the band of the fit contains the target. None for fewer than
-        :data:`FEWEST` points, or if the fit does not fall or meets the target too far away.
+        proportional to its mean, as for a count. (A fit of logarithms would be biased: the mean
+        of a logarithm is below the logarithm of the mean.) A significantly curved fit is a
+        parabola of the logarithms, because a line would treat the curvature as noise and miss the
+        target. The interval is Fieller's: all values at which the band of the fit contains the
+        target. None for fewer than :data:`MIN_POINTS` points, or if the fit does not fall or
+        crosses the target too far away.
     """
-    if len(points) < FEWEST:
+    if len(points) < MIN_POINTS:
         return None
     x = np.log([point.value for point in points])
     y = np.array([point.metric / target for point in points])
     if not np.ptp(x) > 0:
         return None
     fits = [_fitted(points, x, y, 1)]
-    if len(points) >= FEWEST_CURVED and len(np.unique(x)) >= FEWEST:
+    if len(points) >= MIN_CURVED and len(np.unique(x)) >= MIN_POINTS:
         bent = _fitted(points, x, y, 2)
         if abs(bent[0].terms[2]) > bent[0].quantile * math.sqrt(bent[0].covariance[2, 2]):
             fits.insert(0, bent)
@@ -167,7 +169,7 @@ def _crossing(curve: Curve, excess: float) -> Crossing:
     root = curve.root()
     wider = math.sqrt(ANOTHER_ANSWER) * curve.quantile
     slope, error = curve.slope(root)
-    low, high = (_end(curve, root + sign * AWAY, wider) for sign in (-1, 1))
+    low, high = (_end(curve, root + sign * DISTANCES, wider) for sign in (-1, 1))
     low, value, high = (math.exp(curve.centre + end) for end in (low, root, high))
     return Crossing(value, low, high, (wider * error / slope) ** 2, curve, excess)
 
@@ -182,7 +184,7 @@ def _end(curve: Curve, away: Floats, wider: float) -> float:
 
 
 def _fitted(points: Sequence[Point], x: Floats, y: Floats, degree: int) -> tuple[Curve, float]:
-    """Return a regression of the logarithm of y, and by what factor it scatters too widely."""
+    """Return a regression of the logarithm of y, and the excess scatter as a factor."""
     seen, weights, centre = np.log(y), np.ones_like(y), float(np.mean(x))
     for _ in range(STEPS):
         centre = float(np.average(x, weights=weights))
@@ -195,7 +197,7 @@ def _fitted(points: Sequence[Point], x: Floats, y: Floats, degree: int) -> tuple
     freedom = len(points) - degree - 1
     scatter = float(((y - weights) ** 2 / weights).sum()) / freedom
     claimed = _claimed(points, weights)
-    noise = max(scatter, claimed)  # few points may lie on a curve by chance
+    noise = max(scatter, claimed)  # few points may be close to the curve by chance
     quantile = float(stdtrit(freedom, (1 + LEVEL) / 2))
     excess = math.sqrt(scatter / claimed) if claimed > 0 else 0.0
     covariance = np.asarray(noise * inverse, dtype=np.float64)
@@ -203,12 +205,12 @@ def _fitted(points: Sequence[Point], x: Floats, y: Floats, degree: int) -> tuple
 
 
 def stated_error(points: Sequence[Point]) -> float:
-    """Return the standard error of the points' logarithms by their intervals, 0 if none has one."""
+    """Return the standard error of the points' logarithms from their intervals, or 0."""
     stated = [point.error for point in points if point.error > 0]
     return float(np.median(stated)) if stated else 0.0
 
 
 def _claimed(points: Sequence[Point], weights: Floats) -> float:
-    """Return the scatter that the points' own intervals state, 0 if none has an interval."""
+    """Return the scatter according to the points' own intervals; 0 if none has an interval."""
     stated = [p.error**2 * w for p, w in zip(points, weights, strict=True) if p.error > 0]
     return float(np.median(stated)) if stated else 0.0

@@ -1,4 +1,4 @@
-"""What the questions of one path share: what the models are fed, and how long a check takes."""
+"""Common parts of plans for a single path: inputs of the models, and length of a check."""
 
 from __future__ import annotations
 
@@ -17,34 +17,34 @@ if TYPE_CHECKING:
     from tcpcast.plan.result import Plan
     from tcpcast.scenario import Scenario
 
-MOST_PACKETS = 5e8
-"""A check that would simulate more packets than these is not begun: a minute or so."""
+MAX_PACKETS = 5e8
+"""Maximum number of simulated packets of a check, about one minute."""
 
 LOSSES = 400
 PERIODS = 10
-"""A simulation measures at least so many losses, and so many of each flow."""
+"""Minimum number of losses in a simulation, in total and per flow."""
 
 LONGER = 6
 CHEAP_PACKETS = 5e7
-"""And up to so many times as long, for narrower intervals, while that is no more packets."""
+"""Simulations are extended up to this number of packets, for narrower intervals."""
 
 WARM_UP_PERIODS = 5
 WARM_UP_RTTS = 20
-"""What it leaves out before: losses of each flow, but at least so many round trips."""
+"""Minimum warm-up in RTTs."""
 
 VALIDATED_LOSS = 0.1
-"""Neither PFTK nor algorithm 1 is shown by its authors at more loss than this."""
+"""Maximum loss for which the authors validate PFTK and algorithm 1."""
 
 BEYOND_VALIDATED = "a loss beyond 10 %, up to which the models are validated"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedPath:
-    """A path as models of loss take it; :func:`dataclasses.replace` asks a variation.
+    """Inputs of the models of loss for a path.
 
-    ``control`` is the congestion control, ``classic`` whether the stack is one without SACK.
-    ``receiver_window_pkts``, ``own_link_pps`` (the slowest of a flow's own) and ``link_pps`` (the
-    slowest of all flows') are inf where they do not limit.
+    ``control`` is the congestion control; ``classic`` is True for stacks without SACK.
+    ``receiver_window_pkts``, ``own_link_pps`` (slowest link of a single flow) and ``link_pps``
+    (slowest shared link) are inf if unlimited.
     """
 
     flows: int
@@ -63,18 +63,18 @@ class PlannedPath:
 
     @property
     def window_pkts(self) -> float:
-        """The most a flow sends in a round-trip time: its window, or what its own links take."""
+        """Maximum number of packets of a flow per RTT, limited by its window or its own links."""
         return max(1.0, min(self.receiver_window_pkts, self.own_link_pps * self.rtt_s))
 
     @property
     def window_name(self) -> str:
-        """What that is."""
+        """Description of the limit ``window_pkts``."""
         if self.receiver_window_pkts <= self.own_link_pps * self.rtt_s:
             return f"a window of {self.receiver_window_pkts:,.0f} packets"
         return f"its own link of {rate_text(self.own_link_pps * 8 * self.packet_bytes)}"
 
     def model_inputs(self) -> dict[str, Any]:
-        """Return RTT, T0 and b, as every model of loss takes them."""
+        """Return RTT, T0 and b as arguments of the models."""
         return {
             "rtt_s": self.rtt_s,
             "t0_s": self.t0_s,
@@ -82,39 +82,40 @@ class PlannedPath:
         }
 
     def link_bps(self, rate_pps: Any) -> Any:
-        """Return what packets/s are on the link, in bit/s of IP packets."""
+        """Convert packets/s to bit/s of IP packets."""
         return rate_pps * (8 * self.packet_bytes)
 
     def goodput_bps(self, rate_pps: Any, loss_ratio: Any) -> Any:
-        """Return the payload that arrives of a send rate: (1 - p) of its packets, bit/s."""
+        """Return the goodput of a send rate in bit/s: the payload of (1 - p) of its packets."""
         return rate_pps * (1 - loss_ratio) * (8 * self.payload_bytes)
 
     def note(self, *, with_loss: bool) -> str:
-        """Say what the models are fed."""
+        """Return a note with the inputs of the models."""
         window = self.receiver_window_pkts
         limit = "unlimited" if math.isinf(window) else f"{window:,.0f} packets"
         loss = f"p {percent(self.loss_ratio)}, " if with_loss else ""
         return (
-            f"Fed to the models: {loss}RTT {milliseconds(self.rtt_s)}, T0 "
+            f"Inputs of the models: {loss}RTT {milliseconds(self.rtt_s)}, T0 "
             f"{milliseconds(self.t0_s)}, b {self.packets_per_ack}, W_max {limit}; "
             f"packets of {self.packet_bytes} B with {self.payload_bytes} B of payload."
         )
 
 
 def planned_path(model: str, scenario: Scenario) -> PlannedPath:
-    """Return what the models take of a scenario with bulk flows.
+    """Return the inputs of the models for a scenario with bulk flows.
 
     Parameters
     ----------
     model
-        What to call the formula where it does not apply.
+        Name of the formula in messages.
     scenario
         One class of bulk flows and a random loss.
 
     Raises
     ------
     NotApplicable
-        Several classes, other traffic, no loss, a congestion control without a formula.
+        The scenario has several classes, other traffic, no loss, or a congestion control without
+        a formula.
     """
     fed = path_inputs(model, scenario, None)
     tcp = scenario.populations[0].tcp
@@ -145,16 +146,16 @@ def planned_path(model: str, scenario: Scenario) -> PlannedPath:
 def simulated_run(
     path: PlannedPath, *, flows: int, rate_pps: float, total_pps: float
 ) -> tuple[float, float]:
-    """Return how long each run of a check is, and of that the warm-up, in seconds.
+    """Return the duration of each run of a check, and its warm-up, in seconds.
 
     Parameters
     ----------
     path
-        Gives the loss and the round-trip time.
+        The loss and the round-trip time.
     flows, rate_pps
-        How many there are in the run that loses least often, and what they send together.
+        Number of flows and total send rate in the run with the fewest losses.
     total_pps
-        What all runs of the check send, together.
+        Total send rate of all runs of the check.
     """
     loss_s = 1 / (path.loss_ratio * rate_pps)
     warm_up = max(WARM_UP_PERIODS * flows * loss_s, WARM_UP_RTTS * path.rtt_s)
@@ -165,10 +166,10 @@ def simulated_run(
 
 
 def run_changes(path: PlannedPath, duration_s: float, warm_up_s: float) -> dict[str, Any]:
-    """Return the changes that make a scenario's run one of a check.
+    """Return the changes of a scenario for the runs of a check.
 
-    Of classic stacks slow start ends at the mean window that PFTK expects: what its overshoot takes
-    to heal, when nothing else ends it, is no part of the models. Those of today heal it by SACK.
+    With classic stacks, slow start ends at PFTK's mean window: the models do not include the
+    recovery from its overshoot. Modern stacks recover quickly with SACK.
     """
     changes = {
         "run.duration": units.format_duration(duration_s),
@@ -186,28 +187,28 @@ def run_changes(path: PlannedPath, duration_s: float, warm_up_s: float) -> dict[
     return {"tcp.initial_ssthresh": max(2, round(float(window))), **changes}
 
 
-def waiting_share(path: PlannedPath, *, flows: int, loss_ratio: float) -> float:
-    """Return the share of flows in RTO by algorithm 1, E[nTO]/n (24)."""
+def rto_share(path: PlannedPath, *, flows: int, loss_ratio: float) -> float:
+    """Return the share of flows in RTO according to algorithm 1, E[nTO]/n (24)."""
     found = parallel_throughput(flows=flows, loss_event_ratio=loss_ratio, **path.model_inputs())
     return float(found.flows_in_timeout) / flows
 
 
-def many_waiting(path: PlannedPath, share: float) -> str:
-    """Return the warning that algorithm 1 was not asked, and why."""
+def rto_warning(path: PlannedPath, share: float) -> str:
+    """Return the warning that algorithm 1 is replaced, with the reason."""
     return (
-        f"algorithm 1 assumes few flows in RTO at once; here {100 * share:.0f} % of them would be "
+        f"algorithm 1 assumes few flows in RTO; here {100 * share:.0f} % of the flows would be "
         f"(T0 {milliseconds(path.t0_s)}, RTT {milliseconds(path.rtt_s)}), so it underestimates "
-        "the rate: n times PFTK answers instead"
+        "the rate: n times PFTK is used instead"
     )
 
 
-def small_enough(plan: Plan, packets: float, instead: str) -> bool:
-    """Say whether a check may be simulated; if not, put into the plan why, and what to do."""
-    if packets <= MOST_PACKETS:
+def is_affordable(plan: Plan, packets: float, instead: str) -> bool:
+    """Return True if a check is short enough to simulate; otherwise add a warning to the plan."""
+    if packets <= MAX_PACKETS:
         return True
     plan.warnings.append(
-        f"not checked by simulation: it would take {packets / 1e6:,.0f} million packets, and "
-        f"{MOST_PACKETS / 1e6:,.0f} million are the most; {instead}"
+        f"not checked by simulation: it would take {packets / 1e6:,.0f} million packets, more than "
+        f"the maximum of {MAX_PACKETS / 1e6:,.0f} million; {instead}"
     )
     return False
 
@@ -222,29 +223,29 @@ def check_of_path(  # noqa: PLR0913 - the runs, and what limits them
     least_s: float,
     instead: str,
 ) -> tuple[dict[str, Any], str] | None:
-    """Return the changes for the runs of a check, and their length in words.
+    """Return the changes for the runs of a check, and a note about their length.
 
     See :func:`simulated_run` for the parameters; each run takes ``least_s`` or longer. Returns
     None, and adds a warning to the plan, if the runs take too many packets.
     """
     duration, warm_up = simulated_run(path, flows=flows, rate_pps=rate_pps, total_pps=total_pps)
     duration = max(duration, least_s)
-    if not small_enough(plan, duration * total_pps, instead):
+    if not is_affordable(plan, duration * total_pps, instead):
         return None
-    length = f"Simulated: {duration:,.0f} s each, the first {warm_up:,.0f} s left out."
+    length = f"Simulated: {duration:,.0f} s each, without the first {warm_up:,.0f} s."
     return run_changes(path, duration, warm_up), length
 
 
 def rate_text(rate_bps: float) -> str:
-    """Write a rate with four digits, as people type it."""
+    """Format a rate with four digits and a unit."""
     return units.format_rate(float(f"{rate_bps:.4g}"))
 
 
 def percent(ratio: float) -> str:
-    """Write a ratio as a percentage with four digits."""
+    """Format a ratio as a percentage with four digits."""
     return f"{100 * ratio:.4g} %"
 
 
 def milliseconds(seconds: float) -> str:
-    """Write a time in ms, or in s from one second on."""
+    """Format a time in ms, or in s from 1 s."""
     return f"{units.digits(seconds)} s" if seconds >= 1 else f"{1e3 * seconds:.4g} ms"

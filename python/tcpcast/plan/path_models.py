@@ -1,4 +1,4 @@
-"""Models of loss for a path: what its flows send at a loss, and the loss at which they send it."""
+"""Models of loss for a path: the send rate at a given loss, and the loss for a given rate."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tcpcast.models.cubic import cubic_response, cubic_tolerated_loss_ratio
 from tcpcast.models.mathis import mathis_rate_pps, mathis_tolerated_loss_ratio
 from tcpcast.models.parallel import limited_rate_pps, parallel_tolerated_loss_ratio
 from tcpcast.models.pftk import TIMEOUTS, TRIPLE_DUPLICATES, throughput, tolerated_loss_ratio
-from tcpcast.plan.path import waiting_share
+from tcpcast.plan.path import rto_share
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,16 +24,17 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-LEAST = 1e-12
-"""The loss that stands for none, where a link is too slow for what is asked."""
+MIN_LOSS = 1e-12
+"""Loss that means none, if a link is too slow for the rate."""
 
 
 @dataclass(frozen=True, slots=True)
 class PathModel:
     """A model of loss for a path.
 
-    ``inverse`` returns the p at which the flows of the path send a rate in packets/s, ``rate`` the
-    packets/s of n flows at a p, at most n windows per RTT, ``regime`` the limit of the flows there.
+    ``inverse`` returns the p at which the flows of the path send a rate in packets/s. ``rate``
+    returns the packets/s of n flows at a p, at most n windows per RTT. ``regime`` returns the
+    name of the flows' limit at a p.
     """
 
     name: str
@@ -48,12 +49,12 @@ class PathModel:
         return self.engine.partition("-")[0]
 
     def title(self, path: PlannedPath) -> str:
-        """Return the model's name for the flows of a path."""
+        """Return the model's name, with the number of flows of a path."""
         each = f", each of {path.flows}" if path.flows > 1 else ""
         return self.name.format(each=each, flows=path.flows)
 
     def is_held(self, path: PlannedPath, flows: Any) -> NDArray[np.bool_]:
-        """Return whether windows limit the flows at the loss of the path."""
+        """Return True if windows limit the flows at the loss of the path."""
         free = replace(path, receiver_window_pkts=math.inf, own_link_pps=math.inf)
         rates = (self.rate(each, flows, path.loss_ratio) for each in (path, free))
         return np.less(*rates)
@@ -74,11 +75,9 @@ def _pftk_inverse(path: PlannedPath, rate: Floats) -> Floats:
     )
 
 
-def _waits(path: PlannedPath, p: float) -> str:
+def _regime(path: PlannedPath, p: float) -> str:
     return (
-        TIMEOUTS
-        if waiting_share(path, flows=path.flows, loss_ratio=p) > 0.5
-        else (TRIPLE_DUPLICATES)
+        TIMEOUTS if rto_share(path, flows=path.flows, loss_ratio=p) > 0.5 else (TRIPLE_DUPLICATES)
     )
 
 
@@ -93,7 +92,7 @@ PFTK = PathModel(
     lambda path, flows, p: flows * _pftk(path, p).rate_pps,
     lambda path, p: str(_pftk(path, p).regime),
 )
-"""The full PFTK model, of flows that do not meet."""
+"""The full PFTK model, for independent flows."""
 
 PARALLEL = PathModel(
     "parallel, algorithm 1, n = {flows}",
@@ -107,7 +106,7 @@ PARALLEL = PathModel(
         receiver_window_pkts=path.window_pkts,
         **path.model_inputs(),
     ),
-    _waits,
+    _regime,
 )
 
 MATHIS = PathModel(
@@ -136,7 +135,7 @@ CUBIC = PathModel(
 BBR = PathModel(
     "BBR, its bound",
     "bbr-bound",
-    lambda path, rate: np.where(rate <= path.link_pps, TOLERATED_LOSS_RATIO, LEAST),
+    lambda path, rate: np.where(rate <= path.link_pps, TOLERATED_LOSS_RATIO, MIN_LOSS),
     lambda path, flows, p: np.where(
         np.less_equal(p, TOLERATED_LOSS_RATIO),
         flows * min(path.link_pps, path.window_pkts / path.rtt_s),

@@ -1,4 +1,4 @@
-"""The search for the largest population of which a share of the files is fast enough."""
+"""Search for the largest population in which a share of the files is fast enough."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from tcpcast.models.local_loop import threshold_sources
 from tcpcast.plan.growth import growing
 from tcpcast.plan.path import percent, rate_text
 from tcpcast.plan.question import Question
-from tcpcast.plan.search import Found, Goal, solve_between
+from tcpcast.plan.search import Goal, SearchResult, solve_between
 from tcpcast.plan.verification import Simulations
-from tcpcast.scenario.traffic import MOST_SOURCES, OnOff
+from tcpcast.scenario.traffic import MAX_SOURCES, OnOff
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,29 +31,28 @@ if TYPE_CHECKING:
     from tcpcast.scenario import Scenario
 
 ENGINES = ("packet", "fixed-point", "mean-field")
-"""Engines that know the goodput of files."""
+"""Engines that compute the goodput of files."""
 
 EXACT_SOURCES = 30_000
-"""With up to so many sources at the threshold every source is simulated, if no engine is named."""
+"""Maximum threshold (in sources) at which the default engine simulates every source."""
 
-MOST_EXACT = 300_000
-"""The largest population that is simulated source by source; each takes a kilobyte and more."""
+MAX_EXACT = 300_000
+"""Largest population that is simulated source by source; each source takes 1 kB or more."""
 
 SHARES = (0.95, 0.9, 0.8, 0.5)
-"""Shares of the files whose goodput the curve shows beside that asked for."""
+"""Additional shares of files whose goodput the curve shows."""
 
-FEWEST_FILES = 2000
-"""A run of few sources is made longer, until about so many files come in it."""
+MIN_FILES = 2000
+"""Approximate minimum number of files per run; runs with few sources become longer."""
 
 SEARCHED, VERIFIED = 4, 16
-"""Replications, at the least, of each population that the search or the check simulates.
+"""Minimum number of replications per population, in the search and in the check.
 
-Near the threshold a population's queue goes up and down for minutes, and batches of one run tell
-too little of it.
+Near the threshold, the queue changes over minutes, and batches of one run underestimate this.
 """
 
 NEAR = 1.5
-"""A goodput by which factor below what is asked for is soon reached with fewer sources."""
+"""Factor below the target within which a goodput is close to it in the number of sources."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,20 +66,20 @@ class Quality:
     engine: str
 
     @property
-    def words(self) -> str:
-        """Return the target in words."""
+    def text(self) -> str:
+        """Description of the target."""
         return f"{percent(self.share)} of their files above {rate_text(self.above_bps)}"
 
     @property
     def question(self) -> Question:
-        """Return the varied key and the figure that is read."""
+        """Return the varied key and the metric."""
         return Question(
-            words=f"most sources with {self.words}",
+            text=f"most sources with {self.text}",
             key=self.growth.key,
             column="sources",
             unit="sources",
             metric="goodput_bps",
-            place=self.growth.changes,
+            make_changes=self.growth.changes,
             read=self.read,
             figure=f"the goodput that {percent(self.share)} of files reach",
             tables=("file_goodput",),
@@ -88,32 +87,32 @@ class Quality:
 
     def simulations(
         self,
-        beside: Callable[[float], dict[str, Any]],
+        extra_changes: Callable[[float], dict[str, Any]],
         options: RunOptions | None,
         engine: str = "packet",
     ) -> Simulations:
-        """Return simulations of populations by an engine; ``beside`` returns other changes."""
+        """Return simulations by an engine; ``extra_changes`` returns additional changes."""
         transfers = self.scenario.run.transfers or 0
-        return Simulations(self.scenario, self.question, options, transfers, engine, beside)
+        return Simulations(self.scenario, self.question, options, transfers, engine, extra_changes)
 
     @property
-    def most(self) -> int:
-        """The largest population that the engine is asked for."""
-        return MOST_EXACT if self.engine == "packet" else MOST_SOURCES
+    def maximum(self) -> int:
+        """Largest population for the engine."""
+        return MAX_EXACT if self.engine == "packet" else MAX_SOURCES
 
     @property
-    def least(self) -> int:
-        """The smallest population: one source of each class that grows."""
+    def minimum(self) -> int:
+        """Smallest population: one source per growing class."""
         return len(self.growth.counts)
 
     @property
     def goal(self) -> Goal:
-        """What the search is for."""
-        return Goal(target=self.above_bps, least=self.least, most=self.most)
+        """Goal of the search."""
+        return Goal(target=self.above_bps, minimum=self.minimum, maximum=self.maximum)
 
     @property
     def link(self) -> dict[str, float]:
-        """Return C, I and B as the mean-value models take them: I and B of a mean source."""
+        """Return C, I and B for the mean-value models, with I and B of a mean source."""
         network = self.scenario.network
         off_s, size_pkts = self._mean_source()
         return {
@@ -123,7 +122,7 @@ class Quality:
         }
 
     def _mean_source(self) -> tuple[float, float]:
-        """Return an OFF time and a size whose ratio is the mean load of a source that grows."""
+        """Return an OFF time and a size whose ratio is the mean load of the growing sources."""
         counts, total = self.growth.counts, self.growth.total
         means = [
             (counts[each.name] / total, each.traffic.off.mean_value(), _mean_size(each.traffic))
@@ -137,16 +136,16 @@ class Quality:
 
     @property
     def threshold(self) -> float:
-        """C I / B, the number of sources that would fill the link if files took no time."""
+        """C I / B: number of sources that would fill the link if transfers took no time."""
         return float(threshold_sources(**self.link))
 
-    def read(self, found: Answer, name: str | None = None) -> Metric | None:
-        """Return the goodput that the share of the files exceeds, None where none was seen.
+    def read(self, answer: Answer, name: str | None = None) -> Metric | None:
+        """Return the goodput that the share of the files exceeds, or None without files.
 
-        The name selects the files of one class; otherwise the slowest class counts.
+        The name selects the files of one class; the default is the slowest class.
         """
-        table = lowest_goodputs(found, name)
-        if table is None or found.withheld:
+        table = lowest_goodputs(answer, name)
+        if table is None or answer.withheld:
             return None
         (rows,) = np.nonzero(np.isclose(table["share"], self.share))
         if not rows.size or not table["goodput_bps"][rows[0]] > 0:
@@ -156,25 +155,25 @@ class Quality:
         return Metric(value, low, high) if bounded else Metric(value)
 
     def changes(self, sources: float, replications: int = SEARCHED) -> dict[str, Any]:
-        """Return what a run of so many sources needs beside their number."""
+        """Return the additional changes for a run with this number of sources."""
         shares = sorted({self.share, *SHARES}, reverse=True)
         run = self.scenario.run
-        found: dict[str, Any] = {
+        changes: dict[str, Any] = {
             "probes.goodput_shares": shares,
             "run.replications": max(replications, run.replications),
         }
         if run.duration_s is not None:
-            needed = self._least_s(sources, found["run.replications"])
+            needed = self._least_s(sources, changes["run.replications"])
             if needed > run.duration_s:
-                found["run.duration"] = units.format_duration(needed)
-        return found
+                changes["run.duration"] = units.format_duration(needed)
+        return changes
 
     def _least_s(self, sources: float, replications: int) -> int:
-        cycles = FEWEST_FILES * self.link["mean_off_s"] / sources
+        cycles = MIN_FILES * self.link["mean_off_s"] / sources
         return math.ceil((self.scenario.run.warmup_s or 0.0) + 1.2 * cycles / replications)
 
     def packets(self, sources: int) -> float:
-        """Return about how many packets a replication with so many sources is."""
+        """Return the approximate number of packets in a replication."""
         run, link = self.scenario.run, self.link
         if run.transfers is not None:
             return run.transfers * link["mean_size_pkts"]
@@ -186,14 +185,14 @@ def _mean_size(traffic: OnOff) -> float:
     return max(1.0, traffic.size.mean_value())
 
 
-def lowest_goodputs(found: Answer, name: str | None = None) -> Table | None:
+def lowest_goodputs(answer: Answer, name: str | None = None) -> Table | None:
     """Return the goodput that each share of the files exceeds.
 
-    The name selects one of several classes; otherwise the lowest goodput counts.
+    The name selects one of several classes; the default is the lowest goodput.
     """
-    by_class = found.tables.get("file_goodput_by_class")
+    by_class = answer.tables.get("file_goodput_by_class")
     if by_class is None:
-        return found.tables.get("file_goodput")
+        return answer.tables.get("file_goodput")
     rows = []
     for share in np.unique(by_class["share"])[::-1]:
         is_counted = (name is None) | (by_class["name"] == name)
@@ -202,7 +201,7 @@ def lowest_goodputs(found: Answer, name: str | None = None) -> Table | None:
     return {name: by_class[name][rows] for name in ("share", "goodput_bps", "low", "high")}
 
 
-def quality(  # noqa: PLR0913 - what is asked
+def quality(  # noqa: PLR0913 - parameters of the question
     scenario: Scenario,
     share: float,
     above_bps: float,
@@ -211,7 +210,7 @@ def quality(  # noqa: PLR0913 - what is asked
     plan: str = "plan users",
     grows: str | None = None,
 ) -> Quality:
-    """Return the question, with the engine that is asked where none was named.
+    """Return the target and its engine; the default engine depends on the threshold.
 
     Raises
     ------
@@ -234,107 +233,109 @@ def quality(  # noqa: PLR0913 - what is asked
     return replace(exact, engine=_engine(engine, exact.threshold))
 
 
-def _engine(asked: str | None, threshold: float) -> str:
-    there = [name for name in ENGINES if name in REGISTRY]
-    if asked is None:
-        large = threshold > EXACT_SOURCES and "mean-field" in there
+def _engine(name: str | None, threshold: float) -> str:
+    known_engines = [name for name in ENGINES if name in REGISTRY]
+    if name is None:
+        large = threshold > EXACT_SOURCES and "mean-field" in known_engines
         return "mean-field" if large else "packet"
-    if asked not in there:
+    if name not in known_engines:
         raise UnknownEngine(
-            f"plan users needs one engine that knows the goodput of files, not '{asked}'; write "
-            f"{', '.join(there[:-1])} or {there[-1]}"
+            f"plan users needs one engine that computes the goodput of files, not '{name}'; write "
+            f"{', '.join(known_engines[:-1])} or {known_engines[-1]}"
         )
-    return asked
+    return name
 
 
-def search(asked: Quality, runs: Simulations) -> Found:
-    """Return the largest population that keeps the quality, simulated itself."""
-    return solve_between(runs, asked.goal, *_bracket(asked, runs))
+def search(target: Quality, runs: Simulations) -> SearchResult:
+    """Return the largest population that meets the target; it is simulated."""
+    return solve_between(runs, target.goal, *_bracket(target, runs))
 
 
-def _bracket(asked: Quality, runs: Simulations) -> tuple[int, int]:
-    """Return a population that keeps the quality and a larger one that does not."""
-    low = start = min(max(asked.least, round(asked.threshold)), asked.most)
-    _check_alone(asked, runs)
-    if runs.measure(start) >= asked.above_bps:
-        high = _beyond(asked)
-        while runs.measure(high) >= asked.above_bps:
-            if high == asked.most:
-                raise DomainError(_never_ends(asked))
-            low, high = high, min(math.ceil(1.5 * high), asked.most)
+def _bracket(target: Quality, runs: Simulations) -> tuple[int, int]:
+    """Return a population that meets the target and a larger one that does not."""
+    low = start = min(max(target.minimum, round(target.threshold)), target.maximum)
+    _check_smallest(target, runs)
+    if runs.measure(start) >= target.above_bps:
+        high = _upper_bound(target)
+        while runs.measure(high) >= target.above_bps:
+            if high == target.maximum:
+                raise DomainError(_unlimited_message(target))
+            low, high = high, min(math.ceil(1.5 * high), target.maximum)
         return low, high
     while True:
-        if low == asked.least:
-            raise DomainError(_out_of_reach(asked, runs))
-        near = runs.measure(low) > asked.above_bps / NEAR
-        high, low = low, max(asked.least, low // 2 if near else low // 8)
-        if runs.measure(low) >= asked.above_bps:
+        if low == target.minimum:
+            raise DomainError(_unreachable_message(target, runs))
+        near = runs.measure(low) > target.above_bps / NEAR
+        high, low = low, max(target.minimum, low // 2 if near else low // 8)
+        if runs.measure(low) >= target.above_bps:
             return low, high
 
 
-def _check_alone(asked: Quality, runs: Simulations) -> None:
-    """Refuse at once what the fewest sources do not have: that takes the least time to see."""
+def _check_smallest(target: Quality, runs: Simulations) -> None:
+    """Raise early if the smallest population misses the target; this run takes the least time."""
     try:
-        if runs.measure(asked.least) < asked.above_bps:
-            raise DomainError(_out_of_reach(asked, runs))
-    except NotApplicable:  # an engine that has no answer for one may have some for many
+        if runs.measure(target.minimum) < target.above_bps:
+            raise DomainError(_unreachable_message(target, runs))
+    except NotApplicable:  # the engine may support only larger populations
         return
 
 
-def _beyond(asked: Quality) -> int:
-    """Return where the mean goodput is half of what is asked for, by equation (3) inverted."""
-    half_pps = asked.above_bps / 2 / (8 * asked.scenario.network.packet_bytes)
-    link = asked.link
+def _upper_bound(target: Quality) -> int:
+    """Return the population with half the target as mean goodput, by equation (3) inverted."""
+    half_pps = target.above_bps / 2 / (8 * target.scenario.network.packet_bytes)
+    link = target.link
     excess = link["mean_size_pkts"] / (half_pps * link["mean_off_s"])
-    return math.ceil(min(max(asked.threshold * (1 + excess), asked.least + 1), asked.most))
+    return math.ceil(min(max(target.threshold * (1 + excess), target.minimum + 1), target.maximum))
 
 
-def _never_ends(asked: Quality) -> str:
-    other = ", or for --engine mean-field, which simulates more" if asked.engine == "packet" else ""
+def _unlimited_message(target: Quality) -> str:
+    other = (
+        ", or for --engine mean-field, which simulates more" if target.engine == "packet" else ""
+    )
     return (
-        f"{percent(asked.share)} of the files reach {rate_text(asked.above_bps)} even with "
-        f"{asked.most:,} sources; give a higher rate{other}"
+        f"{percent(target.share)} of the files reach {rate_text(target.above_bps)} even with "
+        f"{target.maximum:,} sources; give a higher rate{other}"
     )
 
 
-def _out_of_reach(asked: Quality, runs: Simulations) -> str:
-    alone = runs.at(asked.least)
-    assert alone is not None
+def _unreachable_message(target: Quality, runs: Simulations) -> str:
+    smallest = runs.at(target.minimum)
+    assert smallest is not None
     noise = ""
-    if alone.high is not None and alone.high >= asked.above_bps:
-        noise = f" (up to {rate_text(alone.high)} by the 95 % interval: a longer run decides)"
-    beyond = share_above(runs.answers[asked.least], asked.above_bps)
+    if smallest.high is not None and smallest.high >= target.above_bps:
+        noise = f" (up to {rate_text(smallest.high)} by the 95 % interval: a longer run decides)"
+    beyond = share_above(runs.answers[target.minimum], target.above_bps)
     reach = "" if math.isnan(beyond) else f", and {percent(beyond)} of them reach the target"
     return (
-        f"{percent(asked.share)} of the files do not reach {rate_text(asked.above_bps)} even with "
-        f"{asked.growth.fewest}: they reach {rate_text(alone.value)}{noise}{reach}; give "
-        "a lower rate or a smaller share of the files (small ones end in slow start), or shorten "
-        "the round trip"
+        f"{percent(target.share)} of the files do not reach {rate_text(target.above_bps)} even "
+        f"with {target.growth.smallest_text}: they reach {rate_text(smallest.value)}{noise}{reach}"
+        "; give a lower rate or a smaller share of the files (small ones end in slow start), or "
+        "shorten the round trip"
     )
 
 
-def known(asked: Quality, runs: Simulations, stop: Stopped) -> Found:
-    """Return the largest population seen to keep the quality, and the smallest that did not."""
-    goodputs = {n: asked.read(found) for n, found in runs.finished.items()}
-    keeps = [int(n) for n, each in goodputs.items() if each and each.value >= asked.above_bps]
-    fails = [int(n) for n, each in goodputs.items() if each and each.value < asked.above_bps]
+def stopped_result(target: Quality, runs: Simulations, stop: Stopped) -> SearchResult:
+    """Return the result of a stopped search, from the simulated populations."""
+    goodputs = {n: target.read(answer) for n, answer in runs.finished.items()}
+    keeps = [int(n) for n, each in goodputs.items() if each and each.value >= target.above_bps]
+    fails = [int(n) for n, each in goodputs.items() if each and each.value < target.above_bps]
     if not keeps and stop.interrupted:
         raise KeyboardInterrupt
     if not keeps:
         raise NotApplicable(
             "run.max_wall was reached before any population met the target; write a longer one: "
-            "it limits all simulations of a plan together"
+            "it limits the total time of all simulations of a plan"
         )
     beyond = min((n for n in fails if n > max(keeps)), default=None)
-    return Found(max(keeps), max(keeps), beyond)
+    return SearchResult(max(keeps), max(keeps), beyond)
 
 
-def share_above(found: Answer, above_bps: float) -> float:
-    """Return the share of the files above a rate, between the rates of the table; NaN without.
+def share_above(answer: Answer, above_bps: float) -> float:
+    """Return the share of the files above a rate, interpolated in the table, or NaN.
 
-    Of several classes, whose files the table has together, it is NaN, too.
+    It is also NaN for several classes, because the table combines their files.
     """
-    tail = found.tables.get("file_goodput_tail")
-    if tail is None or "file_goodput_by_class" in found.tables:
+    tail = answer.tables.get("file_goodput_tail")
+    if tail is None or "file_goodput_by_class" in answer.tables:
         return math.nan
     return float(np.interp(math.log(above_bps), np.log(tail["goodput_bps"]), tail["by_file"]))

@@ -1,4 +1,4 @@
-"""A plan as one row: which key of a scenario is varied until which metric meets its target."""
+"""The question of a plan: a key of the scenario is varied until a metric meets its target."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ class Question:
 
     Attributes
     ----------
-    words
-        The question in reports.
+    text
+        Text of the question in reports.
     key, column, unit
         The varied key of the scenario, its column in tables, and its unit.
     metric, target
-        The metric and the value that it has to meet; NaN if a search compares another figure.
+        The metric and its target value; NaN if a search compares another quantity.
     write
-        Returns a value as the scenario has it.
-    place
-        Returns the changes that set a value, if they are more than ``key``.
+        Function that formats a value for the scenario.
+    make_changes
+        Function that returns the changes for a value, if more than ``key`` changes.
     read, figure, tables
-        Returns the figure of an answer if it is not the metric itself; the name of the figure in
-        reports, and the tables of the answer that contain it.
+        Function that returns the compared quantity of an answer if it is not the metric; its name
+        in reports; the tables of the answer that contain it.
     """
 
-    words: str
+    text: str
     key: str
     column: str
     unit: str
     metric: str
     target: float = math.nan
     write: Callable[[Any], Any] = int
-    place: Callable[[float], dict[str, Any]] | None = None
+    make_changes: Callable[[float], dict[str, Any]] | None = None
     read: Callable[[Answer], Metric | None] | None = None
     figure: str = ""
     tables: tuple[str, ...] = ()
@@ -50,12 +50,14 @@ class Question:
     def plan(self) -> Plan:
         """Return a plan without an answer."""
         target = None if math.isnan(self.target) else (self.metric, self.target)
-        return Plan(question=self.words, value=math.nan, unit=self.unit, target=target)
+        return Plan(question=self.text, value=math.nan, unit=self.unit, target=target)
 
     def changes(self, value: float) -> dict[str, Any]:
-        """Return the changes that put a value into the scenario."""
-        return {self.key: self.write(value)} if self.place is None else self.place(value)
+        """Return the changes that set a value in the scenario."""
+        return (
+            {self.key: self.write(value)} if self.make_changes is None else self.make_changes(value)
+        )
 
-    def measured(self, found: Answer) -> Metric | None:
-        """Return the figure as an answer has it, None if it has none."""
-        return found.metrics.get(self.metric) if self.read is None else self.read(found)
+    def measured(self, answer: Answer) -> Metric | None:
+        """Return the compared quantity of an answer, or None."""
+        return answer.metrics.get(self.metric) if self.read is None else self.read(answer)

@@ -1,4 +1,4 @@
-"""What comes out of an inverse question."""
+"""The result of a plan."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     import numpy as np
 
     from tcpcast.answer import Answer, Metric, Note
-    from tcpcast.plan.search import Found
+    from tcpcast.plan.search import SearchResult
     from tcpcast.scenario import Scenario
 
     Table = dict[str, np.ndarray[Any, Any]]
 
 CONTRADICTED = 0.2
-"""By how much, as a share of the simulation's answer, another one may be off and still stand."""
+"""Relative difference from the simulation's answer above which the model is contradicted."""
 
 
 @dataclass(slots=True)
@@ -28,55 +28,55 @@ class Plan:
     Attributes
     ----------
     question
-        What was asked, in words.
+        Text of the question.
     value, unit
         The model's answer: whole packets, sources or flows, bit/s, or a ratio (unit 1); NaN if no
-        model covers the scenario, and the simulation answers alone.
+        model covers the scenario and only the simulation answers.
     tables
-        What stands beside it; columns of equal length, as in an Answer.
+        Additional results; columns of equal length, as in an Answer.
     notes
-        How the figures came about.
+        Explanations of the results.
     warnings
-        What to check before trusting them.
+        Reasons why the results may be misleading.
     simulated
-        The simulation's own answer in the same unit; None when it was not asked or found none.
+        The answer of the simulation in the same unit; None if it did not run or has no answer.
     simulated_low, simulated_high
-        Between these the same plan with another seed answers by 95 %; None where the runs have no
-        intervals, and there is no answer then.
+        95 % interval of ``simulated`` over seeds; None if the runs have no intervals, and
+        therefore no answer.
     simulated_undecided
-        Whether these are so far apart that there is no answer between them.
+        Whether this interval is too wide for an answer.
     there, metric, fitted
-        The metric at the simulation's own answer, its name, and from how many runs it is fitted; 0
+        The metric at ``simulated``, its name, and the number of runs from which it is fitted; 0
         for the metric of one run.
     figure
-        The name of the figure that meets the target, such as a percentile; "" for a metric.
+        Name of the quantity that meets the target, such as a percentile; "" for a metric.
     reached, runs
-        That figure at ``value`` if a search by simulation gave it, and the number of runs from
-        which it is fitted; 0 for the figure of one run.
+        This quantity at ``value`` after a search by simulation, and the number of runs from which
+        it is fitted; 0 for the quantity of one run.
     untrusted
-        Why the value is not to be trusted: outside what its model is shown for, or contradicted by
-        the simulation, whose answer then leads; "" where it is.
+        Reason not to trust the value: it is outside the validated range of its model, or the
+        simulation contradicts it and its answer leads. "" if the value is trusted.
     undecided
-        Whether ``low`` and ``high`` are so far apart that the value is no answer.
+        Whether the interval ``low`` to ``high`` is too wide for an answer.
     verified
         The simulations' answers, in the order of the table ``simulated``.
     interrupted
-        Whether the search or the check was broken off.
+        Whether the search or the check was interrupted.
     incomplete
-        Whether ``run.max_wall`` came before the search or the check was over, or the value rests on
-        simulations that are not whole.
+        Whether ``run.max_wall`` ended the search or the check, or the value is based on incomplete
+        simulations.
     recommendation
-        The answer with its reason, in a plain sentence; "" where the value says it all.
+        The answer with its reason as a sentence; "" if the value suffices.
     low, high
-        Between these the same plan with another seed answers by 95 %; None for a model's.
+        95 % interval of ``value`` over seeds; None for a model.
     at_least
-        Whether more than the value may be possible, up to ``high``: the search was not over.
+        Whether larger values up to ``high`` may be possible, because the search did not finish.
     engine
-        Which engine gave the value; "" for a model that no engine stands for.
+        Engine of the value; "" for a model without an engine.
     scenario
-        The scenario with the answer put into it, where the question leaves a place for it.
+        The scenario with the answer, if the question permits one.
     target
-        Which metric is to be met and its value, in its unit; None where it is not a metric.
+        The metric and its target value in its unit; None if the target is not a metric.
     """
 
     question: str
@@ -109,7 +109,7 @@ class Plan:
     target: tuple[str, float] | None = None
 
     def __repr__(self) -> str:
-        """One line: the question and the answer."""
+        """Return the question and the answer on one line."""
         return f"<Plan {self.question}: {self.value:.6g} {self.unit}>"
 
     @property
@@ -119,23 +119,23 @@ class Plan:
 
     @property
     def leads_by_simulation(self) -> bool:
-        """Whether the simulation's answer stands first."""
+        """Whether the simulation's answer is reported first."""
         doubtful = bool(self.untrusted) or self.undecided or not self.has_model
         return self.simulated is not None and doubtful
 
-    def answer_by_simulation(self, found: Found, metric: str) -> None:
-        """Take the simulation's own answer, and mark_untrusted a value that it contradicts.
+    def answer_by_simulation(self, result: SearchResult, metric: str) -> None:
+        """Set the simulation's answer, and mark a contradicted value as untrusted.
 
         Parameters
         ----------
-        found
+        result
             The answer with its 95 % interval, in the plan's unit, and the metric there.
         metric
             The metric that meets the target.
         """
-        value, low, high = found.value, found.low, found.high
+        value, low, high = result.value, result.low, result.high
         self.simulated, self.simulated_low, self.simulated_high = value, low, high
-        self.metric, self.there, self.fitted = metric, found.there, found.fitted
+        self.metric, self.there, self.fitted = metric, result.there, result.fitted
         if not self.has_model:
             return
         inside = low is not None and high is not None and low <= self.value <= high
@@ -144,7 +144,7 @@ class Plan:
         self.untrusted = "the simulation contradicts it"
 
     def to_json(self) -> dict[str, Any]:
-        """Return the plan for programs: NaN becomes null, arrays become lists."""
+        """Return the plan as JSON values: NaN becomes null, arrays become lists."""
         return {
             "question": self.question,
             "value": self.value if self.has_model and not self.undecided else None,
@@ -192,7 +192,7 @@ class Plan:
         }
 
     def _leading(self) -> dict[str, Any] | None:
-        """Return the answer that stands first, None where nothing was decided."""
+        """Return the answer that is reported first, or None if undecided."""
         if self.leads_by_simulation:
             low, high = self.simulated_low, self.simulated_high
             return {"by": "simulation", "value": self.simulated, "low": low, "high": high}

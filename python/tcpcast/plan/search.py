@@ -1,8 +1,9 @@
-"""Where a simulated metric meets a target: bracketed, narrowed down, fitted.
+"""Find the value at which a simulated metric meets a target: bracket, bisect, fit.
 
 Every value is simulated with another seed (:class:`Simulations`). If the runs at the ends of a
-tight bracket, and next to them, all agree, the bracket is the answer. Otherwise the noise is larger
-than the bracket: a curve is fitted to runs about the target, and their scatter gives the interval.
+tight bracket, and next to them, all agree, the bracket is the answer. Otherwise the standard error
+is larger than the bracket: a curve is fitted to runs near the target, and their scatter gives the
+interval.
 """
 
 from __future__ import annotations
@@ -13,139 +14,139 @@ from typing import TYPE_CHECKING
 
 from tcpcast.answer import Metric
 from tcpcast.errors import NotApplicable
-from tcpcast.plan.monotone_fit import FEWEST, Crossing, Point, crossing, stated_error
+from tcpcast.plan.monotone_fit import MIN_POINTS, Crossing, Point, crossing, stated_error
 
 if TYPE_CHECKING:
     from tcpcast.plan.verification import Simulations
 
 TIGHT = 0.01
-"""How narrow the search makes the bracket of the answer, as a share of it."""
+"""Width of the final bracket as a share of the answer."""
 
 UNDECIDED = 0.3
-"""An interval of the answer that is wider than this, as a share of the answer, decides nothing."""
+"""Relative width of the answer's interval above which the answer is undecided."""
 
 NEAR = 1.05
 FAR = 4.0
-"""By which factor the search for a bracket goes on, at the least and at the most."""
+"""Minimum and maximum step factor of the search for a bracket."""
 
 TRIES = 12
-"""Steps of the search for a bracket, and of the one within it, at the most."""
+"""Maximum number of steps of the search for a bracket, and of the search within it."""
 
 INNER = (0.2, 0.8)
-"""Where in the bracket the search looks next, at the least and at the most."""
+"""Limits of the next relative position in the bracket."""
 
 APART_FROM_END = 1e-3
-"""Relative distance of the search from a largest value that is not whole: it is excluded."""
+"""Relative distance of the search from a real-valued maximum, which is excluded."""
 
 CLOSE = 0.1
-"""A run this near to the answer, as a share of its interval, is as good as one at the answer."""
+"""Distance from the answer, as a share of its interval, within which a run is close enough."""
 
 CONFIRMED = 3
-"""Runs on either side of a tight bracket that have to agree with its ends."""
+"""Number of runs on either side of a tight bracket that must agree with its ends."""
 
 ENOUGH = 10
-"""Runs about the target to which a line is fitted; fewer if the answer's interval is narrow."""
+"""Number of runs near the target for a fit; fewer if the answer's interval is narrow."""
 
 NARROW, LEAST_RUNS = 0.03, 6
-"""An interval that is narrow, as a share of the answer, and the runs that it takes at least."""
+"""Relative width of a narrow interval, and the minimum number of runs for it."""
 
 RADII = (-1.0, 1.0, -0.5, 0.5, -0.75, 0.75, -0.25, 0.25, 0.0)
-"""Places of the runs about the target, in units of the radius."""
+"""Positions of the runs relative to the target, in units of the radius."""
 
 REACH = 1.5
-"""Runs up to this many radii from the target are fitted."""
+"""Maximum distance of fitted runs from the target, in radii."""
 
 STEEP, WIDER = 0.2, 2.0
-"""The radius grows by a factor if the slope is doubtful, and shrinks if it is well known."""
+"""``doubt`` of the slope above which the radius grows by the factor ``WIDER``."""
 
 NEAREST, FARTHEST = 0.03, math.log(2)
-"""The smallest and the largest radius, of the logarithm of the value."""
+"""Minimum and maximum radius, of the logarithm of the value."""
 
 FEW_VALUES = 4
-"""A radius contains this many whole values on either side."""
+"""Minimum radius in whole values."""
 
 OUTWARD = (1.1, 1.5, 3.0)
-"""By which factors the search goes on until a run has an interval on its side of the target."""
+"""Factors of further runs until one has an interval on its side of the target."""
 
 FAINT = 1e-3
-"""A metric of 0 counts as this share of the target, since its logarithm is asked for."""
+"""Share of the target that replaces a metric of 0, which has no logarithm."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Goal:
-    """What a metric is to reach, and which of the values that reach it is looked for.
+    """Target of a metric, and the kind of value that is searched.
 
     Attributes
     ----------
     target
-        Of the metric, above 0.
+        Target of the metric, above 0.
     rises
-        Whether the metric rises with the value that is varied; else it falls.
+        Whether the metric rises with the value; otherwise it falls.
     smallest
-        Whether the smallest value that suffices is looked for; else the largest.
-    whole
-        Whether only whole values are asked for.
-    least, most
-        The ends of what may be asked for; of values that are not whole, ``most`` itself is not.
+        Whether to find the smallest value that meets the target; otherwise the largest.
+    integer
+        Whether values are whole numbers.
+    minimum, maximum
+        Minimum and maximum value; the maximum is excluded if values are not whole.
     power
-        About how steeply the value depends on the metric: of which power of it.
+        Approximate exponent of the metric in the value.
     limit
-        Largest possible value of a metric that rises towards it, such as a utilisation. The search
-        then uses the distance from the limit, which falls by a power of the value.
+        Upper limit of a rising metric, such as a utilisation. The search then uses the distance
+        from the limit, which falls by a power of the value.
     """
 
     target: float
     rises: bool = False
     smallest: bool = False
-    whole: bool = True
-    least: float = 1.0
-    most: float = math.inf
+    integer: bool = True
+    minimum: float = 1.0
+    maximum: float = math.inf
     power: float = 1.0
     limit: float = math.inf
 
     def is_before(self, metric: float) -> bool:
-        """Say whether the crossing lies above the value at which the metric is this much."""
+        """Return True if the crossing is above the value with this metric."""
         if self.rises:
             return metric < self.target
         return metric > self.target if self.smallest else metric >= self.target
 
     def step(self, value: float, factor: float, *, up: bool) -> float:
-        """Return a value that is larger or smaller by a factor, inside of what may be asked for."""
-        if not self.whole:
+        """Return a value that is larger or smaller by a factor, within the limits."""
+        if not self.integer:
             other = value * factor if up else value / factor
-            return max(min(other, (value + self.most) / 2), self.least)
+            return max(min(other, (value + self.maximum) / 2), self.minimum)
         other = max(round(value * factor), value + 1) if up else min(value // factor, value - 1)
-        return int(max(min(other, self.most), self.least))
+        return int(max(min(other, self.maximum), self.minimum))
 
     def between(self, low: float, high: float, at: tuple[float, float]) -> float:
-        """Return where in a bracket to look next, by the metric at its ends."""
+        """Return the next value in a bracket, interpolated from the metric at its ends."""
         aim = self._away(self.target)
         logs = [math.log(max(self._away(metric) / aim, FAINT)) for metric in at]
         share = logs[0] / (logs[0] - logs[1]) if logs[0] != logs[1] else 0.5
         share = min(max(share, INNER[0]), INNER[1])
-        if not self.whole:
+        if not self.integer:
             return float(low * (high / low) ** share)
         return min(max(round(low + share * (high - low)), int(low) + 1), int(high) - 1)
 
     def inside(self, value: float) -> float:
-        """Return the value next to one that may be asked for."""
-        most = self.most if self.whole else self.most * (1 - APART_FROM_END)
-        return max(self.least, min(value, most))
+        """Return the value, limited to the permitted range."""
+        maximum = self.maximum if self.integer else self.maximum * (1 - APART_FROM_END)
+        return max(self.minimum, min(value, maximum))
 
     def rounded(self, value: float) -> float:
-        """Return the value of the kind that is looked for next to one."""
-        if not self.whole:
+        """Round a value to a whole number if required, in the direction that meets the target."""
+        if not self.integer:
             return value
         return math.ceil(value - 1e-9) if self.smallest else math.floor(value + 1e-9)
 
     def point(self, value: float, metric: Metric) -> Point:
-        """Return a point of a curve that falls, whichever way the metric goes."""
+        """Return a point of a falling curve, also for a rising metric."""
         ends = (metric.high, metric.low) if self.rises else (metric.low, metric.high)
         low, high = (None if end is None else self._falling(end) for end in ends)
         return Point(value, self._falling(metric.value), low, high)
 
     def metric(self, middle: float, low: float, high: float) -> Metric:
-        """Return the metric of a point of such a curve; all in units of the target."""
+        """Return the metric of a point of such a curve; arguments are in units of the target."""
         if self.limit < math.inf:
             middle, high, low = (
                 self.limit - self._away(self.target) * m for m in (middle, low, high)
@@ -156,16 +157,16 @@ class Goal:
         return Metric(self.target * middle, self.target * low, self.target * high)
 
     def ratio(self, metric: float) -> float:
-        """Return by which factor a metric misses the target, at least 1."""
+        """Return the factor by which a metric misses the target, at least 1."""
         here, aim = self._away(metric), self._away(self.target)
         return max(here / aim, aim / here) if here > 0 else math.inf
 
     def _away(self, metric: float) -> float:
-        """Return the metric's distance from its limit, without a limit the metric itself."""
+        """Return the metric's distance from its limit, or the metric without a limit."""
         return self.limit - metric if self.limit < math.inf else metric
 
     def _falling(self, metric: float) -> float:
-        """Return the metric on a scale on which it falls, and the target keeps its value."""
+        """Return the metric on a falling scale that maps the target to itself."""
         faint = FAINT * self.target
         if self.limit < math.inf:
             return max(self.target * self._away(metric) / self._away(self.target), faint)
@@ -173,51 +174,50 @@ class Goal:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """Where the metric meets its target.
+class SearchResult:
+    """The value at which the metric meets its target.
 
-    ``low`` and ``high`` contain the answers of other seeds at 95 %; None where the runs have no
-    interval. ``is_open`` is True if no run below the answer, or none above it, has an interval that
-    lies wholly on its side of the target. ``there`` is the metric at the answer: that of the run
-    there, or of a curve through ``fitted`` runs. Their scatter about it is ``excess`` times as wide
-    as their own intervals state.
+    ``low`` and ``high`` contain the answers of other seeds at 95 %; None if the runs have no
+    interval. ``is_open`` is True if no run below the answer, or none above it, has an interval
+    that lies entirely on its side of the target. ``there`` is the metric at the answer, from the
+    run there or from a curve through ``fitted`` runs. The scatter of the runs about the curve is
+    ``excess`` times as wide as their own intervals.
     """
 
     value: float
     low: float | None = None
     high: float | None = None
     is_open: bool = False
-    whole: bool = True
+    integer: bool = True
     there: Metric | None = None
     fitted: int = 0
     excess: float = 0.0
 
     @property
     def undecided(self) -> bool:
-        """Whether there is no interval, or one too wide for the value to mean anything."""
+        """Whether there is no interval, or it is too wide."""
         if self.low is None or self.high is None:
             return True
-        least = 2.0 if self.whole else 0.0
-        return self.is_open or self.high - self.low > max(least, UNDECIDED * self.value)
+        minimum = 2.0 if self.integer else 0.0
+        return self.is_open or self.high - self.low > max(minimum, UNDECIDED * self.value)
 
 
-def solve(runs: Simulations, goal: Goal, start: float) -> Found | None:
-    """Return where the simulated metric meets the target.
+def solve(runs: Simulations, goal: Goal, start: float) -> SearchResult | None:
+    """Return the value at which the simulated metric meets the target.
 
     Parameters
     ----------
     runs
-        The simulations over the value.
+        The simulations.
     goal
-        What is looked for.
+        Target and limits.
     start
-        Where to begin.
+        First value.
 
     Returns
     -------
-    Found or None
-        None where no bracket was found in :data:`TRIES` steps, or the ends of what may be asked
-        for came first.
+    SearchResult or None
+        None if there was no bracket after :data:`TRIES` steps, or within the limits.
 
     Raises
     ------
@@ -229,7 +229,7 @@ def solve(runs: Simulations, goal: Goal, start: float) -> Found | None:
 
 
 def _bracket(runs: Simulations, goal: Goal, start: float) -> tuple[float, float] | None:
-    """Go outwards from the start, by larger and larger steps, until the target was passed."""
+    """Move from the start in growing steps until the target is passed."""
     at, here = start, runs.measure(start)
     up = goal.is_before(here)
     factor = min(max(min(goal.ratio(here), FAR) ** goal.power, NEAR), FAR)
@@ -243,8 +243,8 @@ def _bracket(runs: Simulations, goal: Goal, start: float) -> tuple[float, float]
     return None
 
 
-def solve_between(runs: Simulations, goal: Goal, low: float, high: float) -> Found:
-    """Return where the metric meets the target in a bracket.
+def solve_between(runs: Simulations, goal: Goal, low: float, high: float) -> SearchResult:
+    """Return the value at which the metric meets the target in a bracket.
 
     Raises
     ------
@@ -254,19 +254,19 @@ def solve_between(runs: Simulations, goal: Goal, low: float, high: float) -> Fou
     low, high = _narrowed(runs, goal, low, high)
     if _is_confirmed(runs, goal, low, high):
         value = high if goal.smallest else low
-        if goal.whole and high - low == 1:
-            return Found(value, value, value, there=runs.at(value))
+        if goal.integer and high - low == 1:
+            return SearchResult(value, value, value, there=runs.at(value))
         wide = _tight(goal, low)
         ends = _next_to(goal, low, -wide), _next_to(goal, high, wide)
-        return Found(value, *ends, whole=goal.whole, there=runs.at(value))
+        return SearchResult(value, *ends, integer=goal.integer, there=runs.at(value))
     window = _fitted(runs, goal, low, high)
     _simulate_near(runs, goal, window)
-    _close(runs, goal, window)
+    _close_ends(runs, goal, window)
     return _found(runs, goal, window)
 
 
-def _found(runs: Simulations, goal: Goal, window: _Window) -> Found:
-    """Return the answer with its interval, as far as runs with intervals of their own go."""
+def _found(runs: Simulations, goal: Goal, window: _Window) -> SearchResult:
+    """Return the answer with its interval, limited to the range of runs with intervals."""
     known, near = points(runs, goal), window.nearest(runs, goal)
     fitted = crossing(near, goal.target)
     value = window.answer(goal, fitted)
@@ -274,17 +274,19 @@ def _found(runs: Simulations, goal: Goal, window: _Window) -> Found:
     below, above = _closed_ends(known, goal, left, right)
     left = max(left, known[0].value) if below else known[0].value
     right = min(right, known[-1].value) if above else known[-1].value
-    if goal.whole:
+    if goal.integer:
         left, right = math.floor(left + 1e-9), math.ceil(right - 1e-9)
-    found = Found(value, min(left, value), max(right, value), not (below and above), goal.whole)
+    result = SearchResult(
+        value, min(left, value), max(right, value), not (below and above), goal.integer
+    )
     if fitted is None:
-        return found
+        return result
     there = goal.metric(*fitted.curve.at(value))
-    return replace(found, there=there, fitted=len(near), excess=fitted.excess)
+    return replace(result, there=there, fitted=len(near), excess=fitted.excess)
 
 
 def _narrowed(runs: Simulations, goal: Goal, low: float, high: float) -> tuple[float, float]:
-    """Simulate inside a bracket until it is tight, or noise at an end hides the target."""
+    """Simulate inside a bracket until it is tight, or an interval at its ends has the target."""
     for _ in range(TRIES):
         if high - low <= _tight(goal, low) or not _are_decisive(runs, goal, low, high):
             break
@@ -297,11 +299,11 @@ def _narrowed(runs: Simulations, goal: Goal, low: float, high: float) -> tuple[f
 
 
 def _tight(goal: Goal, low: float) -> float:
-    return max(1.0 if goal.whole else 0.0, TIGHT * low)
+    return max(1.0 if goal.integer else 0.0, TIGHT * low)
 
 
 def _are_decisive(runs: Simulations, goal: Goal, low: float, high: float) -> bool:
-    """Return True if the intervals at both ends lie wholly on their side of the target."""
+    """Return True if the intervals at both ends lie entirely on their side of the target."""
     known = {point.value: point for point in points(runs, goal)}
     return known[low].is_above(goal.target) and known[high].is_below(goal.target)
 
@@ -314,8 +316,8 @@ def _is_confirmed(runs: Simulations, goal: Goal, low: float, high: float) -> boo
     first, last = low, high
     for _ in range(CONFIRMED):
         first, last = _next_to(goal, first, -wide), _next_to(goal, last, wide)
-        attempt(runs, first)
-        attempt(runs, last)
+        simulate_if_possible(runs, first)
+        simulate_if_possible(runs, last)
         near = [point for point in points(runs, goal) if first <= point.value <= last]
         if not all(_agrees(point, goal.target, above=point.value <= low) for point in near):
             return False
@@ -330,15 +332,15 @@ def _agrees(point: Point, target: float, *, above: bool) -> bool:
 
 
 def _next_to(goal: Goal, value: float, step: float) -> float:
-    """Return a value inside of what may be asked for, at a distance from another."""
-    if goal.whole:
-        return max(goal.least, min(value + round(step), goal.most))
+    """Return a value at a distance from another, within the limits."""
+    if goal.integer:
+        return max(goal.minimum, min(value + round(step), goal.maximum))
     return goal.step(value, 1 + TIGHT, up=step > 0)
 
 
 @dataclass(slots=True)
 class _Window:
-    """Runs about a value to which a line is fitted; ``radius`` is of the value's logarithm."""
+    """Runs near a value for a fit; ``radius`` applies to the value's logarithm."""
 
     centre: float
     radius: float
@@ -351,21 +353,21 @@ class _Window:
     def nearest(self, runs: Simulations, goal: Goal) -> list[Point]:
         """Return the runs in the window, or the nearest ones if these are too few for a line."""
         near = self.inside(runs, goal)
-        if len(near) >= FEWEST:
+        if len(near) >= MIN_POINTS:
             return near
         known = points(runs, goal)
-        return sorted(known, key=lambda p: abs(math.log(p.value / self.centre)))[:FEWEST]
+        return sorted(known, key=lambda p: abs(math.log(p.value / self.centre)))[:MIN_POINTS]
 
     def crossing(self, runs: Simulations, goal: Goal) -> Crossing | None:
-        """Return where the line through these runs meets the target."""
+        """Return the crossing of a fit to these runs and the target."""
         return crossing(self.nearest(runs, goal), goal.target)
 
     def answer(self, goal: Goal, found: Crossing | None) -> float:
-        """Return the value next to a crossing that may be asked for; the centre without one."""
+        """Return the permitted value of a crossing, or the centre without one."""
         return goal.inside(goal.rounded(self.centre if found is None else found.value))
 
     def move(self, runs: Simulations, goal: Goal) -> Crossing | None:
-        """Go to where the curve meets the target, by the radius at most; widen the window."""
+        """Move towards the crossing by at most the radius, and adapt the radius."""
         found = self.crossing(runs, goal)
         if found is not None:
             times = min(
@@ -376,22 +378,22 @@ class _Window:
             doubt = 1.0 if found is None else found.doubt
             wider = WIDER if doubt > STEEP else 1 / WIDER if doubt < STEEP / WIDER**4 else 1.0
             self.radius = min(max(wider * self.radius, NEAREST), FARTHEST)
-        # The metric has to differ by more than its noise, or a slope by chance ends the search.
+        # The metric must differ by more than its error; otherwise a random slope ends the search.
         noise = min(stated_error(self.nearest(runs, goal)), FARTHEST)
         self.radius = max(self.radius, noise)
-        if goal.whole:
+        if goal.integer:
             self.radius = max(self.radius, math.log1p(FEW_VALUES / self.centre))
         return self.crossing(runs, goal)
 
     def unknown(self, runs: Simulations, goal: Goal) -> float | None:
-        """Return a value in the window that was not simulated yet, None if there is none."""
+        """Return a value in the window that was not yet simulated, or None."""
         first = len(self.inside(runs, goal))
         for at in range(len(RADII)):
             share = RADII[(first + at) % len(RADII)]
             value = goal.inside(goal.rounded(self.centre * math.exp(share * self.radius)))
             if value not in runs.answers:
                 return value
-        if not goal.whole:
+        if not goal.integer:
             return None
         ends = (goal.inside(self.centre * math.exp(end)) for end in (-self.radius, self.radius))
         low, high = map(round, ends)
@@ -399,7 +401,7 @@ class _Window:
 
 
 def _fitted(runs: Simulations, goal: Goal, low: float, high: float) -> _Window:
-    """Simulate about the target until the interval is narrow, or the runs are enough."""
+    """Simulate near the target until the interval is narrow or the number of runs sufficient."""
     window = _Window(math.sqrt(low * high), max(NEAREST, math.log(high / low) / 2))
     for _ in range(TRIES):
         found, count = window.move(runs, goal), len(window.inside(runs, goal))
@@ -409,12 +411,12 @@ def _fitted(runs: Simulations, goal: Goal, low: float, high: float) -> _Window:
         value = window.unknown(runs, goal)
         if value is None:
             break
-        attempt(runs, value)
+        simulate_if_possible(runs, value)
     return window
 
 
-def attempt(runs: Simulations, value: float) -> None:
-    """Simulate a value for the curve; what cannot be told of it is left out."""
+def simulate_if_possible(runs: Simulations, value: float) -> None:
+    """Simulate a value for the curve; ignore a missing result."""
     try:
         runs.measure(value)
     except NotApplicable:
@@ -422,7 +424,7 @@ def attempt(runs: Simulations, value: float) -> None:
 
 
 def points(runs: Simulations, goal: Goal) -> list[Point]:
-    """Return what was simulated as points of a curve that falls."""
+    """Return the simulated values as points of a falling curve."""
     return [goal.point(value, metric) for value, metric in runs.known.items()]
 
 
@@ -432,19 +434,19 @@ def _simulate_near(runs: Simulations, goal: Goal, window: _Window) -> None:
     value = window.answer(goal, found)
     close = 0.0 if found is None else CLOSE * min(found.high - found.low, value)
     if all(abs(known - value) > close for known in runs.answers):
-        attempt(runs, value)
+        simulate_if_possible(runs, value)
 
 
 def _closed_ends(known: list[Point], goal: Goal, left: float, right: float) -> tuple[bool, bool]:
-    """Return, for below and above an interval, if a run with an interval is on its side there."""
-    told = [point for point in known if point.low is not None and point.high is not None]
-    below = any(p.metric > goal.target for p in told if p.value <= left)
-    above = any(p.metric < goal.target for p in told if p.value >= right)
-    return below or 0 < left <= goal.least, above or math.inf > right >= goal.most
+    """Return for each end of an interval if a run beyond it is decisively on its side."""
+    intervals = [point for point in known if point.low is not None and point.high is not None]
+    below = any(p.metric > goal.target for p in intervals if p.value <= left)
+    above = any(p.metric < goal.target for p in intervals if p.value >= right)
+    return below or 0 < left <= goal.minimum, above or math.inf > right >= goal.maximum
 
 
-def _close(runs: Simulations, goal: Goal, window: _Window) -> None:
-    """Simulate further out until the interval lies between runs with intervals of their own."""
+def _close_ends(runs: Simulations, goal: Goal, window: _Window) -> None:
+    """Simulate further out until decisive runs enclose the interval."""
     for factor in OUTWARD:
         known, fitted = points(runs, goal), window.crossing(runs, goal)
         if fitted is None or not fitted.high < math.inf:
@@ -453,4 +455,4 @@ def _close(runs: Simulations, goal: Goal, window: _Window) -> None:
         ends = zip(closed, (fitted.low, fitted.high), (False, True), strict=True)
         for is_closed, end, up in ends:
             if not is_closed:
-                attempt(runs, goal.step(goal.inside(goal.rounded(end)), factor, up=up))
+                simulate_if_possible(runs, goal.step(goal.inside(goal.rounded(end)), factor, up=up))

@@ -1,4 +1,4 @@
-"""How many parallel flows are worth it: each adds its own until the link is full."""
+"""Useful number of parallel flows: each flow adds its rate until the link is full."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from tcpcast.plan.path import (
     BEYOND_VALIDATED,
     VALIDATED_LOSS,
     check_of_path,
-    many_waiting,
     percent,
     planned_path,
     rate_text,
-    waiting_share,
+    rto_share,
+    rto_warning,
 )
 from tcpcast.plan.path_models import BBR, CUBIC, PARALLEL, PFTK
 from tcpcast.plan.question import Question
-from tcpcast.plan.search import Found
+from tcpcast.plan.search import SearchResult
 from tcpcast.plan.trust import untrusted_reason
 from tcpcast.plan.verification import Simulations, verify_by_simulation
-from tcpcast.scenario.traffic import MOST_SOURCES
+from tcpcast.scenario.traffic import MAX_SOURCES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -45,15 +45,15 @@ if TYPE_CHECKING:
 
 MODEL = "plan streams"
 MODELS = {"reno": [PARALLEL, PFTK], "cubic": [CUBIC], "bbr": [BBR]}
-"""The models of each congestion control, the one that answers first."""
+"""Models per congestion control; the first one answers."""
 CURVE_POINTS = 300
 FREE = 0.8
-"""Up to this share of a busy link flows send what loss or their windows leave them."""
+"""Maximum utilisation at which only loss or windows, not the link, limit the flows."""
 
 FAST_RETRANSMIT_PKTS = 4
-"""A lost packet and three duplicate acks: with fewer in flight every loss waits for a timer."""
+"""A lost packet and three duplicate acks: with fewer in flight, every loss causes a timeout."""
 
-_SEND_RATE = "send rate of all flows together, in bits of IP packets, by"
+_SEND_RATE = "total send rate of all flows, in bits of IP packets, by"
 _COLUMNS = {
     "reno": f"parallel, pftk: {_SEND_RATE} algorithm 1 of Damjanovic et al. (2008) and by n times "
     "PFTK",
@@ -65,8 +65,8 @@ _NOTE_ON_COLUMNS = (
     "for one other flow with the same RTT and loss."
 )
 _NOTE_ON_LOSS = (
-    "p is constant: that of a path with random loss, or with the cross traffic of many. Where "
-    "the flows themselves fill a queue, each adds less goodput and more loss."
+    "p is constant, as on a path with random loss or with the cross traffic of many users. If the "
+    "flows themselves fill a queue, each adds less goodput and more loss."
 )
 
 
@@ -77,17 +77,17 @@ def plan_streams(
     least_s: float = 0.0,
     options: RunOptions | None = None,
 ) -> Plan:
-    """Return the fewest parallel flows that fill the bottleneck: beyond, they only take.
+    """Return the minimum number of parallel flows that fill the bottleneck.
 
     Parameters
     ----------
     scenario
-        One class of bulk flows over random loss and a bottleneck with a rate; how many flows it
-        has, and its run, play no part. The models are those of its stack's congestion control.
+        One class of bulk flows over random loss and a bottleneck with a rate. The number of flows
+        and the run are ignored. The stack's congestion control determines the models.
     verify
-        Also simulate that many flows, twice and half as many: fewer than half where these fill the
-        link. The simulation's own answer is the link's rate by what each of the fewest sends, and
-        is simulated itself.
+        Also simulate this number of flows, twice and half as many, or fewer than half if these
+        fill the link. The simulation's answer is the link's rate divided by the rate per flow in
+        the run with the fewest flows; the answer is simulated as well.
     least_s
         As in :func:`plan_max_loss`.
     options
@@ -96,71 +96,73 @@ def plan_streams(
     Returns
     -------
     Plan
-        The fewest flows whose rate reaches the link's. Of Reno's window by algorithm 1 of the model
-        of parallel flows, at most n windows an RTT; by n times PFTK where algorithm 1 would have
-        many flows in RTO, with a warning. Else by CUBIC's response function, or the bound of BBR.
-        Tables: ``streams`` (flows; parallel_bps and pftk_bps, cubic_bps or bbr_bps by each, at
-        most the link's rate; by the one that answers goodput_bps, gain_bps, competing_bps, limit)
-        and ``curve``, the same in many more points; ``simulated`` (flows, utilisation, model_bps,
-        goodput_bps, low, high).
+        The minimum number of flows whose total rate reaches the link's rate. The model for Reno is
+        algorithm 1 of the model of parallel flows, at most n windows per RTT, or, with a warning,
+        n times PFTK if algorithm 1 would have many flows in RTO. Other models are CUBIC's response
+        function and the bound of BBR.
+        Tables: ``streams`` (flows; the rate by each model, parallel_bps and pftk_bps, cubic_bps or
+        bbr_bps, at most the link's rate; by the model that answers: goodput_bps, gain_bps,
+        competing_bps, limit) and ``curve``, the same columns at more points; ``simulated`` (flows,
+        utilisation, model_bps, goodput_bps, low, high).
 
     Raises
     ------
     NotApplicable
-        Several classes, traffic that is not bulk, a congestion control without a formula.
+        The scenario has several classes, traffic other than bulk, or a congestion control without
+        a formula.
     DomainError
-        No rate, no loss, or a link that no number of flows fills.
+        There is no rate or no loss, or no number of flows fills the link.
     """
     people = _check(scenario)
     path = planned_path(MODEL, scenario)
     models = MODELS[path.control]
-    counts = [_fewest(path, model) for model in models]
+    counts = [_min_flows(path, model) for model in models]
     share = 0.0
     if path.control == "reno":
-        share = waiting_share(path, flows=counts[0], loss_ratio=path.loss_ratio)
+        share = rto_share(path, flows=counts[0], loss_ratio=path.loss_ratio)
     crowded = share > FEW_WAITING
     model, value = models[crowded], counts[crowded]
-    asked = Question(
-        words="parallel flows that are worth it",
+    question = Question(
+        text="useful number of parallel flows",
         key=f"class.{people.name}.flows" if scenario.classes else "traffic.flows",
         column="flows",
         unit="flows",
         metric="goodput_bps",
     )
-    # More flows than a scenario may have need no window worth telling.
-    there = None if value > MOST_SOURCES else scenario.with_changes(asked.changes(value))
+    # Beyond the maximum number of flows of a scenario, the window does not matter.
+    there = None if value > MAX_SOURCES else scenario.with_changes(question.changes(value))
     plan = replace(
-        asked.plan(),
+        question.plan(),
         value=value,
         tables={
-            "streams": _table(path, models, model, _shown(value)),
+            "streams": _table(path, models, model, _shown_flows(value)),
             "curve": _table(path, models, model, _curve(value)),
         },
         recommendation=_recommendation(path, model, value),
         notes=[
             path.note(with_loss=True),
             f"{_COLUMNS[path.control]}; {_NOTE_ON_COLUMNS}",
-            _fills(path, counts),
+            _flows_note(path, counts),
             *filter(None, [left_out_text(scenario)]),
             _NOTE_ON_LOSS,
-            *([] if there is None else _sizing(path, there, model, value)),
+            *([] if there is None else _size_notes(path, there, model, value)),
         ],
         warnings=[*path.warnings, *_warnings(path, value)],
         scenario=there,
     )
     if crowded:
-        plan.warnings.append(many_waiting(path, share))
+        plan.warnings.append(rto_warning(path, share))
     if path.control == "reno" and path.loss_ratio > VALIDATED_LOSS:
         plan.untrusted = BEYOND_VALIDATED
     else:
-        plan.untrusted = untrusted_reason(model.engine, scenario, asked.changes(value))
+        plan.untrusted = untrusted_reason(model.engine, scenario, question.changes(value))
     if verify:
-        _verify(plan, asked, path, model, scenario, least_s, options)
+        _verify(plan, question, path, model, scenario, least_s, options)
     return plan
 
 
-def _fewest(path: PlannedPath, model: PathModel) -> int:
-    """Return the fewest flows that fill the link by a model."""
+def _min_flows(path: PlannedPath, model: PathModel) -> int:
+    """Return the minimum number of flows that fill the link according to a model."""
     if model is not PARALLEL:
         return _whole(path.link_pps / float(model.rate(path, 1, path.loss_ratio)))
     return int(
@@ -189,14 +191,14 @@ def _check(scenario: Scenario) -> Population:
     rate = network.bottleneck.rate_bps
     if math.isinf(rate):
         raise DomainError(
-            "the bottleneck has no rate: every flow adds the same, without end; write a rate of "
-            "1gbit, say"
+            "the bottleneck has no rate, so each further flow adds the same rate; write, for "
+            "example, a rate of 1gbit"
         )
     loss = asked_loss(scenario, people)[0]
     if people.tcp.control == "bbr" and loss > TOLERATED_LOSS_RATIO:
         raise DomainError(
             "BBR keeps no rate above a loss of 20 %, where probing no longer renews its estimate: "
-            "no number of flows fills the link; write a loss of 10%, say"
+            "no number of flows fills the link; write, for example, a loss of 10%"
         )
     if loss > 0:
         return people
@@ -204,26 +206,26 @@ def _check(scenario: Scenario) -> Population:
     window = scenario.populations[0].tcp.receiver_window
     flows = f"{math.ceil(needed / window):,} of {window:,.0f} packets" if window < needed else "one"
     raise DomainError(
-        f"the loss is 0: without loss a flow grows to its window, and windows of {needed:,} "
-        f"packets in all fill the link, so {flows} will do; write a loss of 0.01%, say"
+        f"the loss is 0: without loss a flow grows to its window, and a total window of {needed:,} "
+        f"packets fills the link, so {flows} will suffice; write, for example, a loss of 0.01%"
     )
 
 
-def _shown(value: int) -> list[int]:
+def _shown_flows(value: int) -> list[int]:
     """Return the numbers of flows to print: one, shares of the answer, the answer, and beyond."""
     below = (max(1, round(share * value)) for share in (0.1, 0.25, 0.5, 0.75))
     return sorted({1, *below, value, value + 1, 2 * value, 4 * value})
 
 
 def _curve(value: int) -> list[int]:
-    most = max(3 * value, 10)
-    return sorted({round(n) for n in np.linspace(1, most, min(most, CURVE_POINTS))})
+    maximum = max(3 * value, 10)
+    return sorted({round(n) for n in np.linspace(1, maximum, min(maximum, CURVE_POINTS))})
 
 
 def _table(
     path: PlannedPath, models: Sequence[PathModel], model: PathModel, flows: Iterable[int]
 ) -> Table:
-    """Return the rates by each model, and by the one that answers what they mean."""
+    """Return the rates of each model, and the goodput and limit according to the first one."""
     n = np.array(list(flows))
     rate, one_more = (_rate_pps(path, model, m) for m in (n, n + 1))
     own = np.where(model.is_held(path, n), "window", "loss")
@@ -238,15 +240,15 @@ def _table(
 
 
 def _recommendation(path: PlannedPath, model: PathModel, value: int) -> str:
-    """Return what to do and why, in one sentence."""
+    """Return the advice with its reason as one sentence."""
 
     def of_each(flows: int) -> str:
         sent = float(_rate_pps(path, model, flows)) / flows
         return rate_text(float(path.goodput_bps(sent, path.loss_ratio)))
 
     left = (
-        f"each further flow only takes from others: with {value:,} the goodput of a competing flow "
-        f"is {of_each(value + 1)}, with {2 * value:,} it is {of_each(2 * value + 1)}."
+        f"each further flow only takes rate from others: with {value:,} the goodput of a competing "
+        f"flow is {of_each(value + 1)}, with {2 * value:,} it is {of_each(2 * value + 1)}."
     )
     if value == 1:
         return f"One flow fills the link; {left}"
@@ -254,14 +256,14 @@ def _recommendation(path: PlannedPath, model: PathModel, value: int) -> str:
     if model.is_held(path, 1):
         holder = path.window_name
     return (
-        f"{value:,} flows fill the link, because {holder} limits the goodput of one to "
+        f"{value:,} flows fill the link, because {holder} limits the goodput of one flow to "
         f"{of_each(1)}; beyond {value:,} {left}"
     )
 
 
-def _fills(path: PlannedPath, counts: Sequence[int]) -> str:
-    """Say how many flows each model wants."""
-    by_cubic = _counted(_fewest(path, CUBIC))
+def _flows_note(path: PlannedPath, counts: Sequence[int]) -> str:
+    """Return a note with the number of flows according to each model."""
+    by_cubic = _counted(_min_flows(path, CUBIC))
     bbr = "BBR, by its bound, with 1 flow"
     if path.loss_ratio > TOLERATED_LOSS_RATIO:
         bbr = "BBR keeps no rate above a loss of 20 %"
@@ -274,8 +276,8 @@ def _fills(path: PlannedPath, counts: Sequence[int]) -> str:
     )
 
 
-def _sizing(path: PlannedPath, scenario: Scenario, model: PathModel, value: int) -> list[str]:
-    """Say what the flows take of their ends, and how long 1 GB takes them."""
+def _size_notes(path: PlannedPath, scenario: Scenario, model: PathModel, value: int) -> list[str]:
+    """Return notes about the memory of the hosts and the time for 1 GB."""
     sizing = path_sizing(scenario)
     rate = float(_rate_pps(path, model, value))
     took = time_text(scenario, AMOUNT_BYTES, float(path.goodput_bps(rate, path.loss_ratio)))
@@ -296,27 +298,27 @@ def _warnings(path: PlannedPath, value: int) -> list[str]:
     share = path.link_pps * path.rtt_s / value
     if share < FAST_RETRANSMIT_PKTS:
         found.append(
-            f"in a round trip the link takes {share:.3g} packets of each of {_counted(value)}: "
+            f"per RTT, the link carries {share:.3g} packets of each of {_counted(value)}: "
             "fewer than fast retransmit needs, so a full queue means timeouts"
         )
     return found
 
 
-def _verify(  # noqa: PLR0913, PLR0917 - what is asked, and how
+def _verify(  # noqa: PLR0913, PLR0917 - the question and the options
     plan: Plan,
-    asked: Question,
+    question: Question,
     path: PlannedPath,
     model: PathModel,
     scenario: Scenario,
     least_s: float,
     options: RunOptions | None,
 ) -> None:
-    """Simulate the answer, half and twice of it, if that is not too much."""
+    """Simulate the answer, half of it and twice as much, unless that takes too long."""
     value = int(plan.value)
     half = max(1, value // 2)
     tried = sorted({half, value, 2 * value})
     rates = _rate_pps(path, model, np.array(tried))
-    # With the half of them the link is not full: the flows lose as rarely as the model says.
+    # With half of the flows, the link is not full: losses are as rare as in the model.
     check = check_of_path(
         plan,
         path,
@@ -324,23 +326,23 @@ def _verify(  # noqa: PLR0913, PLR0917 - what is asked, and how
         rate_pps=float(rates[0]),
         total_pps=float(rates.sum()),
         least_s=least_s,
-        instead="check a slower link, which fewer flows fill in proportion: write a tenth of its "
+        instead="check a slower link, which proportionally fewer flows fill: write 10 % of its "
         "rate",
     )
     if check is None:
         return
-    runs = Simulations(scenario.with_changes(check[0]), asked, options)
+    runs = Simulations(scenario.with_changes(check[0]), question, options)
 
-    def search() -> Found | None:
+    def search() -> SearchResult | None:
         for flows in tried:
             runs.measure(flows)
-        return _filling(runs, path, half)
+        return _flows_from_rates(runs, path, half)
 
     verify_by_simulation(plan, runs, search)
-    plan.tables["simulated"] = _beside_the_model(plan, path, model)
+    plan.tables["simulated"] = _model_comparison(plan, path, model)
     plan.notes.append(
-        f"{check[1]} Its own answer: the link's rate over the mean rate of each of the fewest "
-        "flows. model, goodput: delivered payload."
+        f"{check[1]} Its answer: the link's rate divided by the mean rate per flow in the run with "
+        "the fewest flows. model, goodput: delivered payload."
     )
     if plan.leads_by_simulation and plan.simulated is not None:
         busy = runs.answers[plan.simulated]["utilisation"]
@@ -350,26 +352,26 @@ def _verify(  # noqa: PLR0913, PLR0917 - what is asked, and how
         )
 
 
-def _filling(runs: Simulations, path: PlannedPath, fewest: int) -> Found | None:
-    """Return how many flows fill the link by what each sends where the link does not limit it."""
-    while runs.measure(fewest) > 0 and runs.answers[fewest]["utilisation"] > FREE:
-        if fewest == 1:
+def _flows_from_rates(runs: Simulations, path: PlannedPath, min_flows: int) -> SearchResult | None:
+    """Return the number of flows that fill the link, from the rate per flow on a non-full link."""
+    while runs.measure(min_flows) > 0 and runs.answers[min_flows]["utilisation"] > FREE:
+        if min_flows == 1:
             break
-        fewest = max(1, fewest // 2)
-    sent = runs.answers[fewest].metrics["send_rate_pps"]
+        min_flows = max(1, min_flows // 2)
+    sent = runs.answers[min_flows].metrics["send_rate_pps"]
     if not sent.value > 0:
         return None
     value, low, high = (
-        None if rate is None else min(_whole(fewest * path.link_pps / rate), MOST_SOURCES)
-        for rate in (sent.value, *_of_other_seeds(sent))
+        None if rate is None else min(_whole(min_flows * path.link_pps / rate), MAX_SOURCES)
+        for rate in (sent.value, *_seed_interval(sent))
     )
     assert value is not None
     runs.measure(value)
-    return Found(value, low, high, there=runs.at(value))
+    return SearchResult(value, low, high, there=runs.at(value))
 
 
-def _of_other_seeds(sent: Metric) -> tuple[float | None, float | None]:
-    """Return between which the rates of other seeds lie at 95 %, the highest first."""
+def _seed_interval(sent: Metric) -> tuple[float | None, float | None]:
+    """Return the 95 % interval of rates with other seeds, the upper limit first."""
     if sent.low is None or sent.high is None or not sent.low > 0:
         return None, None
     wider = math.sqrt(ANOTHER_ANSWER)
@@ -377,7 +379,7 @@ def _of_other_seeds(sent: Metric) -> tuple[float | None, float | None]:
     return first, last
 
 
-def _beside_the_model(plan: Plan, path: PlannedPath, model: PathModel) -> Table:
+def _model_comparison(plan: Plan, path: PlannedPath, model: PathModel) -> Table:
     measured = plan.tables["simulated"]
     flows = measured.pop("flows")
     return {

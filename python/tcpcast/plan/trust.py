@@ -1,4 +1,4 @@
-"""Whether the model behind a plan is trusted at its answer: what ``run`` marks there counts."""
+"""Reasons not to trust the model of a plan at its answer, as reported by ``run``."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
 
 
 def untrusted_reason(engine: str, scenario: Scenario, changes: Mapping[str, Any]) -> str:
-    """Return why an engine is not to be trusted at a plan's answer, "" where it is.
+    """Return the reason not to trust an engine at a plan's answer, or "".
 
     Parameters
     ----------
     engine
         The formula that answered.
     scenario, changes
-        The question, and what puts the answer into it.
+        The scenario, and the changes that set the answer.
     """
     try:
         there = scenario.with_changes(changes)
-    except ScenarioError:  # larger than any scenario may ask for
+    except ScenarioError:  # outside the range of the scenario's key
         return ""
     (found,) = answer(there, [engine])
     marked = [name for name, metric in found.metrics.items() if not metric.trusted]

@@ -22,38 +22,38 @@ if TYPE_CHECKING:
     from tcpcast.answer import Answer, Metric
     from tcpcast.plan.question import Question
     from tcpcast.plan.result import Plan
-    from tcpcast.plan.search import Found
+    from tcpcast.plan.search import SearchResult
     from tcpcast.scenario import Scenario
 
 VERIFY_TRANSFERS = 50_000
-"""Transfers that a simulation counts at most when it checks a plan."""
+"""Maximum number of transfers of a simulation that checks a plan."""
 
 STEP = 0.05
-"""How far beside the answer the model is shown."""
+"""Relative distance from the answer at which the model's results are shown."""
 
-MOST_TIMES = 100
-"""Nobody is advised to simulate more than so many times as long."""
+MAX_TIMES = 100
+"""Maximum factor in the advice to simulate longer."""
 
 EXCESS = 1.5
-"""From this ratio on, a note compares the scatter of the runs with their own intervals."""
+"""Ratio of the runs' scatter to their own intervals above which a note reports it."""
 
 
-class Stopped(Exception):  # noqa: N818 - a user's wish rather than a fault
-    """A run was broken off, or all of ``run.max_wall`` was used up."""
+class Stopped(Exception):  # noqa: N818 - the user's decision rather than an error
+    """The user interrupted a run, or ``run.max_wall`` was reached."""
 
     def __init__(self, *, interrupted: bool) -> None:
         super().__init__()
         self.interrupted = interrupted
 
-    def told(self, of: str) -> str:
-        """Say how a search ended, or a check."""
+    def reason(self, of: str) -> str:
+        """Return the reason why a search or a check ended."""
         if self.interrupted:
             return f"{of} was interrupted"
-        return f"run.max_wall was reached before {of} was over"
+        return f"run.max_wall was reached before {of} finished"
 
 
-def bounded(options: RunOptions | None, scenario: Scenario) -> RunOptions:
-    """Return options by which all simulations of a plan are over when ``run.max_wall`` is."""
+def with_deadline(options: RunOptions | None, scenario: Scenario) -> RunOptions:
+    """Return options with a deadline for all simulations of a plan, from ``run.max_wall``."""
     options = options or RunOptions()
     if options.deadline is not None:
         return options
@@ -62,11 +62,11 @@ def bounded(options: RunOptions | None, scenario: Scenario) -> RunOptions:
 
 @dataclass(slots=True)
 class Simulations:
-    """Runs of one scenario over the values of a question, each with another seed.
+    """Runs of one scenario for values of a question, each with another seed.
 
-    They are packet-level ones unless another ``engine`` is named, and count ``transfers``
-    transfers at most. ``beside`` returns the other changes at a value. All together they last no
-    longer than the scenario's ``run.max_wall``.
+    The default ``engine`` is the packet engine. Each run has at most ``transfers`` transfers.
+    ``extra_changes`` returns the additional changes for a value. The total time is limited to the
+    scenario's ``run.max_wall``.
     """
 
     scenario: Scenario
@@ -74,28 +74,28 @@ class Simulations:
     options: RunOptions | None
     transfers: int = 0
     engine: str = "packet"
-    beside: Callable[[float], dict[str, Any]] | None = None
+    extra_changes: Callable[[float], dict[str, Any]] | None = None
     answers: dict[float, Answer] = field(default_factory=dict)
     cut: float | None = None
 
     def __post_init__(self) -> None:
-        """Let the time begin that the scenario leaves them."""
-        self.options = bounded(self.options, self.scenario)
+        """Start the time limit."""
+        self.options = with_deadline(self.options, self.scenario)
 
     @property
     def finished(self) -> dict[float, Answer]:
-        """The answers by value, in rising order; without one whose run was cut short."""
+        """The answers by ascending value, without a stopped run."""
         return {n: each for n, each in sorted(self.answers.items()) if n != self.cut}
 
     def measure(self, value: float) -> float:
-        """Return the figure at a value, simulated at the first request.
+        """Return the compared quantity at a value; simulate at the first call.
 
         Raises
         ------
         Stopped
-            The run was broken off, or the time is over.
+            The run was interrupted, or the time limit reached.
         NotApplicable
-            The engine does not cover the scenario, or the run saw nothing to tell it from.
+            The engine does not cover the scenario, or the run has no data for the quantity.
         """
         if value not in self.answers:
             if self._is_late():
@@ -105,37 +105,38 @@ class Simulations:
                 self.cut = value
         if value == self.cut:
             raise Stopped(interrupted=self.answers[value].interrupted)
-        asked, found = self.question, self.at(value)
-        if found is None:
+        question, metric = self.question, self.at(value)
+        if metric is None:
+            setting = f"{question.key} = {question.write(value)}"
             raise NotApplicable(
-                f"{self.engine} has no {asked.metric} with {asked.key} = {asked.write(value)}: "
+                f"{self.engine} has no {question.metric} with {setting}: "
                 + (self.answers[value].incomplete_reason or "write a longer run")
             )
-        return found.value
+        return metric.value
 
     def _is_late(self) -> bool:
         end = None if self.options is None else self.options.deadline
         return end is not None and time.perf_counter() >= end
 
     def at(self, value: float) -> Metric | None:
-        """Return the figure that was simulated at a value, with its interval."""
+        """Return the simulated quantity at a value, with its interval."""
         return self.question.measured(self.answers[value])
 
     @property
     def known(self) -> dict[float, Metric]:
-        """The figures by value, in rising order; without values at which a run had none."""
+        """The quantities by ascending value, without values at which a run had none."""
         found = {value: self.at(value) for value in sorted(self.answers)}
         return {value: metric for value, metric in found.items() if metric is not None}
 
     def _simulate(self, value: float) -> Answer:
         changes = self.question.changes(value)
-        # What is recorded beside the figures is the scenario's business, not the check's.
+        # A check needs no probes.
         changes |= {"probes.flows": [], "probes.pcap": []}
         wanted = self.scenario.run.transfers
         if wanted is not None:
             changes["run.transfers"] = min(wanted, self.transfers)
-        if self.beside is not None:
-            changes |= self.beside(value)
+        if self.extra_changes is not None:
+            changes |= self.extra_changes(value)
         changes["run.seed"] = _seed(self.scenario.run.seed, changes)
         (result,) = answer(self.scenario.with_changes(changes), [self.engine], self.options)
         if result.not_applicable is not None:
@@ -147,61 +148,66 @@ class Simulations:
 
 
 def _seed(seed: int, changes: dict[str, Any]) -> int:
-    """Return the seed of one run: with the same seed, neighbouring values would err alike."""
+    """Return the seed of one run: equal seeds would correlate the errors of nearby values."""
     text = f"{seed} {sorted(changes.items())}"
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=4).digest())
 
 
-def verify_by_simulation(plan: Plan, runs: Simulations, search: Callable[[], Found | None]) -> None:
-    """Search by simulation and put what was run into the plan, finished or not.
+def verify_by_simulation(
+    plan: Plan, runs: Simulations, search: Callable[[], SearchResult | None]
+) -> None:
+    """Search by simulation and add the runs to the plan, even if the search did not finish.
 
     Parameters
     ----------
     plan
-        Gets what :meth:`Plan.answer_by_simulation` puts there, ``verified``, the table
-        ``simulated`` and the runs' warnings.
+        The plan; set are the results of :meth:`Plan.answer_by_simulation`, ``verified``, the
+        table ``simulated`` and the runs' warnings.
     runs
-        The simulations; whatever ``search`` has them measure is reported.
+        The simulations; all runs of ``search`` are reported.
     search
-        Returns the simulation's own answer, simulated itself, or None when it finds none.
+        Function that returns the answer of the simulation, which it also simulates, or None.
 
     Raises
     ------
     NotApplicable
         The simulation does not cover the scenario.
     """
-    asked = runs.question
-    plan.figure = asked.figure
+    question = runs.question
+    plan.figure = question.figure
     try:
-        found = search()
-        if found is None:
+        result = search()
+        if result is None:
             plan.warnings.insert(
-                0, f"the simulation's own answer lies outside the {asked.column} tried"
+                0, f"the simulation's answer is outside the tested range of {question.column}"
             )
         else:
-            _take(plan, runs, found)
+            _set_answer(plan, runs, result)
     except Stopped as stop:
         plan.interrupted, plan.incomplete = stop.interrupted, not stop.interrupted
-        plan.warnings.insert(0, stop.told("the check"))
+        plan.warnings.insert(0, stop.reason("the check"))
     known = runs.known
     plan.verified = [runs.answers[value] for value in known]
     ends = {
         "low": [math.nan if metric.low is None else metric.low for metric in known.values()],
         "high": [math.nan if metric.high is None else metric.high for metric in known.values()],
     }
-    values = {asked.column: list(known), asked.metric: [each.value for each in known.values()]}
+    values = {
+        question.column: list(known),
+        question.metric: [each.value for each in known.values()],
+    }
     plan.tables["simulated"] = {name: np.array(v) for name, v in {**values, **ends}.items()}
-    plan.warnings += run_warnings(plan.verified, asked.tables or (asked.metric,))
+    plan.warnings += run_warnings(plan.verified, question.tables or (question.metric,))
     wanted = runs.scenario.run.transfers
     if wanted is not None and wanted > runs.transfers:
         plan.notes.append(
             f"Simulated: {runs.transfers:,} transfers each, fewer than the {wanted:,} of "
-            f"run.transfers; --set run.transfers={wanted} simulates as many."
+            f"run.transfers; --set run.transfers={wanted} simulates all."
         )
 
 
 def run_warnings(answers: Collection[Answer], shown: Collection[str]) -> list[Note]:
-    """Return one warning of each kind that affects the values shown, and how many runs have it."""
+    """Return one warning per kind that affects the displayed values, with the number of runs."""
     found: dict[str, list[Note]] = {}
     for each in answers:
         kinds: dict[str, Note] = {}
@@ -218,46 +224,49 @@ def _counted(warning: Note, count: int, runs: int) -> Note:
     return Note(f"in {count} of {runs} runs: {warning}", warning.metrics, kind=warning.kind)
 
 
-def _take(plan: Plan, runs: Simulations, found: Found) -> None:
-    """Put the simulation's own answer into the plan, or why there is none."""
-    plan.simulated_low, plan.simulated_high = found.low, found.high
-    if found.undecided:
+def _set_answer(plan: Plan, runs: Simulations, result: SearchResult) -> None:
+    """Add the answer of the simulation, or the reason for its absence, to the plan."""
+    plan.simulated_low, plan.simulated_high = result.low, result.high
+    if result.undecided:
         plan.simulated_undecided = True
-        plan.warnings.insert(0, "by simulation undecided: " + undecided(runs, found))
+        plan.warnings.insert(0, "by simulation undecided: " + undecided_reason(runs, result))
         return
-    plan.answer_by_simulation(found, runs.question.metric)
-    plan.notes += scatter_notes(found)
+    plan.answer_by_simulation(result, runs.question.metric)
+    plan.notes += scatter_notes(result)
     if plan.scenario is not None and plan.leads_by_simulation:
-        plan.scenario = plan.scenario.with_changes(runs.question.changes(found.value))
+        plan.scenario = plan.scenario.with_changes(runs.question.changes(result.value))
 
 
-def scatter_notes(found: Found) -> list[str]:
+def scatter_notes(result: SearchResult) -> list[str]:
     """Return a note if the runs' own intervals are much narrower than their scatter."""
-    if found.excess < EXCESS:
+    if result.excess < EXCESS:
         return []
     return [
-        f"The {found.fitted} runs about the answer scatter {found.excess:.2g} times as widely as "
-        "their own 95 % intervals allow: single rows may exclude the target. The answer's range "
-        "and the value there follow from the scatter."
+        f"The {result.fitted} runs near the answer scatter {result.excess:.2g} times as widely as "
+        "their own 95 % intervals: single rows may exclude the target. The answer's range and the "
+        "value there follow from the scatter."
     ]
 
 
-def undecided(runs: Simulations, found: Found) -> str:
-    """Return what noise leaves open, and what makes it less."""
-    asked = runs.question
-    if found.low is None or found.high is None:
-        return f"the runs are too short for an interval of {asked.metric}; {_longer(runs, 4)}"
-    ends = [asked.write(v if found.whole else float(f"{v:.3g}")) for v in (found.low, found.high)]
-    beyond = " or beyond" if found.is_open else ""
-    wide = (found.high - found.low) / (UNDECIDED * max(found.value, 1e-300))
-    times = min(max(2, math.ceil(wide**2)), MOST_TIMES)
+def undecided_reason(runs: Simulations, result: SearchResult) -> str:
+    """Return the reason why an answer is undecided, and advice."""
+    question = runs.question
+    if result.low is None or result.high is None:
+        return f"the runs are too short for an interval of {question.metric}; {_advice(runs, 4)}"
+    ends = [
+        question.write(v if result.integer else float(f"{v:.3g}"))
+        for v in (result.low, result.high)
+    ]
+    beyond = " or beyond" if result.is_open else ""
+    wide = (result.high - result.low) / (UNDECIDED * max(result.value, 1e-300))
+    times = min(max(2, math.ceil(wide**2)), MAX_TIMES)
     return (
-        f"the standard error of the runs leaves {asked.key} between {ends[0]} and "
-        f"{ends[1]}{beyond}; {_longer(runs, times)}"
+        f"the standard error of the runs leaves {question.key} between {ends[0]} and "
+        f"{ends[1]}{beyond}; {_advice(runs, times)}"
     )
 
 
-def _longer(runs: Simulations, times: int) -> str:
+def _advice(runs: Simulations, times: int) -> str:
     run = runs.scenario.run
     if run.duration_s is not None:
         longer = f"run.duration={units.format_duration(times * run.duration_s)}"

@@ -77,7 +77,7 @@ class Answers(list[Answer]):
 
         Raises
         ------
-        EnvironmentFault
+        MachineError
             pandas is not installed.
         """
         pandas = frame_package("pandas")
@@ -88,7 +88,7 @@ class Answers(list[Answer]):
 
         Raises
         ------
-        EnvironmentFault
+        MachineError
             polars is not installed.
         """
         polars = frame_package("polars")
@@ -122,7 +122,7 @@ class Answers(list[Answer]):
 
         Raises
         ------
-        EnvironmentFault
+        MachineError
             matplotlib is missing, or the folder cannot be written.
         """
         # matplotlib is slow to import

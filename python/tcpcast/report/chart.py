@@ -53,7 +53,7 @@ def figure_class() -> type[Figure]:
 
     Raises
     ------
-    EnvironmentFault
+    MachineError
         matplotlib is not installed.
     """
     import_matplotlib()
@@ -304,7 +304,7 @@ class Chart:
 
         Raises
         ------
-        EnvironmentFault
+        MachineError
             matplotlib is not installed.
         """
         figure = figure_class()(figsize=self.size, dpi=_DPI, layout="constrained")

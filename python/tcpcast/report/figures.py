@@ -129,7 +129,7 @@ def plot(
 
     Raises
     ------
-    EnvironmentFault
+    MachineError
         matplotlib is not installed, or the folder cannot be written.
     """
     figure_class()
@@ -164,7 +164,7 @@ def check_figures(folder: str | Path, names: Iterable[str] = (), *, force: bool 
     ------
     TcpcastError
         A file of such a name is no figure of tcpcast, or the folder is a symbolic link.
-    EnvironmentFault
+    MachineError
         matplotlib is not installed, or the folder cannot be written.
     """
     figure_class()

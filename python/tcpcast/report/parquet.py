@@ -9,7 +9,7 @@ import numpy as np
 
 from tcpcast import output
 from tcpcast.captures.selection import DIRECTION, TABLES, tables
-from tcpcast.errors import EnvironmentFault
+from tcpcast.errors import MachineError
 from tcpcast.output import PARQUET
 
 if TYPE_CHECKING:
@@ -26,14 +26,14 @@ def parquet_modules() -> tuple[ModuleType, ModuleType]:
 
     Raises
     ------
-    EnvironmentFault
+    MachineError
         pyarrow is not installed.
     """
     try:
         import pyarrow  # noqa: PLC0415 - optional, and large
         import pyarrow.parquet  # noqa: PLC0415
     except ImportError as missing:
-        raise EnvironmentFault(
+        raise MachineError(
             "Parquet files need pyarrow, which is not installed: pip install pyarrow"
         ) from missing
     return pyarrow, pyarrow.parquet
@@ -46,7 +46,7 @@ def check_parquet(folder: str | Path, *, force: bool = False) -> None:
     ------
     TcpcastError
         A file of a table's name is none of tcpcast's, or the folder is a symbolic link.
-    EnvironmentFault
+    MachineError
         pyarrow is not installed, or the folder cannot be written.
     """
     parquet_modules()
@@ -80,7 +80,7 @@ def write_parquet(
 
     Raises
     ------
-    EnvironmentFault
+    MachineError
         pyarrow is not installed, or the folder cannot be written.
     """
     arrow, parquet = parquet_modules()

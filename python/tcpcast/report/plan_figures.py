@@ -83,7 +83,7 @@ def plan_figure(plan: Plan, scenario: Scenario) -> Figure:
 
     Raises
     ------
-    EnvironmentFault
+    MachineError
         matplotlib is not installed.
     """
     if plan.target is None:

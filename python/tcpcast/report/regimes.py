@@ -81,7 +81,7 @@ def plot_regimes(  # noqa: PLR0913 - what is drawn, and where to
 
     Raises
     ------
-    EnvironmentFault
+    MachineError
         matplotlib is not installed, or the folder cannot be written.
     """
     path = Path(folder) / f"{FILE}.{form}"

@@ -9,7 +9,7 @@ from tcpcast.answer import Note, noted, severity
 from tcpcast.compare import packets_text
 from tcpcast.report.quantity import amount
 from tcpcast.report.sizes import exact_bytes, sizes_text
-from tcpcast.scenario.cross_checks import place_of, places
+from tcpcast.scenario.cross_checks import find_place, places
 from tcpcast.scenario.rate import TokenBucket
 from tcpcast.scenario.return_path import RETURN
 
@@ -47,7 +47,7 @@ def describe(scenario: Scenario) -> str:
     if len(scenario.network.hops) > 1:
         measured = scenario.network.hops[scenario.network.measured_at]
         rate += f" ({measured.name}, one of {len(scenario.network.hops)} hops)"
-    parts += [f"RTT {rtt}", rate, *([] if link.polices else [buffer_text(scenario)])]
+    parts += [f"RTT {rtt}", rate, *([] if link.is_policer else [buffer_text(scenario)])]
     if link.queue != "droptail":
         names = {"codel": "CoDel", "fq_codel": "FQ-CoDel", "head-drop": "head-drop"}
         discipline = link.queue.kind
@@ -114,7 +114,7 @@ def _crossing(scenario: Scenario) -> Iterator[str]:
     bottleneck = places(network)[network.measured_at].name
     rates: dict[str, float] = {}
     for stream in scenario.cross:
-        if (place := place_of(network, stream)) is not None:
+        if (place := find_place(network, stream)) is not None:
             mean = stream.mean_bps(place.link.rate, network.packet_bytes)
             rates[place.name] = rates.get(place.name, 0.0) + mean
     if len(rates) > MOST_PLACES:

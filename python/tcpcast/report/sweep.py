@@ -11,7 +11,7 @@ from tcpcast.report import csv
 from tcpcast.report.document import BLANK, Column, Paragraph, Table
 from tcpcast.report.headline import short_names, sweep_verdict
 from tcpcast.report.quantity import ABSENT, DOUBTED, UNTRUSTED, label, scale_of
-from tcpcast.sweeps.table import DOUBT, class_columns, is_metric_column
+from tcpcast.sweeps.table import WARNING_SUFFIX, class_columns, is_metric_column
 from tcpcast.units import digits
 
 if TYPE_CHECKING:
@@ -99,7 +99,9 @@ def by_class(table: Mapping[str, Sequence[Any]]) -> dict[str, dict[str, Sequence
 def metric_marks(table: Mapping[str, Sequence[Any]], metric: str) -> list[str]:
     """Return the mark of a metric in each row of a sweep's columns, "" for a certain value."""
     nothing = [None] * len(table[metric])
-    untrusted, doubts = (table.get(name, nothing) for name in ("untrusted", f"{metric}{DOUBT}"))
+    untrusted, doubts = (
+        table.get(name, nothing) for name in ("untrusted", f"{metric}{WARNING_SUFFIX}")
+    )
     return [
         UNTRUSTED if metric in (names or ()) else DOUBTED if doubt else ""
         for names, doubt in zip(untrusted, doubts, strict=True)
@@ -118,7 +120,7 @@ def marks_explained(marks: Iterable[str]) -> list[Part]:
 
 def _notes(table: Mapping[str, Sequence[Any]], metrics: Iterable[str]) -> list[str]:
     """Return the doubts of each row about these metrics, each once."""
-    shown = [f"{name}{DOUBT}" for name in metrics if f"{name}{DOUBT}" in table]
+    shown = [f"{name}{WARNING_SUFFIX}" for name in metrics if f"{name}{WARNING_SUFFIX}" in table]
     rows = zip(*(table[name] for name in shown), strict=True)
     return ["; ".join(dict.fromkeys(filter(None, doubts))) for doubts in rows]
 

@@ -14,7 +14,7 @@ from tcpcast.engines.registry import Formula
 from tcpcast.report.quantity import scale_of_unit
 from tcpcast.report.sweep import metric_marks
 from tcpcast.statistics import mean
-from tcpcast.sweeps.table import DOUBT
+from tcpcast.sweeps.table import WARNING_SUFFIX
 from tcpcast.units import digits
 
 if TYPE_CHECKING:
@@ -183,7 +183,10 @@ def _engine_cells(
     value, low, high = (np.full(shape, np.nan) for _ in range(3))
     marks, doubts = (np.full(shape, "", dtype=np.object_) for _ in range(2))
     none = [None] * len(table[metric])
-    row_marks, row_doubts = metric_marks(table, metric), table.get(f"{metric}{DOUBT}", none)
+    row_marks, row_doubts = (
+        metric_marks(table, metric),
+        table.get(f"{metric}{WARNING_SUFFIX}", none),
+    )
     columns = [table.get(name, none) for name in (metric, f"{metric}_low", f"{metric}_high")]
     for place, several in rows.items():
         value[place], low[place], high[place] = _together(

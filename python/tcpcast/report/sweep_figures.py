@@ -29,7 +29,7 @@ from tcpcast.report.chart import (
 from tcpcast.report.quantity import Scale, label, scale_of
 from tcpcast.report.sweep_cells import WIDE, along, by_word, cells
 from tcpcast.scenario.table import suggestion
-from tcpcast.sweeps.definition import MOST_KEYS
+from tcpcast.sweeps.definition import MAX_KEYS
 from tcpcast.units import digits
 
 if TYPE_CHECKING:
@@ -119,10 +119,10 @@ def check_sweep_figures(
     TcpcastError
         Neither one nor two keys vary in all combinations, or a file is already there that is no
         figure of tcpcast.
-    EnvironmentFault
+    MachineError
         matplotlib is not installed, or the folder cannot be written.
     """
-    if len(groups) > MOST_KEYS or any(len(group) > 1 for group in groups):
+    if len(groups) > MAX_KEYS or any(len(group) > 1 for group in groups):
         keys = ", ".join(key for group in groups for key in group)
         raise TcpcastError(
             f"--plot draws one or two keys that vary in all combinations, not {keys} (zip and "
@@ -175,7 +175,7 @@ def plot_sweep(  # noqa: PLR0913 - what is drawn, and where to
 
     Raises
     ------
-    EnvironmentFault
+    MachineError
         matplotlib is not installed, or the folder cannot be written.
     """
     output.check_folder(folder)
@@ -201,7 +201,7 @@ def drawn_sweep(
             if curves:
                 found, keys_of = curves, [key for key in keys_of if key.quantities]
             scale = scale_of(metric, _largest(found))
-            draw = _map if len(keys_of) == MOST_KEYS else _curves
+            draw = _map if len(keys_of) == MAX_KEYS else _curves
             title = f"{name}: {label(metric)}"
             yield metric, draw(title, found, keys_of, metric, scale, levels.get(metric, ()))
 

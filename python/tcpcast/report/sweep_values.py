@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tcpcast.report.quantity import Scale
     from tcpcast.report.sweep_cells import Along, Cells
     from tcpcast.sweeps.axes import Axis
-    from tcpcast.sweeps.definition import Swept
+    from tcpcast.sweeps.definition import FinishedSweep
 
     Levels = Mapping[str, Sequence[float]]
 
@@ -39,7 +39,7 @@ MOST_REMARKS = 12
 
 
 def sweep_document(
-    found: Swept, again: str, figures: bool = False, *, levels: Levels | None = None
+    found: FinishedSweep, again: str, figures: bool = False, *, levels: Levels | None = None
 ) -> Document:
     """Return the report of a sweep.
 
@@ -90,13 +90,17 @@ def _varied(axes: Sequence[Axis]) -> Table:
     )
 
 
-def _answers(found: Swept, rows: Any) -> Iterator[Part]:
+def _answers(found: FinishedSweep, rows: Any) -> Iterator[Part]:
     """Yield a table a metric, engines side by side; where keys go together, the rows."""
     if not found.is_grid:
         yield from rows_parts(rows, found.results.keys, more="`tcpcast query` has them all")
         return
     columns = rows.to_pydict()
-    keys = {key: along(key, columns[key], *holds) for key, holds in found.holds.items() if columns}
+    keys = {
+        key: along(key, columns[key], *holds)
+        for key, holds in found.column_kinds.items()
+        if columns
+    }
     marks: set[str] = set()
     for group, of_group in {"": columns, **by_class(columns)}.items():
         for metric in HEADLINE:
@@ -148,7 +152,7 @@ def _cell(each: Cells, place: tuple[int, ...], scale: Scale) -> str:
     return f"{value_text(figure, scale)}{each.marks[place]} {interval_text(figure, scale)}".rstrip()
 
 
-def _to_check(found: Swept, rows: Any) -> Iterator[Part]:
+def _to_check(found: FinishedSweep, rows: Any) -> Iterator[Part]:
     """Yield what is not answered and what to check, those first that are of the most rows."""
     said: list[str] = []
     if found.results.interrupted:
@@ -193,7 +197,7 @@ def _pairs(rows: Any, first: str, second: str) -> Iterator[tuple[Any, Any]]:
         yield from zip(rows[first].to_pylist(), rows[second].to_pylist(), strict=True)
 
 
-def _figures(found: Swept, rows: Any, levels: Levels) -> Iterator[Part]:
+def _figures(found: FinishedSweep, rows: Any, levels: Levels) -> Iterator[Part]:
     from tcpcast.report.figures import inline  # noqa: PLC0415 - matplotlib is slow to import
     from tcpcast.report.sweep_figures import drawn_sweep  # noqa: PLC0415
 
@@ -201,7 +205,7 @@ def _figures(found: Swept, rows: Any, levels: Levels) -> Iterator[Part]:
         said = "No figure: one is drawn of one or two keys that vary in all combinations."
         yield Paragraph(said, "aside")
         return
-    drawn = drawn_sweep(rows, found.holds, found.scenario.name, levels)
+    drawn = drawn_sweep(rows, found.column_kinds, found.scenario.name, levels)
     shown = [inline(name, figure) for name, figure in drawn]
     if shown:
         yield Heading("Figures")
@@ -211,7 +215,7 @@ def _figures(found: Swept, rows: Any, levels: Levels) -> Iterator[Part]:
         yield from shown
 
 
-def _origin(found: Swept) -> str:
+def _origin(found: FinishedSweep) -> str:
     engines = "every engine that applies and is quick"
     asked = engines if found.engines is None else ", ".join(found.engines)
     several = f", {found.replications} replications" if found.replications > 1 else ""

@@ -1,4 +1,4 @@
-"""The scenario, the question that every engine answers: network, traffic, TCP, run."""
+"""The scenario: network, traffic, TCP and run, the input of every engine."""
 
 from tcpcast.scenario.aqm import Codel, FqCodel, HeadDrop, Pie
 from tcpcast.scenario.changes import parse_assignments

@@ -1,4 +1,4 @@
-"""Keys of a scenario as typed that its tables need of one another while they are read."""
+"""Typed values that the tables of a scenario need from each other during validation."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from tcpcast.metrics import METRICS
 from tcpcast.scenario.modern_tcp import TIMESTAMP_BYTES, has_timestamps
 from tcpcast.scenario.needed import ends_by_itself
 from tcpcast.scenario.network import HEADER_BYTES
-from tcpcast.scenario.table import Reading, as_table
+from tcpcast.scenario.table import Context, as_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
 
-def reading_of(source: Mapping[str, Any], folder: Path | None) -> Reading:
-    """Return the values with which the tables of a scenario are read."""
+def make_context(source: Mapping[str, Any], folder: Path | None) -> Context:
+    """Return the validation context of a scenario."""
     timestamps = has_timestamps(as_table(source.get("tcp")))
     try:
         payload = units.parse_bytes(as_table(source.get("network")).get("packet", "1500B"))
@@ -27,26 +27,26 @@ def reading_of(source: Mapping[str, Any], folder: Path | None) -> Reading:
         payload = 0
     metrics = {row.precision_of: name for name, row in METRICS.items() if row.precision_of}
     metric = metrics.get(str(kind_of_traffic(source)), metrics["on-off"])
-    # A wrong packet size is reported where it is typed; sizes in bytes then only need some payload.
+    # A wrong packet size is reported at its key; sizes in bytes then use an arbitrary payload.
     payload = payload if payload > 0 else 1460
-    return Reading(
+    return Context(
         payload, folder, metric, ends_by_itself(source), keys_of_classes(source), timestamps
     )
 
 
 def kind_of_traffic(data: Mapping[str, Any]) -> object:
-    """Return the kind of traffic typed at the top level, or else in the first class."""
+    """Return the kind of traffic of the top level, otherwise of the first class."""
     tables = [data.get("traffic"), *(entry.get("traffic") for entry in _classes(data))]
     return next((as_table(table)["kind"] for table in tables if "kind" in as_table(table)), None)
 
 
 def keys_of_classes(data: Mapping[str, Any]) -> frozenset[str]:
     """Return the keys that at least one class sets, such as ``rtt`` and ``egress.rate``."""
-    found: set[str] = set()
+    keys: set[str] = set()
     for entry in _classes(data):
-        found |= entry.keys()
-        found |= {f"{name}.{key}" for name, value in entry.items() for key in as_table(value)}
-    return frozenset(found)
+        keys |= entry.keys()
+        keys |= {f"{name}.{key}" for name, value in entry.items() for key in as_table(value)}
+    return frozenset(keys)
 
 
 def _classes(data: Mapping[str, Any]) -> list[Mapping[str, Any]]:

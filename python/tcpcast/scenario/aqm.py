@@ -1,15 +1,15 @@
-"""Active queue management: CoDel, FQ-CoDel and PIE, which may mark; and head-drop."""
+"""Active queue management: CoDel, FQ-CoDel and PIE with ECN marks, and head-drop."""
 
 from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, StrictBool, model_validator
 
 from tcpcast.scenario.quantities import Bytes, PositiveDuration, counted
-from tcpcast.scenario.table import Table, choice, fault, faults
+from tcpcast.scenario.table import Table, choice, error_at, validation_error
 
-MOST_QUANTUM = 10**9
-MOST_FLOWS = 1 << 20
-_MOST_GAIN = 1e6
+MAX_QUANTUM = 10**9
+MAX_FLOWS = 1 << 20
+_MAX_GAIN = 1e6
 _RULES = ("rfc", "linux")
 
 MARKS = "mark packets of stacks with tcp.ecn = true instead of dropping them"
@@ -18,7 +18,7 @@ Rules = Annotated[Literal["rfc", "linux"], BeforeValidator(choice("set of rules"
 
 
 class HeadDrop(Table):
-    """First in, first out: a packet that finds the buffer full pushes out the oldest that waits."""
+    """First in, first out: when the buffer is full, the oldest queued packet is dropped."""
 
     kind: Literal["head-drop"] = Field(description="name of the discipline")
 
@@ -49,11 +49,11 @@ class Codel(Table):
 
 
 class FqCodel(Codel):
-    """Flow queueing with CoDel (RFC 8290): a queue for each flow, new flows first."""
+    """Flow queueing with CoDel (RFC 8290): one queue per flow, new flows first."""
 
     kind: Literal["fq_codel"] = Field(description="name of the discipline")  # type: ignore[assignment]
     quantum: Bytes = Field(default=1514, examples=["300B"], description="bytes per flow and turn")
-    flows: Annotated[int, *counted(1, MOST_FLOWS)] = Field(
+    flows: Annotated[int, *counted(1, MAX_FLOWS)] = Field(
         default=1024,
         examples=[4096],
         description="number of queues that flows are hashed to",
@@ -61,15 +61,15 @@ class FqCodel(Codel):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        if not 0 < self.quantum <= MOST_QUANTUM:
-            raise faults([fault('out of range; write "1514B"', "quantum")])
+        if not 0 < self.quantum <= MAX_QUANTUM:
+            raise validation_error([error_at('out of range; write "1514B"', "quantum")])
         return self
 
 
 def _gain(value: object) -> float:
     number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not 0 <= float(str(value)) <= _MOST_GAIN:
-        raise ValueError(f"{value!r} is no gain; write a number such as 0.125")
+    if not number or not 0 <= float(str(value)) <= _MAX_GAIN:
+        raise ValueError(f"{value!r} is not a gain; write a number such as 0.125")
     return float(str(value))
 
 
@@ -114,7 +114,7 @@ class Pie(Table):
 
 
 ManagedQueue = Codel | FqCodel | Pie | HeadDrop
-"""A discipline that may drop or mark what it holds."""
+"""A queue discipline that may drop or mark queued packets."""
 
 AQM_TABLES: dict[str, type[Table]] = {
     "codel": Codel,

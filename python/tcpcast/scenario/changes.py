@@ -1,4 +1,4 @@
-"""Changes by dotted key, as ``--set network.bottleneck.buffer=300pkt`` makes them."""
+"""Changes by dotted key, such as ``--set network.bottleneck.buffer=300pkt``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from tcpcast.errors import Fault, ScenarioError
+from tcpcast.errors import InputError, ScenarioError
 from tcpcast.scenario.table import suggestion
 from tcpcast.units import show
 
@@ -15,26 +15,23 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator
 
 _INSTEAD = {("run", "transfers"): "duration", ("run", "duration"): "transfers"}
-"""Keys of which exactly one is needed: setting one takes the other out."""
+"""Exclusive keys: setting one removes the other."""
 
 _DEEPEST = 32
-"""No key of a scenario has so many parts."""
+"""Maximum number of parts of a dotted key; no key has this many."""
 
 _LISTS = {
     "class": "the scenario has no classes",
     "cross": "the scenario has no cross traffic",
     "network.hop": "the scenario has no hops",
 }
-"""Lists of tables, and how to say that there is none."""
+"""Lists of tables, with the message for an empty list."""
 
 
 def leaves(
     table: Mapping[str, Any], whole: Container[str] = (), above: str = ""
 ) -> Iterator[tuple[str, Any]]:
-    """Yield the values of a table and of those in it by dotted key; a list is one value.
-
-    A key of ``whole`` is not looked into.
-    """
+    """Yield all values of nested tables by dotted key; lists, and keys in ``whole``, are values."""
     for key, value in table.items():
         name = f"{above}{key}"
         if isinstance(value, Mapping) and name not in whole:
@@ -49,18 +46,19 @@ def parse_assignments(assignments: Iterable[str]) -> dict[str, Any]:
     Parameters
     ----------
     assignments
-        Each a dotted key, ``=``, and a value: a TOML value where it is one (``44``, ``true``,
-        ``{ distribution = "constant", value = "12pkt" }``), otherwise a text (``300pkt``, ``1%``).
+        Each a dotted key, ``=``, and a value: a TOML value if it can be parsed as one (``44``,
+        ``true``, ``{ distribution = "constant", value = "12pkt" }``), otherwise a text
+        (``300pkt``, ``1%``).
 
     Returns
     -------
     dict
-        The values by dotted key, as ``with_changes`` takes them; the last of a key counts.
+        The values by dotted key, as in ``with_changes``; the last value of a key counts.
 
     Raises
     ------
     ScenarioError
-        No ``=``, or nothing before it.
+        An argument has no ``=`` or no key.
     """
     changes = {}
     for assignment in assignments:
@@ -74,45 +72,45 @@ def parse_assignments(assignments: Iterable[str]) -> dict[str, Any]:
     return changes
 
 
-def checked(changes: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return changes as they are.
+def check_changes(changes: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the changes unmodified.
 
     Raises
     ------
     ScenarioError
-        No mapping, or a key in it that is no text.
+        The changes are not a mapping, or a key is not a text.
     """
     if not isinstance(changes, Mapping):
-        raise ScenarioError(f"changes: {changes!r} is no table; write {{'run.seed': 2}}, say")
+        raise ScenarioError(f"changes: {changes!r} is not a table; write {{'run.seed': 2}}")
     for dotted in changes:
         if not isinstance(dotted, str):
-            raise ScenarioError(f"{dotted!r}: not a dotted key; write {{'run.seed': 2}}, say")
+            raise ScenarioError(f"{dotted!r}: not a dotted key; write {{'run.seed': 2}}")
     return changes
 
 
 def apply_changes(tables: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a scenario's tables with some values changed; those without a change are the same.
+    """Return a scenario's tables with changed values; unchanged tables are the same objects.
 
     Parameters
     ----------
     tables
         The scenario as typed.
     changes
-        New values by dotted key. An entry of ``[[class]]``, ``[[cross]]`` or ``[[network.hop]]`` is
-        named by its name or by its index: ``class.far.rtt``, ``network.hop.0.rate``.
-        ``run.transfers`` takes the place of ``run.duration``, and the other way round.
+        New values by dotted key. Entries of ``[[class]]``, ``[[cross]]`` and ``[[network.hop]]``
+        are selected by name or index: ``class.far.rtt``, ``network.hop.0.rate``.
+        ``run.transfers`` replaces ``run.duration`` and vice versa.
 
     Raises
     ------
     ScenarioError
-        A key that leads through a value, or to a class that is not there. Keys that no scenario
-        has are refused when the scenario is read.
+        A key leads through a value that is not a table, or to a missing entry. Unknown keys are
+        rejected when the scenario is read.
     """
     changed = dict(tables)
-    for dotted, value in checked(changes).items():
+    for dotted, value in check_changes(changes).items():
         path = tuple(dotted.split("."))
         if not all(path) or len(path) > _DEEPEST:
-            raise ScenarioError(f"{show(dotted)}: not a dotted key; write run.seed, say")
+            raise ScenarioError(f"{show(dotted)}: not a dotted key; write, for example, run.seed")
         table = _table_at(changed, path[:-1], dotted)
         _put(table, path[-1], value, dotted)
         other = _INSTEAD.get(path) if len(path) == 2 else None
@@ -130,19 +128,19 @@ def _toml_value(text: str) -> Any:
 
 
 def _table_at(tables: dict[str, Any], path: tuple[str, ...], dotted: str) -> Any:
-    """Walk down, copying each table on the way and making those that are not there yet."""
+    """Return the innermost table of a path; tables on the path are copied or created."""
     table: Any = tables
     for depth, part in enumerate(path):
         key: Any = part
         if isinstance(table, list):
             key = _index(table, part, path[:depth], dotted)
         elif (listed := ".".join(path[: depth + 1])) in _LISTS and not table.get(part):
-            raise ScenarioError(Fault(dotted, f"{_LISTS[listed]}; write [[{listed}]] tables"))
+            raise ScenarioError(InputError(dotted, f"{_LISTS[listed]}; write [[{listed}]] tables"))
         below = table[key] if isinstance(table, list) else table.get(key, {})
         if not isinstance(below, dict | list):
             here = ".".join(path[: depth + 1])
-            message = f"{here} is {show(below)} and not a table; set it whole"
-            raise ScenarioError(Fault(dotted, message))
+            message = f"{here} is {show(below)} and not a table; set {here} instead"
+            raise ScenarioError(InputError(dotted, message))
         table[key] = copy.copy(below)
         table = table[key]
     return table
@@ -156,14 +154,14 @@ def _put(table: Any, key: str, value: Any, dotted: str) -> None:
 
 
 def _index(entries: list[Any], part: str, above: tuple[str, ...], dotted: str) -> int:
-    """Find an entry of a list by its name or its place."""
+    """Return the index of an entry of a list, given by name or index."""
     names = [str(e["name"]) for e in entries if isinstance(e, dict) and "name" in e]
-    for place, entry in enumerate(entries):
+    for index, entry in enumerate(entries):
         if isinstance(entry, dict) and entry.get("name") == part:
-            return place
+            return index
     if part.isdecimal() and part.isascii() and int(part[:9]) < len(entries):
         return int(part)
     listed = ", ".join(names) or f"0 to {len(entries) - 1}"
     here = ".".join(above)
     message = f"{here} has no entry {show(part)}{suggestion(part, names)}; write {listed}"
-    raise ScenarioError(Fault(dotted, message))
+    raise ScenarioError(InputError(dotted, message))

@@ -1,4 +1,4 @@
-"""What is wrong between tables that are each right by themselves, and what to check before use."""
+"""Checks across several valid tables: errors, and warnings about the results."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from tcpcast import units
 from tcpcast.scenario.aqm import ManagedQueue
-from tcpcast.scenario.classes import COUNT_KEYS, class_faults
-from tcpcast.scenario.cross_checks import cross_faults
+from tcpcast.scenario.classes import COUNT_KEYS, class_errors
+from tcpcast.scenario.cross_checks import cross_errors
 from tcpcast.scenario.return_path import RETURN
-from tcpcast.scenario.table import fault, nested
-from tcpcast.scenario.traffic import MOST_SOURCES, Bulk, OnOff, Transfers
+from tcpcast.scenario.table import error_at, prepend_location
+from tcpcast.scenario.traffic import MAX_SOURCES, Bulk, OnOff, Transfers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,101 +23,101 @@ if TYPE_CHECKING:
     from tcpcast.scenario.model import Scenario
 
 
-def faults_of_classes(scenario: Scenario) -> list[InitErrorDetails]:
-    """Find what is wrong with each class, and names that two of them have."""
-    found = []
+def all_class_errors(scenario: Scenario) -> list[InitErrorDetails]:
+    """Return the errors of each class, and names that are used twice."""
+    errors = []
     seen: set[str] = set()
-    for place, entry in enumerate(scenario.classes):
-        below = class_faults(entry, scenario.network)
+    for index, entry in enumerate(scenario.classes):
+        below = class_errors(entry, scenario.network)
         if entry.name in seen:
-            below.append(fault(f'"{entry.name}" is another class; write a new name', "name"))
+            below.append(error_at(f'"{entry.name}" is another class; write a new name', "name"))
         seen.add(entry.name)
-        found += [nested(f, "class", place) for f in below]
-    return found
+        errors += [prepend_location(f, "class", index) for f in below]
+    return errors
 
 
-def faults_together(scenario: Scenario) -> list[InitErrorDetails]:
-    """Find what is wrong between tables that are each right by themselves."""
-    found = []
+def cross_table_errors(scenario: Scenario) -> list[InitErrorDetails]:
+    """Return contradictions between tables that are valid on their own."""
+    errors = []
     traffic = scenario.traffic
     if not scenario.classes and not isinstance(traffic, Transfers) and traffic.declared is None:
         key = COUNT_KEYS[traffic.kind]
-        found.append(fault(f"missing; write {key} = 100, or [[class]] tables", "traffic", key))
-        return found
+        errors.append(error_at(f"missing; write {key} = 100, or [[class]] tables", "traffic", key))
+        return errors
     groups = scenario.populations
-    if scenario.senders > MOST_SOURCES:
-        message = f"{scenario.senders} in all classes; write at most {MOST_SOURCES} together"
-        found.append(fault(message, "class"))
+    if scenario.senders > MAX_SOURCES:
+        message = f"{scenario.senders} senders in all classes; write at most {MAX_SOURCES} in total"
+        errors.append(error_at(message, "class"))
     if scenario.run.transfers is not None and all(isinstance(p.traffic, Bulk) for p in groups):
         message = 'bulk flows never complete; write duration = "300s" instead'
-        found.append(fault(message, "run", "transfers"))
-    for place, group in enumerate(groups):
-        above: tuple[str | int, ...] = ("class", place) if scenario.classes else ()
-        found += [fault(text, *above, *where) for where, text in _population_faults(group)]
-    found += [*cross_faults(scenario), *_faults_of_spans(scenario)]
+        errors.append(error_at(message, "run", "transfers"))
+    for index, group in enumerate(groups):
+        above: tuple[str | int, ...] = ("class", index) if scenario.classes else ()
+        errors += [error_at(text, *above, *where) for where, text in _population_errors(group)]
+    errors += [*cross_errors(scenario), *_spans_errors(scenario)]
     if _nothing_limits(scenario):
         message = "nothing limits the flows; write a rate here, a loss, or tcp.receiver_window = 44"
         network = scenario.network
         limiting = ("hop", network.measured_at) if network.hops else ("bottleneck",)
-        found.append(fault(message, "network", *limiting, "rate"))
-    for place, flow in enumerate(scenario.probes.flows):
+        errors.append(error_at(message, "network", *limiting, "rate"))
+    for index, flow in enumerate(scenario.probes.flows):
         if flow >= scenario.senders:
-            most = scenario.senders - 1
-            message = f"there is no flow {flow}; write from 0 to {most}"
-            if most < 0:
+            last = scenario.senders - 1
+            message = f"there is no flow {flow}; write from 0 to {last}"
+            if last < 0:
                 message = f"there is no flow {flow}: transfers come and go; leave it out"
-            found.append(fault(message, "probes", "flows", place))
-    found += _faults_of_report(scenario)
-    found += _faults_of_stacks(groups)
-    found += _faults_of_managed_queues(scenario)
-    found += _faults_of_return(scenario)
-    found += _faults_of_headers(scenario)
+            errors.append(error_at(message, "probes", "flows", index))
+    errors += _report_errors(scenario)
+    errors += _stacks_errors(groups)
+    errors += _managed_queues_errors(scenario)
+    errors += _return_errors(scenario)
+    errors += _headers_errors(scenario)
     instant = next((group.tcp for group in groups if group.tcp.has_loss_feedback), None)
     if scenario.probes.pcap and instant is not None:
         message = (
             f"{instant.stack} acknowledges every single packet and retransmits nothing, so a "
             'capture would show no TCP; leave it out, or write stack = "rfc-newreno"'
         )
-        found.append(fault(message, "probes", "pcap"))
-    return found
+        errors.append(error_at(message, "probes", "pcap"))
+    return errors
 
 
-def _faults_of_spans(scenario: Scenario) -> Iterator[InitErrorDetails]:
-    """Find classes that start when the run is over."""
+def _spans_errors(scenario: Scenario) -> Iterator[InitErrorDetails]:
+    """Find classes that start after the end of the run."""
     end = scenario.run.duration_s or math.inf
-    for place, group in enumerate(scenario.classes):
+    for index, group in enumerate(scenario.classes):
         if group.start is not None and group.start >= end:
             longer = units.format_duration(math.ceil(group.start) + 60)
-            message = f'is when the run is over; write less, or run.duration = "{longer}"'
-            yield fault(message, "class", place, "start")
+            message = f'is after the end of the run; write less, or run.duration = "{longer}"'
+            yield error_at(message, "class", index, "start")
 
 
-def _faults_of_report(scenario: Scenario) -> Iterator[InitErrorDetails]:
-    """Find reports of what flows have delivered that no run could make."""
+def _report_errors(scenario: Scenario) -> Iterator[InitErrorDetails]:
+    """Find times of ``report_at`` for which a run cannot report the delivered bytes."""
     times = scenario.run.report_at
     if times is None:
         return
     if not any(isinstance(group.traffic, Bulk) for group in scenario.populations):
-        message = 'is of flows that never end; leave it out, or write traffic.kind = "bulk"'
-        yield fault(message, "run", "report_at")
+        message = 'is only for flows that never end; leave it out, or write traffic.kind = "bulk"'
+        yield error_at(message, "run", "report_at")
     elif scenario.has_loss_feedback:
         message = (
-            "is of bytes in order, and max-plus-reno does not put packets in order; leave it out, "
-            'or write tcp.stack = "rfc-newreno"'
+            "counts bytes delivered in order, and max-plus-reno does not reorder packets; leave it "
+            'out, or write tcp.stack = "rfc-newreno"'
         )
-        yield fault(message, "run", "report_at")
+        yield error_at(message, "run", "report_at")
     elif times[-1] >= (scenario.run.duration_s or math.inf):
         last, longer = (units.format_duration(s) for s in (times[-1], math.ceil(times[-1]) + 1))
-        message = f'{last} is not over when the run ends; write duration = "{longer}"'
-        yield fault(message, "run", "report_at", len(times) - 1)
+        message = f'{last} is after the end of the run; write duration = "{longer}"'
+        yield error_at(message, "run", "report_at", len(times) - 1)
 
 
-def _faults_of_stacks(groups: list[Population]) -> list[InitErrorDetails]:
-    """Find classes that one run cannot have beside the first: other kinds of sender."""
-    first, found = groups[0].tcp, []
-    # Beside today's TCP each source has an end of its own kind.
+def _stacks_errors(groups: list[Population]) -> list[InitErrorDetails]:
+    """Find classes whose kind of sender cannot share a run with that of the first class."""
+    first, errors = groups[0].tcp, []
+    # With modern TCP in the run, each source has a receiver of its own kind.
     alike = any(group.tcp.is_modern for group in groups)
-    for place, group in enumerate(groups):
+    for index, group in enumerate(groups):
         units = group.tcp.rules.window_unit, first.rules.window_unit
         for key, (own, other), differs in (
             (
@@ -132,57 +132,58 @@ def _faults_of_stacks(groups: list[Population]) -> list[InitErrorDetails]:
                     f'"{own}" does not go with class {groups[0].name}, which has "{other}"; '
                     "write one for all classes, or a scenario for each"
                 )
-                found.append(fault(message, "class", place, "tcp", *key))
-    return found
+                errors.append(error_at(message, "class", index, "tcp", *key))
+    return errors
 
 
-def _faults_of_managed_queues(scenario: Scenario) -> list[InitErrorDetails]:
-    """Find queues that control senders by drops, where senders make up for each at once."""
+def _managed_queues_errors(scenario: Scenario) -> list[InitErrorDetails]:
+    """Find queues that control senders by drops if senders replace each drop immediately."""
     instant = next((g.tcp.stack for g in scenario.populations if g.tcp.has_loss_feedback), None)
-    network, found = scenario.network, []
+    network, errors = scenario.network, []
     links: list[tuple[tuple[str | int, ...], Link]] = [(("bottleneck",), network.bottleneck_link)]
     if network.hops:
-        links = [(("hop", at), hop) for at, hop in enumerate(network.hops)]
-    for at, link in links:
+        links = [(("hop", index), hop) for index, hop in enumerate(network.hops)]
+    for key, link in links:
         if instant is not None and isinstance(link.queue, ManagedQueue):
             message = (
-                f"{link.queue.kind} controls senders by its drops, and {instant} sends another "
-                'packet at once; write "droptail" or "fq" here, or tcp.stack = "rfc-newreno"'
+                f"{link.queue.kind} controls senders by its drops, and {instant} replaces each "
+                'dropped packet immediately; write "droptail" or "fq" here, or tcp.stack = '
+                '"rfc-newreno"'
             )
-            found.append(fault(message, "network", *at, "queue"))
-    return found
+            errors.append(error_at(message, "network", *key, "queue"))
+    return errors
 
 
-def _faults_of_return(scenario: Scenario) -> Iterator[InitErrorDetails]:
-    """Find acks that are late or lost, where senders have no timer that would make up for one."""
+def _return_errors(scenario: Scenario) -> Iterator[InitErrorDetails]:
+    """Find delays or losses of acks if senders have no timer to recover from a lost ack."""
     instant = next((g.tcp.stack for g in scenario.populations if g.tcp.has_loss_feedback), None)
     network = scenario.network
-    asked = {RETURN: network.return_link, "ack_loss": network.ack_loss}
-    for key in asked if instant is not None else ():
-        if asked[key] is not None:
+    values = {RETURN: network.return_link, "ack_loss": network.ack_loss}
+    for key in values if instant is not None else ():
+        if values[key] is not None:
             message = (
-                f"{instant} counts on every ack and sends nothing again for want of one; leave "
-                'it out, or write tcp.stack = "rfc-newreno"'
+                f"{instant} needs every ack, because it has no retransmission timer; leave it out, "
+                'or write tcp.stack = "rfc-newreno"'
             )
-            yield fault(message, "network", key)
+            yield error_at(message, "network", key)
 
 
-def _faults_of_headers(scenario: Scenario) -> list[InitErrorDetails]:
-    """Find packets that the headers fill, with the timestamps of today's TCP."""
-    found: dict[tuple[str | int, ...], InitErrorDetails] = {}
-    for place, group in sorted(
+def _headers_errors(scenario: Scenario) -> list[InitErrorDetails]:
+    """Find packets without room for payload after the headers, including TCP timestamps."""
+    errors: dict[tuple[str | int, ...], InitErrorDetails] = {}
+    for index, group in sorted(
         enumerate(scenario.populations), key=lambda each: each[1].tcp.header_bytes
     ):
         packet, headers = group.packet_bytes, group.tcp.header_bytes
         if packet <= headers:
-            is_own = scenario.classes and scenario.classes[place].packet is not None
-            at = ("class", place, "packet") if is_own else ("network", "packet")
+            is_own = scenario.classes and scenario.classes[index].packet is not None
+            key = ("class", index, "packet") if is_own else ("network", "packet")
             text = f"{packet} B have no room for {headers} B of headers; write more"
-            found[at] = fault(text, *at)
-    return list(found.values())
+            errors[key] = error_at(text, *key)
+    return list(errors.values())
 
 
-def _population_faults(group: Population) -> list[tuple[tuple[str, ...], str]]:
+def _population_errors(group: Population) -> list[tuple[tuple[str, ...], str]]:
     start = group.traffic.start if isinstance(group.traffic, Bulk) else None
     if isinstance(start, list) and len(start) != group.count:
         text = f"{len(start)} times for {group.count} flows; write one for each"
@@ -191,7 +192,7 @@ def _population_faults(group: Population) -> list[tuple[tuple[str, ...], str]]:
 
 
 def _nothing_limits(scenario: Scenario) -> bool:
-    """Say whether a flow that never ends could grow its window for ever."""
+    """Return True if the window of a bulk flow could grow without limit."""
     network = scenario.network
     return any(
         isinstance(group.traffic, Bulk)
@@ -202,28 +203,28 @@ def _nothing_limits(scenario: Scenario) -> bool:
 
 
 def idle_red_warnings(scenario: Scenario) -> list[str]:
-    """Say where RED drops for want of room only: its average is of the packets that wait."""
+    """Warn if RED never drops early because its average, of queued packets, stays too low."""
     red, waiting = scenario.network.red_parameters(), scenario.buffer_pkts - 1
     if red is None or waiting > red.min_threshold_pkts:
         return []
     return [
-        f"RED drops nothing early: at most {waiting:,.0f} packets may wait, and min_threshold is "
+        f"RED drops nothing early: at most {waiting:,.0f} packets can queue, and min_threshold is "
         f"{red.min_threshold_pkts:.4g} packets; write a larger buffer or a lower threshold"
     ]
 
 
 LARGE_NOISE = 0.1
-"""Mean lateness of a host, as a share of the round-trip time, that an answer depends on."""
+"""Mean lateness of a host as a share of the round-trip time, above which results depend on it."""
 
 
 def phase_warnings(scenario: Scenario) -> list[str]:
-    """Say where phases decide who gets a place in a full queue: hosts take no time there."""
+    """Warn if phase effects determine the shares at a full queue because hosts have no noise."""
     network, groups = scenario.network, scenario.populations
     endless = [group for group in groups if isinstance(group.traffic, Bulk)]
     exact = [
         group for group in endless if not group.tcp.host_noise and not group.tcp.has_loss_feedback
     ]
-    steady = network.jitter is None and not scenario.cross and not scenario.loses_at_random
+    steady = network.jitter is None and not scenario.cross and not scenario.has_random_loss
     if (
         not exact
         or len({group.rtt_s for group in endless}) < 2
@@ -240,16 +241,16 @@ def phase_warnings(scenario: Scenario) -> list[str]:
 
 
 def population_warnings(scenario: Scenario, group: Population) -> list[str]:
-    """Say what to check of one class before any answer is trusted."""
+    """Return warnings about one class."""
     tcp, network = group.tcp, scenario.network
-    found = []
+    texts = []
     if isinstance(group.traffic, OnOff) and not group.traffic.size.has_variance():
-        found.append(
+        texts.append(
             "traffic.size has no finite variance: means converge slowly, and intervals are too "
             "narrow"
         )
     if isinstance(group.traffic, OnOff) and not group.traffic.off.has_variance():
-        found.append(
+        texts.append(
             "traffic.off has no finite variance: means converge slowly, and intervals are too "
             "narrow"
         )
@@ -260,21 +261,21 @@ def population_warnings(scenario: Scenario, group: Population) -> list[str]:
         and network.bottleneck.queue == "droptail"
         and all(link.loss is None and math.isinf(network.buffer_pkts(link)) for link in links)
     ):
-        found.append(
+        texts.append(
             "bulk flows with an unlimited window into unlimited buffers: "
             "the queue grows as long as the run lasts"
         )
     if tcp.host_noise > LARGE_NOISE * group.rtt_s:
-        found.append(
+        texts.append(
             f"hosts are late by {units.format_duration(tcp.host_noise)} on average "
             f"(tcp.host_noise), the round-trip time is {units.format_duration(group.rtt_s)}: the "
             'answer depends on the hosts; write the lateness of yours, or "0s"'
         )
     if tcp.initial_rto < group.rtt_s:
-        found.append(
+        texts.append(
             "tcp.initial_rto is below the round-trip time of "
             f"{units.digits(group.rtt_s * 1e3)} ms: every connection starts with a spurious timeout"
         )
     if tcp.initial_window > tcp.receiver_window:
-        found.append("tcp.initial_window is above tcp.receiver_window, which is then the limit")
-    return found
+        texts.append("tcp.initial_window is above tcp.receiver_window, which is then the limit")
+    return texts

@@ -1,4 +1,4 @@
-"""Cross traffic: what others send at a hop, without listening to what becomes of it."""
+"""Cross traffic: packets of other senders at a hop, which do not respond to losses."""
 
 import math
 from collections.abc import Mapping
@@ -20,13 +20,21 @@ from tcpcast.errors import UnitError
 from tcpcast.scenario.distributions import PlainNumber
 from tcpcast.scenario.names import Name
 from tcpcast.scenario.quantities import Duration, PositiveDuration, counted
-from tcpcast.scenario.recording import MOST_ROWS, read_recording
-from tcpcast.scenario.table import Table, choice, fault, faults, no_choice, no_entries, reading
+from tcpcast.scenario.recording import MAX_ROWS, read_recording
+from tcpcast.scenario.table import (
+    Table,
+    choice,
+    empty_list,
+    error_at,
+    missing_kind,
+    read_context,
+    validation_error,
+)
 
 MODELS = ("poisson", "fgn", "pareto", "trace")
-MOST_CROSS_SOURCES = 100_000
-MOST_SHARE = 100.0
-"""Times a hop's rate that a stream may offer."""
+MAX_CROSS_SOURCES = 100_000
+MAX_SHARE = 100.0
+"""Maximum mean rate of a stream as a multiple of the hop's rate."""
 
 _USUAL_BIN_S = 0.01
 _NEEDS = 'write file = "cross.csv" (columns time_s and bytes)'
@@ -34,13 +42,13 @@ _NEEDS = 'write file = "cross.csv" (columns time_s and bytes)'
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """A rate in bit/s, or as a share of the hop's; ``is_share`` says which ``value`` is."""
+    """A rate in bit/s, or with ``is_share`` a share of the hop's rate."""
 
     value: float
     is_share: bool
 
     def bps(self, hop_bps: float) -> float:
-        """Return it in bit/s, at a hop of that rate."""
+        """Return the rate in bit/s at a hop with the given rate."""
         return self.value * hop_bps if self.is_share else self.value
 
     def __str__(self) -> str:
@@ -52,13 +60,13 @@ def _read_amount(value: object) -> Amount:
     if isinstance(value, Amount):
         return value
     if isinstance(value, int | float) and not isinstance(value, bool):
-        raise UnitError(f'{units.show(value)} has no unit; write "80%" of the hop\'s, or "8mbit"')
+        raise UnitError(f'{units.show(value)} has no unit; write "80%" (of the hop) or "8mbit"')
     if isinstance(value, str) and value.strip().endswith("%"):
-        # More than all of it may be asked for.
+        # Shares above 100 % are permitted.
         try:
             number = units.parse_packets(value.strip().removesuffix("%").strip() + "pkt")
         except UnitError:
-            text = f'{units.show(value)} is no share of the hop\'s rate; write "80%", or "8mbit"'
+            text = f'{units.show(value)} is not a share of the hop\'s rate; write "80%" or "8mbit"'
             raise UnitError(text) from None
         amount = Amount(float(units.exact(number).scaleb(-2)), is_share=True)
     else:
@@ -68,7 +76,7 @@ def _read_amount(value: object) -> Amount:
             raise UnitError(f'{error}, or "80%" of the hop\'s rate') from None
     if not amount.value > 0:
         raise UnitError(f'{units.show(value)} must be above 0; write "80%" or "8mbit"')
-    if math.isinf(amount.value) or (amount.is_share and amount.value > MOST_SHARE):
+    if math.isinf(amount.value) or (amount.is_share and amount.value > MAX_SHARE):
         raise UnitError(f'{units.show(value)} is too much; write "80%" or "8mbit"')
     return amount
 
@@ -85,7 +93,7 @@ AmountOfRate = Annotated[
         }
     ),
 ]
-"""A rate above 0, in bit/s or as a share of the hop's."""
+"""A rate above 0, in bit/s or as a share of the hop's rate."""
 
 
 def _read_hurst(value: object) -> float:
@@ -102,7 +110,7 @@ Hurst = Annotated[
 
 
 class Cross(Table):
-    """A stream of cross packets at one hop; its packets are of ``network.packet``."""
+    """A stream of cross packets at one hop; each packet has ``network.packet`` bytes."""
 
     model: str
     name: Name | None = Field(
@@ -120,12 +128,12 @@ class Cross(Table):
     )
 
     def mean_bps(self, hop_bps: float, packet_bytes: int) -> float:
-        """Return the rate offered in the long run, before any is cut, in bit/s."""
+        """Return the long-term offered rate in bit/s, before negative rates are cut to 0."""
         raise NotImplementedError
 
     @property
     def share_key(self) -> str | None:
-        """The key, if any, that is a share of the hop's rate."""
+        """Key whose value is a share of the hop's rate, or None."""
         for key in ("mean", "sd"):
             amount = getattr(self, key, None)
             if isinstance(amount, Amount) and amount.is_share:
@@ -133,37 +141,37 @@ class Cross(Table):
         return None
 
     @property
-    def bin_typed(self) -> bool:
-        """Whether the length of a bin is said."""
+    def has_bin(self) -> bool:
+        """Whether the length of a bin was given."""
         return self.bin is not None
 
     @property
     def bin_s(self) -> float:
-        """Length of a bin; where it is not said, 10 ms."""
+        """Length of a bin in seconds; the default is 10 ms."""
         return _USUAL_BIN_S if self.bin is None else self.bin
 
     @property
     def is_noise(self) -> bool:
-        """Whether the rate is drawn bin by bin."""
+        """Whether the rate is random noise, drawn per bin."""
         return False
 
     @model_validator(mode="after")
     def _check_bin(self) -> Self:
         if not 1e-6 <= self.bin_s <= 3600:
             message = f'{units.format_duration(self.bin_s)} is outside 1us to 1h; write "10ms"'
-            raise faults([fault(message, "bin")])
+            raise validation_error([error_at(message, "bin")])
         return self
 
 
-class _OfMean(Cross):
-    """A stream whose mean rate is said."""
+class _MeanRateCross(Cross):
+    """A stream with a given mean rate."""
 
     mean: AmountOfRate = Field(
         examples=["80%"], description=("mean rate, or share of the hop's rate")
     )
 
     def mean_bps(self, hop_bps: float, packet_bytes: int) -> float:  # noqa: ARG002 - a trace's
-        """Return the mean."""
+        """Return the mean in bit/s."""
         return self.mean.bps(hop_bps)
 
 
@@ -172,11 +180,11 @@ _KEYS_OF = {
     "pareto": ("sources", "on", "off", "alpha"),
     "trace": ("file", "times", "bytes", "period", "offset"),
 }
-"""Keys that one model alone has."""
+"""Keys that only one model has."""
 
 
 def _keys_of_other_models(model: str) -> dict[str, str]:
-    """Return what to say of the keys of other models."""
+    """Return messages for the keys of other models."""
     return {
         key: f'goes with model = "{other}", not "{model}"; leave it out'
         for other, keys in _KEYS_OF.items()
@@ -185,19 +193,19 @@ def _keys_of_other_models(model: str) -> dict[str, str]:
     }
 
 
-class PoissonCross(_OfMean):
-    """Packets that are independent of one another."""
+class PoissonCross(_MeanRateCross):
+    """A Poisson process: packets arrive independently of one another."""
 
     elsewhere: ClassVar[Mapping[str, str]] = _keys_of_other_models("poisson")
 
     model: Literal["poisson"]
 
 
-class FgnCross(_OfMean):
-    """A rate in bins that is fractional Gaussian noise; what is below 0 is cut.
+class FgnCross(_MeanRateCross):
+    """Fractional Gaussian noise: a rate per bin, with negative rates cut to 0.
 
-    Exact by circulant embedding (Davies and Harte 1987). ``mean`` and ``sd`` are those of the
-    noise before the cut; the table ``cross`` has what came out.
+    The noise is exact, by circulant embedding (Davies and Harte 1987). ``mean`` and ``sd`` apply
+    before negative rates are cut; the table ``cross`` of the results has the resulting values.
     """
 
     elsewhere: ClassVar[Mapping[str, str]] = _keys_of_other_models("fgn")
@@ -216,28 +224,29 @@ class FgnCross(_OfMean):
 
     @property
     def is_noise(self) -> bool:
-        """It is."""
+        """True."""
         return True
 
     def cut(self, hop_bps: float) -> tuple[float, float]:
-        """Return the share of rates below 0, and the mean without them over the mean asked."""
+        """Return the share of negative rates, and the resulting mean over the given mean."""
         deviations = self.mean.bps(hop_bps) / self.sd.bps(hop_bps)
         below = math.erfc(deviations / math.sqrt(2)) / 2
         density = math.exp(-deviations * deviations / 2) / math.sqrt(2 * math.pi)
         return below, 1 - below + density / deviations
 
 
-class ParetoCross(_OfMean):
-    """Sources that send at one rate or not at all, for Pareto times.
+class ParetoCross(_MeanRateCross):
+    """On/off sources with a constant rate while on, and Pareto ON and OFF times.
 
-    Each sends ``mean`` / ``sources`` in the long run, so ``(on + off) / on`` times that while it
-    is on. All begin in equilibrium. Together they have H = (3 - alpha) / 2 over long times.
+    The mean rate of a source is ``mean`` / ``sources``; while on, it sends at ``(on + off) / on``
+    times this rate. All sources start in equilibrium. Their sum has a Hurst exponent of
+    (3 - alpha) / 2 on long time scales.
     """
 
     elsewhere: ClassVar[Mapping[str, str]] = _keys_of_other_models("pareto")
 
     model: Literal["pareto"]
-    sources: Annotated[int, *counted(1, MOST_CROSS_SOURCES)] = Field(
+    sources: Annotated[int, *counted(1, MAX_CROSS_SOURCES)] = Field(
         examples=[50], description="number of on/off sources"
     )
     on: PositiveDuration = Field(examples=["100ms"], description="mean time on")
@@ -247,15 +256,20 @@ class ParetoCross(_OfMean):
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.alpha <= 1:
-            message = f"{self.alpha:g} gives times without a mean; write an alpha above 1"
-            raise faults([fault(message, "alpha")])
+            message = f"{self.alpha:g} gives times with an infinite mean; write an alpha above 1"
+            raise validation_error([error_at(message, "alpha")])
         return self
 
 
-def _number_of(what: str, most: float) -> BeforeValidator:
+def _number_of(what: str, maximum: float) -> BeforeValidator:
     def read(value: object) -> float:
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= most:
-            raise UnitError(f"{units.show(value)} is no {what}; write a number, 0 to {most:g}")
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, int | float)
+            or not 0 <= value <= maximum
+        ):
+            needs = f"write a number, 0 to {maximum:g}"
+            raise UnitError(f"{units.show(value)} is not a {what}; {needs}")
         return float(value)
 
     return BeforeValidator(read)
@@ -272,10 +286,10 @@ CrossBytes = Annotated[
 
 
 class TraceCross(Cross):
-    """What was measured: so many bytes at each time, over and over.
+    """A recording: numbers of bytes at given times, repeated until the run ends.
 
-    The file has the columns ``time_s`` and ``bytes``, times in order; its name is relative to the
-    scenario's folder. The resolved scenario holds the rows themselves.
+    The file has the columns ``time_s`` and ``bytes`` with ascending times; its name is relative
+    to the scenario's folder. The resolved scenario contains the rows and does not need the file.
     """
 
     elsewhere: ClassVar[Mapping[str, str]] = {
@@ -287,10 +301,10 @@ class TraceCross(Cross):
     model: Literal["trace"]
     file: str | None = Field(default=None, exclude=True, examples=["cross.csv"])
     times: list[Seconds] = Field(
-        default_factory=no_entries, min_length=1, max_length=MOST_ROWS, examples=[[0, 0.1]]
+        default_factory=empty_list, min_length=1, max_length=MAX_ROWS, examples=[[0, 0.1]]
     )
     sizes: list[CrossBytes] = Field(
-        default_factory=no_entries, alias="bytes", max_length=MOST_ROWS, examples=[[3000, 1500]]
+        default_factory=empty_list, alias="bytes", max_length=MAX_ROWS, examples=[[3000, 1500]]
     )
     period: PositiveDuration | None = Field(
         default=None,
@@ -311,36 +325,40 @@ class TraceCross(Cross):
         data = dict(data)
         if "file" in data:
             if "times" in data or "bytes" in data:
-                raise faults([fault("both file and times are given; write one", "file")])
+                raise validation_error(
+                    [error_at("both file and times are given; write one", "file")]
+                )
+            folder = read_context(info).folder
             try:
-                data["times"], data["bytes"] = read_recording(data["file"], reading(info).folder)
+                data["times"], data["bytes"] = read_recording(data["file"], folder)
             except UnitError as error:
-                raise faults([fault(str(error), "file", value=data["file"])]) from None
+                raise validation_error([error_at(str(error), "file", value=data["file"])]) from None
         elif "times" not in data:
-            raise faults([fault(f"missing; {_NEEDS}", "file")])
+            raise validation_error([error_at(f"missing; {_NEEDS}", "file")])
         return data
 
     @model_validator(mode="after")
     def _check(self) -> Self:
         if len(self.sizes) != len(self.times):
             counts = f"{len(self.sizes)} sizes for {len(self.times)} times"
-            raise faults([fault(f"{counts}; write one for each", "bytes")])
+            raise validation_error([error_at(f"{counts}; write one for each", "bytes")])
         if any(later < time for time, later in zip(self.times, self.times[1:], strict=False)):
-            raise faults([fault("go back; write them in order", "times")])
+            message = "are not in ascending order; write them in order"
+            raise validation_error([error_at(message, "times")])
         if not sum(self.sizes) > 0:
-            raise faults([fault("all are 0; write at least one above 0", "bytes")])
+            raise validation_error([error_at("all are 0; write at least one above 0", "bytes")])
         if self.period is None and not self.times[-1] > self.times[0]:
             message = 'missing, and one time does not define it; write period = "60s"'
-            raise faults([fault(message, "period")])
+            raise validation_error([error_at(message, "period")])
         if self.period is not None and self.period <= self.times[-1]:
             last = units.format_duration(self.times[-1])
-            message = f"ends before the last time, {last}; write a longer one, or leave it out"
-            raise faults([fault(message, "period")])
+            message = f"ends before the last time, {last}; write a longer period, or leave it out"
+            raise validation_error([error_at(message, "period")])
         return self
 
     @property
     def period_s(self) -> float:
-        """After which it begins anew: as given, or a mean gap after the last time."""
+        """Length of the recording in seconds; the default ends one mean gap after the last time."""
         if self.period is not None:
             return self.period
         first, last = self.times[0], self.times[-1]
@@ -348,11 +366,11 @@ class TraceCross(Cross):
 
     @property
     def start_s(self) -> float:
-        """Where the period begins: at the first time, or at 0 if the period is given."""
+        """Start of the period in seconds: the first time, or 0 if the period is given."""
         return 0.0 if self.period is not None else self.times[0]
 
     def mean_bps(self, hop_bps: float, packet_bytes: int) -> float:  # noqa: ARG002 - a share's
-        """Return the bytes of a period over its length."""
+        """Return the bits of a period divided by its length."""
         return 8 * math.fsum(self.sizes) / (self.period_s - self.start_s)
 
 
@@ -360,11 +378,13 @@ def _known_model(value: object) -> object:
     if not isinstance(value, Mapping):
         return value
     if "model" not in value:
-        raise faults([no_choice(value, "model", '"fgn", "poisson", "pareto" or "trace"')])
+        raise validation_error(
+            [missing_kind(value, "model", '"fgn", "poisson", "pareto" or "trace"')]
+        )
     try:
         return {**value, "model": choice("model of cross traffic", MODELS)(value["model"])}
     except ValueError as error:
-        raise faults([fault(str(error), "model")]) from None
+        raise validation_error([error_at(str(error), "model")]) from None
 
 
 CrossTraffic = Annotated[

@@ -1,4 +1,4 @@
-"""CSV files that a scenario names: found, opened, and refused with what to write instead."""
+"""CSV files of a scenario: open them, with error messages that say what to write instead."""
 
 from __future__ import annotations
 
@@ -29,27 +29,27 @@ def read_csv(
     name
         The file's name as typed.
     folder
-        Where a relative name starts; None for the current folder.
+        Base folder of a relative name; None for the current folder.
     needs
-        What to write instead, for messages.
+        Advice at the end of messages.
     read_rows
-        Takes the rows as they come, and the name for messages of its own.
+        Function that reads the rows, with the file's name for messages.
 
     Returns
     -------
     object
-        What ``read_rows`` makes of the rows.
+        The result of ``read_rows``.
 
     Raises
     ------
     UnitError
-        No such file, or it cannot be read as CSV.
+        The file does not exist or cannot be read as CSV.
     """
     if not isinstance(name, str) or not name or "\0" in name:
         raise UnitError(f"{units.show(name)} is not a file name; {needs}")
     path = (folder or Path()) / name
     try:
-        # A device or a pipe may have no end, nor a line of it.
+        # Devices and pipes may have no end, and no end of a line.
         if path.exists() and not path.is_file():
             raise UnitError(f"{path} is not a file; {needs}")
         protect(path)

@@ -1,8 +1,8 @@
 """Distributions of OFF times, start times and file sizes.
 
-A distribution of times holds seconds, a distribution of sizes packets; the formulas are the same. EP and EE are
-the file-size distributions of the TCP-Engset paper (section 3.2): an exponential body that starts at the
-minimum f and goes up to k, with a tail beyond k that holds the share q of all files.
+Times are in seconds and sizes in packets; the formulas are the same. EP and EE are the file-size
+distributions of the TCP-Engset paper (section 3.2): an exponential body from the minimum f to k,
+and a tail beyond k that contains the share q of all files.
 """
 
 import math
@@ -15,7 +15,7 @@ from tcpcast import units
 from tcpcast.errors import UnitError
 from tcpcast.scenario.quantities import Ratio, Size
 from tcpcast.scenario.sizes import SizeInBytes
-from tcpcast.scenario.table import Table, fault, faults, lack
+from tcpcast.scenario.table import Table, error_at, missing_at, validation_error
 from tcpcast.scenario.toml import write_value
 
 Quantity = TypeVar("Quantity", bound=float)
@@ -34,22 +34,22 @@ _EXAMPLES: dict[str, tuple[Any, Any]] = {
 }
 
 
-def meant(typed: object) -> dict[str, Any] | None:
-    """Return the distribution that a text such as ``2MB pareto 1.5`` was meant as, None where none was."""
+def guess_table(typed: object) -> dict[str, Any] | None:
+    """Return the table that a text such as ``2MB pareto 1.5`` probably means, or None."""
     words = typed.split() if isinstance(typed, str) else []
     means = [word for word in words if word[0].isdigit() and word[-1].isalpha()]
     distributions = [word for word in words if word in {"exponential", "pareto"}]
     if len(means) != 1 or len(distributions) != 1:
         return None
-    found = {"distribution": distributions[0], "mean": means[0]}
+    table = {"distribution": distributions[0], "mean": means[0]}
     if distributions == ["exponential"]:
-        return found
+        return table
     exponents = [float(word) for word in words if word.replace(".", "", 1).isdecimal()]
-    return found | {"alpha": exponents[0] if exponents else 1.5}
+    return table | {"alpha": exponents[0] if exponents else 1.5}
 
 
-def always(typed: object, read: Callable[[object], float]) -> dict[str, Any] | None:
-    """Return the distribution by which a quantity is always the same, None where ``read`` reads none."""
+def constant_table(typed: object, read: Callable[[object], float]) -> dict[str, Any] | None:
+    """Return the table of a constant distribution, or None if ``read`` rejects the value."""
     try:
         read(typed)
     except UnitError:
@@ -57,19 +57,19 @@ def always(typed: object, read: Callable[[object], float]) -> dict[str, Any] | N
     return {"distribution": "constant", "value": typed}
 
 
-def not_one_time(value: object) -> object:
-    """Say of a single time what it is to be: flows that start at once are a distribution, or a list."""
-    told = always(value, units.parse_duration)
-    if told is not None:
+def reject_single_time(value: object) -> object:
+    """Reject a single time: start times are a distribution or a list."""
+    table = constant_table(value, units.parse_duration)
+    if table is not None:
         raise ValueError(
-            f"{units.show(value)} is one time; write {write_value(told)} for all flows, or a list "
+            f"{units.show(value)} is one time; write {write_value(table)} for all flows, or a list "
             "with a time for each"
         )
     return value
 
 
 def read_any_size(typed: object) -> float:
-    """Read a size in packets or bytes, whatever the payload of a packet."""
+    """Read a size in packets or bytes; the result for bytes depends on an arbitrary payload."""
     return units.parse_packets(typed, payload_bytes=1)
 
 
@@ -92,32 +92,32 @@ PlainNumber = Annotated[
 class Distribution(Table, Generic[Quantity]):
     """A distribution of a positive quantity: seconds for times, packets for sizes.
 
-    Sizes are rounded to the nearest packet after they are drawn, and are at least one packet; of
-    sizes in bytes, today's stacks send whole bytes.
+    Drawn sizes are rounded to the nearest packet, with a minimum of one packet. Modern stacks
+    send sizes that were given in bytes as whole bytes.
     """
 
     distribution: str
 
     @classmethod
     def model_parametrized_name(cls, params: tuple[Any, ...]) -> str:
-        """Name the two uses of a distribution in the JSON Schema: ExponentialTime, ExponentialSize."""
+        """Return the name in the JSON Schema, such as ExponentialTime or ExponentialSize."""
         return f"{cls.__name__}{'Size' if params[0] is Size else 'Time'}"
 
     @classmethod
     def example(cls, key: str) -> Any:
-        """Return a quantity in packets or in seconds, as the distribution has it."""
+        """Return an example in the unit of the distribution: packets or seconds."""
         pair = _EXAMPLES.get(key)
         return super().example(key) if pair is None else pair[not cls.is_of_sizes()]
 
     @classmethod
     def is_of_sizes(cls) -> bool:
-        """Say whether this is a distribution of sizes in packets, not of times in seconds."""
+        """Return True for sizes in packets, False for times in seconds."""
         arguments = cls.__pydantic_generic_metadata__["args"]
         return bool(arguments) and arguments[0] is Size
 
     @property
     def is_in_bytes(self) -> bool:
-        """Whether any of its sizes was written in bytes, so that draws are whole bytes."""
+        """Whether any size was given in bytes; drawn sizes are then whole bytes."""
         given = [getattr(self, name) for name in type(self).model_fields]
         lists = [value if isinstance(value, list) else [value] for value in given]
         return any(isinstance(size, SizeInBytes) for sizes in lists for size in sizes)
@@ -127,23 +127,23 @@ class Distribution(Table, Generic[Quantity]):
         raise NotImplementedError
 
     def above(self, value: float) -> float:
-        """Return the probability of more than ``value``, in seconds or packets, at least 0."""
+        """Return P(X > value); ``value`` is in seconds or packets and at least 0."""
         raise NotImplementedError
 
     def has_variance(self) -> bool:
-        """Say whether the variance is finite; where not, means settle slowly."""
+        """Return True if the variance is finite; otherwise means converge slowly."""
         return True
 
     def is_constant(self) -> bool:
-        """Say whether only one value ever comes."""
+        """Return True if all draws have the same value."""
         return False
 
     def parameters(self) -> dict[str, Any]:
-        """Return the distribution's name and plain numbers, in seconds or packets, for the simulator."""
+        """Return the parameters of the simulator: the name, and numbers in seconds or packets."""
         raise NotImplementedError
 
-    def _written(self, number: float) -> str:
-        """Write a quantity of this distribution for a message."""
+    def _format(self, number: float) -> str:
+        """Format a quantity of this distribution for messages."""
         rounded = float(f"{number:.6g}")
         if self.is_of_sizes():
             return units.format_packets(rounded)
@@ -151,33 +151,33 @@ class Distribution(Table, Generic[Quantity]):
 
     def _check_mean(self, mean: float, minimum: float = 0.0) -> None:
         if mean <= 0:
-            raise _fault("must be above 0; write a larger mean", "mean")
+            raise _error("must be above 0; write a larger mean", "mean")
         if minimum >= mean:
-            raise _fault(
-                f"{self._written(minimum)} is not below the mean, {self._written(mean)}; "
+            raise _error(
+                f"{self._format(minimum)} is not below the mean, {self._format(mean)}; "
                 "write a smaller minimum or a larger mean",
                 "minimum",
             )
 
 
-def _fault(message: str, key: str) -> Exception:
-    return faults([fault(message, key)])
+def _error(message: str, key: str) -> Exception:
+    return validation_error([error_at(message, key)])
 
 
 def _check_tail(tail: float) -> None:
     if not 0 < tail < 1:
-        raise _fault('must be above 0% and below 100%; write "10%"', "tail")
+        raise _error('must be above 0% and below 100%; write "10%"', "tail")
 
 
 def _check_alpha(alpha: float) -> None:
     if alpha <= 1:
-        raise _fault(
+        raise _error(
             f"{alpha:g} gives a distribution without a mean; write an alpha above 1", "alpha"
         )
 
 
 class Exponential(Distribution[Quantity]):
-    """``minimum`` plus an exponential variable; ``mean`` is that of the sum."""
+    """``minimum`` plus an exponential variable; ``mean`` is the mean of the sum."""
 
     distribution: Literal["exponential"]
     mean: Quantity
@@ -198,7 +198,7 @@ class Exponential(Distribution[Quantity]):
         return math.exp(-beyond / (self.mean - self.minimum))
 
     def parameters(self) -> dict[str, Any]:
-        """Return the minimum, and the mean less the minimum."""
+        """Return the minimum, and the mean minus the minimum."""
         return {
             "distribution": self.distribution,
             "minimum": self.minimum,
@@ -209,9 +209,9 @@ class Exponential(Distribution[Quantity]):
 class ExponentialPareto(Distribution[Quantity]):
     """EP: exponential body up to k, Pareto tail of exponent ``alpha`` beyond.
 
-    The density is continuous in probability at k: the body's survival there is the tail's share
-    q, hence theta = (k - f) / ln(1/q), and mean = f + theta (1 - q) + q k / (alpha - 1) fixes k.
-    With mean 12, f = 3, alpha = 1.5, q = 10 %: k = 17.2.
+    The survival function is continuous: at k, the body's survival probability equals the tail's
+    share q, so theta = (k - f) / ln(1/q). Then mean = f + theta (1 - q) + q k / (alpha - 1)
+    determines k. With mean 12, f = 3, alpha = 1.5, q = 10 %: k = 17.2.
     """
 
     distribution: Literal["ep"]
@@ -231,9 +231,9 @@ class ExponentialPareto(Distribution[Quantity]):
         self._check_mean(self.mean, self.minimum)
         if self.k <= self.minimum:
             least = self.minimum * (1 + self.tail / (self.alpha - 1))
-            raise _fault(
-                f"{self._written(self.mean)} leaves no room for the exponential body; "
-                f"write a mean above {self._written(least)}",
+            raise _error(
+                f"{self._format(self.mean)} leaves no room for the exponential body; "
+                f"write a mean above {self._format(least)}",
                 "mean",
             )
         return self
@@ -300,7 +300,7 @@ class TwoExponentials(Distribution[Quantity]):
         self._check_mean(self.mean, self.minimum)
         if self.theta2 <= 0:
             least = (1 - self.tail) / math.log(1 / self.tail)
-            raise _fault(
+            raise _error(
                 f"{self.c:g} puts the whole mean into the body, which leaves the tail a mean "
                 f"below k (theta2 = {self.theta2:.4g}); write a c above {least:.4g}",
                 "c",
@@ -346,7 +346,7 @@ class TwoExponentials(Distribution[Quantity]):
 
 
 class Lognormal(Distribution[Quantity]):
-    """``minimum`` plus a lognormal variable; ``mean`` and ``sd`` are those of the sum."""
+    """``minimum`` plus a lognormal variable; ``mean`` and ``sd`` describe the sum."""
 
     distribution: Literal["lognormal"]
     mean: Quantity
@@ -357,7 +357,7 @@ class Lognormal(Distribution[Quantity]):
     def _check(self) -> Self:
         self._check_mean(self.mean, self.minimum)
         if self.sd <= 0:
-            raise _fault('must be above 0; write a larger sd, or distribution = "constant"', "sd")
+            raise _error('must be above 0; write a larger sd, or distribution = "constant"', "sd")
         return self
 
     @property
@@ -405,11 +405,11 @@ class Pareto(Distribution[Quantity]):
         if (self.mean is None) == (self.minimum is None):
             either = "write either mean or minimum, with alpha"
             if self.mean is None:
-                raise faults([lack(f"missing; {either}", "mean")])
-            raise _fault(f"both mean and minimum are given; {either}", "mean")
+                raise validation_error([missing_at(f"missing; {either}", "mean")])
+            raise _error(f"both mean and minimum are given; {either}", "mean")
         if self.least <= 0:
             key = "minimum" if self.mean is None else "mean"
-            raise _fault(f"must be above 0; write a larger {key}", key)
+            raise _error(f"must be above 0; write a larger {key}", key)
         return self
 
     @property
@@ -455,7 +455,7 @@ class Constant(Distribution[Quantity]):
         return float(self.value > value)
 
     def is_constant(self) -> bool:
-        """Say that it is."""
+        """Return True."""
         return True
 
     def parameters(self) -> dict[str, Any]:
@@ -473,8 +473,8 @@ class Uniform(Distribution[Quantity]):
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.low >= self.high:
-            message = f"{self._written(self.high)} is not above low, {self._written(self.low)}"
-            raise _fault(f"{message}; write a larger high", "high")
+            message = f"{self._format(self.high)} is not above low, {self._format(self.low)}"
+            raise _error(f"{message}; write a larger high", "high")
         return self
 
     def mean_value(self) -> float:

@@ -1,4 +1,4 @@
-"""The empirical distribution: measured values with their weights, from a CSV file or written out."""
+"""The empirical distribution: measured values with weights, from a CSV file or a list."""
 
 import math
 from collections.abc import Iterable
@@ -12,9 +12,9 @@ from tcpcast import units
 from tcpcast.errors import UnitError
 from tcpcast.scenario.csv_file import read_csv
 from tcpcast.scenario.distributions import Distribution, Quantity
-from tcpcast.scenario.table import fault, faults, lack, no_entries, reading
+from tcpcast.scenario.table import empty_list, error_at, missing_at, read_context, validation_error
 
-MOST_VALUES = 100_000
+MAX_VALUES = 100_000
 _WEIGHT_NAMES = ("weight", "probability")
 _NEEDS = 'write file = "sizes.csv" (a column value, and optionally weight)'
 
@@ -33,17 +33,17 @@ Weight = Annotated[
 
 
 class Empirical(Distribution[Quantity]):
-    """One of a list of values, each with its weight.
+    """A list of values with weights.
 
     The file has the column ``value`` and optionally ``weight`` (or ``probability``): plain
     numbers, seconds for times and packets for sizes. Its name is relative to the scenario's
-    folder. The resolved scenario holds the values themselves, so it no longer needs the file.
+    folder. The resolved scenario contains the values and does not need the file.
     """
 
     distribution: Literal["empirical"]
     file: str | None = Field(default=None, exclude=True)
-    values: list[Quantity] = Field(default_factory=no_entries, min_length=1, max_length=MOST_VALUES)
-    weights: list[Weight] = Field(default_factory=no_entries, max_length=MOST_VALUES)
+    values: list[Quantity] = Field(default_factory=empty_list, min_length=1, max_length=MAX_VALUES)
+    weights: list[Weight] = Field(default_factory=empty_list, max_length=MAX_VALUES)
 
     @model_validator(mode="before")
     @classmethod
@@ -53,15 +53,17 @@ class Empirical(Distribution[Quantity]):
         data = dict(data)
         if "file" in data:
             if "values" in data or "weights" in data:
-                raise faults([fault("both file and values are given; write one", "file")])
+                raise validation_error(
+                    [error_at("both file and values are given; write one", "file")]
+                )
             try:
-                values, data["weights"] = read_empirical(data["file"], reading(info).folder)
+                values, data["weights"] = read_empirical(data["file"], read_context(info).folder)
             except UnitError as error:
-                raise faults([fault(str(error), "file", value=data["file"])]) from None
+                raise validation_error([error_at(str(error), "file", value=data["file"])]) from None
             write = units.format_packets if cls.is_of_sizes() else units.format_duration
             data["values"] = [write(v) for v in values]
         elif "values" not in data:
-            raise faults([lack(f"missing; {_NEEDS}", "file")])
+            raise validation_error([missing_at(f"missing; {_NEEDS}", "file")])
         elif "weights" not in data and isinstance(data["values"], list):
             data["weights"] = [1.0] * len(data["values"])
         return data
@@ -70,11 +72,15 @@ class Empirical(Distribution[Quantity]):
     def _check(self) -> Self:
         if len(self.weights) != len(self.values):
             counts = f"{len(self.weights)} weights for {len(self.values)} values"
-            raise faults([fault(f"{counts}; write a weight for each value", "weights")])
+            raise validation_error(
+                [error_at(f"{counts}; write a weight for each value", "weights")]
+            )
         if not sum(self.weights) > 0:
-            raise faults([fault("all are 0; write at least one above 0", "weights")])
+            raise validation_error([error_at("all are 0; write at least one above 0", "weights")])
         if not self.mean_value() > 0:
-            raise faults([fault("the mean is 0; write at least one value above 0", "values")])
+            raise validation_error(
+                [error_at("the mean is 0; write at least one value above 0", "values")]
+            )
         return self
 
     def mean_value(self) -> float:
@@ -83,17 +89,17 @@ class Empirical(Distribution[Quantity]):
         return math.fsum(v * w for v, w in zip(self.values, self.weights, strict=True)) / total
 
     def above(self, value: float) -> float:
-        """Return the weight of the values above ``value``, of all."""
+        """Return the weight of the values above ``value`` as a share of the total weight."""
         pairs = zip(self.values, self.weights, strict=True)
         return math.fsum(weight for v, weight in pairs if v > value) / math.fsum(self.weights)
 
     def is_constant(self) -> bool:
-        """Say whether all values with a weight are the same."""
+        """Return True if all values with a weight above 0 are equal."""
         pairs = zip(self.values, self.weights, strict=True)
         return len({value for value, weight in pairs if weight > 0}) == 1
 
     def parameters(self) -> dict[str, Any]:
-        """Return the values in rising order and their cumulative probabilities, the last 1."""
+        """Return the values in ascending order and their cumulative probabilities, ending at 1."""
         pairs = sorted(p for p in zip(self.values, self.weights, strict=True) if p[1] > 0)
         sums = list(accumulate(weight for _, weight in pairs))
         return {
@@ -111,7 +117,7 @@ def read_empirical(name: object, folder: Path | None) -> tuple[list[float], list
     name
         The file's name as typed.
     folder
-        Where a relative name starts; None for the current folder.
+        Base folder of a relative name; None for the current folder.
 
     Returns
     -------
@@ -121,7 +127,8 @@ def read_empirical(name: object, folder: Path | None) -> tuple[list[float], list
     Raises
     ------
     UnitError
-        No such file, no value in it, a value that is no number or is negative, too many.
+        The file does not exist, contains no or too many values, or a value is not a number or
+        is negative.
     """
     return read_csv(name, folder, _NEEDS, _read_rows)
 
@@ -145,8 +152,8 @@ def _read_rows(rows: Iterable[list[str]], name: str) -> tuple[list[float], list[
         numbers = [_cell(cell, name, number) for cell in cells]
         values.append(numbers[0])
         weights.append(numbers[1] if columns == 2 else 1.0)
-        if len(values) > MOST_VALUES:
-            raise UnitError(f"{name} has more than {MOST_VALUES} values; write a histogram")
+        if len(values) > MAX_VALUES:
+            raise UnitError(f"{name} has more than {MAX_VALUES} values; write a histogram")
     if not values:
         raise UnitError(f"{name} holds no values; write a column of numbers under value")
     return values, weights

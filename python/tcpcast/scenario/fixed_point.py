@@ -1,4 +1,4 @@
-"""Fixed points: what engine ``fixed-point`` is asked beside the scenario."""
+"""Table ``[fixed_point]``: additional parameters of engine ``fixed-point``."""
 
 from typing import Annotated, Literal
 
@@ -17,13 +17,13 @@ def _read_scheme(value: object) -> int:
 
 
 class FixedPoint(Table):
-    """A few flows followed exactly among cross flows made of what was measured on them.
+    """Parameters of the fixed point: reference flows simulated among synthetic cross flows.
 
-    ``scheme`` and ``conditional`` are those of INRIA report 4154, section 5.3. Cross flows go by
-    distributions measured on the reference flows, of which ``moments`` are kept. Of each class
-    ``references`` flows are followed, at most a tenth of it; the report has 1. ``steps`` iterations
-    of length ``step`` come before the measurement; ``tolerance`` is the largest difference that
-    passes for none.
+    ``scheme`` and ``conditional`` are defined in INRIA report 4154, section 5.3. The cross flows
+    follow distributions measured on the reference flows, of which ``moments`` moments are kept.
+    Each class has ``references`` reference flows, at most 10 % of its flows; the report uses 1.
+    ``steps`` iterations of length ``step`` precede the measurement. Differences up to
+    ``tolerance`` count as converged.
     """
 
     scheme: Annotated[Literal[0, 1, 2], BeforeValidator(_read_scheme)] = Field(

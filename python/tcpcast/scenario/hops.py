@@ -1,4 +1,4 @@
-"""Hops in series: ``[[network.hop]]`` tables in place of one bottleneck."""
+"""Hops in series: ``[[network.hop]]`` tables instead of one bottleneck."""
 
 import math
 from collections import Counter
@@ -10,13 +10,13 @@ from pydantic import Field, StrictBool
 from tcpcast.scenario.link import Link
 from tcpcast.scenario.loss import RestOfRound
 from tcpcast.scenario.names import Name
-from tcpcast.scenario.table import fault
+from tcpcast.scenario.table import error_at
 
 
 class Hop(Link):
-    """A link that the packets of all sources take, or one of each source's own.
+    """A link shared by all sources, or with ``shared = False`` one link per source.
 
-    ``shared = False`` is an access router with one user: a drop-tail queue for each source.
+    A hop per source models access routers with one user each; it has drop-tail queues.
     """
 
     name: Name = Field(
@@ -35,63 +35,63 @@ class Hop(Link):
 
 
 def measured_hop(hops: Sequence[Hop]) -> int:
-    """Return which hop is measured: one that says so, else the slowest shared one.
+    """Return the index of the measured hop: marked as such, or the slowest shared hop.
 
-    Of equals it is the first, and 0 where none could be.
+    The first of several candidates counts; without candidates, the result is 0.
     """
-    told = [at for at, hop in enumerate(hops) if hop.measured]
-    shared = [(hop.rate, at) for at, hop in enumerate(hops) if hop.shared]
-    return told[0] if told else min(shared, default=(math.inf, 0))[1]
+    marked = [index for index, hop in enumerate(hops) if hop.measured]
+    shared = [(hop.rate, index) for index, hop in enumerate(hops) if hop.shared]
+    return marked[0] if marked else min(shared, default=(math.inf, 0))[1]
 
 
-def hop_faults(hops: Sequence[Hop]) -> list[Any]:
-    """Find what is wrong between hops that are each right by themselves."""
+def hop_errors(hops: Sequence[Hop]) -> list[Any]:
+    """Return contradictions between valid hops."""
     if not hops:
         return []
-    found = []
+    errors = []
     if not any(hop.shared for hop in hops):
         message = "the sources share no hop; leave shared = false out of one, or write [[class]]"
-        found.append(fault(message, "hop"))
+        errors.append(error_at(message, "hop"))
     names = Counter(hop.name for hop in hops)
-    told = [at for at, hop in enumerate(hops) if hop.measured]
-    for at, hop in enumerate(hops):
+    marked = [index for index, hop in enumerate(hops) if hop.measured]
+    for index, hop in enumerate(hops):
         if names[hop.name] > 1:
             message = f'"{hop.name}" is another hop as well; write a new name'
-            found.append(fault(message, "hop", at, "name"))
-        if hop.measured and told[0] != at:
+            errors.append(error_at(message, "hop", index, "name"))
+        if hop.measured and marked[0] != index:
             message = "another hop is measured; write it once"
-            found.append(fault(message, "hop", at, "measured"))
+            errors.append(error_at(message, "hop", index, "measured"))
         if not hop.shared:
-            found += [fault(text, "hop", at, key) for key, text in _faults_of_own(hop)]
-    first = next((at for at, hop in enumerate(hops) if hop.shared), None)
-    for at, hop in enumerate(hops):
-        if isinstance(hop.loss_rule, RestOfRound) and not (at == first == measured_hop(hops)):
+            errors += [error_at(text, "hop", index, key) for key, text in _own_errors(hop)]
+    first = next((index for index, hop in enumerate(hops) if hop.shared), None)
+    for index, hop in enumerate(hops):
+        if isinstance(hop.loss_rule, RestOfRound) and not (index == first == measured_hop(hops)):
             message = (
                 "correlated loss within a round needs the measured hop, with no shared one "
                 'before it; write "1%" here'
             )
-            found.append(fault(message, "hop", at, "loss"))
-    return found
+            errors.append(error_at(message, "hop", index, "loss"))
+    return errors
 
 
-def _faults_of_own(hop: Hop) -> list[tuple[str, str]]:
-    found = []
+def _own_errors(hop: Hop) -> list[tuple[str, str]]:
+    errors = []
     if hop.queue != "droptail":
         message = (
-            'each source is alone at its own hop; write "droptail" here, or leave shared = '
+            'a hop with shared = false serves one source; write "droptail" here, or leave shared = '
             "false out"
         )
-        found.append(("queue", message))
+        errors.append(("queue", message))
     if hop.varying is not None:
         message = (
             f'a {hop.varying.kind} is for a shared hop; write "10mbit" here, or leave shared = '
             "false out"
         )
-        found.append(("rate", message))
+        errors.append(("rate", message))
     if hop.measured:
         message = (
             "the measured hop must be shared; write measured = true at another hop, or leave "
             "shared = false out"
         )
-        found.append(("measured", message))
-    return found
+        errors.append(("measured", message))
+    return errors

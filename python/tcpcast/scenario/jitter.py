@@ -1,4 +1,4 @@
-"""Jitter: a random delay of each data packet behind the bottleneck, with or without reordering."""
+"""Jitter: a random delay of each data packet after the bottleneck, with or without reordering."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from pydantic import (
 
 from tcpcast.scenario.distributions import Distribution
 from tcpcast.scenario.quantities import RATIO_SCHEMA, TIME_SCHEMA
-from tcpcast.scenario.table import fault, faults, no_choice, not_a_word
+from tcpcast.scenario.table import error_at, missing_kind, unknown_word, validation_error
 from tcpcast.scenario.traffic import TimeDistribution
 
 _DISTRIBUTIONS = (
@@ -49,12 +49,12 @@ _SCHEMA: dict[str, Any] = {
     "required": ["distribution"],
     "additionalProperties": False,
 }
-"""The keys of all distributions of times together."""
+"""Keys of all distributions of times."""
 
 
 @dataclass(frozen=True, slots=True)
 class Jitter:
-    """The distribution of the delay in seconds, and whether packets may overtake each other."""
+    """Distribution of the delay in seconds; ``reorder`` lets packets overtake each other."""
 
     distribution: Distribution[float]
     reorder: bool
@@ -65,21 +65,21 @@ def _read(value: object, info: ValidationInfo) -> Jitter:
         return value
     if not isinstance(value, Mapping):
         message = 'not a table; write { distribution = "exponential", mean = "5ms" }'
-        raise faults([fault(message, value=value)])
+        raise validation_error([error_at(message, value=value)])
     if "distribution" not in value:
-        raise faults([no_choice(value, "distribution", '"exponential"')])
+        raise validation_error([missing_kind(value, "distribution", '"exponential"')])
     if value["distribution"] not in list(_DISTRIBUTIONS):
-        raise faults(
+        raise validation_error(
             [
-                fault(
-                    not_a_word("distribution", value["distribution"], _DISTRIBUTIONS),
+                error_at(
+                    unknown_word("distribution", value["distribution"], _DISTRIBUTIONS),
                     "distribution",
                 )
             ]
         )
     reorder = value.get("reorder", False)
     if not isinstance(reorder, bool):
-        raise faults([fault(f"{reorder!r} is not true or false", "reorder")])
+        raise validation_error([error_at(f"{reorder!r} is not true or false", "reorder")])
     numbers = {key: number for key, number in value.items() if key != "reorder"}
     return Jitter(_TIMES.validate_python(numbers, context=info.context), reorder)
 
@@ -97,4 +97,4 @@ JitterRule = Annotated[
     PlainSerializer(_written),
     WithJsonSchema(_SCHEMA),
 ]
-"""A distribution of times, and ``reorder``."""
+"""Table of jitter: a distribution of times, and ``reorder``."""

@@ -1,4 +1,4 @@
-"""A link with its queue: rate, propagation, buffer, discipline, random loss."""
+"""A link with its queue: rate, propagation, buffer, queue discipline, random loss."""
 
 import math
 import re
@@ -16,38 +16,38 @@ from pydantic import (
 
 from tcpcast import units
 from tcpcast.errors import UnitError
-from tcpcast.scenario.loss import Bernoulli, Loss, LossPlace, LossRule, RestOfRound, ratio_too
+from tcpcast.scenario.loss import Bernoulli, Loss, LossPlace, LossRule, RestOfRound, allow_ratio
 from tcpcast.scenario.quantities import Duration
-from tcpcast.scenario.queue import Queue, queue_words
+from tcpcast.scenario.queue import Queue, add_names
 from tcpcast.scenario.rate import LinkRate, TokenBucket, VaryingRate, mean_bps
-from tcpcast.scenario.table import Table, fault, faults
+from tcpcast.scenario.table import Table, error_at, validation_error
 
-MOST_BUFFER_PKTS = 10**9
-LONGEST_BUFFER_S = 3600.0
+MAX_BUFFER_PKTS = 10**9
+MAX_BUFFER_S = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
-    """The most a queue holds, the packet in transmission included.
+    """Buffer limit of a queue, including the packet in transmission.
 
-    ``unit`` is ``"packets"``, ``"bytes"``, ``"bdp"`` (times link rate and ``network.rtt``),
-    ``"seconds"`` (what the link sends in that time) or ``"unlimited"``, in which case ``amount`` is
-    inf.
+    ``unit`` is ``"packets"``, ``"bytes"``, ``"bdp"`` (multiples of link rate times
+    ``network.rtt``), ``"seconds"`` (multiples of the link rate) or ``"unlimited"`` with an
+    ``amount`` of inf.
     """
 
     unit: Literal["packets", "bytes", "bdp", "seconds", "unlimited"]
     amount: float
 
     def packets(self, *, packet_bytes: int, rate_bps: float, rtt_s: float) -> float:
-        """Return how many data packets fit.
+        """Return the number of data packets that fit.
 
         Parameters
         ----------
         packet_bytes
             Size of a data packet.
         rate_bps, rtt_s
-            Of the link and the path, for a buffer in bandwidth-delay products or in seconds,
-            which is rounded up to whole packets.
+            Rate of the link and round-trip time of the path, used for a buffer in
+            bandwidth-delay products or in seconds. The result is rounded up to whole packets.
 
         Returns
         -------
@@ -58,14 +58,14 @@ class Buffer:
             return float(self.amount // packet_bytes)
         if self.needs_rate:
             over_s = (self.amount, rtt_s) if self.unit == "bdp" else (self.amount,)
-            # Decimal, because 12 Mbit/s x 50 ms is exactly 50 packets and not a little more.
+            # Exact fractions: 12 Mbit/s x 50 ms must give 50 packets, not slightly more.
             bits = math.prod(units.exact_fraction(x) for x in (*over_s, rate_bps))
             return float(max(1, math.ceil(bits / (8 * packet_bytes))))
         return self.amount
 
     @property
     def needs_rate(self) -> bool:
-        """Whether it depends on the rate of its link."""
+        """Whether the number of packets depends on the link's rate."""
         return self.unit in {"bdp", "seconds"}
 
     def __str__(self) -> str:
@@ -87,7 +87,7 @@ def read_buffer(value: object) -> Buffer:
     Raises
     ------
     UnitError
-        No buffer, or one without a unit, without room or too large.
+        The value is not a buffer, has no unit, is 0 or is too large.
     """
     if isinstance(value, Buffer):
         return value
@@ -99,7 +99,7 @@ def read_buffer(value: object) -> Buffer:
             raise UnitError(f'{units.show(value)} is out of range; write "1bdp"')
         return Buffer("bdp", amount)
     if not isinstance(value, str) or not any(c.isalpha() for c in value):
-        # A bare number might be packets or bytes; 0 is wrong as either.
+        # A bare number could mean packets or bytes; 0 is wrong in both cases.
         number = units.parse_packets(value)
         _check_room(value, number)
         written = f'"{units.format_packets(number)}", "200KB", "1bdp" or "unlimited"'
@@ -114,7 +114,7 @@ def read_buffer(value: object) -> Buffer:
     _check_room(value, packets)
     if packets != int(packets):
         raise UnitError(f'{units.show(value)} is not whole packets; write "{int(packets) or 1}pkt"')
-    if packets > MOST_BUFFER_PKTS:
+    if packets > MAX_BUFFER_PKTS:
         raise UnitError(f'{units.show(value)} is too large; write "unlimited"')
     return Buffer("packets", packets)
 
@@ -122,7 +122,7 @@ def read_buffer(value: object) -> Buffer:
 def _read_time(value: str) -> Buffer:
     seconds = units.parse_duration(value)
     _check_room(value, seconds)
-    if seconds > LONGEST_BUFFER_S:
+    if seconds > MAX_BUFFER_S:
         raise UnitError(f'{units.show(value)} is too long; write "50ms", or "unlimited"')
     return Buffer("seconds", seconds)
 
@@ -177,13 +177,13 @@ class Link(Table):
         examples=["150pkt"],
         description="buffer limit, with the packet in transmission",
     )
-    queue: Queue = Field(default="droptail", examples=["droptail"], json_schema_extra=queue_words)
+    queue: Queue = Field(default="droptail", examples=["droptail"], json_schema_extra=add_names)
     loss_rule: LossRule = Field(
         default=Bernoulli.model_construct(model="bernoulli", rate=0.0),
         alias="loss",
         examples=["1%"],
         description="random loss of data packets",
-        json_schema_extra=ratio_too,
+        json_schema_extra=allow_ratio,
     )
     loss_at: LossPlace = Field(
         default="before",
@@ -193,40 +193,41 @@ class Link(Table):
 
     @property
     def rate(self) -> float:
-        """The rate over a long time in bit/s; inf for an unlimited link."""
+        """Long-term rate in bit/s; inf for an unlimited link."""
         return mean_bps(self.rate_rule)
 
     @property
     def rate_bps(self) -> float:
-        """The same."""
+        """Long-term rate in bit/s, like ``rate``."""
         return self.rate
 
     @property
     def varying(self) -> VaryingRate | None:
-        """The rate where it is not constant, else None."""
+        """The varying rate, or None if the rate is constant."""
         return None if isinstance(self.rate_rule, float | int) else self.rate_rule
 
     @property
     def serial_bps(self) -> float:
-        """The rate at which a lone packet is transmitted, bit/s; inf where that takes no time.
+        """Transmission rate of a single packet on an idle link in bit/s, or inf.
 
-        Behind a token bucket it takes none, and with packet opportunities a wait in the queue.
+        inf for token buckets, which send immediately while they have tokens, and for packet
+        opportunities, where the time is spent in the queue.
         """
         return self.rate if self.varying is None else math.inf
 
     @property
-    def polices(self) -> bool:
+    def is_policer(self) -> bool:
         """Whether the link is a policer, which has no queue."""
         return isinstance(self.rate_rule, TokenBucket) and self.rate_rule.policer
 
     @property
     def delay_s(self) -> float | None:
-        """One-way propagation in seconds, or None where the round-trip time is given instead."""
+        """One-way propagation in seconds, or None if the round-trip time is given instead."""
         return self.delay
 
     @property
     def loss(self) -> Loss | None:
-        """The random loss, or None when nothing is lost at random."""
+        """The random loss, or None if its ratio is 0."""
         return self.loss_rule if self.loss_rule.mean_ratio() > 0 else None
 
     @model_validator(mode="after")
@@ -235,9 +236,9 @@ class Link(Table):
             ("buffer", self.buffer != UNLIMITED),
             ("queue", self.queue != "droptail"),
         ):
-            if self.polices and typed:
+            if self.is_policer and typed:
                 message = "a policer has no queue; leave it out, or policer = true"
-                raise faults([fault(message, key)])
+                raise validation_error([error_at(message, key)])
         if self.loss_at == "behind":
             self._check_loss_behind()
         return self
@@ -245,18 +246,18 @@ class Link(Table):
     def _check_loss_behind(self) -> None:
         if "loss_rule" not in self.model_fields_set:
             message = 'nothing is lost at random; write loss = "1%", or leave loss_at out'
-            raise faults([fault(message, "loss_at")])
+            raise validation_error([error_at(message, "loss_at")])
         if isinstance(self.loss_rule, RestOfRound):
             message = 'correlated loss within a round is before the queue; write "before"'
-            raise faults([fault(message, "loss_at")])
+            raise validation_error([error_at(message, "loss_at")])
 
 
 @dataclass(frozen=True, slots=True)
 class PathLink:
-    """A link that a data packet takes: where it is typed, and who else takes it.
+    """A link on the path of a data packet.
 
-    ``key`` is below ``network``; ``shared`` links are of all sources, ``measured`` is the one that
-    metrics call the bottleneck.
+    ``key`` is its key within ``network``. All sources use a ``shared`` link; the ``measured``
+    link is the bottleneck of the metrics.
     """
 
     key: str

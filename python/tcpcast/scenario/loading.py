@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 PACKAGED = Path(__file__).parent.parent / "scenarios"
 """The folder of the packaged scenarios."""
 
-_MOST_BYTES = 16 * 2**20
-_MOST_KEYS = 100_000
+_MAX_BYTES = 16 * 2**20
+_MAX_KEYS = 100_000
 _DOTTED = re.compile(r"(?<![\w-])(?:[\w-]++[ \t]*+\.[ \t]*+){32}", re.ASCII)
-"""A dotted key of so many parts: tomllib takes time and memory by their square."""
+"""A dotted key with too many parts: tomllib's time and memory grow with their square."""
 _QUOTED_DOT = re.compile(r"""["'][ \t]*+\.""")
-_MOST_QUOTED = 100
-"""Dots behind quotes in one line: the same of keys with quoted parts."""
+_MAX_QUOTED = 100
+"""Maximum number of dots after quotes per line, a similar limit for quoted keys."""
 _PLACE = re.compile(r"\s*\(at (?:line (\d+), column (\d+)|end of document)\)$")
 _TWICE = re.compile(r"overwrite|twice|mutate")
 _UNQUOTED = re.compile(rf"=\s*({NUMBER}\s*[A-Za-zµ%/]+)\s*(?:[,}}#]|$)")
@@ -51,7 +51,8 @@ def load(source: str | PathLike[str], *, changes: Mapping[str, Any] | None = Non
     Raises
     ------
     ScenarioError
-        No such file or name, not TOML (with line and column), or one line for each fault.
+        The file or name does not exist, the file is not TOML (with line and column), or the
+        scenario has errors (one line each).
 
     Examples
     --------
@@ -72,31 +73,31 @@ def packaged_names() -> list[str]:
 
 
 def packaged_text(name: str) -> str:
-    """Return a packaged scenario as it stands in its file, comments included.
+    """Return the text of a packaged scenario, including comments.
 
     Raises
     ------
     ScenarioError
-        No packaged scenario of that name.
+        There is no packaged scenario with this name.
     """
     if name not in packaged_names():
-        raise ScenarioError(f"{name}: no packaged scenario{_names_there_are(name)}")
+        raise ScenarioError(f"{name}: no packaged scenario{_advice(name)}")
     return read_text(PACKAGED / f"{name}.toml")
 
 
 def find(source: str | PathLike[str]) -> Path:
-    """Return the file that a name or a path stands for.
+    """Return the file of a path, or of the name of a packaged scenario.
 
     Raises
     ------
     ScenarioError
-        Neither a file nor the name of a packaged scenario.
+        There is no such file and no such packaged scenario.
     """
     try:
         path = Path(source)
     except TypeError:
         raise ScenarioError(
-            f"{source!r}: neither a file nor a packaged scenario{_names_there_are('')}"
+            f"{source!r}: neither a file nor a packaged scenario{_advice('')}"
         ) from None
     try:
         if path.is_file():
@@ -111,7 +112,7 @@ def find(source: str | PathLike[str]) -> Path:
     if is_folder:
         what = "a folder, not a scenario file" if name else "no name"
     shown = str(source) or units.show(name)
-    raise ScenarioError(f"{shown}: {what}, nor a packaged scenario{_names_there_are(path.stem)}")
+    raise ScenarioError(f"{shown}: {what}, nor a packaged scenario{_advice(path.stem)}")
 
 
 def parse_toml(text: str, where: str) -> dict[str, Any]:
@@ -122,40 +123,42 @@ def parse_toml(text: str, where: str) -> dict[str, Any]:
     text
         The document.
     where
-        Its file, for the message.
+        Name of its file, for messages.
 
     Raises
     ------
     ScenarioError
-        Not TOML: file, line, column, what was expected, and the common remedy where one is seen.
+        The text is not TOML. The message has file, line, column and, for common mistakes, advice.
     """
     _check_size(text, where)
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise ScenarioError(_syntax(text, where, str(error))) from None
+        raise ScenarioError(_syntax_error(text, where, str(error))) from None
     except RecursionError:
         raise ScenarioError(f"{where}: nested too deeply; write fewer levels") from None
     except ValueError as error:
-        raise ScenarioError(f"{where}: not a value TOML can hold ({error}); write less") from None
+        raise ScenarioError(
+            f"{where}: a value is outside the range of TOML ({error}); write a smaller value"
+        ) from None
 
 
 def _check_size(text: str, where: str) -> None:
-    """Refuse, before it is parsed, a document that would take minutes and gigabytes."""
-    if text.count("=") > _MOST_KEYS:
+    """Reject documents that would take minutes and gigabytes to parse."""
+    if text.count("=") > _MAX_KEYS:
         raise ScenarioError(
-            f"{where}: more than {_MOST_KEYS:,} keys; write fewer, or values to a CSV file"
+            f"{where}: more than {_MAX_KEYS:,} keys; write fewer, or write values to a CSV file"
         )
     quoted = max((len(_QUOTED_DOT.findall(line)) for line in text.split("\n")), default=0)
-    if quoted > _MOST_QUOTED or _DOTTED.search(text):
+    if quoted > _MAX_QUOTED or _DOTTED.search(text):
         raise ScenarioError(f"{where}: a dotted key has too many parts; write fewer levels")
 
 
-def _syntax(text: str, where: str, message: str) -> str:
+def _syntax_error(text: str, where: str, message: str) -> str:
     lines = text.splitlines() or [""]
-    place = _PLACE.search(message)
-    number = int(place[1]) if place and place[1] else len(lines)
-    column = int(place[2]) if place and place[2] else len(lines[-1]) + 1
+    position = _PLACE.search(message)
+    number = int(position[1]) if position and position[1] else len(lines)
+    column = int(position[2]) if position and position[2] else len(lines[-1]) + 1
     what = _PLACE.sub("", message)
     line = lines[number - 1] if number <= len(lines) else ""
     unquoted = _UNQUOTED.search(line)
@@ -163,29 +166,29 @@ def _syntax(text: str, where: str, message: str) -> str:
     if unquoted:
         remedy = f'write quantities with a unit in quotes, "{unquoted[1].strip()}"'
     if _TWICE.search(what):
-        remedy = "write each key and each table once; several classes are a [[class]] table each"
+        remedy = "write each key and table once; write one [[class]] table per class"
     return f"{where}:{number}:{column}: not TOML: {what}; {remedy}"
 
 
 def read_text(path: Path) -> str:
-    """Read a scenario file, line ends as they are.
+    """Read a scenario file without conversion of line ends.
 
     Raises
     ------
     ScenarioError
-        It cannot be read, is no text, or larger than any scenario.
+        The file cannot be read, is not a text, or is larger than 16 MiB.
     """
     try:
-        if path.stat().st_size > _MOST_BYTES:
+        if path.stat().st_size > _MAX_BYTES:
             raise ScenarioError(f"{path}: larger than 16 MiB; write values to a CSV file")
         return path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise ScenarioError(f"{path}: not TOML, nor any text; write a scenario file") from None
+        raise ScenarioError(f"{path}: not a text file; check the file name") from None
     except OSError as error:
         raise ScenarioError(f"{path}: cannot be read ({error.strerror}); check the file") from None
 
 
-def _names_there_are(name: str) -> str:
+def _advice(name: str) -> str:
     names = packaged_names()
     near = nearest(name, names)
     meant = f' (did you mean "{near}"?)' if near else ""

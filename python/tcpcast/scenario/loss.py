@@ -1,4 +1,4 @@
-"""Random loss of a link: independent, in bursts, or of the rest of a round."""
+"""Random loss of a link: independent, in bursts, or correlated within a round."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
@@ -8,10 +8,10 @@ from pydantic import BeforeValidator, Field, model_serializer, model_validator
 from tcpcast import units
 from tcpcast.errors import UnitError
 from tcpcast.scenario.quantities import RATIO_SCHEMA, Ratio
-from tcpcast.scenario.table import Table, choice, fault, faults
+from tcpcast.scenario.table import Table, choice, error_at, validation_error
 
 LossPlace = Literal["before", "behind"]
-"""Where on its link a packet is lost at random: before the queue or behind the transmitter."""
+"""Position of random loss on a link: before the queue or behind the transmitter."""
 
 _MODELS = ("bernoulli", "gilbert-elliott", "rest-of-round")
 
@@ -25,7 +25,7 @@ class Bernoulli(Table):
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.rate >= 1:
-            raise faults([fault('loses every packet; write less than "100%"', "rate")])
+            raise validation_error([error_at('loses every packet; write less than "100%"', "rate")])
         return self
 
     @model_serializer
@@ -33,15 +33,15 @@ class Bernoulli(Table):
         return units.format_ratio(self.rate)
 
     def mean_ratio(self) -> float:
-        """Return the share of packets lost in the long run."""
+        """Return the long-term share of lost packets."""
         return self.rate
 
 
 class GilbertElliott(Table):
-    """A good and a bad state, changed after each packet; losses come in bursts.
+    """Loss in bursts from a chain with a good and a bad state.
 
-    ``to_bad`` is the probability to leave the good state after a packet, ``to_good`` to leave the
-    bad one; ``loss_good`` and ``loss_bad`` are the loss probabilities within the states.
+    After each packet, the state changes with probability ``to_bad`` (from good) or ``to_good``
+    (from bad). ``loss_good`` and ``loss_bad`` are the loss probabilities in the two states.
     """
 
     model: Literal["gilbert-elliott"]
@@ -54,10 +54,12 @@ class GilbertElliott(Table):
     def _check(self) -> Self:
         for key in ("to_bad", "to_good"):
             if getattr(self, key) == 0:
-                message = 'must be above 0, or a state is never left; write "1%"'
-                raise faults([fault(message, key)])
+                message = 'must be above 0, otherwise a state never ends; write "1%"'
+                raise validation_error([error_at(message, key)])
         if self.mean_ratio() >= 1:
-            raise faults([fault('loses every packet; write less than "100%"', "loss_bad")])
+            raise validation_error(
+                [error_at('loses every packet; write less than "100%"', "loss_bad")]
+            )
         return self
 
     def mean_ratio(self) -> float:
@@ -67,10 +69,10 @@ class GilbertElliott(Table):
 
 
 class RestOfRound(Table):
-    """A packet is lost with probability ``rate``, and with it the rest of its flow's round.
+    """Correlated loss within a round: after the first loss, the rest of the flow's round is lost.
 
-    The loss that PFTK assumes (Padhye, Firoiu, Towsley and Kurose 1998, section 2.1), with its p
-    as ``rate``: independent between rounds, certain after the first loss in one.
+    This is the loss model of PFTK (Padhye, Firoiu, Towsley and Kurose 1998, section 2.1), with
+    its p as ``rate``. Losses in different rounds are independent.
     """
 
     model: Literal["rest-of-round"]
@@ -82,13 +84,13 @@ class RestOfRound(Table):
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.rate >= 1:
-            raise faults([fault('loses every packet; write less than "100%"', "rate")])
+            raise validation_error([error_at('loses every packet; write less than "100%"', "rate")])
         return self
 
     def mean_ratio(self) -> float:
         """Return ``rate``, PFTK's p.
 
-        The share of packets lost is larger, and depends on how many packets rounds have.
+        The share of lost packets is larger and depends on the number of packets per round.
         """
         return self.rate
 
@@ -97,25 +99,27 @@ Loss = Bernoulli | GilbertElliott | RestOfRound
 
 
 def _read_loss(value: object) -> object:
-    """Turn ``"1%"`` or 0.01 into the table it stands for."""
+    """Convert ``"1%"`` or 0.01 to a table."""
     if isinstance(value, Table):
         return value
     if not isinstance(value, Mapping):
         ratio = units.parse_ratio(value)
         if ratio >= 1:
-            raise UnitError(f'{units.show(value)} loses every packet; write "1%", say')
+            raise UnitError(f'{units.show(value)} loses every packet; write, for example, "1%"')
         return {"model": "bernoulli", "rate": ratio}
     if "model" not in value:
-        raise faults([fault('missing; write model = "gilbert-elliott", or loss = "1%"', "model")])
+        raise validation_error(
+            [error_at('missing; write model = "gilbert-elliott", or loss = "1%"', "model")]
+        )
     check = choice("loss model", _MODELS)
     try:
         return {**value, "model": check(value["model"])}
     except ValueError as error:
-        raise faults([fault(str(error), "model")]) from None
+        raise validation_error([error_at(str(error), "model")]) from None
 
 
-def ratio_too(schema: dict[str, Any]) -> None:
-    """Tell the JSON Schema that a plain ratio stands for independent losses."""
+def allow_ratio(schema: dict[str, Any]) -> None:
+    """Add a plain ratio, for independent losses, to the JSON Schema."""
     tables = schema.pop("oneOf", None) or schema.pop("anyOf")
     schema["anyOf"] = [RATIO_SCHEMA, *tables]
 

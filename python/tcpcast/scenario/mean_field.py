@@ -1,4 +1,4 @@
-"""The table of the engine ``mean-field``: how many sources stand for all."""
+"""Table ``[mean_field]``: number of simulated sources of engine ``mean-field``."""
 
 from typing import Annotated
 
@@ -7,15 +7,15 @@ from pydantic import Field
 from tcpcast.scenario.quantities import counted
 from tcpcast.scenario.table import Table
 
-FEWEST_FLOWS = 100
-MOST_FLOWS = 1_000_000
+MIN_FLOWS = 100
+MAX_FLOWS = 1_000_000
 FLOWS = 5000
 
 
 class MeanField(Table):
-    """How many sources the engine ``mean-field`` simulates, each of which stands for many."""
+    """Number of sources that engine ``mean-field`` simulates; each represents many sources."""
 
-    flows: Annotated[int, *counted(FEWEST_FLOWS, MOST_FLOWS)] = Field(
+    flows: Annotated[int, *counted(MIN_FLOWS, MAX_FLOWS)] = Field(
         default=FLOWS,
         examples=[10_000],
         description="simulated sources; more take longer and have smaller errors",

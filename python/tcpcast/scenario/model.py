@@ -1,4 +1,4 @@
-"""The scenario: one question, whichever engine answers it."""
+"""The scenario model: the input of every engine."""
 
 import functools
 import hashlib
@@ -20,19 +20,19 @@ from pydantic import (
 
 from tcpcast import units
 from tcpcast.errors import ScenarioError
-from tcpcast.scenario.ahead import kind_of_traffic, reading_of
-from tcpcast.scenario.changes import apply_changes, checked
+from tcpcast.scenario.ahead import kind_of_traffic, make_context
+from tcpcast.scenario.changes import apply_changes, check_changes
 from tcpcast.scenario.classes import (
-    MOST_CLASSES,
+    MAX_CLASSES,
     ClassEntry,
     Population,
-    lay_classes,
+    merge_classes,
     population,
     sole_population,
 )
 from tcpcast.scenario.consistency import (
-    faults_of_classes,
-    faults_together,
+    all_class_errors,
+    cross_table_errors,
     idle_red_warnings,
     phase_warnings,
     population_warnings,
@@ -42,19 +42,19 @@ from tcpcast.scenario.cross_checks import cross_warnings
 from tcpcast.scenario.fixed_point import FixedPoint
 from tcpcast.scenario.mean_field import MeanField
 from tcpcast.scenario.names import Title
-from tcpcast.scenario.needed import ASKED, ends_by_itself, needed_of_all
+from tcpcast.scenario.needed import MEASURED_TABLES, add_required_tables, ends_by_itself
 from tcpcast.scenario.network import Network
-from tcpcast.scenario.reuse import is_captured, plain, reread
+from tcpcast.scenario.reuse import is_captured, plain_copy, reuse_tables
 from tcpcast.scenario.run import Probes, Run
 from tcpcast.scenario.sweep import Sweep
 from tcpcast.scenario.table import (
+    Context,
     EntryNames,
-    Reading,
     Table,
-    fault,
-    faults,
-    faults_of,
-    reading,
+    error_at,
+    input_errors,
+    read_context,
+    validation_error,
 )
 from tcpcast.scenario.tcp import Tcp
 from tcpcast.scenario.toml import write_toml
@@ -64,28 +64,28 @@ from tcpcast.scenario.traffic import (
     Transfers,
 )
 
-_OF_A_CAPTURE = {"network": {"rtt": "1s"}, "run": {"duration": "1s"}}
-"""Stands where a capture has no such table, so that each scenario has one; no engine reads it."""
+_PLACEHOLDERS = {"network": {"rtt": "1s"}, "run": {"duration": "1s"}}
+"""Placeholders for the tables that a capture scenario lacks; no engine reads them."""
 
 
-class _Given(NamedTuple):
-    """What a scenario was read from: tables as typed, where files are, what tables were told."""
+class _Input(NamedTuple):
+    """Input of a scenario: tables as typed, folder of relative file names, validation context."""
 
     source: dict[str, Any]
     folder: Path | None
-    reading: Reading
+    context: Context
 
 
 class Scenario(Table):
-    """A network, its traffic, its TCP and a run: what every engine answers.
+    """A network, its traffic, its TCP settings and a run: the input of every engine.
 
-    Build one with ``tcpcast.load``, with ``Scenario.from_dict`` or by naming the tables;
-    quantities are texts with a unit, as in the file.
+    Create a scenario with ``tcpcast.load``, with ``Scenario.from_dict``, or by passing the tables
+    as keyword arguments. Quantities are texts with a unit, as in the file.
 
     Raises
     ------
     ScenarioError
-        One line for each fault: the dotted key, what is wrong, what to write instead.
+        One line per error: the dotted key, the problem and the correction.
 
     Examples
     --------
@@ -98,7 +98,7 @@ class Scenario(Table):
     42.0
     """
 
-    model_config = ConfigDict(json_schema_extra=needed_of_all)
+    model_config = ConfigDict(json_schema_extra=add_required_tables)
 
     name: Title = Field(default="scenario", examples=["web-10mbit"])
     network: Network = Field(examples=[{"rtt": "50ms", "bottleneck": {"rate": "10mbit"}}])
@@ -109,7 +109,7 @@ class Scenario(Table):
     mean_field: MeanField | None = Field(default=None, examples=[{"flows": 10000}])
     fixed_point: FixedPoint | None = Field(default=None, examples=[{"scheme": 2}])
     classes: list[ClassEntry] = Field(
-        default=[], alias="class", max_length=MOST_CLASSES, examples=[[{"name": "far"}]]
+        default=[], alias="class", max_length=MAX_CLASSES, examples=[[{"name": "far"}]]
     )
 
     cross: list[CrossTraffic] = Field(
@@ -122,9 +122,9 @@ class Scenario(Table):
     sweep: Sweep | None = Field(
         default=None, exclude=True, examples=[{"network.rtt": "10ms..200ms log 8"}]
     )
-    """What ``tcpcast sweep`` varies; no part of the question that ``run`` answers."""
+    """Varied keys of ``tcpcast sweep``; ``run`` ignores this table."""
 
-    _given: _Given = PrivateAttr()
+    _input: _Input = PrivateAttr()
 
     def __init__(self, /, **tables: Any) -> None:
         self._read(tables, None)
@@ -138,12 +138,12 @@ class Scenario(Table):
         tables
             The scenario.
         folder
-            Where relative names of CSV files start; None for the current folder.
+            Base folder of relative CSV file names; None for the current folder.
 
         Raises
         ------
         ScenarioError
-            One line for each fault.
+            One line per error.
         """
         if not isinstance(tables, Mapping):
             shown = units.show(tables)
@@ -154,43 +154,43 @@ class Scenario(Table):
 
     def _read(self, tables: Mapping[str, Any], folder: Path | None) -> None:
         try:
-            source = plain(tables)
-            context = reading_of(source, folder)
+            source = plain_copy(tables)
+            context = make_context(source, folder)
             self.__pydantic_validator__.validate_python(source, self_instance=self, context=context)
         except ValidationError as error:
             of_classes = "traffic" not in source and kind_of_traffic(source) is not None
-            found = faults_of(error, _entry_names(source), of_classes=of_classes)
-            raise ScenarioError(*found) from None
+            errors = input_errors(error, _entry_names(source), of_classes=of_classes)
+            raise ScenarioError(*errors) from None
         except RecursionError:
             raise ScenarioError("scenario: nested too deeply; write fewer levels") from None
-        self._given = _Given(source, folder, context)
+        self._input = _Input(source, folder, context)
 
     def _changed(self, tables: Mapping[str, Any]) -> Self:
-        """Return the scenario of these tables; those that are its own are not read again."""
-        found = self._reread(tables)
-        if found is None:
-            found = self.__class__.__new__(self.__class__)
-            found._read(tables, self._given.folder)
-        return found
+        """Return a scenario with these tables; unchanged tables are not validated again."""
+        scenario = self._reread(tables)
+        if scenario is None:
+            scenario = self.__class__.__new__(self.__class__)
+            scenario._read(tables, self._input.folder)
+        return scenario
 
     def _reread(self, tables: Mapping[str, Any]) -> Self | None:
-        """Return the same, or None if these have to be read as a whole."""
-        own = self._given
+        """Return a scenario that reuses unchanged tables; None if all must be validated."""
+        own = self._input
         try:
-            source = plain(tables, own.source)
-            context = reading_of(source, own.folder)
-            if context != own.reading:
+            source = plain_copy(tables, own.source)
+            context = make_context(source, own.folder)
+            if context != own.context:
                 return None
-            values = reread(self, own.source, source, context)
+            values = reuse_tables(self, own.source, source, context)
         except (ValidationError, RecursionError):
-            return None  # the whole knows where each fault is typed
+            return None  # only a full validation reports errors with their complete keys
         if values is None:
             return None
-        found = self.__class__.__new__(self.__class__)
+        scenario = self.__class__.__new__(self.__class__)
         state = {"__dict__": values, "__pydantic_fields_set__": self.model_fields_set}
-        private = {"_given": _Given(source, own.folder, context)}
-        found.__setstate__(state | {"__pydantic_extra__": None, "__pydantic_private__": private})
-        return None if faults_together(found) else found
+        private = {"_input": _Input(source, own.folder, context)}
+        scenario.__setstate__(state | {"__pydantic_extra__": None, "__pydantic_private__": private})
+        return None if cross_table_errors(scenario) else scenario
 
     @model_validator(mode="before")
     @classmethod
@@ -199,78 +199,78 @@ class Scenario(Table):
             return data
         if not is_captured(data):
             data = {"run": {}, **data} if ends_by_itself(data) else data
-            return lay_classes(data, reading(info))
-        told = [name for name in ASKED if name in data]
-        if told:
-            message = f"a capture has its own values; leave out {', '.join(told)}"
-            raise faults([fault(message, "traffic", "kind")])
-        return {**data, **_OF_A_CAPTURE}
+            return merge_classes(data, read_context(info))
+        unused = [name for name in MEASURED_TABLES if name in data]
+        if unused:
+            message = f"a capture has its own values; leave out {', '.join(unused)}"
+            raise validation_error([error_at(message, "traffic", "kind")])
+        return {**data, **_PLACEHOLDERS}
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        found = faults_of_classes(self) or faults_together(self)
-        if found:
-            raise faults(found)
+        errors = all_class_errors(self) or cross_table_errors(self)
+        if errors:
+            raise validation_error(errors)
         return self
 
-    # Asked for with every figure of every class, and the work of all classes each time.
+    # Cached: it is used for each metric of each class, and resolves all classes each time.
     @functools.cached_property
     def populations(self) -> list[Population]:
-        """The classes with all they inherit, or the whole scenario as one; at least one."""
+        """Classes with their inherited values; without classes, one population of all senders."""
         if not self.classes:
             return [sole_population(self.network, self.traffic, self.tcp)]
         return [population(entry, self.network, self.tcp) for entry in self.classes]
 
     @property
     def senders(self) -> int:
-        """How many sources and flows there are in all classes together."""
+        """Total number of sources and flows in all classes."""
         return sum(p.count for p in self.populations)
 
     @property
     def has_loss_feedback(self) -> bool:
-        """Whether senders learn of each loss at once; a run has no others beside these."""
+        """Whether senders have instantaneous loss feedback; classes with and without never mix."""
         return any(group.tcp.has_loss_feedback for group in self.populations)
 
     @property
     def is_modern(self) -> bool:
-        """Whether any sender has one of today's stacks."""
+        """Whether any sender has a modern stack."""
         return any(group.tcp.is_modern for group in self.populations)
 
     @property
     def payload_bytes(self) -> int:
-        """Application bytes in a data packet; of the first class, where they differ."""
+        """Application bytes in a data packet of the first class."""
         return self.populations[0].payload_bytes
 
     @property
     def own_packets(self) -> list[str]:
-        """The classes whose packets have another size than ``network.packet``, by name."""
+        """Names of the classes whose packet size differs from ``network.packet``."""
         usual = self.network.packet
         return [each.name for each in self.classes if each.packet not in (None, usual)]
 
     @property
-    def loses_at_random(self) -> bool:
-        """Whether any link that data packets take loses some by chance, whatever its queue."""
+    def has_random_loss(self) -> bool:
+        """Whether any link on the forward path has random loss."""
         return any(
             on.link.loss is not None for p in self.populations for on in p.links(self.network)
         )
 
     @property
     def isolated_transfers(self) -> Transfers | None:
-        """The traffic, where it is transfers that are each alone on the empty path."""
-        if isinstance(self.traffic, Transfers) and self.traffic.alone and not self.classes:
+        """The traffic if it consists of isolated transfers on an idle path, otherwise None."""
+        if isinstance(self.traffic, Transfers) and self.traffic.isolated and not self.classes:
             return self.traffic
         return None
 
     @property
     def captured(self) -> Captured | None:
-        """The traffic, where it is what a capture shows; network, TCP and run then mean nothing."""
+        """The traffic if it is a capture, otherwise None; captures ignore network, TCP and run."""
         return self.traffic if isinstance(self.traffic, Captured) else None
 
     @property
     def arriving_load(self) -> float | None:
-        """What transfers that arrive bring, over what the bottleneck carries; None without any.
+        """Offered load of arriving transfers as a share of the bottleneck's rate, or None.
 
-        Packets count once, however often they are lost before the queue.
+        Retransmissions are not counted. None if no transfers arrive or the rate is unlimited.
         """
         usual = self.network.packet
         rates = [
@@ -284,98 +284,101 @@ class Scenario(Table):
 
     @property
     def rtt_s(self) -> float:
-        """Time of one packet and its ack on the idle path.
+        """Base round-trip time in seconds: one packet and its ack on the idle path.
 
-        It is ``network.rtt``, that of the links' delays, or the first class's if only classes have
-        one.
+        It is ``network.rtt`` or follows from the links' delays; if only classes have a round-trip
+        time, it is the value of the first class.
         """
-        return self.network.rtt_s if self.network.is_timed else self.populations[0].rtt_s
+        return self.network.rtt_s if self.network.has_rtt else self.populations[0].rtt_s
 
     @property
     def buffer_pkts(self) -> float:
-        """Data packets the bottleneck holds, the one in transmission included; inf: unlimited.
+        """Buffer of the bottleneck in data packets, including the packet in transmission, or inf.
 
-        A buffer in bytes holds more small packets: those of the class with the smallest count.
+        A buffer in bytes holds more packets if packets are small: the result is the number of the
+        smallest packets of any class.
         """
         buffer = self.network.bottleneck.buffer
-        if self.own_packets and buffer.unit == "bytes" and not self.network.bottleneck.polices:
+        if self.own_packets and buffer.unit == "bytes" and not self.network.bottleneck.is_policer:
             return float(buffer.amount // min(group.packet_bytes for group in self.populations))
         return self.network.buffer_pkts(self.network.bottleneck)
 
     def with_changes(self, changes: Mapping[str, Any]) -> Self:
-        """Return the scenario with some values changed, by dotted key as for ``--set``.
+        """Return a copy of the scenario with changed values.
 
         Parameters
         ----------
         changes
-            ``{"network.bottleneck.buffer": "300pkt", "class.far.rtt": "300ms"}``. What follows
-            from a changed value (a preset's defaults, a buffer of ``1bdp``) follows again. Where
-            there are hops, ``network.bottleneck`` is the measured one.
+            New values by dotted key, as for ``--set``, for example
+            ``{"network.bottleneck.buffer": "300pkt", "class.far.rtt": "300ms"}``. Derived values
+            (a preset's defaults, a buffer of ``1bdp``) are computed again. In a network with
+            hops, ``network.bottleneck`` is the measured hop.
 
         Raises
         ------
         ScenarioError
-            A key that no scenario has, or a value that does not go with the others.
+            A key is unknown, or a value contradicts other values.
         """
-        changes = self._of_measured_hop(checked(changes))
-        return self._changed(apply_changes(self._given.source, changes))
+        changes = self._apply_to_measured_hop(check_changes(changes))
+        return self._changed(apply_changes(self._input.source, changes))
 
-    def swept(self, table: Mapping[str, Any]) -> Self:
-        """Return the scenario with more in its table ``[sweep]``, or other values there.
+    def with_sweep(self, table: Mapping[str, Any]) -> Self:
+        """Return a copy of the scenario with keys of its table ``[sweep]`` added or replaced.
 
         Raises
         ------
         ScenarioError
-            As for a scenario that is read.
+            The resulting table ``[sweep]`` has errors.
         """
-        source = self._given.source
+        source = self._input.source
         own = source.get("sweep")
         if not isinstance(table, Mapping):
             raise ScenarioError(
-                f"sweep: {units.show(table)} is not a table; write "
-                '{"network.rtt": "10ms..200ms log 8"}, say'
+                f"sweep: {units.show(table)} is not a table; write, for example, "
+                '{"network.rtt": "10ms..200ms log 8"}'
             )
-        merged = {**(own if isinstance(own, dict) else {}), **checked(table)}
+        merged = {**(own if isinstance(own, dict) else {}), **check_changes(table)}
         return self._changed({**source, "sweep": merged})
 
-    def typed(self) -> tuple[dict[str, Any], str | None]:
-        """Return the tables as typed, and the whole name of the folder where files are.
+    def source_tables(self) -> tuple[dict[str, Any], str | None]:
+        """Return the tables as typed, and the absolute path of the folder of relative file names.
 
-        ``from_dict`` makes the same scenario of the two, on another process or machine.
+        Passed to ``from_dict``, the two give the same scenario in another process or on another
+        machine.
         """
-        source, folder, _ = self._given
+        source, folder, _ = self._input
         return source, None if folder is None else str(folder.resolve())
 
     def resolve_path(self, name: str) -> Path:
-        """Return where a file of this name is: relative names start at the scenario's folder.
+        """Resolve a file name relative to the scenario's folder.
 
-        That of a packaged scenario, or of one that is in no file, is the current folder.
+        Packaged scenarios, and scenarios that were not read from a file, use the current folder.
         """
-        return (self._given.folder or Path()) / name
+        return (self._input.folder or Path()) / name
 
-    def _of_measured_hop(self, changes: Mapping[str, Any]) -> dict[str, Any]:
-        """Turn changes of the bottleneck into changes of the measured hop, where there are hops.
+    def _apply_to_measured_hop(self, changes: Mapping[str, Any]) -> dict[str, Any]:
+        """Apply changes of the bottleneck to the measured hop if the network has hops.
 
-        It stays the measured one, whatever rates change.
+        The hop is then marked as measured, because new rates could select another hop.
         """
         if not self.network.hops:
             return dict(changes)
         bottleneck, hop = "network.bottleneck.", f"network.hop.{self.network.measured_at}."
-        told = {f"{hop}measured": True} if any(k.startswith(bottleneck) for k in changes) else {}
-        return told | {
+        mark = {f"{hop}measured": True} if any(k.startswith(bottleneck) for k in changes) else {}
+        return mark | {
             hop + key.removeprefix(bottleneck) if key.startswith(bottleneck) else key: value
             for key, value in changes.items()
         }
 
     def resolved(self) -> dict[str, Any]:
-        """Return the scenario with every default filled in, in units as people type them.
+        """Return the scenario's tables with all defaults, as texts with units.
 
-        Feeding it to ``from_dict`` gives the same scenario. Sizes typed in bytes are in packets,
-        and files are replaced by the values in them.
+        ``from_dict`` returns the same scenario for these tables. Sizes typed in bytes are in
+        packets, and file names are replaced by the values in the files.
         """
         tables = self.model_dump(by_alias=True, exclude_none=True)
         if self.captured is not None:
-            return {name: table for name, table in tables.items() if name not in ASKED}
+            return {name: table for name, table in tables.items() if name not in MEASURED_TABLES}
         for name in ("class", "cross"):
             if not tables[name]:
                 del tables[name]
@@ -383,15 +386,15 @@ class Scenario(Table):
         return tables
 
     def _resolved_network(self, table: dict[str, Any]) -> dict[str, Any]:
-        """Leave out the bottleneck or the hops, and say which hop is measured."""
+        """Omit either the bottleneck or the hops, and mark the measured hop."""
         unused = "bottleneck" if table["hop"] else "hop"
-        kept = {key: value for key, value in table.items() if key != unused}
+        used = {key: value for key, value in table.items() if key != unused}
         if table["hop"]:
-            kept["hop"] = [
-                {"name": hop["name"], **hop, "measured": at == self.network.measured_at}
-                for at, hop in enumerate(table["hop"])
+            used["hop"] = [
+                {"name": hop["name"], **hop, "measured": index == self.network.measured_at}
+                for index, hop in enumerate(table["hop"])
             ]
-        return kept
+        return used
 
     def to_toml(self) -> str:
         """Return ``resolved()`` as a TOML document."""
@@ -407,25 +410,25 @@ class Scenario(Table):
         return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
 
     def warnings(self) -> list[str]:
-        """Return what to check before trusting any answer to this scenario."""
+        """Return reasons why answers to this scenario may mislead, as texts."""
         return list(self._warnings)
 
     @functools.cached_property
     def _warnings(self) -> tuple[str, ...]:
-        found: dict[str, None] = {}
+        texts: dict[str, None] = {}
         load = self.arriving_load
         if load is not None and load >= 1:
-            found[
+            texts[
                 f"the offered load of arriving transfers is {units.digits(100 * load, 3)} % of "
                 "the bottleneck's rate: more arrive than complete, and every result grows with "
                 "the length of the run"
             ] = None
         for warnings in (idle_red_warnings, cross_warnings, phase_warnings):
-            found |= dict.fromkeys(warnings(self))
+            texts |= dict.fromkeys(warnings(self))
         for group in self.populations:
             for text in population_warnings(self, group):
-                found[text] = None
-        return tuple(found)
+                texts[text] = None
+        return tuple(texts)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Scenario) and self.resolved() == other.resolved()
@@ -434,7 +437,7 @@ class Scenario(Table):
         return hash(self.digest())
 
     def __repr__(self) -> str:
-        """One line: the name, who sends, over what."""
+        """Return the name, the senders, the bottleneck's rate and the RTT on one line."""
         if self.captured is not None:
             return f"<Scenario {self.name}: capture {self.captured.file}>"
         kinds = ", ".join(

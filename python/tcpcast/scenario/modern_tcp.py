@@ -1,21 +1,21 @@
-"""Today's TCP: the presets of stacks with SACK and what their keys may be."""
+"""Modern TCP: presets of the stacks with SACK, and checks of their keys."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tcpcast.scenario.table import fault
+from tcpcast.scenario.table import error_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from pydantic_core import InitErrorDetails
 
-_NOT_ITS_OWN: dict[str, Any] = {"initial_ssthresh": "unlimited"}
-"""Keys of the classic stacks alone; the values stand in their places and mean nothing."""
+_CLASSIC_ONLY: dict[str, Any] = {"initial_ssthresh": "unlimited"}
+"""Keys that only classic stacks have, with placeholder values."""
 
 _LINUX: dict[str, Any] = {
-    **_NOT_ITS_OWN,
+    **_CLASSIC_ONLY,
     "initial_window": 10,
     "receiver_window": "unlimited",
     "delayed_acks": True,
@@ -33,19 +33,19 @@ _LINUX: dict[str, Any] = {
     "host_noise": "0.1ms",
 }
 
-_OWN = {"timestamps", "handshake", "ecn"}
-"""Keys of today's TCP alone."""
+_MODERN_ONLY = {"timestamps", "handshake", "ecn"}
+"""Keys that only modern stacks have."""
 
-_NOT_BOTH = {*_NOT_ITS_OWN, "ack_timeout", "idle_restart", "limited_transmit", "rules"}
-"""Keys whose values may mean something to classic stacks alone."""
+_CLASSIC_VALUES = {*_CLASSIC_ONLY, "ack_timeout", "idle_restart", "limited_transmit", "rules"}
+"""Keys with values that only classic stacks support."""
 
-TODAYS_PRESETS: dict[str, dict[str, Any]] = {
-    # Linux 6 with its defaults, and with another congestion control each.
+MODERN_PRESETS: dict[str, dict[str, Any]] = {
+    # Linux 6 with its defaults, and with other congestion controls.
     "linux-cubic": _LINUX,
     "linux-reno": _LINUX,
     # BBR, version 1, with pacing by TCP itself.
     "linux-bbr": _LINUX,
-    # SACK, DSACK, RACK, tail loss probes and F-RTO off, reordering fixed at 3.
+    # SACK, DSACK, RACK, tail loss probes and F-RTO are off; reordering is fixed at 3.
     "linux-reno-classic": _LINUX,
     # RFC 6675 with rescue retransmissions, over RFC 5681 and RFC 6298.
     "rfc-sack": _LINUX
@@ -58,12 +58,12 @@ TODAYS_PRESETS: dict[str, dict[str, Any]] = {
         "handshake": "none",
         "host_noise": "0s",
     },
-    # BBR, version 3, by draft-ietf-ccwg-bbr-06, over Linux.
+    # BBR version 3 (draft-ietf-ccwg-bbr-06) with the Linux defaults.
     "bbr3": _LINUX,
-    # RFC 8257 over Linux; where no queue marks packets it halves at losses as Reno does.
+    # RFC 8257 with the Linux defaults; without marks, it halves at losses like Reno.
     "dctcp": _LINUX | {"ecn": True},
 }
-"""Every default of every preset of today's TCP."""
+"""Default values of the modern presets."""
 
 CONTROLS = {
     "linux-cubic": "cubic",
@@ -74,71 +74,72 @@ CONTROLS = {
     "bbr3": "bbr3",
     "dctcp": "dctcp",
 }
-"""The congestion control of each stack of today's TCP; a classic stack's is Reno's."""
+"""Congestion control of each modern stack; classic stacks use Reno."""
 
 RATE_BASED = {"bbr", "bbr3"}
-"""Congestion controls that follow the rate of delivery: losses do not end their growth."""
+"""Congestion controls that follow the delivery rate: losses do not end their growth."""
 
 DEFAULT_STACK = "linux-cubic"
-"""The preset where none is named: what most servers and phones run today."""
+"""Default preset: the stack of most current servers and phones."""
 
-OF_CLASSIC = 'leave it out, or write stack = "rfc-newreno"'
-"""What to do about a key of classic TCP."""
+USE_CLASSIC = 'leave it out, or write stack = "rfc-newreno"'
+"""Advice in messages about a key that only classic stacks have."""
 
 TIMESTAMP_BYTES = 12
-"""What the timestamp option adds to the header of each packet (RFC 7323, appendix A)."""
+"""Header bytes of the timestamp option in each packet (RFC 7323, appendix A)."""
 
 
 def is_modern(stack: object) -> bool:
-    """Say whether a stack is one of today's TCP."""
-    return isinstance(stack, str) and stack in TODAYS_PRESETS
+    """Return True for a modern stack."""
+    return isinstance(stack, str) and stack in MODERN_PRESETS
 
 
 def control_of(stack: str) -> str:
-    """Return the congestion control of a stack, classic or of today."""
+    """Return the congestion control of a classic or modern stack."""
     return CONTROLS[stack] if is_modern(stack) else "reno"
 
 
 def has_timestamps(tcp: Mapping[str, Any]) -> bool:
-    """Say whether a table of TCP, as it was typed, has packets carry timestamps."""
+    """Return True if packets have timestamps, given the TCP table as typed."""
     stack = tcp.get("stack", DEFAULT_STACK)
-    preset = TODAYS_PRESETS.get(stack, {}) if isinstance(stack, str) else {}
+    preset = MODERN_PRESETS.get(stack, {}) if isinstance(stack, str) else {}
     return bool(preset) and tcp.get("timestamps", preset["timestamps"]) is True
 
 
-def inherited(tcp: Mapping[str, Any], stack: object) -> dict[str, Any]:
-    """Return what a class takes from the top level's table, given the stack that it names.
+def inherited_keys(tcp: Mapping[str, Any], stack: object) -> dict[str, Any]:
+    """Return the keys that a class with its own stack inherits from the top level's table.
 
-    Between classic and today's TCP that is what both know; all of it within one kind.
+    Classic and modern stacks inherit only common keys from each other; stacks of the same kind
+    inherit all keys.
     """
     if is_modern(stack) == is_modern(tcp.get("stack", DEFAULT_STACK)):
         return dict(tcp)
-    own = _NOT_BOTH if is_modern(stack) else _OWN
+    own = _CLASSIC_VALUES if is_modern(stack) else _MODERN_ONLY
     return {key: value for key, value in tcp.items() if key not in own}
 
 
-def shown_keys(tables: dict[str, Any]) -> dict[str, Any]:
-    """Return the keys of today's TCP, without those of the classic stacks alone."""
-    own = {*_NOT_ITS_OWN, "rules"}
+def applicable_keys(tables: dict[str, Any]) -> dict[str, Any]:
+    """Return the keys without those that only classic stacks have."""
+    own = {*_CLASSIC_ONLY, "rules"}
     return {key: value for key, value in tables.items() if key not in own}
 
 
-def todays_faults(stack: str, values: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
-    """Find keys that say what today's TCP does otherwise; ``values`` as the preset has them."""
-    preset = TODAYS_PRESETS[stack]
+def modern_errors(stack: str, values: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
+    """Find keys that a modern stack does not support; ``values`` has the preset's format."""
+    preset = MODERN_PRESETS[stack]
     if values["initial_ssthresh"] != preset["initial_ssthresh"]:
-        rule = "slow start ends at a loss, or where its own rules say so"
-        message = f"{stack} has a rule of its own: {rule}; {OF_CLASSIC}"
-        yield fault(message, "initial_ssthresh")
+        rule = "slow start ends at a loss or by its own rules"
+        message = f"{stack} has a fixed rule: {rule}; {USE_CLASSIC}"
+        yield error_at(message, "initial_ssthresh")
     if stack != "rfc-sack" and values["ack_timeout"] != preset["ack_timeout"]:
-        message = f"the delays of {stack} follow the arrivals, from 40 ms on; {OF_CLASSIC}"
-        yield fault(message, "ack_timeout")
+        message = f"{stack} adapts the delay of acks to the arrivals, from 40 ms; {USE_CLASSIC}"
+        yield error_at(message, "ack_timeout")
     if values["idle_restart"] not in ("rto", "never"):
-        message = f'{stack} halves its window for each timeout of silence; write "rto" or "never"'
-        yield fault(message, "idle_restart")
+        message = f'{stack} halves its window for each idle RTO; write "rto" or "never"'
+        yield error_at(message, "idle_restart")
     if stack == "bbr3" and values["ecn"]:
         message = (
             "bbr3 does not use ECN: its draft (draft-ietf-ccwg-bbr-06, section 3.7) specifies no "
             'response to marks; leave it out, or write stack = "linux-cubic" or "dctcp"'
         )
-        yield fault(message, "ecn")
+        yield error_at(message, "ecn")

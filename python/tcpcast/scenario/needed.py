@@ -1,4 +1,4 @@
-"""Which tables a scenario needs, by its traffic: for its reader and for its JSON Schema."""
+"""Tables that a scenario requires, depending on its traffic: for reading and for JSON Schema."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import Any
 
 from tcpcast.scenario.traffic import CAPTURE
 
-ASKED = ("network", "tcp", "run", "probes", "mean_field", "fixed_point", "class", "cross")
-"""What a scenario asks for, and a capture has measured."""
+MEASURED_TABLES = ("network", "tcp", "run", "probes", "mean_field", "fixed_point", "class", "cross")
+"""Tables that a scenario of a capture must not have: the capture determines their values."""
 
 
-def needed_of_all(schema: dict[str, Any]) -> None:
-    """Tell the JSON Schema which tables are needed: with a capture none but itself."""
+def add_required_tables(schema: dict[str, Any]) -> None:
+    """Add the required tables to the JSON Schema: a capture requires only ``traffic``."""
     kind = {"required": ["kind"], "properties": {"kind": {"const": CAPTURE}}}
     schema["if"] = {"properties": {"traffic": kind}, "required": ["traffic"]}
-    schema["then"] = {"properties": dict.fromkeys(ASKED, False)}
+    schema["then"] = {"properties": dict.fromkeys(MEASURED_TABLES, False)}
     own = {"required": ["traffic"], "properties": {"traffic": {"required": ["kind"]}}}
     each = {"required": ["class"], "properties": {"class": {"minItems": 1, "items": own}}}
     apart = {"traffic", "run"}
@@ -23,7 +23,7 @@ def needed_of_all(schema: dict[str, Any]) -> None:
     schema["else"] = {
         "required": [name for name in schema.pop("required") if name not in apart],
         "anyOf": [{"required": ["traffic"]}, each],
-        # Transfers that run each alone say themselves how long the run is.
+        # Isolated transfers determine the length of the run.
         "if": {
             "properties": {"traffic": alone | {"not": {"required": ["arrivals"]}}},
             "required": ["traffic"],
@@ -34,7 +34,7 @@ def needed_of_all(schema: dict[str, Any]) -> None:
 
 
 def ends_by_itself(source: Mapping[str, Any]) -> bool:
-    """Say whether the traffic says how long the run is: it needs no table for that."""
+    """Return True if the traffic determines the length of the run, so ``[run]`` is optional."""
     traffic = source.get("traffic")
     if not isinstance(traffic, Mapping) or source.get("class"):
         return False

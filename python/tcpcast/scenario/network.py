@@ -1,4 +1,4 @@
-"""The network: links in series, from each source to its receiver, or simply a round-trip time."""
+"""The network: links in series from each source to its receiver, or a round-trip time."""
 
 import functools
 import math
@@ -9,36 +9,36 @@ from pydantic_core import InitErrorDetails
 
 from tcpcast import units
 from tcpcast.scenario.aqm import ManagedQueue
-from tcpcast.scenario.hops import Hop, hop_faults, measured_hop
+from tcpcast.scenario.hops import Hop, hop_errors, measured_hop
 from tcpcast.scenario.jitter import JitterRule
 from tcpcast.scenario.link import Link, PathLink
-from tcpcast.scenario.loss import Loss, LossRule, RestOfRound, ratio_too
+from tcpcast.scenario.loss import Loss, LossRule, RestOfRound, allow_ratio
 from tcpcast.scenario.quantities import AckSize, Duration, PacketSize, PositiveDuration
 from tcpcast.scenario.queue import FairQueue, Red, RedParameters
 from tcpcast.scenario.rate import TokenBucket
 from tcpcast.scenario.return_path import RETURN, ReturnLink
-from tcpcast.scenario.table import Table, fault, faults, reading
+from tcpcast.scenario.table import Table, error_at, read_context, validation_error
 
 HEADER_BYTES = 40
 """IP and TCP headers of a data packet, without options."""
 
-MOST_HOPS = 32
+MAX_HOPS = 32
 
 NO_RTT = 'missing; write rtt = "50ms", or a delay for each link'
 
 _TIMES = {"rtt", "ingress.delay", "egress.delay"}
 _RATES = {"ingress.rate", "egress.rate"}
-"""Keys of classes on which their round-trip times depend."""
+"""Keys of classes that affect their round-trip times."""
 
 
 class Network(Table):
-    """An ingress link for each source, hops that all take, an egress link for each receiver.
+    """One ingress link per source, hops for all packets, and one egress link per receiver.
 
-    The hops are ``bottleneck`` alone or a list of ``hop``, in the order of the forward path.
-    Either ``rtt`` is given, one packet and its ack on the empty path, transmission times
-    included, half of the propagation in each direction; or the links' ``delay``, for one direction
-    each. Where the return path is longer or shorter than the forward path, ``return_delay`` is its
-    propagation.
+    The hops are either ``bottleneck`` or a list of ``hop`` in the order of the forward path. The
+    propagation delay is given either by ``rtt`` or by the one-way ``delay`` of the links. ``rtt``
+    is the base round-trip time of one packet and its ack, including transmission times; each
+    direction has half of the propagation delay. ``return_delay`` is the propagation delay of a
+    return path that is longer or shorter than the forward path.
     """
 
     rtt: PositiveDuration | None = Field(
@@ -73,7 +73,7 @@ class Network(Table):
     hops: list[Hop] = Field(
         default=[],
         alias="hop",
-        max_length=MOST_HOPS,
+        max_length=MAX_HOPS,
         examples=[[{"name": "backbone", "rate": "80mbit"}]],
         description="hops in series, in forward order, instead of bottleneck",
     )
@@ -91,28 +91,28 @@ class Network(Table):
         alias="ack_loss",
         examples=["1%"],
         description="random loss of acks, before the queue",
-        json_schema_extra=ratio_too,
+        json_schema_extra=allow_ratio,
     )
 
     @property
     def ack_loss(self) -> Loss | None:
-        """The random loss of acks, or None when none is lost at random."""
+        """Random loss of acks, or None if its ratio is 0."""
         rule = self.ack_loss_rule
         return rule if rule is not None and rule.mean_ratio() > 0 else None
 
     @property
     def has_return(self) -> bool:
-        """Whether acks share a link that may delay or lose them."""
+        """Whether acks share a link with a rate and a queue."""
         return self.return_link is not None or self.ack_loss is not None
 
     @property
     def return_bps(self) -> float:
-        """Rate of what all acks share, bit/s; inf where it is unlimited."""
+        """Rate of the shared return link in bit/s; inf if unlimited."""
         return self.bottleneck.serial_bps if self.return_link is None else self.return_link.rate
 
     @property
     def return_buffer_acks(self) -> float:
-        """How many acks the return link holds; inf when unlimited."""
+        """Buffer of the return link in acks; inf if unlimited."""
         if self.return_link is None:
             return math.inf
         return self.return_link.buffer.packets(
@@ -121,39 +121,39 @@ class Network(Table):
 
     @property
     def bottleneck(self) -> Link:
-        """The hop that is measured: of several, the one that says so or the slowest shared one."""
+        """The measured hop: among several, the one marked as measured or the slowest shared one."""
         return self.hops[self.measured_at] if self.hops else self.bottleneck_link
 
     @property
     def measured_at(self) -> int:
-        """Which of the hops is measured; 0 where there is only the bottleneck."""
+        """Index of the measured hop; 0 if there is only the bottleneck."""
         return measured_hop(self.hops)
 
     @property
     def hops_before(self) -> list[Hop]:
-        """The hops between the sources' own links and the bottleneck."""
+        """The hops between the ingress links and the bottleneck."""
         return self.hops[: self.measured_at]
 
     @property
     def hops_after(self) -> list[Hop]:
-        """The hops between the bottleneck and the receivers' own links."""
+        """The hops between the bottleneck and the egress links."""
         return self.hops[self.measured_at + 1 :]
 
-    # Asked for a dozen times for each answer.
+    # Cached: used about a dozen times per answer.
     @functools.cached_property
     def own_links(self) -> tuple[PathLink, ...]:
-        """The links of a source and a receiver that have none of their own, with those between."""
+        """The forward path of sources that use the network's ingress and egress links."""
         measured = self.measured_at
         between = [
-            PathLink(f"hop.{hop.name}", hop, hop.shared, at == measured)
-            for at, hop in enumerate(self.hops)
+            PathLink(f"hop.{hop.name}", hop, hop.shared, index == measured)
+            for index, hop in enumerate(self.hops)
         ]
         if not between:
             between = [PathLink("bottleneck", self.bottleneck_link, shared=True, measured=True)]
         return PathLink("ingress", self.ingress), *between, PathLink("egress", self.egress)
 
     def links(self, ingress: Link, egress: Link) -> tuple[PathLink, ...]:
-        """Return the links that a data packet takes in their order."""
+        """Return the links of the forward path in order."""
         if ingress is self.ingress and egress is self.egress:
             return self.own_links
         between = self.own_links[1:-1]
@@ -176,24 +176,24 @@ class Network(Table):
 
     @property
     def rtt_s(self) -> float:
-        """Time of one packet and its ack on the empty path."""
+        """Base round-trip time in seconds."""
         if self.rtt is not None:
             return self.rtt
         return self.path_rtt_s(self.ingress, self.egress, self.packet)
 
     @property
     def has_delays(self) -> bool:
-        """Whether the links' delays are given."""
+        """Whether any link has a delay."""
         links = self.links(self.ingress, self.egress)
         return any(on.link.delay is not None for on in links)
 
     @property
-    def is_timed(self) -> bool:
-        """True if it has a round-trip time; otherwise each class has its own."""
+    def has_rtt(self) -> bool:
+        """Whether the network has a round-trip time; otherwise each class has its own."""
         return self.rtt is not None or self.has_delays
 
     def transmission_s(self, ingress: Link, egress: Link, packet_bytes: int) -> float:
-        """Return the transmission times of one packet and its ack over all links."""
+        """Return the total transmission time of one packet and its ack over all links."""
         bits = 8 * (packet_bytes + self.ack)
         if self.return_link is None:
             return math.fsum(bits / on.link.serial_bps for on in self.links(ingress, egress))
@@ -205,120 +205,122 @@ class Network(Table):
         return math.fsum([*others, shared])
 
     def delays_s(self, ingress: Link, egress: Link) -> float:
-        """Return the sum of the links' delays, one way."""
+        """Return the sum of the one-way delays of the links."""
         return math.fsum(on.link.delay or 0.0 for on in self.links(ingress, egress))
 
     def path_rtt_s(self, ingress: Link, egress: Link, packet_bytes: int) -> float:
-        """Return the round-trip time that the links' delays give."""
+        """Return the base round-trip time according to the links' delays."""
         there, back = self.delays_s(ingress, egress), self._back_s(ingress, egress)
         return there + back + self.transmission_s(ingress, egress, packet_bytes)
 
     def buffer_pkts(self, link: Link) -> float:
-        """Return how many data packets a link holds; inf when unlimited, 0 of a policer."""
-        if link.polices:
+        """Return the buffer of a link in data packets; inf if unlimited, 0 for a policer."""
+        if link.is_policer:
             return 0.0
         return link.buffer.packets(packet_bytes=self.packet, rate_bps=link.rate, rtt_s=self.rtt_s)
 
     @model_validator(mode="after")
     def _check(self, info: ValidationInfo) -> Self:
-        of_classes = reading(info).class_keys
-        found = self._faults_of_timing(of_classes)
-        for at, link in self._placed_links():
-            own = {f"{at[0]}.rate", f"{at[0]}.buffer"}
+        of_classes = read_context(info).class_keys
+        errors = self._timing_errors(of_classes)
+        for above, link in self._placed_links():
+            own = {f"{above[0]}.rate", f"{above[0]}.buffer"}
             problem = None if own & of_classes else self.buffer_problem(link)
             if problem:
-                found.append(fault(problem, *at, "buffer"))
+                errors.append(error_at(problem, *above, "buffer"))
             if isinstance(link.varying, TokenBucket) and link.varying.burst < self.packet:
                 message = f'is less than one packet; write at least "{self.packet}B"'
-                found.append(fault(message, *at, "rate", "burst"))
+                errors.append(error_at(message, *above, "rate", "burst"))
         for name in ("ingress", "egress"):
             for key, problem in self.own_link_problems(getattr(self, name)):
-                found.append(fault(problem, name, key))
-        found += self._faults_of_hops() + self._faults_of_return()
-        for at, link in [] if found else self._shared_links():
-            found += [*self._faults_of_red(link, *at), *self._faults_of_fair_queue(link, *at)]
+                errors.append(error_at(problem, name, key))
+        errors += self._hops_errors() + self._return_errors()
+        for above, link in [] if errors else self._shared_links():
+            errors += [*self._red_errors(link, *above), *self._fair_queue_errors(link, *above)]
             if isinstance(link.queue, ManagedQueue) and math.isinf(link.rate):
-                message = f'{link.queue.kind} acts where packets queue; write rate = "10mbit"'
-                found.append(fault(message, *at, "queue"))
-        if found:
-            raise faults(found)
+                message = f'{link.queue.kind} needs a link with a rate; write rate = "10mbit"'
+                errors.append(error_at(message, *above, "queue"))
+        if errors:
+            raise validation_error(errors)
         return self
 
-    def _faults_of_timing(self, of_classes: frozenset[str]) -> list[InitErrorDetails]:
-        """Find what is wrong with the times; classes that set these keys are checked themselves."""
-        found = []
-        if not self.is_timed:
+    def _timing_errors(self, of_classes: frozenset[str]) -> list[InitErrorDetails]:
+        """Find errors of delays and round-trip times, except for keys that classes set."""
+        errors = []
+        if not self.has_rtt:
             key = self._key_of_rtt()
             if key is not None:
                 message = f'missing, and {key} depends on it; write rtt = "50ms"'
-                found.append(fault(message, "rtt"))
+                errors.append(error_at(message, "rtt"))
             elif not of_classes & _TIMES:
-                found.append(fault(NO_RTT, "rtt"))
+                errors.append(error_at(NO_RTT, "rtt"))
         elif self.rtt is not None and not of_classes & (_TIMES | _RATES):
             links = self.ingress, self.egress
             problem = self.rtt_problem(self.rtt, *links, self.packet, delays_count=self.has_delays)
             if problem:
-                found.append(fault(problem, "rtt"))
+                errors.append(error_at(problem, "rtt"))
         problem = (
-            None if found else self.return_problem(self.rtt, self.ingress, self.egress, self.packet)
+            None
+            if errors
+            else self.return_problem(self.rtt, self.ingress, self.egress, self.packet)
         )
         if problem:
-            found.append(fault(problem, "return_delay"))
-        return found
+            errors.append(error_at(problem, "return_delay"))
+        return errors
 
     def _key_of_rtt(self) -> str | None:
         """Return a key whose meaning depends on ``rtt``, or None."""
-        for at, link in self._placed_links():
+        for key, link in self._placed_links():
             if link.buffer.unit == "bdp":
-                return ".".join(map(str, (*at, "buffer")))
+                return ".".join(map(str, (*key, "buffer")))
             if isinstance(link.queue, Red):
-                return ".".join(map(str, (*at, "queue")))
+                return ".".join(map(str, (*key, "queue")))
         if self.return_link is not None and self.return_link.buffer.unit == "bdp":
             return f"{RETURN}.buffer"
         return None if self.return_delay is None else "return_delay"
 
-    def _faults_of_hops(self) -> list[InitErrorDetails]:
-        found = hop_faults(self.hops)
+    def _hops_errors(self) -> list[InitErrorDetails]:
+        errors = hop_errors(self.hops)
         if self.hops and "bottleneck_link" in self.model_fields_set:
-            message = "there are [[network.hop]] tables; write one of them in its place"
-            found.append(fault(message, "bottleneck"))
-        return found
+            message = "there are [[network.hop]] tables; write it as one of them"
+            errors.append(error_at(message, "bottleneck"))
+        return errors
 
-    def _faults_of_return(self) -> list[InitErrorDetails]:
-        found, link = [], self.return_link
+    def _return_errors(self) -> list[InitErrorDetails]:
+        errors, link = [], self.return_link
         if link is not None and link.buffer.unit == "bytes" and link.buffer.amount < self.ack:
             message = f'"{link.buffer}" is less than one ack; write at least "{self.ack}B"'
-            found.append(fault(message, RETURN, "buffer"))
+            errors.append(error_at(message, RETURN, "buffer"))
         if isinstance(self.ack_loss_rule, RestOfRound):
-            message = 'correlated loss within a round is of data packets; write "1%" here'
-            found.append(fault(message, "ack_loss"))
+            message = 'correlated loss within a round is only for data packets; write "1%" here'
+            errors.append(error_at(message, "ack_loss"))
         if any(hop.name == RETURN for hop in self.hops) and self.has_return:
-            message = '"return" is the return link; write a new name'
-            at = [hop.name for hop in self.hops].index(RETURN)
-            found.append(fault(message, "hop", at, "name"))
-        return found
+            message = '"return" is the name of the return link; write another name'
+            index = [hop.name for hop in self.hops].index(RETURN)
+            errors.append(error_at(message, "hop", index, "name"))
+        return errors
 
     def _placed_links(self) -> list[tuple[tuple[str | int, ...], Link]]:
-        """Return all links with the places where they are typed."""
-        found: list[tuple[tuple[str | int, ...], Link]] = [(("ingress",), self.ingress)]
-        found += [(("hop", at), hop) for at, hop in enumerate(self.hops)]
+        """Return all links with their keys."""
+        links: list[tuple[tuple[str | int, ...], Link]] = [(("ingress",), self.ingress)]
+        links += [(("hop", index), hop) for index, hop in enumerate(self.hops)]
         if not self.hops:
-            found.append((("bottleneck",), self.bottleneck_link))
-        return [*found, (("egress",), self.egress)]
+            links.append((("bottleneck",), self.bottleneck_link))
+        return [*links, (("egress",), self.egress)]
 
     def _shared_links(self) -> list[tuple[tuple[str | int, ...], Link]]:
-        """Return the links where packets of different sources meet, likewise."""
+        """Return the links shared by different sources, with their keys."""
         return [
-            (at, link)
-            for at, link in self._placed_links()[1:-1]
+            (key, link)
+            for key, link in self._placed_links()[1:-1]
             if not isinstance(link, Hop) or link.shared
         ]
 
     def red_parameters(self, link: Link | None = None) -> RedParameters | None:
-        """Return the parameters of a shared link's RED as numbers, or None where it has none.
+        """Return the RED parameters of a shared link as numbers, or None if it has no RED.
 
-        The link, if not told, is the bottleneck; its propagation is its ``delay``, or with ``rtt``
-        what that leaves.
+        The default link is the bottleneck. Its propagation delay is its ``delay`` or, with
+        ``rtt``, the remaining delay of the path.
         """
         link = link or self.bottleneck
         if not isinstance(link.queue, Red):
@@ -330,77 +332,78 @@ class Network(Table):
         rate = link.rate / (8 * self.packet)
         return link.queue.parameters(packets_per_second=rate, delay_s=delay_s)
 
-    def _faults_of_red(self, link: Link, *above: str | int) -> list[InitErrorDetails]:
-        """Find what is wrong with a link's RED, given that the network is right."""
-        at = (*above, "queue")
+    def _red_errors(self, link: Link, *above: str | int) -> list[InitErrorDetails]:
+        """Find errors of a link's RED in an otherwise valid network."""
+        key = (*above, "queue")
         if isinstance(link.queue, Red) and math.isinf(link.rate):
-            message = 'RED drops early where packets queue; write rate = "10mbit"'
-            return [fault(message, *at)]
+            message = 'RED needs a link with a rate; write rate = "10mbit"'
+            return [error_at(message, *key)]
         red = self.red_parameters(link)
         if red is None or red.max_threshold_pkts > red.min_threshold_pkts:
             return []
         low = units.format_packets(red.min_threshold_pkts)
         high = units.format_packets(red.max_threshold_pkts)
         message = f"{high} is not above min_threshold, {low}; write more, or leave it out"
-        return [fault(message, *at, "max_threshold")]
+        return [error_at(message, *key, "max_threshold")]
 
-    def _faults_of_fair_queue(self, link: Link, *above: str | int) -> list[InitErrorDetails]:
+    def _fair_queue_errors(self, link: Link, *above: str | int) -> list[InitErrorDetails]:
         queue = link.queue
         if not isinstance(queue, FairQueue):
             return []
-        at = (*above, "queue")
+        key = (*above, "queue")
         if math.isinf(link.rate):
-            message = 'flows take turns where packets queue; write rate = "10mbit"'
-            return [fault(message, *at)]
+            message = 'fair queueing needs a link with a rate; write rate = "10mbit"'
+            return [error_at(message, *key)]
         if queue.quantum is not None and queue.quantum < self.packet:
             message = (
-                f'"{queue.quantum}B" is less than one packet, so turns would pass without a '
-                f'packet; write at least "{self.packet}B"'
+                f'"{queue.quantum}B" is less than one packet, so some turns would send nothing; '
+                f'write at least "{self.packet}B"'
             )
-            return [fault(message, *at, "quantum")]
+            return [error_at(message, *key, "quantum")]
         return []
 
     def own_link_problems(self, link: Link) -> list[tuple[str, str]]:
-        """Say which keys of a source's or a receiver's own link belong to the bottleneck."""
-        found = []
+        """Return the keys of an ingress or egress link that only the bottleneck can have."""
+        problems = []
         if isinstance(link.queue, Red):
             message = 'RED is for the bottleneck, where flows share a queue; write "droptail" here'
-            found.append(("queue", message))
+            problems.append(("queue", message))
         if isinstance(link.queue, FairQueue):
-            message = 'one flow has no turns to take; write "droptail" here'
-            found.append(("queue", message))
+            message = 'fair queueing needs several flows; write "droptail" here'
+            problems.append(("queue", message))
         if isinstance(link.queue, ManagedQueue):
             message = f'{link.queue.kind} is for the bottleneck or a shared hop; write "droptail"'
-            found.append(("queue", f"{message} here"))
+            problems.append(("queue", f"{message} here"))
         if link.varying is not None:
             message = (
                 f'a {link.varying.kind} is for the bottleneck or a shared hop; write "10mbit" here'
             )
-            found.append(("rate", message))
+            problems.append(("rate", message))
         if isinstance(link.loss_rule, RestOfRound):
             message = 'correlated loss within a round is for the bottleneck only; write "1%" here'
-            found.append(("loss", message))
-        return found
+            problems.append(("loss", message))
+        return problems
 
     def timing(
         self, rtt_s: float | None, ingress: Link, egress: Link, packet_bytes: int
     ) -> tuple[float, float, float]:
-        """Return the round-trip time over these links, and the propagation there and back in it.
+        """Return the base RTT and its forward and return propagation delays, in seconds.
 
-        ``rtt_s`` is the time given, or None where the links' delays are. ``return_delay`` is that
-        over ``ingress`` and ``egress`` of the network: longer links of a class are longer on the
-        return path, too, and of its own round-trip time the return path has the same share.
+        ``rtt_s`` is the given time, or None if the links have delays. ``return_delay`` applies to
+        ``ingress`` and ``egress`` of the network: the return path of a class with longer links is
+        longer by the same delays, and with a class's own round-trip time, the return path keeps
+        its share of the propagation delay.
         """
         if rtt_s is None:
-            # Not from a difference, which would leave rounding errors in typed delays.
+            # Summed rather than subtracted, to avoid rounding errors in typed delays.
             there = self.delays_s(ingress, egress)
-            whole = self.path_rtt_s(ingress, egress, packet_bytes)
-            return whole, there, self._back_s(ingress, egress)
+            rtt_s = self.path_rtt_s(ingress, egress, packet_bytes)
+            return rtt_s, there, self._back_s(ingress, egress)
         propagation = rtt_s - self.transmission_s(ingress, egress, packet_bytes)
         share = 0.5
         if self.return_delay is not None:
-            whole = self.rtt_s - self.transmission_s(self.ingress, self.egress, self.packet)
-            share = self.return_delay / whole if whole > 0 else math.inf
+            total = self.rtt_s - self.transmission_s(self.ingress, self.egress, self.packet)
+            share = self.return_delay / total if total > 0 else math.inf
         back = propagation * share
         return rtt_s, propagation - back, back
 
@@ -413,25 +416,25 @@ class Network(Table):
     def return_problem(
         self, rtt_s: float | None, ingress: Link, egress: Link, packet_bytes: int
     ) -> str | None:
-        """Say what is wrong with ``return_delay`` over these links, or None."""
+        """Return the error of ``return_delay`` over these links, or None."""
         if self.return_delay is None:
             return None
         given = units.format_duration(self.return_delay)
         _, there, back = self.timing(rtt_s, ingress, egress, packet_bytes)
         if there < 0:
-            most = units.format_duration(math.floor((there + back) * 1e7) / 1e7)
-            return f"{given} is more than the whole propagation; write at most {most}"
-        # Acks take the links of sources and receivers and the other hops backwards.
-        least = self.delays_s(ingress, egress) - (self.bottleneck.delay or 0.0)
-        if back < least - 1e-12:
+            largest = units.format_duration(math.floor((there + back) * 1e7) / 1e7)
+            return f"{given} is more than the total propagation delay; write at most {largest}"
+        # Acks traverse the ingress and egress links and the other hops in reverse.
+        smallest = self.delays_s(ingress, egress) - (self.bottleneck.delay or 0.0)
+        if back < smallest - 1e-12:
             return (
                 f"{given} is less than the delays of the links on the return path, "
-                f"{_rounded_up(least)}; write at least that, or shorter delays there"
+                f"{_rounded_up(smallest)}; write at least that, or shorter delays there"
             )
         return None
 
     def buffer_problem(self, link: Link) -> str | None:
-        """Say what is wrong with a link's buffer for these packets, or None."""
+        """Return the error of a link's buffer for these packets, or None."""
         if link.buffer.needs_rate and math.isinf(link.rate):
             what = "a bandwidth-delay product" if link.buffer.unit == "bdp" else "a buffer in time"
             return f'{what} needs a rate; write rate = "10mbit"'
@@ -442,17 +445,17 @@ class Network(Table):
     def rtt_problem(
         self, rtt_s: float, ingress: Link, egress: Link, packet_bytes: int, *, delays_count: bool
     ) -> str | None:
-        """Say what is wrong with a round-trip time over these links, or None.
+        """Return the error of a round-trip time over these links, or None.
 
-        ``delays_count`` says whether the links' delays are meant to give the same time.
+        With ``delays_count``, the links' delays must give the same time.
         """
-        least = self.transmission_s(ingress, egress, packet_bytes)
-        if rtt_s < least:
+        smallest = self.transmission_s(ingress, egress, packet_bytes)
+        if rtt_s < smallest:
             over = "all links" if self.hops else "the three links"
             return (
                 f"{units.format_duration(rtt_s)} is less than the transmission times of one packet "
-                f"and its ack over {over}, {_rounded_up(least)}; write at least that, or raise the "
-                "rates"
+                f"and its ack over {over}, {_rounded_up(smallest)}; write at least that, or raise "
+                "the rates"
             )
         if delays_count:
             follows = self.path_rtt_s(ingress, egress, packet_bytes)
@@ -465,5 +468,5 @@ class Network(Table):
 
 
 def _rounded_up(seconds: float) -> str:
-    """Write a time rounded up to 0.1 us, so that what is suggested is enough."""
+    """Format a time rounded up to 0.1 us, so that the suggested value is sufficient."""
     return units.format_duration(math.ceil(seconds * 1e7) / 1e7)

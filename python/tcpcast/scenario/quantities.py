@@ -1,4 +1,4 @@
-"""The types of the scenario's values: read from what was typed, written back the same way."""
+"""Types of scenario values, with conversion from and to typed texts."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from pydantic import (
 from tcpcast import units
 from tcpcast.errors import UnitError
 from tcpcast.scenario.sizes import SizeInBytes, is_in_bytes, write_size
-from tcpcast.scenario.table import reading
+from tcpcast.scenario.table import read_context
 
-MOST_WINDOW = 10**9
+MAX_WINDOW = 10**9
 
 _SIGNLESS = rf"^\s*\+?{units.NUMBER}\s*"
 
 
 def _text(pattern: str, example: str, *words: str) -> dict[str, Any]:
-    """Return the JSON Schema of a quantity with a unit, or of one of some words."""
+    """Return the JSON Schema of a quantity with a unit, or one of ``words``."""
     text = {"type": "string", "pattern": pattern, "examples": [example]}
     return {"anyOf": [text, {"enum": list(words)}]} if words else text
 
 
-def _or_number(text: dict[str, Any], most: float | None = None) -> dict[str, Any]:
+def _or_number(text: dict[str, Any], maximum: float | None = None) -> dict[str, Any]:
     number: dict[str, Any] = {"type": "number", "minimum": 0}
-    if most is not None:
-        number["maximum"] = most
+    if maximum is not None:
+        number["maximum"] = maximum
     return {"anyOf": [text, number]}
 
 
@@ -64,7 +64,7 @@ def _format_limit(seconds: float) -> str:
 
 
 def _size(value: object, info: ValidationInfo) -> float:
-    packets = units.parse_packets(value, payload_bytes=reading(info).payload_bytes)
+    packets = units.parse_packets(value, payload_bytes=read_context(info).payload_bytes)
     return SizeInBytes(packets, units.parse_bytes(value)) if is_in_bytes(value) else packets
 
 
@@ -72,8 +72,8 @@ def _packet_size(value: object) -> int:
     size = units.parse_bytes(value)
     if not 41 <= size <= 65535:
         raise UnitError(
-            f"{units.show(value)} is outside what an IP packet with 40 B of headers and some "
-            f'payload can be; write from "41B" to "65535B"'
+            f"{units.show(value)} is not the size of an IP packet with 40 B of headers and some "
+            f'payload; write "41B" to "65535B"'
         )
     return size
 
@@ -81,7 +81,7 @@ def _packet_size(value: object) -> int:
 def _ack_size(value: object) -> int:
     size = units.parse_bytes(value)
     if not 1 <= size <= 65535:
-        raise UnitError(f'{units.show(value)} is no size for an ack; write "40B"')
+        raise UnitError(f'{units.show(value)} is not the size of an ack; write "40B"')
     return size
 
 
@@ -89,28 +89,26 @@ def read_window(value: object, info: ValidationInfo) -> float:
     """Read a window: whole packets, bytes of payload (rounded down), or ``"unlimited"``."""
     if value == "unlimited":
         return math.inf
-    packets = units.parse_packets(value, payload_bytes=reading(info).payload_bytes)
+    packets = units.parse_packets(value, payload_bytes=read_context(info).payload_bytes)
     in_bytes = isinstance(value, str) and value.strip().endswith("B")
     if packets != int(packets) and not in_bytes:
         raise UnitError(f"{units.show(value)} is not whole packets; write {max(1, int(packets))}")
     if packets < 1:
-        raise UnitError(
-            f"{units.show(value)} holds no packet, so nothing could be sent; write at least 1"
-        )
-    if packets > MOST_WINDOW:
+        raise UnitError(f"{units.show(value)} is less than one packet; write at least 1")
+    if packets > MAX_WINDOW:
         raise UnitError(f'{units.show(value)} is too large; write "unlimited"')
     return int(packets)
 
 
 def write_window(packets: float) -> int | str:
-    """Write a window as ``read_window`` reads it."""
+    """Format a window for ``read_window``."""
     return "unlimited" if math.isinf(packets) else int(packets)
 
 
-def counted(least: int, most: int) -> tuple[BeforeValidator, WithJsonSchema]:
+def counted(minimum: int, maximum: int) -> tuple[BeforeValidator, WithJsonSchema]:
     """Return the parts of an annotation for a whole number from ``least`` to ``most``."""
-    schema = {"type": "integer", "minimum": least, "maximum": most}
-    read = BeforeValidator(lambda value: units.parse_count(value, least=least, most=most))
+    schema = {"type": "integer", "minimum": minimum, "maximum": maximum}
+    read = BeforeValidator(lambda value: units.parse_count(value, least=minimum, most=maximum))
     return read, WithJsonSchema(schema)
 
 
@@ -120,10 +118,10 @@ Rate = Annotated[
     PlainSerializer(units.format_rate, return_type=str),
     WithJsonSchema(_RATE),
 ]
-"""bit/s; inf for an unlimited link."""
+"""Rate in bit/s; inf for an unlimited link."""
 
 _RUN_TIME = "60s"
-"""The example of a time in the order of a run."""
+"""Example of a time in the order of a run."""
 
 Duration = Annotated[
     float,
@@ -171,7 +169,7 @@ Size = Annotated[
     PlainSerializer(write_size, return_type=str),
     WithJsonSchema(_or_number(PACKETS_SCHEMA)),
 ]
-"""Packets, not rounded; bytes are packets' payloads, and remembered."""
+"""Packets, not rounded. A size given in bytes is converted by the payload and keeps its bytes."""
 
 Ratio = Annotated[
     float,
@@ -179,7 +177,7 @@ Ratio = Annotated[
     PlainSerializer(units.format_ratio, return_type=str),
     WithJsonSchema(RATIO_SCHEMA),
 ]
-"""From 0 to 1."""
+"""Ratio from 0 to 1."""
 
 Bytes = Annotated[
     int,

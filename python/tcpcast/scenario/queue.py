@@ -1,6 +1,6 @@
 """Queue disciplines of a link: drop-tail, random early detection as in ns-2, fair queueing.
 
-Those of today's links are in :mod:`.aqm`.
+Active queue management is in :mod:`.aqm`.
 """
 
 import math
@@ -24,23 +24,23 @@ from tcpcast import units
 from tcpcast.errors import UnitError
 from tcpcast.scenario.aqm import AQM_TABLES, Codel, FqCodel, HeadDrop, ManagedQueue, Pie
 from tcpcast.scenario.quantities import Bytes, PositiveDuration, Ratio
-from tcpcast.scenario.table import Table, choice, fault, faults
+from tcpcast.scenario.table import Table, choice, error_at, validation_error
 
 AUTOMATIC = "automatic"
 _NAMES = ("droptail", "red", "fq", *AQM_TABLES)
 
-_MOST_THRESHOLD = 1e9
-_LEAST_THRESHOLD_PKTS = 5.0
-_SHORTEST_RTT_S = 0.1
+_MAX_THRESHOLD = 1e9
+_MIN_THRESHOLD_PKTS = 5.0
+_MIN_RTT_S = 0.1
 
 
 def _read_threshold(value: object) -> float | str:
     if value == AUTOMATIC:
         return AUTOMATIC
     if not isinstance(value, str) or not value.strip().endswith("pkt"):
-        raise UnitError(f'{units.show(value)} is no threshold; write "15pkt", or "automatic"')
+        raise UnitError(f'{units.show(value)} is not a threshold; write "15pkt", or "automatic"')
     packets = units.parse_packets(value)
-    if not 0 < packets <= _MOST_THRESHOLD:
+    if not 0 < packets <= _MAX_THRESHOLD:
         raise UnitError(f'{units.show(value)} is out of range; write "15pkt", or "automatic"')
     return packets
 
@@ -55,7 +55,8 @@ def _read_weight(value: object) -> float | str:
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if not number or not 0 < float(str(value)) <= 1:
         raise UnitError(
-            f'{units.show(value)} is no weight from above 0 to 1; write 0.002, or "automatic"'
+            f"{units.show(value)} is not a weight above 0 and at most 1; write 0.002, or "
+            '"automatic"'
         )
     return float(str(value))
 
@@ -94,7 +95,7 @@ Weight = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class RedParameters:
-    """RED with every parameter a number; thresholds in packets that wait."""
+    """RED with numeric parameters; thresholds are in queued packets."""
 
     min_threshold_pkts: float
     max_threshold_pkts: float
@@ -105,10 +106,10 @@ class RedParameters:
 
 
 class Red(Table):
-    """Random early detection (Floyd and Jacobson 1993) as ns-2 2.35 has it.
+    """Random early detection (Floyd and Jacobson 1993) as in ns-2 2.35.
 
-    What is ``"automatic"`` follows from the link, as in ns-2 where ``thresh_``, ``maxthresh_``
-    and ``q_weight_`` are left alone.
+    ``"automatic"`` values are computed from the link, as in ns-2 if ``thresh_``, ``maxthresh_``
+    and ``q_weight_`` are not set.
     """
 
     kind: Literal["red"] = Field(description="name of the discipline")
@@ -150,32 +151,32 @@ class Red(Table):
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.max_probability == 0:
-            message = 'must be above 0, or nothing is dropped early; write "10%"'
-            raise faults([fault(message, "max_probability")])
+            message = 'must be above 0, otherwise RED never drops early; write "10%"'
+            raise validation_error([error_at(message, "max_probability")])
         return self
 
     def parameters(self, *, packets_per_second: float, delay_s: float) -> RedParameters:
-        """Return every parameter as a number.
+        """Return all parameters as numbers.
 
-        The rules are those of ``REDQueue::initialize_params`` in ns-2 2.35 (queue/red.cc), with C
-        packets a second: ``min_th = max(5, target_delay C / 2)``, ``max_th = 3 min_th`` and
-        ``w = 1 - exp(-1 / (10 R C))``, where ``R = max(0.1 s, 3 (delay + 1/C))`` stands for a
-        round-trip time.
+        As in ``REDQueue::initialize_params`` of ns-2 2.35 (queue/red.cc), with C
+        packets per second: ``min_th = max(5, target_delay C / 2)``, ``max_th = 3 min_th`` and
+        ``w = 1 - exp(-1 / (10 R C))`` with an estimated round-trip time
+        ``R = max(0.1 s, 3 (delay + 1/C))``.
 
         Parameters
         ----------
         packets_per_second
-            What the link sends, above 0 and finite.
+            Rate of the link, above 0 and finite.
         delay_s
-            The link's propagation one way.
+            One-way propagation delay of the link.
         """
         low, high, weight = self.min_threshold, self.max_threshold, self.weight
         if isinstance(low, str):
-            low = max(_LEAST_THRESHOLD_PKTS, self.target_delay * packets_per_second / 2)
+            low = max(_MIN_THRESHOLD_PKTS, self.target_delay * packets_per_second / 2)
         if isinstance(high, str):
             high = 3 * low
         if isinstance(weight, str):
-            round_trip_s = max(_SHORTEST_RTT_S, 3 * (delay_s + 1 / packets_per_second))
+            round_trip_s = max(_MIN_RTT_S, 3 * (delay_s + 1 / packets_per_second))
             weight = -math.expm1(-1 / (10 * round_trip_s * packets_per_second))
         return RedParameters(
             min_threshold_pkts=low,
@@ -187,7 +188,7 @@ class Red(Table):
         )
 
 
-_MOST_QUANTUM = 10**9
+_MAX_QUANTUM = 10**9
 _SCHEDULERS = ("round-robin", "drr")
 _BUFFERS = ("shared", "individual")
 _DROPS = ("longest", "longest-head", "arriving")
@@ -195,11 +196,11 @@ _TIES = ("latest", "random")
 
 
 class FairQueue(Table):
-    """Fair queueing: a queue for each flow that has packets, served in turn.
+    """Fair queueing: one queue per active flow, served in turn.
 
-    ``"round-robin"`` serves a packet of each in turn; ``"drr"`` is deficit round robin by bytes
-    (Shreedhar and Varghese 1995), where a flow may send ``quantum`` more with each turn and
-    keeps what it does not use while it has packets.
+    ``"round-robin"`` sends one packet of each flow in turn. ``"drr"`` is deficit round robin by
+    bytes (Shreedhar and Varghese 1995): each turn adds ``quantum`` bytes to the credit of a flow,
+    which keeps unused credit while it has packets.
     """
 
     kind: Literal["fq"] = Field(description="name of the discipline")
@@ -256,27 +257,27 @@ class FairQueue(Table):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        found = []
+        errors = []
         if self.quantum is not None and self.scheduler != "drr":
             message = 'belongs to scheduler = "drr"; write that, or leave it out'
-            found.append(fault(message, "quantum"))
-        if self.quantum is not None and self.quantum > _MOST_QUANTUM:
-            message = f'out of range; write at most "{units.format_bytes(_MOST_QUANTUM)}"'
-            found.append(fault(message, "quantum"))
+            errors.append(error_at(message, "quantum"))
+        if self.quantum is not None and self.quantum > _MAX_QUANTUM:
+            message = f'out of range; write at most "{units.format_bytes(_MAX_QUANTUM)}"'
+            errors.append(error_at(message, "quantum"))
         if self.drop != "arriving" and self.buffers == "individual":
             message = (
                 "is for a shared buffer: with per-flow buffers the arriving packet is dropped; "
                 'write buffers = "shared", or leave it out'
             )
-            found.append(fault(message, "drop"))
+            errors.append(error_at(message, "drop"))
         if self.ties not in (None, "latest") and self.drop == "arriving":
             message = (
                 "selects one of several longest queues, and this drop policy uses none; write "
                 'drop = "longest" or "longest-head" as well, or leave it out'
             )
-            found.append(fault(message, "ties"))
-        if found:
-            raise faults(found)
+            errors.append(error_at(message, "ties"))
+        if errors:
+            raise validation_error(errors)
         return self
 
 
@@ -288,15 +289,15 @@ def _needs_keys(name: str) -> bool:
     return any(field.is_required() for key, field in fields.items() if key != "kind")
 
 
-QUEUE_WORDS = tuple(name for name in _NAMES if not _needs_keys(name))
-"""Disciplines that a word alone stands for: their tables have a default for every key."""
+QUEUE_NAMES = tuple(name for name in _NAMES if not _needs_keys(name))
+"""Disciplines that can be given as a word, because all keys of their tables have defaults."""
 
 
 def _read_queue(value: object) -> object:
-    """Turn ``"red"`` into the table it stands for, and a drop-tail table into its word."""
+    """Convert a word such as ``"red"`` to its table, and a drop-tail table to its word."""
     if isinstance(value, Red | FairQueue | ManagedQueue):
         return value
-    # In a list, because what people type may have no hash.
+    # A list rather than a set, because the value may not be hashable.
     if isinstance(value, Mapping) and value.get("kind") in list(_TABLES):
         return value
     name = choice("queue discipline", _NAMES)(value)
@@ -309,8 +310,8 @@ def _kind_of_queue(value: object) -> str:
     return value.kind if isinstance(value, Red | FairQueue | ManagedQueue) else "droptail"
 
 
-def queue_words(schema: dict[str, Any]) -> None:
-    """Tell the JSON Schema of the words, and of drop-tail as a table."""
+def add_names(schema: dict[str, Any]) -> None:
+    """Add the words, and drop-tail as a table, to the JSON Schema."""
     tables = [part for part in schema.pop("oneOf") if "$ref" in part]
     droptail = {
         "type": "object",
@@ -318,7 +319,7 @@ def queue_words(schema: dict[str, Any]) -> None:
         "required": ["kind"],
         "additionalProperties": False,
     }
-    schema["anyOf"] = [{"enum": list(QUEUE_WORDS)}, droptail, *tables]
+    schema["anyOf"] = [{"enum": list(QUEUE_NAMES)}, droptail, *tables]
 
 
 Queue = Annotated[

@@ -1,4 +1,4 @@
-"""The rate of a link: constant, a token bucket's, or the packet opportunities of a trace."""
+"""The rate of a link: constant, a token bucket, or packet opportunities of a trace."""
 
 import functools
 import math
@@ -25,14 +25,14 @@ from tcpcast import units
 from tcpcast.errors import UnitError
 from tcpcast.scenario.csv_file import read_csv
 from tcpcast.scenario.quantities import Bytes, Rate
-from tcpcast.scenario.table import Table, fault, faults, not_a_word, reading
+from tcpcast.scenario.table import Table, error_at, read_context, unknown_word, validation_error
 
 OPPORTUNITY_BYTES = 1500
-"""What one line of a trace lets pass, IP header included."""
+"""IP bytes that can leave per line of a trace."""
 
-MOST_OPPORTUNITIES = 2_000_000
-_MOST_MS = 2**32 - 1
-_MOST_BURST = 10**12
+MAX_OPPORTUNITIES = 2_000_000
+_MAX_MS = 2**32 - 1
+_MAX_BURST = 10**12
 _NEEDS = 'write trace = "cellular.trace" (a time in ms on each line, one packet of 1500 B each)'
 _KEYS = ("bucket", "trace")
 _WRITTEN = "entry"
@@ -46,15 +46,15 @@ class _Varying(Table):
 
     @property
     def mean_text(self) -> str:
-        """The same in four digits, as people type it."""
+        """Long-term rate as a text with four digits and a unit."""
         return units.format_rate(float(f"{self.mean_bps:.4g}"))
 
 
 class TokenBucket(_Varying):
-    """Tokens for so many bits come in a second, and the bucket holds those of a burst.
+    """A token bucket, filled at ``bucket`` bit/s up to ``burst`` bytes.
 
-    A shaper queues a packet that finds no tokens, a policer drops it. What finds tokens leaves at
-    once.
+    Packets leave immediately if the bucket has enough tokens. Otherwise a shaper queues them, and
+    a policer drops them.
     """
 
     bucket: Rate = Field(examples=["10mbit"], description="rate of tokens")
@@ -68,9 +68,9 @@ class TokenBucket(_Varying):
     @model_validator(mode="after")
     def _check(self) -> Self:
         if not 1 <= self.bucket < math.inf:
-            raise faults([fault('a bucket needs a rate; write "10mbit"', "bucket")])
-        if not 1 <= self.burst <= _MOST_BURST:
-            raise faults([fault('out of range; write "15KB"', "burst")])
+            raise validation_error([error_at('a bucket needs a rate; write "10mbit"', "bucket")])
+        if not 1 <= self.burst <= _MAX_BURST:
+            raise validation_error([error_at('out of range; write "15KB"', "burst")])
         return self
 
     @property
@@ -80,27 +80,27 @@ class TokenBucket(_Varying):
 
     @property
     def kind(self) -> str:
-        """What to call it."""
+        """Name in messages."""
         return "policer" if self.policer else "token bucket"
 
 
 @dataclass(frozen=True, slots=True)
 class Opportunities:
-    """Times in whole milliseconds at which packets can leave, and how many at each.
+    """Times in whole milliseconds at which packets can leave, each with a number of packets.
 
-    ``pairs`` are rising; after the last time, the period, they begin again. At least one.
+    ``pairs`` is not empty and has ascending times. The last time is the period of repetition.
     """
 
     pairs: tuple[tuple[int, int], ...]
 
     @property
     def mean_bps(self) -> float:
-        """The rate over a period, bit/s."""
+        """Mean rate over a period, bit/s."""
         count = sum(count for _, count in self.pairs)
         return count * 8 * OPPORTUNITY_BYTES * 1000 / self.pairs[-1][0]
 
     def __str__(self) -> str:
-        """Write them as ``parse_opportunities`` reads them."""
+        """Return the text that ``parse_opportunities`` reads."""
         return " ".join(f"{ms}" if count == 1 else f"{ms}x{count}" for ms, count in self.pairs)
 
 
@@ -111,38 +111,38 @@ def parse_opportunities(text: str) -> Opportunities:
     Raises
     ------
     UnitError
-        A word that is no time in milliseconds, a time before the one above it, too many, none.
+        A word is not a time in milliseconds, times are not in order, or there are none or too
+        many.
     """
-    return _gathered(text.split(), _WRITTEN)
+    return _count_opportunities(text.split(), _WRITTEN)
 
 
 def read_opportunities(name: object, folder: Path | None) -> Opportunities:
     """Read a trace of packet opportunities, the format of mahimahi and other emulators.
 
-    A line is a time in whole milliseconds at which one packet can leave; empty lines count for
-    nothing.
+    A line is a time in whole milliseconds at which one packet can leave; empty lines are ignored.
 
     Parameters
     ----------
     name
         The file's name as typed.
     folder
-        Where a relative name starts; None for the current folder.
+        Base folder of a relative name; None for the current folder.
 
     Raises
     ------
     UnitError
-        No such file; a line that is no time, or before the one above it; more than 2,000,000;
-        none, or all at 0 ms. The message says which line.
+        The file does not exist, a line is not a time or is before the previous line, there are
+        more than 2,000,000 lines, or none above 0 ms. The message contains the line number.
     """
     return read_csv(name, folder, _NEEDS, _read_rows)
 
 
 def _read_rows(rows: Iterable[list[str]], name: str) -> Opportunities:
-    return _gathered((",".join(row).strip() for row in rows), f"{name}, line")
+    return _count_opportunities((",".join(row).strip() for row in rows), f"{name}, line")
 
 
-def _gathered(words: Iterable[str], where: str) -> Opportunities:
+def _count_opportunities(words: Iterable[str], where: str) -> Opportunities:
     counts: dict[int, int] = {}
     last = total = 0
     for number, word in enumerate(words, start=1):
@@ -156,42 +156,42 @@ def _gathered(words: Iterable[str], where: str) -> Opportunities:
             raise UnitError(f"{where} {number}: {ms} ms is before {last} ms; sort the times")
         counts[ms] = counts.get(ms, 0) + count
         last, total = ms, total + count
-        if total > MOST_OPPORTUNITIES:
-            most = f"{MOST_OPPORTUNITIES:,}"
-            raise UnitError(f"{where} {number}: more than {most} opportunities; write a part of it")
+        if total > MAX_OPPORTUNITIES:
+            limit = f"{MAX_OPPORTUNITIES:,}"
+            raise UnitError(f"{where} {number}: more than {limit} opportunities; write fewer")
     if not last:
         raise UnitError(
-            f"{where.removesuffix(', line')} has no time above 0 ms; write when packets can leave, "
-            "and last when the trace begins again"
+            f"{where.removesuffix(', line')} has no time above 0 ms; write the times at which "
+            "packets can leave; the trace repeats after the last one"
         )
     return Opportunities(tuple(counts.items()))
 
 
 def _opportunity(word: str, *, written: bool) -> tuple[int, int]:
-    """Read a time, and in what is written out how many packets can leave then."""
-    found = re.fullmatch(r"(\d{1,10})(x[1-9]\d{0,6})?", word, re.ASCII)
-    if found is None or int(found[1]) > _MOST_MS or (found[2] and not written):
+    """Read a time and its number of packets; only ``written`` texts may have a number."""
+    match = re.fullmatch(r"(\d{1,10})(x[1-9]\d{0,6})?", word, re.ASCII)
+    if match is None or int(match[1]) > _MAX_MS or (match[2] and not written):
         raise UnitError(f"{units.show(word)} is not a whole number of milliseconds; write 12")
-    return int(found[1]), int(found[2][1:]) if found[2] else 1
+    return int(match[1]), int(match[2][1:]) if match[2] else 1
 
 
 def _opportunities(value: object) -> Opportunities:
     if isinstance(value, Opportunities):
         return value
     if not isinstance(value, str):
-        raise UnitError(f'{units.show(value)} is not a text; write "1 1 5", milliseconds')
+        raise UnitError(f'{units.show(value)} is not a text; write "1 1 5" (milliseconds)')
     return parse_opportunities(value)
 
 
 def _without_default(schema: dict[str, Any]) -> None:
-    """Leave out of the JSON Schema what only stands where a trace is typed."""
+    """Remove the default, a placeholder for a trace, from the JSON Schema."""
     schema.pop("default", None)
 
 
 class OpportunityRate(_Varying):
     """Packets of 1500 bytes leave at the times of a trace, which repeats.
 
-    The resolved scenario holds the opportunities themselves, so it no longer needs the file.
+    The resolved scenario contains the opportunities and does not need the file.
     """
 
     trace: str | None = Field(
@@ -218,12 +218,14 @@ class OpportunityRate(_Varying):
         if not isinstance(data, Mapping) or "trace" not in data:
             return data
         if "opportunities" in data:
-            raise faults([fault("both trace and opportunities are given; write one", "trace")])
+            raise validation_error(
+                [error_at("both trace and opportunities are given; write one", "trace")]
+            )
         try:
-            found = read_opportunities(data["trace"], reading(info).folder)
+            opportunities = read_opportunities(data["trace"], read_context(info).folder)
         except UnitError as error:
-            raise faults([fault(str(error), "trace", value=data["trace"])]) from None
-        return {**data, "opportunities": found}
+            raise validation_error([error_at(str(error), "trace", value=data["trace"])]) from None
+        return {**data, "opportunities": opportunities}
 
     @property
     def mean_bps(self) -> float:
@@ -232,7 +234,7 @@ class OpportunityRate(_Varying):
 
     @property
     def kind(self) -> str:
-        """What to call it."""
+        """Name in messages."""
         return "trace of packet opportunities"
 
 
@@ -250,11 +252,13 @@ def _read_rate(value: object) -> object:
     if not isinstance(value, Mapping) or {"bucket", "trace", "opportunities"} & set(value):
         return value
     if {"burst", "policer"} & set(value):
-        raise faults([fault('missing; write bucket = "10mbit"', "bucket")])
+        raise validation_error([error_at('missing; write bucket = "10mbit"', "bucket")])
     if not value:
-        raise faults([fault('missing; write bucket = "10mbit", and burst = "15KB"', "bucket")])
+        raise validation_error(
+            [error_at('missing; write bucket = "10mbit", and burst = "15KB"', "bucket")]
+        )
     key = next(iter(value))
-    raise faults([fault(not_a_word("kind of rate", key, _KEYS), str(key))])
+    raise validation_error([error_at(unknown_word("kind of rate", key, _KEYS), str(key))])
 
 
 LinkRate = Annotated[
@@ -264,9 +268,9 @@ LinkRate = Annotated[
     Discriminator(_kind_of_rate),
     BeforeValidator(_read_rate),
 ]
-"""bit/s (inf for an unlimited link), a token bucket, or packet opportunities."""
+"""A rate in bit/s (inf for an unlimited link), a token bucket, or packet opportunities."""
 
 
 def mean_bps(rate: float | VaryingRate) -> float:
-    """Return a rate over a long time in bit/s, inf for an unlimited link."""
+    """Return the long-term rate in bit/s; inf for an unlimited link."""
     return rate if isinstance(rate, float | int) else rate.mean_bps

@@ -1,4 +1,4 @@
-"""Traffic that was measured: a CSV file of times and bytes."""
+"""Recorded traffic: a CSV file of times and bytes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-MOST_ROWS = 100_000
+MAX_ROWS = 100_000
 _COLUMNS = ["time_s", "bytes"]
 _NEEDS = 'write file = "cross.csv" (columns time_s and bytes)'
 
@@ -26,7 +26,7 @@ def read_recording(name: object, folder: Path | None) -> tuple[list[float], list
     name
         The file's name as typed.
     folder
-        Where a relative name starts; None for the current folder.
+        Base folder of a relative name; None for the current folder.
 
     Returns
     -------
@@ -36,7 +36,8 @@ def read_recording(name: object, folder: Path | None) -> tuple[list[float], list
     Raises
     ------
     UnitError
-        No such file, no row in it, a cell that is no number or is negative, too many rows.
+        The file does not exist, contains no or too many rows, or a cell is not a number or is
+        negative.
     """
     return read_csv(name, folder, _NEEDS, _read_rows)
 
@@ -55,8 +56,8 @@ def _read_rows(rows: Iterable[list[str]], name: str) -> tuple[list[float], list[
         time, size = (_cell(cell, name, number) for cell in cells)
         times.append(time)
         sizes.append(size)
-        if len(times) > MOST_ROWS:
-            raise UnitError(f"{name} has more than {MOST_ROWS} rows; write the bytes of each 10 ms")
+        if len(times) > MAX_ROWS:
+            raise UnitError(f"{name} has more than {MAX_ROWS} rows; write the bytes of each 10 ms")
     if not times:
         raise UnitError(f"{name} holds no rows; write time_s,bytes and numbers under it")
     return times, sizes

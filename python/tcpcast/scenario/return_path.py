@@ -1,4 +1,4 @@
-"""The return path: a link with a rate and a buffer of its own that all acks share."""
+"""The return path: one link with a separate rate and buffer, shared by all acks."""
 
 import math
 from typing import Self
@@ -8,15 +8,15 @@ from pydantic import Field, model_validator
 from tcpcast.scenario.aqm import AQM_TABLES
 from tcpcast.scenario.link import UNLIMITED, BufferSize
 from tcpcast.scenario.quantities import Rate
-from tcpcast.scenario.queue import FairQueue, Queue, Red, queue_words
-from tcpcast.scenario.table import Table, fault, faults
+from tcpcast.scenario.queue import FairQueue, Queue, Red, add_names
+from tcpcast.scenario.table import Table, error_at, validation_error
 
 RETURN = "return"
-"""What the return link is called where cross traffic names its hop."""
+"""Name of the return link as a hop of cross traffic."""
 
 
 class ReturnLink(Table):
-    """The link that the acks of all sources share, in place of the bottleneck the other way."""
+    """The link that the acks of all sources share, instead of the reverse bottleneck."""
 
     rate: Rate = Field(examples=["1mbit"], description="rate of IP bytes")
     buffer: BufferSize = Field(
@@ -24,32 +24,32 @@ class ReturnLink(Table):
         examples=["50pkt"],
         description="buffer limit in acks, with the one in transmission",
     )
-    queue: Queue = Field(default="droptail", examples=["codel"], json_schema_extra=queue_words)
+    queue: Queue = Field(default="droptail", examples=["codel"], json_schema_extra=add_names)
 
     @property
     def rate_bps(self) -> float:
-        """The rate in bit/s."""
+        """Rate in bit/s."""
         return self.rate
 
     @property
     def varying(self) -> None:
-        """Its rate is constant."""
+        """None: the rate is constant."""
 
     @property
-    def polices(self) -> bool:
-        """Whether it drops what exceeds its rate in place of queueing it: it does not."""
+    def is_policer(self) -> bool:
+        """False: the link queues packets instead of policing them."""
         return False
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        found = []
+        errors = []
         if math.isinf(self.rate):
-            message = 'acks wait where there is a rate; write rate = "1mbit", or leave return out'
-            found.append(fault(message, "rate"))
+            message = 'acks queue only behind a rate; write rate = "1mbit", or leave return out'
+            errors.append(error_at(message, "rate"))
         if isinstance(self.queue, Red | FairQueue):
             *first, last = (f'"{name}"' for name in ("droptail", *AQM_TABLES))
             kinds = f"{', '.join(first)} or {last}"
-            found.append(fault(f"{self.queue.kind} is not for acks; write {kinds}", "queue"))
-        if found:
-            raise faults(found)
+            errors.append(error_at(f"{self.queue.kind} is not for acks; write {kinds}", "queue"))
+        if errors:
+            raise validation_error(errors)
         return self

@@ -1,7 +1,7 @@
-"""Read only the tables of a changed scenario that differ: a sweep of ``pftk`` gains 35 %.
+"""Validate only the changed tables of a scenario: a sweep of ``pftk`` becomes 35 % faster.
 
-A sweep makes thousands of scenarios that differ in a value or two; to read a whole one takes longer
-than most formulas.
+A sweep creates thousands of scenarios that differ in one or two values. A full validation takes
+longer than most formulas.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from tcpcast.scenario.traffic import CAPTURE
 if TYPE_CHECKING:
     from tcpcast.scenario.model import Scenario
     from tcpcast.scenario.network import Network
-    from tcpcast.scenario.table import Reading
+    from tcpcast.scenario.table import Context
 
-_APART = ("network", "traffic", "tcp", "run", "probes", "mean_field", "fixed_point")
-"""Tables that are read each by itself, given what :class:`Reading` has of the others."""
+_SEPARATE = ("network", "traffic", "tcp", "run", "probes", "mean_field", "fixed_point")
+"""Tables that can be validated separately with the values in :class:`Context`."""
 
 LINKS = {"ingress": "ingress", "bottleneck": "bottleneck_link", "egress": "egress"}
-"""Tables in ``network`` of which the same holds, and what they are called there in Python."""
+"""Separately validated tables in ``network``, with the attributes of the Python class."""
 
 
-def plain(tables: Mapping[str, Any], before: Any = None) -> dict[str, Any]:
-    """Copy what was handed in as plain tables and lists, so that nothing is shared with it.
+def plain_copy(tables: Mapping[str, Any], before: Any = None) -> dict[str, Any]:
+    """Return a deep copy as dicts and lists.
 
-    None, which TOML has not, stands for a key left out. A table that is one of those ``before`` in
-    the same place, which are plain, is no copy.
+    Keys with the value None, which TOML does not have, are omitted. Tables that are identical to
+    the table at the same position in ``before`` are not copied.
     """
     known = before if isinstance(before, dict) else {}
     return {
@@ -46,45 +46,45 @@ def _plain_value(value: Any, before: Any) -> Any:
     if isinstance(value, BaseModel):
         return value.model_dump(by_alias=True, exclude_none=True)
     if isinstance(value, Mapping):
-        return plain(value, before)
+        return plain_copy(value, before)
     if isinstance(value, list | tuple):
         return [_plain_value(entry, None) for entry in value]
     return value
 
 
 def is_captured(tables: Mapping[str, Any]) -> bool:
-    """Say whether the traffic of these tables is what a capture shows."""
+    """Return True if the traffic is of kind ``capture``."""
     traffic = tables.get("traffic")
     return isinstance(traffic, Mapping) and traffic.get("kind") == CAPTURE
 
 
-def reread(
-    before: Scenario, own: Mapping[str, Any], source: Mapping[str, Any], context: Reading
+def reuse_tables(
+    before: Scenario, own: Mapping[str, Any], source: Mapping[str, Any], context: Context
 ) -> dict[str, Any] | None:
-    """Return the tables of a changed scenario, of which only the changed ones are read.
+    """Return the tables of a changed scenario; only changed tables are validated.
 
     Parameters
     ----------
     before, own
-        The scenario before, and its tables as typed.
+        The previous scenario, and its tables as typed.
     source
-        The changed tables as typed; one that is the very same object is not changed.
+        The changed tables as typed; unchanged tables are the same objects as before.
     context
-        What tables need of each other, the same for both scenarios.
+        Values that tables need from each other, equal for both scenarios.
 
     Returns
     -------
     dict or None
-        Every table by its name in Python; None where the scenario has to be read as a whole.
+        All tables by attribute name; None if the scenario needs a full validation.
 
     Raises
     ------
     ValidationError
-        A table that cannot be read. Its faults are as seen from that table.
+        A table has errors; their locations are relative to that table.
     """
     changed = [name for name in {**own, **source} if source.get(name) is not own.get(name)]
-    if is_captured(own) or before.classes or not set(changed) <= set(_APART):
-        return None  # what a table becomes depends on others
+    if is_captured(own) or before.classes or not set(changed) <= set(_SEPARATE):
+        return None  # classes and cross traffic depend on other tables
     tables = {name: getattr(before, name) for name in type(before).model_fields}
     for name in changed:
         if name not in source or tables[name] is None:
@@ -93,7 +93,7 @@ def reread(
     return tables
 
 
-def _read(was: Any, name: str, own: Any, typed: Any, context: Reading) -> Any:
+def _read(was: Any, name: str, own: Any, typed: Any, context: Context) -> Any:
     if name == "traffic":
         return TRAFFIC.validate_python(typed, context=context)
     if name == "network" and isinstance(own, dict) and isinstance(typed, dict):
@@ -102,7 +102,7 @@ def _read(was: Any, name: str, own: Any, typed: Any, context: Reading) -> Any:
 
 
 def _with_links(was: Network, own: Mapping[str, Any], typed: Mapping[str, Any]) -> dict[str, Any]:
-    """Put links that were read into the place of what is typed, where that is the same."""
+    """Replace unchanged typed links by the validated links."""
     same = {
         key: getattr(was, name)
         for key, name in LINKS.items()

@@ -1,4 +1,4 @@
-"""The run: how long, how often, from which seed; and what is watched on the way."""
+"""Tables ``[run]`` (length, replications, seed) and ``[probes]`` (recorded data)."""
 
 import itertools
 import math
@@ -29,16 +29,23 @@ from tcpcast.scenario.quantities import (
     TimeLimit,
     counted,
 )
-from tcpcast.scenario.table import Table, choice, fault, faults, not_a_word, reading
+from tcpcast.scenario.table import (
+    Table,
+    choice,
+    error_at,
+    read_context,
+    unknown_word,
+    validation_error,
+)
 
 PRECISION_METRICS = tuple(name for name, row in METRICS.items() if row.has_precision)
-"""Metrics with an interval, so that a precision can be asked of them."""
+"""Metrics with a confidence interval, for which a precision can be requested."""
 
 MAX_TRANSFERS = 10**12
-MOST_LEAST = 10**9
-MOST_SEED = 2**63 - 1
-LEAST_PRECISION = 2.0**-52
-"""Relative width of an interval below which it lies between two neighbouring figures."""
+MAX_GOODPUT_PKTS = 10**9
+MAX_SEED = 2**63 - 1
+MIN_PRECISION = 2.0**-52
+"""Minimum relative width of an interval: the distance of adjacent floating-point numbers."""
 _LINKS = ("sender", "bottleneck-in", "bottleneck-out", "receiver")
 
 
@@ -56,33 +63,33 @@ def _write_warmup(value: float | str) -> str:
 
 
 def _read_precision(value: object, info: ValidationInfo) -> object:
-    """Turn a bare ``"1%"`` into that precision of the scenario's main metric."""
+    """Convert a bare ``"1%"`` to a precision of the scenario's main metric."""
     if value is None:
         return None
     if not isinstance(value, Mapping):
-        return {reading(info).precision_metric: _read_relative_width(value)}
+        return {read_context(info).precision_metric: _read_relative_width(value)}
     if not value:
         raise ValueError('names no metric; write "1%", or { loss_ratio = "5%" }')
-    found = [
-        fault(not_a_word("metric", name, PRECISION_METRICS), str(name))
+    errors = [
+        error_at(unknown_word("metric", name, PRECISION_METRICS), str(name))
         for name in value
         if name not in PRECISION_METRICS
     ]
-    if found:
-        raise faults(found)
+    if errors:
+        raise validation_error(errors)
     return dict(value)
 
 
 def _read_relative_width(value: object) -> float:
     ratio = units.parse_ratio(value)
-    if ratio < LEAST_PRECISION:
+    if ratio < MIN_PRECISION:
         raise ValueError(
-            f'{units.show(value)} can never be reached: figures have 16 digits; write "1%"'
+            f'{units.show(value)} can never be reached: values have 16 digits; write "1%"'
         )
     return ratio
 
 
-def _at_most_one_length(schema: dict[str, Any]) -> None:
+def _exclude_both_lengths(schema: dict[str, Any]) -> None:
     schema["not"] = {"required": ["transfers", "duration"]}
 
 
@@ -112,28 +119,28 @@ Precision = Annotated[
 ]
 
 
-def _rising(times: list[float]) -> list[float]:
+def _check_order(times: list[float]) -> list[float]:
     if any(later <= time for time, later in itertools.pairwise(times)):
-        raise ValueError('are not in rising order; write ["100ms", "200ms"], each time once')
+        raise ValueError('are not in ascending order; write ["100ms", "200ms"], each time once')
     return times
 
 
 ReportTimes = Annotated[
     list[PositiveDuration],
     Field(min_length=1, max_length=1000),
-    AfterValidator(_rising),
+    AfterValidator(_check_order),
 ]
 
 
 class Run(Table):
-    """How long each replication lasts, how many there are, and from which seed.
+    """Length and number of replications, and the seed.
 
-    ``transfers`` counts transfers completed after the warm-up; ``duration`` is the time
-    simulated, the warm-up included. Either is per replication. Transfers that are each alone need
-    neither: they end by themselves, and have nothing to warm up.
+    ``transfers`` is the number of transfers completed after the warm-up, ``duration`` the
+    simulated time including the warm-up, both per replication. Isolated transfers need neither,
+    because their number is given and they have no warm-up.
     """
 
-    model_config = ConfigDict(json_schema_extra=_at_most_one_length)
+    model_config = ConfigDict(json_schema_extra=_exclude_both_lengths)
 
     elsewhere: ClassVar[Mapping[str, str]] = {"connections": "unknown key; write run.transfers"}
 
@@ -155,7 +162,7 @@ class Run(Table):
     replications: Annotated[int, *counted(1, 100_000)] = Field(
         default=1, examples=[4], description=("independent runs; with 1, intervals use batch means")
     )
-    seed: Annotated[int, *counted(0, MOST_SEED)] = Field(default=1, examples=[1])
+    seed: Annotated[int, *counted(0, MAX_SEED)] = Field(default=1, examples=[1])
     precision: Precision = Field(
         default=None,
         examples=["1%"],
@@ -177,61 +184,61 @@ class Run(Table):
 
     @property
     def duration_s(self) -> float | None:
-        """Simulated time of a replication, warm-up included; None when transfers are counted."""
+        """Simulated time of a replication in seconds, including warm-up; None for ``transfers``."""
         return self.duration
 
     @property
     def warmup_s(self) -> float | None:
-        """Time left out at the start; None: found by MSER-5 from the queue and the classes."""
+        """Duration of the warm-up in seconds; None: MSER-5 determines it from a run."""
         return None if isinstance(self.warmup, str) else self.warmup
 
     @property
     def max_wall_s(self) -> float | None:
-        """Time on the clock after which the answer may be partial; None for no limit."""
+        """Limit of the computing time in seconds; None for no limit."""
         return None if math.isinf(self.max_wall) else self.max_wall
 
     @model_validator(mode="before")
     @classmethod
     def _fill_warmup(cls, data: Any, info: ValidationInfo) -> Any:
-        if isinstance(data, Mapping) and reading(info).ends_by_itself:
+        if isinstance(data, Mapping) and read_context(info).ends_by_itself:
             return {"warmup": "0s", **data}
         return data
 
     @model_validator(mode="after")
     def _check(self, info: ValidationInfo) -> Self:
-        if reading(info).ends_by_itself:
+        if read_context(info).ends_by_itself:
             return self._check_of_transfers()
         if self.transfers is None and self.duration is None:
             message = 'missing; write duration = "300s", or transfers = 200000'
-            raise faults([fault(message, "duration")])
+            raise validation_error([error_at(message, "duration")])
         if self.transfers is not None and self.duration is not None:
             message = "transfers and duration are both given; write one of them"
-            raise faults([fault(message, "duration")])
+            raise validation_error([error_at(message, "duration")])
         if self.duration is not None and (self.warmup_s or 0) >= self.duration:
             message = (
-                f"{units.format_duration(self.warmup_s or 0)} leaves nothing of the duration, "
+                f"{units.format_duration(self.warmup_s or 0)} is not below the duration, "
                 f"{units.format_duration(self.duration)}; write a shorter warmup"
             )
-            raise faults([fault(message, "warmup")])
+            raise validation_error([error_at(message, "warmup")])
         return self
 
     def _check_of_transfers(self) -> Self:
-        ends = "transfers that run each alone end by themselves"
-        found = [
-            fault(f"{ends}; leave it out (traffic.count says how many), or write arrivals", name)
+        ends = "isolated transfers have a fixed number"
+        errors = [
+            error_at(f"{ends}; leave it out (traffic.count is the number), or write arrivals", name)
             for name in ("transfers", "duration")
             if getattr(self, name) is not None
         ]
         if self.warmup_s != 0:
-            message = "transfers that run each alone have nothing to warm up; leave it out"
-            found.append(fault(message, "warmup"))
-        if found:
-            raise faults(found)
+            message = "isolated transfers have no warm-up; leave it out"
+            errors.append(error_at(message, "warmup"))
+        if errors:
+            raise validation_error(errors)
         return self
 
 
 class PacketCapture(Table):
-    """A pcap file of the packets at one place; at most ``packets`` of them."""
+    """A pcap file of at most ``packets`` packets at one point of the path."""
 
     link: Annotated[
         Literal["sender", "bottleneck-in", "bottleneck-out", "receiver"],
@@ -247,7 +254,7 @@ class PacketCapture(Table):
 def _read_share(value: object) -> float:
     share = float(value) if isinstance(value, int | float) else units.parse_ratio(value)
     if not 0 < share < 1:
-        raise ValueError(f'{units.show(value)} is no share of the files; write "95%", or 0.95')
+        raise ValueError(f'{units.show(value)} is not a share of the files; write "95%", or 0.95')
     return share
 
 
@@ -260,10 +267,10 @@ Share = Annotated[
 
 
 class Probes(Table):
-    """What is recorded beside the figures: windows of chosen flows, packets at chosen places.
+    """Additional recorded data: windows of selected flows, and captured packets.
 
-    And of the goodput of files, which a user feels: what some shares of the files exceed, and the
-    probability of more over blocks of packets, files and large files.
+    For the goodput of files, which users notice: the minimum for given shares of the files, and
+    the distribution over blocks of packets, files and large files.
     """
 
     flows: list[Annotated[int, *counted(0, 10**7 - 1)]] = Field(
@@ -296,9 +303,9 @@ class Probes(Table):
         twice = next((share for share in shares if shares.count(share) > 1), None)
         if twice is not None:
             message = f"{units.format_ratio(twice)} is listed twice; write each share once"
-            raise faults([fault(message, "goodput_shares")])
-        if self.goodput_least > MOST_LEAST:
+            raise validation_error([error_at(message, "goodput_shares")])
+        if self.goodput_least > MAX_GOODPUT_PKTS:
             written = units.format_packets(self.goodput_least)
             message = f'no file has more than {written}; write "10pkt"'
-            raise faults([fault(message, "goodput_least")])
+            raise validation_error([error_at(message, "goodput_least")])
         return self

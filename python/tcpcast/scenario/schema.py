@@ -1,4 +1,4 @@
-"""The JSON Schema of a scenario, for editors and for other programs."""
+"""The JSON Schema of a scenario, for editors and other programs."""
 
 from __future__ import annotations
 
@@ -17,15 +17,14 @@ _OVERLAID = ("ingress", "egress", "traffic")
 def scenario_schema() -> dict[str, Any]:
     """Return the JSON Schema (draft 2020-12) of a scenario as typed.
 
-    It knows keys, types, units and defaults. What depends on several keys at once (a minimum
-    below the mean, a round-trip time above the transmission times) is checked when a scenario is
-    read.
+    It contains keys, types, units and defaults. Rules across several keys (a minimum below the
+    mean, a round-trip time above the transmission times) are checked only when a scenario is read.
     """
-    schema = _titled(Scenario.model_json_schema(by_alias=True, mode="validation"))
+    schema = _use_titles(Scenario.model_json_schema(by_alias=True, mode="validation"))
     definitions = schema["$defs"]
     tables = {table.model_config.get("title") or table.__name__: table for table in _tables(Table)}
     for name, definition in [*definitions.items(), ("Scenario", schema)]:
-        _as_typed(definition, tables[name])
+        _set_typed_defaults(definition, tables[name])
     entry = definitions["UserClass"]
     for name in _OVERLAID:
         entry["properties"][name] = _partial(entry["properties"][name], definitions)
@@ -35,19 +34,19 @@ def scenario_schema() -> dict[str, Any]:
 
 
 def _complete_by_classes(schema: dict[str, Any], partial: dict[str, Any]) -> None:
-    """Require every key of the traffic at the top level only in a scenario without classes."""
-    whole = schema["properties"]["traffic"]
-    text = "the traffic of all, or the keys that classes share"
-    own = {"description": text, "examples": whole["examples"]}
+    """Require complete traffic at the top level only in scenarios without classes."""
+    traffic = schema["properties"]["traffic"]
+    text = "traffic of all senders, or the keys that classes share"
+    own = {"description": text, "examples": traffic["examples"]}
     schema["properties"]["traffic"] = partial | own
     schema["anyOf"] = [
         {"required": ["class"], "properties": {"class": {"minItems": 1}}},
-        {"properties": {"traffic": whole}},
+        {"properties": {"traffic": traffic}},
     ]
 
 
-def _titled(schema: dict[str, Any]) -> dict[str, Any]:
-    """Call every definition by its title; pydantic's names for the distributions are too long to read."""
+def _use_titles(schema: dict[str, Any]) -> dict[str, Any]:
+    """Rename definitions to their titles: pydantic's names of distributions are too long."""
     text = json.dumps(schema)
     for name, definition in schema["$defs"].items():
         title = definition["title"]
@@ -61,8 +60,8 @@ def _tables(base: type[Table]) -> list[type[Table]]:
     return [t for child in base.__subclasses__() for t in (child, *_tables(child))]
 
 
-def _as_typed(definition: dict[str, Any], table: type[Table]) -> None:
-    """Write defaults as people type them, and leave out null, which TOML has not."""
+def _set_typed_defaults(definition: dict[str, Any], table: type[Table]) -> None:
+    """Write defaults as users type them, and omit null, which TOML does not have."""
     fields = table.key_names()
     for key, schema in definition["properties"].items():
         alternatives = schema.get("anyOf", [])
@@ -72,22 +71,22 @@ def _as_typed(definition: dict[str, Any], table: type[Table]) -> None:
             schema.update(schema.pop("anyOf")[0])
         default = schema.pop("default", None)
         if default is not None:
-            schema["default"] = _default_as_typed(fields[key], default)
+            schema["default"] = _typed_default(fields[key], default)
 
 
-def _default_as_typed(field: Any, default: Any) -> Any:
-    if field.is_required() or field.default is None:  # filled in by something else
+def _typed_default(field: Any, default: Any) -> Any:
+    if field.is_required() or field.default is None:  # computed elsewhere
         return default
-    # Without the field's name in a table, which is all that its alias is about.
+    # The alias only matters for the name of a field in a table.
     kind: Any = Annotated[field.annotation, *field.metadata] if field.metadata else field.annotation
     adapter: TypeAdapter[Any] = TypeAdapter(kind)
     return adapter.dump_python(field.default, by_alias=True, exclude_none=True)
 
 
 def _partial(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
-    """Return a schema of tables that may leave out any key, for what is laid over the top level.
+    """Return a schema in which all keys are optional, for tables merged with the top level.
 
-    Tables referred to are copied under a name that ends in Overlay.
+    Referenced tables are copied under a name that ends in Overlay.
     """
     partial = copy.deepcopy(schema)
     if "$ref" in partial:
@@ -100,7 +99,7 @@ def _partial(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, A
     for word in ("required", "discriminator", "default"):
         partial.pop(word, None)
     if "oneOf" in partial:
-        # Without the key that tells them apart, several of the alternatives may fit.
+        # Without the key that selects one of them, several alternatives may match.
         partial["anyOf"] = partial.pop("oneOf")
     for word in ("anyOf", "allOf"):
         if word in partial:

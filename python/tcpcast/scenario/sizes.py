@@ -1,7 +1,7 @@
-"""Sizes of files in packets that remember the bytes in which they were written.
+"""File sizes in packets that also keep the size in bytes if it was given in bytes.
 
-A size is a number of packets wherever it is read. Today's stacks send what was written in bytes to
-the byte: the last packet of a file is as long as what is left.
+All code uses the number of packets. Modern stacks send the exact number of bytes: the last packet
+of a file contains the remaining bytes.
 """
 
 from typing import Self
@@ -10,44 +10,44 @@ from tcpcast import units
 
 
 class SizeInBytes(float):
-    """Packets, not rounded, of a size that was written in bytes, ``data_bytes``."""
+    """Number of packets, not rounded, for a size of ``data_bytes``."""
 
     data_bytes: int
 
     def __new__(cls, packets: float, data_bytes: int = 0) -> Self:
-        """Take the packets and the bytes of payload that they carry."""
+        """Create the number of packets for a payload of ``data_bytes``."""
         size = super().__new__(cls, packets)
         size.data_bytes = data_bytes
         return size
 
 
 class FileInBytes(int):
-    """Whole packets of a file whose size was written in bytes, ``data_bytes``."""
+    """Number of whole packets for a file of ``data_bytes``."""
 
     data_bytes: int
 
     def __new__(cls, packets: int, data_bytes: int = 0) -> Self:
-        """Take the packets, the last perhaps not full, and the bytes of payload that they carry."""
+        """Create the number of packets for ``data_bytes``; the last packet may not be full."""
         size = super().__new__(cls, packets)
         size.data_bytes = data_bytes
         return size
 
     def packets(self, payload_bytes: int) -> int:
-        """Return how many packets of so much payload the file takes."""
+        """Return the number of packets with this payload that the file needs."""
         return -(-self.data_bytes // payload_bytes)
 
-    def lacking_bytes(self, payload_bytes: int) -> int:
-        """Return how many bytes the last of these packets lacks of a full one."""
+    def padding_bytes(self, payload_bytes: int) -> int:
+        """Return the difference between a full packet and the last packet in bytes."""
         return self.packets(payload_bytes) * payload_bytes - self.data_bytes
 
 
 def is_in_bytes(value: object) -> bool:
-    """Say whether a size as typed is in bytes."""
+    """Return True if a size as typed is in bytes."""
     return isinstance(value, str) and value.strip().endswith("B")
 
 
 def write_size(size: float) -> str:
-    """Write a size as it was written: in bytes, or in packets."""
+    """Format a size in its original unit: bytes or packets."""
     if isinstance(size, SizeInBytes | FileInBytes):
         return units.format_bytes(size.data_bytes)
     return units.format_packets(size)

@@ -1,4 +1,4 @@
-"""The table of a sweep: which keys vary, over which values, and how often each cell is asked."""
+"""Table ``[sweep]``: varied keys with their values, engines, and sampling."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, model_v
 
 from tcpcast.scenario.changes import leaves
 from tcpcast.scenario.quantities import counted
-from tcpcast.scenario.table import Table, choice, fault, faults
+from tcpcast.scenario.table import Table, choice, error_at, validation_error
 from tcpcast.units import show
 
-MOST_REPLICATIONS = 100_000
-MOST_DRAWN = 1_000_000
+MAX_REPLICATIONS = 100_000
+MAX_DRAWN = 1_000_000
 _EXAMPLE = '"network.rtt" = "10ms..200ms log 8"'
 _TEXTS = {"type": "array", "items": {"type": "string"}}
 _FEEDS = ("scenario", "measured")
@@ -24,14 +24,14 @@ def _read_engines(value: object) -> object:
 
 
 def _read_groups(value: object) -> object:
-    """Turn one list of keys into a list of one group."""
+    """Convert one list of keys to a list with one group."""
     if isinstance(value, list) and value and all(isinstance(key, str) for key in value):
         return [value]
     return value
 
 
 def _any_key(schema: dict[str, Any]) -> None:
-    """Tell the JSON Schema of the keys that vary, typed with or without quotes."""
+    """Add the varied keys, with or without quotes, to the JSON Schema."""
     schema["additionalProperties"] = {
         "description": "a dotted key of the scenario, with a range or a list of values",
         "anyOf": [
@@ -43,10 +43,10 @@ def _any_key(schema: dict[str, Any]) -> None:
 
 
 class Sweep(Table):
-    """What ``tcpcast sweep`` varies: each other key is a dotted key of the scenario.
+    """Parameters of ``tcpcast sweep``: each additional key is a dotted key of the scenario.
 
-    Its value is a range, ``"10ms..200ms log 8"``, or a list of values. All of them are combined
-    with each other, but for those that ``zip`` or ``latin`` bring together.
+    Its value is a range, ``"10ms..200ms log 8"``, or a list of values. All combinations of values
+    are run, except for keys that are paired by ``zip`` or sampled by ``latin``.
     """
 
     model_config = ConfigDict(extra="allow", json_schema_extra=_any_key)
@@ -60,7 +60,7 @@ class Sweep(Table):
         examples=[["pftk", "packet"]],
         description="engines; default: every quick engine that applies",
     )
-    replications: Annotated[int, *counted(1, MOST_REPLICATIONS)] = Field(
+    replications: Annotated[int, *counted(1, MAX_REPLICATIONS)] = Field(
         default=1,
         examples=[5],
         description="simulations per cell, with seeds `run.seed`, `run.seed` + 1, ...",
@@ -77,7 +77,7 @@ class Sweep(Table):
         examples=[["network.rtt", "network.bottleneck.rate"]],
         description="keys whose lists vary in parallel",
     )
-    latin: Annotated[int, *counted(2, MOST_DRAWN)] | None = Field(
+    latin: Annotated[int, *counted(2, MAX_DRAWN)] | None = Field(
         default=None,
         examples=[50],
         description="number of points of a Latin hypercube, instead of all combinations",
@@ -85,26 +85,26 @@ class Sweep(Table):
 
     @property
     def vary(self) -> dict[str, str | list[Any]]:
-        """The keys that vary, in the order typed, each with its range or its values."""
+        """The varied keys in the order typed, each with its range or values."""
         return dict(self.model_extra or {})
 
     @model_validator(mode="before")
     @classmethod
     def _flatten(cls, data: Any) -> Any:
-        """Take ``network.rtt = ...`` for ``"network.rtt" = ...``."""
+        """Accept ``network.rtt = ...`` without quotes around the key."""
         return dict(leaves(data, whole=Sweep.model_fields)) if isinstance(data, Mapping) else data
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        found = [
-            fault(f"{show(value)} is no range or list; write {_example(key)}", key)
+        errors = [
+            error_at(f"{show(value)} is not a range or list; write {_example(key)}", key)
             for key, value in self.vary.items()
             if not isinstance(value, str | list)
         ]
         if not self.vary:
-            found = [fault(f"nothing varies; write {_EXAMPLE}, say")]
-        if found:
-            raise faults(found)
+            errors = [error_at(f"no key varies; write, for example, {_EXAMPLE}")]
+        if errors:
+            raise validation_error(errors)
         return self
 
 

@@ -1,8 +1,7 @@
-"""What every table of a scenario has in common: unknown keys refused, faults said in plain words.
+"""Base class of all scenario tables: rejects unknown keys and rewords pydantic's errors.
 
-A fault is one line: the dotted key, what is wrong, what to write instead. Each table words the
-faults of its own keys, since it alone knows which keys it has; ``faults_of`` puts the dotted
-path before them.
+An error is one line: the dotted key, the problem and the correction. Each table rewords the errors
+of its own keys; ``input_errors`` prepends the dotted path.
 """
 
 import difflib
@@ -23,33 +22,33 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
-from tcpcast.errors import Fault
+from tcpcast.errors import InputError
 from tcpcast.scenario import names
 from tcpcast.scenario.toml import write_value
 from tcpcast.units import show
 
-_FAULT = "scenario_fault"
-_LACK = "scenario_lack"
-_MOST_LINES = 20
-_LONGEST = 200
+_ERROR = "scenario_error"
+_MISSING = "scenario_missing_key"
+_MAX_LINES = 20
+_MAX_LENGTH = 200
 
 TableT = TypeVar("TableT", bound="Table")
 
 _NO_TABLES = frozenset(
     ("droptail", *("a-distribution", "a-list", "a-rule", "a-size", "a-rate", "a-bucket", "a-trace"))
 )
-"""Members of unions that no word of a table tells apart, as ``Tag`` names them."""
+"""Names of union members that are not tables with a selecting key (see ``Tag``)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """What the rest of the scenario says that a table needs while it is being read.
+class Context:
+    """Validation context: values of other tables that a table needs.
 
-    ``payload_bytes`` turns sizes in bytes into packets (None: not known), ``folder`` is where
-    relative file names start, ``precision_metric`` the metric that a bare ``precision`` is of,
-    ``ends_by_itself`` whether the traffic says how long the run is, ``class_keys`` the keys that at
-    least one class sets, such as ``rtt`` and ``egress.rate``, ``timestamps`` whether the payload
-    leaves room for that option.
+    ``payload_bytes`` converts sizes in bytes to packets (None: unknown). ``folder`` is the base of
+    relative file names. ``precision_metric`` is the metric of a bare ``precision``.
+    ``ends_by_itself``: the traffic determines the length of the run. ``class_keys`` are keys set
+    by at least one class, such as ``rtt`` and ``egress.rate``. ``timestamps``: the payload leaves
+    room for that option.
     """
 
     payload_bytes: int | None = None
@@ -60,146 +59,146 @@ class Reading:
     timestamps: bool = False
 
 
-def reading(info: ValidationInfo) -> Reading:
+def read_context(info: ValidationInfo) -> Context:
     """Return the context of a validation, or an empty one for a table built on its own."""
-    return info.context if isinstance(info.context, Reading) else Reading()
+    return info.context if isinstance(info.context, Context) else Context()
 
 
 class Table(BaseModel):
-    """A table of the scenario; its faults are worded here."""
+    """A table of the scenario, with error messages for users."""
 
-    # Most commands read few kinds of tables: what validates one is built when the first is read.
-    # Defaults that are tables come by ``model_construct``, which needs no validator.
+    # Validators are built at first use, because most commands read few kinds of tables. Defaults
+    # that are tables use ``model_construct``, which needs no validator.
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     elsewhere: ClassVar[Mapping[str, str]] = {}
-    """Keys of another table of the same place, with what to write."""
+    """Messages for keys of other tables that users write here by mistake."""
 
     @model_validator(mode="wrap")
     @classmethod
-    def _word_faults(
+    def _reword_errors(
         cls: type[TableT], data: Any, handler: ModelWrapValidatorHandler[TableT]
     ) -> TableT:
         try:
             return handler(data)
         except ValidationError as error:
-            raise faults([_plain_words(cls, e) for e in error.errors()]) from None
+            raise validation_error([_reword(cls, e) for e in error.errors()]) from None
 
     @classmethod
     def key_names(cls) -> dict[str, Any]:
-        """Return the keys as people type them, each with its field."""
+        """Return the fields by key as users type it."""
         return {field.alias or name: field for name, field in cls.model_fields.items()}
 
     @classmethod
     def example(cls, key: str) -> Any:
-        """Return a value that a key might have, for messages; None where there is none."""
+        """Return an example value of a key for messages, or None."""
         field = cls.key_names().get(key)
         return field.examples[0] if field is not None and field.examples else None
 
 
 def as_table(value: object) -> Mapping[str, Any]:
-    """Return a table as typed, or an empty one if the value is no table."""
+    """Return the value if it is a table, otherwise an empty table."""
     return value if isinstance(value, Mapping) else {}
 
 
-def no_entries() -> list[Any]:
-    """Return the list of a key left out. Pydantic reads a signature, which ``list`` has as text."""
+def empty_list() -> list[Any]:
+    """Return an empty list; pydantic inspects the signature, which it cannot do for ``list``."""
     return []
 
 
-def fault(
-    message: str, *location: str | int, value: object = None, kind: str = _FAULT
+def error_at(
+    message: str, *location: str | int, value: object = None, kind: str = _ERROR
 ) -> InitErrorDetails:
-    """Describe one fault at a place below the present table."""
-    # A template without a context is taken as it is, so braces in the message are safe.
+    """Describe an error at a location relative to the present table."""
+    # Without a context, the template is not formatted, so braces in the message are safe.
     texts: Any = kind, message
     return InitErrorDetails(type=PydanticCustomError(*texts), loc=location, input=value)
 
 
-def lack(message: str, *location: str | int) -> InitErrorDetails:
-    """Describe a key that is missing at a place below the present table."""
-    return fault(message, *location, kind=_LACK)
+def missing_at(message: str, *location: str | int) -> InitErrorDetails:
+    """Describe a missing key at a location relative to the present table."""
+    return error_at(message, *location, kind=_MISSING)
 
 
-def no_choice(value: Mapping[str, Any], key: str, example: str) -> InitErrorDetails:
+def missing_kind(value: Mapping[str, Any], key: str, example: str) -> InitErrorDetails:
     """Describe the missing key that selects the kind of a table; ``law`` is its former name."""
     if "law" in value:
-        return fault(f"unknown key; write {key} = {show(value['law'])}", "law")
-    return lack(f"missing; write {key} = {example}", key)
+        return error_at(f"unknown key; write {key} = {show(value['law'])}", "law")
+    return missing_at(f"missing; write {key} = {example}", key)
 
 
-def has_only_lacks(error: ValidationError) -> bool:
-    """Return True if nothing is wrong except that keys are missing."""
-    return all(detail["type"] == _LACK for detail in error.errors())
+def has_only_missing_keys(error: ValidationError) -> bool:
+    """Return True if all errors are missing keys."""
+    return all(detail["type"] == _MISSING for detail in error.errors())
 
 
-def nested(detail: InitErrorDetails, *above: str | int) -> InitErrorDetails:
-    """Move a fault below a place."""
+def prepend_location(detail: InitErrorDetails, *above: str | int) -> InitErrorDetails:
+    """Prepend a location to that of an error."""
     return {**detail, "loc": (*above, *detail["loc"])}
 
 
-def faults(details: Iterable[InitErrorDetails]) -> ValidationError:
-    """Gather faults into the exception that pydantic carries upwards."""
+def validation_error(details: Iterable[InitErrorDetails]) -> ValidationError:
+    """Return the exception that pydantic propagates to the enclosing table."""
     return ValidationError.from_exception_data("scenario", list(details))
 
 
-def tables_below(base: type[Table]) -> list[type[Table]]:
-    """Return all kinds of tables that are there so far, of a kind."""
-    return [t for child in base.__subclasses__() for t in (child, *tables_below(child))]
+def subclasses(base: type[Table]) -> list[type[Table]]:
+    """Return all direct and indirect subclasses of a table."""
+    return [t for child in base.__subclasses__() for t in (child, *subclasses(child))]
 
 
 def union_members() -> frozenset[str]:
-    """Return the names of union members, which pydantic puts into the path of a fault.
+    """Return the names of union members, which pydantic inserts into the location of an error.
 
-    No one typed them as a key. That of a table is the one word that the key has which tells it from
-    others.
+    They are not keys. The name of a table is the only permitted value of its selecting key.
     """
     words = (
         typing.get_args(field.annotation)
-        for table in tables_below(Table)
+        for table in subclasses(Table)
         for field in table.model_fields.values()
         if typing.get_origin(field.annotation) is typing.Literal
     )
-    return _NO_TABLES | {found[0] for found in words if len(found) == 1}
+    return _NO_TABLES | {values[0] for values in words if len(values) == 1}
 
 
 EntryNames = Mapping[tuple[str, ...], Sequence[str | None]]
-"""The names of the entries of lists of tables, by the list's place; None where one has none."""
+"""Names of the entries of lists of tables, by the list's location; None for entries without one."""
 
 
-def faults_of(
+def input_errors(
     error: ValidationError, names: EntryNames | None = None, *, of_classes: bool = False
-) -> list[Fault]:
-    """Return the faults of a scenario.
+) -> list[InputError]:
+    """Return the errors of a scenario.
 
     Parameters
     ----------
     error
-        What pydantic collected.
+        Errors collected by pydantic.
     names
-        Names of the classes and hops in order, so that a line says ``class.far``, not ``class.1``.
+        Names of the classes and hops in order, for keys such as ``class.far`` instead of
+        ``class.1``.
     of_classes
-        True if only classes have traffic: faults at the top level are copies of their faults.
+        True if only classes have traffic: errors at the top level then repeat their errors.
 
     Returns
     -------
-    list of Fault
-        What is wrong with each dotted key, and what to write. A fault that a class inherited from
-        the top level is told once. The last one has no key where there are too many.
+    list of InputError
+        Dotted keys with messages. An error that a class inherited from the top level is listed
+        once. If there are too many, the last entry has no key and states the number of others.
     """
-    found: dict[tuple[tuple[int | str, ...], str], None] = {}
+    messages: dict[tuple[tuple[int | str, ...], str], None] = {}
     members = union_members()
     for e in error.errors():
-        found[_without_members(e["loc"], members), e["msg"]] = None
+        messages[_without_members(e["loc"], members), e["msg"]] = None
     if of_classes:
-        found = {key: None for key in found if key[0][:1] != ("traffic",)}
+        messages = {key: None for key in messages if key[0][:1] != ("traffic",)}
     listed = [
-        Fault(_dotted(location, names or {}), message)
-        for location, message in found
-        if (_inherited_from(location), message) not in found
+        InputError(_format_location(location, names or {}), message)
+        for location, message in messages
+        if (_inherited_from(location), message) not in messages
     ]
-    if len(listed) > _MOST_LINES:
-        listed[_MOST_LINES:] = [Fault("", f"and {len(listed) - _MOST_LINES} more")]
+    if len(listed) > _MAX_LINES:
+        listed[_MAX_LINES:] = [InputError("", f"and {len(listed) - _MAX_LINES} more")]
     return listed
 
 
@@ -228,17 +227,17 @@ def choice(what: str, words: Sequence[str]) -> Callable[[object], str]:
             word = value.get("kind", value)
         if isinstance(word, str) and word in words:
             return word
-        raise ValueError(not_a_word(what, word, words))
+        raise ValueError(unknown_word(what, word, words))
 
     return check
 
 
-def not_a_word(what: str, word: object, known: Sequence[str]) -> str:
-    """Say that a word is not one of those known, and which it might be."""
-    return f"{show(word)} is not a {what}{suggestion(word, known)}; write {_listed(known)}"
+def unknown_word(what: str, word: object, known: Sequence[str]) -> str:
+    """Return the message for an unknown word, with a suggestion."""
+    return f"{show(word)} is not a {what}{suggestion(word, known)}; write {_join_quoted(known)}"
 
 
-def _listed(words: Sequence[str]) -> str:
+def _join_quoted(words: Sequence[str]) -> str:
     quoted = [f'"{word}"' for word in words]
     return " or ".join([", ".join(quoted[:-1]), quoted[-1]]) if quoted[1:] else quoted[0]
 
@@ -250,17 +249,17 @@ def suggestion(word: object, known: Iterable[str]) -> str:
 
 
 def nearest(word: object, known: Iterable[str]) -> str | None:
-    """Return the known word nearest to what was typed, or None when none is near."""
+    """Return the known word most similar to the typed word, or None."""
     names = {name.lower(): name for name in known}
     typed = str(word).lower()
-    found = difflib.get_close_matches(typed, names, n=1, cutoff=0.6)
-    if not found:
-        found = [n for n in names if len(typed) > 2 and (n.startswith(typed) or typed in n)][:1]
-    return names[found[0]] if found else None
+    matches = difflib.get_close_matches(typed, names, n=1, cutoff=0.6)
+    if not matches:
+        matches = [n for n in names if len(typed) > 2 and (n.startswith(typed) or typed in n)][:1]
+    return names[matches[0]] if matches else None
 
 
 def unknown_key(table: type[Table], key: object) -> str:
-    """Say that a table has no such key, and which it might be."""
+    """Return the message for an unknown key, with a suggestion."""
     if isinstance(key, str) and key in table.elsewhere:
         return table.elsewhere[key]
     names = table.key_names()
@@ -274,38 +273,38 @@ def unknown_key(table: type[Table], key: object) -> str:
 
 
 def _keys_below(annotation: Any) -> set[str]:
-    """Collect the keys of the tables that a field may hold."""
+    """Return the keys of all tables that a field may contain."""
     if isinstance(annotation, type) and issubclass(annotation, Table):
         return set(annotation.key_names())
     return {key for part in typing.get_args(annotation) for key in _keys_below(part)}
 
 
-def _plain_words(table: type[Table], error: ErrorDetails) -> InitErrorDetails:
+def _reword(table: type[Table], error: ErrorDetails) -> InitErrorDetails:
     location, kind, value = error["loc"], error["type"], error["input"]
-    if kind in (_FAULT, _LACK):
-        return fault(error["msg"], *location, value=value, kind=kind)
+    if kind in (_ERROR, _MISSING):
+        return error_at(error["msg"], *location, value=value, kind=kind)
     if kind == "extra_forbidden":
-        return fault(unknown_key(table, location[-1]), *location)
+        return error_at(unknown_key(table, location[-1]), *location)
     example = _example(table, str(location[0])) if location else _table_example(table)
     if kind == "missing":
-        return lack(f"missing; write {location[-1]} = {example}", *location)
+        return missing_at(f"missing; write {location[-1]} = {example}", *location)
     if kind == "value_error":
-        return fault(str(error["ctx"]["error"]), *location, value=value)
+        return error_at(str(error["ctx"]["error"]), *location, value=value)
     if kind in ("too_short", "too_long"):
         size = error["ctx"]["actual_length"]
         bound = f"at least {error['ctx'].get('min_length')}"
         if kind == "too_long":
             bound = f"at most {error['ctx']['max_length']}"
-        return fault(f"has {size} entries; write {bound}", *location)
+        return error_at(f"has {size} entries; write {bound}", *location)
     written = f"; write {example}" if example else ""
-    message = f"{show(value)} is not {_wanted(error)}{written}"
+    message = f"{show(value)} is not {_expected(error)}{written}"
     if kind == "list_type" and isinstance(value, Mapping) and _has_entries(table, location):
-        message = "is one table; write its name in double brackets for each entry, as in [[class]]"
-    return fault(message, *location, value=value)
+        message = "is one table; write one table per entry, with double brackets as in [[class]]"
+    return error_at(message, *location, value=value)
 
 
 def _has_entries(table: type[Table], location: Sequence[int | str]) -> bool:
-    """Say whether a key holds a list of tables."""
+    """Return True if a key contains a list of tables."""
     example = table.example(str(location[0])) if location else None
     return isinstance(example, list) and bool(example) and isinstance(example[0], Mapping)
 
@@ -321,15 +320,15 @@ def _table_example(table: type[Table]) -> str:
     return f"{{ {key} = {value} }}"
 
 
-def _wanted(error: ErrorDetails) -> str:
+def _expected(error: ErrorDetails) -> str:
     kind = error["type"]
     if kind == "literal_error":
         return str(error["ctx"]["expected"])
     if kind == "string_pattern_mismatch":
-        return names.WORDS[error["ctx"]["pattern"]]
+        return names.PATTERN_TEXTS[error["ctx"]["pattern"]]
     if kind == "string_too_long":
         return f"short enough (at most {error['ctx']['max_length']} characters)"
-    wanted = {
+    texts = {
         "model_type": "a table",
         "model_attributes_type": "a table",
         "dict_type": "a table",
@@ -338,7 +337,7 @@ def _wanted(error: ErrorDetails) -> str:
         "string_too_short": "long enough",
         "bool_type": "true or false",
     }
-    return wanted.get(kind, f"right ({error['msg']})")
+    return texts.get(kind, f"right ({error['msg']})")
 
 
 def _inherited_from(location: tuple[int | str, ...]) -> tuple[int | str, ...] | None:
@@ -354,16 +353,16 @@ def _inherited_from(location: tuple[int | str, ...]) -> tuple[int | str, ...] | 
     return None
 
 
-def _dotted(location: tuple[int | str, ...], names: EntryNames) -> str:
+def _format_location(location: tuple[int | str, ...], names: EntryNames) -> str:
     parts = list(location)
-    for place, listed in names.items():
-        depth = len(place)
-        at = parts[depth] if tuple(parts[:depth]) == place and len(parts) > depth else None
-        if isinstance(at, int) and at < len(listed) and listed[at]:
-            parts[depth] = str(listed[at])
-    return ".".join(_shown_key(part) for part in parts) or "scenario"
+    for above, listed in names.items():
+        depth = len(above)
+        index = parts[depth] if tuple(parts[:depth]) == above and len(parts) > depth else None
+        if isinstance(index, int) and index < len(listed) and listed[index]:
+            parts[depth] = str(listed[index])
+    return ".".join(_format_key(part) for part in parts) or "scenario"
 
 
-def _shown_key(key: int | str) -> str:
+def _format_key(key: int | str) -> str:
     text = str(key)
     return text if re.fullmatch(r"[\w-]{1,64}", text) else show(text)

@@ -1,4 +1,4 @@
-"""TCP: a preset by name, every other key overrides it."""
+"""TCP settings: a preset, and keys that override it."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -23,12 +23,12 @@ from tcpcast import units
 from tcpcast.errors import UnitError
 from tcpcast.scenario.modern_tcp import (
     DEFAULT_STACK,
+    MODERN_PRESETS,
     TIMESTAMP_BYTES,
-    TODAYS_PRESETS,
+    applicable_keys,
     control_of,
     is_modern,
-    shown_keys,
-    todays_faults,
+    modern_errors,
 )
 from tcpcast.scenario.network import HEADER_BYTES
 from tcpcast.scenario.quantities import (
@@ -42,14 +42,14 @@ from tcpcast.scenario.quantities import (
     read_window,
     write_window,
 )
-from tcpcast.scenario.table import Table, choice, fault, faults
+from tcpcast.scenario.table import Table, choice, error_at, validation_error
 from tcpcast.scenario.tcp_rules import (
+    MAX_DUPLICATES,
     MAX_PLUS,
-    MOST_DUPLICATES,
     TcpRules,
-    rule_faults,
+    applicable_rules,
+    rule_errors,
     rules_of,
-    shown_rules,
 )
 
 _RFC: dict[str, Any] = {
@@ -76,8 +76,8 @@ _NS2_2008: dict[str, Any] = {
     "rto_granularity": "10ms",
     "ack_timeout": "100ms",
 }
-"""Defaults of Agent/TCP/Newreno and of the sinks in ns-2 of 2008: ns-default.tcl of 2.34, which
-dates its changes."""
+"""Defaults of Agent/TCP/Newreno and of the sinks in ns-2 of 2008, from ns-default.tcl of 2.34,
+which lists changes with dates."""
 
 PRESETS: dict[str, dict[str, Any]] = {
     # Fast recovery ends at the first new ack (RFC 5681).
@@ -85,23 +85,23 @@ PRESETS: dict[str, dict[str, Any]] = {
     # Partial acks retransmit and the timer restarts at every retransmission in recovery: RFC 6582
     # section 4 calls this slow-but-steady, the TCP-Engset paper impatient.
     "rfc-newreno": _RFC,
-    # The timer is set at the first retransmission of a recovery only, so a long one times out:
-    # the RFC's own impatient variant also resets it at the first partial ack.
+    # The timer is set only at the first retransmission of a recovery, so a long recovery times
+    # out: the RFC's own impatient variant also resets it at the first partial ack.
     "rfc-newreno-patient": _RFC | {"rules": {"recovery": "newreno-patient"}},
-    # Reno's window with losses that are known at once: INRIA report 4154, sections 4, 5 and 7. What
-    # the report leaves open is as in the simulation of every flow that it is compared with.
+    # Reno's window with instantaneous loss feedback: INRIA report 4154, sections 4, 5 and 7.
+    # Details that the report omits are as in the full simulation with which it is compared.
     MAX_PLUS: _RFC | {"initial_window": 1, "initial_rto": "3s", "idle_restart": "10s"},
     # The TCP-Engset report. Section 3.1: the timer is set on each packet sent, not restarted by
-    # acks alone. Not in words, but Figure 15 shows it: two packets are sent when a recovery ends.
+    # acks alone. Figure 15 shows, without explanation, two packets sent when a recovery ends.
     "engset-newreno": _RFC | {"rules": {"timer_restart": "send", "slow_start_at_ssthresh": True}},
-    # Padhye, Firoiu, Towsley and Kurose: Reno and a receiver that delays acks; timeouts double up
-    # to 64 times the first (section 2.2).
+    # Padhye, Firoiu, Towsley and Kurose: Reno with delayed acks; timeouts double up to 64 times
+    # the first timeout (section 2.2).
     "pftk-reno": _RFC | {"delayed_acks": True, "rules": {"recovery": "reno"}},
-    # The paper on parallel flows does not say that it has other than ns-2's defaults. But the
-    # window is unlimited: the 20 packets of ns-2 would limit every flow where loss is low.
+    # The paper on parallel flows mentions no changes of ns-2's defaults. But its window must be
+    # unlimited: the 20 packets of ns-2 would limit every flow at low loss.
     "parallel-newreno": _RFC | _NS2_2008 | {"rules": {"recovery": "newreno-patient"}},
-    # Ayesta and Avrachenkov, section 4; limited transmit as in their section 2.1. How long ns-2
-    # delays an ack by default; the paper names no other.
+    # Ayesta and Avrachenkov, section 4; limited transmit as in their section 2.1. The ack delay
+    # is ns-2's default, because the paper states none.
     "short-newreno": _RFC
     | {
         "initial_ssthresh": 30,
@@ -110,27 +110,27 @@ PRESETS: dict[str, dict[str, Any]] = {
         "rules": {"limited_transmit_on": "second"},
     },
 }
-"""Every default of every preset of classic TCP."""
+"""Default values of the classic presets."""
 
-STACKS = {**PRESETS, **TODAYS_PRESETS}
-"""Every default of every preset."""
+STACKS = {**PRESETS, **MODERN_PRESETS}
+"""Default values of all presets."""
 
 _NOT_MAX_PLUS = ("delayed_acks", "duplicate_threshold", "limited_transmit")
-"""Keys of what senders do not do that have instantaneous loss feedback."""
+"""Keys that have no effect for senders with instantaneous loss feedback."""
 
 _FORMULAS = {"cubic": "cubic-response", "bbr": "bbr-bound"}
-"""Engines that are formulas of what is not simulated yet, by what the name of a stack has in it."""
+"""Formula engines for stacks that are not simulated, by a part of the stack's name."""
 
 _LATER_BBR = ".*bbr[^0-9a-z]?v?[^0-9a-z]?[23].*"
-"""How BBR of version 3, or its predecessor 2, is called elsewhere."""
+"""Other names of BBR version 2 or 3."""
 
 _OF_THE_STACK = {
-    "sack": 'with SACK or without is the stack\'s; write stack = "linux-reno-classic", without',
-    "rack": 'with RACK or without is the stack\'s; write stack = "rfc-sack", without',
-    "pacing": 'whether packets are paced is the stack\'s; write stack = "linux-bbr", paced',
-    "congestion_control": 'is the stack\'s; write stack = "linux-cubic", say',
+    "sack": 'the stack determines SACK; write stack = "linux-reno-classic" for TCP without SACK',
+    "rack": 'the stack determines RACK; write stack = "rfc-sack" for TCP without RACK',
+    "pacing": 'the stack determines pacing; write stack = "linux-bbr" for paced packets',
+    "congestion_control": 'the stack determines it; write, for example, stack = "linux-cubic"',
 }
-"""What other programs have a switch for."""
+"""Options of other programs, with messages."""
 
 
 def _read_ssthresh(value: object, info: ValidationInfo) -> float | str:
@@ -175,14 +175,14 @@ IdleRestart = Annotated[
 
 
 def _optional_keys(schema: dict[str, Any]) -> None:
-    """Tell the JSON Schema that the preset fills what is left out."""
+    """Make all keys optional in the JSON Schema, because the preset fills in omitted keys."""
     schema.pop("required", None)
-    for name, value in shown_keys(STACKS[DEFAULT_STACK]).items():
+    for name, value in applicable_keys(STACKS[DEFAULT_STACK]).items():
         schema["properties"][name]["default"] = value
 
 
 def _stack(value: object) -> str:
-    """Read a preset; of one that is not simulated, say which formula tells of it."""
+    """Read a preset; the error for a stack that is not simulated names a formula engine."""
     if isinstance(value, str) and value != "bbr3" and re.fullmatch(_LATER_BBR, value.lower()):
         if "2" in value:
             raise UnitError(
@@ -192,20 +192,19 @@ def _stack(value: object) -> str:
         raise UnitError(f'{units.show(value)} is not a stack; write "bbr3"')
     for name, engine in _FORMULAS.items():
         if isinstance(value, str) and name in value.lower() and value not in STACKS:
-            known = next(each for each in TODAYS_PRESETS if name in each)
+            known = next(each for each in MODERN_PRESETS if name in each)
             raise UnitError(
-                f'{units.show(value)} is not a stack; write "{known}", whose formula is engine '
-                f"{engine}"
+                f'{units.show(value)} is not a stack; write "{known}" (formula: engine {engine})'
             )
     if value == "reno":
         raise UnitError(
-            '"reno" is not a stack; write "linux-reno", or "rfc-reno", which is without SACK'
+            '"reno" is not a stack; write "linux-reno", or "rfc-reno", which has no SACK'
         )
     return choice("stack", tuple(STACKS))(value)
 
 
 class Tcp(Table):
-    """How the senders and receivers behave; what is left out follows from the preset."""
+    """Behaviour of senders and receivers; the preset determines omitted keys."""
 
     model_config = ConfigDict(json_schema_extra=_optional_keys)
 
@@ -241,7 +240,7 @@ class Tcp(Table):
     )
     max_rto: PositiveDuration = Field(examples=["64s"], description="maximum RTO")
     rto_granularity: Duration = Field(examples=["0s"], description="clock granularity G (RFC 6298)")
-    duplicate_threshold: Annotated[int, *counted(1, MOST_DUPLICATES)] = Field(
+    duplicate_threshold: Annotated[int, *counted(1, MAX_DUPLICATES)] = Field(
         examples=[3], description="duplicate acks that indicate a loss"
     )
     limited_transmit: StrictBool = Field(
@@ -304,61 +303,63 @@ class Tcp(Table):
     def _leave_out(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         tables: dict[str, Any] = handler(self)
         if self.is_modern:
-            return shown_keys(tables)
+            return applicable_keys(tables)
         own = STACKS[self.stack].get("rules", {})
-        return {**tables, "rules": shown_rules(self.stack, tables["rules"], own)}
+        return {**tables, "rules": applicable_rules(self.stack, tables["rules"], own)}
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        found = []
+        errors = []
         for key in ("min_rto", "initial_rto"):
             if getattr(self, key) > self.max_rto:
                 largest = units.format_duration(self.max_rto)
                 given = units.format_duration(getattr(self, key))
                 message = f"{given} is above max_rto, {largest}; write less, or raise max_rto"
-                found.append(fault(message, key))
-        found += [*self._faults_of_rules(), *self._faults_of_max_plus()]
+                errors.append(error_at(message, key))
+        errors += [*self._rules_errors(), *self._max_plus_errors()]
         if self.is_modern:
-            found += todays_faults(self.stack, self._typed())
+            errors += modern_errors(self.stack, self._typed())
         else:
-            found += self._faults_of_classic()
-        if found:
-            raise faults(found)
+            errors += self._classic_errors()
+        if errors:
+            raise validation_error(errors)
         return self
 
-    def _faults_of_classic(self) -> Iterator[InitErrorDetails]:
+    def _classic_errors(self) -> Iterator[InitErrorDetails]:
         instead = 'write stack = "linux-reno", or leave it out'
         absent = (key for key in ("timestamps", "ecn") if getattr(self, key) is not None)
-        yield from (fault(f"{self.stack} has none; {instead}", key) for key in absent)
+        yield from (error_at(f"{self.stack} has none; {instead}", key) for key in absent)
         if self.handshake not in (None, "none"):
-            yield fault(f"{self.stack} begins with the first data packet; {instead}", "handshake")
+            yield error_at(
+                f"{self.stack} begins with the first data packet; {instead}", "handshake"
+            )
 
-    def _faults_of_rules(self) -> Iterator[InitErrorDetails]:
-        yield from rule_faults(self.stack, self.rules, is_modern=self.is_modern)
+    def _rules_errors(self) -> Iterator[InitErrorDetails]:
+        yield from rule_errors(self.stack, self.rules, is_modern=self.is_modern)
         if self.is_modern:
             return
         if self.last_packets_threshold > self.duplicate_threshold:
             message = (
                 f"{self.last_packets_threshold} is above tcp.duplicate_threshold, "
-                f"{self.duplicate_threshold}, of which the last packets are to need fewer; "
+                f"{self.duplicate_threshold}, but must not be larger; "
                 f'write at most {self.duplicate_threshold}, or "duplicate-threshold"'
             )
-            yield fault(message, "rules", "last_packets_threshold")
+            yield error_at(message, "rules", "last_packets_threshold")
         of_preset = STACKS[self.stack].get("rules", {}).get("limited_transmit_on", "each")
         if not self.limited_transmit and self.rules.limited_transmit_on != of_preset:
             message = "needs tcp.limited_transmit = true; write that as well, or leave it out"
-            yield fault(message, "rules", "limited_transmit_on")
+            yield error_at(message, "rules", "limited_transmit_on")
 
-    def _faults_of_max_plus(self) -> list[InitErrorDetails]:
+    def _max_plus_errors(self) -> list[InitErrorDetails]:
         if self.stack != MAX_PLUS:
             return []
         message = (
             f"{MAX_PLUS} has instantaneous loss feedback and an ack for each packet; leave it out"
         )
-        return [fault(message, key) for key in _NOT_MAX_PLUS if getattr(self, key) != _RFC[key]]
+        return [error_at(message, key) for key in _NOT_MAX_PLUS if getattr(self, key) != _RFC[key]]
 
     def _typed(self) -> dict[str, Any]:
-        """Return the values as people type them, by the keys that they type."""
+        """Return the values as users type them, by key."""
         fields = {field.alias or name: name for name, field in type(self).model_fields.items()}
         return {key: getattr(self, name) for key, name in fields.items()} | {
             "initial_ssthresh": _write_ssthresh(self.ssthresh),
@@ -367,12 +368,12 @@ class Tcp(Table):
 
     @property
     def is_modern(self) -> bool:
-        """Whether it is one of today's stacks."""
+        """Whether the stack is modern."""
         return is_modern(self.stack)
 
     @property
     def control(self) -> str:
-        """The congestion control: ``reno``, ``cubic``, ``bbr``, ``bbr3`` or ``dctcp``."""
+        """Congestion control: ``reno``, ``cubic``, ``bbr``, ``bbr3`` or ``dctcp``."""
         return control_of(self.stack)
 
     @property
@@ -382,16 +383,16 @@ class Tcp(Table):
 
     @property
     def packets_per_growth(self) -> int:
-        """B of the formulas: packets for each step by which the window grows.
+        """Parameter b of the formulas: acknowledged packets per increment of the window.
 
-        With delayed acks two, where the window grows with each ack; Linux lets it grow with the
-        packets that are acked.
+        The value is 2 with delayed acks if the window grows with each ack. Linux increases the
+        window by the number of acknowledged packets, so the value is 1.
         """
         grows_with_acks = not self.is_modern or self.stack == "rfc-sack"
         return 2 if self.delayed_acks and grows_with_acks else 1
 
     def timeout_s(self, rtt_s: float) -> float:
-        """Return the first timeout of a sequence on a path without variation.
+        """Return the first timeout of a sequence on a path with a constant RTT, in seconds.
 
         RFC 6298 takes the larger of ``min_rto`` and the round-trip time, Linux their sum.
         """
@@ -401,17 +402,17 @@ class Tcp(Table):
 
     @property
     def adds_min_rto(self) -> bool:
-        """Whether the timeout is the round-trip time and ``min_rto``, as Linux has it."""
+        """Whether the timeout is the sum of RTT and ``min_rto``, as in Linux."""
         return self.is_modern and self.stack != "rfc-sack"
 
     @property
     def has_sack(self) -> bool:
-        """Whether the receiver says what arrived beyond a loss (RFC 2018)."""
+        """Whether acks have SACK blocks (RFC 2018)."""
         return self.is_modern and self.stack != "linux-reno-classic"
 
     @property
     def probes_tails(self) -> bool:
-        """Whether RACK and tail loss probes find losses (RFC 8985)."""
+        """Whether RACK and tail loss probes detect losses (RFC 8985)."""
         return self.has_sack and self.stack != "rfc-sack"
 
     @property
@@ -421,41 +422,41 @@ class Tcp(Table):
 
     @property
     def last_packets_threshold(self) -> int:
-        """Duplicate acks that are a loss of one of the last packets of a transfer."""
+        """Duplicate acks that indicate the loss of one of the last packets of a transfer."""
         last = self.rules.last_packets_threshold
         return self.duplicate_threshold if isinstance(last, str) else last
 
     @property
     def ack_timeout_s(self) -> float:
-        """How long a receiver may hold back an ack, when it delays acks at all."""
+        """Maximum delay of an ack in seconds, if the receiver delays acks."""
         return self.ack_timeout
 
     @property
     def min_rto_s(self) -> float:
-        """Least retransmission timeout."""
+        """Minimum retransmission timeout in seconds."""
         return self.min_rto
 
     @property
     def initial_rto_s(self) -> float:
-        """Retransmission timeout before the first RTT sample."""
+        """Retransmission timeout before the first RTT sample, in seconds."""
         return self.initial_rto
 
     @property
     def max_rto_s(self) -> float:
-        """Largest retransmission timeout, reached by doubling."""
+        """Maximum retransmission timeout in seconds, reached by doubling."""
         return self.max_rto
 
     @property
     def has_loss_feedback(self) -> bool:
-        """Whether senders hear of each loss at the moment of the loss."""
+        """Whether senders are notified of each loss when it occurs."""
         return self.stack == MAX_PLUS
 
     @property
     def rto_granularity_s(self) -> float:
-        """Clock granularity G of RFC 6298."""
+        """Clock granularity G of RFC 6298, in seconds."""
         return self.rto_granularity
 
     @property
     def host_noise_s(self) -> float:
-        """Mean lateness of a host with a packet or a pacing timer."""
+        """Mean delay of a host in handling a packet or a pacing timer, in seconds."""
         return self.host_noise

@@ -1,4 +1,4 @@
-"""``[tcp.rules]``: rules that only an experiment needs; each paper's preset names its own."""
+"""Table ``[tcp.rules]``: details of TCP for experiments; each paper's preset sets its own."""
 
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal
@@ -7,12 +7,12 @@ from pydantic import BeforeValidator, Field, PlainValidator, StrictBool, WithJso
 from pydantic_core import InitErrorDetails
 
 from tcpcast import units
-from tcpcast.scenario.modern_tcp import OF_CLASSIC
-from tcpcast.scenario.table import Table, choice, fault
+from tcpcast.scenario.modern_tcp import USE_CLASSIC
+from tcpcast.scenario.table import Table, choice, error_at
 
 MAX_PLUS = "max-plus-reno"
 
-MOST_DUPLICATES = 10**6
+MAX_DUPLICATES = 10**6
 
 RECOVERIES = ("reno", "newreno", "newreno-patient")
 
@@ -21,7 +21,7 @@ def _read_last_packets(value: object) -> int | str:
     if value == "duplicate-threshold":
         return "duplicate-threshold"
     try:
-        return units.parse_count(value, least=1, most=MOST_DUPLICATES)
+        return units.parse_count(value, least=1, most=MAX_DUPLICATES)
     except ValueError as error:
         raise ValueError(f'{error}, or "duplicate-threshold"') from None
 
@@ -32,7 +32,7 @@ LastPacketsThreshold = Annotated[
     WithJsonSchema(
         {
             "anyOf": [
-                {"type": "integer", "minimum": 1, "maximum": MOST_DUPLICATES},
+                {"type": "integer", "minimum": 1, "maximum": MAX_DUPLICATES},
                 {"const": "duplicate-threshold"},
             ]
         }
@@ -41,7 +41,7 @@ LastPacketsThreshold = Annotated[
 
 
 class MaxPlusRules(Table):
-    """What instantaneous loss feedback leaves open, for ``stack = "max-plus-reno"``."""
+    """Details of instantaneous loss feedback for ``stack = "max-plus-reno"``."""
 
     growth: Annotated[
         Literal["after-halving", "every-ack"],
@@ -73,7 +73,7 @@ class MaxPlusRules(Table):
 
 
 class TcpRules(Table):
-    """Rules that only a paper's experiment needs; what is left out follows from the preset."""
+    """Details of TCP for the experiments of papers; the preset determines omitted keys."""
 
     recovery: Annotated[
         Literal["reno", "newreno", "newreno-patient"],
@@ -145,7 +145,7 @@ class TcpRules(Table):
         description="rules of max-plus-reno, below",
     )
 
-    def departures(self) -> list[str]:
+    def changed_keys(self) -> list[str]:
         """Return the keys of classic recovery whose values are not the defaults."""
         return [key for key in _CLASSIC if getattr(self, key) != getattr(_DEFAULTS, key)]
 
@@ -153,45 +153,44 @@ class TcpRules(Table):
 _DEFAULTS = TcpRules.model_construct()
 _CLASSIC = [key for key in TcpRules.model_fields if key != "max_plus"]
 
-_TODAYS_INSTEAD = {
+_MODERN_RULES = {
     "recovery": "losses are found by SACK or RACK",
-    "slow_start_at_ssthresh": "slow start goes on below ssthresh",
+    "slow_start_at_ssthresh": "slow start continues below ssthresh",
     "window_unit": "windows are counted in packets",
     "timer_restart": "an ack of new data restarts the timer",
     "backoff_until": "an ack of new data ends the doubling",
-    "last_packets_threshold": "tail loss probes find the losses of last packets",
-    "limited_transmit_on": "limited transmit is that of RFC 3042",
+    "last_packets_threshold": "tail loss probes detect losses of the last packets",
+    "limited_transmit_on": "limited transmit follows RFC 3042",
 }
 
 
 def rules_of(stack: str, preset: dict[str, Any]) -> dict[str, Any]:
-    """Return the rules of a preset as typed, those of ``max-plus-reno`` filled in."""
+    """Return the rules of a preset as typed, including defaults of ``max-plus-reno``."""
     own: dict[str, Any] = {"max_plus": {}} if stack == MAX_PLUS else {}
     return {**own, **preset.get("rules", {})}
 
 
-def shown_rules(stack: str, rules: dict[str, Any], of_preset: dict[str, Any]) -> dict[str, Any]:
-    """Return the rules that a classic stack has, of a table that has all.
+def applicable_rules(stack: str, rules: dict[str, Any], preset: dict[str, Any]) -> dict[str, Any]:
+    """Return the rules that apply to a classic stack.
 
-    The recovery of the preset itself is what the stack's name says: a class with another stack is
-    not to inherit it.
+    The preset's own recovery is omitted, so that a class with another stack does not inherit it.
     """
     known = {"max_plus"} if stack == MAX_PLUS else set(_CLASSIC)
-    if rules.get("recovery") == of_preset.get("recovery", _DEFAULTS.recovery):
+    if rules.get("recovery") == preset.get("recovery", _DEFAULTS.recovery):
         known -= {"recovery"}
     return {key: value for key, value in rules.items() if key in known}
 
 
-def rule_faults(stack: str, rules: TcpRules, *, is_modern: bool) -> Iterator[InitErrorDetails]:
+def rule_errors(stack: str, rules: TcpRules, *, is_modern: bool) -> Iterator[InitErrorDetails]:
     """Find rules that a stack does not have."""
     if stack != MAX_PLUS and rules.max_plus is not None:
         message = f'goes with stack = "{MAX_PLUS}"; write that, or leave it out'
-        yield fault(message, "rules", "max_plus")
-    for key in rules.departures():
+        yield error_at(message, "rules", "max_plus")
+    for key in rules.changed_keys():
         if is_modern:
-            instead = _TODAYS_INSTEAD[key]
-            message = f"{stack} has a rule of its own: {instead}; {OF_CLASSIC}"
-            yield fault(message, "rules", key)
+            instead = _MODERN_RULES[key]
+            message = f"{stack} has a fixed rule: {instead}; {USE_CLASSIC}"
+            yield error_at(message, "rules", key)
         elif stack == MAX_PLUS:
             message = f"{MAX_PLUS} has instantaneous loss feedback and no such rule; leave it out"
-            yield fault(message, "rules", key)
+            yield error_at(message, "rules", key)

@@ -1,4 +1,4 @@
-"""Writing a resolved scenario as TOML, as a person would lay it out."""
+"""Write a resolved scenario as TOML in the usual layout."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ _CONTROL = re.compile(r'["\\\x00-\x1f\x7f]')
 def write_toml(tables: Mapping[str, Any]) -> str:
     """Write nested tables, texts, numbers, booleans and lists as a TOML document.
 
-    Plain values come first, then a header for every table at the top, for the links within
-    ``network`` and for the rules within ``tcp``; deeper tables stand inline. A list of tables in
-    any of these places becomes an array of tables.
+    Plain values come first, then the tables with headers: those at the top level, the links in
+    ``network`` and the rules in ``tcp``. Deeper tables are inline. Lists of tables at these levels
+    become arrays of tables.
 
     Parameters
     ----------
     tables
-        What ``tomllib`` would return; no dates, no null.
+        Tables as ``tomllib`` returns them, without dates and null.
 
     Returns
     -------
     str
-        A document that ``tomllib`` reads back to the same value.
+        A document for which ``tomllib`` returns ``tables``.
     """
     top = [f"{_key(k)} = {write_value(v)}" for k, v in tables.items() if not _has_header(v)]
     blocks = ["\n".join(top)] if top else []
@@ -77,7 +77,7 @@ def _text(text: str) -> str:
 
 
 def write_value(value: Any) -> str:
-    """Write one value as it stands after an equals sign."""
+    """Return the TOML text of one value."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
@@ -89,4 +89,4 @@ def write_value(value: Any) -> str:
         return f"{{ {inner} }}" if inner else "{}"
     if isinstance(value, list):
         return f"[{', '.join(write_value(v) for v in value)}]"
-    raise TypeError(f"{type(value).__name__} has no place in a scenario")
+    raise TypeError(f"a scenario cannot contain {type(value).__name__}")

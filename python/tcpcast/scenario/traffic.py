@@ -1,4 +1,4 @@
-"""The traffic: on/off sources, bulk flows that never end, single transfers, or a capture."""
+"""The traffic: on/off sources, endless bulk flows, single transfers, or a capture."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -28,10 +28,10 @@ from tcpcast.scenario.distributions import (
     Pareto,
     TwoExponentials,
     Uniform,
-    always,
-    meant,
-    not_one_time,
+    constant_table,
+    guess_table,
     read_any_size,
+    reject_single_time,
 )
 from tcpcast.scenario.empirical import Empirical
 from tcpcast.scenario.quantities import PACKETS_SCHEMA, Duration, Size, counted
@@ -39,19 +39,19 @@ from tcpcast.scenario.sizes import FileInBytes, is_in_bytes, write_size
 from tcpcast.scenario.table import (
     Table,
     choice,
-    fault,
-    faults,
-    lack,
-    no_choice,
-    not_a_word,
-    reading,
+    error_at,
+    missing_at,
+    missing_kind,
+    read_context,
+    unknown_word,
+    validation_error,
 )
 from tcpcast.scenario.toml import write_value
 
-MOST_SOURCES = 10_000_000
-MOST_TRANSFERS = 10**9
-MOST_SIZE_PKTS = 10**9
-MOST_CONNECTIONS = 10**12
+MAX_SOURCES = 10_000_000
+MAX_ISOLATED_TRANSFERS = 10**9
+MAX_SIZE_PKTS = 10**9
+MAX_CONNECTION_NUMBER = 10**12
 
 DISTRIBUTIONS = (
     "exponential",
@@ -65,28 +65,34 @@ DISTRIBUTIONS = (
 )
 KINDS = ("on-off", "bulk", "transfers", "capture")
 CAPTURE = "capture"
-"""The kind of traffic that was measured: it has no network, TCP and run to ask for."""
+"""Kind of measured traffic; its scenario has no network, TCP and run."""
 
-Count = Annotated[int, *counted(1, MOST_SOURCES)]
+Count = Annotated[int, *counted(1, MAX_SOURCES)]
 
 
-def _distribution_named(
+def _check_distribution(
     example: Mapping[str, str], read: Callable[[object], float]
 ) -> Callable[[object], object]:
-    """Return a validator that says what is wrong with the choice of a distribution of such quantities."""
+    """Return a validator with messages about a missing or unknown distribution."""
 
     def check(value: object) -> object:
         if isinstance(value, Distribution):
             return value
         if not isinstance(value, Mapping):
-            written = write_value(meant(value) or always(value, read) or example)
+            written = write_value(guess_table(value) or constant_table(value, read) or example)
             raise ValueError(f"{units.show(value)} is not a distribution; write {written}")
         distribution = value.get("distribution")
         if distribution is None:
-            raise faults([no_choice(value, "distribution", units.show(example["distribution"]))])
+            raise validation_error(
+                [missing_kind(value, "distribution", units.show(example["distribution"]))]
+            )
         if distribution not in DISTRIBUTIONS:
-            raise faults(
-                [fault(not_a_word("distribution", distribution, DISTRIBUTIONS), "distribution")]
+            raise validation_error(
+                [
+                    error_at(
+                        unknown_word("distribution", distribution, DISTRIBUTIONS), "distribution"
+                    )
+                ]
             )
         return value
 
@@ -106,7 +112,7 @@ SizeDistribution = Annotated[
     | Uniform[Size]
     | Empirical[Size],
     Field(discriminator="distribution"),
-    BeforeValidator(_distribution_named(_SIZE_EXAMPLE, read_any_size)),
+    BeforeValidator(_check_distribution(_SIZE_EXAMPLE, read_any_size)),
 ]
 TimeDistribution = Annotated[
     Exponential[Duration]
@@ -118,21 +124,21 @@ TimeDistribution = Annotated[
     | Uniform[Duration]
     | Empirical[Duration],
     Field(discriminator="distribution"),
-    BeforeValidator(_distribution_named(_TIME_EXAMPLE, units.parse_duration)),
+    BeforeValidator(_check_distribution(_TIME_EXAMPLE, units.parse_duration)),
 ]
 
 
 def _read_correlation(value: object) -> float:
     if isinstance(value, int | float) and not isinstance(value, bool) and -1 <= value <= 1:
         return float(value)
-    raise UnitError(f"{units.show(value)} is no correlation; write from -1 to 1, such as -0.3")
+    raise UnitError(f"{units.show(value)} is not a correlation; write -1 to 1, such as -0.3")
 
 
 class OnOff(Table):
-    """Sources that are silent for an OFF time, send a file, and are silent again.
+    """Sources that alternate between an OFF time and sending a file.
 
-    ``start`` says whether they begin silent, with a fresh OFF time, or as someone finds them who
-    comes at any time: with what is left of an OFF time, or of a file.
+    With ``start = "silent"``, all sources start with a full OFF time; with ``"equilibrium"``,
+    they start with the remaining part of an OFF time or of a file.
     """
 
     elsewhere: ClassVar[Mapping[str, str]] = {
@@ -184,29 +190,31 @@ class OnOff(Table):
 
     @property
     def sources(self) -> int:
-        """How many sources; 0 at the top level when the classes count them."""
+        """Number of sources; 0 at the top level if classes have the numbers."""
         return self.declared or 0
 
     @property
     def count(self) -> int:
-        """The same as ``sources``."""
+        """Number of sources."""
         return self.sources
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        found = []
+        errors = []
         if self.off.mean_value() <= 0:
             message = 'the mean OFF time is 0; write mean = "1s", or kind = "bulk"'
-            found.append(fault(message, "off"))
+            errors.append(error_at(message, "off"))
         if self.size.mean_value() < 1:
             mean = units.format_packets(self.size.mean_value())
-            found.append(fault(f"the mean size, {mean}, is below one packet; write more", "size"))
+            errors.append(
+                error_at(f"the mean size, {mean}, is below one packet; write more", "size")
+            )
         for name, distribution in (("off", self.off), ("size", self.size)):
             if self.correlation and distribution.is_constant():
-                message = f"nothing goes with {name}, which is constant; leave it out"
-                found.append(fault(message, "correlation"))
-        if found:
-            raise faults(found)
+                message = f"{name} is constant, so it has no correlation; leave it out"
+                errors.append(error_at(message, "correlation"))
+        if errors:
+            raise validation_error(errors)
         return self
 
 
@@ -219,7 +227,7 @@ def _kind_of_start(value: object) -> str:
 Start = Annotated[
     Annotated[TimeDistribution, Tag("a-distribution")]
     | Annotated[list[Duration], Tag("a-list")]
-    | Annotated[Literal["within-rtt"], BeforeValidator(not_one_time), Tag("a-rule")],
+    | Annotated[Literal["within-rtt"], BeforeValidator(reject_single_time), Tag("a-rule")],
     Discriminator(_kind_of_start),
 ]
 
@@ -227,8 +235,8 @@ Start = Annotated[
 class Bulk(Table):
     """Flows that always have data to send.
 
-    ``start`` is a distribution of start times, a list with one time for each flow, or ``"within-rtt"``:
-    uniformly within one round-trip time.
+    ``start`` is a distribution of start times, a list with one time for each flow, or
+    ``"within-rtt"``: uniformly within one round-trip time.
     """
 
     elsewhere: ClassVar[Mapping[str, str]] = OnOff.elsewhere
@@ -244,12 +252,12 @@ class Bulk(Table):
 
     @property
     def flows(self) -> int:
-        """How many flows; 0 at the top level when the classes count them."""
+        """Number of flows; 0 at the top level if classes have the numbers."""
         return self.declared or 0
 
     @property
     def count(self) -> int:
-        """The same as ``flows``."""
+        """Number of flows."""
         return self.flows
 
     @property
@@ -259,23 +267,23 @@ class Bulk(Table):
 
 
 def _read_size(value: object, info: ValidationInfo) -> int:
-    """Read the size of a transfer: whole packets, or bytes, the last packet perhaps not full."""
-    distribution = meant(value)
+    """Read the size of a transfer: whole packets, or bytes, whose last packet may not be full."""
+    distribution = guess_table(value)
     if distribution is not None:
         raise UnitError(f"{units.show(value)} is not a size; write {write_value(distribution)}")
-    packets = units.parse_packets(value, payload_bytes=reading(info).payload_bytes)
+    packets = units.parse_packets(value, payload_bytes=read_context(info).payload_bytes)
     in_bytes = is_in_bytes(value)
     if not in_bytes and packets != int(packets):
         raise UnitError(
             f'{units.show(value)} is not whole packets; write "{math.ceil(packets)}pkt"'
         )
     if packets == 0:
-        raise UnitError(f'{units.show(value)} is no transfer; write at least "1pkt"')
-    if packets > MOST_SIZE_PKTS:
-        most = f"more than {MOST_SIZE_PKTS:,} packets"
-        raise UnitError(f'{units.show(value)} is {most}; write less, or kind = "bulk"')
-    whole = math.ceil(packets)
-    return FileInBytes(whole, units.parse_bytes(value)) if in_bytes else whole
+        raise UnitError(f'{units.show(value)} is not a transfer; write at least "1pkt"')
+    if packets > MAX_SIZE_PKTS:
+        limit = f"more than {MAX_SIZE_PKTS:,} packets"
+        raise UnitError(f'{units.show(value)} is {limit}; write less, or kind = "bulk"')
+    count = math.ceil(packets)
+    return FileInBytes(count, units.parse_bytes(value)) if in_bytes else count
 
 
 TransferSize = Annotated[
@@ -284,7 +292,7 @@ TransferSize = Annotated[
     PlainSerializer(write_size, return_type=str),
     WithJsonSchema({"anyOf": [PACKETS_SCHEMA, {"type": "integer", "minimum": 1}]}),
 ]
-"""Whole packets; what was written in bytes is remembered."""
+"""Whole packets; a size given in bytes keeps its bytes."""
 
 
 def _kind_of_size(value: object) -> str:
@@ -302,7 +310,7 @@ SizeRule = Annotated[
 
 
 class Arrivals(Table):
-    """When the transfers of open traffic begin."""
+    """Start times of transfers in open traffic."""
 
     distribution: Annotated[
         Literal["poisson"], BeforeValidator(choice("distribution of arrivals", ("poisson",)))
@@ -316,17 +324,17 @@ class Arrivals(Table):
 
 
 class Transfers(Table):
-    """Single transfers: each alone on the empty path, or at random times on a shared one.
+    """Single transfers: isolated transfers on an idle path, or arrivals on a shared path.
 
-    Without ``arrivals``, ``count`` transfers of each size, one after the other, each from fresh
-    state and with no packet of the one before in flight. With ``arrivals``, transfers begin
-    at random times as connections of their own and share the network; ``size`` is one size, a
-    list of which each is as likely as another, or a distribution.
+    Without ``arrivals``, ``count`` transfers of each size run sequentially, each with fresh state
+    and after the last packet of the previous transfer. With ``arrivals``, transfers start at
+    random times in separate connections and share the network; ``size`` is one size, a list of
+    equally likely sizes, or a distribution.
     """
 
     elsewhere: ClassVar[Mapping[str, str]] = {
-        "sources": "transfers come from no source; write count = 1000, or arrivals",
-        "flows": "transfers are no flows; write count = 1000, or arrivals",
+        "sources": "transfers have no number of sources; write count = 1000, or arrivals",
+        "flows": "transfers have no number of flows; write count = 1000, or arrivals",
         "off": 'belongs to kind = "on-off"; write that kind, or arrivals',
     }
 
@@ -348,32 +356,32 @@ class Transfers(Table):
 
     @property
     def sizes(self) -> list[int] | None:
-        """The sizes in packets as listed; None where a distribution gives them."""
+        """The listed sizes in packets; None for a distribution."""
         if isinstance(self.size, Distribution):
             return None
         return [self.size] if isinstance(self.size, int) else self.size
 
     @property
     def mean_size_pkts(self) -> float:
-        """Mean size; of a distribution before rounding."""
+        """Mean size in packets; for a distribution, before rounding."""
         if isinstance(self.size, Distribution):
             return self.size.mean_value()
         sizes = [self.size] if isinstance(self.size, int) else self.size
         return sum(sizes) / len(sizes)
 
     @property
-    def alone(self) -> bool:
-        """Whether each is alone on the empty path."""
+    def isolated(self) -> bool:
+        """Whether the transfers are isolated: one at a time on an idle path."""
         return self.arrivals is None
 
     @property
-    def at_once(self) -> int:
-        """How many senders there are: one, or 0 where they come and go."""
-        return int(self.alone)
+    def sender_count(self) -> int:
+        """Number of senders: 1 for isolated transfers, 0 for arrivals."""
+        return int(self.isolated)
 
     @property
     def total(self) -> int:
-        """How many transfers of all sizes together, each alone."""
+        """Total number of isolated transfers of all sizes."""
         return (self.count or 0) * len(self.sizes or [])
 
     @model_validator(mode="before")
@@ -385,42 +393,44 @@ class Transfers(Table):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        found = []
+        errors = []
         sizes = self.sizes
-        if sizes is None and self.alone:
+        if sizes is None and self.isolated:
             message = (
                 'a distribution needs arrivals; write sizes such as ["1pkt", "8pkt"], or arrivals'
             )
-            found.append(lack(message, "size"))
+            errors.append(missing_at(message, "size"))
         if sizes is not None and len(set(sizes)) < len(sizes):
             twice = next(size for size in sizes if sizes.count(size) > 1)
             written = units.format_packets(twice)
-            found.append(fault(f"{written} is listed twice; write each size once", "size"))
-        if not self.alone and self.count is not None:
-            message = "counts transfers that run each alone; with arrivals write run.transfers"
-            found.append(fault(message, "count"))
-        if self.total > MOST_TRANSFERS:
-            message = f"{self.total} transfers in all; write at most {MOST_TRANSFERS} together"
-            found.append(fault(message, "count"))
+            errors.append(error_at(f"{written} is listed twice; write each size once", "size"))
+        if not self.isolated and self.count is not None:
+            message = "is for isolated transfers; with arrivals write run.transfers"
+            errors.append(error_at(message, "count"))
+        if self.total > MAX_ISOLATED_TRANSFERS:
+            message = f"{self.total} transfers in total; write at most {MAX_ISOLATED_TRANSFERS}"
+            errors.append(error_at(message, "count"))
         if self.mean_size_pkts < 1:
             mean = units.format_packets(self.mean_size_pkts)
-            found.append(fault(f"the mean size, {mean}, is below one packet; write more", "size"))
-        if found:
-            raise faults(found)
+            errors.append(
+                error_at(f"the mean size, {mean}, is below one packet; write more", "size")
+            )
+        if errors:
+            raise validation_error(errors)
         return self
 
 
 def _read_capture_name(value: object, info: ValidationInfo) -> str:
-    """Read the name of a capture, which starts at the scenario's folder."""
+    """Read the name of a capture, relative to the scenario's folder."""
     needs = 'write file = "slow.pcap"'
     if not isinstance(value, str) or not value or "\0" in value:
         raise UnitError(f"{units.show(value)} is not a file name; {needs}")
-    path = (reading(info).folder or Path()) / value
+    path = (read_context(info).folder or Path()) / value
     try:
-        found = path.is_file()
+        is_file = path.is_file()
     except OSError as error:
         raise UnitError(f"{path} cannot be read ({error}); {needs}") from None
-    if not found:
+    if not is_file:
         raise UnitError(f"there is no file {path}; {needs}")
     return str(path)
 
@@ -432,30 +442,30 @@ def _read_connection(value: object) -> int | str:
         return value.strip()
     try:
         number = int(value) if isinstance(value, str) else value
-        return units.parse_count(number, least=0, most=MOST_CONNECTIONS)
+        return units.parse_count(number, least=0, most=MAX_CONNECTION_NUMBER)
     except ValueError as error:
         raise UnitError(f'{error}, or an end such as "10.0.0.1:5001", or "all"') from None
 
 
-Chosen = Annotated[
+ConnectionChoice = Annotated[
     int | str,
     PlainValidator(_read_connection),
     WithJsonSchema(
         {
             "anyOf": [
-                {"type": "integer", "minimum": 0, "maximum": MOST_CONNECTIONS},
+                {"type": "integer", "minimum": 0, "maximum": MAX_CONNECTION_NUMBER},
                 {"type": "string", "pattern": r"\S"},
             ]
         }
     ),
 ]
-"""Of a capture: the number of a connection, or ends of some."""
+"""Selected connections of a capture: a number, or end points."""
 
 
 class Captured(Table):
-    """Flows of a packet capture: what they did is measured, and models are fed with it.
+    """Flows of a packet capture, whose measured values are the inputs of models.
 
-    Network, TCP and run are what they were, so that a scenario of this kind has no such tables.
+    The capture determines network, TCP and run, so the scenario does not have these tables.
     """
 
     elsewhere: ClassVar[Mapping[str, str]] = {
@@ -469,7 +479,7 @@ class Captured(Table):
     file: Annotated[str, BeforeValidator(_read_capture_name)] = Field(
         examples=["slow.pcap"], description="pcap or pcapng, relative to the scenario's folder"
     )
-    connection: Chosen | None = Field(
+    connection: ConnectionChoice | None = Field(
         default=None,
         examples=[3],
         description=(
@@ -480,29 +490,29 @@ class Captured(Table):
 
     @property
     def declared(self) -> int:
-        """No sender is asked for."""
+        """0: the capture determines the number of flows."""
         return 0
 
     @property
     def count(self) -> int:
-        """The same as ``declared``: the capture knows how many flows there are."""
+        """0: the capture determines the number of flows."""
         return 0
 
 
-def _kind_named(value: object) -> object:
+def _check_kind(value: object) -> object:
     if not isinstance(value, Mapping):
         return value
     if "kind" not in value:
         message = 'missing; write kind = "on-off", "bulk", "transfers" or "capture"'
-        raise faults([lack(message, "kind")])
+        raise validation_error([missing_at(message, "kind")])
     try:
         return {**value, "kind": choice("kind of traffic", KINDS)(value["kind"])}
     except ValueError as error:
-        raise faults([fault(str(error), "kind")]) from None
+        raise validation_error([error_at(str(error), "kind")]) from None
 
 
 Traffic = Annotated[
     OnOff | Bulk | Transfers | Captured,
     Field(discriminator="kind"),
-    BeforeValidator(_kind_named),
+    BeforeValidator(_check_kind),
 ]

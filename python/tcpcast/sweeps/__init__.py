@@ -1,8 +1,9 @@
-"""Sweeps: a scenario over a grid of values, every cell asked of several engines, one table.
+"""Sweeps: run a scenario over a grid of values with several engines, into one table.
 
-``axes.py`` reads ranges and lists and ``grid.py`` numbers their combinations; ``work.py`` answers a
-batch of cells, wherever, and ``table.py`` makes a Parquet file of it; ``processes.py`` has who does
-the work, ``folder.py`` where parts are kept, ``results.py`` what is handed on, ``query.py`` SQL.
+``axes.py`` reads ranges and lists, and ``grid.py`` numbers their combinations. ``worker.py`` runs
+a batch of cells in any process, and ``table.py`` converts it to a Parquet file. ``processes.py``
+starts workers, ``folder.py`` stores parts, ``results.py`` holds the results, and ``query.py`` runs
+SQL.
 """
 
 from __future__ import annotations
@@ -18,15 +19,15 @@ from typing import TYPE_CHECKING, Any
 from tcpcast import forkserver
 from tcpcast.engines import REGISTRY, any_simulates, check_names
 from tcpcast.engines.registry import Formula
-from tcpcast.errors import DomainError, EnvironmentFault, Fault, ScenarioError, TcpcastError
+from tcpcast.errors import DomainError, InputError, MachineError, ScenarioError, TcpcastError
 from tcpcast.scenario import Scenario, load
 from tcpcast.sweeps import processes as workers
 from tcpcast.sweeps.earlier import Earlier
 from tcpcast.sweeps.folder import HASH, Folder
-from tcpcast.sweeps.grid import every, make_grid
+from tcpcast.sweeps.grid import evenly_spaced, make_grid
 from tcpcast.sweeps.results import Results, count_statuses
 from tcpcast.sweeps.table import kind_of_column, modules, unit_of_column
-from tcpcast.sweeps.worker import Asked, Variant
+from tcpcast.sweeps.worker import SweepSpec, Variant
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -37,23 +38,23 @@ if TYPE_CHECKING:
     from tcpcast.sweeps.worker import Part
 
 FORMULA_BATCHES, FORMULAS_AT_LEAST, FORMULAS_AT_MOST = 64, 500, 5000
-"""Cells of formulas come in about so many batches, each of so many cells."""
+"""Approximate number of batches for formulas, and minimum and maximum cells per batch."""
 
 SIMULATED_BATCHES = 1000
-"""Cells that are simulated come in at most so many batches, each of one cell if they suffice."""
+"""Maximum number of batches for simulations; with fewer cells, each batch has one cell."""
 
 TRIED = 50
-"""So many values of each key are tried before anything is run."""
+"""Maximum number of values per key that are validated before the first run."""
 
 _RECORDED: dict[str, Any] = {"probes.flows": [], "probes.pcap": []}
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A sweep that can be run: its cells, what they have in common, and how they are cut up."""
+    """A prepared sweep: its cells, their common parameters, and the division into batches."""
 
     grid: Grid
-    asked: Asked
+    spec: SweepSpec
     definition: Mapping[str, Any]
     replications: int
     seed: int
@@ -61,21 +62,21 @@ class Plan:
 
     @property
     def units(self) -> int:
-        """How many cells there are, each replication counted."""
+        """Number of cells times replications."""
         return len(self.grid) * self.replications
 
     @property
     def batches(self) -> int:
-        """How many batches there are."""
+        """Number of batches."""
         return math.ceil(self.units / self.batch)
 
     @property
     def digest(self) -> str:
-        """What tells this sweep from any other."""
+        """Digest that identifies the sweep."""
         return str(self.definition[HASH])
 
     def variants(self, number: int) -> tuple[Variant, ...]:
-        """Return what a batch asks."""
+        """Return the variants of a batch."""
         last = min((number + 1) * self.batch, self.units)
         return tuple(self._variant(unit) for unit in range(number * self.batch, last))
 
@@ -85,7 +86,7 @@ class Plan:
         return Variant(cell, again, int(values.get("run.seed", self.seed)) + again, values)
 
 
-def sweep(  # noqa: PLR0913 - how to run, by name
+def sweep(  # noqa: PLR0913 - keyword options of the run
     scenario: Scenario | str | PathLike[str],
     vary: Mapping[str, Any] | None = None,
     *,
@@ -98,51 +99,51 @@ def sweep(  # noqa: PLR0913 - how to run, by name
     executor: Executor | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Results:
-    """Answer a scenario for every combination of some values, by several engines.
+    """Run a scenario for all combinations of values, with several engines.
 
     Parameters
     ----------
     scenario
-        The question, as for :func:`tcpcast.run`; its table ``[sweep]``, if it has one, says what
-        varies.
+        The scenario, as for :func:`tcpcast.run`; its optional table ``[sweep]`` defines the varied
+        keys.
     vary
-        What varies, added to that table: dotted keys with a range, ``"10ms..200ms log 8"``, or a
-        list of values; also the table's own keys ``zip`` and ``latin``.
+        Varied keys, added to that table: dotted keys with a range, ``"10ms..200ms log 8"``, or a
+        list of values; also the keys ``zip`` and ``latin`` of the table.
     engines, replications, feed
-        In place of those of the table.
+        Values that replace those of the table.
     out
-        Folder for the results. What is there of the same sweep is not run again, nor what is there
-        of one with fewer values of the same keys; None keeps them in memory.
+        Folder for the results; None keeps them in memory. Existing results of the same sweep, or of
+        one with fewer values of the same keys, are reused.
     processes
-        How many processes of this machine work, 1 or more; None takes one a core. Results do not
-        depend on it.
+        Number of worker processes on this machine, 1 or more; None uses one per core. Results do
+        not depend on it.
     dask
-        Address of a Dask scheduler whose workers are to work, such as ``"tcp://host:8786"``.
+        Address of a Dask scheduler whose workers run the sweep, such as ``"tcp://host:8786"``.
     executor
         Any other executor whose workers have tcpcast installed.
     progress
-        Called with the share of the cells that are answered, 0 to 1.
+        Called with the share of the finished cells, 0 to 1.
 
     Returns
     -------
     Results
-        A row for each cell, replication and engine; after Ctrl-C those that were answered.
+        One row per cell, replication and engine; after Ctrl-C, the finished rows.
 
     Raises
     ------
     ScenarioError
-        A scenario, a key or a value that cannot be read; the message says what to write instead.
+        The scenario, a key or a value is wrong; the message says what to write instead.
     UnknownEngine
-        A name that no engine has.
+        No engine has the given name.
     TcpcastError
-        The folder holds another sweep.
-    EnvironmentFault
+        The folder contains another sweep.
+    MachineError
         pyarrow is not installed, the folder cannot be written, or a worker ended.
 
     Examples
     --------
-    >>> found = sweep("lossy-path", {"network.rtt": "10ms..160ms log 5"}, engines="pftk")
-    >>> found.to_arrow()["network.rtt"].to_pylist()
+    >>> results = sweep("lossy-path", {"network.rtt": "10ms..160ms log 5"}, engines="pftk")
+    >>> results.to_arrow()["network.rtt"].to_pylist()
     [0.01, 0.02, 0.04, 0.08, 0.16]
     """
     _check_workers(processes, dask, executor)
@@ -153,10 +154,10 @@ def sweep(  # noqa: PLR0913 - how to run, by name
     with ExitStack() as stack:
         folder = None if out is None else Folder(Path(out))
         if folder is None:
-            plan = replace(plan, asked=replace(plan.asked, marks=None))
+            plan = replace(plan, spec=replace(plan.spec, marks=None))
         else:
-            stack.enter_context(folder.held(plan.definition, plan.batches))
-        return _run(plan, folder, stack, (processes, dask, executor), progress or _nothing)
+            stack.enter_context(folder.locked(plan.definition, plan.batches))
+        return _run(plan, folder, stack, (processes, dask, executor), progress or _ignore_progress)
 
 
 def prepare(
@@ -167,23 +168,23 @@ def prepare(
     replications: int | None = None,
     feed: str | None = None,
 ) -> Plan:
-    """Return a sweep that can be run; the arguments and errors are those of :func:`sweep`."""
-    asked = scenario if isinstance(scenario, Scenario) else load(scenario)
+    """Return a prepared sweep; see :func:`sweep` for the arguments and errors."""
+    source = scenario if isinstance(scenario, Scenario) else load(scenario)
     named = engines if engines is None or isinstance(engines, str) else list(engines)
     given: dict[str, Any] = {"engines": named, "replications": replications, "feed": feed}
     own = {name: value for name, value in given.items() if value is not None}
-    asked = asked.swept({} if vary is None else vary).swept(own)
-    table = asked.sweep
+    source = source.with_sweep({} if vary is None else vary).with_sweep(own)
+    table = source.sweep
     assert table is not None
     names = tuple(table.engines) or None
     check_names(names or ())
-    base = asked.with_changes({"sweep": None, **(_RECORDED if asked.captured is None else {})})
+    base = source.with_changes({"sweep": None, **(_RECORDED if source.captured is None else {})})
     seed = base.run.seed
     grid = make_grid(table, seed)
     _check_keys(base, grid)
     units = len(grid) * table.replications
     batch = _batch_size(units, names, table.feed)
-    tables, folder = base.typed()
+    tables, folder = base.source_tables()
     kinds = {axis.key: kind_of_column(axis) for axis in grid.axes}
     version = _version()
     definition: dict[str, Any] = {
@@ -207,26 +208,26 @@ def prepare(
     digest = marks["tcpcast.sweep"]
     classes = tuple(group.name for group in base.populations)
     classes = classes if len(classes) > 1 else ()
-    common = Asked(tables, folder, names, table.feed, kinds, digest, version, marks, classes)
-    return Plan(grid, common, definition, table.replications, seed, batch)
+    spec = SweepSpec(tables, folder, names, table.feed, kinds, digest, version, marks, classes)
+    return Plan(grid, spec, definition, table.replications, seed, batch)
 
 
 def _check_keys(base: Scenario, grid: Grid) -> None:
-    """Refuse keys that no scenario has, and values that no key takes, before anything is run.
+    """Reject unknown keys and invalid values before the first run.
 
-    Values that only do not go together are left to the cells, whose rows say so.
+    Contradictions between values are reported in the rows of their cells.
     """
     ends: tuple[dict[str, Any], ...] = ({}, grid.cell(0), grid.cell(len(grid) - 1))
     for axis in grid.axes:
         if axis.key == "sweep" or axis.key.startswith("sweep."):
-            raise ScenarioError(f"sweep.{axis.key}: a sweep does not vary itself; leave it out")
-        for value in every(axis, TRIED):
-            # Where other keys take part in a fault, they change what it says.
-            always: dict[Fault, None] | None = None
-            for beside in ends:
-                faults = _own_faults(base, axis.key, {**beside, axis.key: value})
+            raise ScenarioError(f"sweep.{axis.key}: a sweep cannot vary [sweep]; leave it out")
+        for value in evenly_spaced(axis, TRIED):
+            # Messages that are not the same in all runs depend on other keys.
+            always: dict[InputError, None] | None = None
+            for others in ends:
+                errors = _errors_of_key(base, axis.key, {**others, axis.key: value})
                 always = dict.fromkeys(
-                    faults if always is None else (each for each in always if each in faults)
+                    errors if always is None else (each for each in always if each in errors)
                 )
                 if not always:
                     break
@@ -234,22 +235,22 @@ def _check_keys(base: Scenario, grid: Grid) -> None:
                 raise ScenarioError(*(f._replace(key=f"sweep.{f.key}") for f in always))
 
 
-def _own_faults(base: Scenario, key: str, changes: Mapping[str, Any]) -> list[Fault]:
-    """Return the faults of a key when all these are changed."""
+def _errors_of_key(base: Scenario, key: str, changes: Mapping[str, Any]) -> list[InputError]:
+    """Return the errors of a key after these changes."""
     try:
         base.with_changes(changes)
     except ScenarioError as error:
-        return [fault for fault in error.faults if _is_about(fault.key, key)]
+        return [each for each in error.errors if _is_about(each.key, key)]
     return []
 
 
-def _is_about(place: str, key: str) -> bool:
-    here = place.replace('"', "")
-    return here == key or here.startswith(f"{key}.") or key.startswith(f"{here}.")
+def _is_about(location: str, key: str) -> bool:
+    path = location.replace('"', "")
+    return path == key or path.startswith(f"{key}.") or key.startswith(f"{path}.")
 
 
 def _batch_size(units: int, names: Sequence[str] | None, feed: str) -> int:
-    """Return how many cells a batch has: it depends on what is asked alone, not on the workers."""
+    """Return the number of cells per batch, which does not depend on the workers."""
     formulas = names is not None and feed == "scenario"
     if formulas and all(isinstance(REGISTRY[name], Formula) for name in names or ()):
         size = math.ceil(units / FORMULA_BATCHES)
@@ -259,11 +260,11 @@ def _batch_size(units: int, names: Sequence[str] | None, feed: str) -> int:
 
 def _check_workers(processes: int | None, dask: str | None, executor: Executor | None) -> None:
     if sum(each is not None for each in (processes, dask, executor)) > 1:
-        raise TcpcastError("processes, dask and executor each say who works; give one of them")
+        raise TcpcastError("processes, dask and executor exclude each other; give one of them")
     if processes is not None and (type(processes) is not int or processes < 1):
         raise DomainError(
-            f"processes: {processes!r} is no number of processes; write 1 or more, or leave it out "
-            "for one per core"
+            f"processes: {processes!r} is not a number of processes; write 1 or more, or leave it "
+            "out for one per core"
         )
 
 
@@ -274,50 +275,50 @@ def _run(
     who: tuple[int | None, str | None, Executor | None],
     progress: Callable[[float], None],
 ) -> Results:
-    """Have all batches answered that are not there yet."""
-    there = [
+    """Run all batches that do not exist yet."""
+    existing = [
         number
         for number in range(plan.batches)
-        if folder is not None and folder.is_whole(number, plan.digest)
+        if folder is not None and folder.is_complete(number, plan.digest)
     ]
-    todo = sorted(set(range(plan.batches)) - set(there))
+    todo = sorted(set(range(plan.batches)) - set(existing))
     known = Earlier(None if folder is None else folder.earlier(plan.digest), plan.replications)
-    done, found, interrupted = len(there), dict[int, bytes](), False
-    told: dict[bytes | Path, dict[str, int]] = {}
+    done, data, interrupted = len(existing), dict[int, bytes](), False
+    statuses: dict[bytes | Path, dict[str, int]] = {}
     progress(done / plan.batches)
     try:
         for number, part in _answers(plan, todo, known, stack, who):
             if folder is None:
-                found[number] = part.data
+                data[number] = part.data
             else:
                 folder.write(number, part)
-            told[part.data if folder is None else folder.part(number)] = part.statuses
+            statuses[part.data if folder is None else folder.part(number)] = part.statuses
             done += 1
             progress(done / plan.batches)
     except KeyboardInterrupt:
         interrupted = True
-    except EnvironmentFault as fault:
-        raise EnvironmentFault(f"{fault}{_kept(folder, done, plan.batches)}") from fault
+    except MachineError as error:
+        raise MachineError(f"{error}{_finished_parts(folder, done, plan.batches)}") from error
     if folder is not None and done == plan.batches:
         folder.finish()
-    parts: list[bytes | Path] = [found[number] for number in sorted(found)]
+    parts: list[bytes | Path] = [data[number] for number in sorted(data)]
     if folder is not None:
         parts = [*folder.parts()]
     return Results(
         parts,
-        count_statuses(parts, told),
+        count_statuses(parts, statuses),
         plan.batches,
         interrupted,
         folder=None if folder is None else folder.path,
-        keys={key: unit_of_column(kind) for key, kind in plan.asked.kinds.items()},
+        keys={key: unit_of_column(kind) for key, kind in plan.spec.kinds.items()},
     )
 
 
-def _kept(folder: Folder | None, done: int, batches: int) -> str:
-    """Say what of a sweep that failed is kept."""
+def _finished_parts(folder: Folder | None, done: int, batches: int) -> str:
+    """Return the end of an error message: the finished parts of a failed sweep."""
     if folder is None:
         return ""
-    return f"; {done} of {batches} parts are whole in {folder.path}, and the same sweep goes on"
+    return f"; {done} of {batches} parts are complete in {folder.path}; run it again to continue"
 
 
 def _answers(
@@ -327,45 +328,45 @@ def _answers(
     stack: ExitStack,
     who: tuple[int | None, str | None, Executor | None],
 ) -> Iterator[tuple[int, Part]]:
-    """Yield parts as they come: what is known needs nobody, the rest whoever works."""
+    """Yield parts as they finish: batches with known rows first, the others from workers."""
     if not known:
         lazily = ((number, plan.variants(number)) for number in todo)
-        yield from _worked(plan, todo, lazily, stack, who)
+        yield from _run_batches(plan, todo, lazily, stack, who)
         return
     new = {number: [v for v in plan.variants(number) if not known.has(v)] for number in todo}
     for number in [number for number in todo if not new[number]]:
-        yield number, known.joined(plan.asked, plan.variants(number), None)
+        yield number, known.join_rows(plan.spec, plan.variants(number), None)
     left = [number for number in todo if new[number]]
     batches = ((number, tuple(new[number])) for number in left)
-    for number, part in _worked(plan, left, batches, stack, who):
-        whole = plan.variants(number)
-        same = len(new[number]) == len(whole)
-        yield number, part if same else known.joined(plan.asked, whole, part)
+    for number, part in _run_batches(plan, left, batches, stack, who):
+        variants = plan.variants(number)
+        same = len(new[number]) == len(variants)
+        yield number, part if same else known.join_rows(plan.spec, variants, part)
 
 
-def _worked(
+def _run_batches(
     plan: Plan,
     todo: Sequence[int],
     batches: Iterator[workers.Batch],
     stack: ExitStack,
     who: tuple[int | None, str | None, Executor | None],
 ) -> Iterator[tuple[int, Part]]:
-    """Yield parts as they come, from whoever works."""
+    """Yield parts as workers finish them."""
     count, address, executor = who
     if not todo:
         return
     if address is not None:
         executor = stack.enter_context(workers.dask_workers(address))
     if executor is not None:
-        yield from workers.answered_by(executor, plan.asked, batches)
+        yield from workers.run_in_executor(executor, plan.spec, batches)
         return
     count = min(workers.cores() if count is None else count, len(todo))
     if count == 1:
-        yield from workers.answered(plan.asked, batches)
+        yield from workers.run_locally(plan.spec, batches)
         return
-    preload = [REGISTRY[name].module for name in plan.asked.engines or ()]
-    with workers.local_processes(count, preload) as own:
-        yield from workers.answered_by(own, plan.asked, batches, workers.AHEAD * count)
+    preload = [REGISTRY[name].module for name in plan.spec.engines or ()]
+    with workers.local_processes(count, preload) as local:
+        yield from workers.run_in_executor(local, plan.spec, batches, workers.AHEAD * count)
 
 
 def _version() -> str:
@@ -374,5 +375,5 @@ def _version() -> str:
     return tcpcast.__version__
 
 
-def _nothing(_share: float) -> None:
-    """Tell nobody."""
+def _ignore_progress(_share: float) -> None:
+    """Ignore the progress."""

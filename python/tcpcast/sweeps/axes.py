@@ -1,4 +1,4 @@
-"""The values that one key goes through: a range or a list, and what they are as numbers."""
+"""The values of a varied key: a range or a list, with conversion to numbers."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from tcpcast.ranges import DEFAULT_POINTS, Quantity, ends, is_range, values
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-MOST_VALUES = 100_000
+MAX_VALUES = 100_000
 EXAMPLE = '"10ms..200ms log 8"'
 
 _SPACING = re.compile(r"\.\.\s*[0-9]\S*\s+([a-z]+)\s*$")
-"""A word behind the ends of a range: it is none of the two that there are."""
-_HOW = re.compile(r"\s(log|lin)$|\s(?:(log|lin)\s+)?([0-9]{1,9})$")
+"""An unknown word after the ends of a range, where ``log`` or ``lin`` is expected."""
+_SPACING_AND_COUNT = re.compile(r"\s(log|lin)$|\s(?:(log|lin)\s+)?([0-9]{1,9})$")
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of quantity: its unit in a column of numbers, how it is read and written."""
+    """A kind of quantity: its unit in a numeric column, and functions to read and write it."""
 
     unit: str
     read: Callable[[Any], float]
@@ -36,15 +36,15 @@ class Kind:
 def _read_suffixed(suffix: str, value: object) -> float:
     text = value.strip() if isinstance(value, str) else ""
     if not text.endswith(suffix):
-        raise UnitError(f"{units.show(value)} has no unit {suffix}")
+        raise UnitError(f"{units.show(value)} does not have the unit {suffix}")
     return _read_number(text.removesuffix(suffix))
 
 
 def _read_number(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float | str):
-        raise UnitError(f"{units.show(value)} is no number")
+        raise UnitError(f"{units.show(value)} is not a number")
     if isinstance(value, str) and re.fullmatch(rf"\s*{units.NUMBER}\s*", value) is None:
-        raise UnitError(f"{units.show(value)} is no number")
+        raise UnitError(f"{units.show(value)} is not a number")
     return float(value)
 
 
@@ -62,14 +62,14 @@ KINDS = {
     "bytes": Kind("byte", units.parse_bytes, lambda size: units.format_bytes(round(size))),
     "bdp": Kind("bdp", partial(_read_suffixed, "bdp"), partial(_write_suffixed, "bdp")),
 }
-"""Quantities that a range may be of, and that a column of numbers is made of."""
+"""Quantities of ranges and numeric columns."""
 
 _COUNTED = {"number", "packets", "bytes"}
-"""Kinds of which a range between whole ends has whole values only."""
+"""Kinds whose ranges between whole ends have only whole values."""
 
 
 def kind_of(typed: Sequence[Any]) -> str | None:
-    """Return the kind that all of these values are of, None where they are no quantities."""
+    """Return the common kind of quantity of the values, or None."""
     return next((name for name, kind in KINDS.items() if _all_read(kind, typed)), None)
 
 
@@ -82,7 +82,7 @@ def _all_read(kind: Kind, typed: Sequence[Any]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """A key and the values that it goes through, as a scenario takes them."""
+    """A varied key with its values in the format of scenarios."""
 
     key: str
     values: tuple[Any, ...]
@@ -90,7 +90,7 @@ class Axis:
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """A range as typed: between which ends, by equal ratios or steps, and how many values."""
+    """A range as typed: the ends, equal ratios or equal steps, and the number of values."""
 
     key: str
     text: str
@@ -100,29 +100,29 @@ class Range:
     bare: bool
 
     def spread(self) -> Axis:
-        """Return the values of the range, both ends as typed."""
+        """Return the values of the range; both ends are as typed."""
         count = DEFAULT_POINTS if self.points is None else self.points
-        found = values(self.quantity, self.text, count, linear=self.linear, exact=True)
-        return Axis(self.key, tuple(map(self._typed, found)))
+        numbers = values(self.quantity, self.text, count, linear=self.linear, exact=True)
+        return Axis(self.key, tuple(map(self._typed, numbers)))
 
     def at(self, shares: Sequence[float]) -> Axis:
-        """Return the values at some shares of the way from one end to the other, each in [0, 1)."""
+        """Return the values at relative positions between the ends, each in [0, 1)."""
         (_, low), (_, high) = ends(self.quantity, self.text, linear=self.linear)
         if self.quantity.whole:
-            # Each whole number has its own part of the way, of the same length if linear.
+            # Each whole number has a part of the range; linear parts have equal lengths.
             low, high = (low, high + 1) if self.linear else (low - 0.5, high + 0.5)
         if self.linear:
-            found = (low + (high - low) * share for share in shares)
+            numbers = (low + (high - low) * share for share in shares)
         else:
-            found = (low * (high / low) ** share for share in shares)
+            numbers = (low * (high / low) ** share for share in shares)
         if self.quantity.whole:
-            exact = (float(math.floor(v)) if self.linear else float(round(v)) for v in found)
+            exact = (float(math.floor(v)) if self.linear else float(round(v)) for v in numbers)
         else:
-            exact = (float(f"{value:.6g}") for value in found)
+            exact = (float(f"{value:.6g}") for value in numbers)
         return Axis(self.key, tuple(self._typed(self.quantity.write(value)) for value in exact))
 
     def _typed(self, text: str) -> Any:
-        """Return a bare number as one: a scenario takes counts without quotes."""
+        """Convert a bare number, because scenarios require counts without quotes."""
         if not self.bare:
             return text
         return int(text) if self.quantity.whole else float(text)
@@ -134,8 +134,8 @@ def read_range(key: str, text: str) -> Range:
     Raises
     ------
     ScenarioError
-        No range, ends that are no quantities of one kind, a count out of range; the message names
-        the key and says what to write instead.
+        The text is not a range, the ends are not quantities of one kind, or the count is out of
+        range; the message has the key and the correction.
     """
     if not is_range(text):
         listed = ", ".join(units.show(value.strip()) for value in text.split(","))
@@ -144,13 +144,13 @@ def read_range(key: str, text: str) -> Range:
             f"sweep.{key}: {units.show(text)} is {what}; write a range such as {EXAMPLE}, or a "
             f"list: [{listed}]"
         )
-    how = _HOW.search(text.rstrip())
+    how = _SPACING_AND_COUNT.search(text.rstrip())
     ends_text = text.rstrip()[: how.start()] if how else text
     spacing = (how[1] or how[2] or "log") if how else "log"
     points = int(how[3]) if how and how[3] else None
-    if points is not None and not 2 <= points <= MOST_VALUES:
+    if points is not None and not 2 <= points <= MAX_VALUES:
         raise ScenarioError(
-            f"sweep.{key}: {points} is no number of values; write from 2 to {MOST_VALUES}, as in "
+            f"sweep.{key}: {points} is not a number of values; write 2 to {MAX_VALUES}, as in "
             f"{units.show(ends_text + f' {spacing} 8')}"
         )
     typed = [part.strip() for part in ends_text.split("..")]
@@ -160,7 +160,7 @@ def read_range(key: str, text: str) -> Range:
         if other:
             ends_only = ends_text[: other.start(1)].strip()
             raise ScenarioError(
-                f"sweep.{key}: {units.show(other[1])} is no spacing; write log or lin, as in "
+                f"sweep.{key}: {units.show(other[1])} is not a spacing; write log or lin, as in "
                 f"{units.show(f'{ends_only} log 8')}"
             )
         _check_ends([part for part in typed if part], f"sweep.{key}")
@@ -174,20 +174,19 @@ def read_range(key: str, text: str) -> Range:
     quantity = Quantity(f"sweep.{key}", kind.read, kind.write, "10ms..200ms", whole=whole)
     try:
         ends(quantity, ends_text, linear=spacing == "lin")
-    except UnitError as fault:
-        raise ScenarioError(_with_lin(str(fault))) from None
+    except UnitError as error:
+        raise ScenarioError(_with_lin(str(error))) from None
     return Range(key, ends_text, quantity, spacing == "lin", points, name == "number")
 
 
-def _check_ends(typed: Sequence[str], place: str) -> None:
-    """Say what is wrong with an end that is no quantity, or has no unit, where the other has one.
-
-    Of ends in ``mbps``, which neither is, what they may mean.
+def _check_ends(typed: Sequence[str], prefix: str) -> None:
+    """Check the ends of a range that have different kinds.
 
     Raises
     ------
     ScenarioError
-        There is one.
+        An end is not a quantity, or has no unit although the other end has one. For ambiguous
+        units such as ``mbps``, the message lists the possible meanings.
     """
     for kind in (kind for name, kind in KINDS.items() if name != "number"):
         wrong = [end for end in typed if not _all_read(kind, [end])]
@@ -197,12 +196,12 @@ def _check_ends(typed: Sequence[str], place: str) -> None:
         for end in wrong:
             try:
                 kind.read(end)
-            except ValueError as fault:
-                raise ScenarioError(f"{place}: {fault}") from None
+            except ValueError as error:
+                raise ScenarioError(f"{prefix}: {error}") from None
 
 
 def _with_lin(message: str) -> str:
-    """Say how a range begins at 0."""
+    """Extend the message about a range from 0 with ``lin``."""
     begins = "begins at 0, and steps are equal ratios"
     if begins not in message:
         return message
@@ -216,12 +215,10 @@ def read_list(key: str, listed: Sequence[Any]) -> Axis:
     Raises
     ------
     ScenarioError
-        No value, one twice, or more than :data:`MOST_VALUES`.
+        There is no value, a value is listed twice, or there are more than :data:`MAX_VALUES`.
     """
-    if not 1 <= len(listed) <= MOST_VALUES:
-        raise ScenarioError(
-            f"sweep.{key}: a list of {len(listed)} values; write from 1 to {MOST_VALUES}"
-        )
+    if not 1 <= len(listed) <= MAX_VALUES:
+        raise ScenarioError(f"sweep.{key}: a list of {len(listed)} values; write 1 to {MAX_VALUES}")
     seen: set[str] = set()
     for value in listed:
         shown = as_text(value)
@@ -232,5 +229,5 @@ def read_list(key: str, listed: Sequence[Any]) -> Axis:
 
 
 def as_text(value: Any) -> str:
-    """Return a value as a column of texts holds it: a text as it is, all else as JSON."""
+    """Return a value for a text column: a text unchanged, other values as JSON."""
     return value if isinstance(value, str) else json.dumps(value, sort_keys=True, default=str)

@@ -1,7 +1,7 @@
-"""Columns of Parquet files made of lists.
+"""Columns of Parquet files from lists.
 
-``pyarrow.array`` asks pandas, where that is installed, whether a list is one of its own: to import
-it takes a worker as long as to simulate a few cells.
+``pyarrow.array`` imports pandas, if installed, to check the type of a list. The import takes a
+worker as long as the simulation of a few cells.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 
 def column(arrow: ModuleType, values: Sequence[Any], kind: Any) -> Any:
-    """Return what ``pyarrow.array(values, kind)`` does.
+    """Return the same array as ``pyarrow.array(values, kind)``.
 
     Parameters
     ----------
     arrow
         The module ``pyarrow``.
     values
-        None where there is none.
+        Values; None for null.
     kind
         ``float64``, ``int64``, ``bool_`` or ``string``.
     """
@@ -43,7 +43,7 @@ def column(arrow: ModuleType, values: Sequence[Any], kind: Any) -> Any:
 
 
 def lists_of_texts(arrow: ModuleType, values: Sequence[Sequence[str]]) -> Any:
-    """Return what ``pyarrow.array`` makes of lists of texts, as Parquet names their elements."""
+    """Return an array of lists of texts, with Parquet's name for the elements."""
     ends = np.array([*accumulate(map(len, values), initial=0)], dtype=np.int32)
     within = column(arrow, [text for each in values for text in each], arrow.string())
     buffers = [None, arrow.py_buffer(ends)]
@@ -56,7 +56,7 @@ def _bits(arrow: ModuleType, truths: Any) -> Any:
 
 
 def _texts(arrow: ModuleType, values: Sequence[str | None]) -> tuple[Any, Any]:
-    """Return where each text ends, and all texts."""
+    """Return the offsets of the texts, and their concatenated bytes."""
     parts = [b"" if value is None else value.encode() for value in values]
     ends = np.array([*accumulate(map(len, parts), initial=0)], dtype=np.int32)
     return arrow.py_buffer(ends), arrow.py_buffer(b"".join(parts))

@@ -1,4 +1,4 @@
-"""A sweep that was run, with what it asked: of a folder, or of one that was just answered."""
+"""A finished sweep with its definition, from a folder or from memory."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-MOST_KEYS = 2
-"""Keys over which a figure can be drawn."""
+MAX_KEYS = 2
+"""Maximum number of varied keys in a figure."""
 
 
 @dataclass(frozen=True, slots=True)
-class Swept:
-    """What a sweep asked and what it found.
+class FinishedSweep:
+    """Definition and results of a sweep.
 
-    ``groups`` are the keys that vary, those together that go side by side; ``engines`` is None
-    where every engine was asked that applies and is quick.
+    ``groups`` has the varied keys; keys in one group vary together. ``engines`` is None if all
+    applicable engines that run by default were used.
     """
 
     scenario: Scenario
@@ -41,35 +41,35 @@ class Swept:
 
     @property
     def axes(self) -> list[Axis]:
-        """The keys that vary, in the order of the columns."""
+        """The varied keys in the order of the columns."""
         return [axis for group in self.groups for axis in group]
 
     @property
     def is_grid(self) -> bool:
-        """Whether one key or two vary, in all combinations."""
-        return len(self.groups) <= MOST_KEYS and all(len(group) == 1 for group in self.groups)
+        """Whether one or two keys vary in all combinations."""
+        return len(self.groups) <= MAX_KEYS and all(len(group) == 1 for group in self.groups)
 
     @property
-    def holds(self) -> dict[str, tuple[str, str]]:
-        """What the column of each key holds, and its unit."""
+    def column_kinds(self) -> dict[str, tuple[str, str]]:
+        """Kind and unit of the column of each key."""
         kinds = {axis.key: kind_of_column(axis) for axis in self.axes}
         return {key: (kind, unit_of_column(kind)) for key, kind in kinds.items()}
 
     @property
     def table(self) -> dict[str, Any]:
-        """The table ``[sweep]`` that asks for it."""
-        found: dict[str, Any] = {axis.key: list(axis.values) for axis in self.axes}
-        beside = [[axis.key for axis in group] for group in self.groups if len(group) > 1]
-        found |= {"zip": beside} if beside else {}
-        found |= {"engines": list(self.engines)} if self.engines is not None else {}
-        found |= {"replications": self.replications} if self.replications > 1 else {}
-        return found | ({"feed": self.feed} if self.feed != "scenario" else {})
+        """Table ``[sweep]`` of the sweep."""
+        entries: dict[str, Any] = {axis.key: list(axis.values) for axis in self.axes}
+        zipped = [[axis.key for axis in group] for group in self.groups if len(group) > 1]
+        entries |= {"zip": zipped} if zipped else {}
+        entries |= {"engines": list(self.engines)} if self.engines is not None else {}
+        entries |= {"replications": self.replications} if self.replications > 1 else {}
+        return entries | ({"feed": self.feed} if self.feed != "scenario" else {})
 
 
-def swept(definition: Mapping[str, Any], results: Results) -> Swept:
-    """Return a sweep of what :func:`tcpcast.sweeps.prepare` says of it, and what it found."""
+def finished_sweep(definition: Mapping[str, Any], results: Results) -> FinishedSweep:
+    """Return a sweep from the definition of :func:`tcpcast.sweeps.prepare` and its results."""
     engines = definition["engines"]
-    return Swept(
+    return FinishedSweep(
         Scenario.from_dict(definition["scenario"]),
         tuple(
             tuple(Axis(key, tuple(values)) for key, values in group.items())
@@ -84,30 +84,30 @@ def swept(definition: Mapping[str, Any], results: Results) -> Swept:
     )
 
 
-def read_sweep(path: Path) -> Swept:
+def read_sweep(path: Path) -> FinishedSweep:
     """Return the sweep of a folder.
 
     Raises
     ------
     TcpcastError
-        There is none, or it cannot be read.
-    EnvironmentFault
+        The folder contains no sweep, or the sweep cannot be read.
+    MachineError
         pyarrow is not installed.
     """
     definition = read_definition(path)
     if definition is None:
-        raise TcpcastError(f"{path} holds no sweep; write the folder of `tcpcast sweep --out`")
+        raise TcpcastError(f"{path} contains no sweep; write the folder of `tcpcast sweep --out`")
     parts = Folder(path).parts()
     results = Results(list(parts), count_statuses(list(parts)), folder=path)
     try:
-        found = swept(definition, results)
-        cells = math.prod(len(group[0].values) for group in found.groups)
-        batches = math.ceil(cells * found.replications / definition["batch"])
-    except (KeyError, TypeError, AttributeError, IndexError, ScenarioError) as fault:
+        finished = finished_sweep(definition, results)
+        cells = math.prod(len(group[0].values) for group in finished.groups)
+        batches = math.ceil(cells * finished.replications / definition["batch"])
+    except (KeyError, TypeError, AttributeError, IndexError, ScenarioError) as error:
         raise TcpcastError(
-            f"{path}: its _sweep.json cannot be read ({fault}); write the folder of "
+            f"{path}: its _sweep.json cannot be read ({error}); write the folder of "
             "`tcpcast sweep --out` of this version"
         ) from None
     results.batches, results.interrupted = batches, len(parts) < batches
-    results.keys = {key: unit for key, (_, unit) in found.holds.items()}
-    return found
+    results.keys = {key: unit for key, (_, unit) in finished.column_kinds.items()}
+    return finished

@@ -1,9 +1,9 @@
-"""What an earlier sweep in the folder has answered of this one, which has more values of a key.
+"""Reuse the rows of an earlier sweep in the folder, which had fewer values of the same keys.
 
-Cells are known by their values: seeds do not depend on a cell's number. Where a grid grows, the
-numbers move, and with them what a part holds. So the rows are put aside, with the numbers that
-their cells have now, until each is in a part of the new sweep: a folder that has grown has the same
-bytes as one that was begun with all values.
+Cells are identified by their values, and seeds do not depend on a cell's number. When a grid
+grows, cell numbers and the contents of parts change. Therefore the old rows are stored in a
+separate file with the new numbers of their cells, until all are in parts of the new sweep. The
+resulting folder has the same bytes as one that was started with all values.
 """
 
 from __future__ import annotations
@@ -23,57 +23,57 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from tcpcast.sweeps.worker import Asked, Variant
+    from tcpcast.sweeps.worker import SweepSpec, Variant
 
     Axes = Sequence[Mapping[str, Sequence[Any]]]
-    """Groups of keys that go side by side, each key with its values, as a definition has them."""
+    """Groups of keys that vary together, each key with its values, as in a definition."""
 
-MOST_ROWS = 100_000
-"""Rows of a sweep that can grow: all of them are in memory at once."""
+MAX_ROWS = 100_000
+"""Maximum number of rows of a sweep that can grow, because all rows are in memory."""
 
-KEPT = ("cell", *AFTER_KEYS)
-"""Columns that are kept of a row; those of the keys follow from its cell."""
+STORED_COLUMNS = ("cell", *AFTER_KEYS)
+"""Stored columns of a row; the columns of the keys follow from its cell."""
 
 
-def moves(there: Axes, here: Axes) -> Moves | None:
-    """Return how cells of a grid are numbered in another that has all its cells, None if it lacks.
+def cell_moves(there: Axes, here: Axes) -> Moves | None:
+    """Return the new numbers of a grid's cells in a larger grid, or None if cells are missing.
 
     Parameters
     ----------
     there, here
-        The groups of both, with the same keys, in any order.
+        The groups of the old and of the new grid, in any order.
     """
-    grown = {frozenset(group): at for at, group in enumerate(here)}
-    if len(there) != len(here) or grown.keys() != {frozenset(group) for group in there}:
+    indices = {frozenset(group): index for index, group in enumerate(here)}
+    if len(there) != len(here) or indices.keys() != {frozenset(group) for group in there}:
         return None
-    places: list[np.ndarray[Any, Any]] = []
+    offsets: list[np.ndarray[Any, Any]] = []
     strides = _strides([_length(group) for group in here])
     for group in there:
-        at = grown[frozenset(group)]
+        index = indices[frozenset(group)]
         keys = sorted(group)
-        where = {values: place for place, values in enumerate(_tuples(here[at], keys))}
-        found = [where.get(values) for values in _tuples(group, keys)]
-        if None in found:
+        positions = {values: at for at, values in enumerate(_tuples(here[index], keys))}
+        moved = [positions.get(values) for values in _tuples(group, keys)]
+        if None in moved:
             return None
-        places.append(np.array(found, dtype=np.int64) * strides[at])
-    return Moves(places)
+        offsets.append(np.array(moved, dtype=np.int64) * strides[index])
+    return Moves(offsets)
 
 
 class Moves:
-    """The numbers that cells of a grid have in one that has grown.
+    """Mapping of the cell numbers of a grid to those of a larger grid.
 
-    ``places`` has, for each group of keys, what each of its values adds to the number.
+    For each group of keys, ``offsets`` has the part of the new number for each value.
     """
 
-    def __init__(self, places: Sequence[np.ndarray[Any, Any]]) -> None:
-        self._places = places
-        self._strides = _strides([len(each) for each in places])
+    def __init__(self, offsets: Sequence[np.ndarray[Any, Any]]) -> None:
+        self._offsets = offsets
+        self._strides = _strides([len(each) for each in offsets])
 
     def __call__(self, cells: Any) -> Any:
         """Return the new numbers of cells, ``[cells]``."""
         old = np.asarray(cells, dtype=np.int64)
         new = np.zeros_like(old)
-        for each, stride in zip(self._places, self._strides, strict=True):
+        for each, stride in zip(self._offsets, self._strides, strict=True):
             new += each[old // stride % len(each)]
         return new
 
@@ -83,50 +83,50 @@ def _length(group: Mapping[str, Sequence[Any]]) -> int:
 
 
 def _strides(lengths: Sequence[int]) -> list[int]:
-    """Return how far apart cells are that differ by one value of each group; the last is next."""
+    """Return the difference in cell numbers for one step of each group; 1 for the last group."""
     return [math.prod(lengths[at + 1 :]) for at in range(len(lengths))]
 
 
 def _tuples(group: Mapping[str, Sequence[Any]], keys: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """Yield the values that go side by side, as texts."""
+    """Yield the values that belong together, as texts."""
     texts = ([json.dumps(v, sort_keys=True, default=str) for v in group[key]] for key in keys)
     return zip(*texts, strict=True)
 
 
-def put_aside(
+def store_rows(
     parts: Sequence[Path],
     before: Path | None,
     moved: Moves,
     path: Path,
     marks: Mapping[str, str],
 ) -> None:
-    """Write the rows of parts, in the order of their new numbers.
+    """Write the rows of an old sweep to one file, in the order of their new cell numbers.
 
     Parameters
     ----------
     parts
-        The parts of the sweep that has grown.
+        The parts of the old sweep.
     before
-        What that sweep had put aside itself, of which parts may have some rows.
+        The old sweep's own file of earlier rows; parts may repeat some of them.
     moved
-        How cells move.
+        Mapping of cell numbers.
     path, marks
-        Where to, and what the file says of itself.
+        The file, and its metadata.
 
     Raises
     ------
     TcpcastError
-        More than :data:`MOST_ROWS`.
+        There are more than :data:`MAX_ROWS` rows.
     """
     arrow, parquet = modules("pyarrow", "pyarrow.parquet")
     files = [*parts, *([] if before is None else [before])]
     count = sum(parquet.read_metadata(file).num_rows for file in files)
-    if count > MOST_ROWS:
+    if count > MAX_ROWS:
         raise TcpcastError(
-            f"{path.parent} has {count:,} rows, and a sweep of more than {MOST_ROWS:,} does not "
-            "grow; sweep what is new into another --out"
+            f"{path.parent} has {count:,} rows, and a sweep of more than {MAX_ROWS:,} cannot "
+            "grow; sweep the new values into another --out"
         )
-    rows = arrow.concat_tables(map(_kept, files)).combine_chunks()
+    rows = arrow.concat_tables(map(_stored_columns, files)).combine_chunks()
     cells, again = (rows[name].to_numpy() for name in ("cell", "replication"))
     if before is not None:
         units = cells * (again.max() + 1) + again
@@ -141,50 +141,50 @@ def put_aside(
     path.write_bytes(as_file(batch, marks))
 
 
-def _kept(part: Any) -> Any:
-    """Return the columns that are kept of a file, or of an open one."""
+def _stored_columns(part: Any) -> Any:
+    """Return the stored columns of a file."""
     (parquet,) = modules("pyarrow.parquet")
     with parquet.ParquetFile(part) as file:
         names = file.schema_arrow.names
-        kept = [name for name in names if name in KEPT or is_metric_column(name)]
+        kept = [name for name in names if name in STORED_COLUMNS or is_metric_column(name)]
         return file.read(columns=kept, use_threads=False)
 
 
 def moved_notes(lines: Sequence[str], moved: Moves, replications: int, batch: int) -> Iterator[str]:
-    """Yield the lines of the side file with the numbers that parts and cells have now.
+    """Yield the lines of the side file with the new numbers of parts and cells.
 
     Parameters
     ----------
     lines
-        As the folder has them; one that was cut short is left out.
+        Lines of the side file; a truncated line is omitted.
     moved
-        How cells move.
+        Mapping of cell numbers.
     replications, batch
-        How often each cell is simulated, and how many of these a part has.
+        Number of replications per cell, and of replications per part.
     """
     for line in lines:
         try:
-            told = json.loads(line)
+            record = json.loads(line)
         except ValueError:
             continue
         parts: dict[int, list[list[Any]]] = {}
-        for cell, again, *rest in told["wall_s"]:
+        for cell, replication, *rest in record["wall_s"]:
             now = int(moved(cell))
-            part = (now * replications + again) // batch
-            parts.setdefault(part, []).append([now, again, *rest])
+            part = (now * replications + replication) // batch
+            parts.setdefault(part, []).append([now, replication, *rest])
         for part, rows in sorted(parts.items()):
-            yield json.dumps({**told, "part": part, "wall_s": rows})
+            yield json.dumps({**record, "part": part, "wall_s": rows})
 
 
 class Earlier:
-    """Rows that need not be answered again, by cell and replication.
+    """Reusable rows by cell and replication.
 
     Parameters
     ----------
     path
-        Where :func:`put_aside` wrote them; None for none.
+        File written by :func:`store_rows`; None for no rows.
     replications
-        How often each cell is simulated.
+        Number of replications per cell.
     """
 
     def __init__(self, path: Path | None, replications: int) -> None:
@@ -192,45 +192,45 @@ class Earlier:
         self._rows: Any = None
         self._units = np.empty(0, dtype=np.int64)
         if path is not None:
-            self._rows = _kept(path)
+            self._rows = _stored_columns(path)
             self._units = self._units_of(self._rows)
 
     def __bool__(self) -> bool:
-        """Say whether there are any."""
+        """Return True if there are rows."""
         return self._units.size > 0
 
     def has(self, variant: Variant) -> bool:
-        """Say whether it is answered."""
+        """Return True if the variant has rows."""
         unit = self._unit(variant)
         at = int(np.searchsorted(self._units, unit))
         return at < self._units.size and int(self._units[at]) == unit
 
-    def joined(self, asked: Asked, variants: Sequence[Variant], fresh: Part | None) -> Part:
-        """Return the part of a batch, made of what was there and of what was answered now.
+    def join_rows(self, spec: SweepSpec, variants: Sequence[Variant], fresh: Part | None) -> Part:
+        """Return the part of a batch from existing and new rows.
 
         Parameters
         ----------
-        asked
-            What all cells have in common.
+        spec
+            Common parameters of all cells.
         variants
-            The whole batch.
+            The complete batch.
         fresh
-            The part with those of them that were not there; None where all were.
+            The part with the new rows; None if all rows existed.
         """
         (arrow,) = modules("pyarrow")
         first, last = (self._unit(variants[at]) for at in (0, -1))
         low, high = np.searchsorted(self._units, [first, last + 1]).tolist()
-        found = [self._rows.slice(low, high - low)]
+        tables = [self._rows.slice(low, high - low)]
         if fresh is not None:
-            found.append(_kept(arrow.BufferReader(fresh.data)))
-        rows = arrow.concat_tables(found)
+            tables.append(_stored_columns(arrow.BufferReader(fresh.data)))
+        rows = arrow.concat_tables(tables)
         order = np.argsort(self._units_of(rows), kind="stable")
         rows = rows.take(arrow.array(order)).combine_chunks()
         values = {variant.cell: variant.values for variant in variants}
-        batch = batch_of_rows(rows, values, asked.kinds, asked.classes)
+        batch = batch_of_rows(rows, values, spec.kinds, spec.classes)
         statuses = dict(Counter(rows["status"].to_pylist()))
         host, wall = ("", []) if fresh is None else (fresh.host, fresh.wall)
-        return Part(as_file(batch, asked.marks or {}), statuses, host, wall)
+        return Part(as_file(batch, spec.marks or {}), statuses, host, wall)
 
     def _unit(self, variant: Variant) -> int:
         return variant.cell * self._replications + variant.replication

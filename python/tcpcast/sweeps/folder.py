@@ -1,9 +1,9 @@
-"""The folder of a sweep: which sweep it holds, which of its parts are whole, and what they took.
+"""The folder of a sweep: its definition, its complete parts, and their computing times.
 
-``part-000042.parquet`` is a batch; ``_sweep.json`` says which sweep it is, and ``_wall.jsonl`` how
-long each row took, where and when. While a sweep that has grown is not whole, ``_earlier.parquet``
-has the rows that were there before. Readers of Parquet folders pass over names that begin with an
-underscore. A file is written aside, under a name that begins with ``.tcpcast-``.
+``part-000042.parquet`` is a batch, ``_sweep.json`` the definition, and ``_wall.jsonl`` has the
+duration, host and time of each row. While a grown sweep is incomplete, ``_earlier.parquet`` has
+the rows of the smaller sweep. Readers of Parquet folders ignore names that start with an
+underscore. Files are first written under a temporary name that starts with ``.tcpcast-``.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from tcpcast import output, units
-from tcpcast.errors import EnvironmentFault, TcpcastError
+from tcpcast.errors import MachineError, TcpcastError
 from tcpcast.output import PARQUET
 from tcpcast.scenario.changes import leaves
-from tcpcast.sweeps.earlier import moved_notes, moves, put_aside
+from tcpcast.sweeps.earlier import cell_moves, moved_notes, store_rows
 from tcpcast.sweeps.table import intact_marks
 
 if TYPE_CHECKING:
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 DEFINITION, WALL, EARLIER = "_sweep.json", "_wall.jsonl", "_earlier.parquet"
 _ASIDE = ".tcpcast-*"
 HASH = "sweep"
-"""The key of a sweep's digest in its definition."""
+"""Key of the digest in a sweep's definition."""
 _SWEEP = "tcpcast.sweep"
-"""What a Parquet file has the digest under."""
+"""Key of the digest in the metadata of a Parquet file."""
 
-_TOLD = {
+_DIFFERENCES = {
     "version": "another version of tcpcast ({there}; here it is {here})",
     "scenario": "another scenario",
     "tables": "another scenario",
@@ -44,41 +44,41 @@ _TOLD = {
     "replications": "another number of replications",
     "feed": "another feed",
 }
-"""What may differ between two sweeps, in the order in which it is looked for."""
+"""Possible differences between two sweeps, in the order of checking."""
 
 
 class Folder:
-    """A folder with a sweep, begun or whole."""
+    """A folder with a complete or incomplete sweep."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
 
     def part(self, number: int) -> Path:
-        """Return where a batch is."""
+        """Return the file of a batch."""
         return self.path / f"part-{number:06d}.parquet"
 
     @contextmanager
-    def held(self, definition: Mapping[str, Any], batches: int) -> Iterator[None]:
-        """Keep the folder for one sweep; what an interrupted run left aside is removed.
+    def locked(self, definition: Mapping[str, Any], batches: int) -> Iterator[None]:
+        """Lock the folder for one sweep; temporary files of an interrupted run are removed.
 
         Parameters
         ----------
         definition
-            Which sweep it is. One that has the same cells as that in the folder, and more, takes it
-            over: the rows that are there are put aside for :meth:`earlier`.
+            Definition of the sweep. If it contains all cells of the sweep in the folder, it
+            replaces that sweep, and the existing rows are stored for :meth:`earlier`.
         batches
-            How many parts it has.
+            Number of parts.
 
         Raises
         ------
         TcpcastError
-            It holds another sweep, files that are none, or a sweep that is running now.
-        EnvironmentFault
-            It cannot be written.
+            The folder contains another sweep, a running sweep or other files.
+        MachineError
+            The folder cannot be written.
         """
         output.check_folder(self.path)
         there = read_definition(self.path)
-        moved = self._checked(there, definition)
+        moved = self._check_contents(there, definition)
         name = self.path / DEFINITION
         with ExitStack() as stack:
             if there is not None and moved is not None:
@@ -90,7 +90,7 @@ class Folder:
             for left in self.path.glob(_ASIDE):
                 left.unlink(missing_ok=True)
             for part in self.parts():
-                if int(part.stem.rpartition("-")[2]) >= batches:  # of the sweep before it has grown
+                if int(part.stem.rpartition("-")[2]) >= batches:  # part of the smaller sweep
                     part.unlink()
             yield
 
@@ -101,45 +101,49 @@ class Folder:
         text = json.dumps(definition, indent=1, sort_keys=True, default=str) + "\n"
         output.write_text(self.path / DEFINITION, text, force=force)
 
-    def _checked(
+    def _check_contents(
         self, there: Mapping[str, Any] | None, definition: Mapping[str, Any]
     ) -> Moves | None:
-        """Refuse what is not this sweep; return how cells move in one that has grown."""
+        """Raise if the folder has other contents; return the moves in a grown sweep."""
         if there is not None:
-            return None if there.get(HASH) == definition[HASH] else self._grown(there, definition)
+            return (
+                None
+                if there.get(HASH) == definition[HASH]
+                else self._check_growth(there, definition)
+            )
         names = [path.name for path in self.path.glob("*")] if self.path.is_dir() else []
         others = sorted(name for name in names if not name.startswith(_ASIDE[:-1]))
         if others:
             raise TcpcastError(
-                f"{self.path} is not empty and holds no sweep ({others[0]} is there); write "
-                "another --out"
+                f"{self.path} is not empty and contains no sweep (but {others[0]}); write another "
+                "--out"
             )
         return None
 
-    def _grown(self, there: Mapping[str, Any], definition: Mapping[str, Any]) -> Moves:
-        differs = next((key for key in _TOLD if there.get(key) != definition[key]), "axes")
-        moved = moves(there.get("axes", ()), definition["axes"]) if differs == "axes" else None
+    def _check_growth(self, there: Mapping[str, Any], definition: Mapping[str, Any]) -> Moves:
+        differs = next((key for key in _DIFFERENCES if there.get(key) != definition[key]), "axes")
+        moved = cell_moves(there.get("axes", ()), definition["axes"]) if differs == "axes" else None
         if moved is not None:
             return moved
-        told = _TOLD[differs].format(there=there.get(differs), here=definition[differs])
-        told += _first_difference(differs, there, definition)
-        raise TcpcastError(f"{self.path} holds another sweep: {told}; write another --out")
+        message = _DIFFERENCES[differs].format(there=there.get(differs), here=definition[differs])
+        message += _first_difference(differs, there, definition)
+        raise TcpcastError(f"{self.path} contains another sweep: {message}; write another --out")
 
     def _take_over(
         self, there: Mapping[str, Any], definition: Mapping[str, Any], moved: Moves
     ) -> None:
-        """Put the rows of a smaller sweep aside, and make the folder that of the larger one.
+        """Store the rows of a smaller sweep, and replace it by the larger one.
 
-        After each step it holds one sweep or the other, with all rows.
+        After each step, the folder contains one of the two sweeps with all rows.
         """
         old, new = str(there[HASH]), str(definition[HASH])
         aside, before = self.path / EARLIER, _sweep_of(self.path / EARLIER)
         if before != new:
             parts = [part for part in self.parts() if _sweep_of(part) == old]
-            own = aside if before == old else None
-            if parts or own is not None:
+            earlier_rows = aside if before == old else None
+            if parts or earlier_rows is not None:
                 with output.aside(aside, kind=PARQUET) as temporary:
-                    put_aside(parts, own, moved, temporary, {_SWEEP: new})
+                    store_rows(parts, earlier_rows, moved, temporary, {_SWEEP: new})
             self._move_notes(definition, moved)
         self._define(definition, force=True)
         for part in self.parts():
@@ -149,35 +153,35 @@ class Folder:
         path = self.path / WALL
         if path.is_file():
             lines = path.read_text(encoding="utf-8").splitlines()
-            told = moved_notes(lines, moved, definition["replications"], definition["batch"])
-            output.write_text(path, "".join(f"{line}\n" for line in told), force=True)
+            notes = moved_notes(lines, moved, definition["replications"], definition["batch"])
+            output.write_text(path, "".join(f"{line}\n" for line in notes), force=True)
 
     def earlier(self, digest: str) -> Path | None:
-        """Return the file with the rows that were there before the sweep has grown, if any."""
+        """Return the file with the rows of the smaller sweep, or None."""
         path = self.path / EARLIER
         return path if _sweep_of(path) == digest else None
 
     def finish(self) -> None:
-        """Remove what is not needed once all parts are there."""
+        """Remove files that are not needed when all parts exist."""
         (self.path / EARLIER).unlink(missing_ok=True)
 
-    def is_whole(self, number: int, digest: str) -> bool:
-        """Say whether a part is there, belongs to this sweep and is not damaged."""
+    def is_complete(self, number: int, digest: str) -> bool:
+        """Return True if a part exists, belongs to this sweep and is undamaged."""
         path = self.part(number)
         if not path.is_file():
             return False
         if _sweep_of(path) == digest:
             return True
-        path.unlink()  # a power failure may cut a file, and a disk may change a bit
+        path.unlink()  # damaged, for example by a power failure or a disk error
         return False
 
     def write(self, number: int, part: Part) -> None:
-        """Write a part, whole or not at all, and beside it what it took.
+        """Write a part atomically, and its computing times.
 
         Raises
         ------
-        EnvironmentFault
-            It cannot be written, for want of room, say.
+        MachineError
+            The part cannot be written, for example because the disk is full.
         """
         with output.aside(self.part(number), kind=PARQUET) as temporary:
             temporary.write_bytes(part.data)
@@ -185,7 +189,7 @@ class Folder:
             self._note(number, part)
 
     def _note(self, number: int, part: Part) -> None:
-        """Add a line to the side file; one that was cut short before stays a line of its own."""
+        """Append a line to the side file, on a new line if the last one was truncated."""
         now = datetime.now(UTC).isoformat(timespec="seconds")
         rows = [[cell, again, engine, round(s, 6)] for cell, again, engine, s in part.wall]
         line = json.dumps({"part": number, "host": part.host, "date": now, "wall_s": rows})
@@ -197,16 +201,16 @@ class Folder:
                 torn = end > 0 and file.read(1) != b"\n"
                 before = "\n" if torn else ""
                 file.write(f"{before}{line}\n".encode())
-        except OSError as fault:
-            raise EnvironmentFault(f"cannot write {path}: {fault.strerror or fault}") from fault
+        except OSError as error:
+            raise MachineError(f"cannot write {path}: {error.strerror or error}") from error
 
     def parts(self) -> list[Path]:
-        """Return the parts that are there, in order."""
+        """Return the existing parts in order."""
         return sorted(self.path.glob("part-*.parquet"))
 
 
 def _sweep_of(path: Path) -> str | None:
-    """Return the digest of the sweep to which a file belongs, None if it is missing or damaged."""
+    """Return the digest of the sweep of a file, or None if the file is missing or damaged."""
     try:
         return intact_marks(path.read_bytes()).get(_SWEEP)
     except OSError:
@@ -214,7 +218,7 @@ def _sweep_of(path: Path) -> str | None:
 
 
 def _first_difference(what: str, there: Mapping[str, Any], here: Mapping[str, Any]) -> str:
-    """Say which key of the axes or of the scenario is the first to differ, "" for all else."""
+    """Return the first different key of the axes or of the scenario as text, otherwise ""."""
     if what == "axes":
         old, new = (
             {key: values for group in of.get("axes", ()) for key, values in group.items()}
@@ -222,7 +226,7 @@ def _first_difference(what: str, there: Mapping[str, Any], here: Mapping[str, An
         )
         for key in {**new, **old}:
             if key not in old or key not in new:
-                return f": {key} varies {'here' if key in new else 'there'} alone"
+                return f": {key} varies only {'here' if key in new else 'there'}"
             if old[key] != new[key]:
                 return f": {key} has {_values(new[key])}, there {_values(old[key])}"
     if what == "scenario":
@@ -243,16 +247,16 @@ def _shown(value: Any) -> str:
 
 
 def read_definition(folder: Path) -> dict[str, Any] | None:
-    """Return what ``_sweep.json`` of a folder says, None where there is none to be read."""
+    """Return the contents of ``_sweep.json`` in a folder, or None if it cannot be read."""
     try:
-        found = json.loads((folder / DEFINITION).read_text(encoding="utf-8"))
+        definition = json.loads((folder / DEFINITION).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    return found if isinstance(found, dict) and HASH in found else None
+    return definition if isinstance(definition, dict) and HASH in definition else None
 
 
 def _lock(file: TextIO, folder: Path) -> None:
-    """Hold a file until it is closed, or the process ends."""
+    """Lock a file until it is closed or the process ends."""
     try:
         import fcntl  # noqa: PLC0415 - not on Windows
     except ImportError:

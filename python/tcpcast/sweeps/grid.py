@@ -1,4 +1,4 @@
-"""The cells of a sweep: every combination of what varies, each with a number."""
+"""The cells of a sweep: numbered combinations of the values of varied keys."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from tcpcast.units import show
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-MOST_CELLS = 10_000_000
+MAX_CELLS = 10_000_000
 _LATIN_STREAM = 0x1A71
 
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """Combinations of groups of axes; the axes of a group go side by side.
+    """Combinations of groups of axes; the axes of a group vary together.
 
-    Cells are numbered with the last group going fastest.
+    The last group varies fastest with the cell number.
     """
 
     groups: tuple[tuple[Axis, ...], ...]
@@ -41,32 +41,32 @@ class Grid:
 
     def cell(self, number: int) -> dict[str, Any]:
         """Return the values of a cell by key."""
-        places = []
+        indices = []
         for group in reversed(self.groups):
-            number, place = divmod(number, len(group[0].values))
-            places.append(place)
+            number, index = divmod(number, len(group[0].values))
+            indices.append(index)
         return {
-            axis.key: axis.values[place]
-            for group, place in zip(self.groups, reversed(places), strict=True)
+            axis.key: axis.values[index]
+            for group, index in zip(self.groups, reversed(indices), strict=True)
             for axis in group
         }
 
 
 def make_grid(table: Sweep, seed: int) -> Grid:
-    """Return the cells that a ``[sweep]`` table asks for.
+    """Return the cells of a ``[sweep]`` table.
 
     Parameters
     ----------
     table
         The table.
     seed
-        ``run.seed``, from which the points of ``latin`` are drawn.
+        ``run.seed``, the seed of the points of ``latin``.
 
     Raises
     ------
     ScenarioError
-        A range or list that cannot be read, keys of ``zip`` that do not go together, more than
-        :data:`MOST_CELLS` cells; the message names the key and says what to write instead.
+        A range or list is wrong, keys of ``zip`` have different numbers of values, or there are
+        more than :data:`MAX_CELLS` cells; the message has the key and the correction.
     """
     for key in table.vary:
         near = nearest(key, Sweep.model_fields) if "." not in key else None
@@ -76,28 +76,28 @@ def make_grid(table: Sweep, seed: int) -> Grid:
         key: read_range(key, value) if isinstance(value, str) else read_list(key, value)
         for key, value in table.vary.items()
     }
-    groups = _zipped(table.zip, read)
-    drawn = _drawn(table.latin, read, groups, seed)
-    found: list[tuple[Axis, ...]] = []
+    zipped = _zip_groups(table.zip, read)
+    drawn = _draw_latin(table.latin, read, zipped, seed)
+    groups: list[tuple[Axis, ...]] = []
     for key, entry in read.items():
-        together = groups.get(key) or (drawn if key in {axis.key for axis in drawn} else None)
+        together = zipped.get(key) or (drawn if key in {axis.key for axis in drawn} else None)
         axes = together or (entry.spread() if isinstance(entry, Range) else entry,)
-        if axes not in found:
-            found.append(axes)
-    grid = Grid(tuple(found))
-    if len(grid) > MOST_CELLS:
+        if axes not in groups:
+            groups.append(axes)
+    grid = Grid(tuple(groups))
+    if len(grid) > MAX_CELLS:
         raise ScenarioError(
             f"sweep: {len(grid):,} cells; write fewer values, or latin = 1000, for at most "
-            f"{MOST_CELLS:,}"
+            f"{MAX_CELLS:,}"
         )
     return grid
 
 
-def _zipped(
+def _zip_groups(
     groups: Sequence[Sequence[str]], read: Mapping[str, Axis | Range]
 ) -> dict[str, tuple[Axis, ...]]:
-    """Return the group of each key that is zipped."""
-    found: dict[str, tuple[Axis, ...]] = {}
+    """Return the groups of ``zip`` by key."""
+    zipped: dict[str, tuple[Axis, ...]] = {}
     for group in groups:
         axes = []
         for key in group:
@@ -106,7 +106,7 @@ def _zipped(
                     f"sweep.zip: {show(key)} does not vary{suggestion(key, read)}; write it into "
                     "[sweep] with its values"
                 )
-            if key in found or group.count(key) > 1:
+            if key in zipped or group.count(key) > 1:
                 raise ScenarioError(f"sweep.zip: {show(key)} is named twice; write it once")
             entry = read[key]
             axes.append(entry.spread() if isinstance(entry, Range) else entry)
@@ -114,19 +114,19 @@ def _zipped(
             raise ScenarioError("sweep.zip: a group of one key; write two keys or more")
         lengths = {axis.key: len(axis.values) for axis in axes}
         if len(set(lengths.values())) > 1:
-            told = ", ".join(f"{key} has {length}" for key, length in lengths.items())
-            raise ScenarioError(f"sweep.zip: {told} values; write as many for each")
-        found |= dict.fromkeys(group, tuple(axes))
-    return found
+            text = ", ".join(f"{key} has {length}" for key, length in lengths.items())
+            raise ScenarioError(f"sweep.zip: {text} values; write equally many for each")
+        zipped |= dict.fromkeys(group, tuple(axes))
+    return zipped
 
 
-def _drawn(
+def _draw_latin(
     latin: int | None,
     read: Mapping[str, Axis | Range],
     zipped: Mapping[str, object],
     seed: int,
 ) -> tuple[Axis, ...]:
-    """Draw a Latin hypercube over the ranges: each range once from each of its equal parts."""
+    """Draw a Latin hypercube: one value from each of the equal parts of each range."""
     if latin is None:
         return ()
     ranges = [e for key, e in read.items() if isinstance(e, Range) and key not in zipped]
@@ -135,7 +135,7 @@ def _drawn(
     for entry in ranges:
         if entry.points is not None:
             raise ScenarioError(
-                f"sweep.{entry.key}: latin = {latin} says how many values; leave out the "
+                f"sweep.{entry.key}: latin = {latin} is the number of values; leave out the "
                 f"{entry.points} at the end"
             )
     random = np.random.default_rng([seed, _LATIN_STREAM])
@@ -144,9 +144,9 @@ def _drawn(
     return tuple(entry.at(column) for entry, column in zip(ranges, shares.tolist(), strict=True))
 
 
-def every(axis: Axis, most: int) -> Iterator[Any]:
-    """Yield at most so many values of an axis, evenly, the first and the last among them."""
+def evenly_spaced(axis: Axis, maximum: int) -> Iterator[Any]:
+    """Yield at most ``most`` evenly spaced values of an axis, including the first and last."""
     count = len(axis.values)
-    places = range(count) if count <= most else np.linspace(0, count - 1, most).astype(int)
-    for place in places:
-        yield axis.values[int(place)]
+    indices = range(count) if count <= maximum else np.linspace(0, count - 1, maximum).astype(int)
+    for index in indices:
+        yield axis.values[int(index)]

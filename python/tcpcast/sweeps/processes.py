@@ -1,4 +1,4 @@
-"""Who does the work: this process, several of this machine, or any executor."""
+"""Run batches in this process, in several local processes, or in any executor."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from multiprocessing import connection
 from typing import TYPE_CHECKING
 
 from tcpcast import forkserver
-from tcpcast.errors import EnvironmentFault, TcpcastError
+from tcpcast.errors import MachineError, TcpcastError
 from tcpcast.sweeps.table import modules
-from tcpcast.sweeps.worker import Asked, Part, Variant, answer_batch
+from tcpcast.sweeps.worker import Part, SweepSpec, Variant, answer_batch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -24,41 +24,44 @@ if TYPE_CHECKING:
 
 Batch = tuple[int, tuple[Variant, ...]]
 AHEAD = 3
-"""So many batches a worker are handed out, so that none waits for its next."""
+"""Number of outstanding batches per worker, so that workers never wait."""
 
-_SOME = 64
-"""So many are handed to an executor that does not say how many workers it has."""
+_UNKNOWN_WORKERS_AHEAD = 64
+"""Number of outstanding batches if the number of an executor's workers is unknown."""
 
 _ENDED = (
-    "a worker process ended before its batch did: it was killed, or there was no memory; "
-    "a script that sweeps needs `if __name__ == '__main__':` around what it runs"
+    "a worker process ended during its batch: it was killed or out of memory; "
+    "a script that sweeps needs `if __name__ == '__main__':` around its calls"
 )
 
 _stop: Event | None = None
 
 
-def answered(asked: Asked, batches: Iterable[Batch]) -> Iterator[tuple[int, Part]]:
-    """Answer batches in this process, one after the other."""
+def run_locally(spec: SweepSpec, batches: Iterable[Batch]) -> Iterator[tuple[int, Part]]:
+    """Run batches sequentially in this process."""
     for number, variants in batches:
-        yield number, answer_batch(asked, variants)
+        yield number, answer_batch(spec, variants)
 
 
-def answered_by(
-    executor: Executor, asked: Asked, batches: Iterable[Batch], ahead: int = _SOME
+def run_in_executor(
+    executor: Executor,
+    spec: SweepSpec,
+    batches: Iterable[Batch],
+    ahead: int = _UNKNOWN_WORKERS_AHEAD,
 ) -> Iterator[tuple[int, Part]]:
-    """Have an executor answer batches, and yield them as they come.
+    """Run batches in an executor, and yield their parts as they finish.
 
     Raises
     ------
-    EnvironmentFault
-        A worker ended, or could not do its work.
+    MachineError
+        A worker ended or failed.
     """
     waiting = iter(batches)
     pending: dict[Future[Part], int] = {}
     try:
         while True:
             for number, variants in waiting:
-                pending[_submitted(executor, asked, variants)] = number
+                pending[_submit(executor, spec, variants)] = number
                 if len(pending) >= ahead:
                     break
             if not pending:
@@ -71,23 +74,23 @@ def answered_by(
             future.cancel()
 
 
-def _task(executor: Executor) -> Callable[[Asked, tuple[Variant, ...]], Part]:
+def _task(executor: Executor) -> Callable[[SweepSpec, tuple[Variant, ...]], Part]:
     return _in_worker if isinstance(executor, ProcessPoolExecutor) else answer_batch
 
 
-def _submitted(executor: Executor, asked: Asked, variants: tuple[Variant, ...]) -> Future[Part]:
-    """Hand out a batch; the first ones start threads and processes."""
+def _submit(executor: Executor, spec: SweepSpec, variants: tuple[Variant, ...]) -> Future[Part]:
+    """Submit a batch; the first calls start threads and processes."""
     try:
-        return executor.submit(_task(executor), asked, variants)
+        return executor.submit(_task(executor), spec, variants)
     except BrokenProcessPool:
-        raise EnvironmentFault(_ENDED) from None
-    except (RuntimeError, MemoryError, OSError, EOFError) as fault:
-        raise EnvironmentFault(_cannot_start(fault)) from fault
+        raise MachineError(_ENDED) from None
+    except (RuntimeError, MemoryError, OSError, EOFError) as error:
+        raise MachineError(_cannot_start(error)) from error
 
 
-def _cannot_start(fault: Exception) -> str:
+def _cannot_start(error: Exception) -> str:
     return (
-        f"cannot start worker processes: {str(fault) or type(fault).__name__}; raise the limits of "
+        f"cannot start worker processes: {str(error) or type(error).__name__}; raise the limits of "
         "memory and processes (ulimit -v, ulimit -u), or use fewer processes"
     )
 
@@ -98,33 +101,35 @@ def _result(future: Future[Part]) -> Part:
     except TcpcastError:
         raise
     except BrokenProcessPool:
-        raise EnvironmentFault(_ENDED) from None
-    except Exception as fault:
-        raise EnvironmentFault(f"a worker failed: {type(fault).__name__}: {fault}") from fault
+        raise MachineError(_ENDED) from None
+    except Exception as error:
+        raise MachineError(f"a worker failed: {type(error).__name__}: {error}") from error
 
 
 @contextmanager
 def local_processes(count: int, preload: Sequence[str]) -> Iterator[Executor]:
-    """Yield an executor of processes on this machine, which end with this one however it ends."""
+    """Yield an executor of local processes, which end when this process ends for any reason."""
     context = forkserver.context(preload)
     with forkserver.safe_path():  # processes start when the first batches are submitted
         others = multiprocessing.active_children()
         try:
             stop = context.Event()
-            executor = ProcessPoolExecutor(count, context, initializer=_begin, initargs=(stop,))
-        except (RuntimeError, MemoryError, OSError) as fault:
-            raise EnvironmentFault(_cannot_start(fault)) from fault
+            executor = ProcessPoolExecutor(
+                count, context, initializer=_init_worker, initargs=(stop,)
+            )
+        except (RuntimeError, MemoryError, OSError) as error:
+            raise MachineError(_cannot_start(error)) from error
         try:
             yield executor
         except BaseException:
             stop.set()
             raise
         finally:
-            _end(executor, others)
+            _shutdown(executor, others)
 
 
-def _end(executor: Executor, others: Sequence[BaseProcess]) -> None:
-    """End an executor, or its processes themselves if its thread did not start."""
+def _shutdown(executor: Executor, others: Sequence[BaseProcess]) -> None:
+    """End an executor, or its processes directly if its thread did not start."""
     try:
         executor.shutdown(wait=True, cancel_futures=True)
     except RuntimeError:
@@ -135,21 +140,21 @@ def _end(executor: Executor, others: Sequence[BaseProcess]) -> None:
 
 @contextmanager
 def dask_workers(address: str) -> Iterator[Executor]:
-    """Yield an executor of the workers behind a Dask scheduler.
+    """Yield an executor for the workers of a Dask scheduler.
 
     Raises
     ------
-    EnvironmentFault
+    MachineError
         Dask is not installed, or no scheduler answers at the address.
     """
     (distributed,) = modules("distributed", what="sweeps on Dask")
     try:
         client = distributed.Client(address, timeout="10s", set_as_default=False)
-    except (OSError, ValueError, TypeError) as fault:
-        raise EnvironmentFault(
-            f"no Dask scheduler answers at {address} ({fault}); write its address, such as "
+    except (OSError, ValueError, TypeError) as error:
+        raise MachineError(
+            f"no Dask scheduler answers at {address} ({error}); write its address, such as "
             "tcp://host:8786, and start it with `dask scheduler`"
-        ) from fault
+        ) from error
     with client:
         executor = client.get_executor(pure=False)
         try:
@@ -159,18 +164,18 @@ def dask_workers(address: str) -> Iterator[Executor]:
 
 
 def cores() -> int:
-    """Return how many cores this process may use."""
+    """Return the number of cores available to this process."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
-def _begin(stop: Event) -> None:
-    """Make a process a worker: it ends when its parent does, or is told to stop."""
-    global _stop  # noqa: PLW0603 - an event cannot come with a task
+def _init_worker(stop: Event) -> None:
+    """Initialise a worker process, which ends with its parent or at the stop event."""
+    global _stop  # noqa: PLW0603 - an event cannot be passed with a task
     _stop = stop
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)  # Ctrl-C is the parent's, who says when to stop
+        signal.signal(number, signal.SIG_IGN)  # the parent handles Ctrl-C and sets the stop event
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 
@@ -181,6 +186,6 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _in_worker(asked: Asked, variants: tuple[Variant, ...]) -> Part:
+def _in_worker(spec: SweepSpec, variants: tuple[Variant, ...]) -> Part:
     assert _stop is not None
-    return answer_batch(asked, variants, _stop.is_set)
+    return answer_batch(spec, variants, _stop.is_set)

@@ -1,4 +1,4 @@
-"""SQL about the parts of a sweep, by DuckDB: it reads them, and nothing else."""
+"""SQL queries of a sweep's parts with DuckDB, which can read only these files."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ _CLOSED = (
     "SET enable_external_access = false",
     "SET lock_configuration = true",
 )
-"""No file, no network, no variable of this program, and no way to change that."""
+"""Settings that lock out files, the network and variables of this program."""
 
 
 def query(folder: str | PathLike[str], sql: str, *, max_wall_s: float | None = None) -> Any:
-    """Return what SQL says of a sweep's results.
+    """Return the result of an SQL query of a sweep's results.
 
     Parameters
     ----------
     folder
         The folder of a sweep.
     sql
-        One query; its table is named ``sweep``. Keys are quoted: ``"network.rtt"``.
+        One query; the table is named ``sweep``. Keys are quoted: ``"network.rtt"``.
     max_wall_s
-        Stop the query after so many seconds; None sets no limit.
+        Maximum duration of the query in seconds; None for no limit.
 
     Returns
     -------
@@ -46,16 +46,16 @@ def query(folder: str | PathLike[str], sql: str, *, max_wall_s: float | None = N
     Raises
     ------
     TcpcastError
-        No sweep is there, or the query cannot be answered; the message is DuckDB's.
+        There is no sweep, or the query failed; the message comes from DuckDB.
     QueryStopped
         The query took longer than ``max_wall_s``.
-    EnvironmentFault
+    MachineError
         DuckDB or pyarrow is not installed.
     """
     duckdb, arrow = modules("duckdb", "pyarrow", what="queries of a sweep")
     path = Path(folder)
     if read_definition(path) is None:
-        raise TcpcastError(f"{path} holds no sweep; write the folder of `tcpcast sweep --out`")
+        raise TcpcastError(f"{path} contains no sweep; write the folder of `tcpcast sweep --out`")
     table = read_parts(Folder(path).parts())
     with duckdb.connect(":memory:") as connection:
         connection.register(TABLE, table)
@@ -63,17 +63,17 @@ def query(folder: str | PathLike[str], sql: str, *, max_wall_s: float | None = N
             connection.execute(setting)
 
         def run() -> Any:
-            found = connection.sql(sql)
-            return arrow.table({}) if found is None else found.to_arrow_table()
+            result = connection.sql(sql)
+            return arrow.table({}) if result is None else result.to_arrow_table()
 
         try:
             return _result(run, connection, max_wall_s)
-        except duckdb.Error as fault:
-            raise TcpcastError(f"{fault}{_hint(str(fault))}") from None
+        except duckdb.Error as error:
+            raise TcpcastError(f"{error}{_hint(str(error))}") from None
 
 
 def _result(run: Callable[[], Any], connection: Any, max_wall_s: float | None) -> Any:
-    """Run a query in a thread, and interrupt it after ``max_wall_s`` or if Ctrl-C was pressed.
+    """Run a query in a thread; interrupt it after ``max_wall_s`` or on Ctrl-C.
 
     DuckDB does not check signals while it computes.
     """
@@ -93,7 +93,7 @@ def _result(run: Callable[[], Any], connection: Any, max_wall_s: float | None) -
 
 
 def _hint(message: str) -> str:
-    """Say how keys are written, where a query may have lacked the quotes."""
+    """Return a hint about quotes around keys for a query that may lack them."""
     if "Binder Error" in message or "Catalog Error" in message:
         return '\nThe table is sweep; keys are quoted: "network.rtt"'
     return ""

@@ -1,4 +1,4 @@
-"""What a sweep found: one table, for Arrow, pandas, polars and SQL."""
+"""The results of a sweep: one table, for Arrow, pandas, polars and SQL."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tcpcast.errors import EnvironmentFault
+from tcpcast.errors import MachineError
 from tcpcast.extras import frame_package
 from tcpcast.sweeps.table import is_metric_column, modules
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Results:
-    """A row for each cell, replication and engine, in the order of the cells.
+    """Rows per cell, replication and engine, in the order of the cells.
 
-    ``parts`` are files, or Arrow's streams in memory. ``statuses`` counts rows by how they fared:
-    ``answered``, ``partial``, ``not applicable`` or ``failed``. ``interrupted`` says that there are
-    fewer batches than were asked for, ``done`` of ``batches``. ``folder`` is where the parts are,
-    None where they are in memory; ``keys`` are those that vary, each with the unit of its column.
+    ``parts`` are files, or Arrow streams in memory. ``statuses`` has the number of rows by status:
+    ``answered``, ``partial``, ``not applicable`` or ``failed``. ``interrupted`` is True if only
+    ``done`` of ``batches`` batches ran. ``folder`` contains the parts, or is None if they are in
+    memory. ``keys`` are the varied keys with the units of their columns.
     """
 
     parts: Sequence[bytes | Path]
@@ -34,7 +34,7 @@ class Results:
 
     @property
     def done(self) -> int:
-        """How many batches are answered."""
+        """Number of finished batches."""
         return len(self.parts)
 
     def __len__(self) -> int:
@@ -46,12 +46,12 @@ class Results:
         return f"<Results of a sweep{where}: {self.counts()}>"
 
     def counts(self) -> str:
-        """Return how many rows fared how, in words."""
-        told = ", ".join(f"{count:,} {status}" for status, count in self.statuses.items())
-        return told or "no rows"
+        """Return the number of rows by status as text."""
+        text = ", ".join(f"{count:,} {status}" for status, count in self.statuses.items())
+        return text or "no rows"
 
-    def told(self) -> dict[str, Any]:
-        """Return what there is to say of a sweep in a folder, for JSON."""
+    def summary(self) -> dict[str, Any]:
+        """Return the summary of a sweep in a folder as JSON values."""
         return {
             "folder": str(self.folder),
             "rows": self.statuses,
@@ -61,7 +61,7 @@ class Results:
         }
 
     def to_arrow(self) -> Any:
-        """Return a ``pyarrow.Table``; metrics that no row has are left out."""
+        """Return a ``pyarrow.Table`` without empty metric columns."""
         return read_parts(self.parts)
 
     def to_pandas(self) -> Any:
@@ -69,7 +69,7 @@ class Results:
 
         Raises
         ------
-        EnvironmentFault
+        MachineError
             pandas is not installed.
         """
         frame_package("pandas")
@@ -80,48 +80,48 @@ class Results:
 
         Raises
         ------
-        EnvironmentFault
+        MachineError
             polars is not installed.
         """
         return frame_package("polars").from_arrow(self.to_arrow())
 
 
 def count_statuses(
-    parts: Sequence[bytes | Path], told: Mapping[bytes | Path, Mapping[str, int]] | None = None
+    parts: Sequence[bytes | Path], known: Mapping[bytes | Path, Mapping[str, int]] | None = None
 ) -> dict[str, int]:
-    """Return how many rows fared how, the commonest first; parts that are not ``told`` are read."""
-    found: Counter[str] = Counter()
+    """Return the number of rows by status, in descending order; parts not in ``known`` are read."""
+    counts: Counter[str] = Counter()
     for part in parts:
-        found.update((told or {}).get(part) or _read(part, ["status"])["status"].to_pylist())
-    return dict(found.most_common())
+        counts.update((known or {}).get(part) or _read(part, ["status"])["status"].to_pylist())
+    return dict(counts.most_common())
 
 
 def read_parts(parts: Sequence[bytes | Path]) -> Any:
-    """Return parts as one table, in their order, without the metrics that no row has.
+    """Return parts as one table in order, without empty metric columns.
 
     Raises
     ------
-    EnvironmentFault
-        pyarrow is not installed, or a file is no part.
+    MachineError
+        pyarrow is not installed, or a file is not a part.
     """
     (arrow,) = modules("pyarrow")
     tables = []
     for part in parts:
         try:
             tables.append(_read(part))
-        except (OSError, arrow.ArrowException) as fault:
-            raise EnvironmentFault(f"{part!s:.200} is no part of a sweep: {fault}") from fault
-    whole = arrow.concat_tables(tables) if tables else arrow.table({})
-    names = filter(is_metric_column, whole.column_names)
-    empty = [name for name in names if whole[name].null_count == whole.num_rows]
-    return whole.drop_columns(empty).replace_schema_metadata(None)
+        except (OSError, arrow.ArrowException) as error:
+            raise MachineError(f"{part!s:.200} is not part of a sweep: {error}") from error
+    table = arrow.concat_tables(tables) if tables else arrow.table({})
+    names = filter(is_metric_column, table.column_names)
+    empty = [name for name in names if table[name].null_count == table.num_rows]
+    return table.drop_columns(empty).replace_schema_metadata(None)
 
 
 def _read(part: bytes | Path, names: Sequence[str] | None = None) -> Any:
-    """Return a part, or some columns of one that is a file."""
+    """Return a part, or some columns of a file."""
     arrow, parquet = modules("pyarrow", "pyarrow.parquet")
     if isinstance(part, bytes):
         return arrow.ipc.open_stream(part).read_all()
-    # read_table would import data sets, and pandas with them; a thread a column takes longer.
+    # read_table would import pyarrow.dataset and pandas; one thread per column would be slower.
     with parquet.ParquetFile(part) as file:
         return file.read(columns=names, use_threads=False)

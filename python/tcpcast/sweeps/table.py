@@ -1,4 +1,4 @@
-"""The table of a sweep: a row for each cell, replication and engine, in columns of fixed types."""
+"""The table of a sweep: one row per cell, replication and engine, in typed columns."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tcpcast.answer import UNITS, Note, Status, severity
 from tcpcast.compare import class_figures
-from tcpcast.errors import EnvironmentFault
+from tcpcast.errors import MachineError
 from tcpcast.metrics import HEADLINE
 from tcpcast.output import PARQUET
 from tcpcast.sweeps.axes import KINDS, Axis, as_text, kind_of
@@ -24,30 +24,32 @@ if TYPE_CHECKING:
 
 STATUSES = (Status.DONE, Status.PARTIAL, Status.NOT_APPLICABLE, Status.FAILED)
 ANSWERED, PARTIAL, NOT_APPLICABLE, FAILED = (status.value for status in STATUSES)
-"""How a row fared; all but the first have a ``reason``."""
+"""Status of a row; all but the first have a ``reason``."""
 
 INTEGER, TRUTH, TEXT = "integer", "truth", "text"
-"""Columns of keys that are no quantities."""
+"""Kinds of columns for keys that are not quantities."""
 
 AFTER_KEYS = (
     *("engine", "replication", "seed", "status", "reason"),
     *("trusted", "untrusted", "regime", "warnings"),
 )
-"""Columns between those of the keys that vary and those of the metrics."""
+"""Columns between those of the varied keys and those of the metrics."""
 
 METRICS = tuple(name for name in UNITS)
 NUMBERS = ("", "_low", "_high")
-DOUBT = "_interval_warning"
-METRIC_COLUMNS = tuple(f"{name}{suffix}" for name in METRICS for suffix in (*NUMBERS, DOUBT))
-"""The value, both ends and the doubt of each metric."""
-PARTS = tuple(f"{name}{suffix}" for name in HEADLINE for suffix in (*NUMBERS, DOUBT))
-"""Those columns of metrics that each class has, too: ``goodput_bps_low.NAME``."""
+WARNING_SUFFIX = "_interval_warning"
+METRIC_COLUMNS = tuple(
+    f"{name}{suffix}" for name in METRICS for suffix in (*NUMBERS, WARNING_SUFFIX)
+)
+"""Value, interval limits and interval warning of each metric."""
+PARTS = tuple(f"{name}{suffix}" for name in HEADLINE for suffix in (*NUMBERS, WARNING_SUFFIX))
+"""Columns of metrics that also exist per class, as ``goodput_bps_low.NAME``."""
 
 _DIGEST, _NO_DIGEST = "tcpcast.digest", b"0" * 64
-"""A Parquet file contains its own SHA-256, computed with zeros in place of the digest."""
+"""A Parquet file contains its own SHA-256, computed with zeros instead of the digest."""
 
 COMPRESSED = 20
-"""Files of so many rows and more are compressed."""
+"""Minimum number of rows for compression."""
 
 
 def modules(*names: str, what: str = "sweeps") -> list[ModuleType]:
@@ -55,33 +57,33 @@ def modules(*names: str, what: str = "sweeps") -> list[ModuleType]:
 
     Raises
     ------
-    EnvironmentFault
-        One is not installed, or cannot be imported.
+    MachineError
+        A package is not installed or cannot be imported.
     """
-    import importlib  # noqa: PLC0415 - with what it imports
+    import importlib  # noqa: PLC0415 - only needed here
 
-    found = []
+    imported = []
     for name in names:
         try:
-            found.append(importlib.import_module(name))
+            imported.append(importlib.import_module(name))
         except ModuleNotFoundError as missing:
             package = name.partition(".")[0]
-            raise EnvironmentFault(
+            raise MachineError(
                 f"{what} need {package}, which is not installed: pip install {package}"
             ) from missing
-        except (ImportError, MemoryError, OSError) as fault:
-            raise EnvironmentFault(
-                f"{what} cannot import {name}: {str(fault) or type(fault).__name__}"
-            ) from fault
-    return found
+        except (ImportError, MemoryError, OSError) as error:
+            raise MachineError(
+                f"{what} cannot import {name}: {str(error) or type(error).__name__}"
+            ) from error
+    return imported
 
 
 class Row(NamedTuple):
-    """One engine's answer to one cell in one replication, as far as a column holds it.
+    """Columns of one engine's answer to one cell in one replication.
 
-    ``reason`` says why it is not answered, or only in part. ``trusted`` is None without metrics,
-    and True if each metric is trusted and no metric of :data:`HEADLINE` has a doubt; ``untrusted``
-    names the metrics that are not trusted.
+    ``reason`` explains a missing or partial answer. ``trusted`` is None if there are no metrics,
+    and True if all metrics are trusted and no metric of :data:`HEADLINE` has an interval warning.
+    ``untrusted`` lists the metrics that are not trusted.
     """
 
     variant: Variant
@@ -98,32 +100,34 @@ class Row(NamedTuple):
 
 
 def _severity(warning: Note) -> tuple[bool, tuple[int, int]]:
-    """Return a key that sorts warnings about headlines first, the worst first."""
+    """Return a sort key: warnings about headline metrics first, then by severity."""
     return warning.about(HEADLINE) is None, severity(warning)
 
 
 def row_of(variant: Variant, answer: Answer) -> Row:
-    """Return the row of an answer; a batch has thousands, without their steps and tables."""
-    found = answer.metrics
-    untrusted = [name for name, metric in found.items() if not metric.trusted]
-    doubted = any(name in found and found[name].interval_warning is not None for name in HEADLINE)
+    """Return the row of an answer, without its steps and tables."""
+    metrics = answer.metrics
+    untrusted = [name for name, metric in metrics.items() if not metric.trusted]
+    has_warnings = any(
+        name in metrics and metrics[name].interval_warning is not None for name in HEADLINE
+    )
     return Row(
         variant,
         answer.engine,
         answer.status.value if answer.status in STATUSES else PARTIAL,
         answer.not_applicable or answer.incomplete_reason,
-        not untrusted and not doubted if found else None,
+        not untrusted and not has_warnings if metrics else None,
         untrusted,
         answer.regime,
         [str(note) for note in sorted(answer.notes, key=_severity)],
-        found,
+        metrics,
         class_figures(answer) if "by_class" in answer.tables else {},
         answer.wall_s,
     )
 
 
 def kind_of_column(axis: Axis) -> str:
-    """Return what a key's column holds: a kind of quantity, whole numbers, truths or texts."""
+    """Return the kind of a key's column: a kind of quantity, whole numbers, truths or texts."""
     typed = axis.values
     if all(type(value) is int for value in typed):
         return INTEGER
@@ -133,23 +137,23 @@ def kind_of_column(axis: Axis) -> str:
 
 
 def unit_of_column(kind: str) -> str:
-    """Return the unit of what a key's column holds, "" for what has none."""
+    """Return the unit of a kind of column, or ""."""
     return KINDS[kind].unit if kind in KINDS else ""
 
 
 def is_metric_column(name: str) -> bool:
-    """Return True for a column of a metric, of all classes or of one."""
+    """Return True for a column of a metric, in total or per class."""
     return name.partition(".")[0] in METRIC_COLUMNS
 
 
 def class_columns(names: Sequence[str]) -> dict[str, dict[str, str]]:
-    """Return the columns of each class among these, by class and by the name without it."""
-    found: dict[str, dict[str, str]] = {}
+    """Return the columns per class, by class and by column name without the class."""
+    columns: dict[str, dict[str, str]] = {}
     for name in names:
         column_of, dot, group = name.partition(".")
         if dot and column_of in METRIC_COLUMNS:
-            found.setdefault(group, {})[column_of] = name
-    return found
+            columns.setdefault(group, {})[column_of] = name
+    return columns
 
 
 def record_batch(
@@ -160,11 +164,11 @@ def record_batch(
     Parameters
     ----------
     rows
-        In the order of the table.
+        Rows in the order of the table.
     kinds
-        What the column of each key that varies holds, by :func:`kind_of_column`.
+        Kind of the column of each varied key, from :func:`kind_of_column`.
     classes
-        The names of the classes, if there are several.
+        Names of the classes, if there are several.
     """
     (arrow,) = modules("pyarrow")
     arrays = [*_leading(arrow, rows, kinds)]
@@ -181,14 +185,14 @@ def batch_of_rows(
     kinds: Mapping[str, str],
     classes: tuple[str, ...] = (),
 ) -> Any:
-    """Return rows of parts as a ``pyarrow.RecordBatch``, their keys by the values of their cells.
+    """Return stored rows as a ``pyarrow.RecordBatch``, with the columns of the keys.
 
     Parameters
     ----------
     rows
-        A table with all columns but those of the keys.
+        A table with all columns except those of the keys.
     values
-        The values of each cell that it has.
+        Values of the keys by cell.
     kinds, classes
         As for :func:`record_batch`.
     """
@@ -202,7 +206,7 @@ def batch_of_rows(
 
 
 def as_stream(batch: Any) -> bytes:
-    """Return a batch in Arrow's own format, which is written and read at once."""
+    """Return a batch as an Arrow stream, which needs no encoding."""
     (arrow,) = modules("pyarrow")
     buffer = arrow.BufferOutputStream()
     with arrow.ipc.new_stream(buffer, batch.schema) as writer:
@@ -212,16 +216,16 @@ def as_stream(batch: Any) -> bytes:
 
 
 def as_file(batch: Any, marks: Mapping[str, str]) -> bytes:
-    """Return a batch as a Parquet file; ``marks`` are what it says of itself."""
+    """Return a batch as a Parquet file with ``marks`` as metadata."""
     arrow, parquet = modules("pyarrow", "pyarrow.parquet")
     buffer = arrow.BufferOutputStream()
     with parquet.ParquetWriter(
         buffer,
         batch.schema,
-        # Of a row or two it makes nothing smaller, and takes as long as all else.
+        # A dictionary saves nothing for one or two rows, and takes half of the time.
         compression="zstd" if batch.num_rows >= COMPRESSED else "none",
         write_statistics=False,
-        store_schema=False,  # with it a part of one row would be three times as large
+        store_schema=False,  # the schema would triple the size of a part with one row
         use_dictionary=[
             *("engine", "status", "reason", "regime"),
             *("warnings.list.element", "untrusted.list.element"),
@@ -236,27 +240,27 @@ def as_file(batch: Any, marks: Mapping[str, str]) -> bytes:
 
 
 def intact_marks(data: bytes) -> dict[str, str]:
-    """Return the marks of a Parquet file of :func:`as_file`, none if a bit of it has changed."""
+    """Return the metadata of a file written by :func:`as_file`, or {} if it is damaged."""
     arrow, parquet = modules("pyarrow", "pyarrow.parquet")
     try:
-        found = parquet.read_metadata(arrow.BufferReader(data)).metadata or {}
-        marks = {key.decode(): value.decode() for key, value in found.items()}
+        metadata = parquet.read_metadata(arrow.BufferReader(data)).metadata or {}
+        marks = {key.decode(): value.decode() for key, value in metadata.items()}
     except (OSError, ValueError, arrow.ArrowException):
         return {}
     digest = marks.pop(_DIGEST, "")
     before, _, after = data.rpartition(digest.encode() or _NO_DIGEST)
-    whole = hashlib.sha256(before + _NO_DIGEST + after).hexdigest()
-    return marks if whole == digest else {}
+    computed = hashlib.sha256(before + _NO_DIGEST + after).hexdigest()
+    return marks if computed == digest else {}
 
 
-@functools.cache  # a batch may be of one row, and its sweep of thousands
+@functools.cache  # a sweep may have thousands of batches with one row
 def _schema(arrow: ModuleType, kinds: tuple[tuple[str, str], ...], classes: tuple[str, ...]) -> Any:
     fields = [arrow.field("cell", arrow.int64())]
     fields += [arrow.field(key, _type(arrow, kind)) for key, kind in kinds]
     after: dict[str, Any] = dict.fromkeys(AFTER_KEYS, arrow.string())
     after |= dict.fromkeys(("replication", "seed"), arrow.int64())
     after |= {"trusted": arrow.bool_()}
-    texts = arrow.list_(arrow.field("element", arrow.string()))  # as Parquet says
+    texts = arrow.list_(arrow.field("element", arrow.string()))  # Parquet's name
     after |= dict.fromkeys(("untrusted", "warnings"), texts)
     fields += [arrow.field(name, kind) for name, kind in after.items()]
     kinds_of = (*[arrow.float64()] * len(NUMBERS), arrow.string())
@@ -272,7 +276,7 @@ def _type(arrow: ModuleType, kind: str) -> Any:
 
 
 def _leading(arrow: ModuleType, rows: Sequence[Row], kinds: Mapping[str, str]) -> list[Any]:
-    """Return the columns up to the metrics."""
+    """Return the columns before the metrics."""
     variants = [row.variant for row in rows]
     texts = arrow.string()
     return [
@@ -293,14 +297,14 @@ def _leading(arrow: ModuleType, rows: Sequence[Row], kinds: Mapping[str, str]) -
 def _of_keys(
     arrow: ModuleType, rows: Sequence[Mapping[str, Any]], kinds: Mapping[str, str]
 ) -> Iterator[Any]:
-    """Yield the columns of the keys that vary, of the values in each row."""
+    """Yield the columns of the varied keys from the values of each row."""
     for key, kind in kinds.items():
         read = _reader(kind)
         yield column(arrow, [read(values[key]) for values in rows], _type(arrow, kind))
 
 
 def _reader(kind: str) -> Callable[[Any], Any]:
-    """Return what makes of a value as typed what its column holds."""
+    """Return the function that converts a typed value for its column."""
     if kind in KINDS:
         return KINDS[kind].read
     return as_text if kind == TEXT else lambda value: value
@@ -309,19 +313,19 @@ def _reader(kind: str) -> Callable[[Any], Any]:
 def _metrics(
     arrow: ModuleType, rows: Sequence[Mapping[str, Metric]], metrics: Sequence[str]
 ) -> list[Any]:
-    """Return the columns of metrics, those that no row has as well."""
+    """Return the columns of metrics, including empty ones."""
     number, text, columns = arrow.float64(), arrow.string(), []
     nothing = [*[arrow.nulls(len(rows), number)] * len(NUMBERS), arrow.nulls(len(rows), text)]
     for name in metrics:
-        found = [row.get(name) for row in rows]
-        if not any(found):
+        cells = [row.get(name) for row in rows]
+        if not any(cells):
             columns += nothing
             continue
         for part in ("value", "low", "high"):
-            values = [_number(getattr(metric, part, None)) for metric in found]
+            values = [_number(getattr(metric, part, None)) for metric in cells]
             columns.append(column(arrow, values, number))
         columns.append(
-            column(arrow, [getattr(metric, "interval_warning", None) for metric in found], text)
+            column(arrow, [getattr(metric, "interval_warning", None) for metric in cells], text)
         )
     return columns
 

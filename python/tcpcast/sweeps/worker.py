@@ -1,7 +1,7 @@
-"""What a worker does: answer the cells of one batch, and make a Parquet file of them in memory.
+"""Worker of a sweep: run the cells of one batch, and return a Parquet file as bytes.
 
-A worker may be another process or another machine: all that it needs comes with the batch, and
-all that it found goes back as bytes. What it found depends on the question alone.
+A worker may be another process or another machine, so the batch contains all inputs. The results
+depend only on these inputs.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from typing import TYPE_CHECKING, Any
 
 from tcpcast.answer import Answer, Status
 from tcpcast.engines import RunOptions, answer
-from tcpcast.errors import EnvironmentFault, TcpcastError
+from tcpcast.errors import MachineError, TcpcastError
 from tcpcast.scenario import Scenario
 from tcpcast.sweeps.table import Row, as_file, as_stream, record_batch, row_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-NOBODY = ""
-"""The engine of a row that says why no engine answers."""
+NO_ENGINE = ""
+"""Engine name of a row with the reason why no engine answered."""
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What all cells of a sweep have in common: the question but for what varies.
+class SweepSpec:
+    """Common parameters of all cells of a sweep.
 
-    ``tables`` are the scenario's as typed and ``folder`` where its files are; ``engines`` None asks
-    every engine that applies and is quick. ``kinds`` has the kind of quantity of each key that
-    varies, or its type of column; ``digest`` tells the sweep from any other, ``version`` is
-    tcpcast's. ``marks`` go into every part; with None no part becomes a file.
-    ``classes`` has their names if there are several; each has columns then.
+    ``tables`` are the scenario's tables as typed, with relative file names in ``folder``.
+    ``engines`` = None selects all applicable engines that run by default. ``kinds`` has the kind of
+    the column of each varied key. ``digest`` identifies the sweep, and ``version`` is the version
+    of tcpcast. ``marks`` are the metadata of the part files; None for parts in memory.
+    ``classes`` has the names of the classes if there are several; each then has its own columns.
     """
 
     tables: Mapping[str, Any]
@@ -51,7 +51,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One cell in one replication: its number, what it changes, and from which seed."""
+    """One replication of a cell: its number, changes and seed."""
 
     cell: int
     replication: int
@@ -61,10 +61,10 @@ class Variant:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The outcome of a batch: its rows, how they fared, and how long each took.
+    """The result of a batch: its rows, their statuses, and their computing times.
 
-    ``data`` is a Parquet file, or Arrow's stream where no part becomes a file; ``wall`` has a cell,
-    a replication, an engine and seconds for each row.
+    ``data`` is a Parquet file, or an Arrow stream for results in memory. ``wall`` has the cell,
+    replication, engine and seconds of each row.
     """
 
     data: bytes
@@ -74,52 +74,52 @@ class Part:
 
 
 def answer_batch(
-    asked: Asked, variants: tuple[Variant, ...], stopped: Callable[[], bool] | None = None
+    spec: SweepSpec, variants: tuple[Variant, ...], stopped: Callable[[], bool] | None = None
 ) -> Part:
-    """Answer every variant of a batch by every engine.
+    """Run all variants of a batch with all engines.
 
     Parameters
     ----------
-    asked
-        What all have in common.
+    spec
+        Common parameters.
     variants
         The batch.
     stopped
-        Asked now and then whether to give up.
+        Function that returns True to stop; it is called regularly.
 
     Returns
     -------
     Part
-        A failure is a row with its reason.
+        The rows; a failure is a row with a reason.
 
     Raises
     ------
-    EnvironmentFault
+    MachineError
         The worker has another version of tcpcast.
     KeyboardInterrupt
-        ``stopped`` said so.
+        ``stopped`` returned True.
     """
-    _check_version(asked.version)
+    _check_version(spec.version)
     rows: list[Row] = []
     watch = None if stopped is None else _watch(stopped)
-    options = RunOptions(threads=1, progress=watch, tables=bool(asked.classes), suggestions=False)
+    options = RunOptions(threads=1, progress=watch, tables=bool(spec.classes), suggestions=False)
     for variant in variants:
         if stopped is not None and stopped():
             raise KeyboardInterrupt
-        rows += [row_of(variant, found) for found in _answers(asked, variant, options)]
+        rows += [row_of(variant, answer) for answer in _answers(spec, variant, options)]
     statuses = dict(Counter(row.status for row in rows))
     wall = [(r.variant.cell, r.variant.replication, r.engine, r.wall_s) for r in rows]
-    batch = record_batch(rows, asked.kinds, asked.classes)
-    data = as_stream(batch) if asked.marks is None else as_file(batch, asked.marks)
+    batch = record_batch(rows, spec.kinds, spec.classes)
+    data = as_stream(batch) if spec.marks is None else as_file(batch, spec.marks)
     return Part(data, statuses, platform.node(), wall)
 
 
-def _check_version(asked: str) -> None:
-    own = _version()
-    if own != asked:
-        raise EnvironmentFault(
-            f"the worker on {platform.node()} has tcpcast {own}, and the sweep was begun with "
-            f"{asked}; install the same version everywhere"
+def _check_version(expected: str) -> None:
+    version = _version()
+    if version != expected:
+        raise MachineError(
+            f"the worker on {platform.node()} has tcpcast {version}, but the sweep was started "
+            f"with {expected}; install the same version everywhere"
         )
 
 
@@ -138,31 +138,31 @@ def _watch(stopped: Callable[[], bool]) -> Callable[[float], None]:
     return look
 
 
-def _answers(asked: Asked, variant: Variant, options: RunOptions) -> list[Answer]:
-    """Return the answers to a variant, one an engine; one that failed says why."""
+def _answers(spec: SweepSpec, variant: Variant, options: RunOptions) -> list[Answer]:
+    """Return the answers to a variant, one per engine; failures have a reason."""
     began = time.perf_counter()
-    names = asked.engines
+    names = spec.engines
     try:
-        scenario = _scenario(asked, variant)
-    except TcpcastError as fault:
+        scenario = _scenario(spec, variant)
+    except TcpcastError as error:
         wall_s = time.perf_counter() - began
-        return [_failed(name, fault, wall_s) for name in names or (NOBODY,)]
-    if variant.replication > 0 and names is not None and asked.feed == "scenario":
+        return [_failed(name, error, wall_s) for name in names or (NO_ENGINE,)]
+    if variant.replication > 0 and names is not None and spec.feed == "scenario":
         names = _simulators(names)
     try:
-        found = answer(scenario, names, options, feed=asked.feed)
-    except Exception as fault:
+        answers = answer(scenario, names, options, feed=spec.feed)
+    except Exception as error:
         wall_s = time.perf_counter() - began
         if names is None:
-            return [_failed(NOBODY, fault, wall_s)]
-        found = [_alone(name, scenario, options, asked.feed) for name in names]
-    if any(each.interrupted for each in found):
+            return [_failed(NO_ENGINE, error, wall_s)]
+        answers = [_run_engine(name, scenario, options, spec.feed) for name in names]
+    if any(each.interrupted for each in answers):
         raise KeyboardInterrupt
-    return found or [Answer(NOBODY, status=Status.NOT_APPLICABLE, reason="no engine applies")]
+    return answers or [Answer(NO_ENGINE, status=Status.NOT_APPLICABLE, reason="no engine applies")]
 
 
-def _scenario(asked: Asked, variant: Variant) -> Scenario:
-    base = _base(asked.digest, asked)
+def _scenario(spec: SweepSpec, variant: Variant) -> Scenario:
+    base = _base(spec.digest, spec)
     changes = dict(variant.values)
     if variant.replication > 0:
         changes["run.seed"] = variant.seed
@@ -170,13 +170,13 @@ def _scenario(asked: Asked, variant: Variant) -> Scenario:
 
 
 class _Bases(dict[str, Scenario]):
-    """The scenario of the sweep that a worker is busy with: one at a time."""
+    """Cache of the scenario of a worker's current sweep."""
 
-    def of(self, sweep: str, asked: Asked) -> Scenario:
+    def of(self, sweep: str, spec: SweepSpec) -> Scenario:
         if sweep not in self:
             self.clear()
-            folder = None if asked.folder is None else Path(asked.folder)
-            self[sweep] = Scenario.from_dict(asked.tables, folder=folder)
+            folder = None if spec.folder is None else Path(spec.folder)
+            self[sweep] = Scenario.from_dict(spec.tables, folder=folder)
         return self[sweep]
 
 
@@ -184,23 +184,23 @@ _base = _Bases().of
 
 
 def _simulators(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Leave out formulas, to which every replication is the same."""
+    """Return the names without formulas, whose replications are all equal."""
     from tcpcast.engines import REGISTRY  # noqa: PLC0415 - replaced in tests
     from tcpcast.engines.registry import Formula  # noqa: PLC0415
 
     return tuple(name for name in names if not isinstance(REGISTRY[name], Formula))
 
 
-def _alone(name: str, scenario: Scenario, options: RunOptions, feed: str) -> Answer:
+def _run_engine(name: str, scenario: Scenario, options: RunOptions, feed: str) -> Answer:
     began = time.perf_counter()
     try:
-        (found,) = answer(scenario, [name], options, feed=feed)[:1]
-    except Exception as fault:
-        return _failed(name, fault, time.perf_counter() - began)
-    return found
+        (result,) = answer(scenario, [name], options, feed=feed)[:1]
+    except Exception as error:
+        return _failed(name, error, time.perf_counter() - began)
+    return result
 
 
-def _failed(engine: str, fault: Exception, wall_s: float) -> Answer:
-    """Return an answer that says why there is none."""
-    said = str(fault) if isinstance(fault, TcpcastError) else f"{type(fault).__name__}: {fault}"
-    return Answer(engine, status=Status.FAILED, reason=said, wall_s=wall_s)
+def _failed(engine: str, error: Exception, wall_s: float) -> Answer:
+    """Return a failed answer with the reason."""
+    reason = str(error) if isinstance(error, TcpcastError) else f"{type(error).__name__}: {error}"
+    return Answer(engine, status=Status.FAILED, reason=reason, wall_s=wall_s)

@@ -41,7 +41,7 @@ def curve_figure(drawn: Mapping[str, Any], points: Sequence[Mapping[str, Any]]) 
 
     Raises
     ------
-    EnvironmentFault
+    MachineError
         matplotlib is not installed.
     """
     metric, across = drawn["metric"], drawn["across"]

@@ -275,7 +275,7 @@ def _by_field(asked: Question, act: Callable[[], Said]) -> Said:
         raise
     except TcpcastError as fault:
         if isinstance(fault, ScenarioError):
-            key, rest = fault.faults[0]
+            key, rest = fault.errors[0]
         else:
             key, _, rest = str(fault).partition(": ")
         field = next((f for f in asked.fields if key in f.keys), None)

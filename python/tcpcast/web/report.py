@@ -6,7 +6,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from tcpcast import output
-from tcpcast.errors import EnvironmentFault
+from tcpcast.errors import MachineError
 from tcpcast.report.document import Code, Column, Document, Heading, Paragraph, Table
 from tcpcast.report.figures import drawn as drawn_figures
 from tcpcast.report.figures import inline
@@ -108,7 +108,7 @@ def _curve(drawn: Mapping[str, Any], points: Points) -> Iterator[Part]:
     yield Heading(f"{drawn['metric']['label']} by {drawn['across']['label'].lower()}")
     try:
         yield curve_figure(drawn, points)
-    except EnvironmentFault as missing:
+    except MachineError as missing:
         yield Paragraph(str(missing), "aside")
     scale = curve_scale(drawn, points)
     series = [
@@ -129,7 +129,7 @@ def _over_time(request: Mapping[str, Any]) -> Iterator[Part]:
     try:
         scenario, found = run_over_time(request)
         shown = [inline(n, drawn) for n, drawn in drawn_figures([found], scenario) if n in _OF_RUNS]
-    except EnvironmentFault:
+    except MachineError:
         return  # the curve has said it
     if shown:
         yield Heading("The simulated run")

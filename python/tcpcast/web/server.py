@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tcpcast.errors import EnvironmentFault, TcpcastError
+from tcpcast.errors import MachineError, TcpcastError
 from tcpcast.web.guard import ADDRESS, Access
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def bind(port: int) -> socket.socket:
     ------
     TcpcastError
         No number of a port.
-    EnvironmentFault
+    MachineError
         The port is taken, or may not be bound.
     """
     if not 0 <= port <= LARGEST_PORT:
@@ -45,7 +45,7 @@ def bind(port: int) -> socket.socket:
     except OSError as fault:
         bound.close()
         why = fault.strerror or str(fault)
-        raise EnvironmentFault(
+        raise MachineError(
             f"--port: cannot bind port {port} ({why}); leave it out to take a free one"
         ) from None
     return bound
@@ -65,7 +65,7 @@ def serve(bound: socket.socket, say: Callable[[str], None], *, browser: bool) ->
 
     Raises
     ------
-    EnvironmentFault
+    MachineError
         The packages of the extra ``web`` are not installed.
     """
     try:
@@ -73,7 +73,7 @@ def serve(bound: socket.socket, say: Callable[[str], None], *, browser: bool) ->
 
         from tcpcast.web.app import create_app  # noqa: PLC0415 - imports starlette
     except ImportError:
-        raise EnvironmentFault(
+        raise MachineError(
             "the page needs starlette and uvicorn; install them by: pip install starlette uvicorn"
         ) from None
     access = Access(bound.getsockname()[1])

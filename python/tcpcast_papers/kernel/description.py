@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tcpcast import output as files
-from tcpcast.errors import EnvironmentFault
+from tcpcast.errors import MachineError
 
 from tcpcast_papers.kernel import originals, sections
 from tcpcast_papers.kernel.cells import packaged
@@ -94,7 +94,7 @@ def reproduce(  # noqa: PLR0913 - those of every paper, and where the measuremen
 def _write(report: Report, runs: KernelRuns, path: Path, *, force: bool) -> None:
     try:
         files.write_text(path, data(compared(runs)), kind=DATA, force=force)
-    except EnvironmentFault as fault:
+    except MachineError as fault:
         report.write_errors.append(str(fault))
     except Unfinished:
         return

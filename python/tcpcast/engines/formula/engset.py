@@ -198,7 +198,7 @@ def _obstacles(scenario: Scenario) -> Iterator[_Obstacle]:
     if math.isinf(network.bottleneck.rate_bps):
         rate = {"network.bottleneck.rate": "10mbit"}
         yield "needs a bottleneck with a rate; the scenario's is unlimited", rate
-    if network.bottleneck.polices:
+    if network.bottleneck.is_policer:
         yield "has a queue; the scenario's bottleneck is a policer", {}
     if scenario.cross:
         reason = "has the link for its sources alone; the scenario has cross traffic on it"

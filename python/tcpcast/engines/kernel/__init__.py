@@ -21,7 +21,7 @@ from tcpcast.engines.kernel.late import put_lateness
 from tcpcast.engines.kernel.single import Transfers
 from tcpcast.engines.packet import NO_WARM_UP, interval_notes, metric_estimates
 from tcpcast.engines.packet.captures import capture_file, check_capture
-from tcpcast.errors import EnvironmentFault, NotApplicable
+from tcpcast.errors import MachineError, NotApplicable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -113,7 +113,7 @@ class _Runs:
                 asked["capture"] = (side[self._scenario.probes.pcap[0].link], capture)
             try:
                 outcomes.append(run_traffic(asked, self._advanced))
-            except EnvironmentFault as fault:
+            except MachineError as fault:
                 raise NotApplicable(f"this machine has no link for it: {fault}") from fault
             if outcomes[-1].cut is not None or self._is_too_late(outcomes[-1]):
                 break

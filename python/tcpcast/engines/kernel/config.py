@@ -17,7 +17,7 @@ from tcpcast.engines.packet.configuration import nanoseconds
 from tcpcast.engines.stacks import KERNEL_STACKS
 from tcpcast.errors import NotApplicable, Suggestion
 from tcpcast.scenario.loss import RestOfRound
-from tcpcast.scenario.modern_tcp import TODAYS_PRESETS
+from tcpcast.scenario.modern_tcp import MODERN_PRESETS
 from tcpcast.units import format_duration
 
 if TYPE_CHECKING:
@@ -306,7 +306,7 @@ def _problems_of_tcp(scenario: Scenario, tcp: Tcp) -> Iterator[NotApplicable]:
     preset = type(tcp).model_validate({"stack": tcp.stack})
     for attribute, (key, fact) in _FIXED.items():
         if getattr(tcp, attribute) != getattr(preset, attribute):
-            usual = TODAYS_PRESETS[tcp.stack][key]
+            usual = MODERN_PRESETS[tcp.stack][key]
             yield NotApplicable(
                 f"tcp.{key}: {fact}, which is {usual!r}", Suggestion({f"tcp.{key}": None})
             )

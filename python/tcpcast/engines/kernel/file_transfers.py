@@ -65,7 +65,7 @@ class Files:
         self.delivery_ns = self.of["delivered_ns"] - self.of["first_ns"]
         self.total_ns = self.of["delivered_ns"] - self.of["opened_ns"]
         self.row = np.searchsorted(np.array(size_bounds(scenario)), self.packets)
-        opens = np.array([group.opens_each for group in groups])
+        opens = np.array([group.opens_connections for group in groups])
         self.opened = opens[self.group]
 
     def __len__(self) -> int:

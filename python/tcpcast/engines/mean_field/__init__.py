@@ -27,7 +27,7 @@ from tcpcast.engines.packet import simulated
 from tcpcast.engines.packet.memory import check_memory
 from tcpcast.errors import NotApplicable, Suggestion
 from tcpcast.scenario.aqm import ManagedQueue
-from tcpcast.scenario.cross_checks import place_of, places
+from tcpcast.scenario.cross_checks import find_place, places
 from tcpcast.scenario.mean_field import MeanField
 from tcpcast.scenario.queue import FairQueue, Red
 from tcpcast.scenario.traffic import OnOff
@@ -189,7 +189,7 @@ def _with_fewer_transfers(scenario: Scenario, each: float) -> Scenario:
 def _warnings(scenario: Scenario, each: float) -> list[str]:
     """Say what is outside of what was compared with exact simulation."""
     found = [*_of_few_sources(scenario, each), *_of_small_classes(scenario, each)]
-    if _has_individual_buffers(scenario) or scenario.loses_at_random:
+    if _has_individual_buffers(scenario) or scenario.has_random_loss:
         found.append(
             "random loss and per-flow buffers were not compared with exact simulation; compare a "
             "smaller population of this scenario with engine packet"
@@ -215,7 +215,7 @@ def _of_few_sources(scenario: Scenario, each: float) -> Iterator[str]:
 
 def _enough(scenario: Scenario) -> tuple[int, str]:
     """Return how many sources near saturation need, and what is wrong with fewer."""
-    crossed = (place_of(scenario.network, stream) for stream in scenario.cross)
+    crossed = (find_place(scenario.network, stream) for stream in scenario.cross)
     drop_tail = any(link.queue == "droptail" for link in _shared_links(scenario))
     if drop_tail or any(place is not None and place.shared for place in crossed):
         return FEWEST_FOR_GOODPUT, "the error of goodput is above 5 %"
@@ -243,7 +243,7 @@ def _of_full_queues(scenario: Scenario, answer: Answer) -> Iterator[str]:
     full = {
         place.name
         for stream, ratio in zip(scenario.cross, lost, strict=False)
-        if (place := place_of(scenario.network, stream)) is not None
+        if (place := find_place(scenario.network, stream)) is not None
         and place.shared
         and place.link.queue == "droptail"
         and ratio > MOST_LOST_OF_OTHERS

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.metrics import METRICS
-from tcpcast.scenario.cross_checks import place_of
+from tcpcast.scenario.cross_checks import find_place
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -102,7 +102,7 @@ def _of_hops(table: Mapping[str, NDArray[Any]], scenario: Scenario, each: float)
 
 def _of_streams(table: Mapping[str, NDArray[Any]], scenario: Scenario, each: float) -> Table:
     """Tell of cross traffic; at a hop of each source's own it is what one of them meets."""
-    found = (place_of(scenario.network, stream) for stream in scenario.cross)
+    found = (find_place(scenario.network, stream) for stream in scenario.cross)
     times = np.array([each if place is None or place.shared else 1.0 for place in found])
     return {
         name: column * times if name in COLUMNS_OF_STREAMS else column

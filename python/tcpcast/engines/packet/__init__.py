@@ -120,7 +120,7 @@ def packet(scenario: Scenario, options: RunOptions) -> Answer:
 
     Raises
     ------
-    EnvironmentFault
+    MachineError
         A capture file cannot be written; found before the simulation. After it, the answer says so
         in ``write_errors``.
     TcpcastError

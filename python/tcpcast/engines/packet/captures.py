@@ -7,7 +7,7 @@ import os
 from typing import TYPE_CHECKING
 
 from tcpcast import output
-from tcpcast.errors import EnvironmentFault, ScenarioError, TcpcastError
+from tcpcast.errors import MachineError, ScenarioError, TcpcastError
 from tcpcast.output import Kind
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def check_captures(scenario: Scenario, options: RunOptions) -> None:
     TcpcastError
         A file of that name exists, and ``options.force`` is not set; or two captures have one
         file.
-    EnvironmentFault
+    MachineError
         A folder cannot be written.
     """
     seen: set[str] = set()
@@ -57,7 +57,7 @@ def capture_file(scenario: Scenario, name: str) -> Path:
         A scenario file names a path outside its folder.
     """
     file = scenario.resolve_path(name)
-    _, folder = scenario.typed()
+    _, folder = scenario.source_tables()
     if folder is not None and not file.parent.resolve().is_relative_to(folder):
         raise ScenarioError(
             f"probes.pcap: {name} is outside the scenario's folder {folder}; write a name such as "
@@ -74,10 +74,10 @@ def check_capture(scenario: Scenario, file: Path, *, force: bool) -> None:
 
     Raises
     ------
-    TcpcastError, EnvironmentFault
+    TcpcastError, MachineError
         As for :func:`tcpcast.output.check_file`.
     """
-    _, folder = scenario.typed()
+    _, folder = scenario.source_tables()
     if force and folder is not None and not output.is_of_kind(file, _CAPTURE):
         raise TcpcastError(
             f"{file} is already here and is no capture: --force replaces only captures where a "
@@ -93,7 +93,7 @@ class Captures:
 
     Raises
     ------
-    EnvironmentFault
+    MachineError
         A file cannot be made; before the run.
     """
 
@@ -111,7 +111,7 @@ class Captures:
                 try:
                     run.begin_capture(index, aside)
                 except OSError as error:
-                    raise EnvironmentFault(
+                    raise MachineError(
                         f"probes.pcap: cannot write {place}: {error.strerror}"
                     ) from error
                 self._files.append(file)
@@ -142,7 +142,7 @@ class Captures:
             try:
                 with file:
                     cut = self._run.end_capture(index)
-            except (EnvironmentFault, OSError) as fault:
+            except (MachineError, OSError) as fault:
                 answer.write_errors.append(f"probes.pcap: {fault}")
                 continue
             if cut:

@@ -317,7 +317,7 @@ def _file(size: int, payload: int | None) -> tuple[int, int]:
     """Return the packets of a file, and the bytes that the last one lacks of a full one."""
     if payload is None or not isinstance(size, FileInBytes):
         return int(size), 0
-    return size.packets(payload), size.lacking_bytes(payload)
+    return size.packets(payload), size.padding_bytes(payload)
 
 
 def _access(network: Network, group: Population, link: Link) -> Config:

@@ -10,7 +10,7 @@ import numpy as np
 from tcpcast.answer import Note
 from tcpcast.engines.packet.scale import WHOLE, Scale
 from tcpcast.scenario.cross import FgnCross, ParetoCross, TraceCross
-from tcpcast.scenario.cross_checks import place_of, recorded
+from tcpcast.scenario.cross_checks import find_place, recordings
 from tcpcast.units import digits
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def streams(scenario: Scenario, scale: Scale = WHOLE) -> list[Config]:
 
 
 def _place(scenario: Scenario, stream: Cross) -> Place:
-    place = place_of(scenario.network, stream)
+    place = find_place(scenario.network, stream)
     if place is None:
         raise TypeError(f"the scenario has a stream at no hop: {stream.hop}")
     return place
@@ -229,7 +229,7 @@ def warnings(scenario: Scenario, clocks: Sequence[tuple[int, bool]]) -> list[Not
     """Say what was too short, or too long, for the run, given where its clocks stand."""
     ran_s = max((now for now, _ in clocks), default=0) / SECOND
     found: list[Note] = []
-    for name, stream in recorded(scenario):
+    for name, stream in recordings(scenario):
         lasts = stream.period_s - stream.start_s
         if lasts < ran_s:
             text = (

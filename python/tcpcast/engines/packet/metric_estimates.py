@@ -310,7 +310,7 @@ def class_estimates(scenario: Scenario, units: Units, at: int | None) -> Estimat
 def _contributes(group: Population, name: str) -> bool:
     """Return True if a metric is also about the sources of a class."""
     if name == "total_time_s":
-        return group.opens_each
+        return group.opens_connections
     if name == "idle_restart_ratio":
         return _goes_on(group)
     kinds = METRICS[name].file_kinds
@@ -377,7 +377,7 @@ def link_estimates(scenario: Scenario, units: Units) -> Estimates:
 def has_queue(scenario: Scenario) -> bool:
     """Say whether packets can queue at the bottleneck: it has a rate, and is no policer."""
     link = scenario.network.bottleneck
-    return not math.isinf(link.rate_bps) and not link.polices
+    return not math.isinf(link.rate_bps) and not link.is_policer
 
 
 def _utilisation(link: Link, units: Units) -> Estimate | None:

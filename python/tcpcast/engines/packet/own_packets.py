@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tcpcast.engines.advice import stack_changes
 from tcpcast.errors import NotApplicable, Suggestion
-from tcpcast.scenario.cross_checks import place_of
+from tcpcast.scenario.cross_checks import find_place
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,14 +27,14 @@ def _obstacles(scenario: Scenario) -> Iterator[tuple[str, *tuple[Suggestion, ...
         changes = stack_changes(scenario, "rfc-newreno")
         yield "max-plus-reno has packets of one size", Suggestion(changes)
     network = scenario.network
-    if any(link.polices for link in (network.bottleneck, *network.hops)):
+    if any(link.is_policer for link in (network.bottleneck, *network.hops)):
         yield ("a policer has packets of one size",)
     for hop in network.hops:
         if hop.buffer.unit == "bytes" and not hop.shared:
             key = f"network.hop.{hop.name}.buffer"
             packets = f"{network.buffer_pkts(hop):.0f}pkt"
             yield f"{key} is in bytes, and each source has its own", Suggestion({key: packets})
-    places = [place_of(network, stream) for stream in scenario.cross]
+    places = [find_place(network, stream) for stream in scenario.cross]
     if any(place is not None and not place.shared for place in places):
         yield (
             "cross traffic at a hop with shared = false has packets of one size",

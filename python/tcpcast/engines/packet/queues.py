@@ -74,7 +74,7 @@ def marks(scenario: Scenario, link: Link | ReturnLink) -> bool:
 def queue(scenario: Scenario, link: Link | ReturnLink) -> Choice:
     """Return a link's discipline with its parameters."""
     packet_bytes = scenario.network.packet_bytes
-    if isinstance(link.varying, TokenBucket) and link.polices:
+    if isinstance(link.varying, TokenBucket) and link.is_policer:
         return {"policed": {"tokens": _tokens(link.varying), "packet_bytes": packet_bytes}}
     discipline = _discipline(scenario, link)
     limit_bytes = limit_of_lengths(scenario, link)

@@ -273,7 +273,7 @@ def _missing(scenario: Scenario, units: Units, numbers: Sequence[int]) -> str | 
             return f"too few files: {_counted(files, 'file')}, {enough} are needed"
         return None
     losses = indications(units, numbers)
-    if losses >= FEW_EVENTS or (losses == 0 and not scenario.loses_at_random):
+    if losses >= FEW_EVENTS or (losses == 0 and not scenario.has_random_loss):
         return None
     if marks_heeded(scenario, units, numbers) >= FEW_EVENTS:
         return None
@@ -303,7 +303,7 @@ def fewest_files(scenario: Scenario, files: float, indications: float) -> int:
         return FEWEST_FILES
     network = scenario.network
     own_queue = network.bottleneck.queue == "droptail" and network.jitter is None
-    if own_queue and not scenario.cross and not scenario.loses_at_random:
+    if own_queue and not scenario.cross and not scenario.has_random_loss:
         return FEWEST_UNITS
     each = max(1.0, indications / files / FEW_EVENTS)
     return max(FEWEST_UNITS, math.ceil(FEWEST_FILES / each))
@@ -319,7 +319,7 @@ def _rare_losses(scenario: Scenario, seen: Snapshot, numbers: Sequence[int]) -> 
     if scenario.isolated_transfers is not None or (bursts == 0 and not _near_loss(scenario, seen)):
         return {}
     found = {}
-    for name in ("queue_loss_ratio",) if scenario.loses_at_random else METRICS:
+    for name in ("queue_loss_ratio",) if scenario.has_random_loss else METRICS:
         counters = METRICS[name].bursts
         if not counters:
             continue
@@ -345,7 +345,7 @@ def _near_loss(scenario: Scenario, seen: Snapshot) -> bool:
     """Say whether files made a queue so long that their next burst overflows it, or RED drops."""
     if not {group.traffic.kind for group in scenario.populations} & {"on-off", "transfers"}:
         return False
-    if scenario.network.bottleneck.polices:
+    if scenario.network.bottleneck.is_policer:
         return False
     room = scenario.buffer_pkts
     red = scenario.network.red_parameters()

@@ -59,7 +59,7 @@ def plot(
 
     Raises
     ------
-    EnvironmentFault
+    MachineError
         matplotlib is not installed, or the folder cannot be written.
     """
     blank = blank_figure()

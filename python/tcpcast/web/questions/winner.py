@@ -12,7 +12,7 @@ from tcpcast.errors import UnitError
 from tcpcast.path.prediction import path_formulas
 from tcpcast.report.quantity import amount
 from tcpcast.scenario import Scenario
-from tcpcast.scenario.queue import QUEUE_WORDS
+from tcpcast.scenario.queue import QUEUE_NAMES
 from tcpcast.web.copies import program_of_tables, run_file
 from tcpcast.web.questions.fields import Field, stack_field, whole, write_whole
 from tcpcast.web.questions.path import LOSS, RATE, RTT
@@ -91,8 +91,8 @@ _QUEUE = Field(
     name="queue",
     label="Queue",
     hint="The discipline at the bottleneck.",
-    default=QUEUE_WORDS[0],
-    choices=QUEUE_WORDS,
+    default=QUEUE_NAMES[0],
+    choices=QUEUE_NAMES,
     keys=("network.bottleneck.queue",),
 )
 _STACKS = {
