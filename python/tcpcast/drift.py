@@ -1,8 +1,8 @@
-"""Tests of figures for a trend, and for correlation that leaves too few independent units.
+"""Tests of metrics for a trend, and for correlation that leaves too few independent units.
 
 A queue settles in seconds, while the shares of classes with different TCPs drift for minutes. The
-interval of such a figure describes the run and not the steady state. Both tests use the
-pseudo-values of the figure itself, and both have known error rates if nothing drifts. Their limits
+interval of such a metric describes the run and not the steady state. Both tests use the
+pseudo-values of the metric itself, and both have known error rates if nothing drifts. Their limits
 are in ``docs/background/statistics.md``.
 """
 
@@ -25,7 +25,7 @@ DRIFT_LEVEL = 0.01
 """Share of answers without a trend in which the test may find one."""
 
 LEAST_CHANGE = 0.005
-"""A trend that changes a figure by less than this share of its value has no consequences."""
+"""A trend that changes a metric by less than this share of its value has no consequences."""
 
 FEWEST_CYCLES = 24
 """A run is long if it has this many cycles of a source: an OFF time and the file after it, or for
@@ -36,7 +36,7 @@ FEWEST_INDEPENDENT = 12
 
 
 def drifting(estimates: Mapping[Named, Estimate | None]) -> frozenset[Named]:
-    """Return the figures that change during the run by more than chance.
+    """Return the metrics that change during the run by more than chance.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def trend(units: Floats, replications: int) -> tuple[float, float]:
     table = (units - units.mean()).reshape(replications, -1)
     length = table.shape[1]
     cosines = min(length - 1, COSINES)
-    # Replications that start in phase repeat one another, so no more than the freedom of one.
+    # Replications that start in phase are copies, so they add no degrees of freedom.
     freedom = min(replications * cosines, COSINES) - 1
     if cosines < 1 or freedom < 1:
         return 1.0, 0.0
@@ -92,10 +92,10 @@ def trend(units: Floats, replications: int) -> tuple[float, float]:
 
 
 def independent_units(units: Floats, replications: int) -> float:
-    """Return how many independent units would tell as much as these correlated ones.
+    """Return the effective number of independent units.
 
-    The number of units over the correlation time in units: one, and twice the sum of the
-    autocorrelations up to the first that is not positive.
+    The number of units divided by the correlation time in units: one plus twice the sum of the
+    autocorrelations before the first that is not positive.
     """
     table = (units - units.mean()).reshape(replications, -1)
     variance = float((table**2).sum())

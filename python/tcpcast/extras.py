@@ -1,4 +1,4 @@
-"""Packages that few need, and that are imported when they are."""
+"""Optional packages, imported at their first use."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ is_own_process = False
 
 
 def import_matplotlib() -> None:
-    """Import matplotlib; with its default settings in a process of tcpcast.
+    """Import matplotlib, with its default settings in a process of tcpcast.
 
-    matplotlib reads ``matplotlibrc`` of the current folder, then the user's. Figures of a command
-    must not depend on either, so the folder of the packaged defaults is current meanwhile. Scripts
-    keep their settings.
+    matplotlib reads ``matplotlibrc`` in the current directory, then the user's. Plots of a command
+    must not depend on either, so the directory of the packaged defaults is current during the
+    import. Scripts keep their settings.
 
     Raises
     ------
     EnvironmentFault
-        It is not installed, or a file of settings cannot be read.
+        It is not installed, or a settings file cannot be read.
     """
     try:
         found = None if "matplotlib" in sys.modules else importlib.util.find_spec("matplotlib")
@@ -38,7 +38,7 @@ def import_matplotlib() -> None:
         importlib.import_module("matplotlib.figure")
     except ImportError as missing:
         raise EnvironmentFault(
-            "figures need matplotlib, which is not installed: pip install matplotlib"
+            "plots need matplotlib, which is not installed: pip install matplotlib"
         ) from missing
     except (OSError, ValueError) as fault:
         raise EnvironmentFault(f"matplotlib cannot be imported: {fault}") from fault

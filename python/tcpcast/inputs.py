@@ -1,4 +1,4 @@
-"""Files that a command reads: none of them is overwritten by an output, not even with ``--force``.
+"""Input files of a command, which no output may overwrite, not even with ``--force``.
 
 Files are compared by device and inode, so another name or a link of the same file counts.
 """

@@ -1,8 +1,8 @@
-"""The registry of metrics: one row each, in the order of the report.
+"""Registry of metrics: one row per metric, in report order.
 
 All tables about metrics derive from these rows: units and meanings, the estimators of the packet
-engine, the doubts about their intervals, the metrics that a report begins with, the metrics for
-which a precision can be requested, and the scaling of a population.
+engine, the warnings about their intervals, the first metrics of a report, the metrics for which a
+precision can be requested, and the scaling of a population.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 Counters = tuple[str, ...]
-"""Names of the simulator's counters, which are added up."""
+"""Names of the simulator's counters, which are summed."""
 
 LOSS_INDICATIONS: Counters = ("fast_retransmits", "timeout_sequences")
 
@@ -38,7 +38,7 @@ class MetricRow:
     is_index
         Whether a metric of unit "1" is not read as a percentage.
     ratio_of
-        Counters of the numerator and of the denominator; ``time_ns`` means the time for which the
+        Counters of the numerator and of the denominator; ``time_ns`` means the time in which the
         flows are on.
     count_of
         Counters of a number per replication.
@@ -54,7 +54,7 @@ class MetricRow:
         Kinds of traffic whose finished files or transfers enter the mean.
     has_lower_bound
         Whether the ages of unfinished transfers give a lower bound of the mean: such a time ends at
-        the last acknowledgement, as the ages do.
+        the last acknowledgement, like the ages.
     has_isolated_value
         Whether transfers that run one at a time have a value. Otherwise it depends on the list of
         sizes, or on the pauses between transfers.
@@ -97,7 +97,7 @@ class MetricRow:
 
     @property
     def is_percentage(self) -> bool:
-        """Whether people read the value as a percentage."""
+        """Whether the value is shown as a percentage."""
         return self.unit == "1" and not self.is_index
 
     @property
@@ -121,7 +121,7 @@ METRICS: dict[str, MetricRow] = {
     ),
     "on_time_s": MetricRow(
         unit="s",
-        meaning="first data packet sent to last ack received, mean over on/off transfers",
+        meaning="first data packet sent to last ACK received, mean over on/off transfers",
         ratio_of=(("on_time_ns",), ("transfers",)),
         file_kinds=("on-off",),
         headline_of=("on-off",),
@@ -130,7 +130,7 @@ METRICS: dict[str, MetricRow] = {
     ),
     "completion_time_s": MetricRow(
         unit="s",
-        meaning="first data packet sent to last ack received, mean over single transfers",
+        meaning="first data packet sent to last ACK received, mean over single transfers",
         ratio_of=(("on_time_ns",), ("transfers",)),
         file_kinds=("transfers",),
         headline_of=("transfers",),
@@ -158,15 +158,14 @@ METRICS: dict[str, MetricRow] = {
     "offered_load": MetricRow(
         unit="1",
         meaning="the sources' rate if the shared link were infinitely fast, over its rate; the rate"
-        " of arriving transfers over it; of `fair-share` and `overload-bound` N B/(C I), "
-        "for which files take no time",
+        " of arriving transfers over it; for `fair-share` and `overload-bound` N B/(C I), "
+        "where files take no time",
         headline_of=("transfers",),
         exceeds_one=True,
     ),
     "utilisation": MetricRow(
         unit="1",
-        meaning="busy share of the bottleneck; where its rate varies, what it carried over what it "
-        "could have",
+        meaning="busy share of the bottleneck; if its rate varies, carried data over the capacity",
         ratio_of=(("busy_ns",), ("time_ns",)),
         headline_of=PATH,
         has_precision=True,
@@ -175,7 +174,7 @@ METRICS: dict[str, MetricRow] = {
     ),
     "loss_ratio": MetricRow(
         unit="1",
-        meaning="packets dropped / packets arrived at the bottleneck, queue and random together",
+        meaning="packets dropped / packets arrived at the bottleneck, in the queue or at random",
         ratio_of=(("queue_drops", "random_drops"), ("arrived",)),
         counts_events=True,
         bursts=("queue_drops",),
@@ -200,7 +199,7 @@ METRICS: dict[str, MetricRow] = {
     ),
     "other_loss_ratio": MetricRow(
         unit="1",
-        meaning="of hops in series: packets dropped at hops other than the bottleneck / data "
+        meaning="for hops in series: packets dropped at hops other than the bottleneck / data "
         "packets sent",
         ratio_of=(("hop_drops",), ("sent",)),
         counts_events=True,
@@ -213,14 +212,14 @@ METRICS: dict[str, MetricRow] = {
     ),
     "return_loss_ratio": MetricRow(
         unit="1",
-        meaning="acks dropped / acks arrived at the return link, queue and random together",
+        meaning="ACKs dropped / ACKs arrived at the return link, in the queue or at random",
         ratio_of=(("return_drops",), ("return_arrived",)),
         counts_events=True,
         headline_of=PATH,
     ),
     "return_queue_delay_mean_s": MetricRow(
         unit="s",
-        meaning="wait before transmission on the return link, mean over acks that got through",
+        meaning="wait before transmission on the return link, mean over ACKs that were sent",
         ratio_of=(("return_waited_ns",), ("return_passed",)),
         headline_of=PATH,
     ),
@@ -240,7 +239,7 @@ METRICS: dict[str, MetricRow] = {
     ),
     "queue_mean_pkts": MetricRow(
         unit="packet",
-        meaning="time average of the queue at the bottleneck, the packet in transmission included",
+        meaning="time average of the queue at the bottleneck, including the packet in transmission",
         ratio_of=(("queue_integral",), ("time_ns",)),
         headline_of=PATH,
         has_precision=True,
@@ -255,9 +254,9 @@ METRICS: dict[str, MetricRow] = {
     ),
     "queue_delay_mean_s": MetricRow(
         unit="s",
-        meaning="wait before transmission, mean over packets that got through the bottleneck; of "
-        "drop-tail and RED with today's stacks, of active queue management and rates that "
-        "vary with every stack",
+        meaning="wait before transmission, mean over packets that passed the bottleneck; for "
+        "drop-tail and RED only with modern stacks, for active queue management and varying "
+        "rates with every stack",
         ratio_of=(("waited_ns",), ("passed",)),
         headline_of=PATH,
         has_precision=True,
@@ -266,19 +265,19 @@ METRICS: dict[str, MetricRow] = {
     ),
     "queue_delay_p95_s": MetricRow(
         unit="s",
-        meaning="95th percentile of that wait, to 0.8 %",
+        meaning="95th percentile of the wait before transmission, to 0.8 %",
         headline_of=PATH,
         has_isolated_value=False,
     ),
     "queue_delay_p99_s": MetricRow(
         unit="s",
-        meaning="99th percentile of that wait, to 0.8 %",
+        meaning="99th percentile of the wait before transmission, to 0.8 %",
         headline_of=PATH,
         has_isolated_value=False,
     ),
     "ecn_mark_ratio": MetricRow(
         unit="1",
-        meaning="data packets marked / data packets that left the bottleneck, where a queue marks "
+        meaning="data packets marked / data packets that left the bottleneck, if a queue marks "
         "and a stack has `tcp.ecn = true`",
         ratio_of=(("marked",), ("passed",)),
         counts_events=True,
@@ -287,8 +286,8 @@ METRICS: dict[str, MetricRow] = {
     ),
     "rtt_mean_s": MetricRow(
         unit="s",
-        meaning="mean of TCP's own samples: one packet per window, none that was retransmitted, "
-        "from the time at which TCP hands it to its own link",
+        meaning="mean of TCP's own samples: one packet per window, except for retransmissions, "
+        "from the time at which TCP passes it to its own link",
         ratio_of=(("rtt_sum_ns",), ("rtt_samples",)),
         headline_of=PATH,
         has_precision=True,
@@ -296,15 +295,15 @@ METRICS: dict[str, MetricRow] = {
     ),
     "rtt_packet_mean_s": MetricRow(
         unit="s",
-        meaning="mean over all packets acked, of the time from a packet's first sending to the ack "
-        "that covers it",
+        meaning="mean over all acknowledged packets of the time from a packet's first transmission "
+        "to the ACK that covers it",
         label="mean RTT of all packets",
         ratio_of=(("in_flight_ns",), ("acked",)),
         can_be_constant=True,
     ),
     "send_rate_pps": MetricRow(
         unit="packet/s",
-        meaning="data packets sent, retransmissions included, all senders together",
+        meaning="data packets sent, including retransmissions, total of all senders",
         ratio_of=(("sent",), ("time_ns",)),
         headline_of=("bulk",),
         has_precision=True,
@@ -322,7 +321,7 @@ METRICS: dict[str, MetricRow] = {
     ),
     "goodput_bps": MetricRow(
         unit="bit/s",
-        meaning="application payload delivered: that of distinct packets, less headers",
+        meaning="application payload delivered: distinct packets without headers",
         ratio_of=(("delivered",), ("time_ns",)),
         headline_of=("bulk",),
         has_precision=True,
@@ -339,8 +338,7 @@ METRICS: dict[str, MetricRow] = {
     ),
     "loss_event_ratio_cumulative": MetricRow(
         unit="1",
-        meaning="indications of any flow, at most one per round trip, per packet sent: the rule is "
-        "below",
+        meaning="indications of any flow, at most one per RTT, per packet sent: the rule is below",
         bursts=("queue_drops",),
         needs_all_flows=True,
     ),
@@ -367,7 +365,7 @@ METRICS: dict[str, MetricRow] = {
     ),
     "tail_loss_probes": MetricRow(
         unit="count",
-        meaning="tail loss probes, mean over replications; this and the next three with today's "
+        meaning="tail loss probes, mean over replications; this and the next three with modern "
         "stacks",
         count_of=("tail_loss_probes",),
         is_modern=True,
@@ -441,7 +439,7 @@ METRICS: dict[str, MetricRow] = {
         is_extensive=True,
     ),
 }
-"""Every metric an engine may give, in the order of the report; ratios are of unit 1."""
+"""All built-in metrics, in report order; ratios have unit 1."""
 
 BY_CLASS = (
     *("connection_rate_bps", "on_time_s", "completion_time_s", "delivery_time_s", "total_time_s"),
@@ -449,7 +447,7 @@ BY_CLASS = (
     *("idle_restart_ratio", "rtt_mean_s", "rtt_packet_mean_s"),
     *("send_rate_pps", "goodput_pps", "goodput_bps"),
 )
-"""Metrics of single classes of sources, in the order of the columns of table ``by_class``."""
+"""Metrics of single classes of sources, in the column order of table ``by_class``."""
 
 HEADLINE = (
     "connection_rate_bps",
@@ -460,10 +458,10 @@ HEADLINE = (
     "queue_delay_mean_s",
     "utilisation",
 )
-"""Metrics that the table and the figures of a sweep show."""
+"""Metrics in the table and the plots of a sweep."""
 
 
 def ordered(names: Iterable[str]) -> list[str]:
-    """Return metrics in the order of the report, then those of other packages in their order."""
+    """Return metrics in report order, then metrics of other packages in the given order."""
     given = dict.fromkeys(names)
     return [*(name for name in METRICS if name in given), *(n for n in given if n not in METRICS)]

@@ -1,15 +1,15 @@
-"""Output files: nothing of the user's is lost to them, and none is left half written.
+"""Output files: existing files of the user are kept, and no incomplete file is left.
 
-One rule holds for every file that is written, by a command or from Python:
+The same rules hold for every file that a command or a Python function writes:
 
-- What exists stays, unless it is a file of the same kind that tcpcast wrote (a figure replaces a
-  figure), or ``--force`` was written. A folder, a device, and a file that the command reads are
-  never replaced.
-- No symbolic link is followed: with ``--force`` the link goes, what it leads to stays.
-- Whether a file can be written is checked before the work, by :func:`check_file` and
-  :func:`check_folder`.
-- A file is written aside, under a temporary name in its folder, and gets its own name when it is
-  whole: :func:`aside`. What goes wrong on the way, a full disk or Ctrl-C, leaves nothing.
+- Existing files are kept, unless tcpcast wrote a file of the same kind (a plot overwrites a plot)
+  or ``--force`` is given. Directories, devices, and input files of the command are never
+  overwritten.
+- Symbolic links are not followed: ``--force`` replaces the link, not its target.
+- :func:`check_file` and :func:`check_folder` check before the computation whether a file can be
+  written.
+- A file is written under a temporary name in its directory and renamed when it is complete
+  (:func:`aside`). An error, such as a full disk or Ctrl-C, leaves no file.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ if TYPE_CHECKING:
 
 _HEAD, _TAIL = 4096, 65536
 _TICK = r"$\mathdefault"
-"""So begin the labels that matplotlib itself writes at logarithmic axes."""
+"""Prefix of labels that matplotlib writes at logarithmic axes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of files that tcpcast writes, and the ``mark`` of bytes that it leaves in each.
+    """A kind of files that tcpcast writes, and the ``mark``, bytes that each of them contains.
 
-    The mark is looked for in the first 4 KiB and in the last 64 KiB of a file.
+    The mark is searched in the first 4 KiB and the last 64 KiB of a file.
     """
 
     name: str
@@ -54,7 +54,7 @@ FIGURES = {
     "svg": Kind("figure", b"<dc:title>tcpcast</dc:title>"),
     "pdf": Kind("figure", b"/Creator (tcpcast)"),
 }
-"""Forms of figures, by what their names end in."""
+"""Formats of plots by suffix."""
 PARQUET = Kind("Parquet file", b"tcpcast.table")
 PAGE = Kind("page", b"<!-- written by tcpcast reproduce -->")
 REPORT = Kind("report", b"<!-- written by tcpcast report -->")
@@ -64,31 +64,32 @@ _METADATA: dict[str, dict[str, Any]] = {
     "svg": {"Creator": "tcpcast", "Date": None},
     "pdf": {"Creator": "tcpcast", "CreationDate": None},
 }
-"""What a figure has of who drew it; matplotlib's own mark and the date would differ."""
+"""Metadata of plots; matplotlib's own metadata and the date would differ between runs."""
 _MOST_LINKS = 40
-"""The limit of Linux."""
+"""Maximum number of symbolic links in a path, as in Linux."""
 _MOST_POINTS = 250
-"""Of one curve with marks, and twenty times as many without; more are an image within SVG."""
+"""Maximum points of one curve with markers (20 times as many without); in SVG, more are drawn as an
+image."""
 
 
 def check_file(path: str | Path, *, kind: Kind | None = None, force: bool = False) -> None:
-    """Refuse, before the work, a file that may not or cannot be written.
+    """Raise an error, before the computation, if a file cannot be written.
 
     Parameters
     ----------
     path
-        The file's name as typed, relative to the current folder.
+        The file's name as typed, relative to the current directory.
     kind
-        Files of this kind that tcpcast wrote may be replaced; None: no file may.
+        Files of this kind that tcpcast wrote may be overwritten; None: no file may.
     force
-        Whether any file may be replaced.
+        Whether any file may be overwritten.
 
     Raises
     ------
     TcpcastError
-        Something of that name exists and stays; the message says what to write instead.
+        A file of that name exists and is kept; the message suggests alternatives.
     EnvironmentFault
-        The folder cannot be written.
+        The directory is not writable.
     """
     given = Path(_checked_name(path))
     _may_replace(given, kind, force)
@@ -96,34 +97,34 @@ def check_file(path: str | Path, *, kind: Kind | None = None, force: bool = Fals
 
 
 def check_folder(folder: str | Path) -> None:
-    """Refuse, before the work, a folder in which no file can be made.
+    """Raise an error, before the computation, if no file can be created in a directory.
 
     Parameters
     ----------
     folder
-        The folder as typed; it need not exist. A symbolic link is refused.
+        The directory as typed; it need not exist. A symbolic link is refused.
 
     Raises
     ------
     TcpcastError
-        It is a symbolic link; the message names the folder that it leads to.
+        It is a symbolic link; the message contains its target.
     EnvironmentFault
-        It is a file, or it can neither be made nor written.
+        It is a file, or it can neither be created nor written.
     """
     given = Path(_checked_name(folder))
     if given.is_symlink():
         raise TcpcastError(
-            f"{given} is a symbolic link, which is not followed; write {given.resolve()}"
+            f"{given} is a symbolic link, which is not followed; use {given.resolve()}"
         )
     _check_writable(given, given)
 
 
 @contextmanager
 def aside(path: str | Path, *, kind: Kind | None = None, force: bool = False) -> Iterator[Path]:
-    """Yield a new, empty file beside ``path``; after the block it has that name.
+    """Yield a new, empty file in the directory of ``path``; after the block it is renamed to it.
 
-    Where the block fails, or the name is taken meanwhile, the new file is removed and what was
-    there stays. Folders that are missing are made.
+    If the block fails, or the name is taken meanwhile, the new file is removed and an existing file
+    is kept. Missing directories are created.
 
     Parameters
     ----------
@@ -133,7 +134,7 @@ def aside(path: str | Path, *, kind: Kind | None = None, force: bool = False) ->
     Raises
     ------
     EnvironmentFault
-        The file cannot be written, or something of that name may not be replaced.
+        The file cannot be written, or an existing file may not be overwritten.
     """
     given = Path(_checked_name(path))
     try:
@@ -156,14 +157,14 @@ def aside(path: str | Path, *, kind: Kind | None = None, force: bool = False) ->
 
 
 def save_figure(figure: Figure, path: Path, *, force: bool = False) -> Path:
-    """Write a figure of matplotlib, over an earlier one of ours, and return where.
+    """Write a figure of matplotlib and return its path; an earlier plot of tcpcast is overwritten.
 
     Parameters
     ----------
     figure
-        What is drawn.
+        The figure.
     path
-        A name that ends in one of :data:`FIGURES`, which says the form.
+        A name whose suffix is one of :data:`FIGURES`, which determines the format.
     force
         As for :func:`check_file`.
 
@@ -179,16 +180,16 @@ def save_figure(figure: Figure, path: Path, *, force: bool = False) -> Path:
 
 
 def figure_bytes(figure: Figure, form: str, name: str) -> bytes:
-    """Return a figure as a file of a form; ``name`` tells what SVG defines from other figures.
+    """Return a figure as the contents of a file; ``name`` makes identifiers in SVG unique.
 
-    Texts of SVG stay texts, and a curve of very many points is an image in it.
+    Text in SVG stays text, and curves with very many points become images.
     """
     from matplotlib import rc_context  # noqa: PLC0415 - optional, and slow to import
 
     _show_as_it_is(figure)
     written = io.BytesIO()
     with rc_context({"svg.hashsalt": name, "svg.fonttype": "none"}), warnings.catch_warnings():
-        # A name may have characters that the font has not: a box stands for each.
+        # Suppress warnings about characters that are not in the font and become boxes.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         if form == "svg":
             _draw_many_as_image(figure)
@@ -211,7 +212,7 @@ def _draw_many_as_image(figure: Figure) -> None:
 
 
 def _show_as_it_is(figure: Figure) -> None:
-    """Have names in a figure show what is hidden in them, and no dollar begin a formula."""
+    """Escape control characters in the text of a figure, and disable formulas for dollar signs."""
     from matplotlib.text import Text  # noqa: PLC0415 - optional, and slow to import
 
     for found in figure.findobj(Text):
@@ -223,7 +224,7 @@ def _show_as_it_is(figure: Figure) -> None:
 def write_text(
     path: str | Path, text: str, *, kind: Kind | None = None, force: bool = False
 ) -> None:
-    """Write a text file in UTF-8; names that are no UTF-8 lose the bytes that are none.
+    """Write a text file in UTF-8; bytes of file names that are not UTF-8 are replaced.
 
     Raises
     ------
@@ -236,12 +237,12 @@ def write_text(
 
 def _checked_name(path: str | Path) -> str | Path:
     if not isinstance(path, str | PathLike) or str(path) == "" or "\0" in str(path):
-        raise TcpcastError(f"{path!r} is no file name; write one, such as figures")
+        raise TcpcastError(f"{path!r} is not a file name; use a name such as figures")
     return path
 
 
 def _may_replace(path: Path, kind: Kind | None, force: bool) -> bool:
-    """Say whether there is something to replace; raise where it may not be."""
+    """Return True if there is a file to overwrite; raise an error if it may not be overwritten."""
     try:
         mode = path.lstat().st_mode
     except FileNotFoundError:
@@ -249,25 +250,23 @@ def _may_replace(path: Path, kind: Kind | None, force: bool) -> bool:
     except OSError as fault:
         raise _unwritable(path, fault) from fault
     if stat.S_ISDIR(mode):
-        raise TcpcastError(f"cannot write {path}: it is a folder; write the name of a file")
+        raise TcpcastError(f"cannot write {path}: it is a directory; use the name of a file")
     if not (stat.S_ISREG(mode) or stat.S_ISLNK(mode)) or _leads_to_device(path):
-        raise TcpcastError(
-            f"cannot write {path}: it is a device or a pipe; write the name of a file"
-        )
+        raise TcpcastError(f"cannot write {path}: it is a device or a pipe; use the name of a file")
     if inputs.is_protected(path):
         raise TcpcastError(
-            f"cannot write {path}: the command reads that file; write the name of another file"
+            f"cannot write {path}: the command reads that file; use the name of another file"
         )
     if force or (kind is not None and stat.S_ISREG(mode) and _bears(path, kind.mark)):
         return True
     raise TcpcastError(
-        f"{path} is already here and is not overwritten; move it away, write another name, or "
-        "--force to replace it"
+        f"{path} exists and is not overwritten; move it, use another name, or use --force to "
+        "overwrite it"
     )
 
 
 def is_of_kind(path: Path, kind: Kind) -> bool:
-    """Return True if a file bears the mark of a kind, or if there is no file."""
+    """Return True if a file contains the mark of a kind, or if there is no file."""
     return not os.path.lexists(path) or _bears(path, kind.mark)
 
 
@@ -289,9 +288,9 @@ def _leads_to_device(path: Path) -> bool:
 
 
 def _bears(path: Path, mark: bytes) -> bool:
-    """Say whether a file bears the mark of a kind; one that cannot be read does not."""
+    """Return True if a file contains the mark of a kind; False if it cannot be read."""
     try:
-        # The file may have become a pipe or a link since it was looked at.
+        # The file may have become a pipe or a link since the check.
         unblocked = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
         with open(os.open(path, unblocked), "rb") as file:
             head = file.read(_HEAD)
@@ -302,13 +301,13 @@ def _bears(path: Path, mark: bytes) -> bool:
 
 
 def _check_writable(wanted: Path, folder: Path) -> None:
-    """Make a file in a folder and remove it again; where there is no folder, in the next above."""
+    """Create and remove a file in a directory, or in the nearest existing parent directory."""
     there = folder
     while not os.path.lexists(there) and there.parent != there:
         there = there.parent
     if not there.is_dir():
         what = "it is" if there == wanted else f"{there} is"
-        raise EnvironmentFault(f"cannot write {wanted}: {what} a file, not a folder")
+        raise EnvironmentFault(f"cannot write {wanted}: {what} a file, not a directory")
     try:
         _new_file(there).unlink()
     except OSError as fault:
@@ -316,8 +315,8 @@ def _check_writable(wanted: Path, folder: Path) -> None:
 
 
 def _new_file(folder: Path) -> Path:
-    """Make an empty file of a name of its own, with the rights that any new file gets."""
-    import secrets  # noqa: PLC0415 - takes longer than all else that a help text needs
+    """Create an empty file with a unique name and the default permissions."""
+    import secrets  # noqa: PLC0415 - slower than all other imports of a help text
 
     path = folder / f".tcpcast-{secrets.token_hex(8)}"
     os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
@@ -325,7 +324,7 @@ def _new_file(folder: Path) -> Path:
 
 
 def _give_name(temporary: Path, path: Path, *, replaces: bool) -> None:
-    """Give a file that is whole its name, over what is there only if that is to be replaced."""
+    """Rename a complete file; an existing file is overwritten only with ``replaces``."""
     if replaces:
         os.replace(temporary, path)
         return

@@ -1,4 +1,4 @@
-"""Sums of products with the same bits on every processor.
+"""Sums of products with bit-identical results on every processor.
 
 The operator ``@`` calls BLAS, whose order of additions depends on the processor.
 """

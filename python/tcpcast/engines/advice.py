@@ -1,4 +1,4 @@
-"""Suggestions of a refusal: only requests that the engines accept are shown."""
+"""Suggestions of a refusal, limited to requests that the engines accept."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     """Raises NotApplicable unless an engine accepts a scenario with a feed."""
 
 MOST_CHANGES = 4
-"""Keys that one suggestion changes at most."""
+"""Maximum number of keys that one suggestion changes."""
 
 
 def accepted_suggestions(
@@ -27,7 +27,7 @@ def accepted_suggestions(
 ) -> tuple[Suggestion, ...]:
     """Return the suggestions of a refusal that the engines accept.
 
-    If there are none, the engine ``packet`` if it accepts the scenario.
+    If none is accepted, suggest the engine ``packet`` if it accepts the scenario.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def _accepted(
     check: Check,
     there: Collection[str],
 ) -> Iterator[Suggestion]:
-    """Yield the accepted candidates; each may need further changes of the same engine's."""
+    """Yield the accepted candidates; each may need further changes that the engine suggests."""
     others = [each for each in candidates if each.engine and each.engine not in there]
     yield from _accepted_engines(others, scenario, check)
     for each in candidates:

@@ -1,7 +1,6 @@
-"""The goodput of files as tables: what shares of them exceed, and the probability of more.
+"""Tables of file goodput: percentiles, and the probability of exceeding each goodput.
 
-Every engine that knows files counts their goodputs in the same buckets, so that its tables can be
-laid beside those of another.
+All engines with files count goodputs in the same buckets, so that their tables are comparable.
 """
 
 from __future__ import annotations
@@ -26,14 +25,14 @@ if TYPE_CHECKING:
 _OCTAVES, _PARTS = _native.GOODPUT_BUCKETS
 
 BUCKETS = _OCTAVES * _PARTS
-"""How many buckets of goodputs there are."""
+"""Number of goodput buckets."""
 
 GRID_STEP = 2
-"""Buckets from one row of a tail to the next: 0.8 to 1.6 %."""
+"""Buckets per row of the tail table: 0.8 to 1.6 %."""
 
 
 def edges_bps() -> Floats:
-    """Return the ends of the buckets, bit/s, ``[BUCKETS + 1]``: 1 bit/s to 1.1 Tbit/s."""
+    """Return the ends of the buckets in bit/s, ``[BUCKETS + 1]``: 1 bit/s to 1.1 Tbit/s."""
     octave, part = np.divmod(np.arange(BUCKETS + 1), _PARTS)
     edges: Floats = np.ldexp(1.0 + part / _PARTS, octave)
     return edges
@@ -41,10 +40,10 @@ def edges_bps() -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Goodputs counted in some neighbouring buckets.
+    """Counts of goodputs in consecutive buckets.
 
-    ``counts`` is ``[units, buckets]``, the units as in :func:`tcpcast.statistics.ratio`, and
-    ``first`` the number of the first bucket.
+    ``counts`` is ``[units, buckets]``, with units as in :func:`tcpcast.statistics.ratio`, and
+    ``first`` is the index of the first bucket.
     """
 
     first: int
@@ -53,30 +52,30 @@ class Counts:
 
     @property
     def edges(self) -> Floats:
-        """The ends of these buckets, bit/s, ``[buckets + 1]``."""
+        """Ends of these buckets in bit/s, ``[buckets + 1]``."""
         return edges_bps()[self.first : self.first + self.counts.shape[1] + 1]
 
     @property
     def total(self) -> float:
-        """How many there are."""
+        """Number of counted goodputs."""
         return float(self.counts.sum())
 
     def everywhere(self) -> Floats:
-        """Return the counts of all units together in all buckets, ``[BUCKETS]``."""
+        """Return the counts over all units in all buckets, ``[BUCKETS]``."""
         whole = np.zeros(BUCKETS)
         whole[self.first : self.first + self.counts.shape[1]] = self.counts.sum(axis=0)
         return whole
 
 
 def counted(units: Sequence[ArrayLike], *, replications: int = 1) -> Counts:
-    """Count goodputs, for an engine that has them one by one.
+    """Count goodputs given individually.
 
     Parameters
     ----------
     units
-        The goodputs of each unit, bit/s, above 0; those beyond the buckets count at their ends.
+        The goodputs of each unit, bit/s, above 0; values outside the buckets count in the last.
     replications
-        How many replications the units come from, each with the same number of them.
+        Number of replications of the units, each with the same number of units.
     """
     edges = edges_bps()
     places = [
@@ -90,7 +89,7 @@ def counted(units: Sequence[ArrayLike], *, replications: int = 1) -> Counts:
 
 
 def estimates(found: Counts, shares: Sequence[float]) -> dict[float, Estimate]:
-    """Estimate what each share of the files exceeds; empty where no file was counted."""
+    """Estimate the goodput that each share of the files exceeds; empty without files."""
     told = (
         quantiles.exceeded_by(found.counts, found.edges, share, replications=found.replications)
         for share in shares
@@ -99,9 +98,9 @@ def estimates(found: Counts, shares: Sequence[float]) -> dict[float, Estimate]:
 
 
 def of_shares(found: Counts, shares: Sequence[float]) -> Table:
-    """Return table ``file_goodput``: what each share of the files exceeds, with its interval.
+    """Return table ``file_goodput``: the goodput that each share of files exceeds, with interval.
 
-    Empty where no file was counted; ``low`` and ``high`` are nan where there is no interval.
+    Empty without files; ``low`` and ``high`` are nan if there is no interval.
     """
     known = list(estimates(found, shares).items())
     if not known:
@@ -130,19 +129,19 @@ def of_classes(classes: Sequence[tuple[str, Counts]], shares: Sequence[float]) -
 
 
 def of_tail(pieces: dict[str, Counts]) -> Table:
-    """Return table ``file_goodput_tail``: the probability of more than each goodput of the grid.
+    """Return table ``file_goodput_tail``: the probability of exceeding each goodput of the grid.
 
     Parameters
     ----------
     pieces
-        The counts by column (``by_packets``, ``by_file``, ``by_large_file``); a column of which
-        nothing was counted is left out.
+        The counts by column (``by_packets``, ``by_file``, ``by_large_file``); columns without
+        counts are left out.
 
     Returns
     -------
     dict
-        ``goodput_bps`` is cut to where something happens, and of the same fixed grid in every
-        answer: each is the end of a bucket, so that the probabilities are those counted.
+        ``goodput_bps`` covers the range of the counts and is a part of a fixed grid, the same in
+        every answer. Each value is the end of a bucket, so the probabilities are exact counts.
     """
     known = {name: c.everywhere() for name, c in pieces.items() if c.total > 0}
     if not known:

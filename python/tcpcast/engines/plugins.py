@@ -1,11 +1,11 @@
 """Engines and models of other packages, found by their entry points.
 
-A package offers an engine in the group ``tcpcast.engines``: a callable ``answer(scenario, options)
--> Answer``. A model of one path stands in ``tcpcast.models``: a callable that returns the packets
-that one flow sends per second, from inputs that it names, any of :data:`INPUTS`. Both are asked by
-the name of the entry point, and may have an attribute ``applies``, to what they apply in words;
-an engine may have ``metrics``, the unit of each metric of its own, and ``check``, which raises
-NotApplicable for a scenario that the engine does not cover.
+The entry point group ``tcpcast.engines`` contains engines: callables ``answer(scenario, options) ->
+Answer``. The group ``tcpcast.models`` contains path models: callables that return the packets per
+second of one flow, from any of the parameters in :data:`INPUTS`. Both are selected by the name of
+the entry point, and may have an attribute ``applies``, a description of their domain. An engine may
+have ``metrics``, the units of its own metrics by name, and ``check``, which raises NotApplicable
+for an unsupported scenario.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ ENGINES, MODELS = "tcpcast.engines", "tcpcast.models"
 """Groups of entry points."""
 
 INPUTS = ("loss_indication_ratio", "rtt_s", "t0_s", "packets_per_ack", "receiver_window_pkts")
-"""What a model of one path may ask for: p, RTT, T0, b and W_max."""
+"""Parameters that a path model may have: p, RTT, T0, b and W_max."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutsideEntry(EngineEntry):
-    """A row of the registry that another package offers; ``package`` has its name and version."""
+    """A row of the registry from another package; ``package`` is its name and version."""
 
     point: metadata.EntryPoint
     package: str
@@ -56,8 +56,8 @@ class OutsideEntry(EngineEntry):
     def check(self, scenario: Scenario) -> None:
         """Raise NotApplicable unless the engine accepts a scenario, without a run.
 
-        A model of one path accepts what gives its inputs. An engine has an attribute ``check``, a
-        callable that raises the same; without it, what the engine accepts is unknown.
+        A path model accepts every scenario that has its inputs. An engine may have a callable
+        attribute ``check`` that raises NotApplicable; without it, this method always raises.
         """
         if self.is_model:
             from tcpcast.engines.formula.feed import path_inputs  # noqa: PLC0415 - imports numpy
@@ -78,9 +78,9 @@ class OutsideEntry(EngineEntry):
         NotApplicable
             The engine does not cover the scenario.
         EnvironmentFault
-            It raised what is no error of tcpcast; the message says where.
+            The engine raised an exception of another package; the message contains its location.
         TcpcastError
-            What it returned is no answer.
+            Its return value is not a valid answer.
         """
         given = self._given(scenario, options, measured)
         try:
@@ -106,7 +106,7 @@ class OutsideEntry(EngineEntry):
 
     @contextmanager
     def _guarded(self) -> Iterator[None]:
-        """Call the package: its prints go to standard error, its errors are bounded."""
+        """Redirect the package's standard output to standard error, and wrap its exceptions."""
         try:
             with _prints_to_stderr():
                 yield
@@ -127,16 +127,16 @@ class OutsideEntry(EngineEntry):
 
 @contextmanager
 def _prints_to_stderr() -> Iterator[None]:
-    """Send what an engine or its programs print to standard error; standard output is the answer's.
+    """Redirect standard output of an engine and its subprocesses to standard error.
 
-    Streams belong to the process, so an engine in another thread than the main one keeps them.
+    Streams belong to the process, so nothing is redirected outside the main thread.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     with ExitStack() as stack:
         stack.enter_context(redirect_stdout(sys.stderr))
-        with suppress(OSError):  # one of them is closed
+        with suppress(OSError):  # a stream is closed
             before = os.dup(1)
             stack.callback(os.close, before)
             os.dup2(2, 1)
@@ -146,7 +146,7 @@ def _prints_to_stderr() -> Iterator[None]:
 
 @functools.cache
 def entry_points() -> dict[str, metadata.EntryPoint]:
-    """Return the entry points of both groups by name; the first of a name counts."""
+    """Return the entry points of both groups by name; the first one with a name wins."""
     found: dict[str, metadata.EntryPoint] = {}
     for group in (ENGINES, MODELS):
         for point in metadata.entry_points(group=group):
@@ -155,12 +155,12 @@ def entry_points() -> dict[str, metadata.EntryPoint]:
 
 
 def entry(point: metadata.EntryPoint) -> OutsideEntry:
-    """Return the row of an entry point, whose package is imported for it.
+    """Import the package of an entry point and return its row.
 
     Raises
     ------
     EnvironmentFault
-        It cannot be imported, or is nothing that can be called.
+        It cannot be imported, or is not callable.
     """
     package = "another package" if point.dist is None else f"{point.dist.name} {point.dist.version}"
     try:
@@ -170,13 +170,11 @@ def entry(point: metadata.EntryPoint) -> OutsideEntry:
             f"engine '{point.name}' of {package} cannot be imported: {words_of(fault)}"
         ) from fault
     if not callable(function):
-        raise EnvironmentFault(
-            f"engine '{point.name}' of {package} cannot be called: {point.value}"
-        )
+        raise EnvironmentFault(f"engine '{point.name}' of {package} is not callable: {point.value}")
     units = getattr(function, "metrics", {})
     if not (isinstance(units, dict) and all(isinstance(u, str) for p in units.items() for u in p)):
         raise EnvironmentFault(
-            f"engine '{point.name}' of {package}: its metrics have to be a dict of units by name"
+            f"engine '{point.name}' of {package}: its metrics must be a dict of units by name"
         )
     is_model = point.group == MODELS
     doc = (inspect.getdoc(function) or f"{point.name} of {package}").partition("\n")[0]
@@ -199,7 +197,7 @@ def entry(point: metadata.EntryPoint) -> OutsideEntry:
 def _of_path(
     name: str, rate_pps: Callable[..., Any], scenario: Scenario, measured: Answer | None
 ) -> Answer:
-    """Answer by a model of one path, for all flows together and at most at the link's rate."""
+    """Answer by a path model, for all flows, limited by the link's rate."""
     from tcpcast.engines.formula import rates  # noqa: PLC0415 - imports numpy
     from tcpcast.engines.formula.feed import path_inputs  # noqa: PLC0415
     from tcpcast.engines.formula.inputs import step  # noqa: PLC0415
@@ -209,23 +207,23 @@ def _of_path(
     given = dict(zip(INPUTS, values, strict=True))
     rate = float(rate_pps(**{key: given[key] for key in _asked(name, rate_pps)}))
     if not rate >= 0:
-        raise DomainError(f"model '{name}' returned {rate}; it has to return packets per second")
+        raise DomainError(f"model '{name}' returned {rate}; it must return packets per second")
     steps = [*fed.used("p", "RTT", "T0", "b", "W_max", "n"), step("B", rate, "packet/s", name)]
     return rates.of_one(name, fed, rate_pps=rate, regime="", steps=steps)
 
 
 def _asked(name: str, rate_pps: Callable[..., Any]) -> list[str]:
-    """Return the inputs that a model asks for.
+    """Return the inputs that a model has as parameters.
 
     Raises
     ------
     EnvironmentFault
-        It needs another one.
+        It has another required parameter.
     """
     asked = inspect.signature(rate_pps).parameters.values()
     unknown = [p.name for p in asked if p.default is p.empty and p.name not in INPUTS]
     if unknown:
         raise EnvironmentFault(
-            f"model '{name}' asks for {', '.join(unknown)}; it may ask for {', '.join(INPUTS)}"
+            f"model '{name}' needs {', '.join(unknown)}; its parameters may be {', '.join(INPUTS)}"
         )
     return [p.name for p in asked if p.name in INPUTS]

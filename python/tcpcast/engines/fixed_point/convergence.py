@@ -1,17 +1,17 @@
-"""The tests of convergence (INRIA report 4154, section 5.4): there need not be a fixed point.
+"""Tests of convergence (INRIA report 4154, section 5.4), because a fixed point may not exist.
 
-*Environment*: over the measurement, the means of file sizes and silences of the reference flows
-lie within their bounds by the central limit theorem of the means of their distributions, and those bounds
-are narrow enough for the run to say anything.
+*Environment*: over the measurement, the mean file sizes and OFF times of the reference flows are
+within their bounds (by the central limit theorem) of the means of their distributions, and the
+bounds are narrow enough to be meaningful.
 
-*Fixed point*: the reference flows are like the cross flows in what both have, the rate while on,
-the time on, the packets of their own in the shared router, the losses; and what the cross flows
-were made of is what was then measured. A difference passes for none up to the tolerance (twice
-that for queues and losses), or up to its own 95 % interval where that is wider.
+*Fixed point*: reference flows and cross flows agree in rate while on, ON time, own packets in the
+shared router, and losses; and the parameters of the cross flows agree with the values then
+measured. A difference passes up to the tolerance (twice the tolerance for queues and losses), or up
+to its own 95 % interval if that is wider.
 
-*Little's law*, which the report does not have: reference and cross flows may be alike and still not
-be what the router holds. Packets of reference flows must spend as much time in it as the mean queue
-and the arrivals of all say.
+*Little's law*, an addition to the report: reference and cross flows may agree and still differ from
+the content of the router. The time of reference packets in it must agree with the mean queue and
+the arrival rate of all packets.
 """
 
 from __future__ import annotations
@@ -33,41 +33,41 @@ if TYPE_CHECKING:
     from tcpcast.scenario import FixedPoint, Scenario
 
 WIDEST_BOUND = 0.2
-"""What is known no better than this passes no test; the report's 200 files have 14 %."""
+"""Widest bound with which a test can pass; the report's 200 files have 14 %."""
 
 UNKNOWN = 0.0
-"""The limit where the bound is wider than that."""
+"""Limit of a test whose bound is wider."""
 
 LEAST_QUEUE_PKTS = 1.0
 LEAST_LOSS = 0.01
 LEAST_WAIT = 0.01
-"""Differences of queues and losses, and of waits by the round trip on an empty path, are relative
-to these where the values are smaller."""
+"""Minimum denominators of relative differences: of queues, of losses, and of waits (as a share of
+the base RTT)."""
 
 WITH_WINDOWS = 2
-"""The scheme whose cross flows take hops of their own."""
+"""Scheme whose cross flows use their own hops."""
 
 EVERY = "all"
-"""Stands for the class where a test is of all together."""
+"""Name of the class in tests over all classes."""
 
 
 @dataclass(slots=True)
 class Tested:
-    """The table ``convergence``, and in words what failed."""
+    """Rows of table ``convergence``, and descriptions of failed tests."""
 
     rows: list[dict[str, Any]] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
 
     @property
     def table(self) -> dict[str, NDArray[Any]]:
-        """The rows as columns; none where nothing was there to be compared."""
+        """The rows as columns; empty without rows."""
         names = self.rows[0] if self.rows else {}
         return {name: np.array([row[name] for row in self.rows]) for name in names}
 
 
 @dataclass(frozen=True, slots=True)
 class _Pair:
-    """A ratio of cells that both kinds of flows have, its scale, and what is too little to tell."""
+    """A ratio of counters that both kinds of flows have, its scale and minimum denominator."""
 
     what: str
     above: str
@@ -87,7 +87,7 @@ PAIRS = (
 
 @dataclass(frozen=True, slots=True)
 class _Sums:
-    """A ratio of sums, unit by unit, ``[units]`` each."""
+    """A ratio of sums, ``[units]`` each."""
 
     above: Floats
     below: Floats
@@ -99,14 +99,14 @@ class _Sums:
 
     @property
     def influence(self) -> Floats:
-        """What each unit says of it, to first order; the mean is the ratio."""
+        """Contribution of each unit to the ratio, to first order; their mean is the ratio."""
         above: Floats = self.above - self.value * self.below
         return self.value + above.size * above / float(self.below.sum())
 
 
 @dataclass(frozen=True, slots=True)
 class _Judge:
-    """Adds the rows of one class: its place, its name in words, the sums of both kinds of flows."""
+    """Adds the rows of one class: its index, name and text, the counters of both kinds of flows."""
 
     verdict: Tested
     at: int
@@ -117,7 +117,7 @@ class _Judge:
     tolerance: float
 
     def environment(self, what: str, cells: tuple[str, str], expected: float) -> None:
-        """Compare a mean of the reference flows with its distribution's; the bound is that of 99 %."""
+        """Compare a mean of reference flows with its distribution, with a 99 % bound."""
         above, below = (self.own.of_class(name, [self.at]) for name in cells)
         found = self.own.ratio(above, below)
         value = math.nan if found is None else found.value
@@ -127,7 +127,7 @@ class _Judge:
         self._add(what, (scale * value, scale * expected), limit)
 
     def like_each_other(self) -> None:
-        """Compare what reference flows and cross flows both have."""
+        """Compare the ratios that reference flows and cross flows have in common."""
         for pair in PAIRS:
             mine, others = (
                 _Sums(
@@ -139,7 +139,7 @@ class _Judge:
             self._compare(pair, mine, others)
 
     def rates(self, flows: tuple[int, int]) -> None:
-        """Compare what flows that never end get; ``flows`` of either kind."""
+        """Compare the rates of endless flows; ``flows`` is the number of each kind."""
         mine, others = (
             _Sums(units.of_class("delivered", [self.at]), count * 1e-9 * units.link("time_ns"))
             for units, count in zip((self.own, self.crowd), flows, strict=True)
@@ -147,7 +147,7 @@ class _Judge:
         self._compare(_Pair("rate", "delivered", "time_ns"), mine, others)
 
     def loss_elsewhere(self) -> None:
-        """Compare what all lose at hops of their own."""
+        """Compare the losses at hops that each source has for itself."""
         mine, others = (
             _Sums(units.link("hop_drops"), units.of_class("sent"))
             for units in (self.own, self.crowd)
@@ -156,10 +156,10 @@ class _Judge:
         self._compare(_Pair("loss at own hops", "hop_drops", "sent", 1.0, least, 2.0), mine, others)
 
     def little(self, own_weight: list[float], least_s: float) -> None:
-        """Compare the time that packets spend in the shared router with Little's law.
+        """Compare the time of packets in the shared router with Little's law.
 
-        What its queue holds on average, it holds of all flows: with that, and with how many packets
-        come, the mean time of a packet is known without a look at any.
+        The mean queue and the arrival rate include all flows; their quotient is the mean time of a
+        packet.
         """
         mine, arrived = (
             np.sum([w * self.own.of_class(cell, [at]) for at, w in enumerate(own_weight)], axis=0)
@@ -171,10 +171,10 @@ class _Judge:
         self._compare(pair, inside, _Sums(1e-9 * self.own.link("queue_integral"), every))
 
     def _compare(self, pair: _Pair, mine: _Sums, others: _Sums) -> None:
-        """Compare two ratios of sums; nothing where one of them was not seen.
+        """Compare two ratios of sums, unless one has no observations.
 
-        Both kinds of flows share the router, so what varies with time varies for both: the noise
-        is that of the difference, unit by unit.
+        Both kinds of flows share the router and vary together over time, so the noise is that of
+        the difference per unit.
         """
         if not (mine.below.sum() and others.below.sum()):
             return
@@ -189,7 +189,7 @@ class _Judge:
         self._add(pair.what, (mine.value, others.value), limit, pair.least)
 
     def iteration(self, cells: dict[str, float], table: FixedPoint) -> None:
-        """Compare what the cross flows went by with what was then measured."""
+        """Compare the parameters of the cross flows with the values then measured."""
         what, name, above = "time between packets", "gap", "on_time_ns"
         if table.scheme == 2:
             what, name, above = "service time", "service", "service_ns"
@@ -220,7 +220,7 @@ class _Judge:
         if math.isnan(difference):
             self.verdict.failed.append(f"{what}{self.of} was not measured")
         elif limit == UNKNOWN:
-            said = f"{what}{self.of} is not known to {100 * WIDEST_BOUND:g} %"
+            said = f"{what}{self.of} is known to less than {100 * WIDEST_BOUND:g} % accuracy"
             self.verdict.failed.append(said)
         elif not passed:
             self.verdict.failed.append(f"{what}{self.of} differs by {100 * difference:+.3g} %")
@@ -233,17 +233,16 @@ def tested(
     crowd: Units,
     steps: list[NDArray[np.float64]],
 ) -> Tested:
-    """Make the tests of each class.
+    """Run the tests of each class.
 
     Parameters
     ----------
     scenario, table
-        What was asked.
+        The scenario and its table ``fixed_point``.
     own, crowd
-        Sums of the reference flows and of the cross flows over the measurement.
+        Counters of the reference flows and of the cross flows over the measurement.
     steps
-        Of each replication, what each step found, ``[steps x classes, cells]``, the measurement
-        last.
+        Values of each step per replication, ``[steps x classes, values]``, the measurement last.
     """
     verdict = Tested()
     groups = scenario.populations
@@ -255,7 +254,7 @@ def tested(
         if isinstance(group.traffic, OnOff):
             size, off = group.traffic.size.mean_value(), group.traffic.off.mean_value()
             if group.traffic.size_rounding == "down":
-                # Half a packet on average.
+                # Rounding down loses half a packet on average.
                 size -= 0.5
             judge.environment("file size", ("transfer_packets", "transfers"), size)
             judge.environment("silence", ("off_time_ns", "off_times"), 1e9 * off)

@@ -1,9 +1,9 @@
-"""Engines that are formulas: a scenario goes in, a model's figures come out, at once.
+"""Engines that are formulas, which compute the results of a model immediately.
 
-Every formula is a row of :data:`FORMULAS`, under the engine's name; the registry takes them all.
-:mod:`.engset` is for shared links, :mod:`.local_loop` for those of very many users; :mod:`.path`
-and :mod:`.parallel` are for bulk flows on one path, where :mod:`.feed` says what they are fed and
-:mod:`.rates` what becomes of their rate.
+Every formula is a row of :data:`FORMULAS`, under the name of its engine; the registry includes all
+rows. :mod:`.engset` is for shared links, :mod:`.local_loop` for links of very many users.
+:mod:`.path` and :mod:`.parallel` are for bulk flows on one path: :mod:`.feed` provides their
+inputs, and :mod:`.rates` converts their rate to an answer.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _HERE = "tcpcast.engines.formula"
 _PATH = f"{_HERE}.path"
 _PARALLEL = f"{_HERE}.parallel"
 _LOOP = f"{_HERE}.local_loop"
-_TRANSFERS = "one class of transfers of given sizes, each alone"
+_TRANSFERS = "one class of transfers of given sizes, isolated"
 _USERS = "one class of on/off sources; by default with stack max-plus-reno"
 _BULK = "one class of bulk flows; a loss, specified or measured"
 
@@ -87,7 +87,7 @@ FORMULAS: dict[str, Formula] = {
     "parallel": Formula(
         _PARALLEL,
         "parallel",
-        "n parallel flows, fed by each flow's loss events: no receiver window",
+        "n parallel flows, with each flow's loss events as input: no receiver window",
         _BULK,
         family=PATH,
         source="Damjanovic, Welzl, Telek, Heiss 2008: algorithm 1",
@@ -96,7 +96,7 @@ FORMULAS: dict[str, Formula] = {
     "parallel-cumulative": Formula(
         _PARALLEL,
         "parallel_cumulative",
-        "n parallel flows, fed by the loss events of all together: no receiver window",
+        "n parallel flows, with loss events of the aggregate as input: no receiver window",
         _BULK,
         family=PATH,
         source="Damjanovic, Welzl, Telek, Heiss 2008: algorithm 2",
@@ -115,7 +115,7 @@ FORMULAS: dict[str, Formula] = {
         f"{_HERE}.short",
         "short",
         "short transfers: latency given each number of losses, and expected",
-        f"{_TRANSFERS}, up to 30 losses on the mean",
+        f"{_TRANSFERS}, up to 30 losses on average",
         family=TRANSFERS,
         source="Ayesta, Avrachenkov: (1) and the recursion of section 2",
         fed=True,
@@ -150,10 +150,10 @@ FORMULAS: dict[str, Formula] = {
         "upper bound for the users of an overloaded link",
         f"{_USERS}; more sources than fill the link",
         family=USERS,
-        trust="an upper bound of an overloaded link",
+        trust="an upper bound for an overloaded link",
         source="Baccelli, Hong, Liu 2001: (3)",
         fed=True,
         stack="max-plus-reno",
     ),
 }
-"""Every engine that is a formula, in the order of the report's columns."""
+"""Every formula engine, in the order of the report's columns."""

@@ -1,4 +1,4 @@
-"""Engine of transfers with slow start, one recovery and the rest at PFTK's rate, of each size."""
+"""Engine ``cardwell``: latency of transfers: slow start, one recovery, the rest at PFTK's rate."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ NAME = "the model of Cardwell, Savage and Anderson"
 
 
 def cardwell(scenario: Scenario, measured: Answer | None) -> Answer:
-    """Answer by the latency model of Cardwell, Savage and Anderson (2000), without its connection.
+    """Predict by the latency model of Cardwell, Savage and Anderson (2000), without connection.
 
-    Metric: ``completion_time_s``, the mean over the sizes, each alone on the empty path. Table
-    ``by_size`` (size_pkts, completion_time_s). The first ack waits for half of ``tcp.ack_timeout``
-    on average where acks are delayed and the initial window is one packet.
+    Metric: ``completion_time_s``, the mean over the sizes, for isolated transfers on the idle path.
+    Table ``by_size`` (size_pkts, completion_time_s). The first ACK takes half of
+    ``tcp.ack_timeout`` on average if ACKs are delayed and the initial window is one packet.
 
     Raises
     ------
@@ -70,7 +70,7 @@ def cardwell(scenario: Scenario, measured: Answer | None) -> Answer:
     }
     steps = [
         *fed.values(),
-        step("b", b, "packet", "tcp.delayed_acks: 2, else 1"),
+        step("b", b, "packet", "tcp.delayed_acks: 2, otherwise 1"),
         step("w_1", tcp.initial_window, "packet", "tcp.initial_window"),
         step("W_max", tcp.receiver_window, "packet", "tcp.receiver_window"),
         step("E[d_ss]", found.slow_start_pkts.mean(), "packet", "(5), mean over the sizes"),

@@ -1,7 +1,7 @@
-"""Engines of section 10 of INRIA report 4154: what mean values say of many users on one link.
+"""Engines of section 10 of INRIA report 4154: mean values of many users on one link.
 
-What they are fed is in :func:`loop_inputs`: by the scenario, or by its simulation (``--feed
-measured``). They answer for a user's connection while on, as ``connection_rate_bps`` does.
+:func:`loop_inputs` takes their inputs from the scenario or from its simulation (``--feed
+measured``). They predict the rate of a user's connection while on, as ``connection_rate_bps`` does.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from tcpcast.scenario import Population, Scenario
 
 SETBACKS, IDLENESS = "losses and timeouts", "restarts after idleness"
-"""Regimes of equation (1): which of the two sets windows back more often."""
+"""Regimes of equation (1): the more frequent cause of window reductions."""
 
 OVERLOAD = "link full"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopInputs:
-    """What the formulas take of a scenario; ``steps`` say how each came about, by its symbol."""
+    """Inputs of the formulas; ``steps`` contains the derivation of each input by symbol."""
 
     sources: int
     packet_bits: float
@@ -43,23 +43,23 @@ class LoopInputs:
     steps: dict[str, Step]
 
     def used(self, *symbols: str) -> list[Step]:
-        """Return the steps of some inputs, in the order named."""
+        """Return the derivation steps of some inputs, in the given order."""
         return [self.steps[symbol] for symbol in symbols]
 
 
 def loop_inputs(model_name: str, scenario: Scenario, measured: Answer | None) -> LoopInputs:
-    """Return what the formulas of many users on one link take of a scenario.
+    """Return the inputs of formulas for many users on one link.
 
     Parameters
     ----------
     model_name
-        What to call the formula where it does not apply.
+        Name of the formula for error messages.
     scenario
-        One class of on/off sources. p_loss is the random loss it asks for, or 0; p_to 0; RTT that
-        of the empty path; p_idle the probability that a silence is longer than
-        ``tcp.idle_restart``, for each packet of a mean file.
+        One class of on/off sources. p_loss is its specified random loss, or 0; p_to is 0; RTT is
+        that of the idle path; p_idle is the probability that an OFF time exceeds
+        ``tcp.idle_restart``, divided by the packets of a mean file.
     measured
-        The ``packet`` answer to take p_loss, p_to, p_idle and RTT from; None for the scenario's.
+        The ``packet`` answer that contains p_loss, p_to, p_idle and RTT; None uses the scenario.
 
     Raises
     ------
@@ -68,7 +68,7 @@ def loop_inputs(model_name: str, scenario: Scenario, measured: Answer | None) ->
     """
     people = one_class(model_name, scenario, "on-off")
     traffic = people.traffic
-    assert isinstance(traffic, OnOff)  # one_class has seen to it
+    assert isinstance(traffic, OnOff)  # checked by one_class
     bits = 8.0 * scenario.network.packet_bytes
     size, whole = _whole_size_pkts(traffic)
     idle = _asked_idleness(scenario, people, traffic, size)
@@ -97,14 +97,14 @@ def loop_inputs(model_name: str, scenario: Scenario, measured: Answer | None) ->
 
 
 def restart_sqrt(scenario: Scenario, measured: Answer | None) -> Answer:
-    """Answer by equation (1), (MSS/RTT) sqrt(3/(2 max(p_loss + p_to, p_idle))).
+    """Predict by equation (1), (MSS/RTT) sqrt(3/(2 max(p_loss + p_to, p_idle))).
 
-    Metric: ``connection_rate_bps``, a user's while on.
+    Metric: ``connection_rate_bps``, the rate of a user while on.
 
     Raises
     ------
     NotApplicable
-        As :func:`loop_inputs`; nothing that sets the window back.
+        As for :func:`loop_inputs`; also without any cause of window reductions.
     """
     fed = loop_inputs("the square root with restarts", scenario, measured)
     used = fed.used("p_loss", "p_to", "p_idle", "RTT", "MSS")
@@ -117,8 +117,8 @@ def restart_sqrt(scenario: Scenario, measured: Answer | None) -> Answer:
         )
     except DomainError:
         raise NotApplicable(
-            "the square root with restarts needs a loss or a restart: no loss is specified and "
-            "no restart after idle times",
+            "the square root with restarts needs a loss or a restart, but neither loss nor "
+            "restarts after idle times are specified",
             Suggestion(feed="measured"),
             Suggestion({"tcp.idle_restart": "10s"}),
         ) from None
@@ -146,19 +146,19 @@ def _counted(sources: int) -> str:
 
 
 def _full_link(fed: LoopInputs) -> list[str]:
-    """Say that a link which is asked for more than it carries loses packets and holds a queue."""
+    """Warn if the users overload the link, so that it loses packets and has a queue."""
     if math.isinf(_bound(fed, 0.0)):
         return []
     share = fed.packet_bits * _bound(fed, 0.0) / 1e3
     return [
-        f"{fed.sources:,} sources fill the link, and the equation is fed the loss and round-trip "
-        f"time of an empty path: a user's share is {digits(share)} kbit/s (fair-share); use the "
-        "values of a simulation: --feed measured"
+        f"{fed.sources:,} sources fill the link, but the equation uses the loss and RTT of an "
+        f"idle path: a user's share is {digits(share)} kbit/s (fair-share); use simulated "
+        "values: --feed measured"
     ]
 
 
 def fair_share(scenario: Scenario, measured: Answer | None) -> Answer:
-    """Answer by equation (2), N a = C, solved for the rate A at which a user is sent while on.
+    """Predict by equation (2), N a = C, solved for the send rate A of a user while on.
 
     Metrics: ``connection_rate_bps`` A (1 - p), ``on_time_s`` B/(A (1 - p)), ``send_rate_pps`` N a
     and ``offered_load`` N B/(C I).
@@ -166,7 +166,7 @@ def fair_share(scenario: Scenario, measured: Answer | None) -> Answer:
     Raises
     ------
     NotApplicable
-        As :func:`loop_inputs`; a link without a rate, or one that N users do not fill.
+        As for :func:`loop_inputs`; also for a link without a rate, or one that N users do not fill.
     """
     fed, threshold = _overloaded("fair shares of a full link", scenario, measured)
     means = {"mean_off_s": fed.mean_off_s, "mean_size_pkts": fed.mean_size_pkts}
@@ -193,14 +193,14 @@ def fair_share(scenario: Scenario, measured: Answer | None) -> Answer:
 
 
 def overload_bound(scenario: Scenario, measured: Answer | None) -> Answer:
-    """Answer by equation (3), B/(N B/(C (1 - p)) - I), a bound of the goodput in overload.
+    """Predict by equation (3), B/(N B/(C (1 - p)) - I), an upper bound of the overload goodput.
 
     Metrics: ``connection_rate_bps`` and ``offered_load`` N B/(C I).
 
     Raises
     ------
     NotApplicable
-        As :func:`loop_inputs`; a link without a rate, or one that N users do not fill.
+        As for :func:`loop_inputs`; also for a link without a rate, or one that N users do not fill.
     """
     fed, threshold = _overloaded("the bound in overload", scenario, measured)
     goodput = float(_bound(fed, fed.loss))
@@ -212,11 +212,11 @@ def overload_bound(scenario: Scenario, measured: Answer | None) -> Answer:
 
 
 def _overloaded(name: str, scenario: Scenario, measured: Answer | None) -> tuple[LoopInputs, float]:
-    """Return the inputs and N*, where the link is full."""
+    """Return the inputs and N*, or raise NotApplicable if the link is not full."""
     fed = loop_inputs(name, scenario, measured)
     if math.isinf(fed.link_pps):
         raise NotApplicable(
-            f"{name} needs a bottleneck with a rate; the scenario's is unlimited",
+            f"{name} needs a bottleneck with a rate, but the scenario has an unlimited one",
             Suggestion({"network.bottleneck.rate": "10mbit"}),
         )
     threshold = float(
@@ -229,8 +229,8 @@ def _overloaded(name: str, scenario: Scenario, measured: Answer | None) -> tuple
     if math.isinf(_bound(fed, fed.loss)):
         least = threshold * (1 - fed.loss)
         raise NotApplicable(
-            f"{name} does not apply: {_counted(fed.sources)} not fill the link however fast their "
-            f"files are; that takes more than C I (1 - p)/B = {digits(least, 5)}",
+            f"{name} does not apply: {_counted(fed.sources)} not fill the link at any file rate; "
+            f"that needs more than C I (1 - p)/B = {digits(least, 5)}",
             Suggestion({"traffic.sources": math.floor(least) + 1}),
         )
     return fed, threshold
@@ -249,20 +249,20 @@ def _bound(fed: LoopInputs, loss: float) -> float:
 
 
 def _of_overload(engine: str, fed: LoopInputs, threshold: float, goodput: float) -> Answer:
-    """Return an answer with what (2) and (3) have in common."""
+    """Return the common part of the answers of (2) and (3)."""
     lossless = fed.packet_bits * _bound(fed, 0.0)
     steps = [
         *fed.used("N", "B", "I", "C", "p_loss"),
         step("N*", threshold, "1", "C I/B, the threshold"),
         step("load", fed.sources / threshold, "1", "N B/(C I)"),
-        step("g at p = 0", lossless, "bit/s", "B/(N B/C - I): what is lost takes nothing of C"),
+        step("g at p = 0", lossless, "bit/s", "B/(N B/C - I): lost packets use no capacity"),
     ]
     warnings = []
     if fed.loss > 0:
         warnings.append(
-            "the equation counts lost packets as capacity of the link; packets lost before it, "
-            f"as at a full buffer, take none, and the goodput is up to {digits(lossless / 1e3)} "
-            "kbit/s"
+            "the equation counts lost packets as used capacity; packets lost before the link, for "
+            f"example at a full buffer, use none, and the goodput is up to {digits(lossless / 1e3)}"
+            " kbit/s"
         )
     return Answer(
         engine=engine,
@@ -277,25 +277,25 @@ def _of_overload(engine: str, fed: LoopInputs, threshold: float, goodput: float)
 
 
 def _whole_size_pkts(traffic: OnOff) -> tuple[float, str]:
-    """Return the mean of the sizes as whole packets, and where it comes from."""
+    """Return the mean of the sizes in full packets, and its source."""
     size = traffic.size
     if traffic.size_rounding == "nearest":
         return max(1.0, size.mean_value()), "traffic.size"
-    source = "traffic.size, cut to whole packets"
+    source = "traffic.size, rounded down to full packets"
     if isinstance(size, Constant):
         return max(1.0, float(math.floor(size.value))), source
     if isinstance(size, Empirical):
         pairs = zip(size.values, size.weights, strict=True)
         cut = math.fsum(max(1, math.floor(v)) * w for v, w in pairs)
         return cut / math.fsum(size.weights), source
-    # A density that changes little within a packet loses half of one on average.
+    # Rounding down loses half a packet on average if the density is smooth.
     return max(1.0, size.mean_value() - 0.5), f"{source}: half a packet less"
 
 
 def _asked_idleness(
     scenario: Scenario, people: Population, traffic: OnOff, size_pkts: float
 ) -> Step:
-    """Return p_idle, the share of packets before which idleness set the window back."""
+    """Return p_idle, the share of packets before which an idle time reset the window."""
     if traffic.connection == "new":
         source = "1/B: each file begins with a new window (traffic.connection)"
         return step("p_idle", 1 / size_pkts, "1", source)
@@ -338,5 +338,5 @@ def _beyond_window(scenario: Scenario, rate_pps: float, rtt_s: float) -> list[st
         return []
     return [
         f"the formula has no receiver window: a user gets {digits(rate_pps)} packets/s while on, "
-        f"and {window:,.0f} packets in each RTT are {digits(most)}"
+        f"but {window:,.0f} packets per RTT are only {digits(most)}"
     ]

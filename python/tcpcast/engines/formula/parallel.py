@@ -1,4 +1,4 @@
-"""Engines of parallel flows on one path: the rate of n flows together, by two measures of loss."""
+"""Engines ``parallel`` and ``parallel-cumulative``: total rate of n flows on one path."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from tcpcast.scenario import Scenario
 
 MOST_ROUNDS = 10_000
-"""The closure of p_e is followed for no longer than this; it settles in some ten rounds."""
+"""Maximum iterations for p_e; about ten are enough."""
 
 FEW_WAITING = 0.25
-"""Share of flows in RTO at once up to which the model's assumption holds: few (II-A)."""
+"""Share of flows in RTO at the same time up to which the model's assumption (few) holds (II-A)."""
 
 
 def parallel(scenario: Scenario, measured: Answer | None) -> Answer:
-    """Answer by the model of parallel flows fed by the flows' own loss events: algorithm 1.
+    """Predict by the model of parallel flows with per-flow loss events (algorithm 1).
 
     Metrics: ``send_rate_pps`` B_ext, ``timeout_share`` Q_TO (27) and ``w_at_loss_mean_pkts``
     E[W_f] (25).
@@ -36,7 +36,7 @@ def parallel(scenario: Scenario, measured: Answer | None) -> Answer:
     Raises
     ------
     NotApplicable
-        As :func:`tcpcast.engines.formula.feed.path_inputs`.
+        As for :func:`tcpcast.engines.formula.feed.path_inputs`.
     """
     fed = path_inputs("the model of parallel flows", scenario, measured)
     found = parallel_throughput(
@@ -63,19 +63,19 @@ def parallel(scenario: Scenario, measured: Answer | None) -> Answer:
 
 
 def parallel_cumulative(scenario: Scenario, measured: Answer | None) -> Answer:
-    """Answer by the model of parallel flows fed by the cumulative flow's loss: algorithm 2.
+    """Predict by the model of parallel flows with loss events of the aggregate (algorithm 2).
 
     Metrics: ``send_rate_pps`` B_ext and ``w_at_loss_mean_pkts`` E[W_f] (37).
 
-    Fed by the scenario, p_r is the asked loss and p_e follows from it and from the model's own
-    rate: after the first loss of an event those of one RTT count for nothing, B RTT packets, and
-    the next comes 1/p_r packets later, so that 1/p_e = 1/p_r + B RTT. That is not in the paper,
-    which measures both, but its definition of p_e taken to independent losses.
+    With inputs from the scenario, p_r is the specified loss, and p_e follows from it and from the
+    predicted rate: after the first loss of an event, losses in the next RTT (B RTT packets) do not
+    count, and the next loss occurs 1/p_r packets later, so 1/p_e = 1/p_r + B RTT. The paper
+    measures both; this is its definition of p_e applied to independent losses.
 
     Raises
     ------
     NotApplicable
-        As :func:`tcpcast.engines.formula.feed.path_inputs`.
+        As for :func:`tcpcast.engines.formula.feed.path_inputs`.
     """
     fed = path_inputs("the model of parallel flows", scenario, measured)
     if measured is None:
@@ -100,8 +100,8 @@ def parallel_cumulative(scenario: Scenario, measured: Answer | None) -> Answer:
     answer = _answer("parallel-cumulative", fed, found, steps)
     if measured is None and isinstance(scenario.network.bottleneck.loss, RestOfRound):
         answer.warn(
-            "p_r, the share of packets lost, is taken from the specified loss; correlated loss "
-            "within a round adds to it: --feed measured counts it"
+            "p_r, the share of packets lost, is the specified loss; correlated loss within a "
+            "round adds to it: --feed measured counts it"
         )
     return rates.add_losses(answer, window_pkts=float(found.flow_window_pkts))
 
@@ -134,9 +134,9 @@ def _cumulative(fed: PathInputs, events: float, lost: float) -> ParallelThroughp
 
 
 def _events(fed: PathInputs, lost: float) -> float:
-    """Return the p_e of independent losses: that which its own rate brings about.
+    """Return the p_e of independent losses that is consistent with its own rate.
 
-    From p_e = p_r downwards. Where many flows are in RTO there may be more than one; the
+    Iterates from p_e = p_r downwards. If many flows are in RTO, there may be several solutions; the
     largest is returned.
     """
     events = lost
@@ -150,7 +150,7 @@ def _events(fed: PathInputs, lost: float) -> float:
 
 
 def _measured_loss(scenario: Scenario, measured: Answer) -> tuple[float, float, str, str]:
-    """Return p_e and p_r as ``packet`` measures them, or ``trace``, and where each is from."""
+    """Return p_e and p_r as measured by ``packet`` or ``trace``, and their sources."""
     if scenario.captured is not None:
         return _captured_loss(measured)
     people = scenario.populations[0]
@@ -159,24 +159,24 @@ def _measured_loss(scenario: Scenario, measured: Answer) -> tuple[float, float, 
     ]
     if elsewhere:
         raise NotApplicable(
-            "algorithm 2 needs p_r of the whole path, and packet measures it at the bottleneck; "
+            "algorithm 2 needs p_r of the full path, but packet measures it at the bottleneck; "
             f"specify the loss there, not on the {' or '.join(elsewhere)} link"
         )
     found = []
     for name in ("loss_event_ratio_cumulative", "loss_ratio"):
         value = figure(measured, name)
         if value is None:
-            raise NotApplicable(f"algorithm 2 needs {name}, which packet does not give here")
+            raise NotApplicable(f"algorithm 2 needs {name}, but packet has no value for it here")
         found.append(value)
     return found[0], found[1], "packet: loss_event_ratio_cumulative", "packet: loss_ratio"
 
 
 def _captured_loss(measured: Answer) -> tuple[float, float, str, str]:
-    """Return p_e and p_r of a capture; one tap sees retransmissions only."""
+    """Return p_e and p_r of a capture; one capture point shows only retransmissions."""
     events = figure(measured, "loss_event_ratio_cumulative")
     events = events or figure(measured, "loss_indication_ratio")
     lost = fed_value(measured, "loss_ratio")
     if not events or not lost:
-        raise NotApplicable("algorithm 2 needs losses, and the capture shows none")
-    repeated = "capture: retransmissions that were needed, an estimate"
+        raise NotApplicable("algorithm 2 needs losses, but the capture shows none")
+    repeated = "capture: necessary retransmissions, an estimate"
     return events, lost, "capture: loss_event_ratio_cumulative", repeated

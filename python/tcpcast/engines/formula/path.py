@@ -1,7 +1,7 @@
-"""Engines of bulk flows on one path: the rate that a loss ratio and a round-trip time allow.
+"""Engines of bulk flows on one path: rate as a function of loss ratio and RTT.
 
-Each takes what :mod:`.feed` makes of the scenario and gives the rate of one flow, which
-:mod:`.rates` makes an answer of.
+Each engine takes its inputs from :mod:`.feed` and computes the rate of one flow, which
+:mod:`.rates` converts to an answer.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ if TYPE_CHECKING:
     from tcpcast.scenario import Scenario
 
 RENO_FRIENDLY, CUBIC = "Reno-friendly", "cubic"
-"""Regimes of CUBIC: it follows Reno, or its own function of time."""
+"""Regimes of CUBIC: as fast as Reno, or its own function of time."""
 
 CUBIC_AT_RANDOM = RANDOM_LOSSES
-"""What CUBIC's own function sends at random losses over what its response function says."""
+"""Rate of CUBIC's own function at random losses, relative to its response function."""
 
 
 def pftk(scenario: Scenario, measured: Answer | None) -> Answer:
-    """Answer by the full PFTK model, (31).
+    """Predict by the full PFTK model, (31).
 
     Metrics: ``send_rate_pps`` n B(p), ``timeout_share`` Q (23) and ``w_at_loss_mean_pkts`` E[W].
 
     Raises
     ------
     NotApplicable
-        As :func:`tcpcast.engines.formula.feed.path_inputs`.
+        As for :func:`tcpcast.engines.formula.feed.path_inputs`.
     """
     fed = path_inputs("PFTK", scenario, measured)
     found = model.throughput(
@@ -69,14 +69,14 @@ def pftk(scenario: Scenario, measured: Answer | None) -> Answer:
 
 
 def pftk_approximate(scenario: Scenario, measured: Answer | None) -> Answer:
-    """Answer by the approximate PFTK model, (32).
+    """Predict by the approximate PFTK model, (32).
 
     Metric: ``send_rate_pps`` n B(p).
 
     Raises
     ------
     NotApplicable
-        As :func:`tcpcast.engines.formula.feed.path_inputs`.
+        As for :func:`tcpcast.engines.formula.feed.path_inputs`.
     """
     fed = path_inputs("PFTK", scenario, measured)
     given = {"loss_indication_ratio": fed.loss, "packets_per_ack": fed.packets_per_ack}
@@ -108,14 +108,14 @@ def pftk_approximate(scenario: Scenario, measured: Answer | None) -> Answer:
 
 
 def td_only(scenario: Scenario, measured: Answer | None) -> Answer:
-    """Answer by PFTK with triple duplicates only, (18) and (19).
+    """Predict by PFTK with triple duplicates only, (18) and (19).
 
     Metrics: ``send_rate_pps`` n B(p) and ``w_at_loss_mean_pkts`` E[W] (13).
 
     Raises
     ------
     NotApplicable
-        As :func:`tcpcast.engines.formula.feed.path_inputs`.
+        As for :func:`tcpcast.engines.formula.feed.path_inputs`.
     """
     fed = path_inputs("TD-only", scenario, measured)
     given = {"loss_indication_ratio": fed.loss, "packets_per_ack": fed.packets_per_ack}
@@ -135,14 +135,14 @@ def td_only(scenario: Scenario, measured: Answer | None) -> Answer:
 
 
 def mathis(scenario: Scenario, measured: Answer | None) -> Answer:
-    """Answer by the square-root law, C/(RTT sqrt(p)) with C = sqrt(3/(2b)), at most W_max/RTT.
+    """Predict by the square-root law, C/(RTT sqrt(p)) with C = sqrt(3/(2b)), at most W_max/RTT.
 
     Metric: ``send_rate_pps``.
 
     Raises
     ------
     NotApplicable
-        As :func:`tcpcast.engines.formula.feed.path_inputs`.
+        As for :func:`tcpcast.engines.formula.feed.path_inputs`.
     """
     fed = path_inputs("the square-root law", scenario, measured)
     constant = mathis_constant(packets_per_ack=fed.packets_per_ack)
@@ -158,7 +158,7 @@ def mathis(scenario: Scenario, measured: Answer | None) -> Answer:
         *fed.used("p", "RTT", "b", "W_max", "n"),
         step("C", constant, "1", "sqrt(3/(2b)): periodic loss"),
         step("C/(RTT sqrt(p))", free, "packet/s", "Mathis et al. 1997; PFTK (20)"),
-        step("B", min(most, free), "packet/s", "at most W_max/RTT, which is added here"),
+        step("B", min(most, free), "packet/s", "at most W_max/RTT, an addition to the model"),
     ]
     return rates.of_one(
         "mathis",
@@ -170,15 +170,15 @@ def mathis(scenario: Scenario, measured: Answer | None) -> Answer:
 
 
 def cubic_response_function(scenario: Scenario, measured: Answer | None) -> Answer:
-    """Answer by CUBIC's response function with its Reno-friendly region (RFC 9438).
+    """Predict by CUBIC's response function with its Reno-friendly region (RFC 9438).
 
-    It says what CUBIC would do on the path, whatever the scenario's stack, and warns of it. Metric:
+    The rate is that of CUBIC on the path, with a warning if the scenario has another stack. Metric:
     ``send_rate_pps``.
 
     Raises
     ------
     NotApplicable
-        As :func:`tcpcast.engines.formula.feed.path_inputs`.
+        As for :func:`tcpcast.engines.formula.feed.path_inputs`.
     """
     fed = path_inputs("CUBIC's response function", scenario, measured)
     found = cubic_response(
@@ -200,5 +200,5 @@ def cubic_response_function(scenario: Scenario, measured: Answer | None) -> Answ
         regime=model.WINDOW if found.window_limited else regime,
         steps=steps,
     )
-    answer.warn(*rates.of_another_stack("CUBIC would do", "cubic", scenario))
+    answer.warn(*rates.of_another_stack("those of CUBIC", "cubic", scenario))
     return answer

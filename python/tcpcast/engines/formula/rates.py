@@ -1,7 +1,7 @@
-"""From the rate of a model to an answer: times the flows, at most what the links let through.
+"""Convert the rate of a model to an answer: multiply by the flows, limit by the links.
 
-An answer has ``regime``, what limits the rate, and ``steps``, every quantity from
-the inputs on with its equation.
+An answer has a ``regime``, which names the limit of the rate, and ``steps``, all quantities from
+the inputs to the rate with their equations.
 """
 
 from __future__ import annotations
@@ -18,30 +18,30 @@ if TYPE_CHECKING:
     from tcpcast.scenario import Scenario
 
 BOTTLENECK, OWN_LINK = "bottleneck", "own link"
-"""Regimes in which a link limits the rate: the shared one, or a flow's ingress or egress."""
+"""Regimes in which a link limits the rate: the shared link, or a flow's ingress or egress."""
 
 
 def of_one(
     engine: str, fed: PathInputs, *, rate_pps: float, regime: str, steps: list[Step]
 ) -> Answer:
-    """Return an answer from the rate of one flow; ``steps`` lead to it."""
+    """Return an answer from the rate of one flow; ``steps`` is its derivation."""
     together = fed.flows * rate_pps
     if fed.flows > 1:
-        steps = [*steps, step("n B", together, "packet/s", "n flows alike")]
+        steps = [*steps, step("n B", together, "packet/s", "n equal flows")]
     return of_all(engine, fed, rate_pps=together, regime=regime, steps=steps)
 
 
 def of_all(
     engine: str, fed: PathInputs, *, rate_pps: float, regime: str, steps: list[Step]
 ) -> Answer:
-    """Return an answer from the rate of all flows together; ``steps`` lead to it."""
+    """Return an answer from the total rate of all flows; ``steps`` is its derivation."""
     steps = list(steps)
     if fed.capacity is not None:
         steps.append(step("C_link", fed.capacity.pps, "packet/s", fed.capacity.key))
         if rate_pps >= fed.capacity.pps:
             rate_pps = fed.capacity.pps
             regime = BOTTLENECK if fed.capacity.on.shared else OWN_LINK
-    steps.append(step("send rate", rate_pps, "packet/s", "all flows, retransmissions included"))
+    steps.append(step("send rate", rate_pps, "packet/s", "all flows, including retransmissions"))
     metrics = {"send_rate_pps": Metric(rate_pps)}
     if fed.delivered_bits is not None:
         metrics["goodput_bps"] = Metric(rate_pps * fed.delivered_bits)
@@ -56,7 +56,7 @@ def of_all(
 
 
 def add_losses(answer: Answer, *, window_pkts: float, timeout_share: float | None = None) -> Answer:
-    """Add what a model says of its loss indications, unless a link keeps it from that loss."""
+    """Add the model's loss metrics, unless a link limits the rate below that loss."""
     if answer.regime not in {BOTTLENECK, OWN_LINK}:
         if timeout_share is not None:
             answer.metrics["timeout_share"] = Metric(timeout_share)
@@ -65,20 +65,20 @@ def add_losses(answer: Answer, *, window_pkts: float, timeout_share: float | Non
 
 
 def beyond_window(fed: PathInputs, one_pps: float) -> list[str]:
-    """Warn of a rate above what the receiver window lets through, of a model that has none."""
+    """Warn if the rate exceeds the receiver window, for a model without receiver window."""
     most = fed.window_pkts / fed.rtt_s
     if min(one_pps, fed.capacity_pps / fed.flows) <= most:
         return []
     return [
-        f"the model has no receiver window: a flow gets {digits(one_pps)} packets/s, and "
-        f"{digits(fed.window_pkts, 6)} packets in each RTT are {digits(most)}"
+        f"the model has no receiver window: a flow gets {digits(one_pps)} packets/s, but "
+        f"{digits(fed.window_pkts, 6)} packets per RTT are only {digits(most)}"
     ]
 
 
 def of_another_stack(what: str, stack: str, scenario: Scenario) -> list[str]:
-    """Warn that a formula is of TCP of another kind than the scenario's; a capture has any."""
+    """Warn if a formula describes another TCP than the scenario's; captures match any TCP."""
     tcp = scenario.populations[0].tcp
     own = tcp.stack
     if tcp.control == stack or scenario.captured is not None:
         return []
-    return [f"this is what {what} here; the scenario's stack is {own}"]
+    return [f"the values here are {what}; the scenario's stack is {own}"]

@@ -1,4 +1,4 @@
-"""From snapshots of a run to the cells of the packet engine, and so to the same metrics."""
+"""Convert snapshots of a run to the packet engine's counters, and hence to its metrics."""
 
 from __future__ import annotations
 
@@ -44,32 +44,32 @@ CELLS = {
     "timeouts": "timeouts",
     "timeout_sequences": "timeout_sequences",
 }
-"""Cells of a class, and what the kernel or its link has for them."""
+"""Counters of a class, and their names in the kernel and the link."""
 
 COUNTED = {
     *CELLS,
     *("time_ns", "busy_ns", "queue_integral", "delivered"),
     *("transfers", "transfer_packets", "on_time_ns", "delivery_time_ns", "total_time_ns"),
 }
-"""The simulator's counters that a measurement fills: others stay 0."""
+"""Simulator counters that a measurement fills; others stay 0."""
 
 MEASURED = tuple(name for name, row in METRICS.items() if row.counters <= COUNTED)
-"""The metrics that a measurement can have, in the order of the report."""
+"""Metrics that a measurement can have, in report order."""
 
 MSER_FEWEST = 50
 MOST_LIMITED = 0.01
-"""More time than this in which a buffer limited a flow is worth a warning."""
+"""Share of time in which a buffer limited a flow above which there is a warning."""
 
 
 def flows_of(outcome: TrafficOutcome) -> Floats:
-    """Return what was counted of each flow, cumulative, ``[snapshots, flows, len(FLOW)]``."""
+    """Return the cumulative counters of each flow, ``[snapshots, flows, len(FLOW)]``."""
     return np.array([snapshot["flows"] for snapshot in outcome.snapshots], dtype=np.float64)
 
 
 def warm_up_slots(scenario: Scenario, outcome: TrafficOutcome) -> tuple[int, bool]:
-    """Return how many snapshots belong to the warm-up, and whether that could be told.
+    """Return the number of snapshots in the warm-up, and whether it could be determined.
 
-    What the scenario says, or MSER-5 on the mean wait, or on bytes received where nothing waits.
+    The scenario's warm-up, or MSER-5 on the mean wait (on bytes received if packets never wait).
     """
     times = np.array([s["now_ns"] for s in outcome.snapshots], dtype=np.float64) * 1e-9
     given = scenario.run.warmup_s
@@ -89,7 +89,7 @@ def warm_up_slots(scenario: Scenario, outcome: TrafficOutcome) -> tuple[int, boo
 def rows_of(
     scenario: Scenario, outcome: TrafficOutcome, begin: int, ended: Files
 ) -> NDArray[np.uint64]:
-    """Return cumulative cells after the warm-up, ``[slots + 2, cells]``, the end of run last."""
+    """Return cumulative counters after the warm-up, ``[slots + 2, counters]``."""
     groups, network = scenario.populations, scenario.network
     kept = outcome.snapshots[begin:]
     flows = flows_of(outcome)[begin:]
@@ -104,10 +104,10 @@ def rows_of(
     link = network.bottleneck
     if not math.isinf(link.rate_bps) and link.varying is None:
         busy = carried * 8e9 / link.rate_bps
-        # A packet counts when it leaves, and the last one may have begun before the run.
+        # Packets count when they leave, so the first one may have begun before the run.
         rows[:, LINK["busy_ns"]] = np.minimum(busy, rows[:, LINK["time_ns"]])
     waited = flows[:, :, FLOW.index("waited_ns")].sum(axis=1)
-    # Little's law: what waits and what is in transmission.
+    # Little's law: packets waiting and in transmission.
     rows[:, LINK["queue_integral"]] = waited + rows[:, LINK["busy_ns"]]
     ends = np.cumsum([senders(group) for group in groups])
     for at, (group, end) in enumerate(zip(groups, ends, strict=True)):
@@ -123,10 +123,10 @@ def rows_of(
 
 
 class Counted:
-    """What all replications counted after their warm-ups."""
+    """Counters of all replications after their warm-ups."""
 
     def __init__(self, scenario: Scenario, outcomes: Sequence[TrafficOutcome]) -> None:
-        """Find the warm-ups, and cut the rest into statistical units."""
+        """Determine the warm-ups, and split the remaining runs into statistical units."""
         self.scenario = scenario
         found = [warm_up_slots(scenario, outcome) for outcome in outcomes]
         self.found_warm_up = all(is_found for _, is_found in found)
@@ -145,13 +145,13 @@ class Counted:
         self.flows = [flows_of(o)[-1] - flows_of(o)[at] for o, at in cut]
         self._waits = self._counted_waits([o.snapshots[at + 1 :] for o, at in cut])
         longest = self._longest_queue()
-        # What is judged of an answer: its cells, and how long the queue was.
+        # Inputs of the reliability rules: counters, and the largest queue.
         nothing = np.zeros(longest + 1, dtype=np.uint64)
         totals = {"queue_time_ns": nothing, "queue_seen": nothing}
         self.seen = Snapshot(self.units, totals, [], [], [])
 
     def estimates(self) -> metric_estimates.Estimates:
-        """Return every metric that is measured, None where nothing was seen to tell it from."""
+        """Return every measured metric; None if there was no observation of it."""
         units, scenario = self.units, self.scenario
         found = metric_estimates.class_estimates(scenario, units, None)
         found |= metric_estimates.link_estimates(scenario, units) | metric_estimates.loss_estimates(
@@ -169,7 +169,7 @@ class Counted:
         return judged(scenario, self.seen, known)
 
     def _jain(self) -> metric_estimates.Estimates:
-        """Return Jain's index of flows without end."""
+        """Return Jain's index of endless flows."""
         groups = self.scenario.populations
         if any(group.traffic.kind != "bulk" for group in groups):
             return {}
@@ -184,7 +184,7 @@ class Counted:
         return {"jain_index": statistics.mean(indices, replications=len(indices))}
 
     def _of_files(self) -> metric_estimates.Estimates:
-        """Return how many files ended, and the load that transfers offer."""
+        """Return the number of finished files, and the offered load of transfers."""
         found: metric_estimates.Estimates = {}
         ended = self.units.per_replication(self.units.of_class("transfers"))
         if ended is not None and ended.value > 0:
@@ -196,7 +196,7 @@ class Counted:
 
     @staticmethod
     def _counted_waits(runs: Sequence[Sequence[dict[str, Any]]]) -> dict[int, int]:
-        """Return how many packets waited for so many steps."""
+        """Return the number of packets per waiting time in steps."""
         counts: dict[int, int] = {}
         for snapshot in (snapshot for snapshots in runs for snapshot in snapshots):
             for steps, count in snapshot["waits"]:
@@ -204,7 +204,7 @@ class Counted:
         return counts
 
     def _longest_queue(self) -> int:
-        """Return the packets that the longest wait is worth, and the one in transmission."""
+        """Return the queue that corresponds to the longest wait, including the sent packet."""
         rate = self.scenario.network.bottleneck.rate_bps
         if math.isinf(rate) or not self._waits:
             return 0
@@ -213,7 +213,7 @@ class Counted:
         return 1 + round(longest_s * rate / (8.0 * smallest))
 
     def _percentiles(self) -> metric_estimates.Estimates:
-        """Return the 95th and 99th percentile of the wait, to 20 us."""
+        """Return the 95th and 99th percentiles of the wait, with a resolution of 20 us."""
         counts = self._waits
         if not counts:
             return {}
@@ -228,7 +228,7 @@ class Counted:
         }
 
     def tables(self) -> dict[str, Table]:
-        """Return ``by_class`` and, of several flows, ``by_flow``; those of files."""
+        """Return ``by_class``, ``by_flow`` (with several flows) and the tables of files."""
         groups = self.scenario.populations
         found = {"by_class": self._by_class()}
         if sum(map(senders, groups)) > 1:

@@ -1,4 +1,4 @@
-"""Files over the kernel's TCP: of on/off sources, and transfers that arrive at random times."""
+"""Files over the kernel's TCP: of on/off sources, and of transfers with random arrivals."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ if TYPE_CHECKING:
 
 
 def senders(group: Population) -> int:
-    """Return how many senders a class has: all transfers that arrive come from one."""
+    """Return the number of senders of a class: a single one sends all arriving transfers."""
     return 1 if group.traffic.kind == "transfers" else group.count
 
 
 def has_files(scenario: Scenario) -> bool:
-    """Say whether there are files that share the network."""
+    """Return True if files share the network."""
     kinds = {group.traffic.kind for group in scenario.populations}
     return scenario.isolated_transfers is None and bool(kinds & {"on-off", "transfers"})
 
@@ -49,7 +49,7 @@ class Files:
     """The files of one replication that ended after its warm-up."""
 
     def __init__(self, scenario: Scenario, outcome: TrafficOutcome, begin_ns: int) -> None:
-        """Take those whose last ack came after ``begin_ns`` by the link's clock."""
+        """Select the transfers whose last ACK arrived after ``begin_ns`` by the link's clock."""
         rows = np.array(outcome.transfers, dtype=np.int64).reshape(-1, len(TRANSFER))
         of = {name: rows[:, at] for at, name in enumerate(TRANSFER)}
         groups = scenario.populations
@@ -69,22 +69,22 @@ class Files:
         self.opened = opens[self.group]
 
     def __len__(self) -> int:
-        """How many there are."""
+        """Return the number of files."""
         return int(self.packets.size)
 
     def put(self, rows: Floats, times_ns: Floats, first: int, classes: int) -> None:
-        """Put what had ended by each time into cumulative cells.
+        """Store the sums over files that had ended by each time in cumulative counters.
 
         Parameters
         ----------
         rows
-            Cells, ``[times, cells]``: those of the link, of classes, of size intervals.
+            Counters, ``[times, counters]``: of the link, of classes, of size intervals.
         times_ns
-            By the link's clock, ``[times]``.
+            Times by the link's clock, ``[times]``.
         first
-            Where the cells of the first class begin.
+            Index of the first counter of the first class.
         classes
-            How many there are; cells of size intervals are behind them.
+            Number of classes; the counters of size intervals follow theirs.
         """
         of_class = {
             "transfers": np.ones_like(self.packets),
@@ -121,14 +121,14 @@ class Files:
 
 
 def tables(scenario: Scenario, units: Units, runs: Sequence[Files]) -> dict[str, Table]:
-    """Return the tables of files that the packet engine has, of all replications.
+    """Return the packet engine's tables of files, over all replications.
 
     Parameters
     ----------
     scenario
-        With files.
+        A scenario with files.
     units
-        Whose cells :meth:`Files.put` has filled.
+        Units with the counters of :meth:`Files.put`.
     runs
         The files of each replication.
     """
@@ -152,7 +152,7 @@ def _joined(runs: Sequence[Files], name: str) -> NDArray[Any]:
 
 
 def _percentiles(runs: Sequence[Files], is_on_off: bool) -> Table:
-    """Return percentiles; nan where fewer than 10 files are beyond."""
+    """Return percentiles; nan with fewer than 10 files beyond."""
     on_s, bits = _joined(runs, "on_ns") * 1e-9, _joined(runs, "bits")
     rows = [
         ("on_time" if is_on_off else "completion_time", on_s, "s"),
@@ -171,7 +171,7 @@ def _percentiles(runs: Sequence[Files], is_on_off: bool) -> Table:
 
 
 def _totals(scenario: Scenario, runs: Sequence[Files]) -> dict[str, Any]:
-    """Return the sums of the simulator that its tables of transfers are made of."""
+    """Return the simulator's totals that its tables of transfers need."""
     rows, on_ns, delivery_ns = (_joined(runs, n) for n in ("row", "on_ns", "delivery_ns"))
     total_ns, opened = _joined(runs, "total_ns"), _joined(runs, "opened")
     losses = np.concatenate([files.of["drops"] for files in runs])

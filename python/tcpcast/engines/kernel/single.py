@@ -27,14 +27,14 @@ ENDS = {
     "delivery_time_s": ("first_ns", "delivered_ns"),
     "total_time_s": ("opened_ns", "delivered_ns"),
 }
-"""Times, and which of a transfer's moments they are between."""
+"""Times of a transfer: the names of their start and end events."""
 
 
 class Transfers:
-    """What all transfers of all replications took."""
+    """Times of all transfers of all replications."""
 
     def __init__(self, scenario: Scenario, outcomes: Sequence[TrafficOutcome]) -> None:
-        """Sort the transfers by size."""
+        """Group the transfers by size."""
         alone = scenario.isolated_transfers
         self._sizes = [] if alone is None else list(alone.sizes or [])
         rows = [row for outcome in outcomes for row in outcome.transfers]
@@ -48,11 +48,11 @@ class Transfers:
 
     @property
     def count(self) -> int:
-        """How many there were."""
+        """Number of transfers."""
         return int(self._size.size)
 
     def _sums(self, metric: str, at: int) -> list[Sums]:
-        """Return the sums of a time over transfers of a size, for each number of drops."""
+        """Return the sums of a time over transfers of one size, per number of drops."""
         begin, end = ENDS[metric]
         times = self._of[end] - self._of[begin]
         found = []
@@ -62,7 +62,7 @@ class Transfers:
         return found
 
     def estimates(self) -> Mapping[str, Estimate | None]:
-        """Return every metric, None where there was no transfer."""
+        """Return every metric; None if there was no transfer."""
         sizes = range(len(self._sizes))
         found = {m: estimate([self._sums(m, at) for at in sizes]) for m in ENDS}
         if not self.count:
@@ -95,7 +95,7 @@ class Transfers:
         return {"by_size": {name: np.array(values) for name, values in table.items()}}
 
     def _percentiles(self, rows: list[int]) -> Table:
-        """Return p50, p95 and p99 of the completion time; nan where fewer than 10 are beyond."""
+        """Return p50, p95 and p99 of the completion time; nan with fewer than 10 beyond."""
         times = self._of["acked_ns"] - self._of["first_ns"]
         own = [times[self._size == at] for at in rows]
         found = np.array([np.quantile(each, (0.5, 0.95, 0.99)) * 1e-9 for each in own])

@@ -1,4 +1,4 @@
-"""The network of a population of which some sources stand for all, as the simulator takes it."""
+"""Configuration of the simulator for a population in which some sources represent all."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ if TYPE_CHECKING:
 
 
 def scaled_configuration(scenario: Scenario, warmup_s: float, *, each: float) -> Config:
-    """Return the simulator's configuration of a network of 1/``each`` of the size.
+    """Return the simulator's configuration of a network scaled to 1/``each``.
 
     Parameters
     ----------
     scenario
-        The whole.
+        The full population.
     warmup_s
         Length of the warm-up in seconds.
     each
-        Sources that each simulated one stands for, at least 1; with 1 it is that of ``packet``.
+        Sources per simulated source, at least 1; with 1 the configuration is that of ``packet``.
     """
     return configuration(scenario, warmup_s, Scale(each))
 
 
 def simulated_sources(count: int, each: float) -> int:
-    """Return how many sources of a class are simulated, at least one."""
+    """Return the number of simulated sources of a class, at least one."""
     return Scale(each).sources(count)
 
 
 def path_too_long_s(scenario: Scenario, each: float) -> float:
-    """Return by how much the empty path is longer than it is, of the class where it is most.
+    """Return the excess delay of the idle path in seconds, for the class with the largest excess.
 
-    A packet takes longer on a smaller link, and a path of too little propagation cannot be
+    A packet takes longer on a scaled link, and a path with too little propagation delay cannot be
     shortened by as much.
     """
     found = configuration(scenario, 0.0)

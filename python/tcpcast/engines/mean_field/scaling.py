@@ -1,4 +1,4 @@
-"""From the figures of the sources that are simulated to those of all for which they stand."""
+"""Scale results of the simulated sources to the population."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ EXTENSIVE_COLUMNS = {
 """Columns of tables that are sums over the sources."""
 
 COLUMNS_OF_STREAMS = ("offered_bps", "carried_bps", "rate_mean_bps", "rate_sd_bps")
-"""Columns of the table of cross traffic that are counted."""
+"""Columns of the table of cross traffic that are counted, and hence scaled."""
 
 TOLD_TABLES = frozenset(
     (
@@ -42,11 +42,11 @@ TOLD_TABLES = frozenset(
         "file_goodput_tail",
     )
 )
-"""Tables of files and of the queue; those of single sources and of states are left out."""
+"""Tables of files and of the queue; tables of single sources and of states are left out."""
 
 
 def scale_results(answer: Answer, scenario: Scenario, each: float) -> None:
-    """Turn the figures of the simulated sources into those of the population."""
+    """Scale the results of the simulated sources to the population."""
     answer.metrics = {
         name: _times(metric, each) if METRICS[name].is_extensive else metric
         for name, metric in answer.metrics.items()
@@ -77,7 +77,7 @@ def _times(metric: Metric, each: float) -> Metric:
 
 
 def _columns_times(table: Mapping[str, NDArray[Any]], each: float) -> Table:
-    """Multiply the columns that are sums over sources, with their intervals."""
+    """Scale the columns that are sums over sources, with their intervals."""
 
     def is_of_all(name: str) -> bool:
         return name.removesuffix("_low").removesuffix("_high") in EXTENSIVE_COLUMNS
@@ -86,7 +86,7 @@ def _columns_times(table: Mapping[str, NDArray[Any]], each: float) -> Table:
 
 
 def _of_hops(table: Mapping[str, NDArray[Any]], scenario: Scenario, each: float) -> Table:
-    """Tell of hops; the means of those of each source's own were over all, of which some were."""
+    """Scale the table of hops; means over the hops of single sources included idle ones."""
     shared = np.array([hop.shared for hop in scenario.network.hops])
     over_all = np.where(shared, 1.0, each)
     found = {name: table[name] for name in table}
@@ -101,7 +101,7 @@ def _of_hops(table: Mapping[str, NDArray[Any]], scenario: Scenario, each: float)
 
 
 def _of_streams(table: Mapping[str, NDArray[Any]], scenario: Scenario, each: float) -> Table:
-    """Tell of cross traffic; at a hop of each source's own it is what one of them meets."""
+    """Scale the table of cross traffic; a hop of a single source keeps its values."""
     found = (place_of(scenario.network, stream) for stream in scenario.cross)
     times = np.array([each if place is None or place.shared else 1.0 for place in found])
     return {
@@ -111,7 +111,7 @@ def _of_streams(table: Mapping[str, NDArray[Any]], scenario: Scenario, each: flo
 
 
 def _of_queue_percentiles(table: Mapping[str, NDArray[Any]], each: float) -> Table:
-    """Multiply the row of the queue, whose unit is packets."""
+    """Scale the row of the queue, whose unit is packets."""
     times = np.where(table["quantity"] == "queue", each, 1.0)
     return {
         name: column * times if name.startswith("p") else column for name, column in table.items()

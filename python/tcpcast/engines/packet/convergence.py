@@ -1,4 +1,4 @@
-"""Intervals withheld because a run has not converged: it drifts, or is correlated for too long."""
+"""Withhold intervals of runs that have not converged: they drift, or are correlated too long."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def unconverged(scenario: Scenario, seen: Snapshot, found: Estimates) -> dict[st
 def unconverged_classes(
     scenario: Scenario, seen: Snapshot, each: Sequence[Estimates]
 ) -> list[dict[str, str]]:
-    """Return the same for the estimates of each class.
+    """Return :func:`unconverged` for the estimates of each class.
 
     All classes are tested as one answer, so that many classes do not cause more false alarms.
     """

@@ -1,4 +1,4 @@
-"""Cross traffic: what the simulator is told of it, and its outcome."""
+"""Cross traffic: configuration of the streams, and the table of their results."""
 
 from __future__ import annotations
 
@@ -29,28 +29,28 @@ if TYPE_CHECKING:
 SECOND = 1_000_000_000
 
 MOST_BINS = 2**20
-"""Bins of a series of noise; another, independent of it, follows where the run is longer."""
+"""Bins of a noise series; longer runs continue with another, independent series."""
 
 BINS_UNKNOWN = 2**17
-"""Bins of a series where nobody knows how long the run will be."""
+"""Bins of a series if the length of the run is unknown."""
 
 
 MOST_FLUID_BINS, FEWEST_FLUID_BINS = 2**18, 2**10
-"""Bins of a series that sources read where each has a hop to itself."""
+"""Bins of a series that sources read if each source has its own hop."""
 
 FEWEST_FLUID_SERIES, MOST_FLUID_NOISE = 4, 2**20
-"""Series of such a noise: two that are independent, and each of them with its sign changed; and
-the bins of all of them, 16 MB."""
+"""Minimum number of noise series (two independent ones, and each with its sign changed), and
+maximum number of bins of all series, 16 MB."""
 
 MOST_FLUID_PACKETS = 4_000_000
-"""Packets behind such a series, where it is counted from packets."""
+"""Maximum number of packets from which such a series is counted."""
 
 
 def streams(scenario: Scenario, scale: Scale = WHOLE) -> list[Config]:
-    """Return the streams in packets and seconds, as the simulator takes them.
+    """Return the streams in packets and seconds, as the simulator needs them.
 
-    At hops that sources share they are of the network's ``scale``: every k-th packet comes, and its
-    work is that of all k.
+    At hops that sources share they are scaled: only every k-th packet is sent, and it has the work
+    of k packets.
     """
     found: list[Config] = []
     for stream in scenario.cross:
@@ -76,11 +76,11 @@ def _place(scenario: Scenario, stream: Cross) -> Place:
 
 
 def _fluid_series(scenario: Scenario, stream: Cross) -> tuple[int, int]:
-    """Return how many bins a series has that sources with a hop of their own read, and how many.
+    """Return the number of bins and of series for sources that each have their own hop.
 
-    Of a noise they are twice as long as the run, up to a power of two, where their
-    autocovariances are exact, and as many as there are sources and is room for. Streams at one
-    hop have as many as the one that has fewest.
+    Noise series are twice as long as the run, up to a power of two, so that their autocovariances
+    are exact. There are as many as sources, as far as memory allows. All streams at one hop have
+    the same number, the smallest.
     """
     place = _place(scenario, stream)
     streams = [other for other in scenario.cross if _place(scenario, other) == place]
@@ -99,7 +99,7 @@ def _fluid_series(scenario: Scenario, stream: Cross) -> tuple[int, int]:
 
 
 def _readers(scenario: Scenario) -> int:
-    """Return a power of two not below the number of sources, which is not known of arrivals."""
+    """Return a power of two at or above the number of sources (unknown for arrivals)."""
     if any(group.traffic.kind == "transfers" for group in scenario.populations):
         return MOST_FLUID_NOISE
     return 1 << (scenario.senders - 1).bit_length()
@@ -126,7 +126,7 @@ def _process(scenario: Scenario, stream: Cross, scale: Scale) -> Config:
             "on": stream.on,
             "off": stream.off,
             "alpha": stream.alpha,
-            # Each source's packets, so few, would be spaced by chance.
+            # So few packets per source would be spaced at random.
             "together": each != 1,
         }
     if isinstance(stream, TraceCross):
@@ -148,7 +148,7 @@ def _recorded(stream: TraceCross, packet_bytes: int, each: float) -> Config:
 
 
 def series_bins(scenario: Scenario, bin_s: float) -> int:
-    """Return how many bins a series of noise has: as many as the run, up to a power of two."""
+    """Return the number of bins of a noise series: those of the run, up to a power of two."""
     duration = scenario.run.duration_s
     if duration is None:
         return BINS_UNKNOWN
@@ -157,25 +157,25 @@ def series_bins(scenario: Scenario, bin_s: float) -> int:
 
 
 def table(scenario: Scenario, totals: Mapping[str, Any], measured_s: float) -> Table:
-    """Return a row for each stream: what it offered and what the hop carried.
+    """Return one row per stream: its offered load and the load that the hop carried.
 
     Parameters
     ----------
     scenario
-        Its cross traffic.
+        The scenario with its cross traffic.
     totals
-        The simulator's.
+        Totals of the simulator.
     measured_s
-        Time measured in all replications together, in seconds.
+        Measured time, summed over all replications, in seconds.
 
     Returns
     -------
     dict
-        ``name``, ``hop``, ``model``; ``mean_bps`` as asked, ``offered_bps`` and ``carried_bps`` as
-        counted; ``loss_ratio``, lost over offered; for a noise ``rate_mean_bps`` and
-        ``rate_sd_bps`` of its rates in bins, and ``cut_ratio``, the share of bins whose rate was
-        below 0 and was cut. Where each source has the hop to itself, what one of them meets: the
-        mean of the series that all read, and what it loses without them.
+        ``name``, ``hop``, ``model``; ``mean_bps`` as specified, ``offered_bps`` and ``carried_bps``
+        as counted; ``loss_ratio``, lost over offered. For noise also ``rate_mean_bps`` and
+        ``rate_sd_bps`` of the rates per bin, and ``cut_ratio``, the share of bins whose negative
+        rate was replaced by 0. If each source has its own hop, the rates are means over the shared
+        series, and the loss is that of the stream without the sources.
     """
     if measured_s <= 0:
         return {}
@@ -197,7 +197,7 @@ def table(scenario: Scenario, totals: Mapping[str, Any], measured_s: float) -> T
 
 
 def _counted(counters: Counters, bps: float, hop_bps: float) -> dict[str, float]:
-    """Return what was offered and carried, at so many bit/s for each packet counted."""
+    """Return the offered and carried rates, given the bit/s per counted packet."""
     offered, carried, dropped = (float(count) for count in counters[:3])
     series, load, lost = counters[4]
     if series:
@@ -211,7 +211,7 @@ def _counted(counters: Counters, bps: float, hop_bps: float) -> dict[str, float]
 
 
 def _rates(stream: Cross, sums: tuple[int, int, float, float], bits: float) -> dict[str, float]:
-    """Return mean and standard deviation of a noise's rates, and the share that was cut."""
+    """Return the mean and standard deviation of the noise rates, and the share cut at 0."""
     bins, cut, total, squares = sums
     found = dict.fromkeys(("rate_mean_bps", "rate_sd_bps", "cut_ratio"), math.nan)
     if not bins:
@@ -226,7 +226,7 @@ def _rates(stream: Cross, sums: tuple[int, int, float, float], bits: float) -> d
 
 
 def warnings(scenario: Scenario, clocks: Sequence[tuple[int, bool]]) -> list[Note]:
-    """Say what was too short, or too long, for the run, given where its clocks stand."""
+    """Return notes on recordings and bins that are shorter or longer than the run."""
     ran_s = max((now for now, _ in clocks), default=0) / SECOND
     found: list[Note] = []
     for name, stream in recorded(scenario):
@@ -240,8 +240,8 @@ def warnings(scenario: Scenario, clocks: Sequence[tuple[int, bool]]) -> list[Not
     for at, noise in enumerate(scenario.cross):
         if noise.is_noise and noise.bin_s > ran_s:
             text = (
-                f"cross.{noise.name or at} has one rate for {digits(noise.bin_s)} s, and the run "
-                f"is over after {digits(ran_s)} s: write a shorter bin, or a longer run"
+                f"cross.{noise.name or at} has one rate for {digits(noise.bin_s)} s, but the run "
+                f"ends after {digits(ran_s)} s: set a shorter bin, or a longer run"
             )
             found.append(Note(text, kind="run"))
     return found

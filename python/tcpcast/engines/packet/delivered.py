@@ -1,4 +1,4 @@
-"""What endless flows have delivered by given times after their start: the curves of a start-up."""
+"""Data that endless flows delivered by given times after their start: start-up curves."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ if TYPE_CHECKING:
 
 
 def table(scenario: Scenario, found: Sequence[Sequence[Sequence[int]]]) -> dict[str, NDArray[Any]]:
-    """Return a row for each class of endless flows and each time of ``run.report_at``.
+    """Return one row per class of endless flows and time of ``run.report_at``.
 
     Parameters
     ----------
     scenario
         The scenario, with ``run.report_at``.
     found
-        Packets delivered in order of each replication and source, by those of the times that are
-        over.
+        Packets delivered in order, per replication and source, at each of the times that the run
+        reached.
 
     Returns
     -------
     dict
-        ``t_s`` after a flow's start, ``bytes`` as the mean over flows with its interval over
-        replications (``nan`` where there is one), ``flows`` the number in all replications; and
-        ``class`` where there are several. A time that no flow has run for has no row.
+        ``t_s`` after the start of a flow, ``bytes`` as the mean over flows with its interval over
+        replications (``nan`` for a single replication), ``flows``, the number in all replications,
+        and ``class`` with several classes. Times that no flow reached have no row.
     """
     rows: list[Row] = []
     first = 0
@@ -69,7 +69,7 @@ def _row(
 
 
 def warnings(scenario: Scenario, delivered: dict[str, NDArray[Any]]) -> list[Note]:
-    """Say which times no flow has run for."""
+    """Return a note if no flow reached one of the times."""
     told = set(delivered.get("t_s", ()))
     missing = [time for time in scenario.run.report_at or () if time not in told]
     if not missing:

@@ -1,4 +1,4 @@
-"""From the simulator's counts of goodputs to the tables of file goodput."""
+"""Convert the simulator's goodput counts to the tables of file goodput."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ FILES = ("small_file", "large_file")
 def tables(
     scenario: Scenario, found: Sequence[Replication], totals: dict[str, Any], sizes: Table
 ) -> dict[str, Table]:
-    """Return what there is to say of the goodput of files.
+    """Return the tables of file goodput.
 
     Parameters
     ----------
     scenario
         The scenario.
     found
-        What the simulator counted in each replication.
+        Counts of the simulator per replication.
     totals
-        The simulator's, with medians by size.
+        Totals of the simulator, with medians by size.
     sizes
-        Columns that say what the size intervals are, a row for each, in order.
+        Columns that identify the size intervals, one row per interval, in order.
     """
     shares = scenario.probes.goodput_shares
     names = [group.name for group in scenario.populations]
@@ -68,7 +68,7 @@ def tables(
 
 
 def quantiles(scenario: Scenario, seen: Snapshot) -> dict[float, Estimate]:
-    """Estimate what the shares of ``probes.goodput_shares`` of all files exceed, by share."""
+    """Estimate the goodput that each of ``probes.goodput_shares`` of all files exceeds."""
     files = of_pieces(seen.goodputs, range(len(scenario.populations)), FILES)
     return file_goodput.estimates(files, scenario.probes.goodput_shares)
 
@@ -76,7 +76,7 @@ def quantiles(scenario: Scenario, seen: Snapshot) -> dict[float, Estimate]:
 def of_pieces(
     found: Sequence[Replication], classes: Sequence[int], pieces: Sequence[str]
 ) -> Counts:
-    """Return the counts of some pieces of some classes together, cut in statistical units."""
+    """Return the counts of some pieces over some classes, split into statistical units."""
     wanted = np.array([at * len(PIECE) + PIECE[piece] for at in classes for piece in pieces])
     chosen = [np.isin(groups, wanted) for _, _, groups, _, _ in found]
     buckets = [r[3][which].astype(np.intp) for r, which in zip(found, chosen, strict=True)]

@@ -1,4 +1,4 @@
-"""What the simulator says of hops in series: a row for each, the measured one among them."""
+"""Results of hops in series: one row per hop, including the measured one."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ if TYPE_CHECKING:
     from tcpcast.statistics import Estimate
 
 ARRIVED, QUEUE_DROPS, RANDOM_DROPS, BUSY, HELD, LONGEST, LOAD = range(7)
-"""Places of a hop's counts in the totals."""
+"""Indices of a hop's counts in the totals."""
 
 
 def loss_elsewhere(scenario: Scenario, seen: Snapshot) -> dict[str, Estimate | None]:
-    """Return the share of packets sent that hops beside the measured one lost."""
+    """Return the share of sent packets that were lost at hops other than the measured one."""
     if not _is_series(scenario):
         return {}
     return {"other_loss_ratio": seen.units.metric("other_loss_ratio")}
 
 
 def by_hop(scenario: Scenario, seen: Snapshot) -> dict[str, NDArray[Any]]:
-    """Return a row for each hop in the order of the way, all replications together.
+    """Return one row per hop in path order, over all replications.
 
-    Of a hop that each source has for itself, ``utilisation`` and ``queue_mean_pkts`` are means over
-    sources, and ``queue_max_pkts`` is the largest queue at any; the two means are nan where
-    transfers begin at random times, because then nobody says how many sources there are.
+    If each source has its own copy of a hop, ``utilisation`` and ``queue_mean_pkts`` are means over
+    sources, and ``queue_max_pkts`` is the largest queue of any copy. The means are nan if transfers
+    begin at random times, because the number of sources is then unknown.
     """
     if not _is_series(scenario):
         return {}
@@ -89,7 +89,7 @@ def _held(busy_ns: float, held_ns: float, time_ns: float) -> dict[str, Any]:
 
 
 def _load(hop: Hop, load: Sequence[float]) -> dict[str, float]:
-    """Return the utilisation of a hop whose rate is not constant, not told by its busy time."""
+    """Return the utilisation of a hop with varying rate, which does not follow from busy time."""
     if hop.varying is None:
         return {}
     carried, capacity = load

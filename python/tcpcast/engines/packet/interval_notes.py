@@ -1,4 +1,4 @@
-"""Which intervals are withheld or to be checked, in words."""
+"""Notes on intervals that are withheld or need a check."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 def warnings(found: Estimates, seen: Snapshot, by_class: Mapping[str, NDArray[Any]]) -> list[Note]:
-    """Say which intervals are withheld or to be checked, and what could not be told.
+    """Return notes on intervals that are withheld or need a check, and on missing metrics.
 
     Parameters
     ----------
     found, seen
-        The estimates of all classes together, and what the run saw.
+        The estimates over all classes, and the counters of the run.
     by_class
         The table of the classes; empty if there is none.
     """
@@ -52,14 +52,14 @@ def warnings(found: Estimates, seen: Snapshot, by_class: Mapping[str, NDArray[An
 
 
 def _class_warnings(table: Mapping[str, NDArray[Any]], known: Collection[str]) -> list[Note]:
-    """Return a warning for each doubt about figures of classes.
+    """Return a note for each warning about values of classes.
 
     Parameters
     ----------
     table
         The table ``by_class``.
     known
-        Doubts about the figures of all classes together, which already have a warning.
+        Warnings about the values over all classes, which already have a note.
     """
     found: dict[tuple[str, bool], tuple[dict[str, None], set[str]]] = {}
     for column in (name for name in table if name.endswith("_interval_warning")):
@@ -78,7 +78,7 @@ def _class_warnings(table: Mapping[str, NDArray[Any]], known: Collection[str]) -
 
 
 def _about_intervals(doubt: str, metrics: Iterable[str], *, withheld: bool) -> Note:
-    """Return the warning that the intervals of metrics are withheld, or to be checked."""
+    """Return the note that the intervals of metrics are withheld or need a check."""
     names = tuple(sorted(metrics))
     if withheld:
         return Note(f"{doubt}; no interval for ", names, kind="withheld", named=True)

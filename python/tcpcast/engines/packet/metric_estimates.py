@@ -1,4 +1,4 @@
-"""From the simulator's cumulative sums to metrics with intervals."""
+"""Convert the simulator's cumulative counters to metrics with intervals."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ SIZE = {name: at for at, name in enumerate(_native.SIZE_CELLS)}
 
 
 def unwrapped(rows: Counts | Floats) -> Counts | Floats:
-    """Return cumulative cells, ``[rows, cells]``, that counted modulo 2^64 as what they count.
+    """Return cumulative counters, ``[rows, counters]``, without their wrap-around modulo 2^64.
 
-    Of integers; as floats only where a cell began anew. What one row adds is below 2^63.
+    The result is an integer array if no counter wrapped. One row adds less than 2^63.
     """
     if rows.dtype != np.uint64:
         return rows
@@ -51,14 +51,15 @@ def unwrapped(rows: Counts | Floats) -> Counts | Floats:
 
 
 class Units:
-    """What each statistical unit of a run added to each cell, by name."""
+    """Increments of each counter, by name, per statistical unit of a run."""
 
     def __init__(
         self, rows: Sequence[Counts | Floats], classes: int, *, begins_ns: int = 0
     ) -> None:
-        """Take each replication's cumulative cells, ``[slots + 2, cells]``, the end of run last.
+        """Store the cumulative counters of each replication.
 
-        They count from ``begins_ns`` on, the end of the warm-up.
+        Each array is ``[slots + 2, counters]``; its last row is the end of the run. Counting starts
+        at ``begins_ns``, the end of the warm-up.
         """
         self.replications = len(rows)
         rows = [unwrapped(row) for row in rows]
@@ -70,12 +71,12 @@ class Units:
 
     @property
     def elapsed_s(self) -> float:
-        """Mean simulated time of a replication, with the warm-up, in seconds."""
+        """Mean simulated time per replication, including the warm-up, in seconds."""
         measured_ns = float(self.link("time_ns").sum()) / self.replications
         return 1e-9 * (self._begins_ns + measured_ns)
 
     def seconds_on(self, groups: Sequence[Population]) -> Floats:
-        """Return for how long flows are on, ``[units]``: of one class from start to stop."""
+        """Return the time in which flows are on, ``[units]``: a single class may start and stop."""
         if len(groups) > 1 or not groups[0].has_start_or_stop:
             return self.link("time_ns") * 1e-9
         span = groups[0].start_s, groups[0].stop_s
@@ -94,12 +95,12 @@ class Units:
         return seconds
 
     def link(self, name: str) -> Floats:
-        """Return a cell of the bottleneck, ``[units]``."""
+        """Return a counter of the bottleneck, ``[units]``."""
         column: Floats = self._cells[:, LINK[name]]
         return column
 
     def rates(self, packets: Counts, groups: Sequence[Population]) -> Floats:
-        """Return the packets of each flow, or per second where some flows are not always on."""
+        """Return the packets per flow, or packets per second if some flows start or stop."""
         counts = packets.astype(np.float64)
         if not any(group.has_start_or_stop for group in groups):
             return counts
@@ -109,14 +110,14 @@ class Units:
         return rates[np.isfinite(rates)]
 
     def of_class(self, name: str, among: Sequence[int] | None = None) -> Floats:
-        """Return a cell of some classes together, or of all, ``[units]``."""
+        """Return a counter summed over some classes (default: all), ``[units]``."""
         chosen = range(self._classes) if among is None else among
         columns = [len(LINK) + number * len(CLASS) + CLASS[name] for number in chosen]
         total: Floats = self._cells[:, columns].sum(axis=1)
         return total
 
     def sums(self, names: Counters, among: Sequence[int] | None = None) -> Floats:
-        """Return the sum of cells, ``[units]``; class cells are added over some classes or all."""
+        """Return the sum of counters, ``[units]``; class counters over some classes (or all)."""
         cells = [self.link(name) if name in LINK else self.of_class(name, among) for name in names]
         total: Floats = np.sum(cells, axis=0)
         return total
@@ -134,14 +135,14 @@ class Units:
         return column
 
     def of_size(self, name: str, row: int) -> Floats:
-        """Return a cell of one size interval, ``[units]``."""
+        """Return a counter of one size interval, ``[units]``."""
         first = len(LINK) + self._classes * len(CLASS)
         column: Floats = self._cells[:, first + row * len(SIZE) + SIZE[name]]
         return column
 
     @property
     def size_rows(self) -> int:
-        """How many size intervals there are."""
+        """Number of size intervals."""
         columns: int = self._cells.shape[1] - len(LINK) - self._classes * len(CLASS)
         return columns // len(SIZE)
 
@@ -166,9 +167,9 @@ class Units:
     def metric(
         self, name: str, among: Sequence[int] | None = None, *, has_events: bool = True
     ) -> Estimate | None:
-        """Estimate a metric from the counters of its row, of some classes or of all.
+        """Estimate a metric from the counters in its row, for some classes (default: all).
 
-        ``has_events`` is False if the events that it counts cannot occur: 0 then is exact.
+        ``has_events`` is False if the counted events cannot occur: a value of 0 is then exact.
         """
         row = METRICS[name]
         numerator, denominator = (self.sums(names, among) for names in row.ratio_of)
@@ -183,8 +184,8 @@ class Units:
     def per_replication(self, counts: Floats, length: Floats | None = None) -> Estimate | None:
         """Estimate the mean of a count over replications.
 
-        ``length`` is what a run has a given amount of, ``[units]``: transfers, or time (None).
-        Units are not equally long, so that each counts for its share of it.
+        ``length`` is the measure of a run's length, ``[units]``: transfers, or time (None). Units
+        differ in length, so each is weighted by its share of the total.
         """
         whole = self.link("time_ns") if length is None else length
         if not whole.any():
@@ -195,13 +196,13 @@ class Units:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """All that metrics and tables are made of, as of one look at a run.
+    """Inputs of metrics and tables at one time of a run.
 
-    ``totals`` are histograms and counts of all replications together, ``sources`` packets and ON
-    time in nanoseconds of each source, a pair of columns for each replication, ``loss_events`` the
-    times of loss events of all flows taken as one, None where there were too many to keep,
-    ``goodputs`` what was counted of files' goodputs in each slot of each replication,
-    ``unfinished`` the transfers in progress at the end, a row per class.
+    ``totals`` are histograms and counts over all replications, ``sources`` packets and ON time in
+    nanoseconds per source (one pair of columns per replication), ``loss_events`` the times of loss
+    events of the aggregate of all flows (None if there were too many to keep), ``goodputs`` the
+    counters of file goodput per slot and replication, ``unfinished`` the transfers in progress at
+    the end, one row per class.
     """
 
     units: Units
@@ -213,16 +214,16 @@ class Snapshot:
 
     @property
     def largest_queue(self) -> int:
-        """The largest queue at the bottleneck, in packets."""
+        """Largest queue at the bottleneck, in packets."""
         return max(len(self.totals["queue_time_ns"]), len(self.totals["queue_seen"]), 1) - 1
 
 
 def snapshot(scenario: Scenario, run: _native.Simulation) -> Snapshot:
-    """Close the books of a run as it stands; it can go on afterwards."""
+    """Read all counters of a run, which can continue afterwards."""
     rows, clocks = run.counters(), run.clocks()
     begins = max(0, clocks[0][0] - int(rows[0][-1, LINK["time_ns"]])) if clocks else 0
     units = Units(rows, len(scenario.populations), begins_ns=begins)
-    # At most one event a round trip: the mean of all replications, to the nearest nanosecond.
+    # At most one event per round trip: mean over all replications, to the nearest nanosecond.
     rtt_ns = units.of_class("rtt_sum_ns").sum() / max(1.0, units.of_class("rtt_samples").sum())
     events = run.loss_events(round(rtt_ns))
     return Snapshot(
@@ -235,7 +236,7 @@ def snapshot(scenario: Scenario, run: _native.Simulation) -> Snapshot:
 
 
 def estimates(scenario: Scenario, seen: Snapshot) -> Estimates:
-    """Return every metric that the run can tell, None where it saw nothing to tell it from."""
+    """Return every metric of the run; None if the run had no observation of it."""
     units = seen.units
     found = class_estimates(scenario, units, None)
     found |= link_estimates(scenario, units) | _delay_percentiles(seen.totals)
@@ -246,7 +247,7 @@ def estimates(scenario: Scenario, seen: Snapshot) -> Estimates:
     found |= return_path.estimates(scenario, seen)
     finished = units.per_replication(units.of_class("transfers"))
     if finished is not None and finished.value > 0:
-        # A number that was asked for is no estimate.
+        # A requested number is not an estimate.
         asked = scenario.run.transfers is not None or scenario.isolated_transfers is not None
         found["transfers"] = point_estimate(finished.value) if asked else finished
     if seen.unfinished and scenario.isolated_transfers is None:
@@ -259,7 +260,7 @@ def estimates(scenario: Scenario, seen: Snapshot) -> Estimates:
 
 
 def _unfinished(scenario: Scenario, seen: Snapshot) -> Estimates:
-    """Return how many transfers were unfinished at the end, mean over replications."""
+    """Return the mean number of unfinished transfers per replication at the end of the run."""
     kinds = {"on-off", "transfers"} & {group.traffic.kind for group in scenario.populations}
     if not kinds:
         return {}
@@ -269,10 +270,10 @@ def _unfinished(scenario: Scenario, seen: Snapshot) -> Estimates:
 
 
 def counts(scenario: Scenario, units: Units) -> Estimates:
-    """Return the counts of loss indications, in a run as long as it is by time or by transfers.
+    """Return the counts of loss indications per run of the same duration or number of transfers.
 
-    Where it ends after so many transfers, batches of time hold more of them or fewer, and only the
-    counts of one vary by chance.
+    If a number of transfers ends the run, batches of equal time contain different numbers of
+    transfers, and only counts per transfer vary by chance alone.
     """
     by_transfers = scenario.run.transfers is not None or scenario.isolated_transfers is not None
     finished = units.of_class("transfers")
@@ -285,7 +286,7 @@ def counts(scenario: Scenario, units: Units) -> Estimates:
 
 
 def class_estimates(scenario: Scenario, units: Units, at: int | None) -> Estimates:
-    """Return the metrics that exist for a class as for all: rates, ON times, loss, RTT."""
+    """Return the metrics that exist per class and in total: rates, ON times, loss, RTT."""
     groups = scenario.populations
     chosen = range(len(groups)) if at is None else (at,)
     seconds = units.seconds_on([groups[place] for place in chosen])
@@ -308,7 +309,7 @@ def class_estimates(scenario: Scenario, units: Units, at: int | None) -> Estimat
 
 
 def _contributes(group: Population, name: str) -> bool:
-    """Return True if a metric is also about the sources of a class."""
+    """Return True if a metric covers the sources of a class."""
     if name == "total_time_s":
         return group.opens_each
     if name == "idle_restart_ratio":
@@ -318,7 +319,7 @@ def _contributes(group: Population, name: str) -> bool:
 
 
 def packet_bits(scenario: Scenario, units: Units, name: str, chosen: Sequence[int]) -> Floats:
-    """Return the IP bits of the packets that a cell of some classes counts."""
+    """Return the IP bits of the packets that a counter of some classes counts."""
     groups = scenario.populations
     one, *others = {groups[at].packet_bytes for at in chosen}
     if not others:
@@ -329,7 +330,7 @@ def packet_bits(scenario: Scenario, units: Units, name: str, chosen: Sequence[in
 
 
 def _goodput_bps(scenario: Scenario, units: Units, chosen: Sequence[int]) -> Estimate | None:
-    """Return the payload delivered per second; stacks with timestamps have less in a packet."""
+    """Return the payload delivered per second; timestamps reduce the payload of a packet."""
     groups = scenario.populations
     payload_bits = {at: 8.0 * groups[at].payload_bytes for at in chosen}
     seconds = units.seconds_on([groups[at] for at in chosen])
@@ -342,10 +343,10 @@ def _goodput_bps(scenario: Scenario, units: Units, chosen: Sequence[int]) -> Est
 
 
 def _of_each_packet(scenario: Scenario, units: Units, chosen: Sequence[int]) -> Estimate | None:
-    """Return the mean time from a packet's first sending to the ack that covers it.
+    """Return the mean time from the first transmission of a packet to the ACK that covers it.
 
-    Little's law: the times that packets are in flight add up to the number in flight, integrated.
-    Senders that learn of losses at once take a sample of each packet, whose ack is its own.
+    Little's law: the sum of these times is the integral of the number of packets in flight. With
+    instantaneous loss feedback, each packet has its own ACK and is one RTT sample.
     """
     sum_ns, packets = "in_flight_ns", "acked"
     if scenario.has_loss_feedback:
@@ -354,12 +355,12 @@ def _of_each_packet(scenario: Scenario, units: Units, chosen: Sequence[int]) -> 
 
 
 def _goes_on(group: Population) -> bool:
-    """Say whether a source's connection outlives its silences."""
+    """Return True if the connection of a source stays open during OFF times."""
     return group.traffic.kind == "on-off" and group.traffic.connection == "persistent"
 
 
 def link_estimates(scenario: Scenario, units: Units) -> Estimates:
-    """Return what the bottleneck alone tells: its use, its queue, its losses by kind."""
+    """Return the metrics of the bottleneck: utilisation, queue, loss by cause."""
     link = scenario.network.bottleneck
     can_overflow = not math.isinf(scenario.buffer_pkts)
     found: Estimates = {}
@@ -375,15 +376,15 @@ def link_estimates(scenario: Scenario, units: Units) -> Estimates:
 
 
 def has_queue(scenario: Scenario) -> bool:
-    """Say whether packets can queue at the bottleneck: it has a rate, and is no policer."""
+    """Return True if packets can queue at the bottleneck: finite rate and not a policer."""
     link = scenario.network.bottleneck
     return not math.isinf(link.rate_bps) and not link.polices
 
 
 def _utilisation(link: Link, units: Units) -> Estimate | None:
-    """Return the busy share of time; where the rate is not constant, of what the link could carry.
+    """Return the busy share of time, or carried over possible bytes if the rate varies.
 
-    A token bucket may carry its burst on top of that.
+    A token bucket may carry its burst in addition.
     """
     if link.varying is None:
         return units.metric("utilisation")
@@ -391,22 +392,22 @@ def _utilisation(link: Link, units: Units) -> Estimate | None:
 
 
 def _delay_percentiles(totals: Mapping[str, Any]) -> Estimates:
-    """Return the 95th and 99th percentile of the wait before transmission, where it is known."""
+    """Return the 95th and 99th percentiles of the queueing delay, if it was recorded."""
     _, *values = totals["wait_percentiles"]
     names = ("queue_delay_p95_s", "queue_delay_p99_s")
     known = zip(names, values, strict=True)
-    # The smallest bucket holds what did not wait.
+    # The smallest bucket contains packets that did not wait.
     return {name: point_estimate(s if s > 1e-9 else 0.0) for name, s in known if s is not None}
 
 
 def loss_estimates(units: Units) -> Estimates:
-    """Return the metrics of loss indications and of what they bring about."""
+    """Return the metrics of loss indications and of their consequences."""
     names = ("loss_indication_ratio", "timeout_share", "t0_s", "w_at_loss_mean_pkts")
     return {name: units.metric(name) for name in (*names, "retransmit_ratio")}
 
 
 def _loss_event_ratio(seen: Snapshot) -> Estimate | None:
-    """Return loss events of all flows taken as one, per packet sent; None without a round trip."""
+    """Return loss events of the aggregate of all flows per packet sent; None without an RTT."""
     units = seen.units
     if seen.loss_events is None or not units.of_class("rtt_samples").any():
         return None
@@ -415,7 +416,7 @@ def _loss_event_ratio(seen: Snapshot) -> Estimate | None:
 
 
 def _of_the_whole(scenario: Scenario, seen: Snapshot) -> Estimates:
-    """Return what batches cannot tell: the largest queue, Jain's index of the flows."""
+    """Return metrics that have no batches: the largest queue, Jain's index of the flows."""
     found: Estimates = {}
     if has_queue(scenario):
         found["queue_max_pkts"] = point_estimate(float(seen.largest_queue))
@@ -435,18 +436,18 @@ def _of_the_whole(scenario: Scenario, seen: Snapshot) -> Estimates:
 
 
 def jain(packets: Floats) -> float:
-    """Return Jain's fairness index, ``(sum x)^2 / (n sum x^2)``; nan where nothing was sent."""
+    """Return Jain's fairness index, ``(sum x)^2 / (n sum x^2)``; nan if nothing was sent."""
     squares = packets.size * dot(packets, packets)
     return float(packets.sum()) ** 2 / squares if squares else math.nan
 
 
 def point_estimate(value: float) -> Estimate:
-    """Return a figure as an estimate without an interval."""
+    """Return a value as an estimate without an interval."""
     return Estimate(value, None, None, math.inf, 0)
 
 
 def metrics(found: Estimates) -> dict[str, Metric]:
-    """Return the estimates that exist as an answer's metrics, in the order of the interface."""
+    """Return the existing estimates as the metrics of an answer, in display order."""
     return {name: _metric(e) for name in ordered(found) if (e := found[name]) is not None}
 
 
@@ -461,10 +462,10 @@ def _metric(estimate: Estimate) -> Metric:
 def warm_up_series(run: _native.Simulation, scenario: Scenario) -> tuple[float, list[Floats]]:
     """Return the slot length in seconds and the series that show the end of the warm-up.
 
-    The mean queue in each slot; if no queue can form, because the bottleneck's rate is unlimited or
-    it is a policer, the packets delivered in it. If there are several classes, also the packets of
-    each: their shares often settle long after the queue. A class that starts or stops during the
-    run is left out. Each series is ``[slots]``.
+    The first series is the mean queue per slot. If no queue can form (unlimited rate, or a
+    policer), it is the number of packets delivered per slot. With several classes, the packets of
+    each class are added: their shares often settle long after the queue. A class that starts or
+    stops during the run is left out. Each series is ``[slots]``.
     """
     rows = unwrapped(run.counters()[0])[:-1].astype(np.float64)
     if len(rows) < 2:

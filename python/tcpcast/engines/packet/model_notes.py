@@ -1,4 +1,4 @@
-"""Parts that the model lacks, next to the results that they affect."""
+"""Notes on features that the model lacks, attached to the results that they affect."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ OF_THE_QUEUE = (
     "queue_delay_p95_s",
     "queue_delay_p99_s",
 )
-"""Metrics of the bottleneck that a source's own link also affects, but that do not include it."""
+"""Metrics of the bottleneck; a source's own links affect the source, but not these metrics."""
 
 LONGER_RTT = 0.1
-"""A class has a note if its RTT is longer than the base RTT by so large a part of it, in addition
-to the delay of the bottleneck's queue."""
+"""A class has a note if its RTT exceeds the base RTT by more than this share, in addition to the
+delay of the bottleneck's queue."""
 
 
 def notes(scenario: Scenario, seen: Snapshot) -> list[Note]:
-    """Return a note for each part of the model that is missing for some class."""
+    """Return a note for each missing feature of the model that affects a class."""
     several = len(scenario.populations) > 1
     found: dict[Note, None] = {}
     for at, group in enumerate(scenario.populations):
@@ -45,7 +45,7 @@ def notes(scenario: Scenario, seen: Snapshot) -> list[Note]:
 
 
 def _without_marks(scenario: Scenario, units: Units, at: int, name: str) -> Iterator[Note]:
-    """Say that a sender which reduces its window by marks gets none."""
+    """Yield a note if a sender with ECN receives no marks."""
     group, network = scenario.populations[at], scenario.network
     if not group.tcp.ecn:
         return
@@ -76,14 +76,14 @@ def _not_compared(control: str) -> Iterator[Note]:
 
 
 def _own_links(scenario: Scenario, units: Units, at: int, name: str) -> Iterator[Note]:
-    """Say that queueing delay and loss in the links of a source are in no metric of the queue."""
+    """Yield a note if metrics of the queue omit delay and loss in a source's own links."""
     group = scenario.populations[at]
     own = [on.link for on in group.links(scenario.network) if not (on.shared or on.measured)]
     samples = units.of_class("rtt_samples", (at,)).sum()
     if all(link.rate_bps == float("inf") for link in own) or samples == 0.0:
         return
     rtt_s = 1e-9 * float(units.of_class("rtt_sum_ns", (at,)).sum() / samples)
-    passed = float(units.of_class("passed", (at,)).sum())  # 0 where waiting times are not kept
+    passed = float(units.of_class("passed", (at,)).sum())  # 0 if waiting times are not kept
     queue_s = 1e-9 * float(units.of_class("waited_ns", (at,)).sum()) / passed if passed else rtt_s
     dropped = float(units.of_class("access_drops", (at,)).sum())
     longer = _is_plain(scenario) and rtt_s - queue_s > (1.0 + LONGER_RTT) * group.rtt_s
@@ -101,6 +101,6 @@ def _own_links(scenario: Scenario, units: Units, at: int, name: str) -> Iterator
 
 
 def _is_plain(scenario: Scenario) -> bool:
-    """Say whether only the sources' own links and the bottleneck can make the RTT longer."""
+    """Return True if only the sources' own links and the bottleneck can increase the RTT."""
     network = scenario.network
     return len(network.hops) <= 1 and network.jitter is None and network.return_link is None

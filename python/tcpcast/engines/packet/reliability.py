@@ -1,8 +1,8 @@
-"""Which intervals of a run can be trusted: how much stands behind each, and how much it takes.
+"""Rules that decide which intervals of a run can be trusted.
 
-A rule finds a doubt and puts it into the estimate, in words. Where too little was seen for any
-interval the interval is withheld; otherwise it stays, to be read with its warning. Which rule holds
-for which metric, and the coverage of what is left, is in ``docs/background/statistics.md``.
+A rule stores a warning in the estimate. An interval is withheld if the run had too few observations
+for any interval; otherwise it is kept and shown with its warning. The rules per metric, and the
+coverage of the remaining intervals, are in ``docs/background/statistics.md``.
 """
 
 from __future__ import annotations
@@ -36,29 +36,29 @@ if TYPE_CHECKING:
     from tcpcast.statistics import Estimate
 
 FEWEST_FILES = 100
-"""Below so many files nothing that is made of files has an interval."""
+"""Minimum number of files for an interval of a metric of files."""
 
 FEWEST_REPLICATIONS = 4
-"""What is one number a replication has an interval from so many on."""
+"""Minimum for an interval of a metric that has one value per replication."""
 
 FEWEST_RELAXATIONS = 200
-"""A run is long where it has so many times the correlation time of an open queue."""
+"""Minimum run length, in correlation times of an open queue."""
 
 FEWEST_RARE_RELAXATIONS = 30
-"""The slowest files of an open queue come while it is long: a run has so many times its correlation
-time of nothing else before a quantile has an interval."""
+"""Minimum run length for an interval of a quantile of an open queue: its slowest files arrive while
+the queue is long, so the share of time in the tail has to cover this many correlation times."""
 
 MOST_BEND = 0.1
-"""Skewness of the batches over ``6 sqrt(batches)`` beyond which no correction helps."""
+"""Skewness of the batches over ``6 sqrt(batches)`` above which no correction helps."""
 
 ALIKE_ENOUGH = 1000
-"""So many observations, all the same, may be taken for a constant to within the rule of three."""
+"""From this many equal observations on, the value is a constant within the rule of three."""
 
 NEAR_LOSS = 0.5
-"""A queue that was never longer than so much of its room says that losses are far away."""
+"""A queue that never exceeded this share of its buffer is far from loss."""
 
 PERCENTILES = np.array([0.5, 0.95, 0.99])
-"""Those of the tables."""
+"""Percentiles in the tables."""
 
 SEQUENCES = ("timeout_sequences",)
 
@@ -67,11 +67,11 @@ EVENTS: dict[Counters, str] = {
     SEQUENCES: "timeouts",
     ("fast_retransmits",): "fast retransmits",
 }
-"""Names of counted events in messages; all others are losses."""
+"""Names of counted events in messages; all others are "losses"."""
 
 
 def judged(scenario: Scenario, seen: Snapshot, found: Estimates) -> Estimates:
-    """Return the estimates of all classes together with their doubts: see :func:`_judged`."""
+    """Return the estimates over all classes with their warnings: see :func:`_judged`."""
     numbers = range(len(scenario.populations))
     return _judged(scenario, seen, found, numbers, unconverged(scenario, seen, found))
 
@@ -79,7 +79,7 @@ def judged(scenario: Scenario, seen: Snapshot, found: Estimates) -> Estimates:
 def judged_classes(
     scenario: Scenario, seen: Snapshot, each: Sequence[Estimates]
 ) -> list[Estimates]:
-    """Return the estimates of each class with their doubts: see :func:`_judged`."""
+    """Return the estimates of each class with their warnings: see :func:`_judged`."""
     slow = unconverged_classes(scenario, seen, each)
     return [_judged(scenario, seen, found, (at,), slow[at]) for at, found in enumerate(each)]
 
@@ -91,16 +91,16 @@ def _judged(
     numbers: Sequence[int],
     slow: Mapping[str, str],
 ) -> Estimates:
-    """Return the estimates with their doubts, the interval withheld where too little was seen.
+    """Return the estimates with their warnings; too few observations withhold an interval.
 
     Parameters
     ----------
     scenario, seen
-        The scenario, and what its run saw.
+        The scenario and the counters of its run.
     found
-        Estimates by metric, of all classes or of some.
+        Estimates by metric, over all classes or some.
     numbers
-        The numbers of the classes.
+        Indices of the classes.
     slow
         Metrics that have not converged, with reasons.
     """
@@ -130,22 +130,22 @@ def _judged(
 
 
 def enough_beyond(percentiles: NDArray[np.float64], files: NDArray[Any]) -> NDArray[np.float64]:
-    """Return the 50th, 95th and 99th percentiles with nan where fewer than 10 files are beyond.
+    """Return the 50th, 95th and 99th percentiles, nan with fewer than 10 files beyond.
 
     Parameters
     ----------
     percentiles
         ``[rows, 3]``.
     files
-        How many there are in each row, ``[rows]``.
+        Number of files per row, ``[rows]``.
     """
     beyond = np.asarray(files, dtype=np.float64)[:, None] * (1.0 - PERCENTILES)
-    # Half a file is forgiven to rounding: 1000 times 1 % is a little less than 10.
+    # Tolerance of half a file for rounding: 1000 times 1 % is slightly less than 10.
     return np.where(beyond > FEW_EVENTS - 0.5, percentiles.astype(np.float64), np.nan)
 
 
 def of_quantiles(table: Mapping[str, NDArray[Any]], files: float) -> dict[str, NDArray[Any]]:
-    """Return table ``file_goodput`` without intervals where there are too few files for any."""
+    """Return table ``file_goodput``, without intervals if there are too few files for any."""
     if files >= FEWEST_FILES or not table:
         return dict(table)
     return dict(table) | {name: np.full_like(table[name], np.nan) for name in ("low", "high")}
@@ -154,12 +154,12 @@ def of_quantiles(table: Mapping[str, NDArray[Any]], files: float) -> dict[str, N
 def quantile_warnings(
     scenario: Scenario, units: Units, found: Mapping[float, Estimate]
 ) -> list[Note]:
-    """Say which quantiles of file goodput have no interval, or one to be checked.
+    """Return notes on quantiles of file goodput whose interval is missing or needs a check.
 
     Parameters
     ----------
     scenario, units
-        The scenario, and what its run saw.
+        The scenario and the counters of its run.
     found
         Estimates by the share of the files that exceeds them.
     """
@@ -201,7 +201,7 @@ def _judged_one(
     missing: str | None,
     doubts: Sequence[tuple[str, bool]],
 ) -> Estimate:
-    if estimate.low is None and estimate.units == 0:  # no estimate: asked for, or an extreme
+    if estimate.low is None and estimate.units == 0:  # a requested number, or an extreme
         return estimate
     scarce = missing or _scarce(name, estimate, units)
     if name == "jain_index" and estimate.units < FEWEST_REPLICATIONS:
@@ -226,7 +226,7 @@ def _judged_by_batches(
 
 
 def _rare_timeouts(name: str, units: Units) -> str | None:
-    """Say that the few packets which wait for a timeout make the batches differ."""
+    """Return a message if the rare packets that wait for a timeout make the batches differ."""
     timeouts = float(units.of_class("timeouts").sum())
     rare = name == "rtt_packet_mean_s" and timeouts > 0.0
     return _too_few_timeouts(timeouts) if rare else None
@@ -239,9 +239,10 @@ def _too_few_timeouts(timeouts: float) -> str | None:
 
 
 def _rule_of_three(name: str, estimate: Estimate, units: Units) -> Estimate:
-    """Give what was always the same the width that a share of 3 / n, had it differed, would make.
+    """Return an interval for a constant value, as if a share of 3 / n had differed.
 
-    Fewer than that of n observations differ, at 95 %; each is taken to differ by the value itself.
+    At 95 %, a smaller share than 3 / n of n observations differs; each is assumed to differ by the
+    value itself.
     """
     _, among = METRICS[name].ratio_of
     seen = units.sums(among if among in (SEQUENCES, LOSS_INDICATIONS) else ("arrived",)).sum()
@@ -252,9 +253,9 @@ def _rule_of_three(name: str, estimate: Estimate, units: Units) -> Estimate:
 
 
 def meaningless(scenario: Scenario, units: Units, numbers: Sequence[int] | None = None) -> bool:
-    """Say whether so few files came that sums over the run tell of nothing but these.
+    """Return True if sums over the run describe only the few files that it had.
 
-    A transfer that is alone tells of itself, and flows without files are counted by their packets.
+    An isolated transfer is complete by itself, and flows without files are counted by packets.
     """
     groups = scenario.populations
     kinds = {groups[at].traffic.kind for at in (range(len(groups)) if numbers is None else numbers)}
@@ -264,7 +265,7 @@ def meaningless(scenario: Scenario, units: Units, numbers: Sequence[int] | None 
 
 
 def _missing(scenario: Scenario, units: Units, numbers: Sequence[int]) -> str | None:
-    """Say that too few files, or losses of flows without files, stand behind every metric."""
+    """Return a message if all metrics rest on too few files, or on too few losses of flows."""
     kinds = {scenario.populations[at].traffic.kind for at in numbers}
     if kinds & {"on-off", "transfers"}:
         files = units.of_class("transfers", numbers).sum()
@@ -281,9 +282,9 @@ def _missing(scenario: Scenario, units: Units, numbers: Sequence[int]) -> str | 
 
 
 def fewest_files_by_size(scenario: Scenario, seen: Snapshot) -> dict[int, int]:
-    """Return how many transfers of each listed size stand behind an interval at least.
+    """Return the minimum number of transfers for an interval, per listed size.
 
-    Loss indications are counted of all together: each size has the share that it has of all losses.
+    Loss indications are counted over all sizes: each size gets its share of all losses.
     """
     counts, lost = Counter[int](), Counter[int]()
     for size, losses, count, *_ in seen.totals["transfers"]:
@@ -294,10 +295,10 @@ def fewest_files_by_size(scenario: Scenario, seen: Snapshot) -> dict[int, int]:
 
 
 def fewest_files(scenario: Scenario, files: float, indications: float) -> int:
-    """Return how many files stand behind an interval at least.
+    """Return the minimum number of files for an interval.
 
-    Transfers that are each alone may be fewer where each has many losses, or where all are alike
-    since only their own queue loses.
+    Isolated transfers need fewer files if each has many losses, or if all are equal because only
+    their own queue drops packets.
     """
     if scenario.isolated_transfers is None or files == 0.0:
         return FEWEST_FILES
@@ -310,9 +311,9 @@ def fewest_files(scenario: Scenario, files: float, indications: float) -> int:
 
 
 def _rare_losses(scenario: Scenario, seen: Snapshot, numbers: Sequence[int]) -> dict[str, str]:
-    """Say of which metrics too few bursts of losses tell, by name.
+    """Return messages, by metric, for metrics that rest on too few bursts of losses.
 
-    Random losses come singly: a count of them has the interval of its events.
+    Random losses are independent: their count has the interval of its events.
     """
     units = seen.units
     bursts = int(np.count_nonzero(units.of_class("queue_drops")))
@@ -334,7 +335,7 @@ def _rare_losses(scenario: Scenario, seen: Snapshot, numbers: Sequence[int]) -> 
 
 
 def _longest(scenario: Scenario, seen: Snapshot) -> str:
-    """Say how long the queue was, beside its room where all share it."""
+    """Return the largest queue as text, with the buffer if all flows share it."""
     queue = scenario.network.bottleneck.queue
     if isinstance(queue, FairQueue) and queue.buffers == "individual":
         return f"{seen.largest_queue:,} packets of all flows together"
@@ -342,7 +343,7 @@ def _longest(scenario: Scenario, seen: Snapshot) -> str:
 
 
 def _near_loss(scenario: Scenario, seen: Snapshot) -> bool:
-    """Say whether files made a queue so long that their next burst overflows it, or RED drops."""
+    """Return True if the queue came so close to its buffer that the next burst may cause loss."""
     if not {group.traffic.kind for group in scenario.populations} & {"on-off", "transfers"}:
         return False
     if scenario.network.bottleneck.polices:
@@ -355,7 +356,7 @@ def _near_loss(scenario: Scenario, seen: Snapshot) -> bool:
 
 
 def marks_heeded(scenario: Scenario, units: Units, numbers: Sequence[int]) -> float:
-    """Return how many packets were marked of flows that reduce their windows for it."""
+    """Return the number of marked packets of flows that reduce their window on a mark."""
     groups = scenario.populations
     heeding = [
         at for at in numbers if groups[at].tcp.ecn and groups[at].tcp.control not in RATE_BASED
@@ -364,7 +365,7 @@ def marks_heeded(scenario: Scenario, units: Units, numbers: Sequence[int]) -> fl
 
 
 def _scarce(name: str, estimate: Estimate, units: Units) -> str | None:
-    """Say what there is too little of for one metric, beyond what all metrics need."""
+    """Return a message if one metric lacks observations, beyond the needs of all metrics."""
     timeouts = float(units.of_class("timeout_sequences").sum())
     losses, row = indications(units), METRICS[name]
     is_of_timeouts = row.ratio_of[1] == SEQUENCES
@@ -380,9 +381,9 @@ def _scarce(name: str, estimate: Estimate, units: Units) -> str | None:
 
 
 def _alike(unlike: int, timeouts: float | None) -> str | None:
-    """Return the doubt about batches that are alike, because too few events make a difference.
+    """Return the warning for equal batches, in which too few events differ.
 
-    ``timeouts`` is the number of observations if the metric is of timeouts.
+    ``timeouts`` is the number of observations if the metric counts timeouts.
     """
     if unlike == 0 and (timeouts is None or timeouts >= ALIKE_ENOUGH):
         return None
@@ -410,7 +411,7 @@ def _of_its_batches(estimate: Estimate, *, correlated: bool) -> Iterator[str]:
 def _too_short(
     scenario: Scenario, units: Units, numbers: Sequence[int]
 ) -> Iterator[tuple[str, bool]]:
-    """Say how long a run has to be for batches that are independent, and if none is enough."""
+    """Yield a message if the run is too short for independent batches, and if any run would be."""
     if scenario.isolated_transfers is not None:
         return
     load = scenario.arriving_load
@@ -434,9 +435,10 @@ def _shorter_than(units: Units, needed_s: float) -> str | None:
 
 
 def _cycle_s(scenario: Scenario, units: Units, at: int) -> float:
-    """Return the mean time from one file of a source to the next; of a flow, from loss to loss.
+    """Return the mean time from one file of a source to the next.
 
-    Or from mark to mark, where its sender heeds marks.
+    For an endless flow, the mean time from loss to loss, or from mark to mark if it responds to
+    marks.
     """
     group = scenario.populations[at]
     if group.traffic.kind == "bulk":
@@ -451,7 +453,7 @@ def _cycle_s(scenario: Scenario, units: Units, at: int) -> float:
 
 
 def _relaxation_s(scenario: Scenario, load: float) -> float:
-    """Return the correlation time of an M/G/1 queue: heavy traffic makes it long."""
+    """Return the correlation time of an M/G/1 queue, which grows with the load."""
     bits = [
         group.traffic.mean_size_pkts * 8.0 * group.packet_bytes
         for group in scenario.populations

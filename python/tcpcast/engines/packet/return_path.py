@@ -1,4 +1,4 @@
-"""The link that all acks share: what the simulator is told of it, and what it says of it."""
+"""Shared link of all ACKs: its configuration and its metrics."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 def return_link(scenario: Scenario) -> Config | None:
-    """Return the return link; None where acks neither wait at one nor are lost.
+    """Return the return link; None if ACKs neither queue nor get lost.
 
-    Acks that are lost alone have the rate of the bottleneck, and room for any number.
+    If ACKs can only get lost, the link has the rate of the bottleneck and an unlimited buffer.
     """
     network = scenario.network
     if not network.has_return:
@@ -33,7 +33,7 @@ def return_link(scenario: Scenario) -> Config | None:
 
 
 def estimates(scenario: Scenario, seen: Snapshot) -> dict[str, Estimate | None]:
-    """Return how busy the return link is, and which share of the acks it loses and delays."""
+    """Return the utilisation, loss and queueing delay of the return link."""
     network = scenario.network
     if not network.has_return:
         return {}

@@ -1,4 +1,4 @@
-"""Whether endless flows have reached a steady state, by the outcome of their losses."""
+"""Test whether endless flows have reached a steady state, judging by their losses."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ if TYPE_CHECKING:
     from tcpcast.scenario import Population, Scenario
 
 LOSSLESS, FIRST_RECOVERY = 0, 1
-"""Stages of a flow, as ``Simulation.stages`` has them; later ones are beyond."""
+"""Stages of a flow in ``Simulation.stages``; larger values are later stages."""
 
 FULL = 0.95
-"""A flow without loss is in a steady state where it has so much of what link or window allow."""
+"""A lossless flow is in a steady state at this share of what its window or links allow."""
 
 MOST_UNSETTLED = 0.1
-"""Of more flows than this share the values say nothing of a steady state."""
+"""Largest share of flows without a steady state for which values are kept."""
 
 
 def unsettled(
     scenario: Scenario, seen: Snapshot, run: _native.Simulation, answer: Answer
 ) -> str | None:
-    """Say why the flows of a run are in no steady state, None where they are.
+    """Return the reason why the flows of a run are not in a steady state, None if they are.
 
-    A flow that has found no loss and no mark only grows its window, unless the receiver window or a
-    link holds it; one in its first fast recovery repairs what slow start lost, a packet each round
-    trip.
+    A flow without a loss or mark still grows its window, unless the receiver window or a link
+    limits it. A flow in its first fast recovery repairs the losses of slow start, one packet per
+    RTT.
     """
     bulk = [at for at, people in enumerate(scenario.populations) if _can_settle(people)]
     if not bulk:
@@ -55,7 +55,7 @@ def unsettled(
 
 
 def _can_settle(people: Population) -> bool:
-    """Say whether the senders go on for ever, and losses end the growth of their windows."""
+    """Return True if the senders never finish, and losses end the growth of their windows."""
     tcp = people.tcp
     return (
         people.traffic.kind == "bulk"
@@ -65,7 +65,7 @@ def _can_settle(people: Population) -> bool:
 
 
 def _growing(stages: np.ndarray[tuple[int], np.dtype[np.uint8]], seen: Snapshot, at: int) -> int:
-    """Count flows whose windows only grew: since the beginning, or in all that was measured."""
+    """Count flows whose windows only grew, from the start or over the measured time."""
     indications = seen.units.of_class("fast_retransmits", [at]).sum()
     indications += seen.units.of_class("timeout_sequences", [at]).sum()
     beyond = np.count_nonzero(stages > FIRST_RECOVERY) if indications == 0 else 0
@@ -75,14 +75,14 @@ def _growing(stages: np.ndarray[tuple[int], np.dtype[np.uint8]], seen: Snapshot,
 def _is_held(
     scenario: Scenario, people: Population, seen: Snapshot, answer: Answer, at: int
 ) -> bool:
-    """Say whether the flows of a class have all that their windows or the links let through."""
+    """Return True if the flows of a class get all that their windows or the links allow."""
     seconds = seen.units.link("time_ns").sum() * 1e-9
     if not seconds:
         return False
     rate = seen.units.of_class("sent", [at]).sum() / seconds
     rtt = answer.metrics.get("rtt_mean_s")
     rtt_s = people.rtt_s if rtt is None else max(rtt.value, people.rtt_s)
-    # The first round trips, in which the window opens, and the one that the end cuts are less.
+    # Excludes start-up, in which the window opens, and the truncated last round trip.
     rounds = seconds / rtt_s - seen.units.replications
     if rounds > 0 and rate * seconds >= FULL * people.count * people.tcp.receiver_window * rounds:
         return True

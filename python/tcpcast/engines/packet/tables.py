@@ -1,4 +1,4 @@
-"""The tables of a simulated answer: distributions, and figures by size, class and state."""
+"""Tables of a simulated answer: distributions, and values by size, class and state."""
 
 from __future__ import annotations
 
@@ -34,21 +34,21 @@ if TYPE_CHECKING:
 Table = dict[str, NDArray[Any]]
 
 FEWEST_DEATHS = 10
-"""A state's rate is not told from fewer deaths (Engset report, Figure 11)."""
+"""Minimum number of deaths for the rate of a state (Engset report, Figure 11)."""
 
 LOWS = (1, *(bound + 1 for bound in SIZE_BOUNDS))
 HIGHS = (*SIZE_BOUNDS, 2**32 - 1)
 """Ends of the size intervals."""
 
 TIME_OF_FILES = {"on-off": "on_time", "transfers": "completion_time"}
-"""Names of the time that a file takes, by the kind of traffic."""
+"""Name of the duration of a file, by the kind of traffic."""
 
 DEEPEST = 5
-"""Longer sequences of timeouts are counted together, as in Tables 2 and 3 of PFTK."""
+"""Longer timeout sequences are counted together, as in Tables 2 and 3 of PFTK."""
 
 
 def tables(scenario: Scenario, seen: Snapshot) -> dict[str, Table]:
-    """Return every table that has something to show, but for the traces."""
+    """Return every table that is not empty, except for the traces."""
     kinds = {group.traffic.kind for group in scenario.populations}
     found = {"by_class": _by_class(scenario, seen)}
     if scenario.isolated_transfers is None:
@@ -59,7 +59,7 @@ def tables(scenario: Scenario, seen: Snapshot) -> dict[str, Table]:
             files = float(seen.units.of_class("transfers").sum())
             found["file_goodput"] = of_quantiles(found["file_goodput"], files)
     if "transfers" in kinds:
-        # Beside on/off sources, whose files are in it too, `by_size` is of all.
+        # With on/off sources, `by_size` covers all files, including those of transfers.
         found = _of_transfers(scenario, seen) | found
     found["red"] = _red(scenario, seen)
     measured_s = float(seen.units.link("time_ns").sum()) * 1e-9
@@ -83,7 +83,7 @@ def _by_class(scenario: Scenario, seen: Snapshot) -> Table:
 
 
 def _queue(totals: Mapping[str, Any]) -> Table:
-    """P(Q > x) over time, and as arrivals find it, for x = 0, 1, ..., the largest queue."""
+    """P(Q > x) over time and at arrivals, for x = 0, 1, ..., the largest queue."""
     time, seen = _padded(totals["queue_time_ns"], totals["queue_seen"])
     if time.sum() == 0.0 or time.size < 2:
         return {}
@@ -95,7 +95,7 @@ def _queue(totals: Mapping[str, Any]) -> Table:
 
 
 def _red(scenario: Scenario, seen: Snapshot) -> Table:
-    """Return what RED went by; its average is a mean over arrivals, each after moving it."""
+    """Return RED's parameters and counts; the average is a mean over its values at arrivals."""
     red = scenario.network.red_parameters()
     if red is None:
         return {}
@@ -126,7 +126,7 @@ def _above(weights: Floats) -> Floats:
     total = weights.sum()
     if total == 0:
         return np.full(weights.size, np.nan)
-    # Summed from the tail, so that small probabilities keep their digits.
+    # Summed from the tail, so that small probabilities keep their precision.
     tail: Floats = np.append(np.cumsum(weights[::-1])[::-1][1:], 0.0) / total
     return tail
 
@@ -138,7 +138,7 @@ def bits_of_each(groups: Iterable[Population]) -> float | None:
 
 
 def bits_of_files(scenario: Scenario) -> float | None:
-    """Return the IP bits of a full packet of a file, None if classes differ in them."""
+    """Return the IP bits of a full packet of a file, None if classes have different packets."""
     return bits_of_each(g for g in scenario.populations if g.traffic.kind != "bulk")
 
 
@@ -148,7 +148,7 @@ def _of_files(scenario: Scenario, seen: Snapshot) -> dict[str, Table]:
     found = {}
     if "on-off" in kinds and bits is not None:
         found["by_size"] = by_size_interval(seen.units, bits)
-    # Flows that never end also are active, but no file's rate is theirs.
+    # Endless flows are also active, but they do not carry files.
     endless = "bulk" in kinds
     mixed = endless or has_mixed_files(scenario.populations)
     found["states"] = _states(seen.units, seen.totals, None if mixed else bits)
@@ -158,7 +158,7 @@ def _of_files(scenario: Scenario, seen: Snapshot) -> dict[str, Table]:
 
 
 def size_columns(scenario: Scenario) -> Table:
-    """Return the columns that say what the size intervals are."""
+    """Return the columns that identify the size intervals."""
     listed = listed_sizes(scenario)
     if listed is not None:
         return {"size_pkts": np.array(listed)}
@@ -189,7 +189,7 @@ def mean_times(units: Units) -> dict[int, Estimate | None]:
 
 
 def by_size_interval(units: Units, bits: float) -> Table:
-    """Return a row for each size interval that had a file; ``bits`` are those of a packet."""
+    """Return one row per size interval that had a file; ``bits`` is the size of a packet."""
     rows = [
         _size_row(units, at, low, high, bits)
         for at, (low, high) in enumerate(zip(LOWS, HIGHS, strict=True))
@@ -238,8 +238,8 @@ def _share(part: float, whole: float) -> float:
 def _states(units: Units, totals: Mapping[str, Any], bits: float | None) -> Table:
     """Return the birth-death process of active sources.
 
-    Its rate takes every active sender to have files of the mean size, in packets of ``bits``, so it
-    is left out if sizes differ or some flows never end: then ``bits`` is None.
+    Its rate assumes that every active sender has files of the mean size, in packets of ``bits``.
+    It is left out (``bits`` is None) if sizes differ or some flows never end.
     """
     time, births, deaths = _padded(totals["states_time_ns"], totals["births"], totals["deaths"])
     active = np.arange(time.size)
@@ -261,10 +261,10 @@ def _states(units: Units, totals: Mapping[str, Any], bits: float | None) -> Tabl
 
 
 def _rates(seen: Snapshot, bits: float, *, of_sources: bool) -> Table:
-    """Return the mean connection rate in the report's three ways (section 5), and over transfers.
+    """Return the mean connection rate by the report's three methods (section 5) and over transfers.
 
-    The mean over transfers of each one's own rate is what Tables 8 and 9 print for a size
-    interval. Transfers that come and go have no sources to take a mean over.
+    Tables 8 and 9 show the mean over transfers, each with its own rate, for a size interval.
+    Arriving transfers have no sources, and hence no mean over sources.
     """
     packets = np.concatenate([column for column, _ in seen.sources]).astype(np.float64)
     on_ns = np.concatenate([column for _, column in seen.sources]).astype(np.float64)
@@ -294,8 +294,8 @@ def _rates(seen: Snapshot, bits: float, *, of_sources: bool) -> Table:
 def _percentiles(scenario: Scenario, seen: Snapshot) -> Table:
     """Return percentiles of the files of each class, and of the queue.
 
-    They are nan where fewer than 10 files lie beyond, so that chance would decide, and where many
-    files were unfinished. With several classes of files, column ``class`` has their names.
+    They are nan if fewer than 10 files lie beyond (too few to be reliable) or many files were
+    unfinished. With several classes of files, column ``class`` contains their names.
     """
     totals = seen.totals
     time = totals["queue_time_ns"].astype(np.float64)
@@ -347,7 +347,7 @@ def _of_losses(units: Units, totals: Mapping[str, Any], bits: float | None) -> d
 
 
 def _timeout_depths(units: Units) -> Table:
-    """Return sequences by their depth: T0 are single timeouts, T1 pairs, ..., T5+ six and more."""
+    """Return sequences by depth: T0 are single timeouts, T1 pairs, ..., T5+ six or more."""
     cells = ["timeout_sequences", *(f"sequences_of_{n}" for n in range(2, DEEPEST + 2))]
     reached = np.array([units.of_class(cell).sum() for cell in cells])
     if not reached[0]:
@@ -364,7 +364,7 @@ def _histogram(value: str, count: str, counts: Counts) -> Table:
 
 
 def _loss_recovery(units: Units, totals: Mapping[str, Any], bits: float | None) -> Table:
-    """Return what Table 7 of the Engset report tells of timeouts and recoveries.
+    """Return the statistics of timeouts and recoveries in Table 7 of the Engset report.
 
     Its rates need packets of one size; without ``bits`` they are left out.
     """
@@ -405,9 +405,9 @@ def _loss_recovery(units: Units, totals: Mapping[str, Any], bits: float | None) 
 
 
 def traced(traces: Mapping[str, Any]) -> dict[str, Table]:
-    """Return the windows and the sequence numbers of the traced flows, in order of time."""
+    """Return the windows and the sequence numbers of the traced flows, ordered by time."""
     unlimited = traces["ssthresh"] == UNLIMITED_WINDOW
-    # Some drops are told of later than what followed them.
+    # Some drops are reported after later events.
     order = np.argsort(traces["mark_time_ns"], kind="stable")
     found: dict[str, Table] = {
         "windows": {
@@ -428,7 +428,7 @@ def traced(traces: Mapping[str, Any]) -> dict[str, Table]:
 
 
 def thinned(traces: Mapping[str, Any]) -> list[Note]:
-    """Say which tables of the traced flows are without some points, and how wide the bins are."""
+    """Return notes on tables of traced flows that are thinned, with the width of the bins."""
     bins = {"windows": traces["window_bin_ns"], "sequences": traces["mark_bin_ns"]}
     return [
         Note(

@@ -1,7 +1,7 @@
-"""A simulated run over time, for figures: from its beginning on, the warm-up included.
+"""Time series of a simulated run for plots, from the start of the run, including the warm-up.
 
-The simulator keeps sums at the ends of equal slots, 256 to 512 of them however long the run gets,
-and the windows of a few flows, thinned as they become too many: memory does not grow with the run.
+The simulator keeps sums at the ends of equal slots (256 to 512 slots for any length of the run) and
+the windows of a few flows, which are thinned as they grow: memory does not grow with the run.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ if TYPE_CHECKING:
     TimeCounts = Sequence[tuple[NDArray[np.uint64], NDArray[np.float64], NDArray[np.uint64]]]
 
 MOST_CLASSES = 6
-"""Classes of which a flow's window is kept; of a single class it is kept of :data:`MOST_FLOWS`."""
+"""Maximum number of classes with one traced flow each; a single class has :data:`MOST_FLOWS`."""
 MOST_FLOWS = 3
 TRACE_POINTS = 150_000
-"""Points that are kept of their windows at the most."""
+"""Maximum number of window points."""
 FEWEST_REPLICATIONS = 3
-"""An interval from two replications is so wide that it hides the curve."""
+"""Intervals from two replications would be so wide that they hide the curve."""
 MOST_SLOTS = 256
-"""More would run together in a figure."""
+"""More slots could not be distinguished in a plot."""
 MOST_SIZES = 5
 FEWEST_TRANSFERS = 10
-"""Of fewer transfers no distribution is told."""
+"""Minimum for a distribution of completion times."""
 
 _SECOND = 1e9
 _LINK_COLUMNS = 2
@@ -46,7 +46,7 @@ _QUANTILE = (1.0 + LEVEL) / 2.0
 
 
 def watched_flows(scenario: Scenario) -> list[int]:
-    """Return the flows whose windows are kept: those of ``probes.flows``, or some of each class."""
+    """Return the flows whose windows are kept: ``probes.flows``, or some of each class."""
     if scenario.probes.flows:
         return list(scenario.probes.flows)
     groups = scenario.populations
@@ -61,11 +61,11 @@ def watched_flows(scenario: Scenario) -> list[int]:
 
 
 def configuration_over_time(scenario: Scenario, warmup_s: float) -> Config:
-    """Return the simulator's configuration, with what :func:`tables` needs; see there."""
+    """Return the simulator's configuration with the probes of :func:`tables`."""
     config = configuration(scenario, warmup_s)
     config["probes"]["course"] = True
     if scenario.isolated_transfers is not None:
-        return config  # each begins anew, and what passes between them says nothing
+        return config  # each begins from a fresh state; the time between them has no meaning
     config["probes"]["traced"] = watched_flows(scenario)
     if not scenario.probes.flows:
         config["probes"]["trace_points"] = TRACE_POINTS
@@ -73,26 +73,25 @@ def configuration_over_time(scenario: Scenario, warmup_s: float) -> Config:
 
 
 def tables(scenario: Scenario, run: _native.Simulation) -> dict[str, Table]:
-    """Return what figures over time and of completion times show.
+    """Return the tables for plots over time and of completion times.
 
     Parameters
     ----------
     scenario
-        What was asked.
+        The scenario.
     run
         The run, configured with ``over_time``.
 
     Returns
     -------
     dict
-        ``queue_over_time``: ``from_s``, ``to_s``, ``queue_pkts`` with ``_low`` and ``_high``;
-        ``flows_over_time``: the same for each class, ``goodput_bps`` and ``rtt_s``;
-        ``windows_over_time``: for each flow that is watched, of the first replication,
-        ``mean_pkts``, ``low_pkts`` and ``high_pkts``; ``completion_distribution``: the ``share`` of
-        transfers that take at most ``time_s``, for some sizes where these are listed. Ends of 95 %
-        intervals are NaN where there is none: they are of replications, three or more, and of
-        transfers that are each alone of the number of these. What there is nothing to tell of is
-        missing.
+        ``queue_over_time``: ``from_s``, ``to_s``, ``queue_pkts`` with ``_low`` and ``_high``.
+        ``flows_over_time``: per class, ``goodput_bps`` and ``rtt_s``, with the same columns.
+        ``windows_over_time``: per watched flow, in the first replication, ``mean_pkts``,
+        ``low_pkts`` and ``high_pkts``. ``completion_distribution``: the ``share`` of transfers that
+        take at most ``time_s``, for some of the listed sizes, or for all files. Ends of 95 %
+        intervals are NaN if there is none: intervals need three or more replications; for isolated
+        transfers they follow from the number of transfers. Empty tables are left out.
     """
     found = {"completion_distribution": _distribution(scenario, run)}
     if scenario.isolated_transfers is None:
@@ -104,9 +103,9 @@ def tables(scenario: Scenario, run: _native.Simulation) -> dict[str, Table]:
 
 
 def _aligned(courses: Sequence[NDArray[np.uint64]]) -> list[NDArray[np.uint64]]:
-    """Return replications with the slots of the widest, a short one at the end joined to its last.
+    """Return all replications with the widest slots; a short last slot is joined to the previous.
 
-    Sums of queue length times time count modulo 2^64, so they are taken from the one before.
+    Sums of queue length times time count modulo 2^64, so differences are accumulated again.
     """
     slot = max(int(course[min(1, len(course) - 1), 0]) for course in courses)
     while slot and max(int(course[-1, 0]) for course in courses) > MOST_SLOTS * slot:
@@ -127,16 +126,16 @@ def _aligned(courses: Sequence[NDArray[np.uint64]]) -> list[NDArray[np.uint64]]:
 def _estimates(
     parts: Sequence[Floats], wholes: Sequence[Floats], at_most: float = np.inf
 ) -> tuple[Floats, Floats, Floats]:
-    """Return ratios of sums over replications, place by place, and both ends of their intervals.
+    """Return ratios of sums over replications per slot, and both ends of their intervals.
 
     Parameters
     ----------
     parts, wholes
-        Of each replication, ``[places]``; one that is shorter was over before.
+        Numerators and denominators per replication, ``[slots]``; shorter if it ended earlier.
     at_most
-        No end of an interval lies above this, or below 0.
+        Upper limit of the intervals; the lower limit is 0.
     """
-    from scipy.special import stdtrit  # noqa: PLC0415 - takes long, and a link has no intervals
+    from scipy.special import stdtrit  # noqa: PLC0415 - slow import, not needed without intervals
 
     places = max(len(whole) for whole in wholes)
     part, whole = (_padded(columns, places) for columns in (parts, wholes))
@@ -184,7 +183,7 @@ def _flows(scenario: Scenario, rows: Sequence[Floats]) -> Table:
 
 
 def _cells(steps: Sequence[Floats], at: int) -> list[dict[str, Floats]]:
-    """Return the columns of a class by their names, for each replication."""
+    """Return the columns of a class by name, per replication."""
     names = _native.COURSE_CELLS
     first = _LINK_COLUMNS + at * len(names)
     return [{name: step[:, first + place] for place, name in enumerate(names)} for step in steps]
@@ -195,7 +194,7 @@ def _named(name: str, found: tuple[Floats, Floats, Floats]) -> Table:
 
 
 def _windows(scenario: Scenario, traces: dict[str, Any], ends_ns: Floats) -> Table:
-    """Return how the windows of watched flows go: mean, lowest and highest in each slot."""
+    """Return the windows of watched flows: mean, lowest and highest value per slot."""
     flows = watched_flows(scenario)[: max(MOST_CLASSES, MOST_FLOWS)]
     names = np.repeat(
         [g.name for g in scenario.populations], [g.count for g in scenario.populations]
@@ -216,8 +215,8 @@ def _windows(scenario: Scenario, traces: dict[str, Any], ends_ns: Floats) -> Tab
 
 
 def _held(time: Floats, window: Floats, ends: Floats) -> Table:
-    """Return the mean, the lowest and the highest of a step function between ``ends``."""
-    # Every end is a change to what holds there, so that no slot is without one.
+    """Return the mean, lowest and highest value of a step function between ``ends``."""
+    # Add the current value at each end, so that every slot has a value.
     known = ends[ends >= time[0]]
     if len(known) < 2:
         return {
@@ -241,7 +240,7 @@ def _held(time: Floats, window: Floats, ends: Floats) -> Table:
 
 
 def _distribution(scenario: Scenario, run: _native.Simulation) -> Table:
-    """Return the distribution of completion times, of some sizes where these are listed."""
+    """Return the distribution of completion times, for some of the sizes if they are listed."""
     kinds = {group.traffic.kind for group in scenario.populations}
     sizes = listed_sizes(scenario) if kinds == {"transfers"} else None
     counts = run.time_counts(sizes is None)
@@ -288,7 +287,7 @@ def _of_size(counts: TimeCounts, row: int, size: int | None, *, alone: bool) -> 
 
 
 def _within(times: Floats, number: NDArray[np.uint64], edges: Floats) -> Floats:
-    """Return how many take at most as long as each edge."""
+    """Return the number of transfers that take at most as long as each edge."""
     sums = np.append(0.0, np.cumsum(number.astype(np.float64)))
     found: Floats = sums[np.searchsorted(times, edges, side="right")]
     return found

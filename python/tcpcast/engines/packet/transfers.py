@@ -1,8 +1,7 @@
-"""Single transfers: their times by size and by how many of their packets were lost.
+"""Single transfers: their times by size and by number of lost packets.
 
-The simulator adds up, for each size and number of losses, how many transfers there were, their
-times and the squares of these, in whole nanoseconds: exact, so that the order in which
-replications are added does not matter.
+For each size and number of losses, the simulator sums the count, the times and their squares in
+integer nanoseconds. The sums are exact and do not depend on the order of replications.
 """
 
 from __future__ import annotations
@@ -30,14 +29,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """How many transfers, the sum of their times in nanoseconds, and that of the squares."""
+    """Number of transfers, sum of their times in nanoseconds, and sum of squared times."""
 
     count: int = 0
     total: int = 0
     squares: int = 0
 
     def __add__(self, other: Sums) -> Sums:
-        """Return the sums over both."""
+        """Return the sums over both sets of transfers."""
         return Sums(
             self.count + other.count, self.total + other.total, self.squares + other.squares
         )
@@ -49,16 +48,16 @@ class Sums:
 
     @property
     def variance_s2(self) -> float:
-        """Variance of one time; inf where one transfer cannot tell."""
+        """Variance of one time; inf for fewer than two transfers."""
         if self.count < 2:
             return math.inf
-        # In integers, since the two terms may agree in most of their digits.
+        # In integers, because the two terms may agree in most of their digits.
         deviation = self.count * self.squares - self.total**2
         return deviation / (self.count * (self.count - 1)) * 1e-18
 
 
 def estimate(strata: Sequence[Sequence[Sums]]) -> Estimate | None:
-    """Estimate the mean time of independent transfers, so many of each size: a stratified mean.
+    """Estimate the mean time of independent transfers, with a fixed number per size (stratified).
 
     Parameters
     ----------
@@ -68,8 +67,8 @@ def estimate(strata: Sequence[Sequence[Sums]]) -> Estimate | None:
     Returns
     -------
     Estimate, or None
-        With Student's 95 % interval, bent for the skewness of the times; without one where a size
-        has a single transfer. None where there was no transfer.
+        With Student's 95 % interval, corrected for the skewness of the times, or without an
+        interval if a size has a single transfer. None if there was no transfer.
     """
     told = [sizes for sizes in strata if sum(sums.count for sums in sizes)]
     wholes = [sum(sizes, Sums()) for sizes in told]
@@ -92,9 +91,9 @@ def estimate(strata: Sequence[Sequence[Sums]]) -> Estimate | None:
 
 
 def _cubes(sizes: Sequence[Sums], mean_s: float) -> float:
-    """Return the sum of third powers of deviations, as far as the numbers of losses make it.
+    """Return the sum of third powers of deviations, as far as it follows from the loss counts.
 
-    Times of transfers that lost as many packets are taken to be symmetric about their mean.
+    Times of transfers with the same number of losses are assumed symmetric about their mean.
     """
     found = 0.0
     for sums in sizes:
@@ -105,12 +104,12 @@ def _cubes(sizes: Sequence[Sums], mean_s: float) -> float:
 
 
 def each_alone(found: Estimates, totals: Mapping[str, Any]) -> Estimates:
-    """Return the estimates of transfers that are each alone: independent of one another."""
+    """Return the estimates of isolated transfers, which are independent."""
     rows: Rows = totals["transfers"]
     kept = {name: value for name, value in found.items() if METRICS[name].has_isolated_value}
     size = found.get("mean_size_pkts")
     if size is not None:
-        # As many of each size as was asked: no estimate.
+        # The number per size was requested, so this is not an estimate.
         kept["mean_size_pkts"] = Estimate(size.value, None, None, math.inf, 0)
     return kept | {
         "completion_time_s": estimate(_strata(rows, completions=True)),
@@ -120,7 +119,7 @@ def each_alone(found: Estimates, totals: Mapping[str, Any]) -> Estimates:
 
 
 def _opened(totals: Mapping[str, Any]) -> list[Sums]:
-    """Return, for each size, the sums of times from SYN to the last byte."""
+    """Return, per size, the sums of times from SYN to the last byte."""
     return [Sums(count, *sums) for count, sums in totals["opened"]]
 
 
@@ -130,20 +129,18 @@ def by_size(
     means: Mapping[int, Estimate | None],
     enough: Mapping[int, int],
 ) -> Table:
-    """Return a row for each size that had a transfer.
+    """Return one row per size that had a transfer.
 
     Parameters
     ----------
     sizes
-        Columns that say what the size intervals are, a row for each, in order.
+        Columns that identify the size intervals, one row per interval, in order.
     totals
-        The simulator's.
+        Totals of the simulator.
     means
-        The mean completion time of each interval; where it is missing, that of independent
-        transfers.
+        Mean completion time per interval; missing entries are computed from independent transfers.
     enough
-        How many transfers of each size stand behind an interval at least; where it is missing,
-        as many files as anywhere.
+        Minimum number of transfers for an interval, per size; default: ``FEWEST_FILES``.
     """
     rows = totals["transfers"]
     completions = _by_size(rows, completions=True)
@@ -177,20 +174,20 @@ def _total_times(totals: Mapping[str, Any], order: Sequence[int]) -> Table:
 
 
 TIMES = ("completion_time", "delivery_time", "total_time")
-"""Times of a transfer, in the order in which the simulator gives their percentiles."""
+"""Times of a transfer, in the order of the simulator's percentiles."""
 
 TAILS = (50, 90, 95, 99)
 
 
 def percentiles(sizes: Table, totals: Mapping[str, Any]) -> Table:
-    """Return a row for each size and kind of time: percentiles in seconds, of today's TCP.
+    """Return one row per size and kind of time: percentiles in seconds, for modern TCP.
 
     Parameters
     ----------
     sizes
-        Columns that say what the size intervals are, a row for each, in order.
+        Columns that identify the size intervals, one row per interval, in order.
     totals
-        The simulator's.
+        Totals of the simulator.
     """
     counts = {
         at: sums.count for at, sums in _by_size(totals["transfers"], completions=True).items()
@@ -204,7 +201,7 @@ def percentiles(sizes: Table, totals: Mapping[str, Any]) -> Table:
     order = [row[0] for row in rows]
     beyond = np.array([counts[at] for at in order]).reshape(-1, 1) * (1.0 - np.array(TAILS) / 100)
     values = np.array([row[2] for row in rows]).reshape(-1, len(TAILS))
-    # Half a transfer is forgiven to rounding.
+    # Tolerance of half a transfer for rounding.
     told = np.where(beyond > FEW_EVENTS - 0.5, values, np.nan)
     return {
         **{name: column[order] for name, column in sizes.items()},
@@ -215,9 +212,9 @@ def percentiles(sizes: Table, totals: Mapping[str, Any]) -> Table:
 
 
 def by_losses(sizes: Table, totals: Mapping[str, Any], *, independent: bool) -> Table:
-    """Return a row for each size and number of lost packets, retransmissions included.
+    """Return one row per size and number of lost packets, including lost retransmissions.
 
-    Transfers that share a network are not independent, and get no interval here.
+    Transfers that share a network are not independent, so they have no interval here.
     """
     rows: Rows = sorted(totals["transfers"])
     order = [row[0] for row in rows]
@@ -236,7 +233,7 @@ def by_losses(sizes: Table, totals: Mapping[str, Any], *, independent: bool) -> 
 
 
 def _of_size(rows: Rows, size: int, enough: int) -> Estimate | None:
-    """Estimate the mean completion time of one size, without an interval of too few transfers."""
+    """Estimate the mean completion time of one size, without an interval for too few transfers."""
     found = estimate(_strata([row for row in rows if row[0] == size], completions=True))
     if found is None or found.units >= enough:
         return found
@@ -244,7 +241,7 @@ def _of_size(rows: Rows, size: int, enough: int) -> Estimate | None:
 
 
 def _strata(rows: Rows, *, completions: bool) -> list[list[Sums]]:
-    """Return, for each size, the sums for each number of losses."""
+    """Return, per size, the sums for each number of losses."""
     found: dict[int, list[Sums]] = {}
     for size, _, count, completion, delivery in rows:
         sums = Sums(count, *(completion if completions else delivery))

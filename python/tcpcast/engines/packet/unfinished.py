@@ -1,4 +1,4 @@
-"""Transfers in progress at the end of a run: a mean over finished transfers leaves them out."""
+"""Transfers in progress at the end of a run, which means over finished transfers omit."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ if TYPE_CHECKING:
     from tcpcast.statistics import Estimate
 
 MOST_UNFINISHED = 0.05
-"""Largest share of unfinished transfers that is left out of a mean without a doubt."""
+"""Largest share of unfinished transfers for which a mean has no warning."""
 
 MOST_LARGER = 1.1
-"""Largest ratio of the mean time over all, at least, to the mean over finished transfers."""
+"""Largest ratio of the lower bound of the mean over all to the mean over finished transfers."""
 
 YOUNG = 0.1
-"""Mean age of the unfinished transfers, as a share of the run, below which the finished represent
-all: those finished include transfers that began as long before the warm-up ended."""
+"""Mean age of the unfinished transfers, as a share of the run, below which the finished transfers
+represent all: transfers that began before the end of the warm-up are also counted when finished."""
 
 UNFINISHED = "unfinished transfers"
-"""Beginning of the doubt of a mean over finished transfers."""
+"""Beginning of the warning of a mean over finished transfers."""
 
 
 @dataclass(frozen=True, slots=True)
 class InProgress:
-    """Transfers of one class in progress at the end, and the sum of their ages in seconds."""
+    """Number of transfers of a class in progress at the end, and sum of their ages in seconds."""
 
     count: int = 0
     age_s: float = 0.0
@@ -41,7 +41,7 @@ class InProgress:
 def in_progress(
     scenario: Scenario, seen: Snapshot, among: Sequence[int], kinds: Collection[str]
 ) -> InProgress:
-    """Return the unfinished transfers of those classes whose traffic is of one of the kinds."""
+    """Return the unfinished transfers of the given classes whose traffic kind is in ``kinds``."""
     chosen = [
         seen.unfinished[at]
         for at in among
@@ -53,11 +53,11 @@ def in_progress(
 def without_survivors(
     scenario: Scenario, seen: Snapshot, found: Estimates, among: Sequence[int]
 ) -> Estimates:
-    """Return the estimates, with lower bounds in place of means over too few finished transfers.
+    """Return the estimates, with lower bounds instead of means over too few finished transfers.
 
-    A mean is replaced if more than 5 % of the transfers are unfinished, their mean age is more than
-    10 % of the run, and either half of the transfers are unfinished, or their ages alone make the
-    mean over all more than 10 % larger.
+    A mean is replaced if more than 5 % of the transfers are unfinished, their mean age exceeds 10 %
+    of the run, and either at least half of the transfers are unfinished, or their ages increase the
+    mean over all by more than 10 %.
     """
     if not seen.unfinished or scenario.isolated_transfers is not None:
         return found
@@ -93,7 +93,7 @@ def hides_unfinished(scenario: Scenario, seen: Snapshot, among: Sequence[int]) -
 def _censored(
     scenario: Scenario, seen: Snapshot, among: Sequence[int], kinds: Collection[str]
 ) -> tuple[str, float] | None:
-    """Return how many of how many transfers were unfinished, and the least mean time of all.
+    """Return the shares of unfinished transfers as text, and the lower bound of the mean time.
 
     None if they are too few, or too young, to make a difference.
     """
