@@ -28,7 +28,7 @@ EXACT = frozenset({"packet", "trace"})
 
 TOO_FEW_FILES = "too few files"
 TOO_FEW_VALUES = "too few values"
-"""Default text in place of a missing interval."""
+"""Default text for a missing interval."""
 
 _Key = TypeVar("_Key")
 

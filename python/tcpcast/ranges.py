@@ -114,11 +114,11 @@ def _ends(quantity: Quantity, text: str) -> tuple[str, str]:
         what = "has no beginning"
     elif parts[1].endswith("%") and not parts[0].endswith("%"):
         # 0.01..10% would begin at 1 %, which is hardly ever intended.
-        what = f"has a percentage at only one end; use {parts[0]}%..{parts[1]}"
+        what = f"has a percentage at only one end; write {parts[0]}%..{parts[1]}"
         raise UnitError(f"{quantity.option}: {show(text)} {what}")
     else:
         return parts[0], parts[1]
-    raise UnitError(f"{quantity.option}: {show(text)} {what}; use {quantity.range_example}")
+    raise UnitError(f"{quantity.option}: {show(text)} {what}; write {quantity.range_example}")
 
 
 def _read(quantity: Quantity, text: str) -> float:
@@ -140,13 +140,13 @@ def _check_order(
 
     (low_text, first), (high_text, last) = low, high
     if not math.isfinite(first) or not math.isfinite(last):
-        what = f"is a range without an end; use {quantity.range_example}"
+        what = f"is a range without an end; write {quantity.range_example}"
     elif first == last:
-        what = f"is a range of one value; use {low_text}"
+        what = f"is a range of one value; write {low_text}"
     elif first > last:
-        what = f"is in descending order; use {high_text}..{low_text}"
+        what = f"is in descending order; write {high_text}..{low_text}"
     elif first == 0 and not linear:
-        what = f"begins at 0, but steps are equal ratios; use {quantity.range_example}"
+        what = f"begins at 0, but steps are equal ratios; write {quantity.range_example}"
     else:
         return
     raise UnitError(f"{quantity.option}: {show(text)} {what}")

@@ -173,8 +173,8 @@ class _Judge:
     def _compare(self, pair: _Pair, mine: _Sums, others: _Sums) -> None:
         """Compare two ratios of sums, unless one has no observations.
 
-        Both kinds of flows share the router and vary together over time, so the noise is that of
-        the difference per unit.
+        Both kinds of flows share the router and vary together over time, so the noise is
+        computed from the difference per unit.
         """
         if not (mine.below.sum() and others.below.sum()):
             return

@@ -31,7 +31,7 @@ class PathInputs:
     """Inputs of path formulas.
 
     ``delivered_bits`` is the mean delivered payload per sent packet, None if unknown. ``capacity``
-    is that of the limiting link, None if no link has a rate, or if the inputs were measured.
+    belongs to the limiting link, None if no link has a rate, or if the inputs were measured.
     ``steps`` contains the derivation of each input by symbol: p, RTT, T0, b, W_max, n.
     """
 

@@ -115,7 +115,7 @@ def _answer(engine: str, fed: PathInputs, found: ParallelThroughput, steps: list
     answer.domain |= {WAITING: waiting, WINDOW: used}
     if waiting > FEW_WAITING:
         answer.warn(
-            f"assumes few flows are in RTO at once; here {100 * waiting:.0f} % are, so it "
+            f"assumes few flows are in RTO at the same time; here {100 * waiting:.0f} % are, so it "
             "underestimates"
         )
     answer.warn(*rates.beyond_window(fed, rate / fed.flows))

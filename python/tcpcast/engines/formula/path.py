@@ -172,7 +172,7 @@ def mathis(scenario: Scenario, measured: Answer | None) -> Answer:
 def cubic_response_function(scenario: Scenario, measured: Answer | None) -> Answer:
     """Predict by CUBIC's response function with its Reno-friendly region (RFC 9438).
 
-    The rate is that of CUBIC on the path, with a warning if the scenario has another stack. Metric:
+    The rate is CUBIC's rate on the path, with a warning if the scenario has another stack. Metric:
     ``send_rate_pps``.
 
     Raises

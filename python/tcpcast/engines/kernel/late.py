@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tcpcast.scenario import Scenario
 
 DOUBT = "late link"
-"""Text in place of an interval."""
+"""Text instead of an interval."""
 
 
 def held_s(rtt_s: float, outcomes: Sequence[TrafficOutcome]) -> float:

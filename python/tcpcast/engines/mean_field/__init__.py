@@ -3,7 +3,7 @@
 R of N sources are simulated at packet level, and each represents k = N/R sources: shared links have
 1/k of the rate and the buffer, links of single sources keep theirs. This preserves means, but the
 fluctuations would be those of R sources, and near saturation, where fluctuations determine queues,
-all results would be wrong. So OFF times end like those of every k-th of the N sources, file sizes
+all results would be wrong. So OFF times end as for every k-th of the N sources, file sizes
 vary accordingly (``crates/sim/src/mean_field``), and every k-th cross packet arrives at shared
 links. Bursts, windows and queues are then nearly as regular as with N sources.
 """
@@ -69,8 +69,8 @@ def mean_field(scenario: Scenario, options: RunOptions) -> Answer:
     ----------
     scenario
         On/off sources, of one class or several, on drop-tail or fair queues, with or without cross
-        traffic; its table ``[mean_field]`` contains the number of simulated sources. With no more
-        sources than that, the answer is that of ``packet``.
+        traffic; its table ``[mean_field]`` contains the number of simulated sources. If the
+        scenario has at most that number, the answer equals that of ``packet``.
     options
         Threads and progress; they do not change results.
 
@@ -197,7 +197,7 @@ def _warnings(scenario: Scenario, each: float) -> list[str]:
     longer_s = path_too_long_s(scenario, each)
     if longer_s > MOST_TOO_LONG * min(group.rtt_s for group in scenario.populations):
         found.append(
-            f"the idle path is {format_duration(longer_s)} longer than that of the scenario, "
+            f"the idle path is {format_duration(longer_s)} longer than in the scenario, "
             "which has too little propagation delay; use a larger mean_field.flows"
         )
     return found
@@ -208,7 +208,7 @@ def _of_few_sources(scenario: Scenario, each: float) -> Iterator[str]:
     enough, why = _enough(scenario)
     if told < enough:
         yield (
-            f"{told} simulated sources are few: near saturation {why}; use mean_field.flows = "
+            f"{told} simulated sources are not enough: near saturation {why}; use mean_field.flows = "
             f"{enough} or more"
         )
 

@@ -22,7 +22,7 @@ def scaled_configuration(scenario: Scenario, warmup_s: float, *, each: float) ->
     warmup_s
         Length of the warm-up in seconds.
     each
-        Sources per simulated source, at least 1; with 1 the configuration is that of ``packet``.
+        Sources per simulated source, at least 1; 1 gives the configuration of ``packet``.
     """
     return configuration(scenario, warmup_s, Scale(each))
 

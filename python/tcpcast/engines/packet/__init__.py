@@ -178,7 +178,7 @@ def simulated(scenario: Scenario, options: RunOptions, configure: Configure) -> 
         captures.put(answer)
     answer.provenance = _provenance(scenario, run, estimates)
     answer.seed, answer.replications = scenario.run.seed, scenario.run.replications
-    # Isolated transfers each begin from a fresh state and need no warm-up.
+    # Each isolated transfer begins from the initial state and needs no warm-up.
     if scenario.isolated_transfers is None:
         answer.warmup_s, answer.warmup_rule = warmup.seconds, warmup.rule
     settling = answer.warmup_s or 0.0
@@ -310,7 +310,7 @@ def _say_how_it_ended(
         answer.stop(f"run.max_wall was reached before {before}")
     elif ended == "crowded":
         answer.stop(
-            "stopped with a million transfers active at once: more arrive than complete; set a "
+            "stopped with a million transfers active at the same time: more arrive than complete; set a "
             "lower traffic.arrivals.rate, or a shorter run.duration"
         )
     elif ended.startswith(STOPPED):

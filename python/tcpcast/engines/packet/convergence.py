@@ -42,7 +42,7 @@ def unconverged(scenario: Scenario, seen: Snapshot, found: Estimates) -> dict[st
 
     Jain's index is one number per replication. It drifts if the goodput of any class does.
     """
-    if scenario.isolated_transfers is not None:  # each one starts from fresh state
+    if scenario.isolated_transfers is not None:  # each one starts from the initial state
         return {}
     reasons = _reasons(scenario, found)
     if "jain_index" in found:

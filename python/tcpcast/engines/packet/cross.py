@@ -126,7 +126,7 @@ def _process(scenario: Scenario, stream: Cross, scale: Scale) -> Config:
             "on": stream.on,
             "off": stream.off,
             "alpha": stream.alpha,
-            # So few packets per source would be spaced at random.
+            # With few packets per source, their spacing would be random.
             "together": each != 1,
         }
     if isinstance(stream, TraceCross):
@@ -175,7 +175,7 @@ def table(scenario: Scenario, totals: Mapping[str, Any], measured_s: float) -> T
         as counted; ``loss_ratio``, lost over offered. For noise also ``rate_mean_bps`` and
         ``rate_sd_bps`` of the rates per bin, and ``cut_ratio``, the share of bins whose negative
         rate was replaced by 0. If each source has its own hop, the rates are means over the shared
-        series, and the loss is that of the stream without the sources.
+        series, and the loss excludes packets of the sources.
     """
     if measured_s <= 0:
         return {}

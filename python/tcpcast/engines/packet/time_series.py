@@ -65,7 +65,7 @@ def configuration_over_time(scenario: Scenario, warmup_s: float) -> Config:
     config = configuration(scenario, warmup_s)
     config["probes"]["course"] = True
     if scenario.isolated_transfers is not None:
-        return config  # each begins from a fresh state; the time between them has no meaning
+        return config  # each starts from the initial state; there is no common time
     config["probes"]["traced"] = watched_flows(scenario)
     if not scenario.probes.flows:
         config["probes"]["trace_points"] = TRACE_POINTS

@@ -1,7 +1,8 @@
-"""TCP-Engset, revisited: N on/off TCP sources sharing one link (the paper of that name).
+"""TCP-Engset, revisited: N on/off TCP sources sharing one link (title of the paper).
 
-``path`` and ``flights`` describe one connection on an empty path, ``single`` follows it packet by
-packet, ``shared`` puts N of them on one link. Equation, section and table numbers are the paper's.
+``path`` and ``flights`` describe one connection on an idle path, ``single`` follows it packet by
+packet, ``shared`` describes N connections on one link. Equation, section and table numbers are
+those of the paper.
 """
 
 from tcpcast.models.engset.flights import Alone, Flights, connection_alone, flights

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 NEGLIGIBLE_TERM = 1e-7
-"""The sum over k stops beyond the mean where no term is more of it: far below its digits."""
+"""The sum over k stops above the mean when terms are below this share of it."""
 
 
 def _curves(transfer: ShortTransfer, sizes: Floats, losses: int) -> Iterator[Floats]:
@@ -63,7 +63,7 @@ def _curves(transfer: ShortTransfer, sizes: Floats, losses: int) -> Iterator[Flo
         if own is None or not own.lasts(k):
             own, others = ask(started), []
         yield beside + own.latency(k, follows) + first_stage_wait_s(transfer, sizes, k)
-        if k < losses:  # and only if the next is asked for
+        if k < losses:  # the last k needs no tables
             others = others or [ask(rows) for rows in tabulated]
             tables_of_k = [stage.latency(k, follows) for stage in others]
             follows = paying.follows(np.concatenate(tables_of_k))
@@ -95,10 +95,10 @@ def conditional_latency_s(
 
     Notes
     -----
-    Unless the transfer says otherwise, each loss pays its own recovery and every timeout the same
-    RTO: the model is high for two or more losses of one flight and low for repeated timeouts of the
-    same packet. For k of two and more the integrals are evaluated to 0.1 % (on average 0.01 %, with
-    SACK 0.03 %), for k = 1 closer.
+    Unless the transfer specifies otherwise, each loss has its own recovery and every timeout the
+    same RTO: the model overestimates for two or more losses of one flight and underestimates for
+    repeated timeouts of the same packet. For k of two and more the integrals have an accuracy of
+    0.1 % (on average 0.01 %, with SACK 0.03 %), for k = 1 better.
     """
     sizes = file_sizes(size_pkts)
     if not 0 <= most_losses <= MOST_LOSSES or most_losses != int(most_losses):
@@ -128,11 +128,11 @@ def expected_latency_s(
     size_pkts
         File sizes in packets, at least 1; any shape.
     loss
-        p of every transmission, independent; above 0 and below 1.
+        p of every transmission, independent, above 0 and below 1.
     distribution
         p(k|n), see :func:`loss_probability`.
     given_loss
-        Expect over the transfers that lose at least one packet.
+        Whether to average only over transfers that lose at least one packet.
 
     Returns
     -------
@@ -144,13 +144,13 @@ def expected_latency_s(
     ------
     DomainError
         An argument outside the domain above, or more losses than :func:`losses_considered` allows;
-        with a handshake, a loss of 1/2 and above.
+        with a handshake, a loss of at least 1/2.
 
     Notes
     -----
-    Of the handshake the packet in the direction of the data is lost like them, by
-    :func:`tcpcast.models.cardwell.connection_latency_s`; acks are not lost in this model, nor is
-    the packet that goes with them.
+    In the handshake, only the packet in the direction of the data can be lost, by
+    :func:`tcpcast.models.cardwell.connection_latency_s`; ACKs are not lost in this model, nor are
+    handshake packets in their direction.
     """
     sizes = file_sizes(size_pkts)
     require_loss(loss)
@@ -168,12 +168,12 @@ def expected_latency_s(
             weight += probability
             if k > mean and np.all(probability * latency < NEGLIGIBLE_TERM * total):
                 break
-    # Only a condition is divided out: the printed distribution is left to sum to more than 1.
+    # Only a condition is normalised: the printed distribution may sum to more than 1.
     return resent + (total / weight if given_loss else total).reshape(sizes.shape)
 
 
 def _handshake_timeouts_s(transfer: ShortTransfer, loss: float) -> float:
-    """Return what the handshake takes beyond one round trip."""
+    """Return the time of the handshake beyond one RTT."""
     if not transfer.handshake:
         return 0.0
     latency = connection_latency_s(
@@ -189,17 +189,17 @@ def relative_reduction(
     *,
     loss: float | None = None,
 ) -> Floats:
-    """Return by what share a change cuts the latency of transfers with a loss (Figure 10).
+    """Return the share by which a change reduces the latency of transfers with a loss (Figure 10).
 
     Parameters
     ----------
     base, changed
-        Sender and path without and with the change.
+        Sender and path, without and with the change.
     size_pkts
         File sizes in packets, at least 1; any shape.
     loss
         None: given exactly one lost packet, as in Figure 10. A probability above 0 and below 1:
-        given at least one, under that loss.
+        given at least one lost packet, at that loss.
 
     Returns
     -------
