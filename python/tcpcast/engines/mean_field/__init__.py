@@ -208,8 +208,8 @@ def _of_few_sources(scenario: Scenario, each: float) -> Iterator[str]:
     enough, why = _enough(scenario)
     if told < enough:
         yield (
-            f"{told} simulated sources are not enough: near saturation {why}; use mean_field.flows = "
-            f"{enough} or more"
+            f"{told} simulated sources are not enough: near saturation {why}; use "
+            f"mean_field.flows = {enough} or more"
         )
 
 

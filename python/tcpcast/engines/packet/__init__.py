@@ -310,7 +310,7 @@ def _say_how_it_ended(
         answer.stop(f"run.max_wall was reached before {before}")
     elif ended == "crowded":
         answer.stop(
-            "stopped with a million transfers active at the same time: more arrive than complete; set a "
+            "stopped with a million active transfers: more arrive than complete; set a "
             "lower traffic.arrivals.rate, or a shorter run.duration"
         )
     elif ended.startswith(STOPPED):

@@ -71,7 +71,7 @@ def lone_queue(
         (the paper's rounds start from an empty queue).
     """
     if size_pkts != int(size_pkts):
-        raise DomainError(f"size_pkts must be an integer number of packets, not {size_pkts!r}")
+        raise DomainError(f"size_pkts must be a whole number of packets, not {size_pkts!r}")
     require_not_negative("mean_off_s", mean_off_s)
     alone = connection_alone(
         path=path,

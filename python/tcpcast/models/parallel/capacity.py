@@ -143,7 +143,7 @@ def flows_to_fill(
     # Invariant: low flows do not fill the link, high flows do.
     low, high = np.zeros(shape), np.full(shape, MOST_FLOWS)
     if not np.all(fills(high)):
-        raise DomainError("bottleneck_rate_pps is above the rate of any number of flows")
+        raise DomainError("bottleneck_rate_pps is more than any number of flows can send")
     while np.any(high - low > 1):
         middle = np.maximum(np.floor((low + high) / 2), 1.0)
         enough = fills(middle)

@@ -275,5 +275,5 @@ def whole_flows(values: ArrayLike) -> NDArray[np.float64]:
     array = positive("flows", values)
     wrong = array[(array < 1) | (array != np.floor(array))]
     if wrong.size:
-        raise DomainError(f"flows must be an integer, at least 1, not {float(wrong[0])!r}")
+        raise DomainError(f"flows must be a whole number, at least 1, not {float(wrong[0])!r}")
     return array

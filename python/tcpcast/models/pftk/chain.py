@@ -365,7 +365,7 @@ def _whole(packets_per_ack: float) -> int:
     b = float(acknowledged(packets_per_ack))
     if b != int(b):
         raise DomainError(
-            f"packets_per_ack must be an integer here, not {b!r}: a window lasts for b rounds"
+            f"packets_per_ack must be a whole number here, not {b!r}: a window lasts for b rounds"
         )
     return int(b)
 

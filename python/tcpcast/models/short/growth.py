@@ -163,7 +163,7 @@ def _require_count(name: str, value: float) -> None:
     except TypeError:
         whole = 0
     if whole < 1 or isinstance(value, bool):
-        raise DomainError(f"{name} must be an integer of at least 1, not {value!r}")
+        raise DomainError(f"{name} must be a whole number of at least 1, not {value!r}")
 
 
 def file_sizes(size_pkts: ArrayLike) -> Floats:
@@ -282,7 +282,7 @@ def timeout_packets(transfer: ShortTransfer) -> float:
         return math.inf
     if transfer.initial_window_pkts != int(transfer.initial_window_pkts):
         raise DomainError(
-            "initial_window_pkts must be an integer to count packets, "
+            "initial_window_pkts must be a whole number to count packets, "
             f"not {transfer.initial_window_pkts!r}"
         )
     window, count = int(transfer.initial_window_pkts), 0
