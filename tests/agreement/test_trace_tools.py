@@ -1,9 +1,9 @@
 """tcpcast beside tcptrace, tshark and a third count on the reference captures.
 
 ``trace_differences.csv`` is the list of what differs; the reasons are in ``trace_reasons.csv``, and
-both are printed in ``docs/background/captures.md``. A difference that is not in the list fails, and
-so does one in it that is none. The captures are kept outside the project: they are looked for in
-``TCPCAST_CAPTURES``, or in ``shared/captures`` beside it.
+both are printed in ``docs/background/captures-method.md``. A difference that is not in the list
+fails, and so does one in it that is none. The captures are kept outside the project: they are
+looked for in ``TCPCAST_CAPTURES``, or in ``shared/captures`` beside it.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ def test_the_container_changes_no_figure() -> None:
 @needs_captures
 def test_the_page_shows_what_the_kernel_counted_and_what_is_measured() -> None:
     """If not: the rows below belong into the page."""
-    page = HERE.parents[1] / "docs" / "background" / "captures.md"
+    page = HERE.parents[1] / "docs" / "background" / "captures-method.md"
     lines = set(page.read_text(encoding="utf-8").splitlines())
     expected = [f"| {' | '.join(cells)} |".replace("|  |", "| |") for cells in rows(folder())]
     assert len(expected) == 13

@@ -70,7 +70,10 @@ def one(metric: Any, name: str = "goodput_bps", **more: Any) -> Answer:
         (one(Metric(1.0), tables={"a": {"b": [10**400]}}), "column b that is no list of numbers"),
         (Answer("own", metrics=[1.0]), "returned metrics that are not a dict"),  # type: ignore[arg-type]
         (one(Metric(10**400)), "returned a number for goodput_bps that is too large"),
-        (one(Metric(1.0, unit=5)), "returned a unit or doubt of goodput_bps that is no text"),  # type: ignore[arg-type]
+        (
+            one(Metric(1.0, unit=5)),  # type: ignore[arg-type]
+            "returned a unit or interval_warning of goodput_bps that is no text",
+        ),
         (one(Metric(1.0), regime=5), "returned a value of regime that is not a text"),
         (one(Metric(1.0), provenance=5), "returned provenance that are not a dict"),
         (

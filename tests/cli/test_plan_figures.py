@@ -102,14 +102,14 @@ def test_a_loss_has_the_isoline_of_its_goodput() -> None:
     ["buffer", "web-10mbit", "--set", "traffic.sources=67"],
     ["rate", "web-10mbit", "--rate", "300kbit"],
     ["users", "web-10mbit", "--rate", "200kbit"],
-    ["loss", "--goodput", "50mbit", "--rtt", "80ms"],
+    ["max-loss", "--goodput", "50mbit", "--rtt", "80ms"],
 ])  # fmt: skip
 def test_commands_write_the_figure_and_a_report_with_it(tmp_path: Path, command: list[str]) -> None:
     page = tmp_path / "page.html"
     shown = ["--plot", str(tmp_path), "--format", "svg", "--html", str(page), "--json"]
     found = CliRunner().invoke(app, ["plan", *command, *shown])
     assert found.exit_code == 0, found.output
-    written = tmp_path / f"{command[0]}.svg"
+    written = tmp_path / f"{command[0].removeprefix('max-')}.svg"
     assert f"tcpcast: wrote {written}" in found.stderr
     assert page.read_text().count("<svg") == 1
     plan = json.loads(found.stdout)["plan"]
@@ -118,7 +118,7 @@ def test_commands_write_the_figure_and_a_report_with_it(tmp_path: Path, command:
 
 
 def test_the_curve_of_a_crossing_is_not_printed() -> None:
-    found = CliRunner().invoke(app, ["plan", "loss", "--goodput", "50mbit", "--rtt", "80ms"])
+    found = CliRunner().invoke(app, ["plan", "max-loss", "--goodput", "50mbit", "--rtt", "80ms"])
     assert "File goodput by the number of sources" not in found.output
     assert "isoline" not in found.output
 

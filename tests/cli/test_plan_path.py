@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 CLASSIC = ["--stack", "rfc-newreno"]
 STREAMS = ["streams", *CLASSIC, "--rate", "100mbit", "--rtt", "200ms", "--delayed-acks"]
 STREAMS += ["--loss", "0.1%"]
-LOSS = ["loss", "--goodput", "50mbit", "--rtt", "80ms", *CLASSIC]
+LOSS = ["max-loss", "--goodput", "50mbit", "--rtt", "80ms", *CLASSIC]
 
 MADE_UP = """\
 lossy-path: 10 bulk flows, RTT 60 ms, bottleneck 1 Gbit/s, buffer 10,000
@@ -103,7 +103,7 @@ FIGURE = {"curve", "isoline"}
             {"tolerated", "ways", *FIGURE},
         ),
         (
-            ["loss", "one-path", "--goodput", "5mbit"],
+            ["max-loss", "one-path", "--goodput", "5mbit"],
             "Largest loss",
             "1",
             {"tolerated", "ways", *FIGURE},
@@ -230,16 +230,16 @@ def test_too_large_a_check_says_so_and_exits_1(capsys: Capture) -> None:
         ([*STREAMS, "--rwnd", "0"], ["--rwnd"]),
         ([*STREAMS, "--mss", "0"], ["--mss"]),
         ([*STREAMS, "--set", "traffic.sauces=2"], ["traffic.sauces"]),
-        (["loss", "--rtt", "80ms"], ["--goodput"]),
-        (["loss", "--goodput", "50mbit"], ["--rtt", "missing"]),
-        (["loss", "--goodput", "50", "--rtt", "80ms"], ["--goodput", "50mbit"]),
-        (["loss", "--goodput", "0mbit", "--rtt", "80ms"], ["--goodput", "0mbit"]),
-        (["loss", "--goodput", "unlimited", "--rtt", "80ms"], ["goodput", "finite"]),
+        (["max-loss", "--rtt", "80ms"], ["--goodput"]),
+        (["max-loss", "--goodput", "50mbit"], ["--rtt", "missing"]),
+        (["max-loss", "--goodput", "50", "--rtt", "80ms"], ["--goodput", "50mbit"]),
+        (["max-loss", "--goodput", "0mbit", "--rtt", "80ms"], ["--goodput", "0mbit"]),
+        (["max-loss", "--goodput", "unlimited", "--rtt", "80ms"], ["goodput", "finite"]),
         ([*LOSS, "--flows", "0"], ["--flows", "at least 1"]),
         ([*LOSS, "--flows", "2.5"], ["--flows", "whole"]),
         ([*LOSS, "--rate", "50mbit"], ["50mbit is never reached", "48.67mbit"]),
         ([*LOSS, "--rwnd", "64KiB"], ["never reached", "343 packets", "8 flows", "10.28 ms"]),
-        (["loss", "web-10mbit", "--goodput", "1mbit"], ["bulk"]),
+        (["max-loss", "web-10mbit", "--goodput", "1mbit"], ["bulk"]),
         ([*LOSS, "--set", "network.bottleneck.loss=2%"], ["solves for the loss", "--goodput"]),
         ([*LOSS, "--set", "run.replications=3"], ["run.replications", "run.duration"]),
         ([*STREAMS, "--set", "traffic.flows=3"], ["traffic.flows", "the plan solves for"]),
@@ -279,9 +279,9 @@ def test_the_loss_looked_for_is_what_limits_the_flows(tmp_path: Path, capsys: Ca
     file.write_text(
         '[network]\nrtt = "80ms"\n[traffic]\nkind = "bulk"\nflows = 1\n[run]\nduration = "60s"\n'
     )
-    assert main(["plan", "loss", str(file), "--goodput", "5mbit", "--json"]) == 0
+    assert main(["plan", "max-loss", str(file), "--goodput", "5mbit", "--json"]) == 0
     value = json.loads(capsys.readouterr().out)["plan"]["value"]
-    assert main(["plan", "loss", "--rtt", "80ms", "--goodput", "5mbit", "--json"]) == 0
+    assert main(["plan", "max-loss", "--rtt", "80ms", "--goodput", "5mbit", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["plan"]["value"] == value
 
 

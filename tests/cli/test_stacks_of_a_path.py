@@ -183,7 +183,7 @@ def test_tolerated_loss_is_of_the_stacks_own_formula(
 ) -> None:
     plan = in_json(
         capsys,
-        *("plan", "loss", "--goodput", "50mbit", "--rtt", "80ms", "--rate", "100mbit"),
+        *("plan", "max-loss", "--goodput", "50mbit", "--rtt", "80ms", "--rate", "100mbit"),
         *("--stack", stack),
     )
     assert plan["tables"]["tolerated"]["columns"]["model"][0].startswith(model)

@@ -579,10 +579,10 @@ PLANS: dict[str, tuple[str, ...]] = {
     "streams-verify": (
         "plan", "streams", CLASSIC, "--rate=20mbit", "--rtt=40ms", "--loss=0.5%", "--verify",
     ),
-    "loss": ("plan", "loss", CLASSIC, "--goodput=20mbit", "--rtt=60ms"),
-    "loss-verify": ("plan", "loss", CLASSIC, "--goodput=3mbit", "--rtt=60ms", "--verify"),
+    "loss": ("plan", "max-loss", CLASSIC, "--goodput=20mbit", "--rtt=60ms"),
+    "loss-verify": ("plan", "max-loss", CLASSIC, "--goodput=3mbit", "--rtt=60ms", "--verify"),
     "streams-default": ("plan", "streams", "--rate=100mbit", "--rtt=60ms", "--loss=0.1%"),
-    "loss-default": ("plan", "loss", "--goodput=20mbit", "--rtt=60ms"),
+    "loss-default": ("plan", "max-loss", "--goodput=20mbit", "--rtt=60ms"),
     "users-default": (
         "plan", "users", "office-50mbit", "--rate=4mbit", "--set=run.duration=30s",
     ),

@@ -1,4 +1,4 @@
-"""The tables of what other programs count otherwise, from the lists that tests hold whole."""
+"""Lists of differences between tcpcast and other programs, from the CSV files of the tests."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from doc_pages import ROOT
 LISTS = ROOT / "tests" / "agreement"
 """``trace_differences.csv`` and ``trace_reasons.csv``, checked by ``test_trace_tools.py``."""
 
-HEAD = ["capture", "from", "figure", "tcpcast", "tcptrace", "tshark", "third count"]
-RIGHT = {"nobody": "Nobody is right."}
+RIGHT = {"tcpcast": "", "nobody": "No program is right. "}
 
 
 def rows(name: str) -> list[dict[str, str]]:
@@ -19,27 +18,19 @@ def rows(name: str) -> list[dict[str, str]]:
 
 
 def differences() -> str:
-    """Return, for each reason, who is right and why, and the figures that differ for it."""
-    found = rows("trace_differences.csv")
-    return "\n".join(
-        _section(reason, [row for row in found if row["reason"] == reason["reason"]])
+    """Return, per reason, the number of different values, their captures and the explanation."""
+    different = rows("trace_differences.csv")
+    return "".join(
+        _item(reason, [row["capture"] for row in different if row["reason"] == reason["reason"]])
         for reason in rows("trace_reasons.csv")
     )
 
 
-def _section(reason: dict[str, str], found: list[dict[str, str]]) -> str:
-    title = reason["reason"][0].upper() + reason["reason"][1:]
-    right = RIGHT.get(reason["right"], f"{reason['right']} is right.")
-    lines = [HEAD, ["---"] * 3 + ["---:"] * 4, *map(_row, found)]
-    table = "".join(f"| {' | '.join(line)} |\n" for line in lines)
-    return f"### {title}\n\n**{right}** {reason['why']}\n\n{table}"
-
-
-def _row(row: dict[str, str]) -> list[str]:
-    number = int(row["connection"]) + 1
-    source = row["from"] if number == 1 else f"{row['from']} ({number})"
-    tools = [row[tool] for tool in ("tcpcast", "tcptrace", "tshark", "third")]
-    return [f"`{row['capture']}`", source, row["figure"], *tools]
+def _item(reason: dict[str, str], captures: list[str]) -> str:
+    right = RIGHT.get(reason["right"], f"{reason['right']} is right. ")
+    names = ", ".join(f"`{name.partition('.')[0]}`" for name in dict.fromkeys(captures))
+    values = f"{len(captures)} value{'s' if len(captures) > 1 else ''}"
+    return f"- **{reason['reason']}** ({values}: {names}): {right}{reason['why']}\n"
 
 
 EXPERTS = ROOT / "tests" / "captures"

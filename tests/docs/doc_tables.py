@@ -335,14 +335,16 @@ def precisions() -> str:
 
 
 def stacks() -> str:
-    """Return what each engine does with each stack; stacks that fare alike share a column."""
+    """Return the support of each stack by each engine; equal columns and equal rows are merged."""
     columns: dict[tuple[str, ...], list[str]] = {}
     for stack in STACKS:
         cells = tuple(_fit(fit(engine, stack)) for engine in REGISTRY)
         columns.setdefault(cells, []).append(f"`{stack}`")
+    engines: dict[tuple[str, ...], list[str]] = {}
+    for engine, *cells in zip(REGISTRY, *columns, strict=True):
+        engines.setdefault(tuple(cells), []).append(f"`{engine}`")
     head = ["engine", *(", ".join(names) for names in columns.values())]
-    rows = zip((f"`{engine}`" for engine in REGISTRY), *columns, strict=True)
-    return _table(head, [list(row) for row in rows])
+    return _table(head, [[", ".join(names), *row] for row, names in engines.items()])
 
 
 def _fit(found: Fit) -> str:

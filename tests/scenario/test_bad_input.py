@@ -251,21 +251,21 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ("cross={}", "cross: is one table; write its name in double"),
         (
             "cross=[{}]",
-            'cross.0.distribution: missing; write model = "fgn", "poisson", "pareto" or "trace"',
+            'cross.0.model: missing; write model = "fgn", "poisson", "pareto" or "trace"',
         ),
         (
-            "cross=[{distribution='fgm'}]",
-            'cross.0.distribution: "fgm" is not a distribution of cross traffic (did you mean',
+            "cross=[{model='fgm'}]",
+            'cross.0.model: "fgm" is not a model of cross traffic (did you mean',
         ),
-        ("cross=[{distribution='poisson'}]", 'cross.0.mean: missing; write mean = "80%"'),
-        ("cross=[{distribution='poisson',mean=0.8}]", "cross.0.mean: 0.8 has no unit; write"),
+        ("cross=[{model='poisson'}]", 'cross.0.mean: missing; write mean = "80%"'),
+        ("cross=[{model='poisson',mean=0.8}]", "cross.0.mean: 0.8 has no unit; write"),
         (
-            "cross=[{distribution='poisson',mean='80'}]",
+            "cross=[{model='poisson',mean='80'}]",
             'cross.0.mean: "80" has no unit; write "80mbit", or',
         ),
         ("cross=[{model='poisson',mean='0%'}]", 'cross.0.mean: "0%" must be above 0'),
         (
-            "cross=[{distribution='poisson',mean='unlimited'}]",
+            "cross=[{model='poisson',mean='unlimited'}]",
             'cross.0.mean: "unlimited" is too much',
         ),
         ("cross=[{model='poisson',mean='20000%'}]", 'cross.0.mean: "20000%" is too much'),
@@ -643,7 +643,7 @@ def test_a_flood_of_faults_is_cut() -> None:
 
 def test_both_lengths_or_none() -> None:
     assert refused("run.duration=60s", "run.transfers=5") == [
-        "run.duration: connections and duration are both given; write one of them"
+        "run.duration: transfers and duration are both given; write one of them"
     ]
     tables = load("web-10mbit").resolved()
     del tables["run"]["transfers"]

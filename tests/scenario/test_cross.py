@@ -220,9 +220,9 @@ def test_a_key_of_another_distribution_is_told_where_it_goes(
 ) -> None:
     with pytest.raises(ScenarioError) as fault:
         scenario(stream)
-    distribution = stream["distribution"]
+    model = stream["model"]
     assert str(fault.value) == (
-        f'cross.0.{key}: goes with distribution = "{other}", not "{distribution}"; leave it out'
+        f'cross.0.{key}: goes with model = "{other}", not "{model}"; leave it out'
     )
 
 

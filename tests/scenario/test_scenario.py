@@ -424,9 +424,9 @@ def test_it_says_what_it_is() -> None:
 
 
 def test_no_key_is_called_like_a_union_member() -> None:
-    """Otherwise the fault's path would lose it; that of a rate's trace is told at the rate."""
+    """Otherwise the fault's path would lose it; that of a rate's trace is told at the rate, and run.transfers is kept."""
     keys = {key for table in tables_below(Table) for key in table.key_names()}
-    assert keys & union_members() == {"trace"}
+    assert keys & union_members() == {"trace", "transfers"}
 
 
 def test_every_required_key_has_an_example_for_the_message_about_its_absence() -> None:

@@ -132,7 +132,7 @@ def test_a_distribution_of_sizes_goes_with_arrivals() -> None:
         ),
         (
             {"size": "1pkt", "count": 3, "arrivals": ARRIVALS},
-            "traffic.count: counts transfers that run each alone; with arrivals write run.conn",
+            "traffic.count: counts transfers that run each alone; with arrivals write run.transfers",
         ),
         ({"size": "1pkt", "sources": 3}, "traffic.sources: transfers come from no source; write"),
         ({"size": "1pkt", "flows": 3}, "traffic.flows: transfers are no flows; write count"),

@@ -33,7 +33,7 @@ ANSWERING = QUESTION | {
     "captures",
     "engines",
     "output",
-    "visible",
+    "sanitize",
     "extras",
 }
 MAY_IMPORT = {
@@ -41,8 +41,8 @@ MAY_IMPORT = {
     "extras": {"errors"},
     "inputs": set[str](),
     "units": {"errors"},
-    "visible": set[str](),
-    "output": {"errors", "inputs", "visible"},
+    "sanitize": set[str](),
+    "output": {"errors", "inputs", "sanitize"},
     "scenario": {"errors", "inputs", "metrics", "units"},
     "models": {"errors", "products"},
     "products": set[str](),
@@ -61,8 +61,8 @@ MAY_IMPORT = {
     "ranges": QUESTION,
     "option": set[str](),
     # The process that workers are forked from.
-    "forks": set[str](),
-    "sweeps": ANSWERING | {"compare", "ranges", "forks"},
+    "forkserver": set[str](),
+    "sweeps": ANSWERING | {"compare", "ranges", "forkserver"},
     # It lays out what engines said, and evaluates no models.
     "report": ANSWERING - {"models"} | {"compare", "plan", "sweeps", "emulation"},
     "path": ANSWERING | {"report", "ranges", "option"},
@@ -73,8 +73,8 @@ MAY_IMPORT = {
     | {"compare", "plan", "sweeps", "report", "papers", "path", "web", "interrupts", "ranges"}
     | {"emulation", "inputs", "option"},
     "interrupts": set[str](),
-    "warm": {"errors", "scenario", "sweeps"},
-    "__main__": {"cli", "interrupts", "forks"},
+    "preload": {"errors", "scenario", "sweeps"},
+    "__main__": {"cli", "interrupts", "forkserver"},
 }
 """Rooms of the package, and the rooms each may import from besides itself."""
 
@@ -107,8 +107,8 @@ FROM_OUTSIDE = {
     "units": set[str](),
     "output": {"matplotlib"},
     "interrupts": set[str](),
-    "forks": set[str](),
-    "visible": set[str](),
+    "forkserver": set[str](),
+    "sanitize": set[str](),
     "answer": {"numpy"},
     "models": {"numpy", "scipy"},
     "intervals": {"numpy", "scipy"},

@@ -296,8 +296,10 @@ def _print(plan: Plan, scenario: Scenario, *, as_json: bool) -> None:
         print_parts(plan_parts(plan, scenario))
         return
     from tcpcast.report.json import encode
+    from tcpcast.report.plan import plan_verdict
 
-    print(encode({"scenario": scenario.resolved(), "plan": plan.to_json()}))
+    verdict = plan_verdict(plan)
+    print(encode({"scenario": scenario.resolved(), "verdict": verdict, "plan": plan.to_json()}))
     for warning in plan.warnings:
         print(f"tcpcast: {warning}", file=sys.stderr)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tcpcast.report.document import Code, Column, Document, Heading, Paragraph, SideBySide, Table
+from tcpcast.report.headline import run_verdict
 from tcpcast.report.leading import leading
 from tcpcast.report.run import answer_tables, origin, remarks, warned
 from tcpcast.report.side_by_side import KINDS
@@ -45,6 +46,8 @@ def run_document(
         Whether figures are drawn, by matplotlib.
     """
     parts: list[Part] = [Paragraph(f"{describe(scenario)}.")]
+    verdict = run_verdict(compared, scenario)
+    parts += [Paragraph(verdict)] if verdict else []
     shown = answer_tables(compared, scenario, others="below")
     parts += [Heading("Answers"), *shown, *_told(compared, scenario)]
     if figures:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from tcpcast.compare import compare_all
 from tcpcast.engines.stacks import left_out
 from tcpcast.metrics import ordered
+from tcpcast.report.headline import run_verdict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -16,13 +18,18 @@ if TYPE_CHECKING:
 
 
 def document(answers: Sequence[Answer], scenario: Scenario) -> dict[str, Any]:
-    """Return ``{"scenario": ..., "answers": [...]}``, the form that programs rely on.
+    """Return ``{"scenario": ..., "verdict": ..., "answers": [...]}``, the machine-readable form.
 
     ``left_out`` has the formulas that do not answer for the stack, if any. Metrics come in the
     order of :data:`tcpcast.metrics.METRICS`, tables and provenance by name, so that the same
     question and seed give the same document, ``wall_s`` apart.
     """
-    found = {"scenario": scenario.resolved(), "answers": [_ordered(a.to_json()) for a in answers]}
+    verdict = run_verdict(compare_all(answers), scenario)
+    found = {
+        "scenario": scenario.resolved(),
+        "verdict": verdict or None,
+        "answers": [_ordered(a.to_json()) for a in answers],
+    }
     asked = {answer.engine for answer in answers}
     left = [
         {"engine": name, "why": reason}

@@ -54,17 +54,23 @@ _LEAST_TEXT = 30
 
 def plan_parts(plan: Plan, scenario: Scenario) -> list[Part]:
     """Return what ``tcpcast plan`` prints."""
-    question = plan.question[:1].upper() + plan.question[1:]
     parts: list[Part] = [
         Paragraph(describe(scenario), lead=f"{scenario.name}: "),
         BLANK,
-        Paragraph(question, "heading"),
+        Paragraph(plan_verdict(plan), "heading"),
         *(Paragraph(f"  {name:<18}{said}") for name, said in _answers(plan)),
         *_advice(plan),
         *_tables(plan),
         BLANK,
     ]
     return [*parts, *_remarks(plan)]
+
+
+def plan_verdict(plan: Plan) -> str:
+    """Return the answer in one sentence, with its uncertainty and its method."""
+    method, value = _answers(plan)[0]
+    doubt = ", not to be trusted" if UNTRUSTED in value else ""
+    return f"The {plan.question} is {value.replace(UNTRUSTED, '')}, {method}{doubt}."
 
 
 def plan_document(plan: Plan, scenario: Scenario, again: str, figures: bool = False) -> Document:
@@ -87,6 +93,7 @@ def plan_document(plan: Plan, scenario: Scenario, again: str, figures: bool = Fa
     warned = [Heading("What to check before trusting it")]
     parts: list[Part] = [
         Paragraph(f"{describe(scenario)}."),
+        Paragraph(plan_verdict(plan)),
         Heading(plan.question[:1].upper() + plan.question[1:]),
         Table(shown),
         *_advice(plan),

@@ -9,6 +9,7 @@ from tcpcast.answer import severity
 from tcpcast.compare import is_observed, packets_text
 from tcpcast.engines.stacks import left_out, left_out_text, stack_without
 from tcpcast.report.document import BLANK, Paragraph, SideBySide
+from tcpcast.report.headline import run_verdict
 from tcpcast.report.leading import has_too_few, leading, percentile_table
 from tcpcast.report.losses import losses_tables, spread
 from tcpcast.report.quantity import ABSENT, UNTRUSTED, amount, marks
@@ -43,6 +44,8 @@ def run_parts(
     parts: list[Part] = []
     if scenario is not None:
         parts += [Paragraph(describe(scenario), lead=f"{scenario.name}: "), BLANK]
+        verdict = run_verdict(compared, scenario)
+        parts += [Paragraph(verdict), BLANK] if verdict else []
     parts += answer_tables(compared, scenario, every=every)
     parts += [Paragraph(text, "aside", " ", margin=1) for text in _left_out(compared, scenario)]
     below = [*remarks(compared, scenario, every=every), _origins(compared)]

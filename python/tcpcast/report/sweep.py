@@ -6,10 +6,11 @@ import json
 import math
 from typing import TYPE_CHECKING, Any
 
-from tcpcast.metrics import HEADLINE
+from tcpcast.metrics import HEADLINE, METRICS
 from tcpcast.report import csv
 from tcpcast.report.document import BLANK, Column, Paragraph, Table
-from tcpcast.report.quantity import ABSENT, DOUBTED, UNTRUSTED
+from tcpcast.report.headline import sweep_verdict
+from tcpcast.report.quantity import ABSENT, DOUBTED, UNTRUSTED, label, scale_of
 from tcpcast.sweeps.table import DOUBT, class_columns, is_metric_column
 from tcpcast.units import digits
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from tcpcast.report.document import Part
+    from tcpcast.report.quantity import Scale
 
 MOST_ROWS = 100
 """So many rows are printed for people."""
@@ -58,9 +60,12 @@ def rows_parts(
     notes = _notes(some, names) if keys is not None else []
     if any(notes):
         columns.append(Column("notes", notes, right=False, least=_LEAST))
-    parts: list[Part] = (
-        [Table(columns, repeated=min(len(keys or ()) + 1, len(columns) - 1))] if columns else []
-    )
+    parts: list[Part] = []
+    verdict = sweep_verdict(table.to_pydict(), list(keys)) if keys else ""
+    if verdict:
+        parts += [Paragraph(verdict), BLANK]
+    if columns:
+        parts.append(Table(columns, repeated=min(len(keys or ()) + 1, len(columns) - 1)))
     found = [mark for each in marks.values() for mark in each]
     if keys is not None:
         lead = [name for name in names if name not in {*HEADLINE, "status", "reason"}]
@@ -157,7 +162,21 @@ def _columns(
     keys: Mapping[str, str],
     marks: Mapping[str, Sequence[str]],
 ) -> list[Column]:
-    return [_column(_heading(name, keys), table[name], marks.get(name)) for name in names]
+    found = []
+    for name in names:
+        values, heading = table[name], _heading(name, keys)
+        if name in marks and name in METRICS:
+            scale = column_scale(name, values)
+            values = [None if value is None else value / scale.factor for value in values]
+            heading = "\n".join(filter(None, [label(name), scale.unit]))
+        found.append(_column(heading, values, marks.get(name)))
+    return found
+
+
+def column_scale(metric: str, values: Iterable[float | None]) -> Scale:
+    """Return the unit in which the largest value of a metric is read best."""
+    sizes = (abs(value) for value in values if value is not None and math.isfinite(value))
+    return scale_of(metric, max(sizes, default=0.0))
 
 
 def _column(heading: str, values: Sequence[Any], marks: Sequence[str] | None) -> Column:

@@ -190,7 +190,7 @@ def faults_of(
     found: dict[tuple[tuple[int | str, ...], str], None] = {}
     members = union_members()
     for e in error.errors():
-        found[tuple(part for part in e["loc"] if part not in members), e["msg"]] = None
+        found[_without_members(e["loc"], members), e["msg"]] = None
     if of_classes:
         found = {key: None for key in found if key[0][:1] != ("traffic",)}
     listed = [
@@ -201,6 +201,14 @@ def faults_of(
     if len(listed) > _MOST_LINES:
         listed[_MOST_LINES:] = [Fault("", f"and {len(listed) - _MOST_LINES} more")]
     return listed
+
+
+def _without_members(
+    location: tuple[int | str, ...], members: frozenset[str]
+) -> tuple[int | str, ...]:
+    """Remove names of union members; ``transfers`` below ``run`` is a key."""
+    pairs = zip(("", *location), location, strict=False)
+    return tuple(p for above, p in pairs if p not in members or (above, p) == ("run", "transfers"))
 
 
 def choice(what: str, words: Sequence[str]) -> Callable[[object], str]:

@@ -1,0 +1,239 @@
+"""The verdict: the main result in one sentence, with its uncertainty, for all front ends."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from tcpcast.answer import Metric
+from tcpcast.report.quantity import (
+    difference_text,
+    interval_text,
+    label,
+    row_scale,
+    scale_of,
+    value_text,
+)
+from tcpcast.units import digits
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from tcpcast.compare import Compared, Comparison, Row
+    from tcpcast.scenario import Scenario
+    from tcpcast.scenario.classes import Population
+
+_MAIN = {
+    "on-off": "connection_rate_bps",
+    "bulk": "goodput_bps",
+    "transfers": "completion_time_s",
+}
+"""The metric of the verdict by kind of traffic."""
+
+_MAX_CLASSES = 3
+"""Classes that a verdict names; of more, the two with the largest and the smallest value."""
+
+
+def run_verdict(compared: Compared, scenario: Scenario | None) -> str:
+    """Return the main result of a run as a sentence.
+
+    The values are those of the reference, or of the only answer, as the tables show them. A class
+    gets "more than" another only if their intervals do not overlap.
+
+    Parameters
+    ----------
+    compared
+        The answers side by side.
+    scenario
+        The scenario; without one, there is no verdict.
+
+    Returns
+    -------
+    str
+        One sentence; "" if no answer has a value of the main metric.
+    """
+    if scenario is None or not compared.overall.rows:
+        return ""
+    groups = scenario.populations
+    kinds = {group.traffic.kind for group in groups}
+    parts = [
+        _by_class(compared, groups)
+        if len(compared.classes) > 1
+        else _overall(compared, groups)
+        if len(kinds) == 1
+        else "",
+        _queue(compared.overall),
+        _formula(compared.overall, _MAIN.get(next(iter(kinds)), "") if len(kinds) == 1 else ""),
+    ]
+    if not parts[0]:
+        return ""
+    sentence = "; ".join(filter(None, parts)) + "."
+    return sentence[0].upper() + sentence[1:]
+
+
+def _overall(compared: Compared, groups: Sequence[Population]) -> str:
+    """Return the statement about all sources, which have one kind of traffic."""
+    kind = groups[0].traffic.kind
+    if kind == "transfers" and len(compared.sizes.rows) > 1:
+        ends = compared.sizes.rows[0], compared.sizes.rows[-1]
+        first, last = (_stated(row, compared.sizes) for row in ends)
+        if not first or not last:
+            return ""
+        return f"a transfer of {ends[0].subject} takes {first}, one of {ends[1].subject} {last}"
+    row = _row(compared.overall, _MAIN.get(kind, ""))
+    stated = _stated(row, compared.overall)
+    return stated and _subject(kind, sum(group.count for group in groups)).format(stated)
+
+
+def _subject(kind: str, sources: int) -> str:
+    """Return a clause with a place for the value."""
+    if kind == "on-off":
+        who = "the user" if sources == 1 else f"each of the {sources:,} users"
+        return f"{who} gets {{}} while a file is loading"
+    if kind == "bulk":
+        return "the flow gets {}" if sources == 1 else f"the {sources:,} flows together get {{}}"
+    return "a transfer takes {} on average"
+
+
+def _by_class(compared: Compared, groups: Sequence[Population]) -> str:
+    """Return a statement per class, the largest value first; or about the first and the last."""
+    kinds = {group.name: group.traffic.kind for group in groups}
+    sources = {group.name: group.count for group in groups}
+    stated: list[tuple[float, str, Metric, str]] = []
+    for name, table in compared.classes.items():
+        kind = kinds.get(name, "")
+        row = _row(table, _MAIN.get(kind, ""))
+        text, figure = _stated(row, table), _lead(row, table)
+        if text and figure is not None:
+            clause = _subject(kind, sources[name]).format(text)
+            stated.append((figure.value, f"class {name}: {clause}", figure, kind))
+    if len({kind for *_, kind in stated}) > 1:
+        return "; ".join(clause for _, clause, *_ in stated[:_MAX_CLASSES])
+    stated.sort(key=lambda each: -each[0])
+    if len(stated) > _MAX_CLASSES:
+        stated = [stated[0], stated[-1]]
+    separate = len(stated) > 1 and not _overlap(stated[0][2], stated[-1][2])
+    unclear = "" if separate or len(stated) < 2 else ", no difference beyond the intervals"
+    return "; ".join(clause for _, clause, *_ in stated) + unclear
+
+
+def _overlap(first: Metric, second: Metric) -> bool:
+    """Return True if two values do not differ beyond their intervals, or have none."""
+    if None in (first.low, first.high, second.low, second.high):
+        return True
+    assert first.low is not None
+    assert second.high is not None
+    return first.low <= second.high
+
+
+def _queue(table: Comparison) -> str:
+    row = _row(table, "queue_delay_mean_s")
+    figure = _lead(row, table)
+    if row is None or figure is None or not math.isfinite(figure.value) or not figure.trusted:
+        return ""
+    scale = row_scale(row)
+    return f"the queue adds {value_text(figure, scale)} {scale.unit} on average"
+
+
+def _formula(table: Comparison, metric: str) -> str:
+    """Return how far the formula that is closest to the reference differs from it."""
+    row = _row(table, metric)
+    if row is None:
+        return ""
+    rated = [
+        (abs(difference.amount), table.engines[index], difference)
+        for index, difference in enumerate(row.differences)
+        if difference is not None and table.kinds[index] == "formula"
+    ]
+    if not rated:
+        return ""
+    _, engine, difference = min(rated, key=lambda each: each[0])
+    return f"the formula {engine} differs by {difference_text(difference)}"
+
+
+def sweep_verdict(table: Mapping[str, Sequence[Any]], keys: Sequence[str]) -> str:
+    """Return which combination has the largest main metric, which the smallest, as a sentence.
+
+    Parameters
+    ----------
+    table
+        Columns of the sweep, one row per combination, engine and replication.
+    keys
+        Names of the columns of the keys that vary.
+
+    Returns
+    -------
+    str
+        One sentence, which states whether the two values differ beyond their intervals; "" unless
+        at least two rows of the first engine have a trusted value.
+    """
+    metric = next((name for name in _MAIN.values() if any(_known(table.get(name, ())))), None)
+    if metric is None:
+        return ""
+    untrusted = table.get("untrusted", [()] * len(table[metric]))
+    rows = [
+        (at, value)
+        for at, value in enumerate(table[metric])
+        if value is not None
+        and math.isfinite(value)
+        and table["engine"][at] == table["engine"][0]
+        and metric not in (untrusted[at] or ())
+    ]
+    if len(rows) < 2:
+        return ""
+    ends = [choose(rows, key=lambda each: each[1])[0] for choose in (max, min)]
+    scale = scale_of(metric, table[metric][ends[0]])
+    shown = [
+        f"{digits(table[metric][at] / scale.factor)} {scale.unit}".strip()
+        + " with "
+        + ", ".join(f"{key} = {table[key][at]}" for key in keys)
+        for at in ends
+    ]
+    high, low = (
+        Metric(*(_cell(table, metric + end, at) for end in ("", "_low", "_high"))) for at in ends
+    )
+    name = label(metric)
+    if _overlap(high, low):
+        return (
+            f"The {name} lies between {shown[1]} and {shown[0]}; these two do not differ beyond "
+            "their intervals."
+        )
+    return f"The {name} is largest, {shown[0]}, and smallest, {shown[1]}."
+
+
+def _known(values: Iterable[float | None]) -> Iterable[bool]:
+    return (value is not None and math.isfinite(value) for value in values)
+
+
+def _cell(table: Mapping[str, Sequence[Any]], name: str, at: int) -> Any:
+    return table[name][at] if name in table else None
+
+
+def _row(table: Comparison, metric: str) -> Row | None:
+    return next((row for row in table.rows if row.metric == metric), None)
+
+
+def _lead(row: Row | None, table: Comparison) -> Metric | None:
+    """Return the value of the reference, or of the first answer that has one."""
+    if row is None:
+        return None
+    held = None if table.reference is None else row.figures[table.reference]
+    return held or next(_given(row.figures), None)
+
+
+def _given(figures: Iterable[Metric | None]) -> Iterator[Metric]:
+    return (figure for figure in figures if figure is not None)
+
+
+def _stated(row: Row | None, table: Comparison) -> str:
+    """Return a value with its unit and uncertainty, "" without a value."""
+    figure = _lead(row, table)
+    if row is None or figure is None:
+        return ""
+    scale = row_scale(row)
+    if not math.isfinite(figure.value) and figure.at_least is None:
+        return f"no trusted value ({figure.lacking})" if figure.lacking else ""
+    shown = f"{value_text(figure, scale)} {scale.unit}".strip()
+    interval = interval_text(figure, scale).replace("–", " to ")
+    bounds = f" ({interval})" if interval else ""
+    return shown + bounds + ("" if figure.trusted else ", not to be trusted")

@@ -1,0 +1,112 @@
+"""The verdict of a run states only values of its tables and differences that intervals support."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from tcpcast.answer import Answer, Metric
+from tcpcast.compare import compare_all
+from tcpcast.report.headline import run_verdict, sweep_verdict
+from tcpcast.report.run import answer_tables
+from tcpcast.report.text import text
+from tcpcast.scenario import Scenario
+
+NUMBER = re.compile(r"(?<![\w.])\d[\d,.]*\d|(?<![\w.])\d")
+VALUES = st.floats(1e3, 1e10)
+WIDTHS = st.floats(0.001, 0.5)
+
+
+def scenario(kind: str, *names: str) -> Scenario:
+    tables: dict[str, Any] = {
+        "network": {"rtt": "50ms", "bottleneck": {"rate": "10mbit", "buffer": "50pkt"}},
+        "run": {"duration": "60s"},
+    }
+    if kind == "bulk":
+        traffic: dict[str, Any] = {"kind": "bulk", "flows": 7}
+    else:
+        size, off = ({"distribution": "exponential", "mean": m} for m in ("12pkt", "1s"))
+        traffic = {"kind": "on-off", "sources": 7, "off": off, "size": size}
+    count = traffic.pop("flows" if kind == "bulk" else "sources")
+    key = "flows" if kind == "bulk" else "sources"
+    classes = [{"name": name, "traffic": {key: count}} for name in names]
+    tables["traffic"] = traffic if names else traffic | {key: count}
+    return Scenario.from_dict(tables | ({"class": classes} if names else {}))
+
+
+def interval(value: float, below: float, above: float) -> Metric:
+    return Metric(value, value * (1 - below), value * (1 + above))
+
+
+METRIC = st.builds(interval, VALUES, WIDTHS, WIDTHS)
+DELAY = st.builds(interval, st.floats(1e-5, 1.0), WIDTHS, WIDTHS)
+
+
+def numbers_of(sentence: str) -> set[str]:
+    return {number.rstrip(".,") for number in NUMBER.findall(sentence)} - {"7"}
+
+
+@given(st.sampled_from(["bulk", "on-off"]), METRIC, DELAY, st.floats(0.5, 2.0))
+def test_values_of_a_run_are_those_of_its_table(
+    kind: str, value: Metric, delay: Metric, ratio: float
+) -> None:
+    asked = scenario(kind)
+    name = "goodput_bps" if kind == "bulk" else "connection_rate_bps"
+    simulated = Answer(
+        "packet", kind="simulation", metrics={name: value, "queue_delay_mean_s": delay}
+    )
+    formula = Answer("pftk", metrics={name: Metric(value.value * ratio)})
+    compared = compare_all([formula, simulated])
+    sentence = run_verdict(compared, asked)
+    shown = text([*answer_tables(compared, asked)])
+    cells = {number.rstrip(".,") for number in NUMBER.findall(shown.replace("–", " "))}
+    assert sentence.count("pftk") == 1
+    assert numbers_of(sentence) <= cells, (sentence, shown)
+
+
+@given(METRIC, METRIC)
+def test_classes_differ_only_if_their_intervals_are_disjoint(a: Metric, b: Metric) -> None:
+    asked = scenario("bulk", "a", "b")
+    columns = {
+        "name": np.array(["a", "b"]),
+        "goodput_bps": np.array([a.value, b.value]),
+        "goodput_bps_low": np.array([a.low, b.low]),
+        "goodput_bps_high": np.array([a.high, b.high]),
+    }
+    total = Metric(a.value + b.value)
+    answer = Answer(
+        "packet", kind="simulation", metrics={"goodput_bps": total}, tables={"by_class": columns}
+    )
+    compared = compare_all([answer])
+    sentence = run_verdict(compared, asked)
+    assert None not in (a.low, a.high, b.low, b.high)
+    disjoint = a.low > b.high or b.low > a.high  # type: ignore[operator]
+    assert ("no difference beyond the intervals" in sentence) != disjoint
+    shown = text([*answer_tables(compared, asked)])
+    cells = {number.rstrip(".,") for number in NUMBER.findall(shown.replace("–", " "))}
+    assert numbers_of(sentence) <= cells, (sentence, shown)
+
+
+@given(st.lists(METRIC, min_size=2, max_size=6))
+def test_ends_of_a_sweep_differ_only_if_their_intervals_are_disjoint(rows: list[Metric]) -> None:
+    table: dict[str, Any] = {
+        "network.rtt": [f"{10 * at}ms" for at in range(len(rows))],
+        "engine": ["packet"] * len(rows),
+        "goodput_bps": [row.value for row in rows],
+        "goodput_bps_low": [row.low for row in rows],
+        "goodput_bps_high": [row.high for row in rows],
+    }
+    sentence = sweep_verdict(table, ["network.rtt"])
+    high = max(rows, key=lambda row: row.value)
+    low = min(rows, key=lambda row: row.value)
+    assert high.low is not None
+    assert low.high is not None
+    assert ("do not differ" in sentence) == (high.low <= low.high)
+
+
+def test_a_value_that_is_not_trusted_is_marked() -> None:
+    answer = Answer("pftk", metrics={"goodput_bps": Metric(1e6, trusted=False)})
+    assert "not to be trusted" in run_verdict(compare_all([answer]), scenario("bulk"))
