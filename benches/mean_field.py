@@ -212,7 +212,7 @@ def crossed(distribution: str, sources: int, load: float, queue: str, **tables: 
         sources,
         load,
         [hop],
-        cross=[{"distribution": distribution, **others[distribution]}],
+        cross=[{"model": model, **others[model]}],
         **tables,
     )
 
