@@ -194,7 +194,7 @@ SHARE_OF_OTHERS = 0.3
 """Of the rate of a hop, where it has cross traffic."""
 
 
-def crossed(distribution: str, sources: int, load: float, queue: str, **tables: Any) -> Scenario:
+def crossed(model: str, sources: int, load: float, queue: str, **tables: Any) -> Scenario:
     """Return the local loop with traffic of others, made wider by what the sources do not get.
 
     In a fair queue others, who are one flow, get what is left; in a drop-tail queue their share.
