@@ -421,7 +421,7 @@ def _number_text(value: numbers.Real, what: str, example: str) -> str:
 def _no_number(value: object, what: str, example: str) -> str:
     words = str(value).strip().lower()
     if words in ("inf", "infinity", "infinite", "none", "unlimited"):
-        return f"{show(value)} is not a {what} here; write {example}, or omit the key"
+        return f"{show(value)} is not a {what} here; write {example}, or leave the key out"
     return f"{show(value)} is not a {what}; write {example}"
 
 

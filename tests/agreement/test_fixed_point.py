@@ -60,10 +60,10 @@ def test_rates_alone_are_no_fixed_point_in_overload(overload: tuple[Scenario, An
     answer = answered(asked(scenario, scheme=0, steps=5))
     assert shown_without_trust(answer, "above the threshold")
     assert answer.incomplete_reason is not None
-    assert answer.incomplete_reason.startswith("no fixed point holds above the threshold (")
-    assert "1.5 times what the link carries" in answer.incomplete_reason
+    assert answer.incomplete_reason.startswith("no fixed point exists above the threshold (")
+    assert "1.5 times the capacity of the link" in answer.incomplete_reason
     assert answer.incomplete_reason.endswith(
-        "write --engine packet, or --engine mean-field for a large population"
+        "use --engine packet, or --engine mean-field for a large population"
     )
     assert exit_code([answer]) == 1
     # The report: equal rates are not symmetry enough; queues and losses differ.
@@ -95,7 +95,7 @@ def test_above_the_threshold_passing_every_test_is_no_answer(
     above = answered(asked(local_loop(5500, **short), steps=2, step="5s"))
     assert shown_without_trust(above, "above the threshold")
     assert above.incomplete_reason is not None
-    assert above.incomplete_reason.startswith("no fixed point holds above the threshold: ")
+    assert above.incomplete_reason.startswith("no fixed point exists above the threshold: ")
     assert "reference_flows" in above.tables
 
 
@@ -146,7 +146,7 @@ def test_where_no_fixed_point_is_found_packet_is_suggested() -> None:
         assert not found.applies
         assert [each.engine for each in found.suggestions] == ["packet"]
     (found,) = tcpcast.run(bulk.with_changes({"tcp.stack": "max-plus-reno"}), ["fixed-point"])
-    assert "bulk flows differ from those that are followed" in (found.incomplete_reason or "")
+    assert "bulk flows differ from the reference flows" in (found.incomplete_reason or "")
 
 
 def test_bulk_flows_with_buffers_of_their_own() -> None:
@@ -272,7 +272,7 @@ def test_threads_and_order_change_nothing() -> None:
         ),
         (
             {"network.bottleneck.loss": {"model": "bernoulli", "rate": "1%"}},
-            "lost in the shared queue only",
+            "lost only in the shared queue",
         ),
         ({"run.precision": "1%"}, "run.duration"),
     ],

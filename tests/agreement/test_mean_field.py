@@ -49,7 +49,7 @@ def test_a_population_that_is_simulated_whole_is_no_check_of_packet() -> None:
     small = tcpcast.load("web-10mbit", changes={"run.transfers": 500, "run.warmup": "1s"})
     for flows, warned in ((134, True), (100, False)):
         (found,) = tcpcast.run(small.with_changes({"mean_field": {"flows": flows}}), ["mean-field"])
-        assert any("equal figures of both are no check" in w for w in found.warnings) == warned
+        assert any("equal values of both are no validation" in w for w in found.warnings) == warned
 
 
 @pytest.mark.parametrize(("sources", "load"), [(10_000, 0.8), (100_000, 1.2), (100_000, 2.0)])
@@ -255,7 +255,7 @@ def test_it_says_when_the_path_cannot_be_shortened() -> None:
     scenario = local_loop(50_000, 1.0, network=network, run={"duration": "6s", "warmup": "2s"})
     # Nine times what a packet and its ack take on the link.
     assert path_too_long_s(scenario, 10.0) == within(9 * 1540 * 8 / 20e6, 1e-9)
-    assert any("empty path is" in text for text in ask(scenario, "mean-field").warnings)
+    assert any("idle path is" in text for text in ask(scenario, "mean-field").warnings)
     assert path_too_long_s(local_loop(50_000, 1.0), 10.0) == 0
 
 

@@ -78,8 +78,10 @@ def test_what_was_begun_is_told() -> None:
     changes = {"run.replications": 5000, "run.max_wall": "300ms", "run.transfers": 100_000}
     (answer,) = tcpcast.run(tcpcast.load("web-10mbit", changes=changes), ["packet"])
     assert answer.incomplete_reason is not None
-    assert answer.incomplete_reason.startswith("run.max_wall was reached before the run was over; ")
-    assert "of 5000 replications were begun" in answer.incomplete_reason
+    assert answer.incomplete_reason.startswith(
+        "run.max_wall was reached before the end of the run; "
+    )
+    assert "of 5000 replications were started" in answer.incomplete_reason
 
 
 @pytest.mark.parametrize("warmup", [None, "1s"])

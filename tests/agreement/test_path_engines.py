@@ -183,7 +183,7 @@ def test_links_cap_the_rate(name: str) -> None:
 
 def test_cubic_says_whose_rate_it_is() -> None:
     (found,) = answer(lossy(), ["cubic-response"])
-    assert any("what CUBIC would do" in text for text in found.warnings)
+    assert any("the values here are those of CUBIC" in text for text in found.warnings)
     assert found.regime == "Reno-friendly"
     assert found["send_rate_pps"] == pytest.approx(10 * math.sqrt(1.5 / 0.01) / 0.06)
     (rare,) = answer(
@@ -380,7 +380,7 @@ def test_bbr_takes_the_link_and_what_it_delivers() -> None:
     assert found["goodput_pps"] == pytest.approx(1980)
     assert found["goodput_bps"] == pytest.approx(1980 * 8 * 1460)
     assert found.regime == "bottleneck"
-    assert any("BBR could reach" in text for text in found.warnings)
+    assert any("an upper bound for BBR" in text for text in found.warnings)
     assert ask("bbr-bound", scenario, seen(loss_ratio=0.5)).metrics == found.metrics
 
 

@@ -348,7 +348,7 @@ def test_runs_that_are_cut_short_are_told_of(monkeypatch: pytest.MonkeyPatch) ->
     def run(scenario: Scenario, engines: list[str], options: object) -> list[Answer]:
         del engines, options
         found = table_of(scenario, DISTRIBUTIONS["hyperbola"], 0.02)
-        found.stop("run.max_wall was reached before the run was over")
+        found.stop("run.max_wall was reached before the end of the run")
         return [found]
 
     monkeypatch.setattr(verification, "answer", run)
@@ -358,7 +358,7 @@ def test_runs_that_are_cut_short_are_told_of(monkeypatch: pytest.MonkeyPatch) ->
     assert str(plan.warnings[-1]).startswith(
         f"no complete answer with {', '.join(told[:-1])} and {told[-1]} sources; with 15"
     )
-    assert str(plan.warnings[-1]).endswith(": run.max_wall was reached before the run was over")
+    assert str(plan.warnings[-1]).endswith(": run.max_wall was reached before the end of the run")
 
 
 class Ticking:
@@ -376,7 +376,7 @@ class Ticking:
         self.asked.append(scenario.senders)
         found = table_of(scenario, DISTRIBUTIONS["hyperbola"], 0.001)
         if end is not None and end < self.now + 1:
-            found.stop("run.max_wall was reached before the run was over")
+            found.stop("run.max_wall was reached before the end of the run")
             found.tables = {}
         self.now = self.now + 1 if end is None else min(self.now + 1, end)
         return [found]

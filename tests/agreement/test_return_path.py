@@ -195,7 +195,7 @@ def test_formulas_say_that_they_leave_the_return_path_out() -> None:
     scenario = Scenario.from_dict(base).with_changes({"network.bottleneck.loss": "1%"})
     pftk, mathis = tcpcast.run(scenario, ["pftk", "mathis"])
     for answer in (pftk, mathis):
-        assert any("acks neither wait nor get lost" in text for text in answer.warnings)
+        assert any("ACKs neither queue nor get lost" in text for text in answer.warnings)
     scenario = Scenario.from_dict({**WEB, "network": base["network"]})
     for engine in ("mean-field", "fixed-point"):
         (answer,) = tcpcast.run(scenario, [engine])

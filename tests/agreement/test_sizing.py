@@ -126,7 +126,7 @@ def test_time_of_an_amount_has_slow_start_with_linux() -> None:
     pps = 100e6 / 8 / 1448
     expected = 0.7 + (10e6 / 1448 - 1270 - 1) / pps + 0.1
     assert amount_s(one, 10e6, 100e6) == pytest.approx(expected, rel=1e-6)
-    assert time_text(one, 10e6, 100e6).endswith("slow start from 10 packets included.")
+    assert time_text(one, 10e6, 100e6).endswith("including slow start from 10 packets.")
     # Four flows have a quarter each, and each its own slow start.
     assert amount_s(path(rate="1gbit", rtt="100ms", flows=4), 40e6, 400e6) == pytest.approx(
         expected

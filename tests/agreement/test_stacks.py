@@ -83,17 +83,17 @@ def test_what_brings_a_formula_back_is_of_its_family() -> None:
 def test_one_sentence_tells_of_all_that_is_left_out() -> None:
     assert left_out_text(question("pftk", "linux-cubic"), question("short", "linux-cubic")) == (
         "left out as models of Reno's window, not linux-cubic's: mathis, td-only, pftk-approx, "
-        'pftk, parallel, parallel-cumulative (back with tcp.stack = "linux-reno" or "pftk-reno"); '
-        'cardwell (back with tcp.stack = "linux-reno")'
+        'pftk, parallel, parallel-cumulative (use tcp.stack = "linux-reno" or "pftk-reno"); '
+        'cardwell (use tcp.stack = "linux-reno")'
     )
     assert left_out_text(question("engset", "linux-cubic")) == (
-        "left out as models of Reno's window, not linux-cubic's: engset (back with tcp.stack = "
-        '"engset-newreno"); restart-sqrt, fair-share, overload-bound (back with tcp.stack = '
+        "left out as models of Reno's window, not linux-cubic's: engset (use tcp.stack = "
+        '"engset-newreno"); restart-sqrt, fair-share, overload-bound (use tcp.stack = '
         '"max-plus-reno")'
     )
     asked = left_out_text(question("engset", "linux-cubic"), asked=["engset"])
     assert asked.endswith(
-        'cubic\'s: restart-sqrt, fair-share, overload-bound (back with tcp.stack = "max-plus-reno")'
+        'cubic\'s: restart-sqrt, fair-share, overload-bound (use tcp.stack = "max-plus-reno")'
     )
     assert not left_out_text(question("pftk", "linux-reno"))
 

@@ -330,7 +330,7 @@ def test_a_late_link_ends_early_and_its_results_are_marked(
     assert (rate.low, rate.high, rate.trusted, rate.lacking) == (None, None, False, "late link")
     # 0.67 s of 10 s: a round trip of 20 ms takes 0.67/9.33 longer.
     [said] = answer.warnings
-    assert said.startswith(f"{LATE}: it held packets for 1.4 ms per round trip on average, 7.2% of")
+    assert said.startswith(f"{LATE}: it delayed packets by 1.4 ms per RTT on average, 7.2% of")
 
 
 def test_lateness_may_be_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -369,9 +369,9 @@ def test_a_late_run_of_bbr_warns_of_its_queue(monkeypatch: pytest.MonkeyPatch) -
     [said] = [w for w in late.warnings if "more than 0.2 ms late" in w]
     assert said.startswith("bbr: 1.0% of the packets were")
     # Half a millisecond of a round trip of 20.
-    assert "acks 0.5 ms late raise its largest rate sample" in said
+    assert "ACKs 0.5 ms late increase its largest rate sample" in said
     assert "by up to 2.6%" in said
-    assert "the link stood still for 1.0% of the time, 2.0 ms each time" in said
+    assert "the link was paused for 1.0% of the time, 2.0 ms per pause" in said
     # 100 packets in each tenth of a second, each of which waited for 10 ms.
     assert late["send_rate_pps"] == pytest.approx(1000.0)
     assert late["goodput_bps"] == pytest.approx(8e6, rel=0.01)

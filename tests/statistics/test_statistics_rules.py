@@ -382,7 +382,7 @@ def test_every_reason_to_go_on_is_said() -> None:
     }
     reasons = unmet_precision(estimates, dict.fromkeys([*estimates, "absent"], 0.01))
     assert list(reasons) == ["wide", "few", "units", "slow", "none", "nothing", "absent"]
-    assert reasons["wide"] == "half-width 0.5 of the value, 0.01 asked (at most 0.0099)"
+    assert reasons["wide"] == "half-width 0.5 of the value, 0.01 needed (at most 0.0099)"
     assert "10 events" in reasons["few"]
     assert "8 units" in reasons["units"]
     assert "correlated" in reasons["slow"]
