@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 DRIFT_LEVEL = 0.01
 """Share of answers without a trend in which the test may find one."""
 
-LEAST_CHANGE = 0.005
+MIN_CHANGE = 0.005
 """A trend that changes a metric by less than this share of its value has no consequences."""
 
-FEWEST_CYCLES = 24
+MIN_CYCLES = 24
 """A run is long if it has this many cycles of a source: an OFF time and the file after it, or for
 endless flows the time from one loss to the next."""
 
-FEWEST_INDEPENDENT = 12
+MIN_INDEPENDENT = 12
 """Minimum number of independent units behind an interval, if its units are correlated."""
 
 
@@ -49,7 +49,7 @@ def drifting(estimates: Mapping[Named, Estimate | None]) -> frozenset[Named]:
         if e is None or e.pseudo is None or e.few or e.pairs == 0:
             continue
         level, change = trend(e.pseudo, e.replications)
-        levels[name] = level if change > LEAST_CHANGE * abs(e.value) else 1.0
+        levels[name] = level if change > MIN_CHANGE * abs(e.value) else 1.0
     return intervals.beyond_chance(levels, DRIFT_LEVEL)
 
 

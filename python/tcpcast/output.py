@@ -65,9 +65,9 @@ _METADATA: dict[str, dict[str, Any]] = {
     "pdf": {"Creator": "tcpcast", "CreationDate": None},
 }
 """Metadata of plots; matplotlib's own metadata and the date would differ between runs."""
-_MOST_LINKS = 40
+_MAX_LINKS = 40
 """Maximum number of symbolic links in a path, as in Linux."""
-_MOST_POINTS = 250
+_MAX_POINTS = 250
 """Maximum points of one curve with markers (20 times as many without); in SVG, more are drawn as an
 image."""
 
@@ -208,7 +208,7 @@ def _draw_many_as_image(figure: Figure) -> None:
             points = len(drawn.get_path())
             if drawn.get_marker() in {"None", "", " ", None}:
                 points //= 20
-        drawn.set_rasterized(points > _MOST_POINTS)
+        drawn.set_rasterized(points > _MAX_POINTS)
 
 
 def _show_as_it_is(figure: Figure) -> None:
@@ -276,7 +276,7 @@ def _leads_to_device(path: Path) -> bool:
     A descriptor may be a regular file, so the names of the links also count.
     """
     step = path.absolute()
-    for _ in range(_MOST_LINKS):
+    for _ in range(_MAX_LINKS):
         if not step.is_symlink():
             break
         step = Path(os.path.normpath(step.parent.resolve() / os.readlink(step)))

@@ -77,7 +77,7 @@ def exceeded_by(
     test = _Test(below, ends, share, replications)
     at_value = test.beyond(value)
     units = 0 if at_value is None else at_value.units
-    if at_value is None or at_value.low is None or rarer < statistics.FEW_EVENTS:
+    if at_value is None or at_value.low is None or rarer < statistics.MIN_EVENTS:
         return Estimate(value, None, None, math.inf, units)
     first = float(ends[int(np.searchsorted(whole, 0.0, side="right")) - 1])
     last = float(ends[int(np.searchsorted(whole, total, side="left"))])

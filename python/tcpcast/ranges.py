@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 DEFAULT_POINTS = 10
-MOST_POINTS = 1000
+MAX_POINTS = 1000
 DIGITS = 3
 """Significant digits of the values between the ends of a range."""
 

@@ -31,10 +31,10 @@ UNITS = 32
 """Batches over all replications of an answer: enough for a t quantile near the normal one (2.04),
 few enough that a batch is long compared with the correlation time."""
 
-FEW_EVENTS = 10
+MIN_EVENTS = 10
 """With fewer events most units are empty, and a t interval is unreliable."""
 
-FEWEST_UNITS = 16
+MIN_UNITS = 16
 """Minimum number of units for a precision."""
 
 SHORTEST_GROWTH, LONGEST_GROWTH = 1.5, 2.0
@@ -59,7 +59,7 @@ class Estimate:
     unit contains the full denominator). ``half_width`` is the larger half-width of the interval,
     before ``low`` and ``high`` are limited to possible values. ``units`` counts units whose
     denominator is not 0. ``lag1`` is the correlation of neighbouring units of one replication and
-    ``pairs`` the number of such pairs. ``few`` is True for fewer than :data:`FEW_EVENTS` events.
+    ``pairs`` the number of such pairs. ``few`` is True for fewer than :data:`MIN_EVENTS` events.
     ``bend`` is the skewness of the units over ``6 sqrt(units)``. ``unlike`` counts the units that
     differ from the most frequent ratio, None if no ratio occurs twice. ``interval_warning`` is the
     reason why the interval needs a check or is withheld; ``endless`` is True if a longer run would
@@ -230,7 +230,7 @@ def ratio(
         below, above = intervals.arms(pseudo, replications, freedom, skewed, correlated=correlated)
         low, high, half_width = value - below, value + above, max(below, above)
         bend = skewed / (6.0 * math.sqrt(pseudo.size))
-    few = bool(events and y.sum() < FEW_EVENTS)
+    few = bool(events and y.sum() < MIN_EVENTS)
     if few:
         low, high = intervals.with_poisson(float(y.sum()), total, low, high)
         half_width = max(value - low, high - value)
@@ -489,11 +489,11 @@ def _shortfall(estimate: Estimate | None, target: float) -> str | None:
             else estimate.interval_warning or "no interval yet"
         )
     if estimate.few:
-        return f"fewer than {FEW_EVENTS} events"
+        return f"fewer than {MIN_EVENTS} events"
     relative = estimate.relative_half_width
     if relative > goal:
         return f"half-width {relative:.3g} of the value, {target:.3g} needed (at most {goal:.3g})"
-    if estimate.units < FEWEST_UNITS:
+    if estimate.units < MIN_UNITS:
         return f"only {estimate.units} units"
     if estimate.lag1 * math.sqrt(estimate.pairs) > intervals.CORRELATED_Z:
         return "its batches are still correlated"

@@ -78,7 +78,7 @@ def test_the_whole_run_is_there_and_adds_up_to_the_metrics() -> None:
         assert table["from_s"][0] == 0
         assert table["to_s"][-1] == pytest.approx(41)
         np.testing.assert_array_equal(table["from_s"][1:], table["to_s"][:-1])
-        assert 100 < len(table["to_s"]) <= time_series.MOST_SLOTS
+        assert 100 < len(table["to_s"]) <= time_series.MAX_SLOTS
     begin = queue["from_s"][queue["from_s"] >= 7][0]
     late = Answers(list(run(scenario(run__warmup=f"{begin}s"), over_time=False)), scenario())[0]
     assert mean(queue, "queue_pkts", begin) == pytest.approx(late["queue_mean_pkts"], rel=1e-6)

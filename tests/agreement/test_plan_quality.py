@@ -12,7 +12,7 @@ import tcpcast
 from tcpcast.answer import Answer, Metric, Note, Status, noted
 from tcpcast.errors import DomainError, NotApplicable, UnknownEngine
 from tcpcast.plan import plan_quality, verification
-from tcpcast.plan.population import FEWEST_FILES, SEARCHED, VERIFIED
+from tcpcast.plan.population import MIN_FILES, SEARCHED, VERIFIED
 from tcpcast.report.plan import plan_parts
 from tcpcast.report.text import text as as_text
 from tcpcast.scenario import Scenario
@@ -176,8 +176,8 @@ def test_runs_are_long_enough_for_few_users_and_otherwise_as_asked(
     for each in asked:
         assert each.run.duration_s is not None
         files = each.senders * (each.run.duration_s - 20) / 3 * each.run.replications
-        assert files >= FEWEST_FILES
-        assert each.run.duration_s == 120 or files < 1.3 * FEWEST_FILES
+        assert files >= MIN_FILES
+        assert each.run.duration_s == 120 or files < 1.3 * MIN_FILES
     counted = loop({"run": {"transfers": 5000, "warmup": "20s"}})
     asked = by_distribution(DISTRIBUTIONS["hyperbola"])
     plan_quality(counted, share=0.95, above_bps=2e5)

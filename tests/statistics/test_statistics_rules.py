@@ -11,7 +11,7 @@ from tcpcast import intervals
 from tcpcast.errors import DomainError
 from tcpcast.intervals import GARWOOD, STUDENT, bent, with_poisson
 from tcpcast.statistics import (
-    FEW_EVENTS,
+    MIN_EVENTS,
     Estimate,
     Truncation,
     batch_means,
@@ -240,7 +240,7 @@ def test_tables_hold_what_scipy_has() -> None:
     freedom = np.array([*STUDENT])
     assert np.array([*STUDENT.values()]) == pytest.approx(stats.t.ppf(0.975, freedom), rel=1e-13)
     counts = np.array([*GARWOOD])
-    assert counts.tolist() == [*range(1, FEW_EVENTS)]
+    assert counts.tolist() == [*range(1, MIN_EVENTS)]
     expected = np.stack([stats.gamma.ppf(0.025, counts), stats.gamma.ppf(0.975, counts + 1)], 1)
     assert np.array([*GARWOOD.values()]) == pytest.approx(expected, rel=1e-13)
 

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from tcpcast.scenario import Scenario
 
 
-MOST_THREADS = 10_000
+MAX_THREADS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +80,8 @@ class RunOptions:
                 f"threads: {count!r} is not a number of threads; use 1 or more, or omit it for "
                 "one per core"
             )
-        if count is not None and count > MOST_THREADS:
-            raise DomainError(f"threads: {count} is too large; use at most {MOST_THREADS}")
+        if count is not None and count > MAX_THREADS:
+            raise DomainError(f"threads: {count} is too large; use at most {MAX_THREADS}")
         if count is not None:
             object.__setattr__(self, "threads", int(count))
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     Check = Callable[[str, Scenario, str], None]
     """Raises NotApplicable unless an engine accepts a scenario with a feed."""
 
-MOST_CHANGES = 4
+MAX_CHANGES = 4
 """Maximum number of keys that one suggestion changes."""
 
 
@@ -85,7 +85,7 @@ def _completed(
     name: str, scenario: Scenario, candidate: Suggestion, check: Check
 ) -> Suggestion | None:
     """Return a candidate with the further changes that the engine suggests, None if they fail."""
-    if len(candidate.changes) > max(MOST_CHANGES, len(scenario.classes)):
+    if len(candidate.changes) > max(MAX_CHANGES, len(scenario.classes)):
         return None
     try:
         check(name, scenario.with_changes(candidate.changes), candidate.feed)

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     Column = np.ndarray[Any, Any]
 
-FEWEST_INTERVALS = 5
+MIN_INTERVALS = 5
 """Minimum number of complete batches of 100 s for an interval."""
 
 BBR_SEEN = (
@@ -166,7 +166,7 @@ def _around(value: float, estimate: Estimate | None) -> Metric:
 def _spread(kept: Capture) -> dict[str, Estimate | None]:
     """Estimate ratios from batches of 100 s of all flows; {} if they are too few."""
     units = _units(kept)
-    if np.count_nonzero(units["time"] >= INTERVAL_S) < FEWEST_INTERVALS:
+    if np.count_nonzero(units["time"] >= INTERVAL_S) < MIN_INTERVALS:
         return {}
     sent, time = units["data_packets"], units["time"]
     indications = units["td"] + units["to"]

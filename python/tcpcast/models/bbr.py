@@ -38,7 +38,7 @@ PROBE_GAIN = 1.25
 """Factor by which BBR exceeds its bandwidth estimate to probe for more."""
 TOLERATED_LOSS_RATIO = 1 - 1 / PROBE_GAIN
 """Largest loss at which probing renews the estimate."""
-LEAST_WINDOW_PKTS = 4
+MIN_WINDOW_PKTS = 4
 """Packets in flight while BBR measures the RTT."""
 
 BOTTLENECK, SHALLOW_BUFFER = "bottleneck", "shallow buffer"
@@ -153,7 +153,7 @@ def _share_beside_loss_based(pipe: Floats, buffer: Floats, count: Floats) -> Flo
             "buffer_pkts must be finite and above bottleneck_pps rtt_s with loss-based flows on "
             "the link: the analysis assumes a buffer that they fill"
         )
-    others = 0.5 - pipe / (2 * buffer) - LEAST_WINDOW_PKTS * count / buffer
+    others = 0.5 - pipe / (2 * buffer) - MIN_WINDOW_PKTS * count / buffer
     return np.asarray(1 - np.maximum(others, 0.0))
 
 

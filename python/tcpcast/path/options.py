@@ -10,12 +10,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tcpcast import units
-from tcpcast.engines.formula.feed import LEAST_LOSS
+from tcpcast.engines.formula.feed import MIN_LOSS
 from tcpcast.errors import ScenarioError, TcpcastError, UnitError
 from tcpcast.option import option_names
 from tcpcast.path.rows import PATH, PathRows
 from tcpcast.path.run_size import PathToSimulate, max_wall, simulated_s, transfers
-from tcpcast.ranges import DEFAULT_POINTS, MOST_POINTS, Quantity, is_range, values
+from tcpcast.ranges import DEFAULT_POINTS, MAX_POINTS, Quantity, is_range, values
 from tcpcast.scenario import Scenario
 from tcpcast.scenario.link import Buffer, read_buffer
 from tcpcast.scenario.modern_tcp import DEFAULT_STACK, TIMESTAMP_BYTES, has_timestamps
@@ -145,21 +145,21 @@ def points(options: PathOptions, asked: int | None) -> list[dict[str, str]]:
     UnitError
         A value or a range that cannot be read.
     TcpcastError
-        ``--points`` without a range, or more points than :data:`MOST_POINTS` in all.
+        ``--points`` without a range, or more points than :data:`MAX_POINTS` in all.
     """
     if asked is not None and not options.ranges:
         raise TcpcastError("--points: nothing is a range; write --loss 0.01%..10%, say")
     count = DEFAULT_POINTS if asked is None else asked
-    if not 2 <= count <= MOST_POINTS:
-        raise UnitError(f"--points: {count} is out of range; write from 2 to {MOST_POINTS}")
+    if not 2 <= count <= MAX_POINTS:
+        raise UnitError(f"--points: {count} is out of range; write from 2 to {MAX_POINTS}")
     taken = quantities(options)
     given = _given(options).items()
     columns = {name: values(taken[name], text, count) for name, text in given}
     number = math.prod(len(column) for column in columns.values())
-    if number > MOST_POINTS:
+    if number > MAX_POINTS:
         raise TcpcastError(
             f"{number} points in all; write fewer ranges, or --points "
-            f"{max(2, int(MOST_POINTS ** (1 / len(options.ranges))))}, for at most {MOST_POINTS}"
+            f"{max(2, int(MAX_POINTS ** (1 / len(options.ranges))))}, for at most {MAX_POINTS}"
         )
     return [dict(zip(columns, row, strict=True)) for row in itertools.product(*columns.values())]
 
@@ -250,7 +250,7 @@ def _scenario(tables: Mapping[str, Any]) -> Scenario:
 
 def nothing_limits(options: PathOptions, point: Mapping[str, str]) -> bool:
     """Say whether flows that never end would grow without bounds: no loss, link or window."""
-    lossless = parse_ratio(point.get("loss", "0%")) < LEAST_LOSS
+    lossless = parse_ratio(point.get("loss", "0%")) < MIN_LOSS
     unlimited = (point.get("rate", "unlimited"), options.rwnd or "unlimited")
     return lossless and set(unlimited) == {"unlimited"}
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from tcpcast import units
 from tcpcast.engines.formula.feed import one_class
-from tcpcast.engines.formula.parallel import FEW_WAITING
+from tcpcast.engines.formula.parallel import MAX_WAITING_SHARE
 from tcpcast.engines.formula.sizing import bytes_text
 from tcpcast.engines.stacks import left_out_text
 from tcpcast.errors import DomainError, NotApplicable
@@ -252,7 +252,7 @@ def _models(path: PlannedPath, goodput_bps: float) -> tuple[list[PathModel], lis
     if path.flows > 1:
         p = _tolerated(path, PARALLEL, goodput_bps)
         share = waiting_share(path, flows=path.flows, loss_ratio=p)
-        if share <= FEW_WAITING:
+        if share <= MAX_WAITING_SHARE:
             return [PARALLEL, PFTK, MATHIS, CUBIC], []
         waiting.append(many_waiting(path, share))
     return [PFTK, PARALLEL, MATHIS, CUBIC], waiting

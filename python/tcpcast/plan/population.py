@@ -42,7 +42,7 @@ MOST_EXACT = 300_000
 SHARES = (0.95, 0.9, 0.8, 0.5)
 """Shares of the files whose goodput the curve shows beside that asked for."""
 
-FEWEST_FILES = 2000
+MIN_FILES = 2000
 """A run of few sources is made longer, until about so many files come in it."""
 
 SEARCHED, VERIFIED = 4, 16
@@ -170,7 +170,7 @@ class Quality:
         return found
 
     def _least_s(self, sources: float, replications: int) -> int:
-        cycles = FEWEST_FILES * self.link["mean_off_s"] / sources
+        cycles = MIN_FILES * self.link["mean_off_s"] / sources
         return math.ceil((self.scenario.run.warmup_s or 0.0) + 1.2 * cycles / replications)
 
     def packets(self, sources: int) -> float:

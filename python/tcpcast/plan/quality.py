@@ -83,7 +83,7 @@ def plan_quality(  # noqa: PLR0913 - what is asked, and how
     scenario
         On/off sources on a bottleneck with a rate; how many they are plays no part.
         Each population is simulated for as long as its run says, longer where that gives fewer
-        than :data:`FEWEST_FILES` files, in at least :data:`SEARCHED` replications, each
+        than :data:`MIN_FILES` files, in at least :data:`SEARCHED` replications, each
         population with another seed. All simulations together end when its ``run.max_wall`` ends.
     share
         Of the files, above 0 and below 1: their goodput, bits over the time from the first packet

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.engines.formula.feed import asked_loss, one_class
-from tcpcast.engines.formula.parallel import FEW_WAITING
+from tcpcast.engines.formula.parallel import MAX_WAITING_SHARE
 from tcpcast.engines.formula.sizing import AMOUNT_BYTES, path_sizing, sizing_texts, time_text
 from tcpcast.engines.stacks import left_out_text
 from tcpcast.errors import DomainError
@@ -118,7 +118,7 @@ def plan_streams(
     share = 0.0
     if path.control == "reno":
         share = waiting_share(path, flows=counts[0], loss_ratio=path.loss_ratio)
-    crowded = share > FEW_WAITING
+    crowded = share > MAX_WAITING_SHARE
     model, value = models[crowded], counts[crowded]
     asked = Question(
         words="parallel flows that are worth it",

@@ -38,9 +38,9 @@ WIDEST_BOUND = 0.2
 UNKNOWN = 0.0
 """Limit of a test whose bound is wider."""
 
-LEAST_QUEUE_PKTS = 1.0
-LEAST_LOSS = 0.01
-LEAST_WAIT = 0.01
+MIN_QUEUE_PKTS = 1.0
+MIN_LOSS = 0.01
+MIN_WAIT = 0.01
 """Minimum denominators of relative differences: of queues, of losses, and of waits (as a share of
 the base RTT)."""
 
@@ -80,8 +80,8 @@ class _Pair:
 PAIRS = (
     _Pair("rate while on", "transfer_packets", "on_time_ns", 1e9),
     _Pair("time on", "on_time_ns", "transfers", 1e-9),
-    _Pair("own queue", "own_found", "arrived", least=LEAST_QUEUE_PKTS, tolerances=2.0),
-    _Pair("loss", "queue_drops", "arrived", least=LEAST_LOSS, tolerances=2.0),
+    _Pair("own queue", "own_found", "arrived", least=MIN_QUEUE_PKTS, tolerances=2.0),
+    _Pair("loss", "queue_drops", "arrived", least=MIN_LOSS, tolerances=2.0),
 )
 
 
@@ -152,7 +152,7 @@ class _Judge:
             _Sums(units.link("hop_drops"), units.of_class("sent"))
             for units in (self.own, self.crowd)
         )
-        least = LEAST_LOSS
+        least = MIN_LOSS
         self._compare(_Pair("loss at own hops", "hop_drops", "sent", 1.0, least, 2.0), mine, others)
 
     def little(self, own_weight: list[float], least_s: float) -> None:
@@ -266,5 +266,5 @@ def tested(
     together = _Judge(verdict, 0, EVERY, "", own, crowd, table.tolerance)
     if scenario.network.hops and table.scheme == WITH_WINDOWS and len(set(stand_for)) == 1:
         together.loss_elsewhere()
-    together.little(stand_for, LEAST_WAIT * scenario.rtt_s)
+    together.little(stand_for, MIN_WAIT * scenario.rtt_s)
     return verdict

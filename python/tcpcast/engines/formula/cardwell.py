@@ -9,7 +9,7 @@ import numpy as np
 from tcpcast.answer import Answer, Metric, noted
 from tcpcast.engines.formula.captured import captured_transfer
 from tcpcast.engines.formula.feed import (
-    LEAST_LOSS,
+    MIN_LOSS,
     listed_sizes,
     short_of_a_round_trip,
     transfer_domain,
@@ -43,7 +43,7 @@ def cardwell(scenario: Scenario, measured: Answer | None) -> Answer:
     fed = transfer_inputs(scenario, measured)
     loss, rtt = fed["p"]["value"], fed["RTT"]["value"]
     tcp = scenario.populations[0].tcp
-    if loss < LEAST_LOSS:
+    if loss < MIN_LOSS:
         raise NotApplicable(
             f"{NAME} needs a loss ratio above 0",
             Suggestion({"network.bottleneck.loss": "1%"}),

@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 TRUSTED_LOSS = 0.01
 """Largest loss that TCP-Engset can predict, according to its authors."""
 
-MOST_STATES = 10_000
+MAX_STATES = 10_000
 """Maximum number of sources with a complete table of states; above, improbable ends are omitted."""
 
-MOST_QUEUE_ROWS = 2_000
+MAX_QUEUE_ROWS = 2_000
 """Maximum rows of the table of P(Q > x); longer queues have a row per 2, 3, ... packets."""
 
 
@@ -302,7 +302,7 @@ def _own_link_warnings(scenario: Scenario, result: EngsetResult) -> list[str]:
 def _states(result: EngsetResult) -> dict[str, NDArray[Any]]:
     probability = result.probability
     active = np.arange(result.sources + 1)
-    if result.sources > MOST_STATES:
+    if result.sources > MAX_STATES:
         active = np.flatnonzero(probability >= 1e-30)
         probability = probability[active]
     shared = np.full(active.size, np.nan)
@@ -318,7 +318,7 @@ def _queue(result: EngsetResult) -> dict[str, NDArray[Any]]:
     end = result.buffer_pkts
     if end is None:
         end = max(result.buffer_for_loss(1e-9), 1.0)
-    step = max(1, math.ceil(end / MOST_QUEUE_ROWS))
+    step = max(1, math.ceil(end / MAX_QUEUE_ROWS))
     queue = np.arange(0, math.ceil(end) + step, step)
     return {"queue_pkts": queue, "time_above": result.time_above(queue)}
 

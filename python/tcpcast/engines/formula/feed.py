@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tcpcast.scenario import Population, Scenario
     from tcpcast.scenario.tcp import Tcp
 
-LEAST_LOSS = 1e-15
+MIN_LOSS = 1e-15
 """Smaller losses are indistinguishable from no loss: 1 - p is 1."""
 
 EMPTY_PATH = "network.rtt: one packet and its ACK on the idle path"
@@ -149,7 +149,7 @@ def _asked_loss(model: str, scenario: Scenario, people: Population, warnings: li
             _SOME_LOSS,
             *([Suggestion(feed="measured")] if _overflows(scenario, people) else []),
         )
-    if loss < LEAST_LOSS:
+    if loss < MIN_LOSS:
         raise NotApplicable(f"{model} cannot distinguish {loss:g} from no loss, {keys}", _SOME_LOSS)
     if any(isinstance(on.link.loss, GilbertElliott) for on in people.links(scenario.network)):
         warnings.append(

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from tcpcast.models.parallel import ParallelThroughput
     from tcpcast.scenario import Scenario
 
-MOST_ROUNDS = 10_000
+MAX_ROUNDS = 10_000
 """Maximum iterations for p_e; about ten are enough."""
 
-FEW_WAITING = 0.25
+MAX_WAITING_SHARE = 0.25
 """Share of flows in RTO at the same time up to which the model's assumption (few) holds (II-A)."""
 
 
@@ -113,7 +113,7 @@ def _answer(engine: str, fed: PathInputs, found: ParallelThroughput, steps: list
     used = min(rate, fed.capacity_pps) / fed.flows * fed.rtt_s / fed.window_pkts
     answer = rates.of_all(engine, fed, rate_pps=rate, regime=regime, steps=steps)
     answer.domain |= {WAITING: waiting, WINDOW: used}
-    if waiting > FEW_WAITING:
+    if waiting > MAX_WAITING_SHARE:
         answer.warn(
             f"assumes few flows are in RTO at the same time; here {100 * waiting:.0f} % are, so it "
             "underestimates"
@@ -140,7 +140,7 @@ def _events(fed: PathInputs, lost: float) -> float:
     largest is returned.
     """
     events = lost
-    for _ in range(MOST_ROUNDS):
+    for _ in range(MAX_ROUNDS):
         rate = float(_cumulative(fed, events, lost).rate_pps)
         follows = 1 / (1 / lost + rate * fed.rtt_s)
         if abs(follows - events) <= 1e-12 * events:

@@ -60,7 +60,7 @@ TABLED_LOSSES = 10
 
 RARE = 1e-3
 
-MOST_MEAN_LOSSES = 30
+MAX_MEAN_LOSSES = 30
 """Maximum mean number of losses of the largest transfer, well beyond the model's domain.
 
 Each loss is one step of the recursion, and a transfer with so many losses is a bulk flow.
@@ -88,7 +88,7 @@ def short(scenario: Scenario, measured: Answer | None, *, tables: bool = True) -
     ------
     NotApplicable
         Several classes, traffic that is not transfers, a rule for the last packets that the model
-        lacks, sizes with a mean of more than :data:`MOST_MEAN_LOSSES` lost packets.
+        lacks, sizes with a mean of more than :data:`MAX_MEAN_LOSSES` lost packets.
     """
     scenario = captured_transfer(NAME, scenario, measured)
     sizes = np.asarray(listed_sizes(NAME, scenario), dtype=np.float64)
@@ -139,10 +139,10 @@ def _regime(transmission_s: float, lossless_s: float, expected_s: float) -> str:
 def _check_losses(size_pkts: float, loss: float) -> None:
     """Raise NotApplicable, before the evaluation, for a transfer that is not short."""
     mean = size_pkts * loss  # as in the model's domain
-    if mean > MOST_MEAN_LOSSES:
+    if mean > MAX_MEAN_LOSSES:
         raise NotApplicable(
             f"the model of short transfers: a transfer of {size_pkts:,.0f} packets loses "
-            f"{mean:,.1f} on average, more than {MOST_MEAN_LOSSES}; use a smaller size, or the "
+            f"{mean:,.1f} on average, more than {MAX_MEAN_LOSSES}; use a smaller size, or the "
             "rate of a bulk flow"
         )
 

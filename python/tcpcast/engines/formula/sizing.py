@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from tcpcast import units
-from tcpcast.engines.formula.feed import LEAST_LOSS, asked_loss
+from tcpcast.engines.formula.feed import MIN_LOSS, asked_loss
 from tcpcast.models.bbr import TOLERATED_LOSS_RATIO
 from tcpcast.models.cubic import DECREASE, cubic_response
 from tcpcast.models.short import ShortTransfer, lossless_latency_s
@@ -126,7 +126,7 @@ def path_sizing(scenario: Scenario) -> PathSizing | None:
 
 
 def _cubic_flows(link_pps: float, rtt_s: float, loss: float) -> int:
-    if loss < LEAST_LOSS:
+    if loss < MIN_LOSS:
         return 1
     rate = float(cubic_response(rtt_s=rtt_s, loss_ratio=loss).rate_pps)
     return max(1, math.ceil(link_pps / rate - ROUNDING))

@@ -17,7 +17,7 @@ from tcpcast import output, statistics
 from tcpcast.answer import Answer, Note, Status
 from tcpcast.emulation.traffic import LATENESS_S, TrafficOutcome, run_traffic
 from tcpcast.engines.kernel.config import check, question, run_s
-from tcpcast.engines.kernel.counters import MOST_LIMITED, Counted
+from tcpcast.engines.kernel.counters import MAX_LIMITED_SHARE, Counted
 from tcpcast.engines.kernel.late import put_lateness
 from tcpcast.engines.kernel.single import Transfers
 from tcpcast.engines.packet import NO_WARM_UP, interval_notes, metric_estimates
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 LATE_AFTER_S = 3.0
 """Time after which a late run ends, unless lateness is accepted."""
 
-BURST_S, MOST_IN_BURSTS = 2e-4, 1e-3
+BURST_S, MAX_BURST_SHARE = 2e-4, 1e-3
 """A larger share of packets that are this late increases the rate samples of BBR."""
 
-MOST_PACED_ON = 2e-3
+MAX_PAUSED_SHARE = 2e-3
 """A larger share of time in which the link's clock was paused lengthens the queue of BBR."""
 
-FEWEST_SLOTS = 3
+MIN_SLOTS = 3
 """Minimum number of snapshots of an incomplete run for results."""
 
 
@@ -153,7 +153,7 @@ def _answer(scenario: Scenario, outcomes: list[TrafficOutcome], *, accept_late: 
         answer.metrics = metric_estimates.metrics(dict(single.estimates()))
         answer.tables = single.tables()
     else:
-        _put_bulk(answer, scenario, [o for o in outcomes if len(o.snapshots) >= FEWEST_SLOTS])
+        _put_bulk(answer, scenario, [o for o in outcomes if len(o.snapshots) >= MIN_SLOTS])
     if any(outcome.distortion is not None for outcome in outcomes):
         put_lateness(answer, scenario, outcomes, accepted=accept_late)
     if scenario.isolated_transfers is None:
@@ -191,7 +191,7 @@ def _put_bulk(answer: Answer, scenario: Scenario, outcomes: list[TrafficOutcome]
         answer.notes.append(NO_WARM_UP)
     answer.notes += interval_notes.warnings(found, counted.seen, answer.tables.get("by_class", {}))
     limited = counted.limited_ratio()
-    if limited > MOST_LIMITED:
+    if limited > MAX_LIMITED_SHARE:
         answer.warn(
             f"a buffer of the hosts, not the network, limited the flows for {limited:.1%} of the "
             "time",
@@ -223,9 +223,9 @@ def _raised(rtt_s: float, lateness: Sequence[int]) -> Iterator[str]:
     total = sum(lateness)
     beyond = [sum(lateness[at + 1 :]) for at in range(len(LATENESS_S))]
     bursts = beyond[LATENESS_S.index(BURST_S)]
-    if bursts <= MOST_IN_BURSTS * total:
+    if bursts <= MAX_BURST_SHARE * total:
         return
-    rare = (end for end, n in zip(LATENESS_S, beyond, strict=True) if n <= MOST_IN_BURSTS * total)
+    rare = (end for end, n in zip(LATENESS_S, beyond, strict=True) if n <= MAX_BURST_SHARE * total)
     late_s = next(rare, LATENESS_S[-1])
     yield (
         f"{bursts / total:.1%} of the packets were more than {BURST_S * 1000:g} ms late, and "
@@ -240,7 +240,7 @@ def _paced_on(links: Sequence[Mapping[str, int] | None]) -> Iterator[str]:
     away, elapsed, pauses = (
         sum(link[key] for link in told) for key in ("away_ns", "elapsed_ns", "pauses")
     )
-    if away > MOST_PACED_ON * elapsed:
+    if away > MAX_PAUSED_SHARE * elapsed:
         yield (
             f"the link was paused for {away / elapsed:.1%} of the time, "
             f"{away / pauses * 1e-6:.1f} ms per pause on average, but pacing continued and "

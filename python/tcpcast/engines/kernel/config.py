@@ -34,9 +34,9 @@ SHORTEST_SLOT_S, LONGEST_SLOT_S = 0.005, 10.0
 HANDSHAKE_AND_REST = 5.0
 """Round trips of a transfer of one packet, including the pauses before and after it."""
 
-MOST_FLOWS = 256
+MAX_FLOWS = 256
 SHORTEST_PACKET, LONGEST_PACKET = 88, 1984
-MOST_BYTES = 256 * 2**20
+MAX_BYTES = 256 * 2**20
 """Limits of the link: senders, bytes of a full packet (the kernel sends segments of at least 48),
 memory for packets."""
 
@@ -112,7 +112,7 @@ def question(scenario: Scenario, replication: int) -> dict[str, Any]:
         "schedule": _schedule(scenario),
         "draws": (seed, replication),
         "capture": None,
-        "most_bytes": MOST_BYTES,
+        "most_bytes": MAX_BYTES,
     }
 
 
@@ -251,9 +251,9 @@ def _problems_of_traffic(scenario: Scenario) -> Iterator[NotApplicable]:
             Suggestion({"run.duration": "30s"}),
         )
     count = sum(map(senders, scenario.populations))
-    if count > MOST_FLOWS:
+    if count > MAX_FLOWS:
         yield NotApplicable(
-            f"{count} senders: kernel uses a network namespace per sender, at most {MOST_FLOWS}"
+            f"{count} senders: kernel uses a network namespace per sender, at most {MAX_FLOWS}"
         )
 
 

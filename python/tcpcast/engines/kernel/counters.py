@@ -56,8 +56,8 @@ COUNTED = {
 MEASURED = tuple(name for name, row in METRICS.items() if row.counters <= COUNTED)
 """Metrics that a measurement can have, in report order."""
 
-MSER_FEWEST = 50
-MOST_LIMITED = 0.01
+MIN_MSER_SLOTS = 50
+MAX_LIMITED_SHARE = 0.01
 """Share of time in which a buffer limited a flow above which there is a warning."""
 
 
@@ -80,7 +80,7 @@ def warm_up_slots(scenario: Scenario, outcome: TrafficOutcome) -> tuple[int, boo
     series = change[:, FLOW.index("waited_ns")] / np.maximum(passed, 1.0)
     if not metric_estimates.has_queue(scenario):
         series = change[:, FLOW.index("received_bytes")]
-    if series.size < MSER_FEWEST:
+    if series.size < MIN_MSER_SLOTS:
         return 0, False
     end = statistics.mser5(series)
     return end.index, end.found

@@ -42,23 +42,23 @@ if TYPE_CHECKING:
     from tcpcast.scenario.link import Link
     from tcpcast.scenario.return_path import ReturnLink
 
-FEWEST_OF_CLASS = 100
+MIN_CLASS_SOURCES = 100
 """A class with fewer simulated sources has a warning, because their number is rounded."""
 
-FEWEST_VALIDATED = 2500
+MIN_SOURCES = 2500
 """With fewer simulated sources the RTT has an error of more than 10 % near saturation."""
 
-FEWEST_IN_SERIES = 5000
-"""As :data:`FEWEST_VALIDATED`, for hops in series."""
+MIN_SOURCES_IN_SERIES = 5000
+"""As :data:`MIN_SOURCES`, for hops in series."""
 
-FEWEST_FOR_GOODPUT = 10_000
+MIN_SOURCES_FOR_GOODPUT = 10_000
 """With fewer simulated sources, goodput has an error of more than 5 % near saturation, for a
 drop-tail queue or with cross traffic."""
 
-MOST_LOST_OF_OTHERS = 0.01
+MAX_CROSS_LOSS = 0.01
 """Largest loss ratio of cross packets in a drop-tail queue without a warning."""
 
-MOST_TOO_LONG = 0.005
+MAX_EXCESS_SHARE = 0.005
 """Largest excess of the idle path, relative to the RTT, without a warning."""
 
 
@@ -195,7 +195,7 @@ def _warnings(scenario: Scenario, each: float) -> list[str]:
             "smaller population of this scenario with engine packet"
         )
     longer_s = path_too_long_s(scenario, each)
-    if longer_s > MOST_TOO_LONG * min(group.rtt_s for group in scenario.populations):
+    if longer_s > MAX_EXCESS_SHARE * min(group.rtt_s for group in scenario.populations):
         found.append(
             f"the idle path is {format_duration(longer_s)} longer than in the scenario, "
             "which has too little propagation delay; use a larger mean_field.flows"
@@ -218,8 +218,8 @@ def _enough(scenario: Scenario) -> tuple[int, str]:
     crossed = (place_of(scenario.network, stream) for stream in scenario.cross)
     drop_tail = any(link.queue == "droptail" for link in _shared_links(scenario))
     if drop_tail or any(place is not None and place.shared for place in crossed):
-        return FEWEST_FOR_GOODPUT, "goodput has an error above 5 %"
-    enough = FEWEST_IN_SERIES if len(scenario.network.hops) > 1 else FEWEST_VALIDATED
+        return MIN_SOURCES_FOR_GOODPUT, "goodput has an error above 5 %"
+    enough = MIN_SOURCES_IN_SERIES if len(scenario.network.hops) > 1 else MIN_SOURCES
     return enough, "the RTT has an error above 10 %"
 
 
@@ -228,11 +228,11 @@ def _of_small_classes(scenario: Scenario, each: float) -> Iterator[str]:
         group.name
         for group in scenario.populations
         if group.count != simulated_sources(group.count, each) * each
-        and simulated_sources(group.count, each) < FEWEST_OF_CLASS
+        and simulated_sources(group.count, each) < MIN_CLASS_SOURCES
     ]
     if small:
         yield (
-            f"fewer than {FEWEST_OF_CLASS} sources of class {', '.join(small)} are simulated, a "
+            f"fewer than {MIN_CLASS_SOURCES} sources of class {', '.join(small)} are simulated, a "
             "rounded number; use a larger mean_field.flows"
         )
 
@@ -246,7 +246,7 @@ def _of_full_queues(scenario: Scenario, answer: Answer) -> Iterator[str]:
         if (place := place_of(scenario.network, stream)) is not None
         and place.shared
         and place.link.queue == "droptail"
-        and ratio > MOST_LOST_OF_OTHERS
+        and ratio > MAX_CROSS_LOSS
     }
     if full:
         yield (

@@ -48,7 +48,7 @@ SECOND = 1_000_000_000
 LONGEST_RUN_S = 2.0e9
 """Maximum simulated time of a run, whatever its stopping condition."""
 
-MOST_HEARD_AT_ONCE = 0.5
+MAX_FEEDBACK_LOSS = 0.5
 """Loss ratio above which instantaneous loss feedback causes most of the losses itself."""
 
 PILOT_SHARES = (1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)
@@ -58,7 +58,7 @@ PILOT_ENOUGH, PILOT_ENOUGH_OF_CLASSES = 1 / 16, 1 / 4
 """Minimum length of the last pilot run, as a share of the run. With several classes it is longer:
 their shares drift slowly, and the start of a slow drift looks like a steady state."""
 
-MSER_FEWEST = 50
+MIN_MSER_SLOTS = 50
 """Minimum number of slots for MSER-5."""
 
 DONE = "done"
@@ -277,7 +277,7 @@ def _warm_up(
 def _end_of_transient(run: _native.Simulation, scenario: Scenario) -> float | None:
     """Return the latest end of MSER-5 over all series in seconds; None if any has none."""
     slot_s, series = metric_estimates.warm_up_series(run, scenario)
-    if not series or series[0].size < MSER_FEWEST:
+    if not series or series[0].size < MIN_MSER_SLOTS:
         return None
     ends = [statistics.mser5(each) for each in series]
     return slot_s * max(end.index for end in ends) if all(end.found for end in ends) else None
@@ -380,7 +380,7 @@ def _loss_warnings(scenario: Scenario, seen: metric_estimates.Snapshot) -> list[
     """Warn if instantaneous loss feedback causes endless retransmissions."""
     # From counts, because a run in which hardly any file ends has no metric.
     dropped, arrived = (float(seen.units.of_class(of).sum()) for of in ("queue_drops", "arrived"))
-    if not scenario.has_loss_feedback or dropped < MOST_HEARD_AT_ONCE * max(arrived, 1.0):
+    if not scenario.has_loss_feedback or dropped < MAX_FEEDBACK_LOSS * max(arrived, 1.0):
         return []
     return [
         'stack "max-plus-reno" has instantaneous loss feedback and retransmits immediately: here '

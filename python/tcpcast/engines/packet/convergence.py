@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tcpcast.drift import FEWEST_CYCLES, FEWEST_INDEPENDENT, drifting, independent_units
+from tcpcast.drift import MIN_CYCLES, MIN_INDEPENDENT, drifting, independent_units
 from tcpcast.metrics import LOSS_INDICATIONS
 from tcpcast.scenario.modern_tcp import RATE_BASED
 from tcpcast.statistics import too_short
@@ -28,7 +28,7 @@ LONGEST_WARM_UP = 1 / 3
 """If the measured warm-up is a larger share of the run, the run is short for the classes' rates:
 their slowest component is about as slow as their transient."""
 
-FEWEST_LOSS_CYCLES = 8
+MIN_LOSS_CYCLES = 8
 """Each replication has this many times the time from loss to loss if classes with and without BBR
 share a link: with 4 times, half of the runs of one flow of each missed the true rates by a factor
 of three, without a trend (60 s, 16 BDP, 4 replications)."""
@@ -84,12 +84,12 @@ def _short_for_rates(scenario: Scenario, seen: Snapshot) -> str | None:
     if scenario.run.warmup_s is None and warm_up_s > LONGEST_WARM_UP * seen.units.elapsed_s:
         return f"the run is too short: its warm-up takes more than a third; {_longer(scenario)}"
     of_bbr = [g for g in groups if g.traffic.kind == "bulk" and g.tcp.control in RATE_BASED]
-    if len(of_bbr) > 1 and measured_s < FEWEST_CYCLES * BBR_CYCLE_S:
-        cycles = f"{FEWEST_CYCLES} times {BBR_CYCLE_S:g} s, the cycle of BBR's shares"
+    if len(of_bbr) > 1 and measured_s < MIN_CYCLES * BBR_CYCLE_S:
+        cycles = f"{MIN_CYCLES} times {BBR_CYCLE_S:g} s, the cycle of BBR's shares"
         return f"the run is too short: it measures less than {cycles}; {_longer(scenario)}"
     each_s, cycle_s = measured_s / seen.units.replications, _loss_cycle_s(scenario, seen.units)
-    if of_bbr and each_s < FEWEST_LOSS_CYCLES * cycle_s:
-        cycles = f"{FEWEST_LOSS_CYCLES} times {cycle_s:.3g} s, the time from one loss to the next"
+    if of_bbr and each_s < MIN_LOSS_CYCLES * cycle_s:
+        cycles = f"{MIN_LOSS_CYCLES} times {cycle_s:.3g} s, the time from one loss to the next"
         return f"the run is too short: it measures less than {cycles}; {_longer(scenario)}"
     return None
 
@@ -118,7 +118,7 @@ def _reasons(scenario: Scenario, found: Mapping[Named, Estimate | None]) -> dict
 def _is_slow(estimate: Estimate | None) -> bool:
     if estimate is None or estimate.pseudo is None:
         return False
-    return independent_units(estimate.pseudo, estimate.replications) < FEWEST_INDEPENDENT
+    return independent_units(estimate.pseudo, estimate.replications) < MIN_INDEPENDENT
 
 
 def _goodputs(scenario: Scenario, seen: Snapshot) -> dict[int, Estimate | None]:
@@ -137,7 +137,7 @@ def _drifting(scenario: Scenario) -> str:
 
 
 def _correlated(scenario: Scenario) -> str:
-    few = f"it contains fewer than {FEWEST_INDEPENDENT} independent stretches"
+    few = f"it contains fewer than {MIN_INDEPENDENT} independent stretches"
     return f"the run is too short: {few}; {_longer(scenario)}"
 
 

@@ -28,21 +28,21 @@ if TYPE_CHECKING:
 
 SECOND = 1_000_000_000
 
-MOST_BINS = 2**20
+MAX_BINS = 2**20
 """Bins of a noise series; longer runs continue with another, independent series."""
 
 BINS_UNKNOWN = 2**17
 """Bins of a series if the length of the run is unknown."""
 
 
-MOST_FLUID_BINS, FEWEST_FLUID_BINS = 2**18, 2**10
+MAX_FLUID_BINS, MIN_FLUID_BINS = 2**18, 2**10
 """Bins of a series that sources read if each source has its own hop."""
 
-FEWEST_FLUID_SERIES, MOST_FLUID_NOISE = 4, 2**20
+MIN_FLUID_SERIES, MAX_FLUID_NOISE = 4, 2**20
 """Minimum number of noise series (two independent ones, and each with its sign changed), and
 maximum number of bins of all series, 16 MB."""
 
-MOST_FLUID_PACKETS = 4_000_000
+MAX_FLUID_PACKETS = 4_000_000
 """Maximum number of packets from which such a series is counted."""
 
 
@@ -87,21 +87,21 @@ def _fluid_series(scenario: Scenario, stream: Cross) -> tuple[int, int]:
     counted = [other for other in streams if not other.is_noise]
     if not counted:
         needed = 2 * series_bins(scenario, stream.bin_s)
-        bins = min(max(needed, FEWEST_FLUID_BINS), MOST_FLUID_BINS)
-        room = MOST_FLUID_NOISE // bins
-        return bins, max(FEWEST_FLUID_SERIES, min(_readers(scenario), room))
-    bins = MOST_FLUID_BINS
+        bins = min(max(needed, MIN_FLUID_BINS), MAX_FLUID_BINS)
+        room = MAX_FLUID_NOISE // bins
+        return bins, max(MIN_FLUID_SERIES, min(_readers(scenario), room))
+    bins = MAX_FLUID_BINS
     for other in counted:
         mean = other.mean_bps(place.link.rate_bps, scenario.network.packet_bytes)
         in_bin = mean / (8 * scenario.network.packet_bytes) * other.bin_s
-        bins = min(bins, 1 << max(0, math.floor(math.log2(MOST_FLUID_PACKETS / in_bin))))
-    return max(FEWEST_FLUID_BINS, bins), 1
+        bins = min(bins, 1 << max(0, math.floor(math.log2(MAX_FLUID_PACKETS / in_bin))))
+    return max(MIN_FLUID_BINS, bins), 1
 
 
 def _readers(scenario: Scenario) -> int:
     """Return a power of two at or above the number of sources (unknown for arrivals)."""
     if any(group.traffic.kind == "transfers" for group in scenario.populations):
-        return MOST_FLUID_NOISE
+        return MAX_FLUID_NOISE
     return 1 << (scenario.senders - 1).bit_length()
 
 
@@ -153,7 +153,7 @@ def series_bins(scenario: Scenario, bin_s: float) -> int:
     if duration is None:
         return BINS_UNKNOWN
     needed = math.ceil(duration / bin_s) + 1
-    return min(MOST_BINS, max(2, 1 << (needed - 1).bit_length()))
+    return min(MAX_BINS, max(2, 1 << (needed - 1).bit_length()))
 
 
 def table(scenario: Scenario, totals: Mapping[str, Any], measured_s: float) -> Table:

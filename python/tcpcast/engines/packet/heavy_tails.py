@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tcpcast.scenario import Scenario
     from tcpcast.scenario.classes import Population
 
-MOST_UNSEEN = 0.1
+MAX_UNSEEN_SHARE = 0.1
 """Intervals need a check if a larger share of the mean square file size is in files so large that
 hardly any occurs in the run."""
 
@@ -45,7 +45,7 @@ def heavy_tails(
         files = float(units.of_class("transfers", (at,)).sum())
         if distribution is None or files < fewest:
             continue
-        if unseen_share(distribution, files) > MOST_UNSEEN:
+        if unseen_share(distribution, files) > MAX_UNSEEN_SHARE:
             yield _drawn(
                 group, distribution, files, float(units.of_class("transfer_packets", (at,)).sum())
             )
@@ -73,7 +73,8 @@ def _files_needed(distribution: Distribution[float]) -> float:
         return math.inf
     steps = (factor * 10.0**power for power in range(2, 12) for factor in (1, 2, 5))
     return next(
-        (files for files in steps if unseen_share(distribution, files) <= MOST_UNSEEN), math.inf
+        (files for files in steps if unseen_share(distribution, files) <= MAX_UNSEEN_SHARE),
+        math.inf,
     )
 
 

@@ -26,7 +26,7 @@ GROUP = Path("/sys/fs/cgroup")
 
 GIB = 2.0**30
 
-LEAST = 0.25 * GIB
+MIN_BYTES = 0.25 * GIB
 """Memory that every supported machine has free."""
 
 COPIED = 2.0
@@ -63,7 +63,7 @@ class Watch:
     def __call__(self, share: float) -> None:
         """Forward the progress; raise :class:`OutOfMemoryError` if memory is nearly exhausted."""
         gathered = (resident_bytes() or 0) - self._begun
-        free = free_bytes() if gathered > LEAST else None
+        free = free_bytes() if gathered > MIN_BYTES else None
         if free is not None and COPIED * gathered > free:
             raise OutOfMemoryError(
                 f"stopped with {gathered / GIB:.3g} GiB of packets in flight and in queues, and "

@@ -16,14 +16,14 @@ import numpy as np
 
 from tcpcast import units as written
 from tcpcast.answer import Note
-from tcpcast.drift import FEWEST_CYCLES
+from tcpcast.drift import MIN_CYCLES
 from tcpcast.engines.packet.convergence import indications, unconverged, unconverged_classes
 from tcpcast.engines.packet.heavy_tails import heavy_tails
 from tcpcast.engines.packet.unfinished import without_survivors
 from tcpcast.metrics import LOSS_INDICATIONS, METRICS
 from tcpcast.scenario.modern_tcp import RATE_BASED
 from tcpcast.scenario.queue import FairQueue
-from tcpcast.statistics import FEW_EVENTS, FEWEST_UNITS, too_short
+from tcpcast.statistics import MIN_EVENTS, MIN_UNITS, too_short
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -35,23 +35,23 @@ if TYPE_CHECKING:
     from tcpcast.scenario import Scenario
     from tcpcast.statistics import Estimate
 
-FEWEST_FILES = 100
+MIN_FILES = 100
 """Minimum number of files for an interval of a metric of files."""
 
-FEWEST_REPLICATIONS = 4
+MIN_REPLICATIONS = 4
 """Minimum for an interval of a metric that has one value per replication."""
 
-FEWEST_RELAXATIONS = 200
+MIN_RELAXATIONS = 200
 """Minimum run length, in correlation times of an open queue."""
 
-FEWEST_RARE_RELAXATIONS = 30
+MIN_RARE_RELAXATIONS = 30
 """Minimum run length for an interval of a quantile of an open queue: its slowest files arrive while
 the queue is long, so the share of time in the tail has to cover this many correlation times."""
 
-MOST_BEND = 0.1
+MAX_BEND = 0.1
 """Skewness of the batches over ``6 sqrt(batches)`` above which no correction helps."""
 
-ALIKE_ENOUGH = 1000
+MIN_EQUAL_VALUES = 1000
 """From this many equal observations on, the value is a constant within the rule of three."""
 
 NEAR_LOSS = 0.5
@@ -113,7 +113,7 @@ def _judged(
         }
     doubts = [
         *_too_short(scenario, units, numbers),
-        *heavy_tails(scenario, units, numbers, fewest=FEWEST_FILES),
+        *heavy_tails(scenario, units, numbers, fewest=MIN_FILES),
     ]
     rare, short = _rare_losses(scenario, seen, numbers), too_short(found)
     alone = {
@@ -141,12 +141,12 @@ def enough_beyond(percentiles: NDArray[np.float64], files: NDArray[Any]) -> NDAr
     """
     beyond = np.asarray(files, dtype=np.float64)[:, None] * (1.0 - PERCENTILES)
     # Tolerance of half a file for rounding: 1000 times 1 % is slightly less than 10.
-    return np.where(beyond > FEW_EVENTS - 0.5, percentiles.astype(np.float64), np.nan)
+    return np.where(beyond > MIN_EVENTS - 0.5, percentiles.astype(np.float64), np.nan)
 
 
 def of_quantiles(table: Mapping[str, NDArray[Any]], files: float) -> dict[str, NDArray[Any]]:
     """Return table ``file_goodput``, without intervals if there are too few files for any."""
-    if files >= FEWEST_FILES or not table:
+    if files >= MIN_FILES or not table:
         return dict(table)
     return dict(table) | {name: np.full_like(table[name], np.nan) for name in ("low", "high")}
 
@@ -168,16 +168,16 @@ def quantile_warnings(
     relaxation_s = 0.0 if load is None or load >= 1.0 else _relaxation_s(scenario, load)
     reasons: dict[str, list[float]] = {}
     withheld = set[str]()
-    lacking = [share for share, e in found.items() if e.low is None or files < FEWEST_FILES]
+    lacking = [share for share, e in found.items() if e.low is None or files < MIN_FILES]
     if lacking:
         rarest = min(min(share, 1.0 - share) for share in lacking)
-        needed = max(FEWEST_FILES, math.ceil(FEW_EVENTS / rarest - 1e-6))
+        needed = max(MIN_FILES, math.ceil(MIN_EVENTS / rarest - 1e-6))
         why = f"too few files: {_counted(files, 'file')}, {needed:,} are needed; no interval for"
         reasons[why] = lacking
         withheld = {why}
     short = too_short(found)
     for share, e in found.items():
-        needed_s = FEWEST_RARE_RELAXATIONS * relaxation_s / min(share, 1.0 - share)
+        needed_s = MIN_RARE_RELAXATIONS * relaxation_s / min(share, 1.0 - share)
         doubt = _shorter_than(units, needed_s) or next(
             _of_its_batches(e, correlated=share in short), None
         )
@@ -204,8 +204,8 @@ def _judged_one(
     if estimate.low is None and estimate.units == 0:  # a requested number, or an extreme
         return estimate
     scarce = missing or _scarce(name, estimate, units)
-    if name == "jain_index" and estimate.units < FEWEST_REPLICATIONS:
-        scarce = f"too few replications: {FEWEST_REPLICATIONS} are needed"
+    if name == "jain_index" and estimate.units < MIN_REPLICATIONS:
+        scarce = f"too few replications: {MIN_REPLICATIONS} are needed"
     if scarce is None and estimate.low is None:
         scarce = "all events were in one batch of the run"
     if scarce is not None:
@@ -233,9 +233,9 @@ def _rare_timeouts(name: str, units: Units) -> str | None:
 
 
 def _too_few_timeouts(timeouts: float) -> str | None:
-    if timeouts >= FEW_EVENTS:
+    if timeouts >= MIN_EVENTS:
         return None
-    return f"too few timeouts: {_counted(timeouts, 'timeout')}, {FEW_EVENTS} are needed"
+    return f"too few timeouts: {_counted(timeouts, 'timeout')}, {MIN_EVENTS} are needed"
 
 
 def _rule_of_three(name: str, estimate: Estimate, units: Units) -> Estimate:
@@ -261,7 +261,7 @@ def meaningless(scenario: Scenario, units: Units, numbers: Sequence[int] | None 
     kinds = {groups[at].traffic.kind for at in (range(len(groups)) if numbers is None else numbers)}
     if scenario.isolated_transfers is not None or not kinds & {"on-off", "transfers"}:
         return False
-    return float(units.of_class("transfers", numbers).sum()) < FEW_EVENTS
+    return float(units.of_class("transfers", numbers).sum()) < MIN_EVENTS
 
 
 def _missing(scenario: Scenario, units: Units, numbers: Sequence[int]) -> str | None:
@@ -274,11 +274,11 @@ def _missing(scenario: Scenario, units: Units, numbers: Sequence[int]) -> str | 
             return f"too few files: {_counted(files, 'file')}, {enough} are needed"
         return None
     losses = indications(units, numbers)
-    if losses >= FEW_EVENTS or (losses == 0 and not scenario.loses_at_random):
+    if losses >= MIN_EVENTS or (losses == 0 and not scenario.loses_at_random):
         return None
-    if marks_heeded(scenario, units, numbers) >= FEW_EVENTS:
+    if marks_heeded(scenario, units, numbers) >= MIN_EVENTS:
         return None
-    return f"too few losses: {_counted(losses, 'loss indication')}, {FEW_EVENTS} are needed"
+    return f"too few losses: {_counted(losses, 'loss indication')}, {MIN_EVENTS} are needed"
 
 
 def fewest_files_by_size(scenario: Scenario, seen: Snapshot) -> dict[int, int]:
@@ -301,13 +301,13 @@ def fewest_files(scenario: Scenario, files: float, indications: float) -> int:
     their own queue drops packets.
     """
     if scenario.isolated_transfers is None or files == 0.0:
-        return FEWEST_FILES
+        return MIN_FILES
     network = scenario.network
     own_queue = network.bottleneck.queue == "droptail" and network.jitter is None
     if own_queue and not scenario.cross and not scenario.loses_at_random:
-        return FEWEST_UNITS
-    each = max(1.0, indications / files / FEW_EVENTS)
-    return max(FEWEST_UNITS, math.ceil(FEWEST_FILES / each))
+        return MIN_UNITS
+    each = max(1.0, indications / files / MIN_EVENTS)
+    return max(MIN_UNITS, math.ceil(MIN_FILES / each))
 
 
 def _rare_losses(scenario: Scenario, seen: Snapshot, numbers: Sequence[int]) -> dict[str, str]:
@@ -328,9 +328,9 @@ def _rare_losses(scenario: Scenario, seen: Snapshot, numbers: Sequence[int]) -> 
         what, came = (EVENTS.get(counters, "losses"), own) if own else ("losses", bursts)
         if came == 0:
             found[name] = f"too few losses: none, and the queue reached {_longest(scenario, seen)}"
-        elif came < FEW_EVENTS:
+        elif came < MIN_EVENTS:
             where = f"they came in {came} of {units.link('time_ns').size} batches of the run"
-            found[name] = f"too few {what}: {where}, {FEW_EVENTS} are needed"
+            found[name] = f"too few {what}: {where}, {MIN_EVENTS} are needed"
     return found
 
 
@@ -371,10 +371,10 @@ def _scarce(name: str, estimate: Estimate, units: Units) -> str | None:
     is_of_timeouts = row.ratio_of[1] == SEQUENCES
     if is_of_timeouts and _too_few_timeouts(timeouts):
         return _too_few_timeouts(timeouts)
-    if row.ratio_of[1] == LOSS_INDICATIONS and losses < FEW_EVENTS:
-        return f"too few losses: {_counted(losses, 'loss indication')}, {FEW_EVENTS} are needed"
-    if name == "timeout_share" and losses - timeouts < FEW_EVENTS:
-        return f"too few fast retransmits: {losses - timeouts:.0f}, {FEW_EVENTS} are needed"
+    if row.ratio_of[1] == LOSS_INDICATIONS and losses < MIN_EVENTS:
+        return f"too few losses: {_counted(losses, 'loss indication')}, {MIN_EVENTS} are needed"
+    if name == "timeout_share" and losses - timeouts < MIN_EVENTS:
+        return f"too few fast retransmits: {losses - timeouts:.0f}, {MIN_EVENTS} are needed"
     if row.can_be_constant and estimate.unlike is not None:
         return _alike(estimate.unlike, timeouts if is_of_timeouts else None)
     return None
@@ -385,14 +385,14 @@ def _alike(unlike: int, timeouts: float | None) -> str | None:
 
     ``timeouts`` is the number of observations if the metric counts timeouts.
     """
-    if unlike == 0 and (timeouts is None or timeouts >= ALIKE_ENOUGH):
+    if unlike == 0 and (timeouts is None or timeouts >= MIN_EQUAL_VALUES):
         return None
-    if unlike >= FEW_EVENTS:
+    if unlike >= MIN_EVENTS:
         return None
     differ = "all batches of the run are alike"
     if unlike > 0:
         differ = f"{_counted(unlike, 'batch is', 'batches are')} unlike"
-    return f"too few values: {differ}, {FEW_EVENTS} unlike the rest are needed"
+    return f"too few values: {differ}, {MIN_EVENTS} unlike the rest are needed"
 
 
 def _counted(number: float, what: str, several: str = "") -> str:
@@ -401,10 +401,10 @@ def _counted(number: float, what: str, several: str = "") -> str:
 
 def _of_its_batches(estimate: Estimate, *, correlated: bool) -> Iterator[str]:
     if estimate.few and estimate.value != 0.0:
-        yield f"it rests on fewer than {FEW_EVENTS} events"
+        yield f"it rests on fewer than {MIN_EVENTS} events"
     if correlated:
         yield "the run is too short: neighbouring batches are correlated; make it longer"
-    if estimate.units >= FEWEST_UNITS and abs(estimate.bend) > MOST_BEND:
+    if estimate.units >= MIN_UNITS and abs(estimate.bend) > MAX_BEND:
         yield "the run is too short: one batch differs more than all others; make it longer"
 
 
@@ -418,9 +418,9 @@ def _too_short(
     if load is not None and load >= 1.0:
         yield "the offered load is above the bottleneck's rate: the queue has no steady state", True
         return
-    needed_s = FEWEST_CYCLES * max((_cycle_s(scenario, units, at) for at in numbers), default=0.0)
+    needed_s = MIN_CYCLES * max((_cycle_s(scenario, units, at) for at in numbers), default=0.0)
     if load is not None:
-        needed_s = max(needed_s, FEWEST_RELAXATIONS * _relaxation_s(scenario, load))
+        needed_s = max(needed_s, MIN_RELAXATIONS * _relaxation_s(scenario, load))
     lacking = _shorter_than(units, needed_s)
     if lacking is not None:
         yield lacking, False

@@ -22,7 +22,7 @@ LOSSLESS, FIRST_RECOVERY = 0, 1
 FULL = 0.95
 """A lossless flow is in a steady state at this share of what its window or links allow."""
 
-MOST_UNSETTLED = 0.1
+MAX_UNSETTLED_SHARE = 0.1
 """Largest share of flows without a steady state for which values are kept."""
 
 
@@ -48,7 +48,7 @@ def unsettled(
         held = _is_held(scenario, scenario.populations[at], seen, answer, at)
         if not held and marks_heeded(scenario, seen.units, (at,)) < stages.size:
             growing += _growing(stages, seen, at)
-    if growing + repairing <= MOST_UNSETTLED * flows:
+    if growing + repairing <= MAX_UNSETTLED_SHARE * flows:
         return None
     marked = any(scenario.populations[at].tcp.ecn for at in bulk)
     return _words(growing, repairing, flows, "a loss or a mark" if marked else "a loss")

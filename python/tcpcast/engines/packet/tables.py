@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 Table = dict[str, NDArray[Any]]
 
-FEWEST_DEATHS = 10
+MIN_DEATHS = 10
 """Minimum number of deaths for the rate of a state (Engset report, Figure 11)."""
 
 LOWS = (1, *(bound + 1 for bound in SIZE_BOUNDS))
@@ -256,7 +256,7 @@ def _states(units: Units, totals: Mapping[str, Any], bits: float | None) -> Tabl
         return found
     with np.errstate(divide="ignore", invalid="ignore"):
         rate = deaths / (time * 1e-9) * size * bits / active
-    known = (deaths >= FEWEST_DEATHS) & (active > 0)
+    known = (deaths >= MIN_DEATHS) & (active > 0)
     return found | {"shared_rate_bps": np.where(known, rate, np.nan)}
 
 

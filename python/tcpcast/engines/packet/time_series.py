@@ -27,17 +27,17 @@ if TYPE_CHECKING:
     Table = dict[str, NDArray[Any]]
     TimeCounts = Sequence[tuple[NDArray[np.uint64], NDArray[np.float64], NDArray[np.uint64]]]
 
-MOST_CLASSES = 6
-"""Maximum number of classes with one traced flow each; a single class has :data:`MOST_FLOWS`."""
-MOST_FLOWS = 3
+MAX_CLASSES = 6
+"""Maximum number of classes with one traced flow each; a single class has :data:`MAX_FLOWS`."""
+MAX_FLOWS = 3
 TRACE_POINTS = 150_000
 """Maximum number of window points."""
-FEWEST_REPLICATIONS = 3
+MIN_REPLICATIONS = 3
 """Intervals from two replications would be so wide that they hide the curve."""
-MOST_SLOTS = 256
+MAX_SLOTS = 256
 """More slots could not be distinguished in a plot."""
-MOST_SIZES = 5
-FEWEST_TRANSFERS = 10
+MAX_SIZES = 5
+MIN_TRANSFERS = 10
 """Minimum for a distribution of completion times."""
 
 _SECOND = 1e9
@@ -50,10 +50,10 @@ def watched_flows(scenario: Scenario) -> list[int]:
     if scenario.probes.flows:
         return list(scenario.probes.flows)
     groups = scenario.populations
-    each = MOST_FLOWS if len(groups) == 1 else 1
+    each = MAX_FLOWS if len(groups) == 1 else 1
     found: list[int] = []
     first = 0
-    for group in groups[:MOST_CLASSES]:
+    for group in groups[:MAX_CLASSES]:
         if group.traffic.kind in {"bulk", "on-off"}:
             found += range(first, first + min(each, group.count))
         first += group.count
@@ -108,7 +108,7 @@ def _aligned(courses: Sequence[NDArray[np.uint64]]) -> list[NDArray[np.uint64]]:
     Sums of queue length times time count modulo 2^64, so differences are accumulated again.
     """
     slot = max(int(course[min(1, len(course) - 1), 0]) for course in courses)
-    while slot and max(int(course[-1, 0]) for course in courses) > MOST_SLOTS * slot:
+    while slot and max(int(course[-1, 0]) for course in courses) > MAX_SLOTS * slot:
         slot *= 2
     found = []
     for course in courses:
@@ -146,7 +146,7 @@ def _estimates(
         residuals = np.where(whole > 0, part - value * whole, 0.0)
         spread = np.sqrt((residuals**2).sum(axis=0) * there / (there - 1)) / total
         half = stdtrit(np.maximum(there - 1, 1), _QUANTILE) * spread
-    half[there < FEWEST_REPLICATIONS] = np.nan
+    half[there < MIN_REPLICATIONS] = np.nan
     return value, np.maximum(value - half, 0.0), np.minimum(value + half, at_most)
 
 
@@ -195,7 +195,7 @@ def _named(name: str, found: tuple[Floats, Floats, Floats]) -> Table:
 
 def _windows(scenario: Scenario, traces: dict[str, Any], ends_ns: Floats) -> Table:
     """Return the windows of watched flows: mean, lowest and highest value per slot."""
-    flows = watched_flows(scenario)[: max(MOST_CLASSES, MOST_FLOWS)]
+    flows = watched_flows(scenario)[: max(MAX_CLASSES, MAX_FLOWS)]
     names = np.repeat(
         [g.name for g in scenario.populations], [g.count for g in scenario.populations]
     )
@@ -251,7 +251,7 @@ def _distribution(scenario: Scenario, run: _native.Simulation) -> Table:
     chosen = (
         {
             places[at]
-            for at in np.linspace(0, len(places) - 1, min(MOST_SIZES, len(places))).astype(int)
+            for at in np.linspace(0, len(places) - 1, min(MAX_SIZES, len(places))).astype(int)
         }
         if places
         else set()
@@ -267,7 +267,7 @@ def _distribution(scenario: Scenario, run: _native.Simulation) -> Table:
 def _of_size(counts: TimeCounts, row: int, size: int | None, *, alone: bool) -> Table:
     of_row = [(times[rows == row], number[rows == row]) for rows, times, number in counts]
     total = int(sum(number.sum() for _, number in of_row))
-    if total < FEWEST_TRANSFERS:
+    if total < MIN_TRANSFERS:
         return {}
     edges = np.unique(np.concatenate([times for times, _ in of_row]))
     within = [_within(times, number, edges) for times, number in of_row]

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.engines.packet.reliability import FEWEST_FILES, enough_beyond
+from tcpcast.engines.packet.reliability import MIN_FILES, enough_beyond
 from tcpcast.intervals import bent
 from tcpcast.metrics import METRICS
-from tcpcast.statistics import FEW_EVENTS, Estimate
+from tcpcast.statistics import MIN_EVENTS, Estimate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -140,14 +140,14 @@ def by_size(
     means
         Mean completion time per interval; missing entries are computed from independent transfers.
     enough
-        Minimum number of transfers for an interval, per size; default: ``FEWEST_FILES``.
+        Minimum number of transfers for an interval, per size; default: ``MIN_FILES``.
     """
     rows = totals["transfers"]
     completions = _by_size(rows, completions=True)
     deliveries = _by_size(rows, completions=False)
     order = sorted(completions)
     mean = {
-        at: means[at] if at in means else _of_size(rows, at, enough.get(at, FEWEST_FILES))
+        at: means[at] if at in means else _of_size(rows, at, enough.get(at, MIN_FILES))
         for at in order
     }
     counts = np.array([completions[at].count for at in order])
@@ -202,7 +202,7 @@ def percentiles(sizes: Table, totals: Mapping[str, Any]) -> Table:
     beyond = np.array([counts[at] for at in order]).reshape(-1, 1) * (1.0 - np.array(TAILS) / 100)
     values = np.array([row[2] for row in rows]).reshape(-1, len(TAILS))
     # Tolerance of half a transfer for rounding.
-    told = np.where(beyond > FEW_EVENTS - 0.5, values, np.nan)
+    told = np.where(beyond > MIN_EVENTS - 0.5, values, np.nan)
     return {
         **{name: column[order] for name, column in sizes.items()},
         "quantity": np.array([row[1] for row in rows]),

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from tcpcast.scenario import Scenario
     from tcpcast.statistics import Estimate
 
-MOST_UNFINISHED = 0.05
+MAX_UNFINISHED_SHARE = 0.05
 """Largest share of unfinished transfers for which a mean has no warning."""
 
-MOST_LARGER = 1.1
+MAX_MEAN_RATIO = 1.1
 """Largest ratio of the lower bound of the mean over all to the mean over finished transfers."""
 
-YOUNG = 0.1
+MAX_YOUNG_AGE = 0.1
 """Mean age of the unfinished transfers, as a share of the run, below which the finished transfers
 represent all: transfers that began before the end of the warm-up are also counted when finished."""
 
@@ -101,13 +101,13 @@ def _censored(
     progress = in_progress(scenario, seen, of_kind, kinds)
     finished = float(seen.units.of_class("transfers", of_kind).sum())
     whole = finished + progress.count
-    if not whole or progress.count <= MOST_UNFINISHED * whole:
+    if not whole or progress.count <= MAX_UNFINISHED_SHARE * whole:
         return None
-    if progress.age_s <= YOUNG * seen.units.elapsed_s * progress.count:
+    if progress.age_s <= MAX_YOUNG_AGE * seen.units.elapsed_s * progress.count:
         return None
     finished_s = float(seen.units.of_class("on_time_ns", of_kind).sum()) * 1e-9
     mean_s = finished_s / finished if finished else 0.0
     at_least = (finished_s + progress.age_s) / whole
-    if at_least <= MOST_LARGER * mean_s and progress.count < finished:
+    if at_least <= MAX_MEAN_RATIO * mean_s and progress.count < finished:
         return None
     return f"{progress.count:,} of {whole:,.0f}", at_least

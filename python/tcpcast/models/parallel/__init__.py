@@ -23,7 +23,7 @@ a receiver window nor a bottleneck: :func:`limited_rate_pps` limits B(n) by both
 """
 
 from tcpcast.models.parallel.capacity import (
-    MOST_FLOWS,
+    MAX_FLOWS,
     competing_flow_rate_pps,
     flows_to_fill,
     limited_rate_pps,
@@ -39,7 +39,7 @@ from tcpcast.models.parallel.throughput import (
 )
 
 __all__ = [
-    "MOST_FLOWS",
+    "MAX_FLOWS",
     "ParallelThroughput",
     "competing_flow_rate_pps",
     "cumulative_throughput",

@@ -14,7 +14,7 @@ from tcpcast.models.parallel.throughput import per_flow_model, whole_flows
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-MOST_FLOWS = 2.0**52
+MAX_FLOWS = 2.0**52
 """Largest n that :func:`flows_to_fill` tries."""
 
 
@@ -141,7 +141,7 @@ def flows_to_fill(
         return np.asarray((rate >= most) & (n * window / rtt >= most))
 
     # Invariant: low flows do not fill the link, high flows do.
-    low, high = np.zeros(shape), np.full(shape, MOST_FLOWS)
+    low, high = np.zeros(shape), np.full(shape, MAX_FLOWS)
     if not np.all(fills(high)):
         raise DomainError("bottleneck_rate_pps is more than any number of flows can send")
     while np.any(high - low > 1):

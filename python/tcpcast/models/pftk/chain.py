@@ -55,7 +55,7 @@ LARGEST_WINDOW = 2**20
 """Maximum number of windows; more would take seconds and hundreds of megabytes."""
 STATIONARY = 1e-13
 """The distribution at the start of a period is stationary if a sweep moves at most this much."""
-MOST_SWEEPS = 2000
+MAX_SWEEPS = 2000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -306,7 +306,7 @@ class _Walk:
         starts, thresholds = np.zeros(size), np.zeros(size)
         starts[0] = 1.0
         moved = math.inf
-        for _ in range(MOST_SWEEPS):
+        for _ in range(MAX_SWEEPS):
             reached, slow = self.period(starts, thresholds)
             lost, last = self.losses(reached, slow)
             ends = self.ends(lost, last)

@@ -20,7 +20,7 @@ LossDistribution = Literal["generalised-poisson", "negative-binomial", "as-print
 NEGLIGIBLE = 1e-9
 """The expected latency stops at the k beyond which p(k) is below this."""
 
-MOST_LOSSES = 5000
+MAX_LOSSES = 5000
 """Largest k of the recursion; each step takes about 10 to 30 ms."""
 
 log_gamma = np.vectorize(math.lgamma, otypes=[np.float64])
@@ -102,8 +102,8 @@ def losses_considered(
     require_loss(loss)
     file_sizes(size_pkts)
     mean = math.ceil(size_pkts * loss / (1 - loss))
-    if mean < MOST_LOSSES:
-        k = np.arange(mean, MOST_LOSSES + 1)
+    if mean < MAX_LOSSES:
+        k = np.arange(mean, MAX_LOSSES + 1)
         small = (
             loss_probability(k, size_pkts=size_pkts, loss=loss, distribution=distribution)
             < NEGLIGIBLE
@@ -111,6 +111,6 @@ def losses_considered(
         if small.any():
             return int(k[np.argmax(small)])
     raise DomainError(
-        f"size_pkts {size_pkts:g} at loss {loss:g} may lose more than {MOST_LOSSES} packets, "
+        f"size_pkts {size_pkts:g} at loss {loss:g} may lose more than {MAX_LOSSES} packets, "
         "but the model is for short transfers: use a smaller size or a smaller loss"
     )

@@ -11,7 +11,7 @@ from tcpcast.errors import DomainError
 from tcpcast.models.cardwell import connection_latency_s
 from tcpcast.models.short.growth import Growth, ShortTransfer, file_sizes
 from tcpcast.models.short.losses import (
-    MOST_LOSSES,
+    MAX_LOSSES,
     LossDistribution,
     loss_probability,
     losses_considered,
@@ -101,9 +101,9 @@ def conditional_latency_s(
     0.1 % (on average 0.01 %, with SACK 0.03 %), for k = 1 better.
     """
     sizes = file_sizes(size_pkts)
-    if not 0 <= most_losses <= MOST_LOSSES or most_losses != int(most_losses):
+    if not 0 <= most_losses <= MAX_LOSSES or most_losses != int(most_losses):
         raise DomainError(
-            f"most_losses must be a whole number from 0 to {MOST_LOSSES}, not {most_losses!r}"
+            f"most_losses must be a whole number from 0 to {MAX_LOSSES}, not {most_losses!r}"
         )
     if not sizes.size:
         return np.empty((most_losses + 1, *sizes.shape))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 
-MOST_SHARED = 24
+MAX_SHARED = 24
 """Maximum counted losses of one flight: at a loss of p a flight loses about sqrt(p)."""
 
 
@@ -66,11 +66,11 @@ class Shared:
         ends = np.arange(1.0, tables.tails + 1)
         self._tail = FewProducts(first.stencil(ends, np.full_like(ends, 2.0)), len(ends))
         # L_k, L_(k-1), ...: of the tables, of transfers that time out here, of the last packets.
-        self._latency = np.zeros((MOST_SHARED + 1, sum(self._cut)))
-        self._timed_out = np.zeros((MOST_SHARED + 1, len(left)))
-        self._ends = np.zeros((MOST_SHARED + 1, tables.tails))
+        self._latency = np.zeros((MAX_SHARED + 1, sum(self._cut)))
+        self._timed_out = np.zeros((MAX_SHARED + 1, len(left)))
+        self._ends = np.zeros((MAX_SHARED + 1, tables.tails))
         # P(j of k losses in flight); the last j includes larger numbers.
-        self._in_flight = np.zeros((MOST_SHARED + 1, sum(self._cut)))
+        self._in_flight = np.zeros((MAX_SHARED + 1, sum(self._cut)))
         self._in_flight[0] = 1
         self._losses = 0
 
@@ -87,7 +87,7 @@ class Shared:
             self._in_flight[1:] += joins[:-1]
             self._in_flight[-1] += joins[-1]
         mean = np.einsum("js,js->s", self._in_flight[:, here:], self._latency[:, here:])
-        in_flight = np.arange(MOST_SHARED + 1)[:, None]
+        in_flight = np.arange(MAX_SHARED + 1)[:, None]
         fast = self._latency[:, :here] + in_flight * self._rtt
         episode = np.where(in_flight <= self._spare, fast, self._timed_out + self._early)
         recovered = np.einsum("js,js->s", self._in_flight[:, :here], episode)
@@ -101,7 +101,7 @@ class Shared:
     def _among_the_last(self, losses: int) -> Floats:
         after = np.zeros(self._ends.shape[1])
         for behind in range(len(after)):
-            for lost in range(min(behind, losses, MOST_SHARED) + 1):
+            for lost in range(min(behind, losses, MAX_SHARED) + 1):
                 ways = comb(behind, lost) * comb(losses, lost) / comb(behind + losses, losses)
                 after[behind] += ways * self._ends[lost, lost]
         return after

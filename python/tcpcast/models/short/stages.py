@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Integers = NDArray[np.intp]
 
-MOST_DOUBLINGS = 6
+MAX_DOUBLINGS = 6
 """Number of doublings of the RTO, up to 64 times its first value, as in PFTK."""
 
 
@@ -78,7 +78,7 @@ class Tables:
         least = 0.5 if transfer.shared_recovery else 2.0
         thresholds = np.arange(least, max(2, needed / 2) + 0.2, 0.25)
         timed_out = [Mesh(left, thresholds, bent_to, recovered.end)]
-        for _ in range(MOST_DOUBLINGS if transfer.backoff else 0):
+        for _ in range(MAX_DOUBLINGS if transfer.backoff else 0):
             timed_out.append(Mesh(left, np.array([2.0]), bent_to, timed_out[-1].end))
         tails = transfer.unprotected_pkts if transfer.shared_recovery else 1
         return cls(recovered, tuple(timed_out), timed_out[-1].end, tails)
@@ -362,7 +362,7 @@ def _after_loss(
     elif case == AGAIN:
         doublings = (rows.doublings or 0) + 1 if transfer.backoff else 0
         mesh = tables.timed_out[min(doublings, len(tables.timed_out) - 1)]
-        rto = transfer.rto_s * 2 ** min(doublings, MOST_DOUBLINGS)
+        rto = transfer.rto_s * 2 ** min(doublings, MAX_DOUBLINGS)
         packets = np.broadcast_to(left, sent.shape).ravel()
         half = np.full_like(rest, 2.0)
     else:
