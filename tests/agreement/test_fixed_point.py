@@ -26,7 +26,7 @@ def answered(scenario: Scenario, engine: str = "fixed-point", threads: int = 1) 
     return answer
 
 
-def asked(scenario: Scenario, **table: Any) -> Scenario:
+def native_configuration(scenario: Scenario, **table: Any) -> Scenario:
     return Scenario.from_dict({**scenario.resolved(), "fixed_point": table})
 
 
@@ -57,7 +57,7 @@ def overload() -> tuple[Scenario, Answer]:
 
 def test_rates_alone_are_no_fixed_point_in_overload(overload: tuple[Scenario, Answer]) -> None:
     scenario, exact = overload
-    answer = answered(asked(scenario, scheme=0, steps=5))
+    answer = answered(native_configuration(scenario, scheme=0, steps=5))
     assert shown_without_trust(answer, "above the threshold")
     assert answer.incomplete_reason is not None
     assert answer.incomplete_reason.startswith("no fixed point exists above the threshold (")
@@ -74,7 +74,7 @@ def test_rates_alone_are_no_fixed_point_in_overload(overload: tuple[Scenario, An
 @pytest.mark.parametrize("table", [{"scheme": 0}, {"scheme": 1}, {"conditional": True}, {}])
 def test_all_schemes_agree_where_flows_hardly_meet(table: dict[str, Any]) -> None:
     exact = usual(2500)
-    answer = answered(asked(local_loop(2500), **table, references=250, steps=6))
+    answer = answered(native_configuration(local_loop(2500), **table, references=250, steps=6))
     assert answer.incomplete_reason is None
     assert answer["connection_rate_bps"] == within(exact["connection_rate_bps"], 0.05)
     assert answer["rtt_mean_s"] == within(exact["rtt_mean_s"], 0.02)
@@ -87,12 +87,12 @@ def test_above_the_threshold_passing_every_test_is_no_answer(
 ) -> None:
     """Tests that a short run passes by chance do not make the schemes hold there."""
     module = importlib.import_module("tcpcast.engines.fixed_point")
-    monkeypatch.setattr(module, "tested", lambda *_: convergence.Tested())
+    monkeypatch.setattr(module, "run_tests", lambda *_: convergence.ConvergenceResult())
     short = {"run": {"duration": "70s", "warmup": "60s"}}
-    below = answered(asked(local_loop(400, **short), steps=2))
+    below = answered(native_configuration(local_loop(400, **short), steps=2))
     assert below.incomplete_reason is None
     assert below.metrics
-    above = answered(asked(local_loop(5500, **short), steps=2, step="5s"))
+    above = answered(native_configuration(local_loop(5500, **short), steps=2, step="5s"))
     assert shown_without_trust(above, "above the threshold")
     assert above.incomplete_reason is not None
     assert above.incomplete_reason.startswith("no fixed point exists above the threshold: ")
@@ -100,7 +100,7 @@ def test_above_the_threshold_passing_every_test_is_no_answer(
 
 
 def test_a_test_that_fails_below_the_threshold_names_the_other_engines() -> None:
-    answer = answered(asked(local_loop(4900), scheme=0, steps=4, step="10s"))
+    answer = answered(native_configuration(local_loop(4900), scheme=0, steps=4, step="10s"))
     assert shown_without_trust(answer, "no fixed point")
     assert answer.incomplete_reason is not None
     assert answer.incomplete_reason.startswith("no fixed point was reached (")
@@ -128,7 +128,7 @@ def test_each_class_has_its_own_fixed_point() -> None:
     ]
     scenario = Scenario.from_dict(tables)
     exact = answered(scenario, "packet").tables["by_class"]
-    answer = answered(asked(scenario, references=100, steps=8))
+    answer = answered(native_configuration(scenario, references=100, steps=8))
     found = answer.tables["by_class"]
     assert found["name"].tolist() == ["near", "far"]
     assert set(answer.tables["convergence"]["class"].tolist()) == {"near", "far", "all"}
@@ -170,7 +170,7 @@ def test_bulk_flows_with_buffers_of_their_own() -> None:
         }
     )
     exact = answered(scenario, "packet")
-    found = figures(answered(asked(scenario)))
+    found = figures(answered(native_configuration(scenario)))
     assert found["goodput_pps"] == within(exact["goodput_pps"], 0.01)
     assert found["loss_ratio"] == within(exact["loss_ratio"], 0.05)
     assert found["rtt_mean_s"] == within(exact["rtt_mean_s"], 0.03)
@@ -182,7 +182,7 @@ def behind_backbone(sources: int, case: int, seconds: float, warmup_s: float = 1
 
 
 def check_behind_backbone(scenario: Scenario, exact: Answer, **table: Any) -> Answer:
-    answer = answered(asked(scenario, **table))
+    answer = answered(native_configuration(scenario, **table))
     found = figures(answer)
     assert found["connection_rate_bps"] == within(exact["connection_rate_bps"], 0.05)
     assert found["rtt_mean_s"] == within(exact["rtt_mean_s"], 0.05)
@@ -213,7 +213,7 @@ def test_losses_at_hops_of_each_flow() -> None:
     tables["traffic"]["correlation"] = 0.5
     scenario = Scenario.from_dict(tables)
     exact = answered(scenario, "packet")
-    answer = answered(asked(scenario, step="15s"))
+    answer = answered(native_configuration(scenario, step="15s"))
     assert "loss at own hops" in answer.tables["convergence"]["what"]
     found = figures(answer)
     assert found["other_loss_ratio"] == within(exact["other_loss_ratio"], 0.1)
@@ -253,7 +253,7 @@ def test_only_one_router_is_shared(changes: dict[str, Any], advice: str) -> None
 def test_threads_and_order_change_nothing() -> None:
     tables = local_loop(300).resolved()
     tables["run"] |= {"replications": 3, "duration": "140s"}
-    scenario = asked(Scenario.from_dict(tables), conditional=True, steps=4)
+    scenario = native_configuration(Scenario.from_dict(tables), conditional=True, steps=4)
     one, three = answered(scenario), answered(scenario, threads=3)
     for name, table in one.tables.items():
         for column, values in table.items():

@@ -28,7 +28,7 @@ _ROUNDING = 1e-9
 _DICTS = ("metrics", "tables", "provenance", "domain")
 
 
-def held(found: Any, units: Mapping[str, str]) -> Answer:
+def validate(found: Any, units: Mapping[str, str]) -> Answer:
     """Validate an answer and add the units of the engine's own metrics.
 
     Parameters
@@ -50,10 +50,10 @@ def held(found: Any, units: Mapping[str, str]) -> Answer:
     _check_kinds(answer)
     answer.metrics = {name: _metric(name, m, units) for name, m in answer.metrics.items()}
     answer.tables = {_text("table", name): _table(name, t) for name, t in answer.tables.items()}
-    answer.notes = [replace(note, why=shortened(note.why)) for note in answer.notes]
-    answer.write_errors = [shortened(each) for each in answer.write_errors]
-    answer.reason = shortened(answer.reason)
-    answer.regime = None if answer.regime is None else shortened(answer.regime)
+    answer.notes = [replace(note, why=truncate_text(note.why)) for note in answer.notes]
+    answer.write_errors = [truncate_text(each) for each in answer.write_errors]
+    answer.reason = truncate_text(answer.reason)
+    answer.regime = None if answer.regime is None else truncate_text(answer.regime)
     try:
         json.dumps(replace(answer, tables={}).to_json(), allow_nan=False)
     except (TypeError, ValueError, AttributeError, RecursionError) as fault:
@@ -80,15 +80,15 @@ def _check_kinds(found: Answer) -> None:
             raise TcpcastError(f"returned a value of {name} that is not {what}")
 
 
-def shortened(text: str) -> str:
+def truncate_text(text: str) -> str:
     """Return a text of another package, truncated to :data:`_LONGEST_TEXT` characters."""
     return text if len(text) <= _LONGEST_TEXT else f"{text[: _LONGEST_TEXT - 3]}..."
 
 
-def words_of(fault: BaseException) -> str:
+def exception_text(fault: BaseException) -> str:
     """Return the type and the message of an exception of another package."""
     try:
-        text = shortened(str(fault))
+        text = truncate_text(str(fault))
     except Exception:
         text = "(its text cannot be read)"
     return f"{type(fault).__name__:.{LONGEST_NAME}}: {text}"
@@ -137,7 +137,7 @@ def _metric(name: str, metric: Any, units: Mapping[str, str]) -> Metric:
     unit = _short("unit", metric.unit or units.get(name, ""))
     if unit and name in UNITS and unit != UNITS[name]:
         raise TcpcastError(f"returned {name} in {unit}; its unit is {UNITS[name]} in every engine")
-    doubt = None if metric.interval_warning is None else shortened(metric.interval_warning)
+    doubt = None if metric.interval_warning is None else truncate_text(metric.interval_warning)
     return replace(metric, value=value, low=low, high=high, unit=unit, interval_warning=doubt)
 
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
-from tcpcast.engines.plugin_answer import has_short_text, held, words_of
+from tcpcast.engines.plugin_answer import exception_text, has_short_text, validate
 from tcpcast.engines.registry import OUTSIDE, EngineEntry
 from tcpcast.errors import DomainError, EnvironmentFault, NotApplicable, TcpcastError
 
@@ -84,7 +84,7 @@ class OutsideEntry(EngineEntry):
         """
         given = self._given(scenario, options, measured)
         try:
-            found = held(given, self.units)
+            found = validate(given, self.units)
         except TcpcastError as fault:
             raise TcpcastError(f"engine '{self.point.name}' of {self.package} {fault}") from fault
         except Exception as fault:
@@ -120,7 +120,7 @@ class OutsideEntry(EngineEntry):
     def _failed(self, fault: BaseException) -> EnvironmentFault:
         place = traceback.extract_tb(fault.__traceback__)[-1]
         return EnvironmentFault(
-            f"engine '{self.point.name}' of {self.package} failed: {words_of(fault)} "
+            f"engine '{self.point.name}' of {self.package} failed: {exception_text(fault)} "
             f"({place.filename}, line {place.lineno})"
         )
 
@@ -167,7 +167,7 @@ def entry(point: metadata.EntryPoint) -> OutsideEntry:
         function = point.load()
     except (Exception, SystemExit) as fault:
         raise EnvironmentFault(
-            f"engine '{point.name}' of {package} cannot be imported: {words_of(fault)}"
+            f"engine '{point.name}' of {package} cannot be imported: {exception_text(fault)}"
         ) from fault
     if not callable(function):
         raise EnvironmentFault(f"engine '{point.name}' of {package} is not callable: {point.value}")
@@ -209,7 +209,7 @@ def _of_path(
     if not rate >= 0:
         raise DomainError(f"model '{name}' returned {rate}; it must return packets per second")
     steps = [*fed.used("p", "RTT", "T0", "b", "W_max", "n"), step("B", rate, "packet/s", name)]
-    return rates.of_one(name, fed, rate_pps=rate, regime="", steps=steps)
+    return rates.flow_answer(name, fed, rate_pps=rate, regime="", steps=steps)
 
 
 def _asked(name: str, rate_pps: Callable[..., Any]) -> list[str]:

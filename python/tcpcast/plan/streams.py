@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.engines.formula.feed import asked_loss, one_class
+from tcpcast.engines.formula.feed import one_class, specified_loss
 from tcpcast.engines.formula.parallel import MAX_WAITING_SHARE
 from tcpcast.engines.formula.sizing import AMOUNT_BYTES, path_sizing, sizing_texts, time_text
 from tcpcast.engines.stacks import left_out_text
@@ -192,7 +192,7 @@ def _check(scenario: Scenario) -> Population:
             "the bottleneck has no rate: every flow adds the same, without end; write a rate of "
             "1gbit, say"
         )
-    loss = asked_loss(scenario, people)[0]
+    loss = specified_loss(scenario, people)[0]
     if people.tcp.control == "bbr" and loss > TOLERATED_LOSS_RATIO:
         raise DomainError(
             "BBR keeps no rate above a loss of 20 %, where probing no longer renews its estimate: "

@@ -18,14 +18,14 @@ import tcpcast
 from tcpcast import _native
 from tcpcast.answer import UNITS, Answer, Status
 from tcpcast.engines.fixed_point.configuration import (
-    asked,
     check,
+    failure_reason,
+    native_configuration,
     offered_load,
     references,
     weights,
-    why_without_point,
 )
-from tcpcast.engines.fixed_point.convergence import Tested, tested
+from tcpcast.engines.fixed_point.convergence import ConvergenceResult, run_tests
 from tcpcast.engines.packet import Clock, metric_estimates, tables
 from tcpcast.engines.packet.configuration import configuration, nanoseconds
 from tcpcast.engines.packet.goodputs import PIECE
@@ -84,7 +84,9 @@ def fixed_point(scenario: Scenario, options: RunOptions) -> Answer:
     table = scenario.fixed_point or DEFAULTS
     config = configuration(scenario, 0.0)
     check_memory(scenario, config)
-    run = _native.Simulation.fixed_point(config, asked(scenario, table), scenario.run.replications)
+    run = _native.Simulation.fixed_point(
+        config, native_configuration(scenario, table), scenario.run.replications
+    )
     seconds = table.steps * table.step + _measured_s(scenario)
     clock = Clock(options.ends_at(scenario))
     ended = run.advance(
@@ -105,7 +107,7 @@ def _answer(scenario: Scenario, table: FixedPoint, run: _native.Simulation, ende
     stand_for = weights(scenario, table)
     classes = len(stand_for)
     counters = run.counters()
-    own, crowd = (
+    own, cross_flows = (
         metric_estimates.Units(counters, classes),
         metric_estimates.Units(run.cross_flow_counters(), classes),
     )
@@ -123,7 +125,7 @@ def _answer(scenario: Scenario, table: FixedPoint, run: _native.Simulation, ende
     answer = Answer("fixed-point", kind="simulation", seed=scenario.run.seed)
     answer.replications = scenario.run.replications
     if all(measuring for _, measuring in run.clocks()):
-        verdict = tested(scenario, table, own, crowd, run.steps())
+        verdict = run_tests(scenario, table, own, cross_flows, run.steps())
         found = tables.tables(scenario, seen)
         # Its counts are of the reference flows only.
         found.pop("by_hop", None)
@@ -157,10 +159,12 @@ def _weighted_goodputs(found: Goodputs, weights: list[float]) -> Goodputs:
     return slots, slot, groups, bucket, factors * count
 
 
-def _conclude(answer: Answer, by_name: Estimates, verdict: Tested, scenario: Scenario) -> None:
+def _conclude(
+    answer: Answer, by_name: Estimates, verdict: ConvergenceResult, scenario: Scenario
+) -> None:
     answer.metrics = metric_estimates.metrics(by_name)
     failed = f" ({'; '.join(verdict.failed)})" if verdict.failed else ""
-    why = why_without_point(scenario)
+    why = failure_reason(scenario)
     doubt = "no fixed point"
     if offered_load(scenario) > 1:
         doubt = "above the threshold"

@@ -35,7 +35,7 @@ def check(scenario: Scenario) -> None:
         other_stack = Suggestion(stack_changes(scenario, MAX_PLUS))
         raise NotApplicable(
             "reference flows have instantaneous loss feedback",
-            Suggestion(engine="packet") if why_without_point(scenario) else other_stack,
+            Suggestion(engine="packet") if failure_reason(scenario) else other_stack,
         )
     if scenario.run.transfers is not None or scenario.run.precision is not None:
         raise NotApplicable(
@@ -97,7 +97,7 @@ def _check_hops(scenario: Scenario) -> None:
             )
 
 
-def why_without_point(scenario: Scenario) -> str:
+def failure_reason(scenario: Scenario) -> str:
     """Return why the tests of a fixed point fail for any scheme and length, "" if they can pass."""
     load = offered_load(scenario)
     if load > 1:
@@ -151,7 +151,7 @@ def references(scenario: Scenario, table: FixedPoint) -> list[int]:
     ]
 
 
-def asked(scenario: Scenario, table: FixedPoint) -> Config:
+def native_configuration(scenario: Scenario, table: FixedPoint) -> Config:
     """Return the native configuration of a fixed point."""
     return {
         "scheme": str(table.scheme),

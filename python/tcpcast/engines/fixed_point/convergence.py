@@ -52,7 +52,7 @@ EVERY = "all"
 
 
 @dataclass(slots=True)
-class Tested:
+class ConvergenceResult:
     """Rows of table ``convergence``, and descriptions of failed tests."""
 
     rows: list[dict[str, Any]] = field(default_factory=list)
@@ -105,15 +105,15 @@ class _Sums:
 
 
 @dataclass(frozen=True, slots=True)
-class _Judge:
+class _ClassTests:
     """Adds the rows of one class: its index, name and text, the counters of both kinds of flows."""
 
-    verdict: Tested
+    verdict: ConvergenceResult
     at: int
     name: str
     of: str
     own: Units
-    crowd: Units
+    cross_flows: Units
     tolerance: float
 
     def environment(self, what: str, cells: tuple[str, str], expected: float) -> None:
@@ -126,7 +126,7 @@ class _Judge:
         limit = 2.576 / 1.96 * noise if noise <= WIDEST_BOUND else UNKNOWN
         self._add(what, (scale * value, scale * expected), limit)
 
-    def like_each_other(self) -> None:
+    def compare_common_ratios(self) -> None:
         """Compare the ratios that reference flows and cross flows have in common."""
         for pair in PAIRS:
             mine, others = (
@@ -134,7 +134,7 @@ class _Judge:
                     pair.scale * units.of_class(pair.above, [self.at]),
                     units.of_class(pair.below, [self.at]),
                 )
-                for units in (self.own, self.crowd)
+                for units in (self.own, self.cross_flows)
             )
             self._compare(pair, mine, others)
 
@@ -142,7 +142,7 @@ class _Judge:
         """Compare the rates of endless flows; ``flows`` is the number of each kind."""
         mine, others = (
             _Sums(units.of_class("delivered", [self.at]), count * 1e-9 * units.link("time_ns"))
-            for units, count in zip((self.own, self.crowd), flows, strict=True)
+            for units, count in zip((self.own, self.cross_flows), flows, strict=True)
         )
         self._compare(_Pair("rate", "delivered", "time_ns"), mine, others)
 
@@ -150,7 +150,7 @@ class _Judge:
         """Compare the losses at hops that each source has for itself."""
         mine, others = (
             _Sums(units.link("hop_drops"), units.of_class("sent"))
-            for units in (self.own, self.crowd)
+            for units in (self.own, self.cross_flows)
         )
         least = MIN_LOSS
         self._compare(_Pair("loss at own hops", "hop_drops", "sent", 1.0, least, 2.0), mine, others)
@@ -165,7 +165,7 @@ class _Judge:
             np.sum([w * self.own.of_class(cell, [at]) for at, w in enumerate(own_weight)], axis=0)
             for cell in ("inside_ns", "arrived")
         )
-        every = self.own.of_class("arrived") + self.crowd.of_class("arrived")
+        every = self.own.of_class("arrived") + self.cross_flows.of_class("arrived")
         pair = _Pair("time in the router", "inside_ns", "arrived", 1.0, least_s, 2.0)
         inside = _Sums(1e-9 * mine, arrived)
         self._compare(pair, inside, _Sums(1e-9 * self.own.link("queue_integral"), every))
@@ -226,31 +226,31 @@ class _Judge:
             self.verdict.failed.append(f"{what}{self.of} differs by {100 * difference:+.3g} %")
 
 
-def tested(
+def run_tests(
     scenario: Scenario,
     table: FixedPoint,
     own: Units,
-    crowd: Units,
+    cross_flows: Units,
     steps: list[NDArray[np.float64]],
-) -> Tested:
+) -> ConvergenceResult:
     """Run the tests of each class.
 
     Parameters
     ----------
     scenario, table
         The scenario and its table ``fixed_point``.
-    own, crowd
+    own, cross_flows
         Counters of the reference flows and of the cross flows over the measurement.
     steps
         Values of each step per replication, ``[steps x classes, values]``, the measurement last.
     """
-    verdict = Tested()
+    verdict = ConvergenceResult()
     groups = scenario.populations
     followed = references(scenario, table)
     last = np.mean([rows[-len(groups) :] for rows in steps], axis=0)
     for at, group in enumerate(groups):
         of = f" of class {group.name}" if len(groups) > 1 else ""
-        judge = _Judge(verdict, at, group.name, of, own, crowd, table.tolerance)
+        judge = _ClassTests(verdict, at, group.name, of, own, cross_flows, table.tolerance)
         if isinstance(group.traffic, OnOff):
             size, off = group.traffic.size.mean_value(), group.traffic.off.mean_value()
             if group.traffic.size_rounding == "down":
@@ -260,10 +260,10 @@ def tested(
             judge.environment("silence", ("off_time_ns", "off_times"), 1e9 * off)
         else:
             judge.rates((followed[at], group.count - followed[at]))
-        judge.like_each_other()
+        judge.compare_common_ratios()
         judge.iteration(dict(zip(_native.STEP_CELLS, last[at], strict=True)), table)
     stand_for = weights(scenario, table)
-    together = _Judge(verdict, 0, EVERY, "", own, crowd, table.tolerance)
+    together = _ClassTests(verdict, 0, EVERY, "", own, cross_flows, table.tolerance)
     if scenario.network.hops and table.scheme == WITH_WINDOWS and len(set(stand_for)) == 1:
         together.loss_elsewhere()
     together.little(stand_for, MIN_WAIT * scenario.rtt_s)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from tcpcast.answer import Answer, Metric, noted
 from tcpcast.engines.formula.captured import captured_path
-from tcpcast.engines.formula.feed import EMPTY_PATH, asked_loss, limiting_link, one_class
+from tcpcast.engines.formula.feed import IDLE_PATH, limiting_link, one_class, specified_loss
 from tcpcast.engines.formula.inputs import step
-from tcpcast.engines.formula.rates import OWN_LINK, of_another_stack
+from tcpcast.engines.formula.rates import OWN_LINK, other_stack_warnings
 from tcpcast.errors import NotApplicable, Suggestion
 from tcpcast.models.bbr import BOTTLENECK, bbr_bound
 from tcpcast.models.domain import LOSS
@@ -41,7 +41,7 @@ def bbr(scenario: Scenario, measured: Answer | None) -> Answer:
             Suggestion({"network.bottleneck.rate": "10mbit"}),
         )
     flows, network, window = people.count, scenario.network, people.tcp.receiver_window
-    loss, keys = asked_loss(scenario, people)
+    loss, keys = specified_loss(scenario, people)
     # On its own link, each flow is independent of the others.
     alone, capacity = not limit.on.shared, limit.pps
     found = bbr_bound(
@@ -58,7 +58,7 @@ def bbr(scenario: Scenario, measured: Answer | None) -> Answer:
     regime = OWN_LINK if alone and found.regime == BOTTLENECK else str(found.regime)
     steps = [
         step("p", loss, "1", keys or "no random loss specified"),
-        step("RTT", people.rtt_s, "s", EMPTY_PATH),
+        step("RTT", people.rtt_s, "s", IDLE_PATH),
         step("W_max", window, "packet", "tcp.receiver_window"),
         step("n", flows, "1", "traffic.flows"),
         step("C_link", capacity, "packet/s", limit.key),
@@ -75,7 +75,7 @@ def bbr(scenario: Scenario, measured: Answer | None) -> Answer:
             "goodput_pps": Metric(goodput),
             "goodput_bps": Metric(goodput * 8 * scenario.payload_bytes),
         },
-        notes=noted(of_another_stack("an upper bound for BBR", "bbr", scenario)),
+        notes=noted(other_stack_warnings("an upper bound for BBR", "bbr", scenario)),
         provenance={"feed": "scenario"},
         regime=WINDOW if math.isfinite(most) and most < free else regime,
         steps=steps,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from tcpcast.engines.formula.inputs import PathInputs, delivered_bits, figure, step
+from tcpcast.engines.formula.inputs import PathInputs, delivered_bits, positive_metric, step
 from tcpcast.errors import NotApplicable
 from tcpcast.scenario import Scenario
 
@@ -55,7 +55,7 @@ def captured_inputs(model: str, measured: Answer | None) -> PathInputs:
         No loss indication in the capture, or no RTT.
     """
     found = measured_by_trace(measured)
-    loss = figure(found, "loss_indication_ratio")
+    loss = positive_metric(found, "loss_indication_ratio")
     if loss is None or not loss < 1:
         raise NotApplicable(f"{model} needs a loss ratio, and the capture has no loss indication")
     steps = [step("p", loss, "1", "capture: loss_indication_ratio"), *captured_times(model, found)]
@@ -84,7 +84,7 @@ def captured_inputs(model: str, measured: Answer | None) -> PathInputs:
 
 def captured_times(model: str, measured: Answer) -> list[Step]:
     """Return the derivation steps of RTT and T0."""
-    rtt, t0 = figure(measured, "rtt_mean_s"), figure(measured, "t0_s")
+    rtt, t0 = positive_metric(measured, "rtt_mean_s"), positive_metric(measured, "t0_s")
     if rtt is None:
         raise NotApplicable(f"{model} needs an RTT, and the capture does not show one")
     first = (t0, "capture: t0_s") if t0 else (fed_value(measured, "t0_s") or rtt, UNSEEN)

@@ -11,7 +11,7 @@ from tcpcast.engines.formula.captured import captured_transfer
 from tcpcast.engines.formula.feed import (
     MIN_LOSS,
     listed_sizes,
-    short_of_a_round_trip,
+    missing_rtt_s,
     transfer_domain,
     transfer_inputs,
     transfer_warnings,
@@ -60,7 +60,7 @@ def cardwell(scenario: Scenario, measured: Answer | None) -> Answer:
         delayed_ack_s=tcp.ack_timeout_s / 2 if tcp.delayed_acks else 0.0,
         connection=False,
     )
-    missing = short_of_a_round_trip(found.slow_start_s + found.congestion_avoidance_s, rtt)
+    missing = missing_rtt_s(found.slow_start_s + found.congestion_avoidance_s, rtt)
     latency = found.latency_s + missing
     parts = {
         "slow start": (found.slow_start_s + missing, "E[T_ss] (15), at least RTT"),

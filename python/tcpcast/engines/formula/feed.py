@@ -15,7 +15,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.engines.formula.captured import captured_inputs, captured_transfer_inputs
-from tcpcast.engines.formula.inputs import Capacity, PathInputs, delivered_bits, figure, step
+from tcpcast.engines.formula.inputs import (
+    Capacity,
+    PathInputs,
+    delivered_bits,
+    positive_metric,
+    step,
+)
 from tcpcast.engines.registry import check_one_size
 from tcpcast.errors import NotApplicable, Suggestion
 from tcpcast.models.domain import LOSS, LOSSES, PATH, TIMER
@@ -31,7 +37,7 @@ if TYPE_CHECKING:
 MIN_LOSS = 1e-15
 """Smaller losses are indistinguishable from no loss: 1 - p is 1."""
 
-EMPTY_PATH = "network.rtt: one packet and its ACK on the idle path"
+IDLE_PATH = "network.rtt: one packet and its ACK on the idle path"
 
 
 def path_inputs(model: str, scenario: Scenario, measured: Answer | None) -> PathInputs:
@@ -57,8 +63,11 @@ def path_inputs(model: str, scenario: Scenario, measured: Answer | None) -> Path
     people = one_class(model, scenario, "bulk")
     warnings: list[str] = []
     if measured is None:
-        steps = [_asked_loss(model, scenario, people, warnings), *_asked_times(scenario, people)]
-        arriving = 1 - asked_loss(scenario, people)[0]
+        steps = [
+            _specified_loss(model, scenario, people, warnings),
+            *_specified_times(scenario, people),
+        ]
+        arriving = 1 - specified_loss(scenario, people)[0]
         delivered: float | None = 8 * scenario.payload_bytes * arriving
     else:
         steps = _measured(model, scenario, people, measured)
@@ -70,7 +79,7 @@ def path_inputs(model: str, scenario: Scenario, measured: Answer | None) -> Path
     link = limiting_link(scenario, people) if measured is None else None
     limit = "tcp.receiver_window" + (": unlimited" if math.isinf(window) else "")
     steps += [
-        step("b", b, "packet", growth_words(tcp)),
+        step("b", b, "packet", growth_text(tcp)),
         step("W_max", window, "packet", limit),
         step("n", people.count, "1", "traffic.flows"),
     ]
@@ -111,7 +120,7 @@ def one_class(model: str, scenario: Scenario, kind: str) -> Population:
     return people
 
 
-def asked_loss(scenario: Scenario, people: Population) -> tuple[float, str]:
+def specified_loss(scenario: Scenario, people: Population) -> tuple[float, str]:
     """Return the specified loss ratio of the path, and the keys that specify it.
 
     Losses of links in series: 1 - (1 - p1)(1 - p2)...; 0 and ``""`` if none is specified. Loss in
@@ -141,8 +150,10 @@ def _overflows(scenario: Scenario, people: Population) -> bool:
     return False
 
 
-def _asked_loss(model: str, scenario: Scenario, people: Population, warnings: list[str]) -> Step:
-    loss, keys = asked_loss(scenario, people)
+def _specified_loss(
+    model: str, scenario: Scenario, people: Population, warnings: list[str]
+) -> Step:
+    loss, keys = specified_loss(scenario, people)
     if not keys:
         raise NotApplicable(
             f"{model} needs a loss ratio, but the scenario has no random loss",
@@ -159,17 +170,17 @@ def _asked_loss(model: str, scenario: Scenario, people: Population, warnings: li
     return step("p", loss, "1", keys)
 
 
-def _asked_times(scenario: Scenario, people: Population) -> list[Step]:
+def _specified_times(scenario: Scenario, people: Population) -> list[Step]:
     rtt = people.rtt_s
     tcp = scenario.populations[0].tcp
     rule = "RTT + tcp.min_rto" if tcp.adds_min_rto else "max(tcp.min_rto, RTT)"
     return [
-        step("RTT", rtt, "s", EMPTY_PATH),
+        step("RTT", rtt, "s", IDLE_PATH),
         step("T0", tcp.timeout_s(rtt), "s", rule),
     ]
 
 
-def growth_words(tcp: Tcp) -> str:
+def growth_text(tcp: Tcp) -> str:
     """Return the source of b as text."""
     if tcp.delayed_acks and tcp.packets_per_growth == 1:
         return f"{tcp.stack}: the window grows with the packets acked"
@@ -177,7 +188,7 @@ def growth_words(tcp: Tcp) -> str:
 
 
 def _measured(model: str, scenario: Scenario, people: Population, measured: Answer) -> list[Step]:
-    loss = figure(measured, "loss_indication_ratio")
+    loss = positive_metric(measured, "loss_indication_ratio")
     if not loss:
         raise NotApplicable(f"{model} needs a loss ratio, but packet had no loss indication")
     return [
@@ -187,8 +198,8 @@ def _measured(model: str, scenario: Scenario, people: Population, measured: Answ
 
 
 def _measured_times(scenario: Scenario, people: Population, measured: Answer) -> list[Step]:
-    rtt, t0 = figure(measured, "rtt_mean_s"), figure(measured, "t0_s")
-    asked_rtt, asked_t0 = _asked_times(scenario, people)
+    rtt, t0 = positive_metric(measured, "rtt_mean_s"), positive_metric(measured, "t0_s")
+    asked_rtt, asked_t0 = _specified_times(scenario, people)
     steps = [step("RTT", rtt, "s", "packet: rtt_mean_s") if rtt else asked_rtt]
     if t0:
         return [*steps, step("T0", t0, "s", "packet: t0_s")]
@@ -224,11 +235,13 @@ def transfer_inputs(scenario: Scenario, measured: Answer | None) -> dict[str, St
     if measured is not None and measured.captured is not None:
         return {entry["symbol"]: entry for entry in captured_transfer_inputs(measured)}
     people = scenario.populations[0]
-    loss, keys = asked_loss(scenario, people)
+    loss, keys = specified_loss(scenario, people)
     steps = [step("p", loss, "1", keys or "no random loss specified")]
-    steps += _asked_times(scenario, people)
+    steps += _specified_times(scenario, people)
     if measured is not None:
-        steps[0] = step("p", figure(measured, "loss_ratio") or 0.0, "1", "packet: loss_ratio")
+        steps[0] = step(
+            "p", positive_metric(measured, "loss_ratio") or 0.0, "1", "packet: loss_ratio"
+        )
         steps[1:] = _measured_times(scenario, people, measured)
     return {entry["symbol"]: entry for entry in steps}
 
@@ -272,7 +285,7 @@ def transfer_warnings(scenario: Scenario) -> list[str]:
     return warnings
 
 
-def short_of_a_round_trip(lossless_s: NDArray[np.float64], rtt_s: float) -> NDArray[np.float64]:
+def missing_rtt_s(lossless_s: NDArray[np.float64], rtt_s: float) -> NDArray[np.float64]:
     """Return the time to add to the latency of each size to reach one RTT, in seconds.
 
     The formulas count fractions of an RTT, so that a transfer below the initial window would take

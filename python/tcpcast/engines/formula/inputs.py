@@ -80,11 +80,14 @@ def step(symbol: str, value: SupportsFloat, unit: str, source: str) -> Step:
 
 def delivered_bits(measured: Answer) -> float | None:
     """Return the delivered payload per sent packet, None if it was not measured."""
-    goodput, sent = figure(measured, "goodput_bps"), figure(measured, "send_rate_pps")
+    goodput, sent = (
+        positive_metric(measured, "goodput_bps"),
+        positive_metric(measured, "send_rate_pps"),
+    )
     return None if goodput is None or sent is None else goodput / sent
 
 
-def figure(measured: Answer, name: str) -> float | None:
+def positive_metric(measured: Answer, name: str) -> float | None:
     """Return a metric of a measured answer, None if it is absent, zero or nan."""
     metric = measured.metrics.get(name)
     return metric.value if metric is not None and metric.value > 0 else None

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tcpcast.answer import Answer, Metric, noted
-from tcpcast.engines.formula.feed import EMPTY_PATH, asked_loss, one_class
-from tcpcast.engines.formula.inputs import figure, step
+from tcpcast.engines.formula.feed import IDLE_PATH, one_class, specified_loss
+from tcpcast.engines.formula.inputs import positive_metric, step
 from tcpcast.errors import DomainError, NotApplicable, Suggestion
 from tcpcast.models import local_loop as model
 from tcpcast.scenario.distributions import Constant
@@ -71,7 +71,7 @@ def loop_inputs(model_name: str, scenario: Scenario, measured: Answer | None) ->
     assert isinstance(traffic, OnOff)  # checked by one_class
     bits = 8.0 * scenario.network.packet_bytes
     size, whole = _whole_size_pkts(traffic)
-    idle = _asked_idleness(scenario, people, traffic, size)
+    idle = _specified_idleness(scenario, people, traffic, size)
     steps = [
         step("N", people.count, "1", "traffic.sources"),
         step("MSS", bits, "bit", "network.packet: IP bytes"),
@@ -79,7 +79,7 @@ def loop_inputs(model_name: str, scenario: Scenario, measured: Answer | None) ->
         step("B", size, "packet", whole),
         step("C", scenario.network.bottleneck.rate_bps / bits, "packet/s", "bottleneck rate"),
         *(
-            _asked(scenario, people, idle)
+            _specified(scenario, people, idle)
             if measured is None
             else _measured(people, measured, idle)
         ),
@@ -292,7 +292,7 @@ def _whole_size_pkts(traffic: OnOff) -> tuple[float, str]:
     return max(1.0, size.mean_value() - 0.5), f"{source}: half a packet less"
 
 
-def _asked_idleness(
+def _specified_idleness(
     scenario: Scenario, people: Population, traffic: OnOff, size_pkts: float
 ) -> Step:
     """Return p_idle, the share of packets before which an idle time reset the window."""
@@ -309,25 +309,30 @@ def _asked_idleness(
     return step("p_idle", share / size_pkts, "1", f"P(OFF > {name}) / B = {share:.4g} / B")
 
 
-def _asked(scenario: Scenario, people: Population, idle: Step) -> list[Step]:
-    loss, keys = asked_loss(scenario, people)
+def _specified(scenario: Scenario, people: Population, idle: Step) -> list[Step]:
+    loss, keys = specified_loss(scenario, people)
     return [
         step("p_loss", loss, "1", keys or "no random loss specified"),
         step("p_to", 0.0, "1", "none specified"),
         idle,
-        step("RTT", people.rtt_s, "s", EMPTY_PATH),
+        step("RTT", people.rtt_s, "s", IDLE_PATH),
     ]
 
 
 def _measured(people: Population, measured: Answer, idle: Step) -> list[Step]:
-    restarts, rtt = figure(measured, "idle_restart_ratio"), figure(measured, "rtt_mean_s")
+    restarts, rtt = (
+        positive_metric(measured, "idle_restart_ratio"),
+        positive_metric(measured, "rtt_mean_s"),
+    )
     if restarts:
         idle = step("p_idle", restarts, "1", "packet: idle_restart_ratio")
     return [
-        step("p_loss", figure(measured, "loss_ratio") or 0.0, "1", "packet: loss_ratio"),
-        step("p_to", figure(measured, "timeout_ratio") or 0.0, "1", "packet: timeout_ratio"),
+        step("p_loss", positive_metric(measured, "loss_ratio") or 0.0, "1", "packet: loss_ratio"),
+        step(
+            "p_to", positive_metric(measured, "timeout_ratio") or 0.0, "1", "packet: timeout_ratio"
+        ),
         idle,
-        step("RTT", rtt or people.rtt_s, "s", "packet: rtt_mean_s" if rtt else EMPTY_PATH),
+        step("RTT", rtt or people.rtt_s, "s", "packet: rtt_mean_s" if rtt else IDLE_PATH),
     ]
 
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from tcpcast.engines.formula import rates
 from tcpcast.engines.formula.captured import fed_value
-from tcpcast.engines.formula.feed import asked_loss, path_inputs
-from tcpcast.engines.formula.inputs import figure, step
+from tcpcast.engines.formula.feed import path_inputs, specified_loss
+from tcpcast.engines.formula.inputs import positive_metric, step
 from tcpcast.errors import NotApplicable
 from tcpcast.models.domain import WAITING, WINDOW
 from tcpcast.models.parallel import cumulative_throughput, parallel_throughput
@@ -79,7 +79,7 @@ def parallel_cumulative(scenario: Scenario, measured: Answer | None) -> Answer:
     """
     fed = path_inputs("the model of parallel flows", scenario, measured)
     if measured is None:
-        lost, keys = asked_loss(scenario, scenario.populations[0])
+        lost, keys = specified_loss(scenario, scenario.populations[0])
         events = _events(fed, lost)
         sources = ["1/p_e = 1/p_r + B_ext RTT, for independent losses", keys]
     else:
@@ -111,14 +111,14 @@ def _answer(engine: str, fed: PathInputs, found: ParallelThroughput, steps: list
     waiting = float(found.flows_in_timeout) / fed.flows
     regime = TIMEOUTS if waiting > 0.5 else TRIPLE_DUPLICATES
     used = min(rate, fed.capacity_pps) / fed.flows * fed.rtt_s / fed.window_pkts
-    answer = rates.of_all(engine, fed, rate_pps=rate, regime=regime, steps=steps)
+    answer = rates.total_answer(engine, fed, rate_pps=rate, regime=regime, steps=steps)
     answer.domain |= {WAITING: waiting, WINDOW: used}
     if waiting > MAX_WAITING_SHARE:
         answer.warn(
             f"assumes few flows are in RTO at the same time; here {100 * waiting:.0f} % are, so it "
             "underestimates"
         )
-    answer.warn(*rates.beyond_window(fed, rate / fed.flows))
+    answer.warn(*rates.window_warnings(fed, rate / fed.flows))
     return answer
 
 
@@ -164,7 +164,7 @@ def _measured_loss(scenario: Scenario, measured: Answer) -> tuple[float, float, 
         )
     found = []
     for name in ("loss_event_ratio_cumulative", "loss_ratio"):
-        value = figure(measured, name)
+        value = positive_metric(measured, name)
         if value is None:
             raise NotApplicable(f"algorithm 2 needs {name}, but packet has no value for it here")
         found.append(value)
@@ -173,8 +173,8 @@ def _measured_loss(scenario: Scenario, measured: Answer) -> tuple[float, float, 
 
 def _captured_loss(measured: Answer) -> tuple[float, float, str, str]:
     """Return p_e and p_r of a capture; one capture point shows only retransmissions."""
-    events = figure(measured, "loss_event_ratio_cumulative")
-    events = events or figure(measured, "loss_indication_ratio")
+    events = positive_metric(measured, "loss_event_ratio_cumulative")
+    events = events or positive_metric(measured, "loss_indication_ratio")
     lost = fed_value(measured, "loss_ratio")
     if not events or not lost:
         raise NotApplicable("algorithm 2 needs losses, but the capture shows none")

@@ -58,7 +58,7 @@ def pftk(scenario: Scenario, measured: Answer | None) -> Answer:
         step("in timeouts", found.timeout_time_share, "1", "Q E[Z^TO]/(E[A] + Q E[Z^TO])"),
         step("B(p)", found.rate_pps, "packet/s", "(31)"),
     ]
-    answer = rates.of_one(
+    answer = rates.flow_answer(
         "pftk", fed, rate_pps=float(found.rate_pps), regime=str(found.regime), steps=steps
     )
     return rates.add_losses(
@@ -98,7 +98,7 @@ def pftk_approximate(scenario: Scenario, measured: Answer | None) -> Answer:
         step("free rate", free, "packet/s", "(29)"),
         step("B(p)", min(most, free), "packet/s", "min(W_max/RTT, free rate), (32)"),
     ]
-    return rates.of_one(
+    return rates.flow_answer(
         "pftk-approx",
         fed,
         rate_pps=min(most, free),
@@ -127,10 +127,10 @@ def td_only(scenario: Scenario, measured: Answer | None) -> Answer:
         step("E[X]", model.unlimited_rounds(**given), "round", "b E[W]/2, (15)"),
         step("B(p)", rate, "packet/s", "(18), (19)"),
     ]
-    answer = rates.of_one(
+    answer = rates.flow_answer(
         "td-only", fed, rate_pps=rate, regime=model.TRIPLE_DUPLICATES, steps=steps
     )
-    answer.warn(*rates.beyond_window(fed, rate))
+    answer.warn(*rates.window_warnings(fed, rate))
     return rates.add_losses(answer, window_pkts=window)
 
 
@@ -160,7 +160,7 @@ def mathis(scenario: Scenario, measured: Answer | None) -> Answer:
         step("C/(RTT sqrt(p))", free, "packet/s", "Mathis et al. 1997; PFTK (20)"),
         step("B", min(most, free), "packet/s", "at most W_max/RTT, an addition to the model"),
     ]
-    return rates.of_one(
+    return rates.flow_answer(
         "mathis",
         fed,
         rate_pps=min(most, free),
@@ -193,12 +193,12 @@ def cubic_response_function(scenario: Scenario, measured: Answer | None) -> Answ
         step("W", found.window_pkts, "packet", "the larger, at most W_max"),
         step("B", rate, "packet/s", "W/RTT"),
     ]
-    answer = rates.of_one(
+    answer = rates.flow_answer(
         "cubic-response",
         fed,
         rate_pps=rate,
         regime=model.WINDOW if found.window_limited else regime,
         steps=steps,
     )
-    answer.warn(*rates.of_another_stack("those of CUBIC", "cubic", scenario))
+    answer.warn(*rates.other_stack_warnings("those of CUBIC", "cubic", scenario))
     return answer

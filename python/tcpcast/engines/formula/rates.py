@@ -21,17 +21,17 @@ BOTTLENECK, OWN_LINK = "bottleneck", "own link"
 """Regimes in which a link limits the rate: the shared link, or a flow's ingress or egress."""
 
 
-def of_one(
+def flow_answer(
     engine: str, fed: PathInputs, *, rate_pps: float, regime: str, steps: list[Step]
 ) -> Answer:
     """Return an answer from the rate of one flow; ``steps`` is its derivation."""
     together = fed.flows * rate_pps
     if fed.flows > 1:
         steps = [*steps, step("n B", together, "packet/s", "n equal flows")]
-    return of_all(engine, fed, rate_pps=together, regime=regime, steps=steps)
+    return total_answer(engine, fed, rate_pps=together, regime=regime, steps=steps)
 
 
-def of_all(
+def total_answer(
     engine: str, fed: PathInputs, *, rate_pps: float, regime: str, steps: list[Step]
 ) -> Answer:
     """Return an answer from the total rate of all flows; ``steps`` is its derivation."""
@@ -64,7 +64,7 @@ def add_losses(answer: Answer, *, window_pkts: float, timeout_share: float | Non
     return answer
 
 
-def beyond_window(fed: PathInputs, one_pps: float) -> list[str]:
+def window_warnings(fed: PathInputs, one_pps: float) -> list[str]:
     """Warn if the rate exceeds the receiver window, for a model without receiver window."""
     most = fed.window_pkts / fed.rtt_s
     if min(one_pps, fed.capacity_pps / fed.flows) <= most:
@@ -75,7 +75,7 @@ def beyond_window(fed: PathInputs, one_pps: float) -> list[str]:
     ]
 
 
-def of_another_stack(what: str, stack: str, scenario: Scenario) -> list[str]:
+def other_stack_warnings(what: str, stack: str, scenario: Scenario) -> list[str]:
     """Warn if a formula describes another TCP than the scenario's; captures match any TCP."""
     tcp = scenario.populations[0].tcp
     own = tcp.stack

@@ -11,11 +11,11 @@ import numpy as np
 from tcpcast.answer import Answer, Metric, noted
 from tcpcast.engines.formula.captured import captured_transfer
 from tcpcast.engines.formula.feed import (
-    asked_loss,
-    growth_words,
+    growth_text,
     limiting_link,
     listed_sizes,
-    short_of_a_round_trip,
+    missing_rtt_s,
+    specified_loss,
     transfer_domain,
     transfer_inputs,
     transfer_warnings,
@@ -98,7 +98,7 @@ def short(scenario: Scenario, measured: Answer | None, *, tables: bool = True) -
     try:
         transfer = _transfer(scenario, rtt["value"])
         lossless = lossless_latency_s(transfer, sizes)
-        missing = short_of_a_round_trip(lossless, rtt["value"])
+        missing = missing_rtt_s(lossless, rtt["value"])
         lossless = lossless + missing
         expected, by_losses = lossless, _lossless_table(sizes, lossless)
         if loss["value"] > 0:
@@ -166,7 +166,7 @@ def _total(scenario: Scenario, expected: Floats, rtt_s: float) -> dict[str, Metr
         return {}
     connection = connection_latency_s(
         rtt_s=rtt_s,
-        forward_loss_ratio=asked_loss(scenario, people)[0],
+        forward_loss_ratio=specified_loss(scenario, people)[0],
         syn_timeout_s=people.tcp.initial_rto_s,
     )
     return {"total_time_s": Metric(float(expected.mean() + connection))}
@@ -229,7 +229,7 @@ def _steps(tcp: Tcp, transfer: ShortTransfer) -> list[Step]:
     growth, rto = "tcp.delayed_acks: 2, otherwise 1", "max(tcp.min_rto, 4 RTT)"
     todays: list[Step] = []
     if tcp.is_modern:
-        growth, rto = growth_words(tcp), "RTT + tcp.min_rto"
+        growth, rto = growth_text(tcp), "RTT + tcp.min_rto"
         if not tcp.adds_min_rto:
             rto = "max(tcp.min_rto, RTT)"
         if tcp.probes_tails:

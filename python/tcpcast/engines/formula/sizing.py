@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from tcpcast import units
-from tcpcast.engines.formula.feed import MIN_LOSS, asked_loss
+from tcpcast.engines.formula.feed import MIN_LOSS, specified_loss
 from tcpcast.models.bbr import TOLERATED_LOSS_RATIO
 from tcpcast.models.cubic import DECREASE, cubic_response
 from tcpcast.models.short import ShortTransfer, lossless_latency_s
@@ -107,7 +107,7 @@ def path_sizing(scenario: Scenario) -> PathSizing | None:
     buffer = OVERHEAD * full_window * payload
     allowed = DEFAULT_WMEM[-1] / OVERHEAD  # less than any default of tcp_rmem
     link_bps = rate_bps * 8 * payload / packet_bits
-    loss = asked_loss(scenario, people)[0]
+    loss = specified_loss(scenario, people)[0]
     return PathSizing(
         flows=flows,
         bdp_bytes=rate_bps * rtt / 8,

@@ -16,9 +16,9 @@ import tcpcast
 from tcpcast import output, statistics
 from tcpcast.answer import Answer, Note, Status
 from tcpcast.emulation.traffic import LATENESS_S, TrafficOutcome, run_traffic
-from tcpcast.engines.kernel.config import check, question, run_s
-from tcpcast.engines.kernel.counters import MAX_LIMITED_SHARE, Counted
-from tcpcast.engines.kernel.late import put_lateness
+from tcpcast.engines.kernel.config import check, run_arguments, run_s
+from tcpcast.engines.kernel.counters import MAX_LIMITED_SHARE, MeasuredCounters
+from tcpcast.engines.kernel.late import report_lateness
 from tcpcast.engines.kernel.single import Transfers
 from tcpcast.engines.packet import NO_WARM_UP, interval_notes, metric_estimates
 from tcpcast.engines.packet.captures import capture_file, check_capture
@@ -108,7 +108,7 @@ class _Runs:
         outcomes: list[TrafficOutcome] = []
         for number in range(self._scenario.run.replications):
             self._done = number
-            asked = question(self._scenario, number)
+            asked = run_arguments(self._scenario, number)
             if capture is not None and number == 0:
                 side = {"sender": "near", "receiver": "far"}
                 asked["capture"] = (side[self._scenario.probes.pcap[0].link], capture)
@@ -147,15 +147,15 @@ def _answer(scenario: Scenario, outcomes: list[TrafficOutcome], *, accept_late: 
     answer = Answer("kernel", kind="measurement", replications=scenario.run.replications)
     answer.seed = scenario.run.seed
     answer.provenance = _provenance(scenario, outcomes)
-    _put_cut(answer, outcomes[-1].cut)
+    _mark_incomplete(answer, outcomes[-1].cut)
     if scenario.isolated_transfers is not None:
         single = Transfers(scenario, outcomes)
         answer.metrics = metric_estimates.metrics(dict(single.estimates()))
         answer.tables = single.tables()
     else:
-        _put_bulk(answer, scenario, [o for o in outcomes if len(o.snapshots) >= MIN_SLOTS])
+        _add_bulk(answer, scenario, [o for o in outcomes if len(o.snapshots) >= MIN_SLOTS])
     if any(outcome.distortion is not None for outcome in outcomes):
-        put_lateness(answer, scenario, outcomes, accepted=accept_late)
+        report_lateness(answer, scenario, outcomes, accepted=accept_late)
     if scenario.isolated_transfers is None:
         answer.notes = [*bbr_warnings(scenario, answer.provenance), *answer.notes]
     answer.notes += [
@@ -166,7 +166,7 @@ def _answer(scenario: Scenario, outcomes: list[TrafficOutcome], *, accept_late: 
     return answer
 
 
-def _put_cut(answer: Answer, cut: str | None) -> None:
+def _mark_incomplete(answer: Answer, cut: str | None) -> None:
     """Mark an answer as incomplete if its last run ended early."""
     if cut is not None:
         if cut == "interrupted":
@@ -176,10 +176,10 @@ def _put_cut(answer: Answer, cut: str | None) -> None:
             answer.stop(cut)
 
 
-def _put_bulk(answer: Answer, scenario: Scenario, outcomes: list[TrafficOutcome]) -> None:
+def _add_bulk(answer: Answer, scenario: Scenario, outcomes: list[TrafficOutcome]) -> None:
     if not outcomes:
         return
-    counted = Counted(scenario, outcomes)
+    counted = MeasuredCounters(scenario, outcomes)
     found = counted.estimates()
     answer.metrics = metric_estimates.metrics(found)
     answer.tables = counted.tables()

@@ -81,7 +81,7 @@ _ENDS = {
 """Settings of both ends: no state is kept between connections, and no buffer is a limit."""
 
 
-def question(scenario: Scenario, replication: int) -> dict[str, Any]:
+def run_arguments(scenario: Scenario, replication: int) -> dict[str, Any]:
     """Return the arguments of ``_native.run_traffic`` for one replication.
 
     Files, OFF times and start times use the random streams of the packet engine, so both engines

@@ -15,7 +15,7 @@ from tcpcast.engines.packet import metric_estimates
 from tcpcast.engines.packet.by_class import class_table
 from tcpcast.engines.packet.configuration import size_bounds
 from tcpcast.engines.packet.metric_estimates import CLASS, LINK, SIZE, Snapshot, Units
-from tcpcast.engines.packet.reliability import judged, judged_classes
+from tcpcast.engines.packet.reliability import add_class_warnings, add_warnings
 from tcpcast.metrics import BY_CLASS, METRICS
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ MAX_LIMITED_SHARE = 0.01
 """Share of time in which a buffer limited a flow above which there is a warning."""
 
 
-def flows_of(outcome: TrafficOutcome) -> Floats:
+def flow_counters(outcome: TrafficOutcome) -> Floats:
     """Return the cumulative counters of each flow, ``[snapshots, flows, len(FLOW)]``."""
     return np.array([snapshot["flows"] for snapshot in outcome.snapshots], dtype=np.float64)
 
@@ -75,7 +75,7 @@ def warm_up_slots(scenario: Scenario, outcome: TrafficOutcome) -> tuple[int, boo
     given = scenario.run.warmup_s
     if given is not None:
         return int(np.searchsorted(times, times[0] + given)), True
-    change = np.diff(flows_of(outcome).sum(axis=1), axis=0)
+    change = np.diff(flow_counters(outcome).sum(axis=1), axis=0)
     passed = change[:, FLOW.index("passed")]
     series = change[:, FLOW.index("waited_ns")] / np.maximum(passed, 1.0)
     if not metric_estimates.has_queue(scenario):
@@ -86,13 +86,13 @@ def warm_up_slots(scenario: Scenario, outcome: TrafficOutcome) -> tuple[int, boo
     return end.index, end.found
 
 
-def rows_of(
+def cumulative_counters(
     scenario: Scenario, outcome: TrafficOutcome, begin: int, ended: Files
 ) -> NDArray[np.uint64]:
     """Return cumulative counters after the warm-up, ``[slots + 2, counters]``."""
     groups, network = scenario.populations, scenario.network
     kept = outcome.snapshots[begin:]
-    flows = flows_of(outcome)[begin:]
+    flows = flow_counters(outcome)[begin:]
     flows -= flows[0]
     sizes = (
         len(SIZE) * (len(size_bounds(scenario)) + 1) if file_transfers.has_files(scenario) else 0
@@ -122,7 +122,7 @@ def rows_of(
     return np.vstack([rows, rows[-1:]]).astype(np.uint64)
 
 
-class Counted:
+class MeasuredCounters:
     """Counters of all replications after their warm-ups."""
 
     def __init__(self, scenario: Scenario, outcomes: Sequence[TrafficOutcome]) -> None:
@@ -135,15 +135,18 @@ class Counted:
         ]
         cut = list(zip(outcomes, begins, strict=True))
         self.files = [Files(scenario, o, o.snapshots[at]["now_ns"]) for o, at in cut]
-        rows = [rows_of(scenario, *one, own) for one, own in zip(cut, self.files, strict=True)]
+        rows = [
+            cumulative_counters(scenario, *one, own)
+            for one, own in zip(cut, self.files, strict=True)
+        ]
         self.warm_ups_s = [
             (o.snapshots[at]["now_ns"] - o.snapshots[0]["now_ns"]) * 1e-9 for o, at in cut
         ]
         self.measured_s = float(sum(row[-1, LINK["time_ns"]] for row in rows)) * 1e-9
         begins_ns = round(max(self.warm_ups_s) * 1e9)
         self.units = Units(rows, len(scenario.populations), begins_ns=begins_ns)
-        self.flows = [flows_of(o)[-1] - flows_of(o)[at] for o, at in cut]
-        self._waits = self._counted_waits([o.snapshots[at + 1 :] for o, at in cut])
+        self.flows = [flow_counters(o)[-1] - flow_counters(o)[at] for o, at in cut]
+        self._waits = self._count_waits([o.snapshots[at + 1 :] for o, at in cut])
         longest = self._longest_queue()
         # Inputs of the reliability rules: counters, and the largest queue.
         nothing = np.zeros(longest + 1, dtype=np.uint64)
@@ -166,7 +169,7 @@ class Counted:
         ):
             found["queue_mean_pkts"] = None
         known = {name: found[name] for name in MEASURED if found.get(name) is not None}
-        return judged(scenario, self.seen, known)
+        return add_warnings(scenario, self.seen, known)
 
     def _jain(self) -> metric_estimates.Estimates:
         """Return Jain's index of endless flows."""
@@ -195,7 +198,7 @@ class Counted:
         return found
 
     @staticmethod
-    def _counted_waits(runs: Sequence[Sequence[dict[str, Any]]]) -> dict[int, int]:
+    def _count_waits(runs: Sequence[Sequence[dict[str, Any]]]) -> dict[int, int]:
         """Return the number of packets per waiting time in steps."""
         counts: dict[int, int] = {}
         for snapshot in (snapshot for snapshots in runs for snapshot in snapshots):
@@ -245,7 +248,7 @@ class Counted:
             for at in range(len(groups))
         ]
         columns = [name for name in MEASURED if name in BY_CLASS]
-        return class_table(groups, judged_classes(self.scenario, self.seen, found), columns)
+        return class_table(groups, add_class_warnings(self.scenario, self.seen, found), columns)
 
     def _by_flow(self) -> Table:
         groups = self.scenario.populations

@@ -12,10 +12,10 @@ from tcpcast.emulation.traffic import TRANSFER
 from tcpcast.engines.packet import transfers
 from tcpcast.engines.packet.configuration import size_bounds
 from tcpcast.engines.packet.metric_estimates import CLASS, SIZE
-from tcpcast.engines.packet.reliability import enough_beyond
+from tcpcast.engines.packet.reliability import reliable_percentiles
 from tcpcast.engines.packet.tables import (
-    bits_of_files,
     by_size_interval,
+    file_packet_bits,
     mean_times,
     size_columns,
 )
@@ -135,7 +135,7 @@ def tables(scenario: Scenario, units: Units, runs: Sequence[Files]) -> dict[str,
     if not any(map(len, runs)):
         return {}
     kinds = {group.traffic.kind for group in scenario.populations}
-    bits = bits_of_files(scenario)
+    bits = file_packet_bits(scenario)
     found: dict[str, Table] = {"percentiles": _percentiles(runs, "on-off" in kinds)}
     if "on-off" in kinds:
         return found if bits is None else found | {"by_size": by_size_interval(units, bits)}
@@ -160,7 +160,7 @@ def _percentiles(runs: Sequence[Files], is_on_off: bool) -> Table:
     ]
     levels = (0.5, 0.95, 0.99)
     values = [
-        enough_beyond(np.quantile(row[1], levels).reshape(1, 3), np.array([on_s.size]))[0]
+        reliable_percentiles(np.quantile(row[1], levels).reshape(1, 3), np.array([on_s.size]))[0]
         for row in rows
     ]
     return {

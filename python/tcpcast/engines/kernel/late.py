@@ -19,7 +19,7 @@ DOUBT = "late link"
 """Text instead of an interval."""
 
 
-def held_s(rtt_s: float, outcomes: Sequence[TrafficOutcome]) -> float:
+def added_delay_s(rtt_s: float, outcomes: Sequence[TrafficOutcome]) -> float:
     """Return the mean delay per RTT that this machine added, in seconds.
 
     The link's clock is paused while its process does not run, and packets due at that time are
@@ -34,7 +34,7 @@ def held_s(rtt_s: float, outcomes: Sequence[TrafficOutcome]) -> float:
     return float(rtt_s * away / max(elapsed - away, 1) + 2e-9 * late / max(packets, 1))
 
 
-def put_lateness(
+def report_lateness(
     answer: Answer, scenario: Scenario, outcomes: Sequence[TrafficOutcome], *, accepted: bool
 ) -> None:
     """Mark all results as untrusted, without intervals, and add a note with the size of the error.
@@ -50,7 +50,7 @@ def put_lateness(
     """
     reason = next(outcome.distortion for outcome in outcomes if outcome.distortion is not None)
     rtt_s = min(group.rtt_s for group in scenario.populations)
-    held = held_s(rtt_s, outcomes)
+    held = added_delay_s(rtt_s, outcomes)
     size = (
         f"it delayed packets by {held * 1000:.2g} ms per RTT on average, {held / rtt_s:.1%} "
         "of the RTT, so rates, times and delays may be wrong by as much"

@@ -8,7 +8,7 @@ import numpy as np
 
 from tcpcast.emulation.traffic import TRANSFER
 from tcpcast.engines.packet.metric_estimates import point_estimate
-from tcpcast.engines.packet.reliability import enough_beyond
+from tcpcast.engines.packet.reliability import reliable_percentiles
 from tcpcast.engines.packet.transfers import Sums, estimate
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ class Transfers:
         times = self._of["acked_ns"] - self._of["first_ns"]
         own = [times[self._size == at] for at in rows]
         found = np.array([np.quantile(each, (0.5, 0.95, 0.99)) * 1e-9 for each in own])
-        told = enough_beyond(found, np.array([each.size for each in own]))
+        told = reliable_percentiles(found, np.array([each.size for each in own]))
         return {f"p{q}": told[:, at] for at, q in enumerate((50, 95, 99))}
 
 

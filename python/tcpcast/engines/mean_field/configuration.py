@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tcpcast.engines.packet.configuration import configuration, longer_ns
+from tcpcast.engines.packet.configuration import configuration, extra_byte_ns
 from tcpcast.engines.packet.scale import Scale
 
 if TYPE_CHECKING:
@@ -40,6 +40,6 @@ def path_too_long_s(scenario: Scenario, each: float) -> float:
     """
     found = configuration(scenario, 0.0)
     size = found["packet_bytes"] + found["ack_bytes"]
-    longer = longer_ns(scenario, Scale(each)) * size
+    longer = extra_byte_ns(scenario, Scale(each)) * size
     lacking = [longer - group["forward_ns"] - group["back_ns"] for group in found["classes"]]
     return max(0.0, 1e-9 * float(max(lacking)))

@@ -32,7 +32,7 @@ from tcpcast.engines.packet import (
 from tcpcast.engines.packet.captures import Captures, check_captures
 from tcpcast.engines.packet.configuration import configuration
 from tcpcast.engines.packet.memory import OutOfMemoryError, Watch, check_memory
-from tcpcast.engines.packet.steady_state import unsettled
+from tcpcast.engines.packet.steady_state import unsettled_reason
 from tcpcast.errors import NotApplicable, Suggestion
 
 if TYPE_CHECKING:
@@ -210,7 +210,9 @@ def _to_precision(
             goal = _goal(scenario, warmup.seconds, length)
             ended = advance(**goal, max_wall_s=clock.left())
         seen = metric_estimates.snapshot(scenario, run)
-        estimates = reliability.judged(scenario, seen, metric_estimates.estimates(scenario, seen))
+        estimates = reliability.add_warnings(
+            scenario, seen, metric_estimates.estimates(scenario, seen)
+        )
         longer = statistics.next_length(length, estimates, targets) if targets else None
         if ended != DONE or longer is None:
             return ended, seen, estimates
@@ -333,7 +335,7 @@ def _say_if_unsettled(
     answer: Answer, scenario: Scenario, seen: metric_estimates.Snapshot, run: _native.Simulation
 ) -> None:
     """Mark the values of endless flows that are still in their start-up as untrusted."""
-    why = unsettled(scenario, seen, run, answer)
+    why = unsettled_reason(scenario, seen, run, answer)
     if why is not None:
         answer.stop(why)
         answer.mark_untrusted()
@@ -352,8 +354,8 @@ def _add_traces(answer: Answer, scenario: Scenario, run: _native.Simulation) -> 
     if not scenario.probes.flows:
         return
     traces = run.traces()
-    answer.tables |= tables.traced(traces)
-    answer.notes += tables.thinned(traces)
+    answer.tables |= tables.trace_tables(traces)
+    answer.notes += tables.thinned_notes(traces)
 
 
 def _add_delivered(answer: Answer, scenario: Scenario, run: _native.Simulation) -> None:

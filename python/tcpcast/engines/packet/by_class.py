@@ -49,8 +49,10 @@ def class_table(
         if all(value is None for value in values):
             continue
         for suffix, part in (("", "value"), ("_low", "low"), ("_high", "high")):
-            table[metric + suffix] = np.array([part_of(v, part) for v in values], dtype=np.float64)
-        bounds = np.array([part_of(v, "at_least") for v in values], dtype=np.float64)
+            table[metric + suffix] = np.array(
+                [estimate_part(v, part) for v in values], dtype=np.float64
+            )
+        bounds = np.array([estimate_part(v, "at_least") for v in values], dtype=np.float64)
         if not np.isnan(bounds).all():
             table[f"{metric}_at_least"] = bounds
         doubts = ["" if value is None else value.interval_warning or "" for value in values]
@@ -59,7 +61,7 @@ def class_table(
     return table
 
 
-def part_of(estimate: Estimate | None, part: str) -> float:
+def estimate_part(estimate: Estimate | None, part: str) -> float:
     """Return ``value``, ``low`` or ``high`` of an estimate, nan if it has none."""
     value = getattr(estimate, part, None)
     return math.nan if value is None else float(value)

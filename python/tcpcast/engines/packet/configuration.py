@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from tcpcast.engines.packet.cross import streams
 from tcpcast.engines.packet.equilibrium import starts
 from tcpcast.engines.packet.loss import bottleneck_loss, link_loss
-from tcpcast.engines.packet.queues import limit_of_lengths, queue, whole_room
+from tcpcast.engines.packet.queues import buffer_capacity, limit_of_lengths, queue
 from tcpcast.engines.packet.return_path import return_link
-from tcpcast.engines.packet.scale import WHOLE, Scale, shortened
+from tcpcast.engines.packet.scale import FULL_SCALE, Scale, subtract_delays
 from tcpcast.scenario.distributions import Distribution
 from tcpcast.scenario.queue import FairQueue
 from tcpcast.scenario.sizes import FileInBytes
@@ -47,7 +47,7 @@ def nanoseconds(seconds: float) -> int:
     return round(seconds * 1e9)
 
 
-def configuration(scenario: Scenario, warmup_s: float, scale: Scale = WHOLE) -> Config:
+def configuration(scenario: Scenario, warmup_s: float, scale: Scale = FULL_SCALE) -> Config:
     """Return the simulator's configuration as plain data.
 
     Parameters
@@ -116,12 +116,12 @@ def _rate(link: Link) -> int | None:
     return None if math.isinf(link.serial_bps) else max(1, round(link.serial_bps))
 
 
-def longer_ns(scenario: Scenario, scale: Scale) -> float:
+def extra_byte_ns(scenario: Scenario, scale: Scale) -> float:
     """Return the extra transmission time of a byte, summed over all shared links, in ns."""
     network = scenario.network
     hops = [hop for hop in (*network.hops_before, *network.hops_after) if hop.shared]
-    measured = scale.longer_ns(_rate(network.bottleneck))
-    return measured + sum(scale.longer_ns(_rate(hop)) for hop in hops)
+    measured = scale.extra_byte_ns(_rate(network.bottleneck))
+    return measured + sum(scale.extra_byte_ns(_rate(hop)) for hop in hops)
 
 
 def _buffer(scenario: Scenario, link: Link, scale: Scale) -> int | None:
@@ -129,12 +129,12 @@ def _buffer(scenario: Scenario, link: Link, scale: Scale) -> int | None:
     individual = isinstance(queue, FairQueue) and queue.buffers == "individual"
     in_bytes = limit_of_lengths(scenario, link) is not None
     packets = math.inf if in_bytes else network.buffer_pkts(link)
-    room = whole_room(packets, link.rate, network.packet_bytes)
-    return scale.room(room, individual=individual)
+    buffer_pkts = buffer_capacity(packets, link.rate, network.packet_bytes)
+    return scale.buffer_pkts(buffer_pkts, individual=individual)
 
 
 def _hop(scenario: Scenario, hop: Hop, scale: Scale) -> Config:
-    scale = scale if hop.shared else WHOLE
+    scale = scale if hop.shared else FULL_SCALE
     return {
         "rate_bps": scale.rate(_rate(hop)),
         "delay_ns": nanoseconds(hop.delay_s or 0.0),
@@ -219,10 +219,10 @@ def _class(
     elsewhere = math.fsum(link.delay_s or 0.0 for link in others)
     forward_ns = max(0, nanoseconds(group.forward_delay_s - elsewhere))
     back_ns = max(0, nanoseconds(group.return_delay_s - elsewhere))
-    if scale != WHOLE:
-        of_byte = longer_ns(scenario, scale)
+    if scale != FULL_SCALE:
+        of_byte = extra_byte_ns(scenario, scale)
         by_ns = of_byte * group.packet_bytes, of_byte * network.ack_bytes
-        forward_ns, back_ns = shortened(forward_ns, back_ns, by_ns)
+        forward_ns, back_ns = subtract_delays(forward_ns, back_ns, by_ns)
     sources = scale.sources(group.count)
     return {
         # The simulator creates senders for transfers.
@@ -235,7 +235,7 @@ def _class(
         "traffic": _traffic(group, start),
         "tcp": _tcp(group),
         "host_noise_ns": _host_noise_ns(scenario, group),
-        "scale": None if scale == WHOLE else max(1.0, group.count / sources),
+        "scale": None if scale == FULL_SCALE else max(1.0, group.count / sources),
     }
 
 
@@ -326,6 +326,6 @@ def _access(network: Network, group: Population, link: Link) -> Config:
     return {
         "rate_bps": _rate(link),
         "delay_ns": nanoseconds(link.delay_s or 0.0),
-        "limit_pkts": whole_room(packets, link.rate, group.packet_bytes),
+        "limit_pkts": buffer_capacity(packets, link.rate, group.packet_bytes),
         "loss": link_loss(link),
     }

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.answer import Note
-from tcpcast.engines.packet.scale import WHOLE, Scale
+from tcpcast.engines.packet.scale import FULL_SCALE, Scale
 from tcpcast.scenario.cross import FgnCross, ParetoCross, TraceCross
 from tcpcast.scenario.cross_checks import place_of, recorded
 from tcpcast.units import digits
@@ -46,7 +46,7 @@ MAX_FLUID_PACKETS = 4_000_000
 """Maximum number of packets from which such a series is counted."""
 
 
-def streams(scenario: Scenario, scale: Scale = WHOLE) -> list[Config]:
+def streams(scenario: Scenario, scale: Scale = FULL_SCALE) -> list[Config]:
     """Return the streams in packets and seconds, as the simulator needs them.
 
     At hops that sources share they are scaled: only every k-th packet is sent, and it has the work
@@ -62,7 +62,7 @@ def streams(scenario: Scenario, scale: Scale = WHOLE) -> list[Config]:
                 "bin_ns": round(stream.bin_s * SECOND),
                 "bins": bins,
                 "series": series,
-                "process": _process(scenario, stream, scale if place.shared else WHOLE),
+                "process": _process(scenario, stream, scale if place.shared else FULL_SCALE),
             }
         )
     return found

@@ -255,7 +255,7 @@ def estimates(scenario: Scenario, seen: Snapshot) -> Estimates:
     if scenario.arriving_load is not None:
         found["offered_load"] = point_estimate(scenario.arriving_load)
     if scenario.isolated_transfers is not None:
-        return transfers.each_alone(found, seen.totals)
+        return transfers.isolated_estimates(found, seen.totals)
     return found
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tcpcast.engines.packet.metric_estimates import Snapshot, Units
     from tcpcast.scenario import Scenario
 
-OF_THE_QUEUE = (
+QUEUE_METRICS = (
     "loss_ratio",
     "queue_loss_ratio",
     "queue_mean_pkts",
@@ -95,7 +95,7 @@ def _own_links(scenario: Scenario, units: Units, at: int, name: str) -> Iterator
     yield Note(
         f"{name}the RTT (mean {rtt} ms, base {base} ms) includes {delay}; metrics of loss, queue "
         "and queue delay do not, because they are of the bottleneck",
-        OF_THE_QUEUE,
+        QUEUE_METRICS,
         kind="model",
     )
 

@@ -37,7 +37,7 @@ MANY_PACKETS = 10**7
 fit into memory cannot take as long as the range of the simulator's clock."""
 
 
-def whole_room(packets: float, rate_bps: float, packet_bytes: int) -> int | None:
+def buffer_capacity(packets: float, rate_bps: float, packet_bytes: int) -> int | None:
     """Return the capacity of a buffer in packets, None if unlimited.
 
     At very low rates it is limited to the packets that the link transmits in ``LONGEST_QUEUE_S``:

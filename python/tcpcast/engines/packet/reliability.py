@@ -19,7 +19,7 @@ from tcpcast.answer import Note
 from tcpcast.drift import MIN_CYCLES
 from tcpcast.engines.packet.convergence import indications, unconverged, unconverged_classes
 from tcpcast.engines.packet.heavy_tails import heavy_tails
-from tcpcast.engines.packet.unfinished import without_survivors
+from tcpcast.engines.packet.unfinished import with_lower_bounds
 from tcpcast.metrics import LOSS_INDICATIONS, METRICS
 from tcpcast.scenario.modern_tcp import RATE_BASED
 from tcpcast.scenario.queue import FairQueue
@@ -70,21 +70,21 @@ EVENTS: dict[Counters, str] = {
 """Names of counted events in messages; all others are "losses"."""
 
 
-def judged(scenario: Scenario, seen: Snapshot, found: Estimates) -> Estimates:
-    """Return the estimates over all classes with their warnings: see :func:`_judged`."""
+def add_warnings(scenario: Scenario, seen: Snapshot, found: Estimates) -> Estimates:
+    """Return the estimates over all classes with their warnings: see :func:`_add_warnings`."""
     numbers = range(len(scenario.populations))
-    return _judged(scenario, seen, found, numbers, unconverged(scenario, seen, found))
+    return _with_warnings(scenario, seen, found, numbers, unconverged(scenario, seen, found))
 
 
-def judged_classes(
+def add_class_warnings(
     scenario: Scenario, seen: Snapshot, each: Sequence[Estimates]
 ) -> list[Estimates]:
-    """Return the estimates of each class with their warnings: see :func:`_judged`."""
+    """Return the estimates of each class with their warnings: see :func:`_add_warnings`."""
     slow = unconverged_classes(scenario, seen, each)
-    return [_judged(scenario, seen, found, (at,), slow[at]) for at, found in enumerate(each)]
+    return [_with_warnings(scenario, seen, found, (at,), slow[at]) for at, found in enumerate(each)]
 
 
-def _judged(
+def _with_warnings(
     scenario: Scenario,
     seen: Snapshot,
     found: Estimates,
@@ -119,17 +119,21 @@ def _judged(
     alone = {
         name: None
         if e is None
-        else _judged_one(name, e, units, missing or rare.get(name) or slow.get(name), doubts)
+        else _with_metric_warnings(
+            name, e, units, missing or rare.get(name) or slow.get(name), doubts
+        )
         for name, e in found.items()
     }
     by_batches = {
-        name: None if e is None else _judged_by_batches(name, e, units, correlated=name in short)
+        name: None if e is None else _with_batch_warnings(name, e, units, correlated=name in short)
         for name, e in alone.items()
     }
-    return without_survivors(scenario, seen, by_batches, numbers)
+    return with_lower_bounds(scenario, seen, by_batches, numbers)
 
 
-def enough_beyond(percentiles: NDArray[np.float64], files: NDArray[Any]) -> NDArray[np.float64]:
+def reliable_percentiles(
+    percentiles: NDArray[np.float64], files: NDArray[Any]
+) -> NDArray[np.float64]:
     """Return the 50th, 95th and 99th percentiles, nan with fewer than 10 files beyond.
 
     Parameters
@@ -144,7 +148,7 @@ def enough_beyond(percentiles: NDArray[np.float64], files: NDArray[Any]) -> NDAr
     return np.where(beyond > MIN_EVENTS - 0.5, percentiles.astype(np.float64), np.nan)
 
 
-def of_quantiles(table: Mapping[str, NDArray[Any]], files: float) -> dict[str, NDArray[Any]]:
+def withhold_intervals(table: Mapping[str, NDArray[Any]], files: float) -> dict[str, NDArray[Any]]:
     """Return table ``file_goodput``, without intervals if there are too few files for any."""
     if files >= MIN_FILES or not table:
         return dict(table)
@@ -194,7 +198,7 @@ def quantile_warnings(
     ]
 
 
-def _judged_one(
+def _with_metric_warnings(
     name: str,
     estimate: Estimate,
     units: Units,
@@ -217,7 +221,7 @@ def _judged_one(
     return estimate
 
 
-def _judged_by_batches(
+def _with_batch_warnings(
     name: str, estimate: Estimate, units: Units, *, correlated: bool
 ) -> Estimate:
     for doubt in _of_its_batches(estimate, correlated=correlated):
@@ -276,7 +280,7 @@ def _missing(scenario: Scenario, units: Units, numbers: Sequence[int]) -> str | 
     losses = indications(units, numbers)
     if losses >= MIN_EVENTS or (losses == 0 and not scenario.loses_at_random):
         return None
-    if marks_heeded(scenario, units, numbers) >= MIN_EVENTS:
+    if heeded_marks(scenario, units, numbers) >= MIN_EVENTS:
         return None
     return f"too few losses: {_counted(losses, 'loss indication')}, {MIN_EVENTS} are needed"
 
@@ -355,7 +359,7 @@ def _near_loss(scenario: Scenario, seen: Snapshot) -> bool:
     return seen.largest_queue >= NEAR_LOSS * room
 
 
-def marks_heeded(scenario: Scenario, units: Units, numbers: Sequence[int]) -> float:
+def heeded_marks(scenario: Scenario, units: Units, numbers: Sequence[int]) -> float:
     """Return the number of marked packets of flows that reduce their window on a mark."""
     groups = scenario.populations
     heeding = [
@@ -442,7 +446,7 @@ def _cycle_s(scenario: Scenario, units: Units, at: int) -> float:
     """
     group = scenario.populations[at]
     if group.traffic.kind == "bulk":
-        losses = indications(units, (at,)) + marks_heeded(scenario, units, (at,))
+        losses = indications(units, (at,)) + heeded_marks(scenario, units, (at,))
         measured_s = float(units.link("time_ns").sum()) * 1e-9
         return measured_s * group.count / losses if losses else 0.0
     files = float(units.of_class("transfers", (at,)).sum())

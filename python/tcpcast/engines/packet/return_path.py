@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from tcpcast.engines.packet.loss import loss_model
-from tcpcast.engines.packet.queues import queue, whole_room
+from tcpcast.engines.packet.queues import buffer_capacity, queue
 
 if TYPE_CHECKING:
     from tcpcast.engines.packet.config_types import Config
@@ -26,7 +26,7 @@ def return_link(scenario: Scenario) -> Config | None:
     room, link = network.return_buffer_acks, network.return_link
     return {
         "rate_bps": None if math.isinf(network.return_bps) else max(1, round(network.return_bps)),
-        "buffer_pkts": whole_room(room, network.return_bps, network.ack_bytes),
+        "buffer_pkts": buffer_capacity(room, network.return_bps, network.ack_bytes),
         "queue": "drop-tail" if link is None else queue(scenario, link),
         "loss": loss_model(network.ack_loss),
     }

@@ -23,22 +23,22 @@ class Scale:
         """Return the scaled rate of a shared link; None is unlimited."""
         return bps if bps is None or self.each == 1 else max(1, round(bps / self.each))
 
-    def room(self, pkts: int | None, *, individual: bool) -> int | None:
+    def buffer_pkts(self, pkts: int | None, *, individual: bool) -> int | None:
         """Return the scaled buffer of a shared link; per-flow buffers keep their size."""
         if pkts is None or individual or self.each == 1:
             return pkts
         return max(1, round(pkts / self.each))
 
-    def longer_ns(self, bps: int | None) -> float:
+    def extra_byte_ns(self, bps: int | None) -> float:
         """Return the extra transmission time of a byte on a shared link, in ns."""
         return 0.0 if bps is None else (self.each - 1) * 8e9 / bps
 
 
-WHOLE = Scale()
+FULL_SCALE = Scale()
 """Full size: each source is simulated."""
 
 
-def shortened(forward_ns: int, return_ns: int, by: tuple[float, float]) -> tuple[int, int]:
+def subtract_delays(forward_ns: int, return_ns: int, by: tuple[float, float]) -> tuple[int, int]:
     """Subtract delays from the forward and return paths; a deficit of one goes to the other."""
     there, back = forward_ns - round(by[0]), return_ns - round(by[1])
     return max(0, there + min(0, back)), max(0, back + min(0, there))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tcpcast.engines.formula.feed import limiting_link
-from tcpcast.engines.packet.reliability import marks_heeded
+from tcpcast.engines.packet.reliability import heeded_marks
 from tcpcast.scenario.modern_tcp import RATE_BASED
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ MAX_UNSETTLED_SHARE = 0.1
 """Largest share of flows without a steady state for which values are kept."""
 
 
-def unsettled(
+def unsettled_reason(
     scenario: Scenario, seen: Snapshot, run: _native.Simulation, answer: Answer
 ) -> str | None:
     """Return the reason why the flows of a run are not in a steady state, None if they are.
@@ -46,7 +46,7 @@ def unsettled(
         flows += stages.size
         repairing += int(np.count_nonzero(stages == FIRST_RECOVERY))
         held = _is_held(scenario, scenario.populations[at], seen, answer, at)
-        if not held and marks_heeded(scenario, seen.units, (at,)) < stages.size:
+        if not held and heeded_marks(scenario, seen.units, (at,)) < stages.size:
             growing += _growing(stages, seen, at)
     if growing + repairing <= MAX_UNSETTLED_SHARE * flows:
         return None

@@ -10,16 +10,16 @@ from numpy.typing import NDArray
 from tcpcast import _native
 from tcpcast.answer import Note
 from tcpcast.engines.packet import cross, goodputs, hops, transfers
-from tcpcast.engines.packet.by_class import class_table, part_of
+from tcpcast.engines.packet.by_class import class_table, estimate_part
 from tcpcast.engines.packet.configuration import SIZE_BOUNDS, UNLIMITED_WINDOW, listed_sizes
 from tcpcast.engines.packet.metric_estimates import Counts, Floats, Snapshot, Units, class_estimates
 from tcpcast.engines.packet.reliability import (
-    enough_beyond,
+    add_class_warnings,
     fewest_files_by_size,
-    judged_classes,
-    of_quantiles,
+    reliable_percentiles,
+    withhold_intervals,
 )
-from tcpcast.engines.packet.unfinished import hides_unfinished
+from tcpcast.engines.packet.unfinished import has_many_unfinished
 from tcpcast.metrics import BY_CLASS, METRICS
 from tcpcast.products import dot
 from tcpcast.scenario.classes import has_mixed_files
@@ -57,7 +57,7 @@ def tables(scenario: Scenario, seen: Snapshot) -> dict[str, Table]:
             found |= _of_files(scenario, seen)
             found |= goodputs.tables(scenario, seen.goodputs, seen.totals, size_columns(scenario))
             files = float(seen.units.of_class("transfers").sum())
-            found["file_goodput"] = of_quantiles(found["file_goodput"], files)
+            found["file_goodput"] = withhold_intervals(found["file_goodput"], files)
     if "transfers" in kinds:
         # With on/off sources, `by_size` covers all files, including those of transfers.
         found = _of_transfers(scenario, seen) | found
@@ -65,7 +65,7 @@ def tables(scenario: Scenario, seen: Snapshot) -> dict[str, Table]:
     measured_s = float(seen.units.link("time_ns").sum()) * 1e-9
     found["cross"] = cross.table(scenario, seen.totals, measured_s)
     found["by_hop"] = hops.by_hop(scenario, seen)
-    found |= _of_losses(seen.units, seen.totals, bits_of_each(scenario.populations))
+    found |= _of_losses(seen.units, seen.totals, common_packet_bits(scenario.populations))
     return {name: table for name, table in found.items() if _length(table) > 0}
 
 
@@ -76,7 +76,7 @@ def _length(table: Table) -> int:
 def _by_class(scenario: Scenario, seen: Snapshot) -> Table:
     groups = scenario.populations
     each = [class_estimates(scenario, seen.units, at) for at in range(len(groups))]
-    estimates = judged_classes(scenario, seen, each)
+    estimates = add_class_warnings(scenario, seen, each)
     is_isolated = scenario.isolated_transfers is not None
     shown = [name for name in BY_CLASS if METRICS[name].has_isolated_value or not is_isolated]
     return class_table(groups, estimates, shown)
@@ -131,19 +131,19 @@ def _above(weights: Floats) -> Floats:
     return tail
 
 
-def bits_of_each(groups: Iterable[Population]) -> float | None:
+def common_packet_bits(groups: Iterable[Population]) -> float | None:
     """Return the IP bits of a full packet of these classes, None if they differ."""
     sizes = {group.packet_bytes for group in groups}
     return 8.0 * sizes.pop() if len(sizes) == 1 else None
 
 
-def bits_of_files(scenario: Scenario) -> float | None:
+def file_packet_bits(scenario: Scenario) -> float | None:
     """Return the IP bits of a full packet of a file, None if classes have different packets."""
-    return bits_of_each(g for g in scenario.populations if g.traffic.kind != "bulk")
+    return common_packet_bits(g for g in scenario.populations if g.traffic.kind != "bulk")
 
 
 def _of_files(scenario: Scenario, seen: Snapshot) -> dict[str, Table]:
-    bits = bits_of_files(scenario)
+    bits = file_packet_bits(scenario)
     kinds = {group.traffic.kind for group in scenario.populations}
     found = {}
     if "on-off" in kinds and bits is not None:
@@ -218,9 +218,9 @@ def _size_row(units: Units, at: int, low: int, high: int, bits: float) -> dict[s
         "mean_size_pkts": total("packets") / total("transfers"),
         "connection_rate_bps": _share(bits * total("packets"), on_s),
         "transfer_rate_mean_bps": bits * total("rate_sum") / (units_of_rate * total("transfers")),
-        "on_time_s": part_of(on_time, "value"),
-        "on_time_low_s": part_of(on_time, "low"),
-        "on_time_high_s": part_of(on_time, "high"),
+        "on_time_s": estimate_part(on_time, "value"),
+        "on_time_low_s": estimate_part(on_time, "low"),
+        "on_time_high_s": estimate_part(on_time, "high"),
         "queue_seen_mean_pkts": _share(total("queue_seen"), total("arrived")),
         "packets": int(total("arrived")),
         "drops": int(drops),
@@ -305,10 +305,10 @@ def _percentiles(scenario: Scenario, seen: Snapshot) -> Table:
     for at, group in enumerate(scenario.populations):
         if group.traffic.kind in TIME_OF_FILES:
             files = seen.units.of_class("transfers", [at]).sum()
-            files = 0.0 if hides_unfinished(scenario, seen, [at]) else files
+            files = 0.0 if has_many_unfinished(scenario, seen, [at]) else files
             values = np.array([totals["on_time_percentiles"][at], totals["rate_percentiles"][at]])
             scales = [[1.0], [8.0 * group.packet_bytes]]
-            times, rates = enough_beyond(values * scales, np.array([files, files]))
+            times, rates = reliable_percentiles(values * scales, np.array([files, files]))
             rows.append((group.name, TIME_OF_FILES[group.traffic.kind], times, "s"))
             rows.append((group.name, "connection_rate", rates, "bit/s"))
     several = len(rows) > 2
@@ -404,7 +404,7 @@ def _loss_recovery(units: Units, totals: Mapping[str, Any], bits: float | None) 
     }
 
 
-def traced(traces: Mapping[str, Any]) -> dict[str, Table]:
+def trace_tables(traces: Mapping[str, Any]) -> dict[str, Table]:
     """Return the windows and the sequence numbers of the traced flows, ordered by time."""
     unlimited = traces["ssthresh"] == UNLIMITED_WINDOW
     # Some drops are reported after later events.
@@ -427,7 +427,7 @@ def traced(traces: Mapping[str, Any]) -> dict[str, Table]:
     return {name: table for name, table in found.items() if _length(table) > 0}
 
 
-def thinned(traces: Mapping[str, Any]) -> list[Note]:
+def thinned_notes(traces: Mapping[str, Any]) -> list[Note]:
     """Return notes on tables of traced flows that are thinned, with the width of the bins."""
     bins = {"windows": traces["window_bin_ns"], "sequences": traces["mark_bin_ns"]}
     return [

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.engines.packet.reliability import MIN_FILES, enough_beyond
+from tcpcast.engines.packet.reliability import MIN_FILES, reliable_percentiles
 from tcpcast.intervals import bent
 from tcpcast.metrics import METRICS
 from tcpcast.statistics import MIN_EVENTS, Estimate
@@ -103,7 +103,7 @@ def _cubes(sizes: Sequence[Sums], mean_s: float) -> float:
     return found
 
 
-def each_alone(found: Estimates, totals: Mapping[str, Any]) -> Estimates:
+def isolated_estimates(found: Estimates, totals: Mapping[str, Any]) -> Estimates:
     """Return the estimates of isolated transfers, which are independent."""
     rows: Rows = totals["transfers"]
     kept = {name: value for name, value in found.items() if METRICS[name].has_isolated_value}
@@ -151,7 +151,7 @@ def by_size(
         for at in order
     }
     counts = np.array([completions[at].count for at in order])
-    percentiles = enough_beyond(
+    percentiles = reliable_percentiles(
         np.array([totals["completion_percentiles"][at] for at in order]).reshape(-1, 3), counts
     )
     return {

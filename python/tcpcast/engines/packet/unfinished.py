@@ -50,7 +50,7 @@ def in_progress(
     return InProgress(sum(each.count for each in chosen), sum(each.age_s for each in chosen))
 
 
-def without_survivors(
+def with_lower_bounds(
     scenario: Scenario, seen: Snapshot, found: Estimates, among: Sequence[int]
 ) -> Estimates:
     """Return the estimates, with lower bounds instead of means over too few finished transfers.
@@ -85,7 +85,7 @@ def _bounded(
     return replace(replaced, interval_warning=doubt, at_least=bound_s)
 
 
-def hides_unfinished(scenario: Scenario, seen: Snapshot, among: Sequence[int]) -> bool:
+def has_many_unfinished(scenario: Scenario, seen: Snapshot, among: Sequence[int]) -> bool:
     """Return True if too many transfers of these classes were unfinished for their percentiles."""
     return _censored(scenario, seen, among, ("on-off", "transfers")) is not None
 
