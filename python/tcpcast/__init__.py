@@ -177,6 +177,6 @@ def _refuse(scenario: Scenario) -> NoReturn:
     from tcpcast.engines import REGISTRY, answer  # noqa: PLC0415
     from tcpcast.errors import NotApplicable  # noqa: PLC0415
 
-    refusals = answer(scenario, [name for name, entry in REGISTRY.items() if entry.quick])
+    refusals = answer(scenario, [name for name, entry in REGISTRY.items() if entry.runs_by_default])
     why = "; ".join(f"{a.engine}: {a.not_applicable}" for a in refusals)
     raise NotApplicable(f"no engine can answer this scenario. {why}")

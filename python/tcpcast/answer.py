@@ -127,7 +127,7 @@ class Note:
         return replace(self, metrics=names) if names else None
 
 
-def noted(texts: Iterable[str], kind: NoteKind = "model") -> list[Note]:
+def to_notes(texts: Iterable[str], kind: NoteKind = "model") -> list[Note]:
     """Return texts as notes that affect every value."""
     return [Note(text, kind=kind) for text in texts]
 
@@ -242,7 +242,7 @@ class Answer:
 
     def warn(self, *texts: str, kind: NoteKind = "model") -> None:
         """Add notes that affect every value."""
-        self.notes += noted(texts, kind)
+        self.notes += to_notes(texts, kind)
 
     def stop(self, why: str, status: Status = Status.PARTIAL) -> None:
         """Record why the answer is incomplete; reasons are joined, an interrupt has priority."""

@@ -166,8 +166,8 @@ def test_other_traffic_is_refused(engine: str) -> None:
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_by_default_for_the_max_plus_stack_alone(engine: str) -> None:
-    assert REGISTRY[engine].by_default(loop())
-    assert not REGISTRY[engine].by_default(loop({"tcp.stack": "rfc-newreno"}))
+    assert REGISTRY[engine].is_default_for(loop())
+    assert not REGISTRY[engine].is_default_for(loop({"tcp.stack": "rfc-newreno"}))
 
 
 def test_what_a_simulation_feeds() -> None:

@@ -23,7 +23,7 @@ from tcpcast.scenario import Scenario, load
 PATH = [
     name
     for name, row in FORMULAS.items()
-    if row.fed and "bulk" in row.applies and name != "bbr-bound"
+    if row.accepts_measured and "bulk" in row.applies and name != "bbr-bound"
 ]
 
 

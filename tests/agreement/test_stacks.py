@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tcpcast.engines import REGISTRY, answer
 from tcpcast.engines.registry import PATH, TRANSFERS, Formula, supported_presets
-from tcpcast.engines.stacks import Verdict, fit, left_out, left_out_text
+from tcpcast.engines.stacks import Verdict, fit, omitted_models, omitted_models_text
 from tcpcast.scenario import Scenario
 from tcpcast.scenario.tcp import STACKS
 
@@ -55,14 +55,14 @@ def test_the_table_says_what_each_engine_does_with_a_stack(stack: str) -> None:
 def test_every_verdict_but_applies_has_words(stack: str) -> None:
     for name in REGISTRY:
         found = fit(name, stack)
-        assert bool(found.words) == (found.verdict is not Verdict.APPLIES)
+        assert bool(found.text) == (found.verdict is not Verdict.APPLIES)
 
 
 @pytest.mark.parametrize("stack", ["linux-cubic", "rfc-newreno"])
 def test_a_run_leaves_out_the_formulas_of_its_traffic_that_the_stack_refuses(stack: str) -> None:
     for tables, family in ((BULK, PATH), (FILES, TRANSFERS)):
         scenario = Scenario.from_dict({**tables, "tcp": {"stack": stack}})
-        names = [name for given in left_out(scenario).values() for name in given]
+        names = [name for given in omitted_models(scenario).values() for name in given]
         assert names == [
             name
             for name, entry in REGISTRY.items()
@@ -73,29 +73,31 @@ def test_a_run_leaves_out_the_formulas_of_its_traffic_that_the_stack_refuses(sta
 
 
 def test_what_brings_a_formula_back_is_of_its_family() -> None:
-    engset, loops = left_out(question("engset", "linux-cubic"), suggestions=True)
+    engset, loops = omitted_models(question("engset", "linux-cubic"), suggestions=True)
     assert engset.endswith('; write tcp.stack = "engset-newreno"')
     assert loops.endswith('; write tcp.stack = "max-plus-reno"')
-    (reason,) = left_out(question("pftk", "linux-cubic"), suggestions=True)
+    (reason,) = omitted_models(question("pftk", "linux-cubic"), suggestions=True)
     assert reason.endswith('; use engine cubic-response, or write tcp.stack = "linux-reno"')
 
 
 def test_one_sentence_tells_of_all_that_is_left_out() -> None:
-    assert left_out_text(question("pftk", "linux-cubic"), question("short", "linux-cubic")) == (
+    assert omitted_models_text(
+        question("pftk", "linux-cubic"), question("short", "linux-cubic")
+    ) == (
         "left out as models of Reno's window, not linux-cubic's: mathis, td-only, pftk-approx, "
         'pftk, parallel, parallel-cumulative (use tcp.stack = "linux-reno" or "pftk-reno"); '
         'cardwell (use tcp.stack = "linux-reno")'
     )
-    assert left_out_text(question("engset", "linux-cubic")) == (
+    assert omitted_models_text(question("engset", "linux-cubic")) == (
         "left out as models of Reno's window, not linux-cubic's: engset (use tcp.stack = "
         '"engset-newreno"); restart-sqrt, fair-share, overload-bound (use tcp.stack = '
         '"max-plus-reno")'
     )
-    asked = left_out_text(question("engset", "linux-cubic"), asked=["engset"])
+    asked = omitted_models_text(question("engset", "linux-cubic"), asked=["engset"])
     assert asked.endswith(
         'cubic\'s: restart-sqrt, fair-share, overload-bound (use tcp.stack = "max-plus-reno")'
     )
-    assert not left_out_text(question("pftk", "linux-reno"))
+    assert not omitted_models_text(question("pftk", "linux-reno"))
 
 
 @pytest.mark.parametrize("stack", ["engset-newreno", "linux-cubic"])
@@ -104,9 +106,9 @@ def test_a_formula_that_lacks_a_queue_is_not_left_out_for_the_stack(stack: str) 
     scenario = question("engset", stack).with_changes(
         {"network.bottleneck": {"rate": rate}, "tcp.stack": stack}
     )
-    (reason,) = left_out(scenario)
+    (reason,) = omitted_models(scenario)
     assert "network.bottleneck.rate is a policer" in reason
-    assert not left_out_text(scenario)
+    assert not omitted_models_text(scenario)
 
 
 @pytest.mark.parametrize("engine", ["pftk", "engset", "restart-sqrt", "cardwell"])

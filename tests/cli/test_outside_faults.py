@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def entry(
     function: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, **attributes: Any
-) -> plugins.OutsideEntry:
+) -> plugins.PluginEntry:
     for name, value in attributes.items():
         setattr(function, name, value)
     point = metadata.EntryPoint("own", "own:function", plugins.ENGINES)

@@ -291,7 +291,7 @@ def _presets(stacks: dict[str, dict[str, Any]]) -> str:
 def engines() -> str:
     """Return the engines, when each applies, and when to trust it."""
     rows = [
-        [f"`{name}`", e.family, e.summary, e.applies, e.trusted_when(name)]
+        [f"`{name}`", e.family, e.summary, e.applies, e.trust_text(name)]
         for family in FAMILIES
         for name, e in REGISTRY.items()
         if e.family == family
@@ -318,7 +318,7 @@ def families() -> str:
 def model(name: str) -> str:
     """Return where a formula stands, what it answers, and its domain."""
     entry = FORMULAS[name]
-    row = [f"`{name}`", entry.source, entry.applies, entry.trusted_when(name)]
+    row = [f"`{name}`", entry.source, entry.applies, entry.trust_text(name)]
     return _table(["engine", "source", "applies to", "trust"], [row])
 
 

@@ -17,7 +17,7 @@ from tcpcast.emulation.traffic import TrafficOutcome
 from tcpcast.engines import RunOptions
 from tcpcast.engines import answer as ask
 from tcpcast.engines.kernel import seconds
-from tcpcast.engines.kernel.config import question
+from tcpcast.engines.kernel.config import run_arguments
 from tcpcast.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def test_each_flow_has_the_options_and_delays_of_its_class() -> None:
         {"name": "far", "flows": 2, "rtt": "80ms", "tcp": {"stack": "linux-bbr"}},
     ]
     scenario = asked(**{"class": classes, "traffic": {"kind": "bulk"}})
-    asks = question(scenario, 1)
+    asks = run_arguments(scenario, 1)
     flows = asks["flows"]
     assert [flow["class"] for flow in flows] == [0, 1, 1]
     assert [flow["source"] for flow in flows] == [0, 1, 2]
@@ -100,7 +100,7 @@ def test_a_receiver_window_limits_the_flow() -> None:
     network = {"rtt": "60ms", "bottleneck": {"rate": "50mbit", "buffer": "300pkt"}}
     tcp = {"stack": "linux-reno", "receiver_window": window}
     scenario = asked(network=network, tcp=tcp)
-    [flow] = question(scenario, 0)["flows"]
+    [flow] = run_arguments(scenario, 0)["flows"]
     assert flow["receiver_window_bytes"] == window * 1448
     [simulated] = tcpcast.run(scenario, ["packet"])
     assert simulated["goodput_pps"] == pytest.approx(window / rtt_s, rel=0.03)
@@ -116,7 +116,7 @@ def test_files_need_an_end_that_is_known() -> None:
     assert answer.not_applicable is not None
     assert "run.transfers are counted after the warm-up" in answer.not_applicable
     scenario = Scenario.from_dict({**BASE, **FILES, "run": {"transfers": 50, "warmup": "1s"}})
-    schedule = question(scenario, 0)["schedule"]
+    schedule = run_arguments(scenario, 0)["schedule"]
     assert schedule["wanted"] == (10**9, 50)
     assert schedule["until_ns"] is None
     # 8 sources, of which each has a file every 0.24 s at the most.

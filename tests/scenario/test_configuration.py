@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import tcpcast
 from tcpcast import _native
-from tcpcast.engines.fixed_point.configuration import asked
+from tcpcast.engines.fixed_point.configuration import native_configuration
 from tcpcast.engines.packet.configuration import configuration
 from tcpcast.scenario.modern_tcp import TODAYS_PRESETS
 
@@ -194,7 +194,7 @@ def test_a_choice_is_one_of_them() -> None:
 def test_a_fixed_point_is_asked_with_the_keys_that_are_known() -> None:
     loop = scenario("loop").with_changes({"fixed_point": {"scheme": 2}})
     assert loop.fixed_point is not None
-    found = asked(loop, loop.fixed_point)
+    found = native_configuration(loop, loop.fixed_point)
     assert _native.Simulation.fixed_point(configuration(loop, 1.0), found, 1)
     for key in found:
         less = {other: value for other, value in found.items() if other != key}

@@ -103,7 +103,7 @@ def test_a_wrong_size_is_refused_with_what_to_write() -> None:
     assert refused({"class.small.rtt": "0.1ms"}).startswith("class.small.rtt: 100us is less")
 
 
-@pytest.mark.parametrize("name", [name for name in REGISTRY if not REGISTRY[name].any_packets])
+@pytest.mark.parametrize("name", [name for name in REGISTRY if not REGISTRY[name].any_packet_size])
 def test_engines_with_packets_of_one_size_refuse(name: str) -> None:
     if name == "trace":
         return

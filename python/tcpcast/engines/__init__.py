@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from numbers import Integral
 from typing import TYPE_CHECKING
 
-from tcpcast.answer import Answer, Metric, Status, noted
+from tcpcast.answer import Answer, Metric, Status, to_notes
 from tcpcast.engines.advice import accepted_suggestions
 from tcpcast.engines.formula import FORMULAS
 from tcpcast.engines.registry import (
     CAPTURES,
     FIXED_POINT,
     MEASUREMENT,
-    OUTSIDE,
+    PLUGINS,
     POPULATION,
     SIMULATION,
     EngineEntry,
@@ -101,7 +101,7 @@ REGISTRY: dict[str, EngineEntry] = {
         "every scenario with a bottleneck rate or a limited receiver window, except captures",
         SIMULATION,
         "within its 95 % intervals; the reference for the other engines",
-        any_packets=True,
+        any_packet_size=True,
     ),
     "mean-field": EngineEntry(
         "tcpcast.engines.mean_field",
@@ -110,7 +110,7 @@ REGISTRY: dict[str, EngineEntry] = {
         "on/off sources of classic stacks on a drop-tail or fair queue; requested by name",
         POPULATION,
         "populations too large for packet; its warnings name the limits",
-        quick=False,
+        runs_by_default=False,
     ),
     "fixed-point": EngineEntry(
         "tcpcast.engines.fixed_point",
@@ -119,7 +119,7 @@ REGISTRY: dict[str, EngineEntry] = {
         "stack max-plus-reno, on/off sources and bulk flows; requested by name",
         FIXED_POINT,
         "if it converges; otherwise the values are marked, with the test that failed",
-        quick=False,
+        runs_by_default=False,
     ),
     "kernel": EngineEntry(
         "tcpcast.engines.kernel",
@@ -128,8 +128,8 @@ REGISTRY: dict[str, EngineEntry] = {
         "one bottleneck, at most 256 senders, Linux; requested by name",
         MEASUREMENT,
         "within its 95 % intervals; not trusted if the machine was too busy",
-        quick=False,
-        any_packets=True,
+        runs_by_default=False,
+        any_packet_size=True,
     ),
     "trace": EngineEntry(
         "tcpcast.engines.capture",
@@ -177,7 +177,7 @@ def answer(
         Unknown feed.
     """
     if engines is None:
-        names = [name for name, entry in REGISTRY.items() if entry.by_default(scenario)]
+        names = [name for name, entry in REGISTRY.items() if entry.is_default_for(scenario)]
     else:
         names = _names(engines)
     check_names(names)
@@ -186,7 +186,7 @@ def answer(
     found: dict[str, Answer] = {}
     order = names
     measures = "trace" if scenario.captured is not None else "packet"
-    measured = feed == "measured" or (measures == "trace" and any(map(_is_fed, names)))
+    measured = feed == "measured" or (measures == "trace" and any(map(_accepts_measured, names)))
     if measured:
         names = [*names, *([measures] if measures not in names else [])]
         order = [measures, *(name for name in names if name != measures)]
@@ -230,12 +230,12 @@ def _of_another_control(entry: EngineEntry, captured: Answer | None) -> bool:
     if captured is None or captured.captured is None or not isinstance(entry, Formula):
         return False
     tcp = captured.captured.replay.get("tcp", {"stack": DEFAULT_STACK})
-    return not entry.describes(control_of(tcp["stack"]))
+    return not entry.is_for_control(control_of(tcp["stack"]))
 
 
-def _is_fed(name: str) -> bool:
+def _accepts_measured(name: str) -> bool:
     entry = REGISTRY[name]
-    return isinstance(entry, Formula) and entry.fed
+    return isinstance(entry, Formula) and entry.accepts_measured
 
 
 def check_names(names: Sequence[str]) -> None:
@@ -312,11 +312,11 @@ def _ask(
         result = Answer(name, status=Status.NOT_APPLICABLE, reason=why.reason)
         result.suggestions = why.suggestions
     except TcpcastError as fault:
-        if alone or entry.family != OUTSIDE:
+        if alone or entry.family != PLUGINS:
             raise
         result = Answer(name, status=Status.FAILED, reason=str(fault))
     else:
-        about = noted(scenario.warnings(), "scenario")
+        about = to_notes(scenario.warnings(), "scenario")
         result.notes = [*about, *(note for note in result.notes if note not in about)]
     result.wall_s = time.perf_counter() - started
     return result
@@ -332,7 +332,7 @@ _INSTEAD = {
 """Alternatives to engines that users expect, by a part of the name."""
 
 
-def add_outside() -> list[str]:
+def add_plugins() -> list[str]:
     """Add the engines and models of other packages to the registry.
 
     Returns
@@ -364,7 +364,7 @@ def _add(name: str) -> bool:
     point = plugins.entry_points().get(name)
     if point is None:
         return False
-    if not isinstance(REGISTRY.get(name), plugins.OutsideEntry | None):
+    if not isinstance(REGISTRY.get(name), plugins.PluginEntry | None):
         raise EnvironmentFault(f"engine '{name}' of {point.value}: tcpcast has an engine '{name}'")
     REGISTRY[name] = plugins.entry(point)
     return True

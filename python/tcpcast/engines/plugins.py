@@ -22,7 +22,7 @@ from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 from tcpcast.engines.plugin_answer import exception_text, has_short_text, validate
-from tcpcast.engines.registry import OUTSIDE, EngineEntry
+from tcpcast.engines.registry import PLUGINS, EngineEntry
 from tcpcast.errors import DomainError, EnvironmentFault, NotApplicable, TcpcastError
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ INPUTS = ("loss_indication_ratio", "rtt_s", "t0_s", "packets_per_ack", "receiver
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OutsideEntry(EngineEntry):
+class PluginEntry(EngineEntry):
     """A row of the registry from another package; ``package`` is its name and version."""
 
     point: metadata.EntryPoint
@@ -154,7 +154,7 @@ def entry_points() -> dict[str, metadata.EntryPoint]:
     return found
 
 
-def entry(point: metadata.EntryPoint) -> OutsideEntry:
+def entry(point: metadata.EntryPoint) -> PluginEntry:
     """Import the package of an entry point and return its row.
 
     Raises
@@ -179,14 +179,14 @@ def entry(point: metadata.EntryPoint) -> OutsideEntry:
     is_model = point.group == MODELS
     doc = (inspect.getdoc(function) or f"{point.name} of {package}").partition("\n")[0]
     applies = getattr(function, "applies", None)
-    return OutsideEntry(
+    return PluginEntry(
         point.module,
         point.attr,
         doc.removesuffix("."),
         str(applies or ("bulk flows over one path" if is_model else "what its package says")),
-        OUTSIDE,
+        PLUGINS,
         trust=f"as {package} says",
-        quick=False,
+        runs_by_default=False,
         point=point,
         package=package,
         units=units,
@@ -202,14 +202,14 @@ def _of_path(
     from tcpcast.engines.formula.feed import path_inputs  # noqa: PLC0415
     from tcpcast.engines.formula.inputs import step  # noqa: PLC0415
 
-    fed = path_inputs(name, scenario, measured)
-    values = (fed.loss, fed.rtt_s, fed.t0_s, fed.packets_per_ack, fed.window_pkts)
+    inputs = path_inputs(name, scenario, measured)
+    values = (inputs.loss, inputs.rtt_s, inputs.t0_s, inputs.packets_per_ack, inputs.window_pkts)
     given = dict(zip(INPUTS, values, strict=True))
     rate = float(rate_pps(**{key: given[key] for key in _asked(name, rate_pps)}))
     if not rate >= 0:
         raise DomainError(f"model '{name}' returned {rate}; it must return packets per second")
-    steps = [*fed.used("p", "RTT", "T0", "b", "W_max", "n"), step("B", rate, "packet/s", name)]
-    return rates.flow_answer(name, fed, rate_pps=rate, regime="", steps=steps)
+    steps = [*inputs.used("p", "RTT", "T0", "b", "W_max", "n"), step("B", rate, "packet/s", name)]
+    return rates.flow_answer(name, inputs, rate_pps=rate, regime="", steps=steps)
 
 
 def _asked(name: str, rate_pps: Callable[..., Any]) -> list[str]:

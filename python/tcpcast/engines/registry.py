@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from tcpcast.engines import RunOptions
     from tcpcast.scenario import Scenario
 
-LEFT_OUT = "cross traffic is left out: the formula has no cross traffic"
-RETURN_LEFT_OUT = "the return path is left out: in the formula, ACKs neither queue nor get lost"
+CROSS_OMITTED = "cross traffic is left out: the formula has no cross traffic"
+RETURN_OMITTED = "the return path is left out: in the formula, ACKs neither queue nor get lost"
 FEED_MEASURED = "; --feed measured includes its effect on loss and RTT"
 """Warnings of formulas with inputs from a scenario that has features which they lack."""
 
@@ -38,10 +38,10 @@ CAPTURES = "captures"
 CONTROLS = {"cubic": "cubic-response", "bbr": "bbr-bound"}
 """Formula engines of congestion controls other than Reno."""
 
-OUTSIDE = "engines of other packages"
+PLUGINS = "engines of other packages"
 FAMILIES = (
     *(PATH, TRANSFERS, USERS, FIXED_POINT, POPULATION, SIMULATION, MEASUREMENT, CAPTURES),
-    OUTSIDE,
+    PLUGINS,
 )
 """Kinds of engines, in the order of ``tcpcast engines``."""
 
@@ -51,7 +51,7 @@ class EngineEntry:
     """A row of the registry; ``function`` of ``module`` takes a scenario and options.
 
     ``family`` is one of :data:`FAMILIES`. ``trust`` states when its values can be trusted, for an
-    engine without a row in :data:`tcpcast.models.domain.DOMAINS`. ``any_packets`` is True if
+    engine without a row in :data:`tcpcast.models.domain.DOMAINS`. ``any_packet_size`` is True if
     classes may differ in packet size.
     """
 
@@ -61,22 +61,22 @@ class EngineEntry:
     applies: str
     family: str
     trust: str = ""
-    quick: bool = True
-    any_packets: bool = False
+    runs_by_default: bool = True
+    any_packet_size: bool = False
 
-    def trusted_when(self, name: str) -> str:
+    def trust_text(self, name: str) -> str:
         """Return when to trust the engine of this name: ``trust``, or its domain."""
         from tcpcast.models.domain import description  # noqa: PLC0415 - imports numpy
 
         return self.trust or description(name)
 
-    def by_default(self, scenario: Scenario) -> bool:  # noqa: ARG002 - a formula's
+    def is_default_for(self, scenario: Scenario) -> bool:  # noqa: ARG002 - a formula's
         """Return True if the engine runs by default."""
-        return self.quick
+        return self.runs_by_default
 
     def check_packets(self, scenario: Scenario) -> None:
         """Raise NotApplicable if a class has a packet size that the engine does not support."""
-        if not self.any_packets:
+        if not self.any_packet_size:
             check_one_size("it", scenario)
 
     def load(self) -> Callable[..., Any]:
@@ -115,7 +115,7 @@ class EngineEntry:
 class Formula(EngineEntry):
     """A row of a closed form: ``function`` takes a scenario and returns an Answer.
 
-    ``source`` is the publication. If ``fed``, the function also takes the ``packet`` answer (for a
+    ``source`` is the publication. If ``accepts_measured``, the function also takes the ``packet`` answer (for a
     capture, the ``trace`` answer), or None to use the scenario's values. A formula for a ``stack``
     other than Reno answers any scenario if requested by name, and by default scenarios with that
     stack. ``controls`` are the congestion controls that a model of Reno's window covers. If
@@ -123,20 +123,20 @@ class Formula(EngineEntry):
     """
 
     source: str
-    fed: bool = False
+    accepts_measured: bool = False
     stack: str = ""
     controls: tuple[str, ...] = ("reno",)
     tabled: bool = False
 
-    def by_default(self, scenario: Scenario) -> bool:
+    def is_default_for(self, scenario: Scenario) -> bool:
         """Return True if the formula runs by default."""
         if other_control(self, scenario) is not None:
             return False
         if scenario.captured is not None:  # the congestion control is not known yet
-            return self.quick and self.stack in ("", *CONTROLS)
+            return self.runs_by_default and self.stack in ("", *CONTROLS)
         tcp = scenario.populations[0].tcp
         controls = {"bbr": ("bbr", "bbr3")}.get(self.stack, (self.stack,))
-        return self.quick and (self.stack in {"", tcp.stack} or tcp.control in controls)
+        return self.runs_by_default and (self.stack in {"", tcp.stack} or tcp.control in controls)
 
     def check(self, scenario: Scenario) -> None:
         """Raise NotApplicable unless the formula covers a scenario, without solving it."""
@@ -144,7 +144,7 @@ class Formula(EngineEntry):
             raise refusal
         super(Formula, self).check(scenario)
 
-    def describes(self, control: str) -> bool:
+    def is_for_control(self, control: str) -> bool:
         """Return True if the formula runs by default for captures of a congestion control.
 
         CUBIC's window is often that of Reno; BBR's rate does not depend on losses.
@@ -163,18 +163,20 @@ class Formula(EngineEntry):
         refusal = other_control(self, scenario)
         if refusal is not None:
             raise refusal
-        inputs = (scenario, measured) if self.fed else (scenario,)
+        inputs = (scenario, measured) if self.accepts_measured else (scenario,)
         told = {"tables": options.tables} if self.tabled else {}
         answer: Answer = self.load()(*inputs, **told)
         if scenario.cross and measured is None:
-            answer.warn(LEFT_OUT + (FEED_MEASURED if self.fed else ""))
+            answer.warn(CROSS_OMITTED + (FEED_MEASURED if self.accepts_measured else ""))
         if scenario.captured is None and scenario.network.has_return and measured is None:
-            answer.warn(RETURN_LEFT_OUT + (FEED_MEASURED if self.fed else ""))
-        if self.fed:
+            answer.warn(RETURN_OMITTED + (FEED_MEASURED if self.accepts_measured else ""))
+        if self.accepts_measured:
             feed = "scenario" if measured is None else "measured"
             answer.provenance.setdefault("feed", feed)
-        answer.warn(*_hops_left_out(scenario))
-        answer.warn(*([] if measured else path_left_out(scenario, fed=self.fed)))
+        answer.warn(*_hop_warnings(scenario))
+        answer.warn(
+            *([] if measured else path_warnings(scenario, accepts_measured=self.accepts_measured))
+        )
         mark_outside(answer)
         answer.provenance |= {"version": _version(), "formula": self.source}
         if options.tables:
@@ -245,7 +247,7 @@ def supported_presets(entry: Formula) -> tuple[str, ...]:
     return ("engset-newreno",) if entry.family == USERS else ("linux-reno",)
 
 
-def path_left_out(scenario: Scenario, *, fed: bool) -> list[str]:
+def path_warnings(scenario: Scenario, *, accepts_measured: bool) -> list[str]:
     """Return warnings about varying rates and delays, which formulas replace by constants."""
     if scenario.captured is not None:
         return []
@@ -259,7 +261,8 @@ def path_left_out(scenario: Scenario, *, fed: bool) -> list[str]:
         if on.link.polices:
             found.append(
                 f"{key}: the model has its rate, {mean}, but not its drops, which greatly reduce "
-                "the rate of TCP; check with packet" + (", or --feed measured" if fed else "")
+                "the rate of TCP; check with packet"
+                + (", or --feed measured" if accepts_measured else "")
             )
         else:
             found.append(f"{key}: the model has a link with its mean rate, {mean}")
@@ -268,7 +271,7 @@ def path_left_out(scenario: Scenario, *, fed: bool) -> list[str]:
     return found
 
 
-def _hops_left_out(scenario: Scenario) -> list[str]:
+def _hop_warnings(scenario: Scenario) -> list[str]:
     """Return a warning about hops whose queues a formula omits."""
     network = scenario.network
     others = [hop.name for at, hop in enumerate(network.hops) if at != network.measured_at]

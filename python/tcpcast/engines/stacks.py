@@ -14,8 +14,8 @@ from tcpcast.engines.advice import accepted_suggestions, stack_changes
 from tcpcast.engines.registry import (
     CONTROLS,
     FIXED_POINT,
-    OUTSIDE,
     PATH,
+    PLUGINS,
     POPULATION,
     TRANSFERS,
     USERS,
@@ -50,7 +50,7 @@ class Fit:
     """A cell of the table: the verdict, and the error or the reason ("" for none)."""
 
     verdict: Verdict
-    words: str = ""
+    text: str = ""
 
 
 APPLIES = Fit(Verdict.APPLIES)
@@ -94,7 +94,7 @@ def fit(engine: str, stack: str) -> Fit:
     entry, preset = REGISTRY[engine], STACKS[stack]
     if isinstance(entry, Formula):
         return _of_formula(engine, entry, stack, delayed_acks=preset["delayed_acks"])
-    if entry.family == OUTSIDE:
+    if entry.family == PLUGINS:
         return Fit(Verdict.UNCHECKED, "depends on its package")
     if engine == "fixed-point" and stack != MAX_PLUS:
         return Fit(Verdict.REFUSED, f"models only {MAX_PLUS}")
@@ -129,7 +129,7 @@ def _of_formula(engine: str, entry: Formula, stack: str, *, delayed_acks: bool) 
     return next((found for holds, found in verdicts if holds), APPLIES)
 
 
-def left_out(scenario: Scenario, *, suggestions: bool = False) -> dict[str, list[str]]:
+def omitted_models(scenario: Scenario, *, suggestions: bool = False) -> dict[str, list[str]]:
     """Return the formulas that a run leaves out because of the scenario's stack, by reason.
 
     Only formulas for its kind of traffic; none for a capture, whose stack is unknown. Checking
@@ -151,7 +151,7 @@ def left_out(scenario: Scenario, *, suggestions: bool = False) -> dict[str, list
     return found
 
 
-def left_out_text(*scenarios: Scenario, asked: Collection[str] = ()) -> str:
+def omitted_models_text(*scenarios: Scenario, asked: Collection[str] = ()) -> str:
     """Return a sentence on omitted models of Reno's window, and stacks that would include them.
 
     Parameters
@@ -169,8 +169,8 @@ def left_out_text(*scenarios: Scenario, asked: Collection[str] = ()) -> str:
     back: dict[tuple[str, ...], list[str]] = {}
     stack = ""
     for scenario in scenarios:
-        for name in (name for names in left_out(scenario).values() for name in names):
-            entry, other = REGISTRY[name], stack_without(name, scenario)
+        for name in (name for names in omitted_models(scenario).values() for name in names):
+            entry, other = REGISTRY[name], unsupported_stack(name, scenario)
             if other is None or name in asked or not isinstance(entry, Formula):
                 continue
             stack = stack or other
@@ -182,7 +182,7 @@ def left_out_text(*scenarios: Scenario, asked: Collection[str] = ()) -> str:
     return f"left out as models of Reno's window, not {stack}'s: {parts}"
 
 
-def stack_without(name: str, scenario: Scenario) -> str | None:
+def unsupported_stack(name: str, scenario: Scenario) -> str | None:
     """Return the scenario's first stack that a formula does not model.
 
     None if the formula models all of them, or would be left out with any stack.

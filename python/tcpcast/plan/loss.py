@@ -12,7 +12,7 @@ from tcpcast import units
 from tcpcast.engines.formula.feed import one_class
 from tcpcast.engines.formula.parallel import MAX_WAITING_SHARE
 from tcpcast.engines.formula.sizing import bytes_text
-from tcpcast.engines.stacks import left_out_text
+from tcpcast.engines.stacks import omitted_models_text
 from tcpcast.errors import DomainError, NotApplicable
 from tcpcast.plan.curve import between
 from tcpcast.plan.path import (
@@ -144,7 +144,7 @@ def plan_max_loss(
         recommendation=_recommendation(path, goodput_bps, value, ways),
         notes=[
             path.note(with_loss=False),
-            *filter(None, [left_out_text(scenario)]),
+            *filter(None, [omitted_models_text(scenario)]),
             *_notes(path, goodput_bps, value),
         ],
         warnings=[*path.warnings, *_warnings(value), *waiting],

@@ -11,7 +11,7 @@ import numpy as np
 from tcpcast.engines.formula.feed import one_class, specified_loss
 from tcpcast.engines.formula.parallel import MAX_WAITING_SHARE
 from tcpcast.engines.formula.sizing import AMOUNT_BYTES, path_sizing, sizing_texts, time_text
-from tcpcast.engines.stacks import left_out_text
+from tcpcast.engines.stacks import omitted_models_text
 from tcpcast.errors import DomainError
 from tcpcast.models.bbr import TOLERATED_LOSS_RATIO
 from tcpcast.models.parallel import flows_to_fill
@@ -141,7 +141,7 @@ def plan_streams(
             path.note(with_loss=True),
             f"{_COLUMNS[path.control]}; {_NOTE_ON_COLUMNS}",
             _fills(path, counts),
-            *filter(None, [left_out_text(scenario)]),
+            *filter(None, [omitted_models_text(scenario)]),
             _NOTE_ON_LOSS,
             *([] if there is None else _sizing(path, there, model, value)),
         ],

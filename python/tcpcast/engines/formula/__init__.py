@@ -35,7 +35,7 @@ FORMULAS: dict[str, Formula] = {
         _BULK,
         family=PATH,
         source="Mathis, Semke, Mahdavi, Ott 1997; PFTK (20)",
-        fed=True,
+        accepts_measured=True,
     ),
     "td-only": Formula(
         _PATH,
@@ -44,7 +44,7 @@ FORMULAS: dict[str, Formula] = {
         _BULK,
         family=PATH,
         source="PFTK (18), (19)",
-        fed=True,
+        accepts_measured=True,
     ),
     "pftk-approx": Formula(
         _PATH,
@@ -53,7 +53,7 @@ FORMULAS: dict[str, Formula] = {
         _BULK,
         family=PATH,
         source="PFTK (32)",
-        fed=True,
+        accepts_measured=True,
     ),
     "pftk": Formula(
         _PATH,
@@ -62,7 +62,7 @@ FORMULAS: dict[str, Formula] = {
         _BULK,
         family=PATH,
         source="PFTK (31), Q of (23)",
-        fed=True,
+        accepts_measured=True,
     ),
     "cubic-response": Formula(
         _PATH,
@@ -71,7 +71,7 @@ FORMULAS: dict[str, Formula] = {
         f"{_BULK}; any stack; predicts CUBIC",
         family=PATH,
         source="RFC 9438, sections 4.3 and 5",
-        fed=True,
+        accepts_measured=True,
         stack="cubic",
     ),
     "bbr-bound": Formula(
@@ -81,7 +81,7 @@ FORMULAS: dict[str, Formula] = {
         "one class of bulk flows, a link with a rate; any stack; predicts BBR",
         family=PATH,
         source="Cardwell et al. 2017; Hock et al. 2017",
-        fed=True,
+        accepts_measured=True,
         stack="bbr",
     ),
     "parallel": Formula(
@@ -91,7 +91,7 @@ FORMULAS: dict[str, Formula] = {
         _BULK,
         family=PATH,
         source="Damjanovic, Welzl, Telek, Heiss 2008: algorithm 1",
-        fed=True,
+        accepts_measured=True,
     ),
     "parallel-cumulative": Formula(
         _PARALLEL,
@@ -100,7 +100,7 @@ FORMULAS: dict[str, Formula] = {
         _BULK,
         family=PATH,
         source="Damjanovic, Welzl, Telek, Heiss 2008: algorithm 2",
-        fed=True,
+        accepts_measured=True,
     ),
     "cardwell": Formula(
         f"{_HERE}.cardwell",
@@ -109,7 +109,7 @@ FORMULAS: dict[str, Formula] = {
         f"{_TRANSFERS}; a loss, specified or measured",
         family=TRANSFERS,
         source="Cardwell, Savage, Anderson 2000: (25) without (4)",
-        fed=True,
+        accepts_measured=True,
     ),
     "short": Formula(
         f"{_HERE}.short",
@@ -118,7 +118,7 @@ FORMULAS: dict[str, Formula] = {
         f"{_TRANSFERS}, up to 30 losses on average",
         family=TRANSFERS,
         source="Ayesta, Avrachenkov: (1) and the recursion of section 2",
-        fed=True,
+        accepts_measured=True,
         controls=("reno", "cubic"),
         tabled=True,
     ),
@@ -130,7 +130,7 @@ FORMULAS: dict[str, Formula] = {
         family=USERS,
         trust="few losses; its warnings name the limits",
         source="Baccelli, Hong, Liu 2001: (1)",
-        fed=True,
+        accepts_measured=True,
         stack="max-plus-reno",
     ),
     "fair-share": Formula(
@@ -141,7 +141,7 @@ FORMULAS: dict[str, Formula] = {
         family=USERS,
         trust="a full link with fair shares",
         source="Baccelli, Hong, Liu 2001: (2)",
-        fed=True,
+        accepts_measured=True,
         stack="max-plus-reno",
     ),
     "overload-bound": Formula(
@@ -152,7 +152,7 @@ FORMULAS: dict[str, Formula] = {
         family=USERS,
         trust="an upper bound for an overloaded link",
         source="Baccelli, Hong, Liu 2001: (3)",
-        fed=True,
+        accepts_measured=True,
         stack="max-plus-reno",
     ),
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from tcpcast.answer import Answer, Metric, noted
+from tcpcast.answer import Answer, Metric, to_notes
 from tcpcast.engines.formula.captured import captured_path
 from tcpcast.engines.formula.feed import IDLE_PATH, limiting_link, one_class, specified_loss
 from tcpcast.engines.formula.inputs import step
@@ -75,7 +75,7 @@ def bbr(scenario: Scenario, measured: Answer | None) -> Answer:
             "goodput_pps": Metric(goodput),
             "goodput_bps": Metric(goodput * 8 * scenario.payload_bytes),
         },
-        notes=noted(other_stack_warnings("an upper bound for BBR", "bbr", scenario)),
+        notes=to_notes(other_stack_warnings("an upper bound for BBR", "bbr", scenario)),
         provenance={"feed": "scenario"},
         regime=WINDOW if math.isfinite(most) and most < free else regime,
         steps=steps,

@@ -34,7 +34,7 @@ def _inputs(measured: Answer | None) -> CaptureInputs:
     return measured.captured
 
 
-def fed_value(measured: Answer, name: str) -> float | None:
+def capture_value(measured: Answer, name: str) -> float | None:
     """Return an extra result of ``trace``; None if the capture does not show it."""
     return _inputs(measured).fed[name]
 
@@ -59,8 +59,8 @@ def captured_inputs(model: str, measured: Answer | None) -> PathInputs:
     if loss is None or not loss < 1:
         raise NotApplicable(f"{model} needs a loss ratio, and the capture has no loss indication")
     steps = [step("p", loss, "1", "capture: loss_indication_ratio"), *captured_times(model, found)]
-    flows, b = fed_value(found, "flows") or 1, fed_value(found, "packets_per_ack") or 1.0
-    window = fed_value(found, "w_max_pkts")
+    flows, b = capture_value(found, "flows") or 1, capture_value(found, "packets_per_ack") or 1.0
+    window = capture_value(found, "w_max_pkts")
     limit = "largest window announced" if window is not None else "not announced: unlimited"
     most = math.inf if window is None else max(window, 1.0)
     steps += [
@@ -87,7 +87,7 @@ def captured_times(model: str, measured: Answer) -> list[Step]:
     rtt, t0 = positive_metric(measured, "rtt_mean_s"), positive_metric(measured, "t0_s")
     if rtt is None:
         raise NotApplicable(f"{model} needs an RTT, and the capture does not show one")
-    first = (t0, "capture: t0_s") if t0 else (fed_value(measured, "t0_s") or rtt, UNSEEN)
+    first = (t0, "capture: t0_s") if t0 else (capture_value(measured, "t0_s") or rtt, UNSEEN)
     return [step("RTT", rtt, "s", "capture: rtt_mean_s"), step("T0", first[0], "s", first[1])]
 
 
@@ -121,7 +121,7 @@ def captured_path(model: str, scenario: Scenario, measured: Answer | None) -> Sc
     if scenario.captured is None:
         return scenario
     tables = _inputs(measured).replay
-    if not tables or fed_value(measured_by_trace(measured), "bottleneck_pps") is None:
+    if not tables or capture_value(measured_by_trace(measured), "bottleneck_pps") is None:
         raise NotApplicable(
             f"{model} needs a link with a rate, but the capture never shows a full path"
         )
@@ -130,6 +130,6 @@ def captured_path(model: str, scenario: Scenario, measured: Answer | None) -> Sc
 
 def captured_transfer_inputs(measured: Answer) -> list[Step]:
     """Return the derivation steps of p, RTT and T0 of a transfer; p may be 0."""
-    lost = fed_value(measured, "loss_ratio") or 0.0
+    lost = capture_value(measured, "loss_ratio") or 0.0
     source = "capture: necessary retransmissions per packet"
     return [step("p", lost, "1", source), *captured_times("the model", measured)]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tcpcast.answer import Answer, Metric, noted
+from tcpcast.answer import Answer, Metric, to_notes
 from tcpcast.engines.formula.captured import captured_transfer
 from tcpcast.engines.formula.feed import (
     MIN_LOSS,
@@ -40,8 +40,8 @@ def cardwell(scenario: Scenario, measured: Answer | None) -> Answer:
     """
     scenario = captured_transfer(NAME, scenario, measured)
     sizes = np.asarray(listed_sizes(NAME, scenario), dtype=np.float64)
-    fed = transfer_inputs(scenario, measured)
-    loss, rtt = fed["p"]["value"], fed["RTT"]["value"]
+    inputs = transfer_inputs(scenario, measured)
+    loss, rtt = inputs["p"]["value"], inputs["RTT"]["value"]
     tcp = scenario.populations[0].tcp
     if loss < MIN_LOSS:
         raise NotApplicable(
@@ -52,7 +52,7 @@ def cardwell(scenario: Scenario, measured: Answer | None) -> Answer:
     found = cardwell_latency(
         size_pkts=sizes,
         rtt_s=rtt,
-        t0_s=fed["T0"]["value"],
+        t0_s=inputs["T0"]["value"],
         loss_ratio=loss,
         initial_window_pkts=tcp.initial_window,
         packets_per_ack=b,
@@ -69,7 +69,7 @@ def cardwell(scenario: Scenario, measured: Answer | None) -> Answer:
         "delayed ack": (found.delayed_ack_s, "E[T_delack]"),
     }
     steps = [
-        *fed.values(),
+        *inputs.values(),
         step("b", b, "packet", "tcp.delayed_acks: 2, otherwise 1"),
         step("w_1", tcp.initial_window, "packet", "tcp.initial_window"),
         step("W_max", tcp.receiver_window, "packet", "tcp.receiver_window"),
@@ -85,8 +85,8 @@ def cardwell(scenario: Scenario, measured: Answer | None) -> Answer:
         engine="cardwell",
         metrics={"completion_time_s": Metric(float(latency.mean()))},
         tables={"by_size": {"size_pkts": sizes, "completion_time_s": latency}},
-        notes=noted(transfer_warnings(scenario)),
+        notes=to_notes(transfer_warnings(scenario)),
         regime=max(parts, key=lambda name: parts[name][0].sum()),
         steps=steps,
-        domain=transfer_domain(scenario, fed, sizes),
+        domain=transfer_domain(scenario, inputs, sizes),
     )

@@ -247,14 +247,14 @@ def transfer_inputs(scenario: Scenario, measured: Answer | None) -> dict[str, St
 
 
 def transfer_domain(
-    scenario: Scenario, fed: dict[str, Step], sizes: NDArray[np.float64]
+    scenario: Scenario, inputs: dict[str, Step], sizes: NDArray[np.float64]
 ) -> dict[str, float]:
     """Return the quantities that bound the domains of transfer formulas, by name.
 
     The window grows until the end of the largest transfer or the first loss; no formula has a link
     that limits it.
     """
-    loss, rtt, timer = (float(fed[symbol]["value"]) for symbol in ("p", "RTT", "T0"))
+    loss, rtt, timer = (float(inputs[symbol]["value"]) for symbol in ("p", "RTT", "T0"))
     people, network = scenario.populations[0], scenario.network
     slowest_bps = min(on.link.rate_bps for on in people.links(network))
     in_flight = slowest_bps * rtt / (8 * network.packet_bytes)

@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tcpcast.answer import Answer, Metric, noted
+from tcpcast.answer import Answer, Metric, to_notes
 from tcpcast.engines.formula.feed import IDLE_PATH, one_class, specified_loss
 from tcpcast.engines.formula.inputs import positive_metric, step
 from tcpcast.errors import DomainError, NotApplicable, Suggestion
@@ -106,8 +106,8 @@ def restart_sqrt(scenario: Scenario, measured: Answer | None) -> Answer:
     NotApplicable
         As for :func:`loop_inputs`; also without any cause of window reductions.
     """
-    fed = loop_inputs("the square root with restarts", scenario, measured)
-    used = fed.used("p_loss", "p_to", "p_idle", "RTT", "MSS")
+    inputs = loop_inputs("the square root with restarts", scenario, measured)
+    used = inputs.used("p_loss", "p_to", "p_idle", "RTT", "MSS")
     lost, timeouts, idle, rtt = (entry["value"] for entry in used[:4])
     try:
         rate = float(
@@ -125,14 +125,14 @@ def restart_sqrt(scenario: Scenario, measured: Answer | None) -> Answer:
     steps = [
         *used,
         step("p", max(lost + timeouts, idle), "1", "max(p_loss + p_to, p_idle)"),
-        step("g", rate * fed.packet_bits, "bit/s", "(MSS/RTT) sqrt(3/(2p)), (1)"),
+        step("g", rate * inputs.packet_bits, "bit/s", "(MSS/RTT) sqrt(3/(2p)), (1)"),
     ]
     return Answer(
         engine="restart-sqrt",
-        metrics={"connection_rate_bps": Metric(rate * fed.packet_bits)},
-        notes=noted(
+        metrics={"connection_rate_bps": Metric(rate * inputs.packet_bits)},
+        notes=to_notes(
             [
-                *([] if measured is not None else _full_link(fed)),
+                *([] if measured is not None else _full_link(inputs)),
                 *_beyond_window(scenario, rate, rtt),
             ]
         ),
@@ -145,13 +145,13 @@ def _counted(sources: int) -> str:
     return "1 source does" if sources == 1 else f"{sources:,} sources do"
 
 
-def _full_link(fed: LoopInputs) -> list[str]:
+def _full_link(inputs: LoopInputs) -> list[str]:
     """Warn if the users overload the link, so that it loses packets and has a queue."""
-    if math.isinf(_bound(fed, 0.0)):
+    if math.isinf(_bound(inputs, 0.0)):
         return []
-    share = fed.packet_bits * _bound(fed, 0.0) / 1e3
+    share = inputs.packet_bits * _bound(inputs, 0.0) / 1e3
     return [
-        f"{fed.sources:,} sources fill the link, but the equation uses the loss and RTT of an "
+        f"{inputs.sources:,} sources fill the link, but the equation uses the loss and RTT of an "
         f"idle path: a user's share is {digits(share)} kbit/s (fair-share); use simulated "
         "values: --feed measured"
     ]
@@ -168,26 +168,26 @@ def fair_share(scenario: Scenario, measured: Answer | None) -> Answer:
     NotApplicable
         As for :func:`loop_inputs`; also for a link without a rate, or one that N users do not fill.
     """
-    fed, threshold = _overloaded("fair shares of a full link", scenario, measured)
-    means = {"mean_off_s": fed.mean_off_s, "mean_size_pkts": fed.mean_size_pkts}
+    inputs, threshold = _overloaded("fair shares of a full link", scenario, measured)
+    means = {"mean_off_s": inputs.mean_off_s, "mean_size_pkts": inputs.mean_size_pkts}
     rate = float(
         model.fair_send_rate_pps(
-            sources=fed.sources, link_pps=fed.link_pps, loss_ratio=fed.loss, **means
+            sources=inputs.sources, link_pps=inputs.link_pps, loss_ratio=inputs.loss, **means
         )
     )
-    mean_rate = float(model.accepted_rate_pps(send_rate_pps=rate, loss_ratio=fed.loss, **means))
-    goodput = rate * (1 - fed.loss)
-    on_s = fed.mean_size_pkts / goodput
-    answer = _of_overload("fair-share", fed, threshold, goodput)
+    mean_rate = float(model.accepted_rate_pps(send_rate_pps=rate, loss_ratio=inputs.loss, **means))
+    goodput = rate * (1 - inputs.loss)
+    on_s = inputs.mean_size_pkts / goodput
+    answer = _of_overload("fair-share", inputs, threshold, goodput)
     answer.steps += [
         step("A", rate, "packet/s", "N a = C, (2)"),
         step("a", mean_rate, "packet/s", "A T/(I + T), T = B/(A (1 - p_loss))"),
         step("T", on_s, "s", "B/(A (1 - p_loss))"),
-        step("g", goodput * fed.packet_bits, "bit/s", "A (1 - p_loss)"),
+        step("g", goodput * inputs.packet_bits, "bit/s", "A (1 - p_loss)"),
     ]
     answer.metrics |= {
         "on_time_s": Metric(on_s),
-        "send_rate_pps": Metric(fed.sources * mean_rate),
+        "send_rate_pps": Metric(inputs.sources * mean_rate),
     }
     return answer
 
@@ -202,63 +202,63 @@ def overload_bound(scenario: Scenario, measured: Answer | None) -> Answer:
     NotApplicable
         As for :func:`loop_inputs`; also for a link without a rate, or one that N users do not fill.
     """
-    fed, threshold = _overloaded("the bound in overload", scenario, measured)
-    goodput = float(_bound(fed, fed.loss))
-    answer = _of_overload("overload-bound", fed, threshold, goodput)
+    inputs, threshold = _overloaded("the bound in overload", scenario, measured)
+    goodput = float(_bound(inputs, inputs.loss))
+    answer = _of_overload("overload-bound", inputs, threshold, goodput)
     answer.steps += [
-        step("g", goodput * fed.packet_bits, "bit/s", "B/(N B/(C (1 - p_loss)) - I), (3)")
+        step("g", goodput * inputs.packet_bits, "bit/s", "B/(N B/(C (1 - p_loss)) - I), (3)")
     ]
     return answer
 
 
 def _overloaded(name: str, scenario: Scenario, measured: Answer | None) -> tuple[LoopInputs, float]:
     """Return the inputs and N*, or raise NotApplicable if the link is not full."""
-    fed = loop_inputs(name, scenario, measured)
-    if math.isinf(fed.link_pps):
+    inputs = loop_inputs(name, scenario, measured)
+    if math.isinf(inputs.link_pps):
         raise NotApplicable(
             f"{name} needs a bottleneck with a rate, but the scenario has an unlimited one",
             Suggestion({"network.bottleneck.rate": "10mbit"}),
         )
     threshold = float(
         model.threshold_sources(
-            link_pps=fed.link_pps,
-            mean_off_s=fed.mean_off_s,
-            mean_size_pkts=fed.mean_size_pkts,
+            link_pps=inputs.link_pps,
+            mean_off_s=inputs.mean_off_s,
+            mean_size_pkts=inputs.mean_size_pkts,
         )
     )
-    if math.isinf(_bound(fed, fed.loss)):
-        least = threshold * (1 - fed.loss)
+    if math.isinf(_bound(inputs, inputs.loss)):
+        least = threshold * (1 - inputs.loss)
         raise NotApplicable(
-            f"{name} does not apply: {_counted(fed.sources)} not fill the link at any file rate; "
+            f"{name} does not apply: {_counted(inputs.sources)} not fill the link at any file rate; "
             f"that needs more than C I (1 - p)/B = {digits(least, 5)}",
             Suggestion({"traffic.sources": math.floor(least) + 1}),
         )
-    return fed, threshold
+    return inputs, threshold
 
 
-def _bound(fed: LoopInputs, loss: float) -> float:
+def _bound(inputs: LoopInputs, loss: float) -> float:
     return float(
         model.overload_goodput_pps(
-            sources=fed.sources,
-            link_pps=fed.link_pps,
-            mean_off_s=fed.mean_off_s,
-            mean_size_pkts=fed.mean_size_pkts,
+            sources=inputs.sources,
+            link_pps=inputs.link_pps,
+            mean_off_s=inputs.mean_off_s,
+            mean_size_pkts=inputs.mean_size_pkts,
             loss_ratio=loss,
         )
     )
 
 
-def _of_overload(engine: str, fed: LoopInputs, threshold: float, goodput: float) -> Answer:
+def _of_overload(engine: str, inputs: LoopInputs, threshold: float, goodput: float) -> Answer:
     """Return the common part of the answers of (2) and (3)."""
-    lossless = fed.packet_bits * _bound(fed, 0.0)
+    lossless = inputs.packet_bits * _bound(inputs, 0.0)
     steps = [
-        *fed.used("N", "B", "I", "C", "p_loss"),
+        *inputs.used("N", "B", "I", "C", "p_loss"),
         step("N*", threshold, "1", "C I/B, the threshold"),
-        step("load", fed.sources / threshold, "1", "N B/(C I)"),
+        step("load", inputs.sources / threshold, "1", "N B/(C I)"),
         step("g at p = 0", lossless, "bit/s", "B/(N B/C - I): lost packets use no capacity"),
     ]
     warnings = []
-    if fed.loss > 0:
+    if inputs.loss > 0:
         warnings.append(
             "the equation counts lost packets as used capacity; packets lost before the link, for "
             f"example at a full buffer, use none, and the goodput is up to {digits(lossless / 1e3)}"
@@ -267,10 +267,10 @@ def _of_overload(engine: str, fed: LoopInputs, threshold: float, goodput: float)
     return Answer(
         engine=engine,
         metrics={
-            "connection_rate_bps": Metric(goodput * fed.packet_bits),
-            "offered_load": Metric(fed.sources / threshold),
+            "connection_rate_bps": Metric(goodput * inputs.packet_bits),
+            "offered_load": Metric(inputs.sources / threshold),
         },
-        notes=noted(warnings),
+        notes=to_notes(warnings),
         regime=OVERLOAD,
         steps=steps,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tcpcast.engines.formula import rates
-from tcpcast.engines.formula.captured import fed_value
+from tcpcast.engines.formula.captured import capture_value
 from tcpcast.engines.formula.feed import path_inputs, specified_loss
 from tcpcast.engines.formula.inputs import positive_metric, step
 from tcpcast.errors import NotApplicable
@@ -38,23 +38,23 @@ def parallel(scenario: Scenario, measured: Answer | None) -> Answer:
     NotApplicable
         As for :func:`tcpcast.engines.formula.feed.path_inputs`.
     """
-    fed = path_inputs("the model of parallel flows", scenario, measured)
+    inputs = path_inputs("the model of parallel flows", scenario, measured)
     found = parallel_throughput(
-        flows=fed.flows,
-        rtt_s=fed.rtt_s,
-        t0_s=fed.t0_s,
-        loss_event_ratio=fed.loss,
-        packets_per_ack=fed.packets_per_ack,
+        flows=inputs.flows,
+        rtt_s=inputs.rtt_s,
+        t0_s=inputs.t0_s,
+        loss_event_ratio=inputs.loss,
+        packets_per_ack=inputs.packets_per_ack,
     )
     steps = [
-        *fed.used("p", "RTT", "T0", "b", "n"),
+        *inputs.used("p", "RTT", "T0", "b", "n"),
         step("E[X]", found.rounds, "round", "(17)"),
         step("E[W_f]", found.flow_window_pkts, "packet", "2 n E[X]/b, (25)"),
         step("Q_TO", found.timeouts_per_event, "1", "(27)"),
         step("E[nTO]", found.flows_in_timeout, "flow", "(24), at most n"),
         step("B_ext", found.rate_pps, "packet/s", "(28), algorithm 1"),
     ]
-    answer = _answer("parallel", fed, found, steps)
+    answer = _answer("parallel", inputs, found, steps)
     return rates.add_losses(
         answer,
         window_pkts=float(found.flow_window_pkts),
@@ -77,18 +77,18 @@ def parallel_cumulative(scenario: Scenario, measured: Answer | None) -> Answer:
     NotApplicable
         As for :func:`tcpcast.engines.formula.feed.path_inputs`.
     """
-    fed = path_inputs("the model of parallel flows", scenario, measured)
+    inputs = path_inputs("the model of parallel flows", scenario, measured)
     if measured is None:
         lost, keys = specified_loss(scenario, scenario.populations[0])
-        events = _events(fed, lost)
+        events = _events(inputs, lost)
         sources = ["1/p_e = 1/p_r + B_ext RTT, for independent losses", keys]
     else:
         events, lost, *sources = _measured_loss(scenario, measured)
-    found = _cumulative(fed, events, lost)
+    found = _cumulative(inputs, events, lost)
     steps = [
         step("p_e", events, "1", sources[0]),
         step("p_r", lost, "1", sources[1]),
-        *fed.used("RTT", "T0", "b", "n"),
+        *inputs.used("RTT", "T0", "b", "n"),
         step("j", found.flows_hit, "flow", "min(n, p_r/p_e)"),
         step("E[X]", found.rounds, "round", "(43)"),
         step("E[W]", found.window_pkts, "packet", "all flows, (40)"),
@@ -97,7 +97,7 @@ def parallel_cumulative(scenario: Scenario, measured: Answer | None) -> Answer:
         step("E[nTO]", found.flows_in_timeout, "flow", "(47), at most n"),
         step("B_ext", found.rate_pps, "packet/s", "(48), algorithm 2"),
     ]
-    answer = _answer("parallel-cumulative", fed, found, steps)
+    answer = _answer("parallel-cumulative", inputs, found, steps)
     if measured is None and isinstance(scenario.network.bottleneck.loss, RestOfRound):
         answer.warn(
             "p_r, the share of packets lost, is the specified loss; correlated loss within a "
@@ -106,34 +106,36 @@ def parallel_cumulative(scenario: Scenario, measured: Answer | None) -> Answer:
     return rates.add_losses(answer, window_pkts=float(found.flow_window_pkts))
 
 
-def _answer(engine: str, fed: PathInputs, found: ParallelThroughput, steps: list[Step]) -> Answer:
+def _answer(
+    engine: str, inputs: PathInputs, found: ParallelThroughput, steps: list[Step]
+) -> Answer:
     rate = float(found.rate_pps)
-    waiting = float(found.flows_in_timeout) / fed.flows
+    waiting = float(found.flows_in_timeout) / inputs.flows
     regime = TIMEOUTS if waiting > 0.5 else TRIPLE_DUPLICATES
-    used = min(rate, fed.capacity_pps) / fed.flows * fed.rtt_s / fed.window_pkts
-    answer = rates.total_answer(engine, fed, rate_pps=rate, regime=regime, steps=steps)
+    used = min(rate, inputs.capacity_pps) / inputs.flows * inputs.rtt_s / inputs.window_pkts
+    answer = rates.total_answer(engine, inputs, rate_pps=rate, regime=regime, steps=steps)
     answer.domain |= {WAITING: waiting, WINDOW: used}
     if waiting > MAX_WAITING_SHARE:
         answer.warn(
             f"assumes few flows are in RTO at the same time; here {100 * waiting:.0f} % are, so it "
             "underestimates"
         )
-    answer.warn(*rates.window_warnings(fed, rate / fed.flows))
+    answer.warn(*rates.window_warnings(inputs, rate / inputs.flows))
     return answer
 
 
-def _cumulative(fed: PathInputs, events: float, lost: float) -> ParallelThroughput:
+def _cumulative(inputs: PathInputs, events: float, lost: float) -> ParallelThroughput:
     return cumulative_throughput(
-        flows=fed.flows,
-        rtt_s=fed.rtt_s,
-        t0_s=fed.t0_s,
+        flows=inputs.flows,
+        rtt_s=inputs.rtt_s,
+        t0_s=inputs.t0_s,
         loss_event_ratio_cumulative=events,
         loss_ratio=lost,
-        packets_per_ack=fed.packets_per_ack,
+        packets_per_ack=inputs.packets_per_ack,
     )
 
 
-def _events(fed: PathInputs, lost: float) -> float:
+def _events(inputs: PathInputs, lost: float) -> float:
     """Return the p_e of independent losses that is consistent with its own rate.
 
     Iterates from p_e = p_r downwards. If many flows are in RTO, there may be several solutions; the
@@ -141,8 +143,8 @@ def _events(fed: PathInputs, lost: float) -> float:
     """
     events = lost
     for _ in range(MAX_ROUNDS):
-        rate = float(_cumulative(fed, events, lost).rate_pps)
-        follows = 1 / (1 / lost + rate * fed.rtt_s)
+        rate = float(_cumulative(inputs, events, lost).rate_pps)
+        follows = 1 / (1 / lost + rate * inputs.rtt_s)
         if abs(follows - events) <= 1e-12 * events:
             break
         events = follows
@@ -175,7 +177,7 @@ def _captured_loss(measured: Answer) -> tuple[float, float, str, str]:
     """Return p_e and p_r of a capture; one capture point shows only retransmissions."""
     events = positive_metric(measured, "loss_event_ratio_cumulative")
     events = events or positive_metric(measured, "loss_indication_ratio")
-    lost = fed_value(measured, "loss_ratio")
+    lost = capture_value(measured, "loss_ratio")
     if not events or not lost:
         raise NotApplicable("algorithm 2 needs losses, but the capture shows none")
     repeated = "capture: necessary retransmissions, an estimate"

@@ -36,20 +36,20 @@ def pftk(scenario: Scenario, measured: Answer | None) -> Answer:
     NotApplicable
         As for :func:`tcpcast.engines.formula.feed.path_inputs`.
     """
-    fed = path_inputs("PFTK", scenario, measured)
+    inputs = path_inputs("PFTK", scenario, measured)
     found = model.throughput(
-        rtt_s=fed.rtt_s,
-        t0_s=fed.t0_s,
-        loss_indication_ratio=fed.loss,
-        packets_per_ack=fed.packets_per_ack,
-        receiver_window_pkts=fed.window_pkts,
+        rtt_s=inputs.rtt_s,
+        t0_s=inputs.t0_s,
+        loss_indication_ratio=inputs.loss,
+        packets_per_ack=inputs.packets_per_ack,
+        receiver_window_pkts=inputs.window_pkts,
     )
-    sequence = model.timeout_sequence_s(t0_s=fed.t0_s, loss_indication_ratio=fed.loss)
+    sequence = model.timeout_sequence_s(t0_s=inputs.t0_s, loss_indication_ratio=inputs.loss)
     limited = bool(found.window_limited)
     branch = "W_max, as E[W_u] >= W_max" if limited else "E[W_u], as E[W_u] < W_max"
     rounds = "b W_max/8 + (1-p)/(p W_max) + 1, section 2.3" if limited else "b E[W]/2, (15)"
     steps = [
-        *fed.used("p", "RTT", "T0", "b", "W_max", "n"),
+        *inputs.used("p", "RTT", "T0", "b", "W_max", "n"),
         step("E[W_u]", found.unlimited_window_pkts, "packet", "(30)"),
         step("E[W]", found.window_pkts, "packet", branch),
         step("E[X]", found.rounds, "round", rounds),
@@ -59,7 +59,7 @@ def pftk(scenario: Scenario, measured: Answer | None) -> Answer:
         step("B(p)", found.rate_pps, "packet/s", "(31)"),
     ]
     answer = rates.flow_answer(
-        "pftk", fed, rate_pps=float(found.rate_pps), regime=str(found.regime), steps=steps
+        "pftk", inputs, rate_pps=float(found.rate_pps), regime=str(found.regime), steps=steps
     )
     return rates.add_losses(
         answer,
@@ -78,15 +78,15 @@ def pftk_approximate(scenario: Scenario, measured: Answer | None) -> Answer:
     NotApplicable
         As for :func:`tcpcast.engines.formula.feed.path_inputs`.
     """
-    fed = path_inputs("PFTK", scenario, measured)
-    given = {"loss_indication_ratio": fed.loss, "packets_per_ack": fed.packets_per_ack}
-    growing_s = 1 / float(model.td_only_leading_rate_pps(rtt_s=fed.rtt_s, **given))
-    free = float(model.approximate_rate_pps(rtt_s=fed.rtt_s, t0_s=fed.t0_s, **given))
+    inputs = path_inputs("PFTK", scenario, measured)
+    given = {"loss_indication_ratio": inputs.loss, "packets_per_ack": inputs.packets_per_ack}
+    growing_s = 1 / float(model.td_only_leading_rate_pps(rtt_s=inputs.rtt_s, **given))
+    free = float(model.approximate_rate_pps(rtt_s=inputs.rtt_s, t0_s=inputs.t0_s, **given))
     waiting = 1 - free * growing_s
-    most = fed.window_pkts / fed.rtt_s
+    most = inputs.window_pkts / inputs.rtt_s
     regime = model.TIMEOUTS if waiting > 0.5 else model.TRIPLE_DUPLICATES
     steps = [
-        *fed.used("p", "RTT", "T0", "b", "W_max", "n"),
+        *inputs.used("p", "RTT", "T0", "b", "W_max", "n"),
         step("RTT sqrt(2bp/3)", growing_s, "s", "growing, per packet: (20)"),
         step(
             "T0 min(1, 3 sqrt(3bp/8)) p (1+32p^2)",
@@ -100,7 +100,7 @@ def pftk_approximate(scenario: Scenario, measured: Answer | None) -> Answer:
     ]
     return rates.flow_answer(
         "pftk-approx",
-        fed,
+        inputs,
         rate_pps=min(most, free),
         regime=model.WINDOW if most < free else regime,
         steps=steps,
@@ -117,20 +117,20 @@ def td_only(scenario: Scenario, measured: Answer | None) -> Answer:
     NotApplicable
         As for :func:`tcpcast.engines.formula.feed.path_inputs`.
     """
-    fed = path_inputs("TD-only", scenario, measured)
-    given = {"loss_indication_ratio": fed.loss, "packets_per_ack": fed.packets_per_ack}
+    inputs = path_inputs("TD-only", scenario, measured)
+    given = {"loss_indication_ratio": inputs.loss, "packets_per_ack": inputs.packets_per_ack}
     window = float(model.unlimited_window_pkts(**given))
-    rate = float(model.td_only_rate_pps(rtt_s=fed.rtt_s, **given))
+    rate = float(model.td_only_rate_pps(rtt_s=inputs.rtt_s, **given))
     steps = [
-        *fed.used("p", "RTT", "b", "n"),
+        *inputs.used("p", "RTT", "b", "n"),
         step("E[W]", window, "packet", "(13)"),
         step("E[X]", model.unlimited_rounds(**given), "round", "b E[W]/2, (15)"),
         step("B(p)", rate, "packet/s", "(18), (19)"),
     ]
     answer = rates.flow_answer(
-        "td-only", fed, rate_pps=rate, regime=model.TRIPLE_DUPLICATES, steps=steps
+        "td-only", inputs, rate_pps=rate, regime=model.TRIPLE_DUPLICATES, steps=steps
     )
-    answer.warn(*rates.window_warnings(fed, rate))
+    answer.warn(*rates.window_warnings(inputs, rate))
     return rates.add_losses(answer, window_pkts=window)
 
 
@@ -144,25 +144,25 @@ def mathis(scenario: Scenario, measured: Answer | None) -> Answer:
     NotApplicable
         As for :func:`tcpcast.engines.formula.feed.path_inputs`.
     """
-    fed = path_inputs("the square-root law", scenario, measured)
-    constant = mathis_constant(packets_per_ack=fed.packets_per_ack)
+    inputs = path_inputs("the square-root law", scenario, measured)
+    constant = mathis_constant(packets_per_ack=inputs.packets_per_ack)
     free = float(
         mathis_rate_pps(
-            rtt_s=fed.rtt_s,
-            loss_indication_ratio=fed.loss,
-            packets_per_ack=fed.packets_per_ack,
+            rtt_s=inputs.rtt_s,
+            loss_indication_ratio=inputs.loss,
+            packets_per_ack=inputs.packets_per_ack,
         )
     )
-    most = fed.window_pkts / fed.rtt_s
+    most = inputs.window_pkts / inputs.rtt_s
     steps = [
-        *fed.used("p", "RTT", "b", "W_max", "n"),
+        *inputs.used("p", "RTT", "b", "W_max", "n"),
         step("C", constant, "1", "sqrt(3/(2b)): periodic loss"),
         step("C/(RTT sqrt(p))", free, "packet/s", "Mathis et al. 1997; PFTK (20)"),
         step("B", min(most, free), "packet/s", "at most W_max/RTT, an addition to the model"),
     ]
     return rates.flow_answer(
         "mathis",
-        fed,
+        inputs,
         rate_pps=min(most, free),
         regime=model.WINDOW if most < free else model.TRIPLE_DUPLICATES,
         steps=steps,
@@ -180,14 +180,14 @@ def cubic_response_function(scenario: Scenario, measured: Answer | None) -> Answ
     NotApplicable
         As for :func:`tcpcast.engines.formula.feed.path_inputs`.
     """
-    fed = path_inputs("CUBIC's response function", scenario, measured)
+    inputs = path_inputs("CUBIC's response function", scenario, measured)
     found = cubic_response(
-        rtt_s=fed.rtt_s, loss_ratio=fed.loss, receiver_window_pkts=fed.window_pkts
+        rtt_s=inputs.rtt_s, loss_ratio=inputs.loss, receiver_window_pkts=inputs.window_pkts
     )
     rate = float(found.rate_pps)
     regime = RENO_FRIENDLY if found.reno_friendly else CUBIC
     steps = [
-        *fed.used("p", "RTT", "W_max", "n"),
+        *inputs.used("p", "RTT", "W_max", "n"),
         step("W_cubic", found.cubic_window_pkts, "packet", "RFC 9438, section 5: beta 0.7, C 0.4"),
         step("W_reno", found.reno_window_pkts, "packet", "sqrt(3/(2p)); RFC 9438, section 4.3"),
         step("W", found.window_pkts, "packet", "the larger, at most W_max"),
@@ -195,7 +195,7 @@ def cubic_response_function(scenario: Scenario, measured: Answer | None) -> Answ
     ]
     answer = rates.flow_answer(
         "cubic-response",
-        fed,
+        inputs,
         rate_pps=rate,
         regime=model.WINDOW if found.window_limited else regime,
         steps=steps,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tcpcast.answer import Answer, Metric, noted
+from tcpcast.answer import Answer, Metric, to_notes
 from tcpcast.engines.formula.inputs import step
 from tcpcast.units import digits
 
@@ -22,36 +22,36 @@ BOTTLENECK, OWN_LINK = "bottleneck", "own link"
 
 
 def flow_answer(
-    engine: str, fed: PathInputs, *, rate_pps: float, regime: str, steps: list[Step]
+    engine: str, inputs: PathInputs, *, rate_pps: float, regime: str, steps: list[Step]
 ) -> Answer:
     """Return an answer from the rate of one flow; ``steps`` is its derivation."""
-    together = fed.flows * rate_pps
-    if fed.flows > 1:
+    together = inputs.flows * rate_pps
+    if inputs.flows > 1:
         steps = [*steps, step("n B", together, "packet/s", "n equal flows")]
-    return total_answer(engine, fed, rate_pps=together, regime=regime, steps=steps)
+    return total_answer(engine, inputs, rate_pps=together, regime=regime, steps=steps)
 
 
 def total_answer(
-    engine: str, fed: PathInputs, *, rate_pps: float, regime: str, steps: list[Step]
+    engine: str, inputs: PathInputs, *, rate_pps: float, regime: str, steps: list[Step]
 ) -> Answer:
     """Return an answer from the total rate of all flows; ``steps`` is its derivation."""
     steps = list(steps)
-    if fed.capacity is not None:
-        steps.append(step("C_link", fed.capacity.pps, "packet/s", fed.capacity.key))
-        if rate_pps >= fed.capacity.pps:
-            rate_pps = fed.capacity.pps
-            regime = BOTTLENECK if fed.capacity.on.shared else OWN_LINK
+    if inputs.capacity is not None:
+        steps.append(step("C_link", inputs.capacity.pps, "packet/s", inputs.capacity.key))
+        if rate_pps >= inputs.capacity.pps:
+            rate_pps = inputs.capacity.pps
+            regime = BOTTLENECK if inputs.capacity.on.shared else OWN_LINK
     steps.append(step("send rate", rate_pps, "packet/s", "all flows, including retransmissions"))
     metrics = {"send_rate_pps": Metric(rate_pps)}
-    if fed.delivered_bits is not None:
-        metrics["goodput_bps"] = Metric(rate_pps * fed.delivered_bits)
+    if inputs.delivered_bits is not None:
+        metrics["goodput_bps"] = Metric(rate_pps * inputs.delivered_bits)
     return Answer(
         engine=engine,
         metrics=metrics,
-        notes=noted(fed.warnings),
+        notes=to_notes(inputs.warnings),
         regime=regime,
         steps=steps,
-        domain=fed.domain_values(),
+        domain=inputs.domain_values(),
     )
 
 
@@ -64,14 +64,14 @@ def add_losses(answer: Answer, *, window_pkts: float, timeout_share: float | Non
     return answer
 
 
-def window_warnings(fed: PathInputs, one_pps: float) -> list[str]:
+def window_warnings(inputs: PathInputs, one_pps: float) -> list[str]:
     """Warn if the rate exceeds the receiver window, for a model without receiver window."""
-    most = fed.window_pkts / fed.rtt_s
-    if min(one_pps, fed.capacity_pps / fed.flows) <= most:
+    most = inputs.window_pkts / inputs.rtt_s
+    if min(one_pps, inputs.capacity_pps / inputs.flows) <= most:
         return []
     return [
         f"the model has no receiver window: a flow gets {digits(one_pps)} packets/s, but "
-        f"{digits(fed.window_pkts, 6)} packets per RTT are only {digits(most)}"
+        f"{digits(inputs.window_pkts, 6)} packets per RTT are only {digits(most)}"
     ]
 
 

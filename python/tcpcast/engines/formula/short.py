@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.answer import Answer, Metric, noted
+from tcpcast.answer import Answer, Metric, to_notes
 from tcpcast.engines.formula.captured import captured_transfer
 from tcpcast.engines.formula.feed import (
     growth_text,
@@ -92,8 +92,8 @@ def short(scenario: Scenario, measured: Answer | None, *, tables: bool = True) -
     """
     scenario = captured_transfer(NAME, scenario, measured)
     sizes = np.asarray(listed_sizes(NAME, scenario), dtype=np.float64)
-    fed = transfer_inputs(scenario, measured)
-    loss, rtt = fed["p"], fed["RTT"]
+    inputs = transfer_inputs(scenario, measured)
+    loss, rtt = inputs["p"], inputs["RTT"]
     _check_losses(float(sizes.max()), loss["value"])
     try:
         transfer = _transfer(scenario, rtt["value"])
@@ -122,10 +122,10 @@ def short(scenario: Scenario, measured: Answer | None, *, tables: bool = True) -
             "by_size": {"size_pkts": sizes, "completion_time_s": expected},
             **({"by_losses": by_losses} if tables else {}),
         },
-        notes=noted([*transfer_warnings(scenario), *_warnings(transfer)]),
+        notes=to_notes([*transfer_warnings(scenario), *_warnings(transfer)]),
         regime=_regime(sizes.sum() / transfer.link_pps, lossless.sum(), expected.sum()),
         steps=steps,
-        domain=_domain(scenario, fed, sizes),
+        domain=_domain(scenario, inputs, sizes),
     )
 
 
@@ -147,9 +147,9 @@ def _check_losses(size_pkts: float, loss: float) -> None:
         )
 
 
-def _domain(scenario: Scenario, fed: dict[str, Step], sizes: Floats) -> dict[str, float]:
+def _domain(scenario: Scenario, inputs: dict[str, Step], sizes: Floats) -> dict[str, float]:
     """Return the quantities that bound the domain; for modern TCP the model includes the link."""
-    found = transfer_domain(scenario, fed, sizes)
+    found = transfer_domain(scenario, inputs, sizes)
     if not scenario.populations[0].tcp.is_modern:
         return found
     return found | {PATH: 0.0, RECOVERIES: found[LOSSES]}
