@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tcpcast.answer import Answer, Metric, Note, Status, noted
+from tcpcast.answer import Answer, Metric, Note, Status, to_notes
 from tcpcast.engines import answer
 from tcpcast.engines.formula.engset import engset_inputs
 from tcpcast.errors import DomainError, NotApplicable
@@ -221,7 +221,7 @@ def simulated(monkeypatch: pytest.MonkeyPatch) -> Callable[[Figure], list[Scenar
             about = [
                 Note(f"{each} is short", (each,), kind="check") for each in (name, "jain_index")
             ]
-            warnings = [*noted(["simulated"]), *about]
+            warnings = [*to_notes(["simulated"]), *about]
             return [Answer(engine="packet", metrics={name: metric}, notes=warnings)]
 
         monkeypatch.setattr(verification, "answer", run)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import tcpcast
-from tcpcast.answer import Answer, Metric, Note, Status, noted
+from tcpcast.answer import Answer, Metric, Note, Status, to_notes
 from tcpcast.errors import DomainError, NotApplicable, UnknownEngine
 from tcpcast.plan import plan_quality, verification
 from tcpcast.plan.population import MIN_FILES, SEARCHED, VERIFIED
@@ -78,7 +78,7 @@ def table_of(scenario: Scenario, distribution: Distribution, noise: float) -> An
             },
         },
         notes=[
-            *noted(["the run is too short for the intervals of file_goodput"]),
+            *to_notes(["the run is too short for the intervals of file_goodput"]),
             Note("jain is short", ("jain_index",), kind="check"),
         ],
     )
