@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 
-from tcpcast.interrupts import ignore, leave_early
+from tcpcast.interrupts import exit_on_interrupt, ignore_interrupts
 
 TYPE_CHECKING = False  # as in typing, which takes a while to import
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def main() -> int:
     """Run the command line of this process, and return its exit code."""
-    leave_early()
+    exit_on_interrupt()
     # Imports create up to 100,000 permanent objects. Garbage collection at every 700 of them would
     # take 10 % of the run time; none is needed at exit either.
     gc.set_threshold(100_000, 10, 10)
@@ -33,7 +33,7 @@ def main() -> int:
             raise
         print("tcpcast: the native module is older than crates/; run: make setup", file=sys.stderr)
         return 3
-    ignore()
+    ignore_interrupts()
     if "duckdb" not in sys.modules:  # its binding reports uncollected objects at exit
         gc.freeze()
     return code

@@ -50,7 +50,7 @@ class Row:
     """One metric over all engines; None if an engine does not have it."""
 
     metric: str
-    figures: tuple[Metric | None, ...]
+    metrics: tuple[Metric | None, ...]
     differences: tuple[Difference | None, ...]
     subject: str = ""
     """Subject of the values, if a comparison has several rows of one metric."""
@@ -58,7 +58,7 @@ class Row:
     @property
     def unit(self) -> str:
         """Unit of the metric: see :func:`tcpcast.answer.unit_of`."""
-        return unit_of(self.metric, next((f for f in self.figures if f is not None), None))
+        return unit_of(self.metric, next((f for f in self.metrics if f is not None), None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ def compare_classes(answers: Sequence[Answer]) -> dict[str, Comparison]:
         trusts the same metric overall.
     """
     applicable = [a for a in _telling(answers) if "by_class" in a.tables]
-    by_class = [class_figures(a) for a in applicable]
+    by_class = [class_metrics(a) for a in applicable]
     names = list(dict.fromkeys(name for figures in by_class for name in figures))
     if len(names) < 2:
         return {}
@@ -184,10 +184,12 @@ def completion_times(table: Mapping[str, np.ndarray[Any, Any]]) -> list[Metric]:
     lows, highs = (table[name].tolist() if name in table else nothing for name in ("low", "high"))
     if "low" not in table:  # calculated, without intervals
         return [Metric(value) for value in values]
-    return [figure_of(*row) for row in zip(values, lows, highs, strict=True)]
+    return [metric_with_interval(*row) for row in zip(values, lows, highs, strict=True)]
 
 
-def figure_of(value: float, low: float, high: float, lacking: str | None = TOO_FEW_FILES) -> Metric:
+def metric_with_interval(
+    value: float, low: float, high: float, lacking: str | None = TOO_FEW_FILES
+) -> Metric:
     """Return a row's value; if its interval is nan, ``lacking`` is the reason."""
     if math.isnan(low):
         return Metric(value, interval_warning=lacking)
@@ -221,7 +223,8 @@ def _share_figures(answer: Answer) -> dict[float, Metric]:
     table = answer.tables["file_goodput"]
     columns = (table[name].tolist() for name in ("share", "goodput_bps", "low", "high"))
     return {
-        share: figure_of(value, low, high) for share, value, low, high in zip(*columns, strict=True)
+        share: metric_with_interval(value, low, high)
+        for share, value, low, high in zip(*columns, strict=True)
     }
 
 
@@ -310,7 +313,7 @@ def is_percentage(name: str) -> bool:
     return METRICS[name].is_percentage if name in METRICS else name.endswith("_ratio")
 
 
-def class_figures(answer: Answer) -> dict[str, dict[str, Metric]]:
+def class_metrics(answer: Answer) -> dict[str, dict[str, Metric]]:
     """Return the metrics of each class by the name of the class, from the table ``by_class``."""
     table = answer.tables["by_class"]
     metrics = [name for name in table if name in METRICS]
@@ -335,7 +338,9 @@ def _cell(answer: Answer, table: Mapping[str, np.ndarray[Any, Any]], name: str, 
         lacking = _doubt(table, name, row)
         bound = float(table.get(f"{name}_at_least", {row: math.nan})[row])
         at_least = None if math.isnan(bound) else bound
-        return replace(figure_of(value, low, high, lacking), trusted=trusted, at_least=at_least)
+        return replace(
+            metric_with_interval(value, low, high, lacking), trusted=trusted, at_least=at_least
+        )
     return Metric(float(table[name][row]), trusted=trusted)
 
 

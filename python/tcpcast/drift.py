@@ -42,15 +42,15 @@ def drifting(estimates: Mapping[Named, Estimate | None]) -> frozenset[Named]:
     ----------
     estimates
         All estimates of one answer, by metric (and class); their number sets the level of each
-        single test, see :func:`tcpcast.intervals.beyond_chance`.
+        single test, see :func:`tcpcast.intervals.significant_tests`.
     """
     levels = {}
     for name, e in estimates.items():
-        if e is None or e.pseudo is None or e.few or e.pairs == 0:
+        if e is None or e.pseudo is None or e.has_few_events or e.pairs == 0:
             continue
         level, change = trend(e.pseudo, e.replications)
         levels[name] = level if change > MIN_CHANGE * abs(e.value) else 1.0
-    return intervals.beyond_chance(levels, DRIFT_LEVEL)
+    return intervals.significant_tests(levels, DRIFT_LEVEL)
 
 
 def trend(units: Floats, replications: int) -> tuple[float, float]:
@@ -88,7 +88,7 @@ def trend(units: Floats, replications: int) -> tuple[float, float]:
         return (0.0 if lowest else 1.0), change
     of_one = rest / (replications * cosines - 1)
     t = abs(lowest) * math.sqrt(replications / of_one)
-    return intervals.student_beyond(t, freedom), change
+    return intervals.student_tail(t, freedom), change
 
 
 def independent_units(units: Floats, replications: int) -> float:

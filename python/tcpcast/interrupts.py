@@ -39,7 +39,7 @@ class Interrupts:
 
         if threading.current_thread() is not threading.main_thread():
             return self
-        sys.unraisablehook = self._dropped
+        sys.unraisablehook = self._on_dropped
         Interrupts._current = self
         for number in _NUMBERS:
             handler = signal.getsignal(number)
@@ -58,14 +58,14 @@ class Interrupts:
         self.seen = True
         raise KeyboardInterrupt
 
-    def _dropped(self, unraisable: Any) -> None:
+    def _on_dropped(self, unraisable: Any) -> None:
         """Exit immediately if a KeyboardInterrupt is about to be dropped."""
         if issubclass(unraisable.exc_type, KeyboardInterrupt):
-            _leave()
+            _exit()
         sys.__unraisablehook__(unraisable)
 
 
-def raise_what_was_dropped() -> None:
+def raise_dropped_interrupt() -> None:
     """Raise KeyboardInterrupt if an import dropped the exception of Ctrl-C or SIGTERM.
 
     Called before a long computation.
@@ -74,20 +74,20 @@ def raise_what_was_dropped() -> None:
         raise KeyboardInterrupt
 
 
-def leave_early() -> None:
+def exit_on_interrupt() -> None:
     """End the process on Ctrl-C and SIGTERM, until :class:`Interrupts` handles them."""
     for number in _NUMBERS:
         if signal.getsignal(number) != signal.SIG_IGN:
-            signal.signal(number, _leave)
+            signal.signal(number, _exit)
 
 
-def ignore() -> None:
+def ignore_interrupts() -> None:
     """Ignore Ctrl-C and SIGTERM while a process exits after its output."""
     for number in _NUMBERS:
         signal.signal(number, signal.SIG_IGN)
 
 
-def _leave(*_: object) -> NoReturn:
+def _exit(*_: object) -> NoReturn:
     """Print a message and end the process without cleanup."""
     try:  # noqa: SIM105 - contextlib is a slow import
         os.write(2, f"{TOO_EARLY}\n".encode())

@@ -67,7 +67,7 @@ metrics with independent units exceed it. A run with a precision then continues.
 
 
 def variance_of_mean(
-    units: Floats, replications: int, most_cosines: int = COSINES
+    units: Floats, replications: int, max_cosines: int = COSINES
 ) -> tuple[float, int]:
     """Estimate the variance of the mean of correlated units, and its degrees of freedom.
 
@@ -82,7 +82,7 @@ def variance_of_mean(
         ``[units]``, at least 2.
     replications
         Number of replications of the units, each with the same number of units.
-    most_cosines
+    max_cosines
         Number of cosines of all replications, rounded up to a multiple of ``replications``.
 
     References
@@ -92,7 +92,7 @@ def variance_of_mean(
     """
     table = (units - _mean(units)).reshape(replications, -1)
     length = table.shape[1]
-    cosines = min(math.ceil(most_cosines / replications), length - 1)
+    cosines = min(math.ceil(max_cosines / replications), length - 1)
     squares, freedom = 0.0, 0
     if cosines > 0:
         squares += float((product(table, waves(length, cosines)) ** 2).sum())
@@ -126,8 +126,8 @@ def skewness(units: Floats) -> float:
     return float(n / ((n - 1) * (n - 2)) * (deviations**3).sum() / variance**1.5)
 
 
-def arms(
-    units: Floats, replications: int, most_freedom: float, skewed: float, *, correlated: bool
+def half_widths(
+    units: Floats, replications: int, max_freedom: float, skewed: float, *, correlated: bool
 ) -> tuple[float, float]:
     """Return the lower and upper half-widths of the interval of the mean of units.
 
@@ -138,7 +138,7 @@ def arms(
     ----------
     units, replications
         See :func:`variance_of_mean`.
-    most_freedom
+    max_freedom
         Maximum degrees of freedom of the units, if some of them contain no information.
     skewed
         Their :func:`skewness`.
@@ -150,12 +150,12 @@ def arms(
     cosines = (COSINES, COSINES // 2) if correlated else (COSINES,)
     found = (variance_of_mean(units, replications, most) for most in cosines)
     return max(
-        bent(math.sqrt(variance), max(min(freedom, most_freedom), 1.0), skewed, units.size)
+        skew_corrected(math.sqrt(variance), max(min(freedom, max_freedom), 1.0), skewed, units.size)
         for variance, freedom in found
     )
 
 
-def bent(error: float, freedom: float, skewed: float, size: int) -> tuple[float, float]:
+def skew_corrected(error: float, freedom: float, skewed: float, size: int) -> tuple[float, float]:
     """Return the half-widths of a mean of ``size`` skewed values, given its standard error."""
     quantile = _student(freedom)
     b = skewed / (6.0 * math.sqrt(size))
@@ -174,7 +174,7 @@ def _student(freedom: float) -> float:
     return float(stdtrit(freedom, (1.0 + LEVEL) / 2.0))
 
 
-def student_beyond(t: float, freedom: int) -> float:
+def student_tail(t: float, freedom: int) -> float:
     """Return the probability that Student's t exceeds ``t`` in absolute value.
 
     Uses the finite sums for integer degrees of freedom (Abramowitz and Stegun, 26.7.3 and 26.7.4),
@@ -202,7 +202,9 @@ def _garwood(count: float) -> tuple[float, float]:
     return float(gammaincinv(count, tail)), float(gammaincinv(count + 1.0, 1.0 - tail))
 
 
-def with_poisson(count: float, total: float, low: float, high: float) -> tuple[float, float]:
+def include_poisson_interval(
+    count: float, total: float, low: float, high: float
+) -> tuple[float, float]:
     """Widen an interval to cover the exact one of a Poisson count (Garwood 1936)."""
     if count == 0.0:
         return 0.0, -math.log(1.0 - LEVEL) / total
@@ -223,7 +225,7 @@ def neighbours(units: Floats, replications: int) -> tuple[float, int]:
     return float((table[:, 1:] * table[:, :-1]).sum()) / pairs / variance, pairs
 
 
-def beyond_chance(levels: Mapping[Named, float], share: float) -> frozenset[Named]:
+def significant_tests(levels: Mapping[Named, float], share: float) -> frozenset[Named]:
     """Return the significant tests of several, with a limited false discovery rate.
 
     With many tests, small levels occur by chance: with k tests, the i-th smallest level must be

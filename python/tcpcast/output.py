@@ -9,7 +9,7 @@ The same rules hold for every file that a command or a Python function writes:
 - :func:`check_file` and :func:`check_folder` check before the computation whether a file can be
   written.
 - A file is written under a temporary name in its directory and renamed when it is complete
-  (:func:`aside`). An error, such as a full disk or Ctrl-C, leaves no file.
+  (:func:`atomic_file`). An error, such as a full disk or Ctrl-C, leaves no file.
 """
 
 from __future__ import annotations
@@ -120,7 +120,9 @@ def check_folder(folder: str | Path) -> None:
 
 
 @contextmanager
-def aside(path: str | Path, *, kind: Kind | None = None, force: bool = False) -> Iterator[Path]:
+def atomic_file(
+    path: str | Path, *, kind: Kind | None = None, force: bool = False
+) -> Iterator[Path]:
     """Yield a new, empty file in the directory of ``path``; after the block it is renamed to it.
 
     If the block fails, or the name is taken meanwhile, the new file is removed and an existing file
@@ -171,15 +173,15 @@ def save_figure(figure: Figure, path: Path, *, force: bool = False) -> Path:
     Raises
     ------
     EnvironmentFault
-        As for :func:`aside`.
+        As for :func:`atomic_file`.
     """
-    form = path.suffix[1:]
-    with aside(path, kind=FIGURES[form], force=force) as temporary:
-        temporary.write_bytes(figure_bytes(figure, form, path.stem))
+    format_name = path.suffix[1:]
+    with atomic_file(path, kind=FIGURES[format_name], force=force) as temporary:
+        temporary.write_bytes(figure_bytes(figure, format_name, path.stem))
     return path
 
 
-def figure_bytes(figure: Figure, form: str, name: str) -> bytes:
+def figure_bytes(figure: Figure, format_name: str, name: str) -> bytes:
     """Return a figure as the contents of a file; ``name`` makes identifiers in SVG unique.
 
     Text in SVG stays text, and curves with very many points become images.
@@ -191,9 +193,9 @@ def figure_bytes(figure: Figure, form: str, name: str) -> bytes:
     with rc_context({"svg.hashsalt": name, "svg.fonttype": "none"}), warnings.catch_warnings():
         # Suppress warnings about characters that are not in the font and become boxes.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
-        if form == "svg":
+        if format_name == "svg":
             _draw_many_as_image(figure)
-        figure.savefig(written, format=form, metadata=_METADATA[form])
+        figure.savefig(written, format=format_name, metadata=_METADATA[format_name])
     return written.getvalue()
 
 
@@ -229,9 +231,9 @@ def write_text(
     Raises
     ------
     EnvironmentFault
-        As for :func:`aside`.
+        As for :func:`atomic_file`.
     """
-    with aside(path, kind=kind, force=force) as temporary:
+    with atomic_file(path, kind=kind, force=force) as temporary:
         temporary.write_text(text, encoding="utf-8", errors="replace")
 
 

@@ -84,7 +84,7 @@ def exceeded_by(
     low = _last_passed(value, first, test.not_above)
     high = _last_passed(value, last, test.not_below)
     half_width = max(value - low, high - value)
-    return replace(at_value, value=value, low=low, high=high, half_width=half_width, unlike=None)
+    return replace(at_value, value=value, low=low, high=high, half_width=half_width, differing_units=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ class _Test:
             of_unit,
             replications=self.replications,
             events=True,
-            at_most=1.0,
+            maximum=1.0,
         )
 
     def not_above(self, value: float) -> bool:

@@ -59,10 +59,10 @@ class Estimate:
     unit contains the full denominator). ``half_width`` is the larger half-width of the interval,
     before ``low`` and ``high`` are limited to possible values. ``units`` counts units whose
     denominator is not 0. ``lag1`` is the correlation of neighbouring units of one replication and
-    ``pairs`` the number of such pairs. ``few`` is True for fewer than :data:`MIN_EVENTS` events.
-    ``bend`` is the skewness of the units over ``6 sqrt(units)``. ``unlike`` counts the units that
+    ``pairs`` the number of such pairs. ``has_few_events`` is True for fewer than :data:`MIN_EVENTS` events.
+    ``bend`` is the skewness of the units over ``6 sqrt(units)``. ``differing_units`` counts the units that
     differ from the most frequent ratio, None if no ratio occurs twice. ``interval_warning`` is the
-    reason why the interval needs a check or is withheld; ``endless`` is True if a longer run would
+    reason why the interval needs a check or is withheld; ``is_permanent`` is True if a longer run would
     not help. ``at_least`` is a lower bound if the value itself is withheld. ``pseudo`` contains the
     jackknife pseudo-values, ``[units]``, of ``replications`` runs.
     """
@@ -74,17 +74,17 @@ class Estimate:
     units: int
     lag1: float = 0.0
     pairs: int = 0
-    few: bool = False
+    has_few_events: bool = False
     bend: float = 0.0
-    unlike: int | None = None
+    differing_units: int | None = None
     interval_warning: str | None = None
-    endless: bool = False
+    is_permanent: bool = False
     at_least: float | None = None
     pseudo: Floats | None = field(default=None, repr=False, compare=False)
     replications: int = 1
 
     @property
-    def correlated(self) -> bool:
+    def is_correlated(self) -> bool:
         """Whether the run is too short for this interval; :func:`too_short` tests several."""
         return self.lag1 * math.sqrt(self.pairs) > TOO_SHORT_Z
 
@@ -95,15 +95,17 @@ class Estimate:
             return 0.0
         return self.half_width / abs(self.value) if self.value else math.inf
 
-    def doubted(self, why: str, *, withheld: bool = False, endless: bool = False) -> Estimate:
+    def with_warning(
+        self, why: str, *, withheld: bool = False, is_permanent: bool = False
+    ) -> Estimate:
         """Return this estimate with a warning, and without its interval if ``withheld``.
 
         An earlier warning is kept, because the first reason should be corrected first.
         """
-        doubt, endless = self.interval_warning or why, self.endless or endless
+        warning, is_permanent = self.interval_warning or why, self.is_permanent or is_permanent
         if not withheld:
-            return replace(self, interval_warning=doubt, endless=endless)
-        return replace(self, low=None, high=None, half_width=math.inf, interval_warning=doubt)
+            return replace(self, interval_warning=warning, is_permanent=is_permanent)
+        return replace(self, low=None, high=None, half_width=math.inf, interval_warning=warning)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +173,7 @@ def ratio(
     *,
     replications: int = 1,
     events: bool = False,
-    at_most: float = math.inf,
+    maximum: float = math.inf,
 ) -> Estimate | None:
     """Estimate a ratio of sums with a 95 % jackknife interval.
 
@@ -190,8 +192,8 @@ def ratio(
     events
         The numerator counts events. With fewer than 10 events the interval also covers the exact
         Poisson interval; without events it is 0 to ``-ln(0.05) / sum(denominators)`` (rule of
-        three), which holds for independent events. ``few`` is set in both cases.
-    at_most
+        three), which holds for independent events. ``has_few_events`` is set in both cases.
+    maximum
         Largest possible long-run value, such as 1 for a share; ``high`` does not exceed it unless
         the value does: packets dropped in a short run may have been sent before it.
 
@@ -227,20 +229,22 @@ def ratio(
         freedom = total**2 / float((x * x).sum()) - 1.0
         skewed = intervals.skewness(pseudo)
         correlated = lag1 * math.sqrt(pairs) > intervals.CORRELATED_Z
-        below, above = intervals.arms(pseudo, replications, freedom, skewed, correlated=correlated)
+        below, above = intervals.half_widths(
+            pseudo, replications, freedom, skewed, correlated=correlated
+        )
         low, high, half_width = value - below, value + above, max(below, above)
         bend = skewed / (6.0 * math.sqrt(pseudo.size))
     few = bool(events and y.sum() < MIN_EVENTS)
     if few:
-        low, high = intervals.with_poisson(float(y.sum()), total, low, high)
+        low, high = intervals.include_poisson_interval(float(y.sum()), total, low, high)
         half_width = max(value - low, high - value)
     if not math.isfinite(half_width):
         return Estimate(value, None, None, math.inf, units)
     if (y >= 0.0).all():
         low = max(low, 0.0)
-    high = min(high, max(at_most, value))
-    unlike = _unlike(y, x)
-    found = Estimate(value, low, high, half_width, units, lag1, pairs, few, bend, unlike)
+    high = min(high, max(maximum, value))
+    differing_units = _unlike(y, x)
+    found = Estimate(value, low, high, half_width, units, lag1, pairs, few, bend, differing_units)
     return replace(found, pseudo=pseudo, replications=replications)
 
 
@@ -341,7 +345,7 @@ def correlated(units: ArrayLike, *, replications: int = 1) -> bool:
     ``units``, ``[units]``, are in order of time, with equally many per replication.
 
     One-sided test of the lag-1 correlation within replications at a level of 0.5 % (von Neumann's
-    ratio is 2 minus twice the correlation, except for end effects). :attr:`Estimate.correlated` is
+    ratio is 2 minus twice the correlation, except for end effects). :attr:`Estimate.is_correlated` is
     the same test on the pseudo-values of a ratio.
     """
     column, _ = _columns(units, np.ones_like(np.asarray(units, dtype=np.float64)), replications)
@@ -352,16 +356,18 @@ def correlated(units: ArrayLike, *, replications: int = 1) -> bool:
 def too_short(estimates: Mapping[Named, Estimate | None]) -> frozenset[Named]:
     """Return the metrics of one answer whose units are significantly correlated.
 
-    ``estimates`` is by metric. The tests are combined by :func:`tcpcast.intervals.beyond_chance`,
-    and each must also satisfy :attr:`Estimate.correlated`.
+    ``estimates`` is by metric. The tests are combined by :func:`tcpcast.intervals.significant_tests`,
+    and each must also satisfy :attr:`Estimate.is_correlated`.
     """
     levels = {
         name: 0.5 * math.erfc(e.lag1 * math.sqrt(e.pairs / 2.0))
         for name, e in estimates.items()
         if e is not None and e.pairs > 0
     }
-    found = intervals.beyond_chance(levels, TOO_SHORT_LEVEL)
-    return frozenset(name for name in found if (e := estimates[name]) is not None and e.correlated)
+    found = intervals.significant_tests(levels, TOO_SHORT_LEVEL)
+    return frozenset(
+        name for name in found if (e := estimates[name]) is not None and e.is_correlated
+    )
 
 
 def precision_reached(
@@ -420,7 +426,7 @@ def next_length(
     """
     # Warnings that no longer run would remove are not a reason to continue.
     mendable = {
-        name: replace(e, interval_warning=None) if e is not None and e.endless else e
+        name: replace(e, interval_warning=None) if e is not None and e.is_permanent else e
         for name, e in estimates.items()
     }
     unmet = unmet_precision(mendable, targets)
@@ -429,7 +435,11 @@ def next_length(
     growth = SHORTEST_GROWTH
     for name in unmet:
         estimate = estimates.get(name)
-        lacking = math.inf if estimate is None or estimate.few else estimate.relative_half_width
+        lacking = (
+            math.inf
+            if estimate is None or estimate.has_few_events
+            else estimate.relative_half_width
+        )
         # A goal may be so close to 0 that the square overflows.
         missed = min(lacking / _goal(targets[name]), LONGEST_GROWTH)
         growth = max(growth, 1.05 * missed**2)
@@ -488,7 +498,7 @@ def _shortfall(estimate: Estimate | None, target: float) -> str | None:
             if estimate is None
             else estimate.interval_warning or "no interval yet"
         )
-    if estimate.few:
+    if estimate.has_few_events:
         return f"fewer than {MIN_EVENTS} events"
     relative = estimate.relative_half_width
     if relative > goal:

@@ -144,7 +144,7 @@ def test_what_cannot_be_written_is_told_before_the_work(
     code = main([*command, "--plot", folder])
     out, err = capsys.readouterr()
     assert (code, out) == (3 if folder else 2, "")
-    assert "cannot write" in err or "is no file name" in err
+    assert "cannot write" in err or "is not a file name" in err
 
 
 def test_two_captures_have_two_files(capsys: Text) -> None:
@@ -220,7 +220,7 @@ def _fill(small_disk: Path, capsys: Text) -> None:
 
 def test_a_block_that_fails_leaves_nothing(here: Path) -> None:
     def interrupted() -> None:
-        with output.aside("a.txt") as temporary:
+        with output.atomic_file("a.txt") as temporary:
             temporary.write_text("half")
             raise KeyboardInterrupt
 
@@ -231,7 +231,7 @@ def test_a_block_that_fails_leaves_nothing(here: Path) -> None:
 
 def test_a_name_that_is_taken_meanwhile_stays(here: Path) -> None:
     def late() -> None:
-        with output.aside("a.txt") as temporary:
+        with output.atomic_file("a.txt") as temporary:
             temporary.write_text("ours")
             (here / "a.txt").write_text("theirs")
 
@@ -341,7 +341,7 @@ def test_a_scenario_writes_no_capture_outside_its_folder(
     short = ["--set=run={duration='2s',warmup='1s'}", "--set=network.ingress.rate=unlimited"]
     assert main(["run", file, "--engine", engine, *changes, *short, "--force"]) == 2
     out, err = capsys.readouterr()
-    assert "is outside the scenario's folder" in out + err
+    assert "is outside the scenario's directory" in out + err
     assert not (here / "in.pcap").exists()
 
 

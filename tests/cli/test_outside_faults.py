@@ -41,7 +41,7 @@ def one(metric: Any, name: str = "goodput_bps", **more: Any) -> Answer:
     [
         (None, "returned NoneType; it must return tcpcast.Answer"),
         (one(5.0), r"returned float for goodput_bps; it must return tcpcast.Metric\(value\)"),
-        (one(Metric("many")), 'returned "many" for goodput_bps; it has to be a number'),  # type: ignore[arg-type]
+        (one(Metric("many")), 'returned "many" for goodput_bps; it must be a number'),  # type: ignore[arg-type]
         (one(Metric(True)), "returned true for goodput_bps"),
         (one(Metric(float("nan"))), "returned nan for goodput_bps; leave out"),
         (one(Metric(float("inf"))), "returned inf for goodput_bps; leave out"),
@@ -84,7 +84,7 @@ def one(metric: Any, name: str = "goodput_bps", **more: Any) -> Answer:
         (one(Metric(10**400)), "returned a number for goodput_bps that is too large"),
         (
             one(Metric(1.0, unit=5)),  # type: ignore[arg-type]
-            "returned a unit or interval_warning of goodput_bps that is no text",
+            "returned a unit or interval_warning of goodput_bps that is not a string",
         ),
         (one(Metric(1.0), regime=5), "returned a value of regime that is not a text"),
         (one(Metric(1.0), provenance=5), "returned provenance that are not a dict"),

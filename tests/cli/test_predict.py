@@ -403,7 +403,7 @@ def _colours(path: Path) -> set[tuple[int, ...]]:
 def test_every_formula_that_a_path_feeds_is_asked() -> None:
     asked = [*path_formulas("bulk"), *path_formulas("transfers")]
     assert sorted(asked) == sorted(
-        name for name, row in FORMULAS.items() if row.fed and "on/off" not in row.applies
+        name for name, row in FORMULAS.items() if row.accepts_measured and "on/off" not in row.applies
     )
 
 

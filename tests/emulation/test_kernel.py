@@ -12,7 +12,7 @@ import pytest
 import tcpcast
 from tcpcast.answer import Status
 from tcpcast.cli.run import exit_code
-from tcpcast.compare import class_figures
+from tcpcast.compare import class_metrics
 from tcpcast.emulation.traffic import TrafficOutcome
 from tcpcast.engines import RunOptions
 from tcpcast.engines import answer as ask
@@ -193,7 +193,7 @@ def test_transfers_of_a_class_share_the_link_with_long_flows() -> None:
     [answer] = tcpcast.run(Scenario.from_dict({**tables, "class": classes}), ["kernel"])
     if answer.not_applicable is not None and "this machine" in answer.not_applicable:
         pytest.skip(answer.not_applicable)
-    figures = class_figures(answer)  # which the lateness of this machine does not change
+    figures = class_metrics(answer)  # which the lateness of this machine does not change
     assert figures["web"]["mean_size_pkts"].value == 5
     assert {"completion_time_s", "goodput_bps"} <= figures["web"].keys()
     assert "completion_time_s" not in figures["long"]
@@ -222,7 +222,7 @@ def test_packets_of_a_class_have_its_size() -> None:
     if answer.not_applicable is not None and "this machine" in answer.not_applicable:
         pytest.skip(answer.not_applicable)
     carried = 0.0
-    for name, figures in class_figures(answer).items():
+    for name, figures in class_metrics(answer).items():
         passed = figures["send_rate_pps"].value * (1 - figures["loss_ratio"].value)
         carried += 8 * sizes[name] * passed
         payload = figures["goodput_bps"].value / (8 * passed)
@@ -237,7 +237,7 @@ def test_two_sizes_share_a_buffer_of_packets_as_in_the_simulator() -> None:
     scenario = asked(**{"class": classes, "network": network, "run": run})
     shares = []
     for answer in (measured(scenario), *tcpcast.run(scenario, ["packet"])):
-        large, small = (each["goodput_bps"].value for each in class_figures(answer).values())
+        large, small = (each["goodput_bps"].value for each in class_metrics(answer).values())
         shares.append(small / (large + small))
     assert shares[0] == pytest.approx(shares[1], abs=0.2)
     assert max(shares) < 0.5  # a buffer in bytes gives 0.63 to 0.68

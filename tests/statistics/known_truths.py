@@ -246,7 +246,7 @@ def measure(
         covered += covers(found, process.truth)
         lengths.append(slots)
         widths.append(found.half_width / process.truth)
-        warned += found.correlated
+        warned += found.is_correlated
     return Coverage(covered / runs, float(np.mean(lengths)), float(np.mean(widths)), warned / runs)
 
 

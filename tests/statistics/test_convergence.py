@@ -12,7 +12,7 @@ import tcpcast
 from scipy import stats
 from tcpcast import statistics
 from tcpcast.drift import drifting, independent_units, trend
-from tcpcast.intervals import student_beyond
+from tcpcast.intervals import student_tail
 
 from benches.class_rates import SETTINGS, rows
 
@@ -44,7 +44,7 @@ def goodputs_of(link: str, seed: int, **run: str) -> Any:
 def test_student_beyond(freedom: int) -> None:
     for t in (0.0, 0.1, 1.0, 2.3, 5.0, 20.0):
         expected = 2.0 * stats.t.sf(t, freedom)
-        assert student_beyond(t, freedom) == pytest.approx(expected, abs=1e-13)
+        assert student_tail(t, freedom) == pytest.approx(expected, abs=1e-13)
 
 
 @pytest.mark.parametrize("replications", [1, 4])

@@ -109,10 +109,10 @@ def test_no_precision_is_reached_on_a_doubted_interval() -> None:
     good = Estimate(1.0, 0.99, 1.01, 0.01, 32)
     target = {"loss_ratio": 0.1}
     assert not unmet_precision({"loss_ratio": good}, target)
-    short = good.doubted("the run is too short")
+    short = good.with_warning("the run is too short")
     assert unmet_precision({"loss_ratio": short}, target) == {"loss_ratio": "the run is too short"}
     assert next_length(100.0, {"loss_ratio": short}, target) == 150.0
-    endless = good.doubted("no number is enough", endless=True)
+    endless = good.with_warning("no number is enough", is_permanent=True)
     assert unmet_precision({"loss_ratio": endless}, target)
     assert next_length(100.0, {"loss_ratio": endless}, target) is None
 
@@ -120,7 +120,7 @@ def test_no_precision_is_reached_on_a_doubted_interval() -> None:
 def test_slow_fluctuations_behind_fast_ones_widen() -> None:
     """Neighbours correlate by 0.2 at most, and the mean varies by the slow part."""
     random = np.random.default_rng(20_090_517)
-    covered, doubted, runs = 0, 0, 400
+    covered, warned, runs = 0, 0, 400
     for _ in range(runs):
         slow = np.zeros(32)
         slow[0] = random.standard_normal()
@@ -130,10 +130,10 @@ def test_slow_fluctuations_behind_fast_ones_widen() -> None:
         assert found is not None
         assert found.low is not None
         assert found.high is not None
-        doubted += found.correlated
-        covered += not found.correlated and found.low <= 10.0 <= found.high
-    assert doubted / runs < 0.1
-    assert covered / (runs - doubted) > 0.9
+        warned += found.is_correlated
+        covered += not found.is_correlated and found.low <= 10.0 <= found.high
+    assert warned / runs < 0.1
+    assert covered / (runs - warned) > 0.9
 
 
 def test_a_quantile_of_few_is_no_number() -> None:

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 from tcpcast import intervals
 from tcpcast.errors import DomainError
-from tcpcast.intervals import GARWOOD, STUDENT, bent, with_poisson
+from tcpcast.intervals import GARWOOD, STUDENT, include_poisson_interval, skew_corrected
 from tcpcast.statistics import (
     MIN_EVENTS,
     Estimate,
@@ -37,7 +37,7 @@ def snapshots(slots: int, seed: int = SEED) -> np.ndarray:
 
 
 def estimate(value: float, half_width: float, **more: float) -> Estimate:
-    fields = {"units": 32, "lag1": 0.0, "pairs": 31, "few": False} | more
+    fields = {"units": 32, "lag1": 0.0, "pairs": 31, "has_few_events": False} | more
     return Estimate(value, value - half_width, value + half_width, half_width, **fields)  # type: ignore[arg-type]
 
 
@@ -125,8 +125,8 @@ def test_positive_correlation_widens_and_order_matters() -> None:
     slow, quick = mean(ordered), mean(shuffled)
     assert slow is not None
     assert quick is not None
-    assert slow.correlated
-    assert not quick.correlated
+    assert slow.is_correlated
+    assert not quick.is_correlated
     assert slow.half_width > 1.7 * quick.half_width
 
 
@@ -148,7 +148,7 @@ def test_a_constant_has_no_width_and_no_correlation() -> None:
     assert found is not None
     assert found.value == pytest.approx(12.7)
     assert found.half_width == 0.0
-    assert not found.correlated
+    assert not found.is_correlated
 
 
 def test_nothing_seen_gives_no_estimate() -> None:
@@ -178,7 +178,7 @@ def test_rare_units_lower_the_degrees_of_freedom() -> None:
 
 def test_limits_of_what_is_possible() -> None:
     busy = np.r_[np.full(31, 0.999), 0.9]
-    found = ratio(busy, np.ones(32), at_most=1.0)
+    found = ratio(busy, np.ones(32), maximum=1.0)
     scarce = ratio(np.r_[np.zeros(31), 50.0], np.full(32, 100.0))
     assert found is not None
     assert scarce is not None
@@ -216,10 +216,10 @@ def test_no_event_is_bounded_by_the_rule_of_three() -> None:
     assert found is not None
     assert (found.value, found.low) == (0.0, 0.0)
     assert found.high == pytest.approx(3.0 / 32_000.0, rel=2e-3)
-    assert found.few
+    assert found.has_few_events
     certain = ratio(np.zeros(32), np.full(32, 1000.0))  # not a count: a queue that was never there
     assert certain is not None
-    assert (certain.high, certain.few) == (0.0, False)
+    assert (certain.high, certain.has_few_events) == (0.0, False)
 
 
 @pytest.mark.parametrize("expected", [1.0, 4.0, 8.0])
@@ -231,7 +231,7 @@ def test_few_events_cover(expected: float) -> None:
         assert found is not None
         assert found.low is not None
         assert found.high is not None
-        assert found.few == (found.value * 32 < 9.5)
+        assert found.has_few_events == (found.value * 32 < 9.5)
         covered += found.low <= expected / 32 <= found.high
     assert covered / runs >= 0.94
 
@@ -247,9 +247,9 @@ def test_tables_hold_what_scipy_has() -> None:
 
 def test_beyond_the_tables_intervals_are_as_exact() -> None:
     for freedom in (2.5, 32.0, 33.0, 1999.0):
-        below, above = bent(2.0, freedom, 0.0, 50)
+        below, above = skew_corrected(2.0, freedom, 0.0, 50)
         assert (below, above) == pytest.approx((2 * stats.t.ppf(0.975, freedom),) * 2, rel=1e-13)
-    low, high = with_poisson(30.0, 2.0, math.inf, -math.inf)
+    low, high = include_poisson_interval(30.0, 2.0, math.inf, -math.inf)
     assert 2 * low == pytest.approx(stats.gamma.ppf(0.025, 30), rel=1e-13)
     assert 2 * high == pytest.approx(stats.gamma.ppf(0.975, 31), rel=1e-13)
 
@@ -347,7 +347,7 @@ def test_of_many_metrics_one_that_is_correlated_by_chance_is_no_short_run() -> N
     alone, together = 0, 0
     for _ in range(1000):
         answer = {f"{n}": mean(generator.standard_normal(32)) for n in range(20)}
-        alone += any(e is not None and e.correlated for e in answer.values())
+        alone += any(e is not None and e.is_correlated for e in answer.values())
         together += bool(too_short(answer))
     assert alone >= 30
     assert together <= 10
@@ -358,9 +358,9 @@ def test_of_many_metrics_one_that_is_correlated_by_chance_is_no_short_run() -> N
 
 
 def test_the_second_of_two_may_be_twice_as_likely_to_be_chance() -> None:
-    assert intervals.beyond_chance({"a": 0.009, "b": 0.019, "c": 0.9}, 0.02) == frozenset()
-    assert intervals.beyond_chance({"a": 0.009, "b": 0.013, "c": 0.9}, 0.02) == {"a", "b"}
-    assert intervals.beyond_chance({"a": 0.006, "b": 0.9, "c": 0.9}, 0.02) == {"a"}
+    assert intervals.significant_tests({"a": 0.009, "b": 0.019, "c": 0.9}, 0.02) == frozenset()
+    assert intervals.significant_tests({"a": 0.009, "b": 0.013, "c": 0.9}, 0.02) == {"a", "b"}
+    assert intervals.significant_tests({"a": 0.006, "b": 0.9, "c": 0.9}, 0.02) == {"a"}
 
 
 def test_a_target_bounds_the_error_not_only_the_half_width() -> None:
@@ -372,7 +372,7 @@ def test_a_target_bounds_the_error_not_only_the_half_width() -> None:
 def test_every_reason_to_go_on_is_said() -> None:
     estimates = {
         "wide": estimate(1.0, 0.5),
-        "few": estimate(1.0, 0.001, few=True),
+        "few": estimate(1.0, 0.001, has_few_events=True),
         "units": estimate(1.0, 0.001, units=8),
         "slow": estimate(1.0, 0.001, lag1=0.3),
         "none": None,

@@ -33,7 +33,7 @@ from tcpcast.errors import (
     TcpcastError,
     UnknownEngine,
 )
-from tcpcast.interrupts import raise_what_was_dropped
+from tcpcast.interrupts import raise_dropped_interrupt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -303,7 +303,7 @@ def _ask(
 ) -> Answer:
     entry = REGISTRY[name]
     entry.load()  # so that the measured time excludes the import
-    raise_what_was_dropped()
+    raise_dropped_interrupt()
     started = time.perf_counter()
     try:
         entry.check_packets(scenario)

@@ -173,7 +173,7 @@ def _spread(kept: Capture) -> dict[str, Estimate | None]:
     first = sent - units["retransmissions"]
 
     def share(events: Column, of: Column) -> Estimate | None:
-        return statistics.ratio(events, of, events=True, at_most=1.0)
+        return statistics.ratio(events, of, events=True, maximum=1.0)
 
     return {
         "rtt_mean_s": statistics.ratio(units["rtt_sum"], units["rtt_samples"]),

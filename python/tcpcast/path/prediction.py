@@ -123,7 +123,7 @@ def _fed_by_simulation(steady: Answers) -> Answer | None:
 def path_formulas(kind: str) -> list[str]:
     """Return the formulas of one path that take a kind of traffic, in the order of the registry."""
     family = {"bulk": PATH, "transfers": TRANSFERS}[kind]
-    return [name for name, row in FORMULAS.items() if row.fed and row.family == family]
+    return [name for name, row in FORMULAS.items() if row.accepts_measured and row.family == family]
 
 
 def _answers(scenario: Scenario, names: Sequence[str], options: RunOptions) -> Answers:

@@ -217,8 +217,8 @@ def _lead(row: Row | None, table: Comparison) -> Metric | None:
     """Return the value of the reference, or of the first answer that has one."""
     if row is None:
         return None
-    held = None if table.reference is None else row.figures[table.reference]
-    return held or next(_given(row.figures), None)
+    held = None if table.reference is None else row.metrics[table.reference]
+    return held or next(_given(row.metrics), None)
 
 
 def _given(figures: Iterable[Metric | None]) -> Iterator[Metric]:

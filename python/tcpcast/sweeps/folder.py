@@ -138,7 +138,7 @@ class Folder:
             parts = [part for part in self.parts() if _sweep_of(part) == old]
             own = aside if before == old else None
             if parts or own is not None:
-                with output.aside(aside, kind=PARQUET) as temporary:
+                with output.atomic_file(aside, kind=PARQUET) as temporary:
                     put_aside(parts, own, moved, temporary, {_SWEEP: new})
             self._move_notes(definition, moved)
         self._define(definition, force=True)
@@ -179,7 +179,7 @@ class Folder:
         EnvironmentFault
             It cannot be written, for want of room, say.
         """
-        with output.aside(self.part(number), kind=PARQUET) as temporary:
+        with output.atomic_file(self.part(number), kind=PARQUET) as temporary:
             temporary.write_bytes(part.data)
         if part.wall:
             self._note(number, part)

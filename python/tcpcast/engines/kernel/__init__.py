@@ -91,7 +91,7 @@ def _capture(scenario: Scenario, options: RunOptions) -> Iterator[str | None]:
     place = capture_file(scenario, scenario.probes.pcap[0].file)
     place = place.with_stem(f"{place.stem}-kernel")
     check_capture(scenario, place, force=options.force)
-    with output.aside(place, force=options.force) as new:
+    with output.atomic_file(place, force=options.force) as new:
         yield str(new)
 
 

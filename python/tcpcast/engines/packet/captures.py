@@ -108,9 +108,9 @@ class Captures:
         with contextlib.ExitStack() as made:
             for index, (_, place) in enumerate(self._places):
                 file = made.enter_context(contextlib.ExitStack())
-                aside = file.enter_context(output.aside(place, force=options.force))
+                temporary = file.enter_context(output.atomic_file(place, force=options.force))
                 try:
-                    run.begin_capture(index, aside)
+                    run.begin_capture(index, temporary)
                 except OSError as error:
                     raise EnvironmentFault(
                         f"probes.pcap: cannot write {place}: {error.strerror}"

@@ -153,7 +153,7 @@ class Units:
         *,
         scale: float = 1.0,
         events: bool = False,
-        at_most: float = math.inf,
+        maximum: float = math.inf,
     ) -> Estimate | None:
         """Estimate ``scale`` times a ratio of sums."""
         return statistics.ratio(
@@ -161,7 +161,7 @@ class Units:
             denominator,
             replications=self.replications,
             events=events,
-            at_most=at_most,
+            maximum=maximum,
         )
 
     def metric(
@@ -178,7 +178,7 @@ class Units:
             denominator,
             scale=1e-9 if row.unit == "s" else 1.0,
             events=row.counts_events and has_events,
-            at_most=row.maximum,
+            maximum=row.maximum,
         )
 
     def per_replication(self, counts: Floats, length: Floats | None = None) -> Estimate | None:
@@ -412,7 +412,7 @@ def _loss_event_ratio(seen: Snapshot) -> Estimate | None:
     if seen.loss_events is None or not units.of_class("rtt_samples").any():
         return None
     events = units.of_times(seen.loss_events)
-    return units.ratio(events, units.of_class("sent"), events=True, at_most=1.0)
+    return units.ratio(events, units.of_class("sent"), events=True, maximum=1.0)
 
 
 def _of_the_whole(scenario: Scenario, seen: Snapshot) -> Estimates:
@@ -430,7 +430,7 @@ def _of_the_whole(scenario: Scenario, seen: Snapshot) -> Estimates:
             found["jain_index"] = point_estimate(1.0)
         elif all(math.isfinite(index) for index in indices):
             found["jain_index"] = statistics.ratio(
-                indices, [1.0] * len(indices), replications=len(indices), at_most=1.0
+                indices, [1.0] * len(indices), replications=len(indices), maximum=1.0
             )
     return found
 

@@ -213,11 +213,11 @@ def _with_metric_warnings(
     if scarce is None and estimate.low is None:
         scarce = "all events were in one batch of the run"
     if scarce is not None:
-        return estimate.doubted(scarce, withheld=True)
+        return estimate.with_warning(scarce, withheld=True)
     if METRICS[name].can_be_constant and estimate.half_width == 0.0:
         estimate = _rule_of_three(name, estimate, units)
-    for doubt, endless in doubts:
-        estimate = estimate.doubted(doubt, endless=endless)
+    for doubt, is_permanent in doubts:
+        estimate = estimate.with_warning(doubt, is_permanent=is_permanent)
     return estimate
 
 
@@ -225,7 +225,7 @@ def _with_batch_warnings(
     name: str, estimate: Estimate, units: Units, *, correlated: bool
 ) -> Estimate:
     for doubt in _of_its_batches(estimate, correlated=correlated):
-        estimate = estimate.doubted(_rare_timeouts(name, units) or doubt)
+        estimate = estimate.with_warning(_rare_timeouts(name, units) or doubt)
     return estimate
 
 
@@ -379,23 +379,23 @@ def _scarce(name: str, estimate: Estimate, units: Units) -> str | None:
         return f"too few losses: {_counted(losses, 'loss indication')}, {MIN_EVENTS} are needed"
     if name == "timeout_share" and losses - timeouts < MIN_EVENTS:
         return f"too few fast retransmits: {losses - timeouts:.0f}, {MIN_EVENTS} are needed"
-    if row.can_be_constant and estimate.unlike is not None:
-        return _alike(estimate.unlike, timeouts if is_of_timeouts else None)
+    if row.can_be_constant and estimate.differing_units is not None:
+        return _alike(estimate.differing_units, timeouts if is_of_timeouts else None)
     return None
 
 
-def _alike(unlike: int, timeouts: float | None) -> str | None:
+def _alike(differing_units: int, timeouts: float | None) -> str | None:
     """Return the warning for equal batches, in which too few events differ.
 
     ``timeouts`` is the number of observations if the metric counts timeouts.
     """
-    if unlike == 0 and (timeouts is None or timeouts >= MIN_EQUAL_VALUES):
+    if differing_units == 0 and (timeouts is None or timeouts >= MIN_EQUAL_VALUES):
         return None
-    if unlike >= MIN_EVENTS:
+    if differing_units >= MIN_EVENTS:
         return None
     differ = "all batches of the run are alike"
-    if unlike > 0:
-        differ = f"{_counted(unlike, 'batch is', 'batches are')} unlike"
+    if differing_units > 0:
+        differ = f"{_counted(differing_units, 'batch is', 'batches are')} unlike"
     return f"too few values: {differ}, {MIN_EVENTS} unlike the rest are needed"
 
 
@@ -404,7 +404,7 @@ def _counted(number: float, what: str, several: str = "") -> str:
 
 
 def _of_its_batches(estimate: Estimate, *, correlated: bool) -> Iterator[str]:
-    if estimate.few and estimate.value != 0.0:
+    if estimate.has_few_events and estimate.value != 0.0:
         yield f"it rests on fewer than {MIN_EVENTS} events"
     if correlated:
         yield "the run is too short: neighbouring batches are correlated; make it longer"

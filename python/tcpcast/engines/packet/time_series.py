@@ -124,7 +124,7 @@ def _aligned(courses: Sequence[NDArray[np.uint64]]) -> list[NDArray[np.uint64]]:
 
 
 def _estimates(
-    parts: Sequence[Floats], wholes: Sequence[Floats], at_most: float = np.inf
+    parts: Sequence[Floats], wholes: Sequence[Floats], maximum: float = np.inf
 ) -> tuple[Floats, Floats, Floats]:
     """Return ratios of sums over replications per slot, and both ends of their intervals.
 
@@ -132,7 +132,7 @@ def _estimates(
     ----------
     parts, wholes
         Numerators and denominators per replication, ``[slots]``; shorter if it ended earlier.
-    at_most
+    maximum
         Upper limit of the intervals; the lower limit is 0.
     """
     from scipy.special import stdtrit  # noqa: PLC0415 - slow import, not needed without intervals
@@ -147,7 +147,7 @@ def _estimates(
         spread = np.sqrt((residuals**2).sum(axis=0) * there / (there - 1)) / total
         half = stdtrit(np.maximum(there - 1, 1), _QUANTILE) * spread
     half[there < MIN_REPLICATIONS] = np.nan
-    return value, np.maximum(value - half, 0.0), np.minimum(value + half, at_most)
+    return value, np.maximum(value - half, 0.0), np.minimum(value + half, maximum)
 
 
 def _padded(columns: Sequence[Floats], places: int) -> Floats:
@@ -272,7 +272,7 @@ def _of_size(counts: TimeCounts, row: int, size: int | None, *, alone: bool) -> 
     edges = np.unique(np.concatenate([times for times, _ in of_row]))
     within = [_within(times, number, edges) for times, number in of_row]
     wholes = [np.full(len(edges), float(number.sum())) for _, number in of_row]
-    share, low, high = _estimates(within, wholes, at_most=1.0)
+    share, low, high = _estimates(within, wholes, maximum=1.0)
     if alone:
         low, high = _wilson(share, total)
     named = {} if size is None else {"size_pkts": np.full(len(edges), size)}

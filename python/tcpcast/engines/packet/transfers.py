@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.engines.packet.reliability import MIN_FILES, reliable_percentiles
-from tcpcast.intervals import bent
+from tcpcast.intervals import skew_corrected
 from tcpcast.metrics import METRICS
 from tcpcast.statistics import MIN_EVENTS, Estimate
 
@@ -84,7 +84,7 @@ def estimate(strata: Sequence[Sequence[Sums]]) -> Estimate | None:
         return Estimate(value, value, value, 0.0, whole.count)
     cubes = sum(_cubes(sizes, of_all.mean_s) for sizes, of_all in zip(told, wholes, strict=True))
     skewed = cubes / whole.count / (variance / whole.count) ** 1.5
-    below, above = bent(error, whole.count - len(told), skewed, whole.count)
+    below, above = skew_corrected(error, whole.count - len(told), skewed, whole.count)
     low, high = max(value - below, 0.0), value + above
     bend = skewed / (6.0 * math.sqrt(whole.count))
     return Estimate(value, low, high, max(below, above), whole.count, bend=bend)
@@ -237,7 +237,7 @@ def _of_size(rows: Rows, size: int, enough: int) -> Estimate | None:
     found = estimate(_strata([row for row in rows if row[0] == size], completions=True))
     if found is None or found.units >= enough:
         return found
-    return found.doubted("too few files", withheld=True)
+    return found.with_warning("too few files", withheld=True)
 
 
 def _strata(rows: Rows, *, completions: bool) -> list[list[Sums]]:
