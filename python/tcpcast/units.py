@@ -260,14 +260,14 @@ def parse_per_second(value: object) -> float:
     )
 
 
-def parse_count(value: object, *, least: int, most: int) -> int:
+def parse_count(value: object, *, minimum: int, maximum: int) -> int:
     """Parse a count: 134, or 2e5 as a float without a fraction.
 
     Parameters
     ----------
     value
         A number without unit.
-    least, most
+    minimum, maximum
         The range allowed, both ends included.
 
     Returns
@@ -284,11 +284,11 @@ def parse_count(value: object, *, least: int, most: int) -> int:
         raise UnitError(f"{show(value)} is a text; write a whole number without quotes")
     number, _ = _split(value, "count", "134", bare=True, negative=True)
     if number != number.to_integral_value():
-        raise UnitError(f"{show(value)} is not a whole number; write {max(least, int(number))}")
-    if number < least:
-        raise UnitError(f"{show(value)} is too small; write at least {least}")
-    if number > most:
-        raise UnitError(f"{show(value)} is too large; write at most {most}")
+        raise UnitError(f"{show(value)} is not a whole number; write {max(minimum, int(number))}")
+    if number < minimum:
+        raise UnitError(f"{show(value)} is too small; write at least {minimum}")
+    if number > maximum:
+        raise UnitError(f"{show(value)} is too large; write at most {maximum}")
     return int(number)
 
 
@@ -326,17 +326,17 @@ def format_per_second(rate: float) -> str:
     return f"{plain(exact(rate))}/s"
 
 
-_UNREAD = 10**15
+_MAX_IN_FULL = 10**15
 
 
-def digits(value: float, least: int = 4) -> str:
-    """Format a number for users: with ``least`` significant digits, or all integer digits.
+def digits(value: float, count: int = 4) -> str:
+    """Format a number for users: with ``count`` significant digits, or all integer digits.
 
     Digits are in groups of three. From 10^15, an exponent is used.
     """
-    if math.isfinite(value) and 10**least <= abs(round(value)) < _UNREAD:
+    if math.isfinite(value) and 10**count <= abs(round(value)) < _MAX_IN_FULL:
         return f"{value:,.0f}"
-    return f"{value:,.{least}g}"
+    return f"{value:,.{count}g}"
 
 
 def exact(number: float) -> Decimal:
@@ -476,11 +476,11 @@ def _nearest(unit: str, known: Mapping[str, Decimal]) -> str | None:
 
 
 def _bounded(
-    number: Decimal, value: object, least: Decimal, most: Decimal, written: tuple[str, str]
+    number: Decimal, value: object, minimum: Decimal, maximum: Decimal, written: tuple[str, str]
 ) -> float:
-    if number < least:
+    if number < minimum:
         raise UnitError(f'{show(value)} is too small; write at least "{written[0]}"')
-    if number > most:
+    if number > maximum:
         raise UnitError(f'{show(value)} is too large; write at most "{written[1]}"')
     return float(number)
 

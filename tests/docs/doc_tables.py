@@ -349,8 +349,8 @@ def stacks() -> str:
 
 def _fit(found: Fit) -> str:
     if found.verdict is Verdict.REFUSED:
-        return f"refused: {found.words}"
-    return found.words or "applies"
+        return f"refused: {found.text}"
+    return found.text or "applies"
 
 
 BEST_FOR = {

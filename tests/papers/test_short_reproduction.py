@@ -45,7 +45,7 @@ def test_scenario_and_model_are_the_same_sender(setting: Setting) -> None:
         (timer,) = (step["value"] for step in steps if step["symbol"] == "ack timer")
         assert timer == setting.refined.delayed_ack_timer_s == 0.1
         return
-    expected = conditional_latency_s(transfer, sizes, most_losses=1)
+    expected = conditional_latency_s(transfer, sizes, max_losses=1)
     for size, losses, told in zip(
         found["size_pkts"], found["losses"], found["completion_time_s"], strict=True
     ):

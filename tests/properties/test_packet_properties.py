@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tcpcast import _native
 from tcpcast.engines.packet import reliability
 from tcpcast.engines.packet.configuration import configuration
-from tcpcast.models.engset import Path, connection_alone, lone_queue, lone_transfer
+from tcpcast.models.engset import Path, isolated_connection, lone_queue, lone_transfer
 from tcpcast.scenario import Scenario
 
 SECOND = 10**9
@@ -461,7 +461,7 @@ def test_a_lone_transfer_is_as_the_model_follows_it(
 def test_a_lone_transfer_takes_eq_2(
     path: Path, size: int, window: int, initial_window: int
 ) -> None:
-    model = connection_alone(
+    model = isolated_connection(
         path=path,
         size_pkts=size,
         receiver_window_pkts=window,
@@ -483,7 +483,7 @@ def test_the_queue_of_a_lone_transfer_is_section_4_4_s(
     # is left out.
     assume(math.isinf(path.egress_bps))
     lone = {"receiver_window_pkts": window, "initial_window_pkts": initial_window}
-    flights = connection_alone(path=path, size_pkts=size, **lone).flights
+    flights = isolated_connection(path=path, size_pkts=size, **lone).flights
     assume(not flights.saturated)
     scenario = alone(path, size, window, initial_window)
     scenario["network"]["ingress"] = {}

@@ -110,7 +110,7 @@ def write_window(packets: float) -> int | str:
 def counted(least: int, most: int) -> tuple[BeforeValidator, WithJsonSchema]:
     """Return the parts of an annotation for a whole number from ``least`` to ``most``."""
     schema = {"type": "integer", "minimum": least, "maximum": most}
-    read = BeforeValidator(lambda value: units.parse_count(value, least=least, most=most))
+    read = BeforeValidator(lambda value: units.parse_count(value, minimum=least, maximum=most))
     return read, WithJsonSchema(schema)
 
 

@@ -159,7 +159,7 @@ def engset_warnings(scenario: Scenario, result: EngsetResult) -> list[str]:
     if not result.link_runs_short:
         warnings.append(
             f"{result.sources} sources never fill the link, which carries "
-            f"{digits(result.alone.servers)} at their peak rate: the values are those of one "
+            f"{digits(result.isolated.servers)} at their peak rate: the values are those of one "
             "connection by itself (h1), and the model has no queue and no loss"
         )
     if result.loss_ratio is not None and result.loss_ratio > TRUSTED_LOSS:
@@ -276,7 +276,7 @@ def _long_tailed(size: SizeDistribution) -> bool:
 def _own_link_warnings(scenario: Scenario, result: EngsetResult) -> list[str]:
     """Warn if connections queue at their own slowest link (sections 4.2 and 4.4)."""
     tcp, path, warnings = scenario.populations[0].tcp, result.path, []
-    if result.alone.flights.saturated and path.slowest_delta_s > path.delta_s:
+    if result.isolated.flights.saturated and path.slowest_delta_s > path.delta_s:
         warnings.append(
             "a file of mean size fills its own ingress or egress link: the queue there is neither "
             "in queue_mean_pkts nor in rtt_mean_s"
@@ -308,7 +308,7 @@ def _states(result: EngsetResult) -> dict[str, NDArray[Any]]:
     shared = np.full(active.size, np.nan)
     shared[active > 0] = shared_rate_bps(
         active=active[active > 0],
-        peak_bps=result.alone.rate_bps,
+        peak_bps=result.isolated.rate_bps,
         link_bps=result.path.bottleneck_bps,
     )
     return {"active": active, "probability": probability, "shared_rate_bps": shared}
@@ -325,17 +325,17 @@ def _queue(result: EngsetResult) -> dict[str, NDArray[Any]]:
 
 def _intermediates(result: EngsetResult) -> dict[str, Any]:
     """Return the model's symbols by their names in the paper, None if undefined."""
-    alone, sharing = result.alone, result.sharing
+    isolated, sharing = result.isolated, result.sharing
     return {
         "beta": result.path.beta,
         "beta_slowest": result.path.slowest_beta,
-        "m": alone.rounds,
-        "n": alone.tail_pkts,
-        "m_queue": alone.queue_rounds,
-        "saturated": alone.flights.saturated,
-        "on0_s": alone.on_time_s,
-        "h0_bps": alone.rate_bps,
-        "s": alone.servers,
+        "m": isolated.rounds,
+        "n": isolated.tail_pkts,
+        "m_queue": isolated.queue_rounds,
+        "saturated": isolated.flights.saturated,
+        "on0_s": isolated.on_time_s,
+        "h0_bps": isolated.rate_bps,
+        "s": isolated.servers,
         "mean_active": sharing.mean_active,
         "h1_bps": sharing.rate1_bps,
         "h2_bps": sharing.rate2_bps,

@@ -276,7 +276,7 @@ def _by_losses(
     probability = loss_probability(losses[:, None], size_pkts=sizes, loss=loss)
     shown = (probability >= RARE) | (losses[:, None] == 0)
     most = int(losses[shown.any(axis=1)][-1])
-    latency = missing_s + conditional_latency_s(transfer, sizes, most_losses=most)
+    latency = missing_s + conditional_latency_s(transfer, sizes, max_losses=most)
     size, count = np.nonzero(shown[: most + 1].T)
     return {
         "size_pkts": sizes[size],

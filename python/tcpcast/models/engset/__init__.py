@@ -5,7 +5,7 @@ packet, ``shared`` describes N connections on one link. Equation, section and ta
 those of the paper.
 """
 
-from tcpcast.models.engset.flights import Alone, Flights, connection_alone, flights
+from tcpcast.models.engset.flights import Flights, IsolatedConnection, flights, isolated_connection
 from tcpcast.models.engset.path import Path, Saturation, round_trip_s, window_saturation
 from tcpcast.models.engset.shared import (
     EngsetResult,
@@ -25,18 +25,18 @@ from tcpcast.models.engset.single import (
 )
 
 __all__ = [
-    "Alone",
     "EngsetResult",
     "Flights",
+    "IsolatedConnection",
     "LoneQueue",
     "LoneTransfer",
     "Path",
     "Saturation",
     "buffer_for_loss",
     "buffer_for_loss_plain",
-    "connection_alone",
     "engset",
     "flights",
+    "isolated_connection",
     "lone_queue",
     "lone_transfer",
     "round_trip_s",

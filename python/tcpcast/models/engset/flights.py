@@ -104,7 +104,7 @@ def flights(
 
 
 @dataclass(frozen=True, slots=True)
-class Alone:
+class IsolatedConnection:
     """One connection of a given size on an idle path (eq. 2 to 4).
 
     Attributes
@@ -134,9 +134,9 @@ class Alone:
     queue_tail_pkts: float
 
 
-def connection_alone(
+def isolated_connection(
     *, path: Path, size_pkts: float, receiver_window_pkts: float, initial_window_pkts: int = 2
-) -> Alone:
+) -> IsolatedConnection:
     """Return ON time, peak rate and s of one connection on an idle path (eq. 2 to 4, section 4.2).
 
     Parameters
@@ -164,7 +164,7 @@ def connection_alone(
         rounds = math.floor(on_time / path.rtt0_s * (1 + ROUNDING))
         rest = max(on_time - rounds * path.rtt0_s, 0.0)
         tail = float(math.floor(rest / path.slowest_delta_s * (1 + ROUNDING)))
-    return Alone(
+    return IsolatedConnection(
         flights=group,
         rounds=group.rounds,
         tail_pkts=group.tail_pkts,

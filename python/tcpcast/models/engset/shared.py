@@ -16,14 +16,14 @@ import numpy as np
 
 from tcpcast.errors import DomainError
 from tcpcast.models.domain import require_positive
-from tcpcast.models.engset.flights import connection_alone
+from tcpcast.models.engset.flights import isolated_connection
 from tcpcast.models.engset.path import ROUNDING
 from tcpcast.products import dot
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from tcpcast.models.engset.flights import Alone
+    from tcpcast.models.engset.flights import IsolatedConnection
     from tcpcast.models.engset.path import Path
 
 
@@ -226,7 +226,7 @@ class EngsetResult:
     ----------
     path, sources, mean_off_s, mean_size_pkts, buffer_pkts
         Arguments of :func:`engset`; ``buffer_pkts`` is None for an unlimited buffer.
-    alone
+    isolated
         One connection on an idle path: flights, ON0, h0, s (eq. 2 to 4).
     offered_load
         Open-loop load a0 (eq. 5).
@@ -247,7 +247,7 @@ class EngsetResult:
     mean_off_s: float
     mean_size_pkts: float
     buffer_pkts: float | None
-    alone: Alone
+    isolated: IsolatedConnection
     offered_load: float
     log_probability: NDArray[np.float64]
     sharing: Sharing
@@ -281,7 +281,7 @@ class EngsetResult:
     def death_rate_per_s(self) -> NDArray[np.float64]:
         """mu_j = min(j, s)/ON0, shape (N + 1,)."""
         states = np.arange(self.sources + 1)
-        return np.minimum(states, self.alone.servers) / self.alone.on_time_s
+        return np.minimum(states, self.isolated.servers) / self.isolated.on_time_s
 
     def time_above(self, queue_pkts: ArrayLike) -> NDArray[np.float64]:
         """Return P(Q > x) for x in packets (:func:`time_above`)."""
@@ -344,7 +344,7 @@ def engset(
     """
     if buffer_pkts is not None and not buffer_pkts >= 1:
         raise DomainError(f"buffer_pkts must be at least 1 packet, not {buffer_pkts!r}")
-    alone = connection_alone(
+    isolated = isolated_connection(
         path=path,
         size_pkts=mean_size_pkts,
         receiver_window_pkts=receiver_window_pkts,
@@ -353,12 +353,12 @@ def engset(
     logs = state_log_probabilities(
         sources=sources,
         mean_off_s=mean_off_s,
-        on_time_alone_s=alone.on_time_s,
-        servers=alone.servers,
+        on_time_alone_s=isolated.on_time_s,
+        servers=isolated.servers,
     )
     bits = mean_size_pkts * path.packet_bits
-    sharing = _sharing(logs, alone, bits, path.bottleneck_bps, mean_off_s)
-    queue = (sharing.on_time_s - alone.on_time_s) / (alone.queue_rounds * path.delta_s)
+    sharing = _sharing(logs, isolated, bits, path.bottleneck_bps, mean_off_s)
+    queue = (sharing.on_time_s - isolated.on_time_s) / (isolated.queue_rounds * path.delta_s)
     # For N <= s the ON times are equal except for rounding, and the model has no queue.
     queue = max(queue, 0.0) if sharing.rate2_bps is not None else 0.0
     loss = None
@@ -371,8 +371,8 @@ def engset(
         mean_off_s=mean_off_s,
         mean_size_pkts=mean_size_pkts,
         buffer_pkts=buffer_pkts,
-        alone=alone,
-        offered_load=sources * bits / ((mean_off_s + alone.on_time_s) * path.bottleneck_bps),
+        isolated=isolated,
+        offered_load=sources * bits / ((mean_off_s + isolated.on_time_s) * path.bottleneck_bps),
         log_probability=logs,
         sharing=sharing,
         rate_bps=sharing.rate_bps,
@@ -384,14 +384,18 @@ def engset(
 
 
 def _sharing(
-    logs: NDArray[np.float64], alone: Alone, bits: float, link_bps: float, mean_off_s: float
+    logs: NDArray[np.float64],
+    isolated: IsolatedConnection,
+    bits: float,
+    link_bps: float,
+    mean_off_s: float,
 ) -> Sharing:
     """Average over the states by both methods of eq. 6 to 9; ``bits`` is 8 F P."""
     sources = len(logs) - 1
     states = np.arange(sources + 1, dtype=np.float64)
     probability = np.exp(logs)
     mean_active = dot(probability, states)
-    throughput = dot(probability, np.minimum(states * alone.rate_bps, link_bps))
+    throughput = dot(probability, np.minimum(states * isolated.rate_bps, link_bps))
     first = {
         "mean_active": mean_active,
         "throughput_bps": throughput,
@@ -399,7 +403,7 @@ def _sharing(
         "on_time1_s": bits * mean_active / throughput,
         "utilisation1": throughput / link_bps,
     }
-    shortest = math.floor(alone.servers * (1 + ROUNDING)) + 1  # smallest number that share
+    shortest = math.floor(isolated.servers * (1 + ROUNDING)) + 1  # smallest number that share
     if shortest > sources:
         return Sharing(**first)
     # Relative to the largest of the tail, which itself may underflow.

@@ -10,7 +10,7 @@ import numpy as np
 
 from tcpcast.errors import DomainError
 from tcpcast.models.domain import require_not_negative, require_size, require_window
-from tcpcast.models.engset.flights import connection_alone
+from tcpcast.models.engset.flights import isolated_connection
 from tcpcast.models.engset.path import ROUNDING
 
 if TYPE_CHECKING:
@@ -73,14 +73,14 @@ def lone_queue(
     if size_pkts != int(size_pkts):
         raise DomainError(f"size_pkts must be a whole number of packets, not {size_pkts!r}")
     require_not_negative("mean_off_s", mean_off_s)
-    alone = connection_alone(
+    isolated = isolated_connection(
         path=path,
         size_pkts=size_pkts,
         receiver_window_pkts=receiver_window_pkts,
         initial_window_pkts=initial_window_pkts,
     )
-    sizes = alone.flights.sizes()
-    if len(sizes) == 1 and alone.flights.saturated:
+    sizes = isolated.flights.sizes()
+    if len(sizes) == 1 and isolated.flights.saturated:
         raise DomainError(
             f"initial_window_pkts ({initial_window_pkts}) saturates the slowest link, which "
             f"holds {path.slowest_beta:.3g} packets: section 4.4 starts from an empty queue"
@@ -89,11 +89,11 @@ def lone_queue(
     window = min(float(initial_window_pkts), receiver_window_pkts)
     for number, flight in enumerate(sizes[1:], start=2):
         increases = min(receiver_window_pkts - window, flight // 2)
-        if not (alone.flights.saturated and number == len(sizes)):
+        if not (isolated.flights.saturated and number == len(sizes)):
             increases = min(increases, window)  # one ACK per packet of the previous round
         parts.append((flight - increases + 1) * (increases + 1) - 1)
         window = min(2 * window, receiver_window_pkts)
-    mean = sum(parts) * path.slowest_delta_s / (alone.on_time_s + mean_off_s)
+    mean = sum(parts) * path.slowest_delta_s / (isolated.on_time_s + mean_off_s)
     return LoneQueue(tuple(parts), mean, mean * path.slowest_delta_s)
 
 

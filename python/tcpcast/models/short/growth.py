@@ -142,7 +142,7 @@ class ShortTransfer:
         return max(self.min_rto_s, 4 * self.rtt_s)
 
     @property
-    def most_pkts(self) -> float:
+    def max_window_pkts(self) -> float:
         """M, or the bandwidth-delay product of the link if that is less; at least 1."""
         return max(1.0, min(self.receiver_window_pkts, self.link_pps * self.rtt_s))
 
@@ -189,12 +189,12 @@ class Growth:
     @classmethod
     def of(cls, transfer: ShortTransfer, start: ArrayLike, ssthresh: ArrayLike) -> Growth:
         """Return the growth from W_0 and W_SS under the transfer's M and b."""
-        cap = transfer.most_pkts
+        cap = transfer.max_window_pkts
         first = np.minimum(np.asarray(start, dtype=np.float64), cap)
         threshold = np.maximum(first, np.minimum(np.asarray(ssthresh, dtype=np.float64), cap))
         return cls(first, threshold, cap, float(transfer.acked_packets))
 
-    def pick(self, which: NDArray[np.intp]) -> Growth:
+    def select(self, which: NDArray[np.intp]) -> Growth:
         """Return the selected growths as rows."""
         return Growth(self.start[which, None], self.threshold[which, None], self.cap, self.b)
 
@@ -220,7 +220,7 @@ class Growth:
         """Return the packets sent in slow start; ``inf`` without an end."""
         return self.b * (self.threshold - self.start)
 
-    def sent_when_out(self, packets: Floats) -> Floats:
+    def sent_at_total(self, packets: Floats) -> Floats:
         """Return the y with y + W_f(y) = packets: sent packets plus packets in flight.
 
         Negative if W_0 exceeds ``packets``.
@@ -278,7 +278,7 @@ def timeout_packets(transfer: ShortTransfer) -> float:
         An initial window that is not an integer.
     """
     needed, b = transfer.recovery_window_pkts, transfer.acked_packets
-    if transfer.most_pkts < needed:
+    if transfer.max_window_pkts < needed:
         return math.inf
     if transfer.initial_window_pkts != int(transfer.initial_window_pkts):
         raise DomainError(

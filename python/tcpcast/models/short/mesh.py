@@ -114,7 +114,7 @@ def graded(low: float, high: float, *, step: float, ratio: float, even_to: float
 
 
 @dataclass(frozen=True, slots=True)
-class FewProducts:
+class BlockMatrix:
     """A sparse matrix with ``count`` rows, in blocks, for a small number of products.
 
     It adds in the same order as scipy's, so the results are bit-identical. A product takes several
@@ -136,13 +136,13 @@ class FewProducts:
 
 def matrix(
     blocks: list[Block], count: int, size: int, *, few: bool
-) -> sparse.csr_array | FewProducts:
+) -> sparse.csr_array | BlockMatrix:
     """Return the matrix that computes ``count`` values from a vector of ``size`` by their blocks.
 
     ``few`` is True for a small number of products.
     """
     if few:
-        return FewProducts(blocks, count)
+        return BlockMatrix(blocks, count)
     from scipy import sparse  # noqa: PLC0415 - slower than the computation with few losses
 
     lengths = np.zeros(count, dtype=np.intp)

@@ -17,7 +17,7 @@ from tcpcast.models.short.losses import (
     losses_considered,
     require_loss,
 )
-from tcpcast.models.short.sharing import PaidEach, Shared
+from tcpcast.models.short.sharing import SeparateRecovery, SharedRecovery
 from tcpcast.models.short.stages import Rows, Stage, Tables
 from tcpcast.models.short.waits import (
     first_stage_wait_s,
@@ -48,9 +48,9 @@ def _curves(transfer: ShortTransfer, sizes: Floats, losses: int) -> Iterator[Flo
         return
     tables = Tables.of(transfer, float(sizes.max()), losses)
     tabulated = Rows.of(transfer, tables)
-    paying: PaidEach | Shared = PaidEach(tables)
+    paying: SeparateRecovery | SharedRecovery = SeparateRecovery(tables)
     if transfer.shared_recovery:
-        paying = Shared(transfer, tables, tabulated)
+        paying = SharedRecovery(transfer, tables, tabulated)
         paying.follows(
             np.concatenate([rest_latency_s(transfer, rows.left, rows.grown) for rows in tabulated])
         )
@@ -60,7 +60,7 @@ def _curves(transfer: ShortTransfer, sizes: Floats, losses: int) -> Iterator[Flo
     follows = None
     for k in range(1, losses + 1):
         ask = partial(Stage.of, transfer, tables, losses=k, most=losses)
-        if own is None or not own.lasts(k):
+        if own is None or not own.is_accurate_for(k):
             own, others = ask(started), []
         yield beside + own.latency(k, follows) + first_stage_wait_s(transfer, sizes, k)
         if k < losses:  # the last k needs no tables
@@ -70,7 +70,7 @@ def _curves(transfer: ShortTransfer, sizes: Floats, losses: int) -> Iterator[Flo
 
 
 def conditional_latency_s(
-    transfer: ShortTransfer, size_pkts: ArrayLike, *, most_losses: int
+    transfer: ShortTransfer, size_pkts: ArrayLike, *, max_losses: int
 ) -> Floats:
     r"""Return L_k, the latency of a transfer given its lost transmissions (Figures 4, 6 to 8).
 
@@ -80,13 +80,13 @@ def conditional_latency_s(
         Sender and path.
     size_pkts
         File sizes in packets, at least 1, shape S.
-    most_losses
+    max_losses
         Largest k, 0 to 5000.
 
     Returns
     -------
     ndarray, shape (most_losses + 1, \*S)
-        Seconds for k = 0, ..., ``most_losses``.
+        Seconds for k = 0, ..., ``max_losses``.
 
     Raises
     ------
@@ -101,14 +101,14 @@ def conditional_latency_s(
     0.1 % (on average 0.01 %, with SACK 0.03 %), for k = 1 better.
     """
     sizes = file_sizes(size_pkts)
-    if not 0 <= most_losses <= MAX_LOSSES or most_losses != int(most_losses):
+    if not 0 <= max_losses <= MAX_LOSSES or max_losses != int(max_losses):
         raise DomainError(
-            f"most_losses must be a whole number from 0 to {MAX_LOSSES}, not {most_losses!r}"
+            f"most_losses must be a whole number from 0 to {MAX_LOSSES}, not {max_losses!r}"
         )
     if not sizes.size:
-        return np.empty((most_losses + 1, *sizes.shape))
-    curves = np.stack(list(_curves(transfer, sizes.ravel(), most_losses)))
-    return curves.reshape(most_losses + 1, *sizes.shape)
+        return np.empty((max_losses + 1, *sizes.shape))
+    curves = np.stack(list(_curves(transfer, sizes.ravel(), max_losses)))
+    return curves.reshape(max_losses + 1, *sizes.shape)
 
 
 def expected_latency_s(
@@ -212,7 +212,7 @@ def relative_reduction(
         An argument outside the domain above, or too many losses to consider.
     """
     before, after = (
-        conditional_latency_s(transfer, size_pkts, most_losses=1)[1]
+        conditional_latency_s(transfer, size_pkts, max_losses=1)[1]
         if loss is None
         else expected_latency_s(transfer, size_pkts, loss=loss, given_loss=True)
         for transfer in (base, changed)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tcpcast.models.short.mesh import FewProducts
+from tcpcast.models.short.mesh import BlockMatrix
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -22,7 +22,7 @@ MAX_SHARED = 24
 """Maximum counted losses of one flight: at a loss of p a flight loses about sqrt(p)."""
 
 
-class PaidEach:
+class SeparateRecovery:
     """Rule of the paper: each loss has its own recovery."""
 
     def __init__(self, tables: Tables) -> None:
@@ -33,7 +33,7 @@ class PaidEach:
         return np.append(latency, latency[self._single])
 
 
-class Shared:
+class SharedRecovery:
     """Losses of one flight share its recovery; each other loss is in it independently.
 
     When a loss at y is recovered, floor(W_f) - 1 more packets are in flight, on average half a
@@ -62,9 +62,9 @@ class Shared:
         self._spare = np.floor(behind - (transfer.recovery_window_pkts - 1) + 1e-9)
         self._kept = left / (left + 1)  # probability that a loss is not the retransmitted packet
         first = tables.timed_out[0]
-        self._halved = FewProducts(first.stencil(left + 1, window + 1), len(left))
+        self._halved = BlockMatrix(first.stencil(left + 1, window + 1), len(left))
         ends = np.arange(1.0, tables.tails + 1)
-        self._tail = FewProducts(first.stencil(ends, np.full_like(ends, 2.0)), len(ends))
+        self._tail = BlockMatrix(first.stencil(ends, np.full_like(ends, 2.0)), len(ends))
         # L_k, L_(k-1), ...: of the tables, of transfers that time out here, of the last packets.
         self._latency = np.zeros((MAX_SHARED + 1, sum(self._cut)))
         self._timed_out = np.zeros((MAX_SHARED + 1, len(left)))

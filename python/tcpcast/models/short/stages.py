@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from tcpcast.models.short.growth import Growth, ShortTransfer
-from tcpcast.models.short.mesh import Block, FewProducts, Mesh, graded, matrix
+from tcpcast.models.short.mesh import Block, BlockMatrix, Mesh, graded, matrix
 from tcpcast.models.short.waits import rest_latency_s, restart_latency_s
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class Tables:
         widest = float(start.window(np.asarray(top)))
         # From half a window, the remaining packets reach at most this window.
         widest = max(widest, math.sqrt(8 * top / (3 * transfer.acked_packets)))
-        widest = min(widest, transfer.most_pkts)
+        widest = min(widest, transfer.max_window_pkts)
         needed = transfer.recovery_window_pkts
         bent_to = kinks_end(transfer)
         wide = SACK_WIDER if transfer.sack else 1
@@ -181,7 +181,7 @@ def _bends(transfer: ShortTransfer, rows: Rows) -> list[Floats]:
         # The next loss is recovered; slow start ends; the window is full; no packets remain.
         full = [grown.sent_at(window) for window in (needed / transfer.decrease, grown.cap)]
         kept = transfer.unprotected_pkts
-        return [*full, grown.slow_pkts(), grown.sent_when_out(left - kept)]
+        return [*full, grown.slow_pkts(), grown.sent_at_total(left - kept)]
     # Half of a window minus 1 is at least 1, and from 2 T + 2 on it recovers the next loss.
     bends = [grown.sent_at(window) for window in {max(4, needed), 2 * needed + 2}]
     return [*bends, left - kinks_end(transfer)]
@@ -229,7 +229,7 @@ class Stage:
     rows: Rows
     exponent: int
     _nodes: _Nodes
-    _follows: sparse.csr_array | FewProducts | None
+    _follows: sparse.csr_array | BlockMatrix | None
     _weight: Floats
 
     @classmethod
@@ -251,7 +251,7 @@ class Stage:
         weight = nodes.weight * nodes.share ** (losses - exponent)
         return cls(rows, exponent, nodes, follows, weight)
 
-    def lasts(self, losses: int) -> bool:
+    def is_accurate_for(self, losses: int) -> bool:
         """Return True if the nodes are accurate for ``losses``."""
         return losses < 9 * self.exponent
 
@@ -309,7 +309,7 @@ def _nodes(
     v = far + (near - far) * (at + 1) / 2
     share = v ** (1 / exponent)
     sent = left - share * whole
-    path = rows.grown.pick(which)
+    path = rows.grown.select(which)
     window = path.window(sent)
     after = _after_loss(transfer, tables, rows, part.case, left=left, sent=sent, window=window)
     cost = np.full(sent.size, after.cost)

@@ -56,7 +56,7 @@ def rounding_s(transfer: ShortTransfer, sizes: Floats) -> Floats:
     """
     if not transfer.whole_rounds or not sizes.size:
         return np.zeros_like(sizes)
-    most, rtt = transfer.most_pkts, transfer.rtt_s
+    most, rtt = transfer.max_window_pkts, transfer.rtt_s
     window = min(float(transfer.initial_window_pkts), most)
     left, before = np.array(sizes), np.zeros_like(sizes)
     while window < most and np.any(left > window):
