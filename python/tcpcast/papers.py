@@ -73,6 +73,6 @@ def paper(name: str) -> Callable[..., Reproduction]:
     if name not in names:
         near = difflib.get_close_matches(name, names, n=1)
         hint = f" Did you mean '{near[0]}'?" if near else ""
-        raise ScenarioError(f"no paper '{name}'.{hint} Papers: {', '.join(names)}.")
+        raise ScenarioError(f"no paper '{name}'.{hint} There are: {', '.join(names)}.")
     reproduce: Callable[..., Reproduction] = names[name].paper(name)
     return reproduce

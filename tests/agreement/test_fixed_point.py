@@ -104,7 +104,7 @@ def test_a_test_that_fails_below_the_threshold_names_the_other_engines() -> None
     assert shown_without_trust(answer, "no fixed point")
     assert answer.incomplete_reason is not None
     assert answer.incomplete_reason.startswith("no fixed point was reached (")
-    assert "write --engine packet" in answer.incomplete_reason
+    assert "use --engine packet" in answer.incomplete_reason
 
 
 @pytest.mark.parametrize(

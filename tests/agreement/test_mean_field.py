@@ -385,7 +385,7 @@ def test_of_traffic_of_others_every_kth_packet_comes() -> None:
         return stream["process"]
 
     changes: dict[str, dict[str, Any]] = {
-        "poisson": {"distribution": "gamma", "shape": 4.0},
+        "poisson": {"model": "gamma", "shape": 4.0},
         "fgn": {},
         "pareto": {"together": True},
         "trace": {},

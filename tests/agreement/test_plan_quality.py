@@ -265,7 +265,7 @@ def test_bad_questions(by_distribution: Callable[..., list[Scenario]]) -> None:
 
 def test_an_engine_that_does_not_apply() -> None:
     early = loop({"network.bottleneck.queue": "red"})
-    with pytest.raises(NotApplicable, match="mean-field does not apply: RED uses"):
+    with pytest.raises(NotApplicable, match="mean-field does not apply: RED averages"):
         plan_quality(early, share=0.9, above_bps=1e5, engine="mean-field")
 
 

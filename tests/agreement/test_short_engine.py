@@ -152,8 +152,8 @@ def test_short_is_fed_by_a_measurement() -> None:
 
 
 def test_short_warns_of_what_it_has_not() -> None:
-    (alone,) = short(transfers([10], arrivals=object()), None).warnings
-    assert "alone" in alone
+    (isolated,) = short(transfers([10], arrivals=object()), None).warnings
+    assert "isolated" in isolated
     # A link of 1 Mbit/s carries 8.333 packets in a round trip, and the window grows to 12.
     slow = short(transfers([10], rate="1mbit"), None).domain
     assert slow["window_bdps"] == pytest.approx(12 / 8.333, rel=1e-3)
@@ -172,8 +172,8 @@ def test_transfers_warn_of_losses_that_go_together_and_of_others_on_the_path(
         transfers([10], loss={"model": "rest-of-round", "rate": "1%"}), None
     ).warnings
     assert "independent" in bursty
-    (alone,) = engine(transfers([10], arrivals=object()), None).warnings
-    assert "alone" in alone
+    (isolated,) = engine(transfers([10], arrivals=object()), None).warnings
+    assert "isolated" in isolated
 
 
 @pytest.mark.parametrize("engine", [short, cardwell])
@@ -204,7 +204,7 @@ def test_no_duplicate_is_below_a_threshold_of_one() -> None:
     ("sizes", "changes", "why"),
     [
         ([5], {"last_packets_threshold": 2}, "write tcp.rules.last_packets_threshold = 1"),
-        ([301], {}, "301 packets loses 30.1 on the mean"),
+        ([301], {}, "301 packets loses 30.1 on average"),
     ],
 )
 def test_short_does_not_apply(sizes: list[float], changes: dict[str, Any], why: str) -> None:
@@ -216,7 +216,7 @@ def test_short_does_not_apply(sizes: list[float], changes: dict[str, Any], why: 
 def test_transfers_of_listed_sizes_only(engine: Callable[[Any, Any], Answer]) -> None:
     with pytest.raises(NotApplicable, match="transfers"):
         engine(load("lossy-path"), None)
-    with pytest.raises(NotApplicable, match="needs single sizes"):
+    with pytest.raises(NotApplicable, match="needs a list of sizes"):
         engine(transfers(None), None)
 
 

@@ -107,7 +107,7 @@ def test_streams_of_cubic_follow_its_response_function() -> None:
 def test_beyond_a_loss_of_20_percent_bbr_fills_nothing() -> None:
     found = sizing(loss="25%")
     assert found.bbr_flows is None
-    assert "BBR keeps no rate above a loss of 20 %" in streams_text(found)
+    assert "BBR does not sustain its rate above a loss of 20 %" in streams_text(found)
 
 
 def test_time_of_an_amount() -> None:

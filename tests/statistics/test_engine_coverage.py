@@ -27,7 +27,7 @@ def answered(name: str, **changes: Any) -> Any:
 
 
 def test_one_file_has_no_value_and_no_interval() -> None:
-    answers = answered("web-10mbit", run__connections=1)
+    answers = answered("web-10mbit", run__transfers=1)
     [told] = answers.to_json()["answers"]
     for name, metric in told["metrics"].items():
         if name not in {"transfers", "unfinished_transfers", "queue_max_pkts"}:
@@ -43,7 +43,7 @@ def test_one_file_has_no_value_and_no_interval() -> None:
 
 
 def test_fifty_files_have_values_without_intervals() -> None:
-    answers = answered("web-10mbit", run__connections=50)
+    answers = answered("web-10mbit", run__transfers=50)
     found = answers["packet"].metrics["on_time_s"]
     assert math.isfinite(found.value)
     assert (found.low, found.high, found.lacking) == (None, None, "too few files")
@@ -51,13 +51,13 @@ def test_fifty_files_have_values_without_intervals() -> None:
 
 
 def test_a_run_of_a_few_cycles_is_called_too_short() -> None:
-    answer = answered("web-10mbit", run__connections=300)["packet"]
+    answer = answered("web-10mbit", run__transfers=300)["packet"]
     doubt = answer.metrics["on_time_s"].interval_warning
     assert doubt is not None
     assert doubt.startswith("the run is too short: ")
     assert any(doubt in warning for warning in answer.warnings)
     assert (
-        answered("web-10mbit", run__connections=4000)["packet"]
+        answered("web-10mbit", run__transfers=4000)["packet"]
         .metrics["on_time_s"]
         .interval_warning
         is None

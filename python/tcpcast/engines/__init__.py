@@ -381,4 +381,4 @@ def _check_name(name: str) -> None:
     if hint is None:
         near = difflib.get_close_matches(text, names, n=1)
         hint = f"; did you mean '{near[0]}'?" if near else "."
-    raise UnknownEngine(f"no engine '{name}'{hint} Engines: {', '.join(names)}.")
+    raise UnknownEngine(f"no engine '{name}'{hint} There are: {', '.join(names)}.")
