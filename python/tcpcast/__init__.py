@@ -85,8 +85,8 @@ def __getattr__(name: str) -> Any:
     if name == "__version__":
         from importlib.metadata import version  # noqa: PLC0415 - reads files
 
-        found = globals()[name] = version("tcpcast")
-        return found
+        number = globals()[name] = version("tcpcast")
+        return number
     if name not in _HOMES:
         raise AttributeError(f"module 'tcpcast' has no attribute '{name}'")
     value = getattr(importlib.import_module(_HOMES[name]), name)

@@ -334,12 +334,12 @@ class Answer:
     def _inputs(self) -> dict[str, Any]:
         """Return the part of ``provenance`` that contains the inputs and the derivation."""
         way = {"regime": self.regime, "steps": self.steps, "domain": self.domain}
-        found: dict[str, Any] = {name: value for name, value in way.items() if value}
+        inputs: dict[str, Any] = {name: value for name, value in way.items() if value}
         run = {"seed": self.seed, "warmup_s": self.warmup_s, "warmup_rule": self.warmup_rule}
-        found |= {name: value for name, value in run.items() if value is not None}
+        inputs |= {name: value for name, value in run.items() if value is not None}
         if self.captured is not None:
-            found |= {"fed": self.captured.fed, "replay": self.captured.replay}
-        return found
+            inputs |= {"fed": self.captured.fed, "replay": self.captured.replay}
+        return inputs
 
 
 def _interval(metric: Metric) -> str:
@@ -349,20 +349,20 @@ def _interval(metric: Metric) -> str:
 
 
 def _metric_json(name: str, metric: Metric) -> dict[str, Any]:
-    found = {
+    fields = {
         "value": _number(metric.value),
         "low": _number(metric.low),
         "high": _number(metric.high),
         "unit": unit_of(name, metric),
     }
     if metric.at_least is not None:
-        found["at_least"] = metric.at_least
+        fields["at_least"] = metric.at_least
     if not metric.trusted:
-        found["trusted"] = False
+        fields["trusted"] = False
     return (
-        found
+        fields
         if metric.interval_warning is None
-        else found | {"interval_warning": metric.interval_warning}
+        else fields | {"interval_warning": metric.interval_warning}
     )
 
 

@@ -80,9 +80,9 @@ def trend(units: Floats, replications: int) -> tuple[float, float]:
     freedom = min(replications * cosines, COSINES) - 1
     if cosines < 1 or freedom < 1:
         return 1.0, 0.0
-    found = product(table, intervals.waves(length, cosines))
-    lowest = float(found[:, 0].mean())
-    rest = float((found**2).sum()) - replications * lowest**2
+    coefficients = product(table, intervals.waves(length, cosines))
+    lowest = float(coefficients[:, 0].mean())
+    rest = float((coefficients**2).sum()) - replications * lowest**2
     change = 2.0 * abs(lowest) * math.sqrt(2.0 / length)
     if rest <= 0.0:
         return (0.0 if lowest else 1.0), change

@@ -31,9 +31,9 @@ def import_matplotlib() -> None:
         It is not installed, or a settings file cannot be read.
     """
     try:
-        found = None if "matplotlib" in sys.modules else importlib.util.find_spec("matplotlib")
-        if is_own_process and found is not None and found.origin is not None:
-            with chdir(Path(found.origin).parent / "mpl-data"):
+        spec = None if "matplotlib" in sys.modules else importlib.util.find_spec("matplotlib")
+        if is_own_process and spec is not None and spec.origin is not None:
+            with chdir(Path(spec.origin).parent / "mpl-data"):
                 importlib.import_module("matplotlib")
         importlib.import_module("matplotlib.figure")
     except ImportError as missing:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-WARM = "tcpcast.preload"
+PRELOAD = "tcpcast.preload"
 """Module with the imports of every worker."""
 
 
@@ -43,9 +43,9 @@ def context(preload: Sequence[str] = ()) -> Any:
     """Return the start context of processes; on Linux a forkserver with preloaded modules."""
     if sys.platform != "linux":
         return multiprocessing.get_context("spawn")
-    found = multiprocessing.get_context("forkserver")
-    found.set_forkserver_preload([WARM, *preload])
-    return found
+    result = multiprocessing.get_context("forkserver")
+    result.set_forkserver_preload([PRELOAD, *preload])
+    return result
 
 
 def begin() -> None:

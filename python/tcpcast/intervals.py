@@ -148,10 +148,10 @@ def half_widths(
         many frequencies is then also computed, and the wider one is returned.
     """
     cosines = (COSINES, COSINES // 2) if correlated else (COSINES,)
-    found = (variance_of_mean(units, replications, most) for most in cosines)
+    variances = (variance_of_mean(units, replications, most) for most in cosines)
     return max(
         skew_corrected(math.sqrt(variance), max(min(freedom, max_freedom), 1.0), skewed, units.size)
-        for variance, freedom in found
+        for variance, freedom in variances
     )
 
 
@@ -244,5 +244,5 @@ def significant_tests(levels: Mapping[Named, float], share: float) -> frozenset[
     Statistical Society B 57 (1995).
     """
     order = sorted(levels, key=lambda name: levels[name])
-    found = [at for at, name in enumerate(order, 1) if levels[name] < share * at / len(order)]
-    return frozenset(order[: max(found, default=0)])
+    ranks = [rank for rank, name in enumerate(order, 1) if levels[name] < share * rank / len(order)]
+    return frozenset(order[: max(ranks, default=0)])

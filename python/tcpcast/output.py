@@ -188,7 +188,7 @@ def figure_bytes(figure: Figure, format_name: str, name: str) -> bytes:
     """
     from matplotlib import rc_context  # noqa: PLC0415 - optional, and slow to import
 
-    _show_as_it_is(figure)
+    _escape_texts(figure)
     written = io.BytesIO()
     with rc_context({"svg.hashsalt": name, "svg.fonttype": "none"}), warnings.catch_warnings():
         # Suppress warnings about characters that are not in the font and become boxes.
@@ -203,7 +203,7 @@ def _draw_many_as_image(figure: Figure) -> None:
     from matplotlib.collections import Collection  # noqa: PLC0415 - optional, and slow to import
     from matplotlib.lines import Line2D  # noqa: PLC0415
 
-    for drawn in figure.findobj(lambda found: isinstance(found, Line2D | Collection)):
+    for drawn in figure.findobj(lambda artist: isinstance(artist, Line2D | Collection)):
         if isinstance(drawn, Collection):
             points = len(drawn.get_paths())
         elif isinstance(drawn, Line2D):
@@ -213,14 +213,14 @@ def _draw_many_as_image(figure: Figure) -> None:
         drawn.set_rasterized(points > _MAX_POINTS)
 
 
-def _show_as_it_is(figure: Figure) -> None:
+def _escape_texts(figure: Figure) -> None:
     """Escape control characters in the text of a figure, and disable formulas for dollar signs."""
     from matplotlib.text import Text  # noqa: PLC0415 - optional, and slow to import
 
-    for found in figure.findobj(Text):
-        if isinstance(found, Text) and not found.get_text().startswith(_TICK):
-            found.set_text(escape_control_characters(found.get_text()))
-            found.set_parse_math("$" not in found.get_text())
+    for text in figure.findobj(Text):
+        if isinstance(text, Text) and not text.get_text().startswith(_TICK):
+            text.set_text(escape_control_characters(text.get_text()))
+            text.set_parse_math("$" not in text.get_text())
 
 
 def write_text(

@@ -54,11 +54,11 @@ class Reproduction(Protocol):
 @functools.cache
 def packages() -> dict[str, Any]:
     """Return the package of each paper by name; the first one with a name wins."""
-    found: dict[str, Any] = {}
+    packages: dict[str, Any] = {}
     for point in metadata.entry_points(group=GROUP):
         package = point.load()
-        found = dict.fromkeys(package.PAPERS, package) | found
-    return found
+        packages = dict.fromkeys(package.PAPERS, package) | packages
+    return packages
 
 
 def paper(name: str) -> Callable[..., Reproduction]:

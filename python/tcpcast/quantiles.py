@@ -84,7 +84,9 @@ def exceeded_by(
     low = _last_passed(value, first, test.not_above)
     high = _last_passed(value, last, test.not_below)
     half_width = max(value - low, high - value)
-    return replace(at_value, value=value, low=low, high=high, half_width=half_width, differing_units=None)
+    return replace(
+        at_value, value=value, low=low, high=high, half_width=half_width, differing_units=None
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,17 +115,21 @@ class _Test:
 
     def not_above(self, value: float) -> bool:
         """Return True if the quantile may be as low as a value."""
-        found = self.beyond(value)
-        if found is None or found.low is None or found.high is None:
+        estimate = self.beyond(value)
+        if estimate is None or estimate.low is None or estimate.high is None:
             return False
-        return found.high >= 1.0 - self.share if self.share >= 0.5 else found.low <= self.share
+        return (
+            estimate.high >= 1.0 - self.share if self.share >= 0.5 else estimate.low <= self.share
+        )
 
     def not_below(self, value: float) -> bool:
         """Return True if the quantile may be as high as a value."""
-        found = self.beyond(value)
-        if found is None or found.low is None or found.high is None:
+        estimate = self.beyond(value)
+        if estimate is None or estimate.low is None or estimate.high is None:
             return False
-        return found.low <= 1.0 - self.share if self.share >= 0.5 else found.high >= self.share
+        return (
+            estimate.low <= 1.0 - self.share if self.share >= 0.5 else estimate.high >= self.share
+        )
 
 
 def _last_passed(start: float, end: float, passes: Callable[[float], bool]) -> float:

@@ -23,11 +23,11 @@ def escape_control_characters(text: str) -> str:
 
     A byte of a file name that is not UTF-8 is written as that byte, ``\xff``.
     """
-    return _HIDDEN.sub(_written_out, text)
+    return _HIDDEN.sub(_escape, text)
 
 
-def _written_out(found: re.Match[str]) -> str:
-    code = ord(found[0])
+def _escape(match: re.Match[str]) -> str:
+    code = ord(match[0])
     if code in _BYTES:
         code -= 0xDC00
     if code < 0x100:

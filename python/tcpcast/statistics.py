@@ -112,11 +112,11 @@ class Estimate:
 class Truncation:
     """End of the warm-up: the first ``index`` observations are left out.
 
-    ``found`` is False if the series is too short.
+    ``is_found`` is False if the series is too short.
     """
 
     index: int
-    found: bool
+    is_found: bool
 
 
 def blocks(counters: Sequence[ArrayLike], *, totals: Sequence[ArrayLike] | None = None) -> Floats:
@@ -244,8 +244,10 @@ def ratio(
         low = max(low, 0.0)
     high = min(high, max(maximum, value))
     differing_units = _unlike(y, x)
-    found = Estimate(value, low, high, half_width, units, lag1, pairs, few, bend, differing_units)
-    return replace(found, pseudo=pseudo, replications=replications)
+    estimate = Estimate(
+        value, low, high, half_width, units, lag1, pairs, few, bend, differing_units
+    )
+    return replace(estimate, pseudo=pseudo, replications=replications)
 
 
 def mean(values: ArrayLike, *, replications: int = 1) -> Estimate | None:
@@ -299,7 +301,7 @@ def mser5(series: ArrayLike) -> Truncation:
 
     The series is averaged in groups of five. The first ``d`` averages are left out so that
     ``sum((z - mean(z))**2) / m**2`` of the remaining ``m`` is minimal. If the minimum is in the
-    second half of the series, the series is too short: ``found`` is False, and ``index`` is the
+    second half of the series, the series is too short: ``is_found`` is False, and ``index`` is the
     best within the first half. At least the last five averages are kept, because fewer could be
     equal by chance.
 
@@ -335,8 +337,8 @@ def mser5(series: ArrayLike) -> Truncation:
     best = int(np.argmin(spread[: z.size - 5 + 1]))
     half = z.size // 2
     if best <= half:
-        return Truncation(5 * best, found=True)
-    return Truncation(5 * int(np.argmin(spread[: half + 1])), found=False)
+        return Truncation(5 * best, is_found=True)
+    return Truncation(5 * int(np.argmin(spread[: half + 1])), is_found=False)
 
 
 def correlated(units: ArrayLike, *, replications: int = 1) -> bool:
@@ -364,9 +366,9 @@ def too_short(estimates: Mapping[Named, Estimate | None]) -> frozenset[Named]:
         for name, e in estimates.items()
         if e is not None and e.pairs > 0
     }
-    found = intervals.significant_tests(levels, TOO_SHORT_LEVEL)
+    correlated = intervals.significant_tests(levels, TOO_SHORT_LEVEL)
     return frozenset(
-        name for name in found if (e := estimates[name]) is not None and e.is_correlated
+        name for name in correlated if (e := estimates[name]) is not None and e.is_correlated
     )
 
 

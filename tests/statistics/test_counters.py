@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from tcpcast.engines.packet.metric_estimates import CLASS, LINK, Units, unwrapped
+from tcpcast.engines.packet.metric_estimates import CLASS, LINK, Units, unwrap_counters
 from tcpcast.metrics import BY_CLASS, HEADLINE, METRICS, PATH
 from tcpcast.scenario.traffic import KINDS
 
@@ -23,9 +23,9 @@ def test_a_sum_that_began_anew_is_what_it_counts() -> None:
 
 def test_sums_that_did_not_are_the_same_integers() -> None:
     rows = np.array([[0, 5], [7, 5], [2**64 - 1, 4]], dtype=np.uint64)
-    assert unwrapped(rows) is rows
+    assert unwrap_counters(rows) is rows
     floats = np.array([[3.0], [1.0]])
-    assert unwrapped(floats) is floats
+    assert unwrap_counters(floats) is floats
 
 
 def test_each_metric_is_made_of_counters_that_the_simulator_has() -> None:

@@ -294,8 +294,8 @@ def test_mser5_is_its_definition(seed: int) -> None:
     series = 1e6 + random.standard_normal(403) + 8.0 * np.exp(-np.arange(403) / 40.0)
     best = mser_by_definition(series[:400].reshape(-1, 5).mean(axis=1))
     found = mser5(series)
-    assert found.found == (best <= 40)
-    if found.found:
+    assert found.is_found == (best <= 40)
+    if found.is_found:
         assert found.index == 5 * best
 
 
@@ -307,7 +307,7 @@ def test_mser5_removes_a_transient_and_little_else() -> None:
         transient = 10.0 * np.exp(-np.arange(2000) / 50.0)
         removed.append(mser5(noise + transient))
         kept.append(mser5(noise))
-    assert all(one.found for one in removed)
+    assert all(one.is_found for one in removed)
     # exp(-2) of the transient is left at 100, a bias of 1.35 when noise is 1; exp(-6) at 300.
     assert 100 <= np.median([one.index for one in removed]) <= 300
     assert np.median([one.index for one in kept]) <= 50
@@ -316,9 +316,9 @@ def test_mser5_removes_a_transient_and_little_else() -> None:
 def test_mser5_says_when_the_run_is_too_short_to_tell() -> None:
     random = np.random.default_rng(SEED)
     found = mser5(np.arange(1000.0) + random.standard_normal(1000))
-    assert not found.found
+    assert not found.is_found
     assert found.index <= 500
-    assert mser5(np.full(100, 3.25)) == Truncation(0, found=True)
+    assert mser5(np.full(100, 3.25)) == Truncation(0, is_found=True)
     for series in (np.ones(49), np.r_[np.ones(60), math.nan]):
         with pytest.raises(DomainError, match="at least 50"):
             mser5(series)

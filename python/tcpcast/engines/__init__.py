@@ -183,7 +183,7 @@ def answer(
     check_names(names)
     check_feed(feed)
     options = options or RunOptions()
-    found: dict[str, Answer] = {}
+    answers: dict[str, Answer] = {}
     order = names
     measures = "trace" if scenario.captured is not None else "packet"
     measured = feed == "measured" or (measures == "trace" and any(map(_accepts_measured, names)))
@@ -191,13 +191,13 @@ def answer(
         names = [*names, *([measures] if measures not in names else [])]
         order = [measures, *(name for name in names if name != measures)]
     for name in order:
-        if engines is None and _of_another_control(REGISTRY[name], found.get("trace")):
+        if engines is None and _of_another_control(REGISTRY[name], answers.get("trace")):
             continue
         result = _ask(
             name,
             scenario,
             options,
-            found.get(measures) if measured else None,
+            answers.get(measures) if measured else None,
             alone=len(order) == 1,
         )
         if not result.applies and engines is not None:
@@ -205,10 +205,10 @@ def answer(
             suggest = functools.partial(accepted_suggestions, check=checks, asked=order)
             _check_suggestions(result, scenario, options, suggest)
         if engines is not None or result.applies:
-            found[name] = result
+            answers[name] = result
         if result.interrupted:
             break
-    return [found[name] for name in names if name in found]
+    return [answers[name] for name in names if name in answers]
 
 
 def _names(engines: str | Sequence[str]) -> list[str]:

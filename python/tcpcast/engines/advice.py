@@ -40,11 +40,11 @@ def accepted_suggestions(
     asked
         Engines of the same request, which are not suggested.
     """
-    there = {name, *asked}
-    found = tuple(_accepted(name, scenario, candidates, check, there))
-    if not found and "packet" not in there:
-        found = tuple(_accepted_engines([Suggestion(engine="packet")], scenario, check))
-    return found
+    excluded = {name, *asked}
+    accepted = tuple(_accepted(name, scenario, candidates, check, excluded))
+    if not accepted and "packet" not in excluded:
+        accepted = tuple(_accepted_engines([Suggestion(engine="packet")], scenario, check))
+    return accepted
 
 
 def stack_changes(scenario: Scenario, stack: str) -> dict[str, str]:
@@ -60,14 +60,14 @@ def _accepted(
     scenario: Scenario,
     candidates: Sequence[Suggestion],
     check: Check,
-    there: Collection[str],
+    excluded: Collection[str],
 ) -> Iterator[Suggestion]:
     """Yield the accepted candidates; each may need further changes that the engine suggests."""
-    others = [each for each in candidates if each.engine and each.engine not in there]
+    others = [each for each in candidates if each.engine and each.engine not in excluded]
     yield from _accepted_engines(others, scenario, check)
     for each in candidates:
-        if not each.engine and (whole := _completed(name, scenario, each, check)) is not None:
-            yield whole
+        if not each.engine and (completed := _completed(name, scenario, each, check)) is not None:
+            yield completed
 
 
 def _accepted_engines(
@@ -96,8 +96,8 @@ def _completed(
             more = Suggestion(
                 {**candidate.changes, **each.changes}, feed=each.feed or candidate.feed
             )
-            if more != candidate and (found := _completed(name, scenario, more, check)):
-                return found
+            if more != candidate and (result := _completed(name, scenario, more, check)):
+                return result
         return None
     except TcpcastError:
         return None

@@ -146,13 +146,13 @@ def _metrics(kept: Capture, together: Mapping[str, Any]) -> dict[str, Metric]:
         times = table["duration_s"] + table["rtt_mean_s"]
         values["completion_time_s"] = float(times.mean())
     spread = _spread(kept)
-    found = {
+    metrics = {
         name: _around(float(value), spread.get(name))
         for name, value in values.items()
         if np.isfinite(value)
     }
     counts = {"td_indications": "td", "to_indications": "to", "timeouts": "timeouts"}
-    return found | {name: Metric(float(together[column])) for name, column in counts.items()}
+    return metrics | {name: Metric(float(together[column])) for name, column in counts.items()}
 
 
 def _around(value: float, estimate: Estimate | None) -> Metric:

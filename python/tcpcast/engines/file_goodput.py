@@ -88,21 +88,21 @@ def counted(units: Sequence[ArrayLike], *, replications: int = 1) -> Counts:
     return Counts(first, np.array(rows, dtype=np.float64), replications)
 
 
-def estimates(found: Counts, shares: Sequence[float]) -> dict[float, Estimate]:
+def estimates(counts: Counts, shares: Sequence[float]) -> dict[float, Estimate]:
     """Estimate the goodput that each share of the files exceeds; empty without files."""
-    told = (
-        quantiles.exceeded_by(found.counts, found.edges, share, replications=found.replications)
+    quantile_estimates = (
+        quantiles.exceeded_by(counts.counts, counts.edges, share, replications=counts.replications)
         for share in shares
     )
-    return {share: e for share, e in zip(shares, told, strict=True) if e is not None}
+    return {share: e for share, e in zip(shares, quantile_estimates, strict=True) if e is not None}
 
 
-def of_shares(found: Counts, shares: Sequence[float]) -> Table:
+def of_shares(counts: Counts, shares: Sequence[float]) -> Table:
     """Return table ``file_goodput``: the goodput that each share of files exceeds, with interval.
 
     Empty without files; ``low`` and ``high`` are nan if there is no interval.
     """
-    known = list(estimates(found, shares).items())
+    known = list(estimates(counts, shares).items())
     if not known:
         return {}
     ends = ((np.nan, np.nan) if e.low is None else (e.low, e.high) for _, e in known)
@@ -117,14 +117,14 @@ def of_shares(found: Counts, shares: Sequence[float]) -> Table:
 
 def of_classes(classes: Sequence[tuple[str, Counts]], shares: Sequence[float]) -> Table:
     """Return table ``file_goodput_by_class``: the rows of each class, with its name."""
-    told = [(name, of_shares(found, shares)) for name, found in classes]
-    told = [(name, table) for name, table in told if table]
-    if not told:
+    tables = [(name, of_shares(counts, shares)) for name, counts in classes]
+    tables = [(name, table) for name, table in tables if table]
+    if not tables:
         return {}
-    names = [np.repeat(name, len(table["share"])) for name, table in told]
-    columns = told[0][1]
+    names = [np.repeat(name, len(table["share"])) for name, table in tables]
+    columns = tables[0][1]
     return {"name": np.concatenate(names)} | {
-        column: np.concatenate([table[column] for _, table in told]) for column in columns
+        column: np.concatenate([table[column] for _, table in tables]) for column in columns
     }
 
 

@@ -28,12 +28,12 @@ _ROUNDING = 1e-9
 _DICTS = ("metrics", "tables", "provenance", "domain")
 
 
-def validate(found: Any, units: Mapping[str, str]) -> Answer:
+def validate(returned: Any, units: Mapping[str, str]) -> Answer:
     """Validate an answer and add the units of the engine's own metrics.
 
     Parameters
     ----------
-    found
+    returned
         Return value of the engine.
     units
         The units of its own metrics, by name.
@@ -43,10 +43,10 @@ def validate(found: Any, units: Mapping[str, str]) -> Answer:
     TcpcastError
         The value is not an answer, or a part of it is invalid; the message states what is required.
     """
-    if not isinstance(found, Answer):
-        raise TcpcastError(f"returned {type(found).__name__}; it must return tcpcast.Answer")
+    if not isinstance(returned, Answer):
+        raise TcpcastError(f"returned {type(returned).__name__}; it must return tcpcast.Answer")
     # Copy to a plain Answer, because attributes of a subclass may raise later.
-    answer = Answer(**{each.name: getattr(found, each.name) for each in fields(Answer)})
+    answer = Answer(**{each.name: getattr(returned, each.name) for each in fields(Answer)})
     _check_kinds(answer)
     answer.metrics = {name: _metric(name, m, units) for name, m in answer.metrics.items()}
     answer.tables = {_text("table", name): _table(name, t) for name, t in answer.tables.items()}
@@ -63,12 +63,12 @@ def validate(found: Any, units: Mapping[str, str]) -> Answer:
     return answer
 
 
-def _check_kinds(found: Answer) -> None:
+def _check_kinds(answer: Answer) -> None:
     for name in _DICTS:
-        if not isinstance(getattr(found, name), dict):
+        if not isinstance(getattr(answer, name), dict):
             raise TcpcastError(f"returned {name} that are not a dict")
     for name, kind, what in (("notes", Note, "tcpcast.Note"), ("write_errors", str, "texts")):
-        parts = getattr(found, name)
+        parts = getattr(answer, name)
         if not isinstance(parts, list | tuple) or not all(isinstance(p, kind) for p in parts):
             raise TcpcastError(f"returned {name} that are not a list of {what}")
     for name, kinds, what in (
@@ -76,7 +76,7 @@ def _check_kinds(found: Answer) -> None:
         ("reason", str, "a text"),
         ("regime", str | None, "a text"),
     ):
-        if not isinstance(getattr(found, name), kinds):
+        if not isinstance(getattr(answer, name), kinds):
             raise TcpcastError(f"returned a value of {name} that is not {what}")
 
 
@@ -170,11 +170,11 @@ def _column(table: str, name: str, values: Any) -> Any:
     import numpy as np  # noqa: PLC0415 - few engines have tables
 
     try:
-        found = np.asarray(values)
+        column = np.asarray(values)
     except (TypeError, ValueError, OverflowError):  # rows of unequal length
-        found = np.asarray(None)
-    if found.dtype.kind not in "biufU":
+        column = np.asarray(None)
+    if column.dtype.kind not in "biufU":
         raise TcpcastError(
             f"returned table {table} with a column {name} that is not a list of numbers or strings"
         )
-    return found
+    return column

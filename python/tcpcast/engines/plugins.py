@@ -84,18 +84,18 @@ class PluginEntry(EngineEntry):
         """
         given = self._given(scenario, options, measured)
         try:
-            found = validate(given, self.units)
+            answer = validate(given, self.units)
         except TcpcastError as fault:
             raise TcpcastError(f"engine '{self.point.name}' of {self.package} {fault}") from fault
         except Exception as fault:
             raise self._failed(fault) from fault
-        found.engine = self.point.name
-        found.provenance = {
-            **found.provenance,
+        answer.engine = self.point.name
+        answer.provenance = {
+            **answer.provenance,
             "package": self.package,
             "scenario": scenario.digest(),
         }
-        return found
+        return answer
 
     def _given(self, scenario: Scenario, options: RunOptions, measured: Answer | None) -> Any:
         function = self.load()
@@ -147,11 +147,11 @@ def _prints_to_stderr() -> Iterator[None]:
 @functools.cache
 def entry_points() -> dict[str, metadata.EntryPoint]:
     """Return the entry points of both groups by name; the first one with a name wins."""
-    found: dict[str, metadata.EntryPoint] = {}
+    points: dict[str, metadata.EntryPoint] = {}
     for group in (ENGINES, MODELS):
         for point in metadata.entry_points(group=group):
-            found.setdefault(point.name, point)
-    return found
+            points.setdefault(point.name, point)
+    return points
 
 
 def entry(point: metadata.EntryPoint) -> PluginEntry:

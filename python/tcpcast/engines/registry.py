@@ -251,7 +251,7 @@ def path_warnings(scenario: Scenario, *, accepts_measured: bool) -> list[str]:
     """Return warnings about varying rates and delays, which formulas replace by constants."""
     if scenario.captured is not None:
         return []
-    network, found = scenario.network, []
+    network, warnings = scenario.network, []
     for on in network.links(network.ingress, network.egress):
         rate = on.link.varying
         if rate is None:
@@ -259,16 +259,16 @@ def path_warnings(scenario: Scenario, *, accepts_measured: bool) -> list[str]:
         key = f"network.{on.key}.rate is a {rate.kind}"
         mean = rate.mean_text
         if on.link.polices:
-            found.append(
+            warnings.append(
                 f"{key}: the model has its rate, {mean}, but not its drops, which greatly reduce "
                 "the rate of TCP; check with packet"
                 + (", or --feed measured" if accepts_measured else "")
             )
         else:
-            found.append(f"{key}: the model has a link with its mean rate, {mean}")
+            warnings.append(f"{key}: the model has a link with its mean rate, {mean}")
     if network.jitter is not None:
-        found.append("network.jitter is left out: the RTT of the model has no jitter")
-    return found
+        warnings.append("network.jitter is left out: the RTT of the model has no jitter")
+    return warnings
 
 
 def _hop_warnings(scenario: Scenario) -> list[str]:

@@ -126,7 +126,7 @@ def _of_formula(engine: str, entry: Formula, stack: str, *, delayed_acks: bool) 
         (bool(measured), Fit(stated, measured)),
         (stack in TODAYS_PRESETS, _UNCHECKED),
     )
-    return next((found for holds, found in verdicts if holds), APPLIES)
+    return next((result for holds, result in verdicts if holds), APPLIES)
 
 
 def omitted_models(scenario: Scenario, *, suggestions: bool = False) -> dict[str, list[str]]:
@@ -138,7 +138,7 @@ def omitted_models(scenario: Scenario, *, suggestions: bool = False) -> dict[str
     if scenario.captured is not None:
         return {}
     families = _TRAFFIC.get(scenario.populations[0].traffic.kind, ())
-    found: dict[str, list[str]] = {}
+    omitted: dict[str, list[str]] = {}
     for name, entry in REGISTRY.items():
         if not isinstance(entry, Formula) or entry.family not in families:
             continue
@@ -147,8 +147,8 @@ def omitted_models(scenario: Scenario, *, suggestions: bool = False) -> dict[str
             if suggestions:
                 accepted = accepted_suggestions(name, scenario, why.suggestions, check)
                 text = refusal_text(text, accepted)
-            found.setdefault(text, []).append(name)
-    return found
+            omitted.setdefault(text, []).append(name)
+    return omitted
 
 
 def omitted_models_text(*scenarios: Scenario, asked: Collection[str] = ()) -> str:

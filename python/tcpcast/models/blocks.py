@@ -38,18 +38,18 @@ def over_blocks(
     shape = np.broadcast_shapes(*(each.shape for each in arguments))
     size = math.prod(shape)
     if size <= BLOCK:
-        found = formula(*arguments)
-        return {name: np.broadcast_to(each, shape) for name, each in found.items()}
-    whole: dict[str, NDArray[Any]] = {}
+        results = formula(*arguments)
+        return {name: np.broadcast_to(each, shape) for name, each in results.items()}
+    results_of_all: dict[str, NDArray[Any]] = {}
     flat = [_flat(each, shape) for each in arguments]
     for start in range(0, size, BLOCK):
         part = slice(start, start + BLOCK)
         block = formula(*(values[part] if varies else values for values, varies in flat))
         for name, values in block.items():
             if not start:
-                whole[name] = np.empty(size, values.dtype)
-            whole[name][part] = values
-    return {name: values.reshape(shape) for name, values in whole.items()}
+                results_of_all[name] = np.empty(size, values.dtype)
+            results_of_all[name][part] = values
+    return {name: values.reshape(shape) for name, values in results_of_all.items()}
 
 
 def _flat(values: NDArray[Any], shape: tuple[int, ...]) -> tuple[Any, bool]:

@@ -69,10 +69,10 @@ class Domain:
 
     def passed(self, **values: float) -> dict[str, float]:
         """Return the bounds that the values exceed, {} inside; missing values exceed none."""
-        found = {name: most for name, most in self.most.items() if values.get(name, 0) > most}
+        exceeded = {name: most for name, most in self.most.items() if values.get(name, 0) > most}
         if self.either and all(values.get(n, 0) > most for n, most in self.either.items()):
-            found |= self.either
-        return found
+            exceeded |= self.either
+        return exceeded
 
 
 _SIMULATED = "benches/domains.py: rfc-newreno, independent loss per packet, T0 at least 1 s"
@@ -118,11 +118,11 @@ def outside(formula: str, **values: float) -> str:
     passed = {} if domain is None else domain.passed(**values)
     if domain is None or not passed:
         return ""
-    found = " and ".join(_phrase(name, values[name]) for name in passed)
+    actual = " and ".join(_phrase(name, values[name]) for name in passed)
     most = " or ".join(_bound(name, most) for name, most in passed.items())
     if domain.error is None:
-        return f"{found}, more than {most}"
-    return f"{found}, more than {most}: up to that, the error is within {100 * domain.error:g} %"
+        return f"{actual}, more than {most}"
+    return f"{actual}, more than {most}: up to that, the error is within {100 * domain.error:g} %"
 
 
 def description(formula: str) -> str:

@@ -132,7 +132,7 @@ def _answer(scenario: Scenario, table: FixedPoint, run: _native.Simulation, ende
         found |= {
             "convergence": verdict.table,
             "iterations": _iterations(scenario, run.steps()),
-            "reference_flows": _figures(by_name),
+            "reference_flows": _metric_table(by_name),
         }
         answer.tables = {name: table for name, table in found.items() if table}
         _conclude(answer, by_name, verdict, scenario)
@@ -152,9 +152,9 @@ def _weighted(row: Counts, weights: list[float]) -> NDArray[np.float64]:
     return weighted
 
 
-def _weighted_goodputs(found: Goodputs, weights: list[float]) -> Goodputs:
+def _weighted_goodputs(goodputs: Goodputs, weights: list[float]) -> Goodputs:
     """Scale the counts of file goodput to the classes."""
-    slots, slot, groups, bucket, count = found
+    slots, slot, groups, bucket, count = goodputs
     factors = np.array(weights)[groups.astype(np.intp) // len(PIECE)]
     return slots, slot, groups, bucket, factors * count
 
@@ -190,19 +190,19 @@ def _say_how_it_ended(answer: Answer, ended: str) -> None:
         answer.stop("the run ended during the iterations")
 
 
-def _figures(by_name: Estimates) -> dict[str, NDArray[Any]]:
-    found = metric_estimates.metrics(by_name)
+def _metric_table(by_name: Estimates) -> dict[str, NDArray[Any]]:
+    metrics = metric_estimates.metrics(by_name)
 
     def column(of: str) -> NDArray[np.float64]:
-        values = [getattr(metric, of) for metric in found.values()]
+        values = [getattr(metric, of) for metric in metrics.values()]
         return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
 
     return {
-        "metric": np.array(list(found)),
+        "metric": np.array(list(metrics)),
         "value": column("value"),
         "low": column("low"),
         "high": column("high"),
-        "unit": np.array([UNITS[name] for name in found]),
+        "unit": np.array([UNITS[name] for name in metrics]),
     }
 
 

@@ -119,9 +119,9 @@ class _ClassTests:
     def environment(self, what: str, cells: tuple[str, str], expected: float) -> None:
         """Compare a mean of reference flows with its distribution, with a 99 % bound."""
         above, below = (self.own.of_class(name, [self.at]) for name in cells)
-        found = self.own.ratio(above, below)
-        value = math.nan if found is None else found.value
-        noise = math.inf if found is None else found.relative_half_width
+        estimate = self.own.ratio(above, below)
+        value = math.nan if estimate is None else estimate.value
+        noise = math.inf if estimate is None else estimate.relative_half_width
         scale = 1e-9 if cells[0].endswith("_ns") else 1.0
         limit = 2.576 / 1.96 * noise if noise <= WIDEST_BOUND else UNKNOWN
         self._add(what, (scale * value, scale * expected), limit)
@@ -194,8 +194,8 @@ class _ClassTests:
         if table.scheme == 2:
             what, name, above = "service time", "service", "service_ns"
         delivered = self.own.of_class("delivered", [self.at])
-        found = self.own.ratio(self.own.of_class(above, [self.at]), delivered)
-        noise = 0.0 if found is None else found.relative_half_width
+        estimate = self.own.ratio(self.own.of_class(above, [self.at]), delivered)
+        noise = 0.0 if estimate is None else estimate.relative_half_width
         limit = max(self.tolerance, noise if math.isfinite(noise) else 0.0)
         self._add(what, (cells[f"{name}_s"], cells[f"{name}_used_s"]), limit)
 

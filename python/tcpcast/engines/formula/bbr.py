@@ -44,7 +44,7 @@ def bbr(scenario: Scenario, measured: Answer | None) -> Answer:
     loss, keys = specified_loss(scenario, people)
     # On its own link, each flow is independent of the others.
     alone, capacity = not limit.on.shared, limit.pps
-    found = bbr_bound(
+    bound = bbr_bound(
         bottleneck_pps=capacity / flows if alone else capacity,
         rtt_s=people.rtt_s,
         loss_ratio=loss,
@@ -52,18 +52,18 @@ def bbr(scenario: Scenario, measured: Answer | None) -> Answer:
         buffer_pkts=max(1.0, network.buffer_pkts(limit.on.link)),
         flows=1 if alone else flows,
     )
-    free = flows * float(found.rate_pps)
+    free = flows * float(bound.rate_pps)
     most = flows * window / people.rtt_s * (1 - loss)
     goodput = min(free, most)
-    regime = OWN_LINK if alone and found.regime == BOTTLENECK else str(found.regime)
+    regime = OWN_LINK if alone and bound.regime == BOTTLENECK else str(bound.regime)
     steps = [
         step("p", loss, "1", keys or "no random loss specified"),
         step("RTT", people.rtt_s, "s", IDLE_PATH),
         step("W_max", window, "packet", "tcp.receiver_window"),
         step("n", flows, "1", "traffic.flows"),
         step("C_link", capacity, "packet/s", limit.key),
-        step("gain", found.probe_factor, "1", "1.25 (1-p): below 1 the estimate shrinks"),
-        step("standing queue", found.standing_queue_pkts, "packet", "up to a BDP; 0 for one flow"),
+        step("gain", bound.probe_factor, "1", "1.25 (1-p): below 1 the estimate shrinks"),
+        step("standing queue", bound.standing_queue_pkts, "packet", "up to a BDP; 0 for one flow"),
         step("n B", free, "packet/s", "C_link (1-p)"),
         step("goodput", goodput, "packet/s", "at most n W_max/RTT (1-p)"),
         step("send rate", goodput / (1 - loss), "packet/s", "goodput/(1-p)"),

@@ -54,13 +54,13 @@ def captured_inputs(model: str, measured: Answer | None) -> PathInputs:
     NotApplicable
         No loss indication in the capture, or no RTT.
     """
-    found = measured_by_trace(measured)
-    loss = positive_metric(found, "loss_indication_ratio")
+    trace = measured_by_trace(measured)
+    loss = positive_metric(trace, "loss_indication_ratio")
     if loss is None or not loss < 1:
         raise NotApplicable(f"{model} needs a loss ratio, and the capture has no loss indication")
-    steps = [step("p", loss, "1", "capture: loss_indication_ratio"), *captured_times(model, found)]
-    flows, b = capture_value(found, "flows") or 1, capture_value(found, "packets_per_ack") or 1.0
-    window = capture_value(found, "w_max_pkts")
+    steps = [step("p", loss, "1", "capture: loss_indication_ratio"), *captured_times(model, trace)]
+    flows, b = capture_value(trace, "flows") or 1, capture_value(trace, "packets_per_ack") or 1.0
+    window = capture_value(trace, "w_max_pkts")
     limit = "largest window announced" if window is not None else "not announced: unlimited"
     most = math.inf if window is None else max(window, 1.0)
     steps += [
@@ -76,7 +76,7 @@ def captured_inputs(model: str, measured: Answer | None) -> PathInputs:
         t0_s=by_symbol["T0"]["value"],
         packets_per_ack=b,
         window_pkts=most,
-        delivered_bits=delivered_bits(found),
+        delivered_bits=delivered_bits(trace),
         capacity=None,
         steps=by_symbol,
     )

@@ -53,14 +53,14 @@ class PathInputs:
 
     def domain_values(self) -> dict[str, float]:
         """Return the quantities that bound the domains of formulas, by name."""
-        found = path_values(
+        values = path_values(
             loss_ratio=self.loss,
             rtt_s=self.rtt_s,
             t0_s=self.t0_s,
             packets_per_ack=self.packets_per_ack,
             receiver_window_pkts=self.window_pkts,
         )
-        return {name: float(value) for name, value in found.items()}
+        return {name: float(value) for name, value in values.items()}
 
     def used(self, *symbols: str) -> list[Step]:
         """Return the derivation steps of some inputs, in the given order."""

@@ -39,7 +39,7 @@ def parallel(scenario: Scenario, measured: Answer | None) -> Answer:
         As for :func:`tcpcast.engines.formula.feed.path_inputs`.
     """
     inputs = path_inputs("the model of parallel flows", scenario, measured)
-    found = parallel_throughput(
+    result = parallel_throughput(
         flows=inputs.flows,
         rtt_s=inputs.rtt_s,
         t0_s=inputs.t0_s,
@@ -48,17 +48,17 @@ def parallel(scenario: Scenario, measured: Answer | None) -> Answer:
     )
     steps = [
         *inputs.used("p", "RTT", "T0", "b", "n"),
-        step("E[X]", found.rounds, "round", "(17)"),
-        step("E[W_f]", found.flow_window_pkts, "packet", "2 n E[X]/b, (25)"),
-        step("Q_TO", found.timeouts_per_event, "1", "(27)"),
-        step("E[nTO]", found.flows_in_timeout, "flow", "(24), at most n"),
-        step("B_ext", found.rate_pps, "packet/s", "(28), algorithm 1"),
+        step("E[X]", result.rounds, "round", "(17)"),
+        step("E[W_f]", result.flow_window_pkts, "packet", "2 n E[X]/b, (25)"),
+        step("Q_TO", result.timeouts_per_event, "1", "(27)"),
+        step("E[nTO]", result.flows_in_timeout, "flow", "(24), at most n"),
+        step("B_ext", result.rate_pps, "packet/s", "(28), algorithm 1"),
     ]
-    answer = _answer("parallel", inputs, found, steps)
+    answer = _answer("parallel", inputs, result, steps)
     return rates.add_losses(
         answer,
-        window_pkts=float(found.flow_window_pkts),
-        timeout_share=float(found.timeouts_per_event),
+        window_pkts=float(result.flow_window_pkts),
+        timeout_share=float(result.timeouts_per_event),
     )
 
 
@@ -84,33 +84,33 @@ def parallel_cumulative(scenario: Scenario, measured: Answer | None) -> Answer:
         sources = ["1/p_e = 1/p_r + B_ext RTT, for independent losses", keys]
     else:
         events, lost, *sources = _measured_loss(scenario, measured)
-    found = _cumulative(inputs, events, lost)
+    result = _cumulative(inputs, events, lost)
     steps = [
         step("p_e", events, "1", sources[0]),
         step("p_r", lost, "1", sources[1]),
         *inputs.used("RTT", "T0", "b", "n"),
-        step("j", found.flows_hit, "flow", "min(n, p_r/p_e)"),
-        step("E[X]", found.rounds, "round", "(43)"),
-        step("E[W]", found.window_pkts, "packet", "all flows, (40)"),
-        step("E[W_f]", found.flow_window_pkts, "packet", "(37)"),
-        step("q1", found.timeouts_per_event, "flow", "flows timing out in an event, (47)"),
-        step("E[nTO]", found.flows_in_timeout, "flow", "(47), at most n"),
-        step("B_ext", found.rate_pps, "packet/s", "(48), algorithm 2"),
+        step("j", result.flows_hit, "flow", "min(n, p_r/p_e)"),
+        step("E[X]", result.rounds, "round", "(43)"),
+        step("E[W]", result.window_pkts, "packet", "all flows, (40)"),
+        step("E[W_f]", result.flow_window_pkts, "packet", "(37)"),
+        step("q1", result.timeouts_per_event, "flow", "flows timing out in an event, (47)"),
+        step("E[nTO]", result.flows_in_timeout, "flow", "(47), at most n"),
+        step("B_ext", result.rate_pps, "packet/s", "(48), algorithm 2"),
     ]
-    answer = _answer("parallel-cumulative", inputs, found, steps)
+    answer = _answer("parallel-cumulative", inputs, result, steps)
     if measured is None and isinstance(scenario.network.bottleneck.loss, RestOfRound):
         answer.warn(
             "p_r, the share of packets lost, is the specified loss; correlated loss within a "
             "round adds to it: --feed measured counts it"
         )
-    return rates.add_losses(answer, window_pkts=float(found.flow_window_pkts))
+    return rates.add_losses(answer, window_pkts=float(result.flow_window_pkts))
 
 
 def _answer(
-    engine: str, inputs: PathInputs, found: ParallelThroughput, steps: list[Step]
+    engine: str, inputs: PathInputs, result: ParallelThroughput, steps: list[Step]
 ) -> Answer:
-    rate = float(found.rate_pps)
-    waiting = float(found.flows_in_timeout) / inputs.flows
+    rate = float(result.rate_pps)
+    waiting = float(result.flows_in_timeout) / inputs.flows
     regime = TIMEOUTS if waiting > 0.5 else TRIPLE_DUPLICATES
     used = min(rate, inputs.capacity_pps) / inputs.flows * inputs.rtt_s / inputs.window_pkts
     answer = rates.total_answer(engine, inputs, rate_pps=rate, regime=regime, steps=steps)
@@ -164,13 +164,13 @@ def _measured_loss(scenario: Scenario, measured: Answer) -> tuple[float, float, 
             "algorithm 2 needs p_r of the full path, but packet measures it at the bottleneck; "
             f"specify the loss there, not on the {' or '.join(elsewhere)} link"
         )
-    found = []
+    losses = []
     for name in ("loss_event_ratio_cumulative", "loss_ratio"):
         value = positive_metric(measured, name)
         if value is None:
             raise NotApplicable(f"algorithm 2 needs {name}, but packet has no value for it here")
-        found.append(value)
-    return found[0], found[1], "packet: loss_event_ratio_cumulative", "packet: loss_ratio"
+        losses.append(value)
+    return losses[0], losses[1], "packet: loss_event_ratio_cumulative", "packet: loss_ratio"
 
 
 def _captured_loss(measured: Answer) -> tuple[float, float, str, str]:

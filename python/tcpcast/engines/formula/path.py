@@ -37,7 +37,7 @@ def pftk(scenario: Scenario, measured: Answer | None) -> Answer:
         As for :func:`tcpcast.engines.formula.feed.path_inputs`.
     """
     inputs = path_inputs("PFTK", scenario, measured)
-    found = model.throughput(
+    result = model.throughput(
         rtt_s=inputs.rtt_s,
         t0_s=inputs.t0_s,
         loss_indication_ratio=inputs.loss,
@@ -45,26 +45,26 @@ def pftk(scenario: Scenario, measured: Answer | None) -> Answer:
         receiver_window_pkts=inputs.window_pkts,
     )
     sequence = model.timeout_sequence_s(t0_s=inputs.t0_s, loss_indication_ratio=inputs.loss)
-    limited = bool(found.window_limited)
+    limited = bool(result.window_limited)
     branch = "W_max, as E[W_u] >= W_max" if limited else "E[W_u], as E[W_u] < W_max"
     rounds = "b W_max/8 + (1-p)/(p W_max) + 1, section 2.3" if limited else "b E[W]/2, (15)"
     steps = [
         *inputs.used("p", "RTT", "T0", "b", "W_max", "n"),
-        step("E[W_u]", found.unlimited_window_pkts, "packet", "(30)"),
-        step("E[W]", found.window_pkts, "packet", branch),
-        step("E[X]", found.rounds, "round", rounds),
-        step("Q", found.timeout_probability, "1", "(23) at E[W]"),
+        step("E[W_u]", result.unlimited_window_pkts, "packet", "(30)"),
+        step("E[W]", result.window_pkts, "packet", branch),
+        step("E[X]", result.rounds, "round", rounds),
+        step("Q", result.timeout_probability, "1", "(23) at E[W]"),
         step("E[Z^TO]", sequence, "s", "T0 f(p)/(1-p), (28)"),
-        step("in timeouts", found.timeout_time_share, "1", "Q E[Z^TO]/(E[A] + Q E[Z^TO])"),
-        step("B(p)", found.rate_pps, "packet/s", "(31)"),
+        step("in timeouts", result.timeout_time_share, "1", "Q E[Z^TO]/(E[A] + Q E[Z^TO])"),
+        step("B(p)", result.rate_pps, "packet/s", "(31)"),
     ]
     answer = rates.flow_answer(
-        "pftk", inputs, rate_pps=float(found.rate_pps), regime=str(found.regime), steps=steps
+        "pftk", inputs, rate_pps=float(result.rate_pps), regime=str(result.regime), steps=steps
     )
     return rates.add_losses(
         answer,
-        window_pkts=float(found.window_pkts),
-        timeout_share=float(found.timeout_probability),
+        window_pkts=float(result.window_pkts),
+        timeout_share=float(result.timeout_probability),
     )
 
 
@@ -181,23 +181,23 @@ def cubic_response_function(scenario: Scenario, measured: Answer | None) -> Answ
         As for :func:`tcpcast.engines.formula.feed.path_inputs`.
     """
     inputs = path_inputs("CUBIC's response function", scenario, measured)
-    found = cubic_response(
+    result = cubic_response(
         rtt_s=inputs.rtt_s, loss_ratio=inputs.loss, receiver_window_pkts=inputs.window_pkts
     )
-    rate = float(found.rate_pps)
-    regime = RENO_FRIENDLY if found.reno_friendly else CUBIC
+    rate = float(result.rate_pps)
+    regime = RENO_FRIENDLY if result.reno_friendly else CUBIC
     steps = [
         *inputs.used("p", "RTT", "W_max", "n"),
-        step("W_cubic", found.cubic_window_pkts, "packet", "RFC 9438, section 5: beta 0.7, C 0.4"),
-        step("W_reno", found.reno_window_pkts, "packet", "sqrt(3/(2p)); RFC 9438, section 4.3"),
-        step("W", found.window_pkts, "packet", "the larger, at most W_max"),
+        step("W_cubic", result.cubic_window_pkts, "packet", "RFC 9438, section 5: beta 0.7, C 0.4"),
+        step("W_reno", result.reno_window_pkts, "packet", "sqrt(3/(2p)); RFC 9438, section 4.3"),
+        step("W", result.window_pkts, "packet", "the larger, at most W_max"),
         step("B", rate, "packet/s", "W/RTT"),
     ]
     answer = rates.flow_answer(
         "cubic-response",
         inputs,
         rate_pps=rate,
-        regime=model.WINDOW if found.window_limited else regime,
+        regime=model.WINDOW if result.window_limited else regime,
         steps=steps,
     )
     answer.warn(*rates.other_stack_warnings("those of CUBIC", "cubic", scenario))

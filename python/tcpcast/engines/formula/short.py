@@ -149,10 +149,10 @@ def _check_losses(size_pkts: float, loss: float) -> None:
 
 def _domain(scenario: Scenario, inputs: dict[str, Step], sizes: Floats) -> dict[str, float]:
     """Return the quantities that bound the domain; for modern TCP the model includes the link."""
-    found = transfer_domain(scenario, inputs, sizes)
+    bounds = transfer_domain(scenario, inputs, sizes)
     if not scenario.populations[0].tcp.is_modern:
-        return found
-    return found | {PATH: 0.0, RECOVERIES: found[LOSSES]}
+        return bounds
+    return bounds | {PATH: 0.0, RECOVERIES: bounds[LOSSES]}
 
 
 def _total(scenario: Scenario, expected: Floats, rtt_s: float) -> dict[str, Metric]:
@@ -198,10 +198,10 @@ def _transfer(scenario: Scenario, rtt_s: float) -> ShortTransfer:
         min_rto_s=tcp.min_rto_s,
         delayed_ack_timer_s=tcp.ack_timeout_s if tcp.delayed_acks else None,
     )
-    return replace(transfer, **_todays(scenario, rtt_s)) if tcp.is_modern else transfer
+    return replace(transfer, **_modern_parameters(scenario, rtt_s)) if tcp.is_modern else transfer
 
 
-def _todays(scenario: Scenario, rtt_s: float) -> dict[str, Any]:
+def _modern_parameters(scenario: Scenario, rtt_s: float) -> dict[str, Any]:
     """Return the parameters of modern TCP that replace the paper's.
 
     Growth by acknowledged packets has b = 1 without waiting for ACKs. RACK detects each loss that
@@ -210,18 +210,18 @@ def _todays(scenario: Scenario, rtt_s: float) -> dict[str, Any]:
     """
     people = scenario.populations[0]
     tcp, link = people.tcp, limiting_link(scenario, people)
-    found: dict[str, Any] = {
+    parameters: dict[str, Any] = {
         "sack": tcp.has_sack,
         "decrease": CUBIC_DECREASE if tcp.control == "cubic" else 0.5,
         "timeout_s": tcp.timeout_s(rtt_s),
         "link_pps": math.inf if link is None else link.pps,
     }
     if tcp.packets_per_growth == 1 and tcp.has_sack:
-        found |= {"whole_rounds": True, "delayed_ack_timer_s": None}
+        parameters |= {"whole_rounds": True, "delayed_ack_timer_s": None}
     if tcp.probes_tails:
-        found |= {"limited_transmit": 1, "last_packets": True}
-        found["timeout_s"] = min(PROBE_RTTS * rtt_s, found["timeout_s"])
-    return found
+        parameters |= {"limited_transmit": 1, "last_packets": True}
+        parameters["timeout_s"] = min(PROBE_RTTS * rtt_s, parameters["timeout_s"])
+    return parameters
 
 
 def _steps(tcp: Tcp, transfer: ShortTransfer) -> list[Step]:

@@ -180,8 +180,8 @@ def _add_bulk(answer: Answer, scenario: Scenario, outcomes: list[TrafficOutcome]
     if not outcomes:
         return
     counted = MeasuredCounters(scenario, outcomes)
-    found = counted.estimates()
-    answer.metrics = metric_estimates.metrics(found)
+    estimates = counted.estimates()
+    answer.metrics = metric_estimates.metrics(estimates)
     answer.tables = counted.tables()
     answer.measured_s = counted.measured_s
     is_given = scenario.run.warmup_s is not None
@@ -189,7 +189,9 @@ def _add_bulk(answer: Answer, scenario: Scenario, outcomes: list[TrafficOutcome]
     answer.warmup_rule = "given" if is_given else "MSER-5 on the bottleneck queue"
     if not counted.found_warm_up:
         answer.notes.append(NO_WARM_UP)
-    answer.notes += interval_notes.warnings(found, counted.seen, answer.tables.get("by_class", {}))
+    answer.notes += interval_notes.warnings(
+        estimates, counted.seen, answer.tables.get("by_class", {})
+    )
     limited = counted.limited_ratio()
     if limited > MAX_LIMITED_SHARE:
         answer.warn(
@@ -197,7 +199,7 @@ def _add_bulk(answer: Answer, scenario: Scenario, outcomes: list[TrafficOutcome]
             "time",
             kind="model",
         )
-    missing = statistics.unmet_precision(found, scenario.run.precision or {})
+    missing = statistics.unmet_precision(estimates, scenario.run.precision or {})
     if missing and answer.status is Status.DONE:
         shortfall = "; ".join(f"{name}: {why}" for name, why in missing.items())
         answer.stop(f"run.precision was not reached ({shortfall})")
@@ -213,9 +215,9 @@ def bbr_warnings(scenario: Scenario, provenance: Mapping[str, Any]) -> list[Note
     rtts = [group.rtt_s for group in scenario.populations if group.tcp.control == "bbr"]
     if not rtts:
         return []
-    found = [*_raised(min(rtts), provenance["lateness_packets"]), *_paced_on(provenance["link"])]
+    causes = [*_raised(min(rtts), provenance["lateness_packets"]), *_paced_on(provenance["link"])]
     ends = "its queueing delays, RTT and losses are too large: check them on an idle machine"
-    return [Note(f"bbr: {'; '.join(found)}; {ends}", kind="check")] if found else []
+    return [Note(f"bbr: {'; '.join(causes)}; {ends}", kind="check")] if causes else []
 
 
 def _raised(rtt_s: float, lateness: Sequence[int]) -> Iterator[str]:

@@ -83,7 +83,7 @@ def warm_up_slots(scenario: Scenario, outcome: TrafficOutcome) -> tuple[int, boo
     if series.size < MIN_MSER_SLOTS:
         return 0, False
     end = statistics.mser5(series)
-    return end.index, end.found
+    return end.index, end.is_found
 
 
 def cumulative_counters(
@@ -128,10 +128,10 @@ class MeasuredCounters:
     def __init__(self, scenario: Scenario, outcomes: Sequence[TrafficOutcome]) -> None:
         """Determine the warm-ups, and split the remaining runs into statistical units."""
         self.scenario = scenario
-        found = [warm_up_slots(scenario, outcome) for outcome in outcomes]
-        self.found_warm_up = all(is_found for _, is_found in found)
+        warm_ups = [warm_up_slots(scenario, outcome) for outcome in outcomes]
+        self.found_warm_up = all(is_found for _, is_found in warm_ups)
         begins = [
-            min(slot, len(o.snapshots) - 2) for (slot, _), o in zip(found, outcomes, strict=True)
+            min(slot, len(o.snapshots) - 2) for (slot, _), o in zip(warm_ups, outcomes, strict=True)
         ]
         cut = list(zip(outcomes, begins, strict=True))
         self.files = [Files(scenario, o, o.snapshots[at]["now_ns"]) for o, at in cut]
@@ -156,19 +156,19 @@ class MeasuredCounters:
     def estimates(self) -> metric_estimates.Estimates:
         """Return every measured metric; None if there was no observation of it."""
         units, scenario = self.units, self.scenario
-        found = metric_estimates.class_estimates(scenario, units, None)
-        found |= metric_estimates.link_estimates(scenario, units) | metric_estimates.loss_estimates(
-            units
-        )
-        found |= metric_estimates.counts(scenario, units)
-        found |= self._percentiles()
-        found |= self._jain() | self._of_files()
+        estimates = metric_estimates.class_estimates(scenario, units, None)
+        estimates |= metric_estimates.link_estimates(
+            scenario, units
+        ) | metric_estimates.loss_estimates(units)
+        estimates |= metric_estimates.counts(scenario, units)
+        estimates |= self._percentiles()
+        estimates |= self._jain() | self._of_files()
         if (
             not metric_estimates.has_queue(scenario)
             or scenario.network.bottleneck.varying is not None
         ):
-            found["queue_mean_pkts"] = None
-        known = {name: found[name] for name in MEASURED if found.get(name) is not None}
+            estimates["queue_mean_pkts"] = None
+        known = {name: estimates[name] for name in MEASURED if estimates.get(name) is not None}
         return add_warnings(scenario, self.seen, known)
 
     def _jain(self) -> metric_estimates.Estimates:
@@ -188,14 +188,16 @@ class MeasuredCounters:
 
     def _of_files(self) -> metric_estimates.Estimates:
         """Return the number of finished files, and the offered load of transfers."""
-        found: metric_estimates.Estimates = {}
+        estimates: metric_estimates.Estimates = {}
         ended = self.units.per_replication(self.units.of_class("transfers"))
         if ended is not None and ended.value > 0:
             asked = self.scenario.run.transfers is not None
-            found["transfers"] = metric_estimates.point_estimate(ended.value) if asked else ended
+            estimates["transfers"] = (
+                metric_estimates.point_estimate(ended.value) if asked else ended
+            )
         if self.scenario.arriving_load is not None:
-            found["offered_load"] = metric_estimates.point_estimate(self.scenario.arriving_load)
-        return found
+            estimates["offered_load"] = metric_estimates.point_estimate(self.scenario.arriving_load)
+        return estimates
 
     @staticmethod
     def _count_waits(runs: Sequence[Sequence[dict[str, Any]]]) -> dict[int, int]:
@@ -233,22 +235,22 @@ class MeasuredCounters:
     def tables(self) -> dict[str, Table]:
         """Return ``by_class``, ``by_flow`` (with several flows) and the tables of files."""
         groups = self.scenario.populations
-        found = {"by_class": self._by_class()}
+        tables = {"by_class": self._by_class()}
         if sum(map(senders, groups)) > 1:
-            found["by_flow"] = self._by_flow()
-        found = found if len(groups) > 1 or "by_flow" in found else {}
+            tables["by_flow"] = self._by_flow()
+        tables = tables if len(groups) > 1 or "by_flow" in tables else {}
         if file_transfers.has_files(self.scenario):
-            found |= file_transfers.tables(self.scenario, self.units, self.files)
-        return found
+            tables |= file_transfers.tables(self.scenario, self.units, self.files)
+        return tables
 
     def _by_class(self) -> Table:
         groups = self.scenario.populations
-        found = [
+        estimates = [
             metric_estimates.class_estimates(self.scenario, self.units, at)
             for at in range(len(groups))
         ]
         columns = [name for name in MEASURED if name in BY_CLASS]
-        return class_table(groups, add_class_warnings(self.scenario, self.seen, found), columns)
+        return class_table(groups, add_class_warnings(self.scenario, self.seen, estimates), columns)
 
     def _by_flow(self) -> Table:
         groups = self.scenario.populations

@@ -116,8 +116,8 @@ class Files:
         ends = self.of["acked_ns"][chosen]
         order = np.argsort(ends, kind="stable")
         sums = np.concatenate([[0.0], np.cumsum(values[chosen][order])])
-        found: Floats = sums[np.searchsorted(ends[order], times_ns, "right")]
-        return found
+        at_times: Floats = sums[np.searchsorted(ends[order], times_ns, "right")]
+        return at_times
 
 
 def tables(scenario: Scenario, units: Units, runs: Sequence[Files]) -> dict[str, Table]:
@@ -136,11 +136,11 @@ def tables(scenario: Scenario, units: Units, runs: Sequence[Files]) -> dict[str,
         return {}
     kinds = {group.traffic.kind for group in scenario.populations}
     bits = file_packet_bits(scenario)
-    found: dict[str, Table] = {"percentiles": _percentiles(runs, "on-off" in kinds)}
+    tables: dict[str, Table] = {"percentiles": _percentiles(runs, "on-off" in kinds)}
     if "on-off" in kinds:
-        return found if bits is None else found | {"by_size": by_size_interval(units, bits)}
+        return tables if bits is None else tables | {"by_size": by_size_interval(units, bits)}
     sizes, totals = size_columns(scenario), _totals(scenario, runs)
-    return found | {
+    return tables | {
         "by_size": transfers.by_size(sizes, totals, mean_times(units), {}),
         "by_losses": transfers.by_losses(sizes, totals, independent=False),
         "transfer_times": transfers.percentiles(sizes, totals),

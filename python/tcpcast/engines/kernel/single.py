@@ -55,21 +55,21 @@ class Transfers:
         """Return the sums of a time over transfers of one size, per number of drops."""
         begin, end = ENDS[metric]
         times = self._of[end] - self._of[begin]
-        found = []
+        sums = []
         for drops in np.unique(self._of["drops"][self._size == at]):
             own = times[(self._size == at) & (self._of["drops"] == drops)].tolist()
-            found.append(Sums(len(own), sum(own), sum(time * time for time in own)))
-        return found
+            sums.append(Sums(len(own), sum(own), sum(time * time for time in own)))
+        return sums
 
     def estimates(self) -> Mapping[str, Estimate | None]:
         """Return every metric; None if there was no transfer."""
         sizes = range(len(self._sizes))
-        found = {m: estimate([self._sums(m, at) for at in sizes]) for m in ENDS}
+        estimates = {m: estimate([self._sums(m, at) for at in sizes]) for m in ENDS}
         if not self.count:
-            return found
+            return estimates
         sent, drops = self._of["arrived"].sum(), self._of["drops"].sum()
         again = self._of["retransmitted"].sum()
-        return found | {
+        return estimates | {
             "loss_ratio": point_estimate(float(drops / max(sent, 1))),
             "retransmit_ratio": point_estimate(float(again / max(sent, 1))),
             "mean_size_pkts": point_estimate(float(np.mean([self._pkts[at] for at in self._size]))),
@@ -83,7 +83,9 @@ class Transfers:
         done = means["completion_time_s"]
         if not rows:
             return {}
-        column = {m: [e.value if e else np.nan for e in found] for m, found in means.items()}
+        column = {
+            m: [e.value if e else np.nan for e in estimates] for m, estimates in means.items()
+        }
         ends = {part: [_part(e, part) for e in done] for part in ("low", "high")}
         table = {
             "size_pkts": [self._pkts[at] for at in rows],
@@ -98,11 +100,11 @@ class Transfers:
         """Return p50, p95 and p99 of the completion time; nan with fewer than 10 beyond."""
         times = self._of["acked_ns"] - self._of["first_ns"]
         own = [times[self._size == at] for at in rows]
-        found = np.array([np.quantile(each, (0.5, 0.95, 0.99)) * 1e-9 for each in own])
-        told = reliable_percentiles(found, np.array([each.size for each in own]))
-        return {f"p{q}": told[:, at] for at, q in enumerate((50, 95, 99))}
+        percentiles = np.array([np.quantile(each, (0.5, 0.95, 0.99)) * 1e-9 for each in own])
+        reliable = reliable_percentiles(percentiles, np.array([each.size for each in own]))
+        return {f"p{q}": reliable[:, at] for at, q in enumerate((50, 95, 99))}
 
 
-def _part(found: Estimate | None, part: str) -> float:
-    value = getattr(found, part, None)
+def _part(estimate: Estimate | None, part: str) -> float:
+    value = getattr(estimate, part, None)
     return np.nan if value is None else float(value)

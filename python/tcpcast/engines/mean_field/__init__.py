@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcpcast.engines.advice import stack_changes
 from tcpcast.engines.mean_field.configuration import (
-    path_too_long_s,
+    excess_delay_s,
     scaled_configuration,
     simulated_sources,
 )
@@ -188,19 +188,19 @@ def _with_fewer_transfers(scenario: Scenario, each: float) -> Scenario:
 
 def _warnings(scenario: Scenario, each: float) -> list[str]:
     """Return warnings about scenarios that were not compared with exact simulation."""
-    found = [*_of_few_sources(scenario, each), *_of_small_classes(scenario, each)]
+    warnings = [*_of_few_sources(scenario, each), *_of_small_classes(scenario, each)]
     if _has_individual_buffers(scenario) or scenario.loses_at_random:
-        found.append(
+        warnings.append(
             "random loss and per-flow buffers were not compared with exact simulation; compare a "
             "smaller population of this scenario with engine packet"
         )
-    longer_s = path_too_long_s(scenario, each)
+    longer_s = excess_delay_s(scenario, each)
     if longer_s > MAX_EXCESS_SHARE * min(group.rtt_s for group in scenario.populations):
-        found.append(
+        warnings.append(
             f"the idle path is {format_duration(longer_s)} longer than in the scenario, "
             "which has too little propagation delay; use a larger mean_field.flows"
         )
-    return found
+    return warnings
 
 
 def _of_few_sources(scenario: Scenario, each: float) -> Iterator[str]:

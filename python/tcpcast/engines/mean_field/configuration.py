@@ -32,14 +32,14 @@ def simulated_sources(count: int, each: float) -> int:
     return Scale(each).sources(count)
 
 
-def path_too_long_s(scenario: Scenario, each: float) -> float:
+def excess_delay_s(scenario: Scenario, each: float) -> float:
     """Return the excess delay of the idle path in seconds, for the class with the largest excess.
 
     A packet takes longer on a scaled link, and a path with too little propagation delay cannot be
     shortened by as much.
     """
-    found = configuration(scenario, 0.0)
-    size = found["packet_bytes"] + found["ack_bytes"]
+    config = configuration(scenario, 0.0)
+    size = config["packet_bytes"] + config["ack_bytes"]
     longer = extra_byte_ns(scenario, Scale(each)) * size
-    lacking = [longer - group["forward_ns"] - group["back_ns"] for group in found["classes"]]
+    lacking = [longer - group["forward_ns"] - group["back_ns"] for group in config["classes"]]
     return max(0.0, 1e-9 * float(max(lacking)))

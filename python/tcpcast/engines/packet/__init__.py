@@ -81,7 +81,7 @@ class Clock:
 class _WarmUp:
     seconds: float
     rule: str
-    found: bool = True
+    is_found: bool = True
     ended: str = DONE
 
 
@@ -257,7 +257,7 @@ def _warm_up(
     whole = _first_length(scenario, 0.0)
     watch = Watch(configure(scenario, 0.0), 1, None)
     enough = PILOT_ENOUGH if len(scenario.populations) == 1 else PILOT_ENOUGH_OF_CLASSES
-    latest, found = 0.0, False
+    latest, is_found = 0.0, False
     for share in PILOT_SHARES:
         goal = _goal(scenario, 0.0, share * whole)
         ended = _advance(run, **goal, threads=1, max_wall_s=clock.left(), progress=watch)
@@ -265,15 +265,15 @@ def _warm_up(
             options.progress(0.0)
         end = _end_of_transient(run, scenario)
         if end is not None:
-            latest, found = max(latest, end), share >= enough
-        if found or ended != DONE:
+            latest, is_found = max(latest, end), share >= enough
+        if is_found or ended != DONE:
             break
     watched = (
         "the bottleneck queue and the classes"
         if len(scenario.populations) > 1
         else "the bottleneck queue"
     )
-    return _WarmUp(round(latest, 9), f"MSER-5 on {watched}", found, ended)
+    return _WarmUp(round(latest, 9), f"MSER-5 on {watched}", is_found, ended)
 
 
 def _end_of_transient(run: _native.Simulation, scenario: Scenario) -> float | None:
@@ -282,7 +282,7 @@ def _end_of_transient(run: _native.Simulation, scenario: Scenario) -> float | No
     if not series or series[0].size < MIN_MSER_SLOTS:
         return None
     ends = [statistics.mser5(each) for each in series]
-    return slot_s * max(end.index for end in ends) if all(end.found for end in ends) else None
+    return slot_s * max(end.index for end in ends) if all(end.is_found for end in ends) else None
 
 
 NO_WARM_UP = Note(
@@ -293,7 +293,7 @@ NO_WARM_UP = Note(
 
 
 def _warm_up_warnings(warmup: _WarmUp) -> list[Note]:
-    return [] if warmup.found else [NO_WARM_UP]
+    return [] if warmup.is_found else [NO_WARM_UP]
 
 
 def _say_how_it_ended(
@@ -373,8 +373,8 @@ def _interval_warnings(
     known: dict[str, tables.Table],
 ) -> list[Note]:
     """Return notes on intervals that are withheld or need a check."""
-    found = goodputs.quantiles(scenario, seen)
-    quantiles = reliability.quantile_warnings(scenario, seen.units, found)
+    estimates_by_share = goodputs.quantiles(scenario, seen)
+    quantiles = reliability.quantile_warnings(scenario, seen.units, estimates_by_share)
     return [*interval_notes.warnings(estimates, seen, known.get("by_class", {})), *quantiles]
 
 
@@ -397,7 +397,7 @@ def _provenance(
     run: _native.Simulation,
     estimates: metric_estimates.Estimates,
 ) -> dict[str, Any]:
-    found = {
+    provenance = {
         "version": tcpcast.__version__,
         "scenario": scenario.digest(),
         "replications": scenario.run.replications,
@@ -406,5 +406,5 @@ def _provenance(
         "interval": "95 %, batches of all replications, long-run variance by cosine weights",
     }
     if scenario.isolated_transfers is None:
-        return found
-    return found | {"interval": "95 %, times over independent transfers; others over batches"}
+        return provenance
+    return provenance | {"interval": "95 %, times over independent transfers; others over batches"}

@@ -45,7 +45,7 @@ def class_table(
         "sources": np.array([group.count for group in groups]),
     }
     for metric in metrics:
-        values = [found[metric] for found in each]
+        values = [estimates[metric] for estimates in each]
         if all(value is None for value in values):
             continue
         for suffix, part in (("", "value"), ("_low", "low"), ("_high", "high")):

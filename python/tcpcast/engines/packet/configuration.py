@@ -94,7 +94,7 @@ def configuration(scenario: Scenario, warmup_s: float, scale: Scale = FULL_SCALE
 
 def listed_sizes(scenario: Scenario) -> list[int] | None:
     """Return the sizes of all files in ascending order, None if they are not listed."""
-    found: set[int] = set()
+    packets: set[int] = set()
     for group in scenario.populations:
         if group.traffic.kind == "bulk":
             continue
@@ -102,8 +102,8 @@ def listed_sizes(scenario: Scenario) -> list[int] | None:
         if sizes is None:
             return None
         todays = group.payload_bytes if group.tcp.is_modern else None
-        found.update(_file(size, todays)[0] for size in sizes)
-    return sorted(found) or None
+        packets.update(_file(size, todays)[0] for size in sizes)
+    return sorted(packets) or None
 
 
 def size_bounds(scenario: Scenario) -> list[int]:

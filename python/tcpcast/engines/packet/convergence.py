@@ -37,15 +37,15 @@ BBR_CYCLE_S = 10.0
 """BBR flows empty the queue, and change their shares among one another, this often (PROBE_RTT)."""
 
 
-def unconverged(scenario: Scenario, seen: Snapshot, found: Estimates) -> dict[str, str]:
+def unconverged(scenario: Scenario, seen: Snapshot, estimates: Estimates) -> dict[str, str]:
     """Return the metrics of an answer that have no interval because they vary slowly, with reasons.
 
     Jain's index is one number per replication. It drifts if the goodput of any class does.
     """
     if scenario.isolated_transfers is not None:  # each one starts from the initial state
         return {}
-    reasons = _reasons(scenario, found)
-    if "jain_index" in found:
+    reasons = _reasons(scenario, estimates)
+    if "jain_index" in estimates:
         drifts = _drifting(scenario) if drifting(_goodputs(scenario, seen)) else None
         if (reason := drifts or _short_for_rates(scenario, seen)) is not None:
             reasons["jain_index"] = reason
@@ -61,13 +61,15 @@ def unconverged_classes(
     """
     if scenario.isolated_transfers is not None:
         return [{} for _ in each]
-    tested = {(at, name): e for at, found in enumerate(each) for name, e in found.items()}
+    tested = {
+        (index, name): e for index, estimates in enumerate(each) for name, e in estimates.items()
+    }
     short = _short_for_rates(scenario, seen)
     rates = {named: short for named in tested if named[1] in RATES} if short is not None else {}
     reasons = rates | _reasons(scenario, tested)
     return [
-        {name: reasons[at, name] for name in found if (at, name) in reasons}
-        for at, found in enumerate(each)
+        {name: reasons[index, name] for name in estimates if (index, name) in reasons}
+        for index, estimates in enumerate(each)
     ]
 
 
@@ -110,9 +112,11 @@ def _loss_cycle_s(scenario: Scenario, units: Units) -> float:
     return max(cycles)
 
 
-def _reasons(scenario: Scenario, found: Mapping[Named, Estimate | None]) -> dict[Named, str]:
-    slow = {name: _correlated(scenario) for name in too_short(found) if _is_slow(found[name])}
-    return slow | dict.fromkeys(drifting(found), _drifting(scenario))
+def _reasons(scenario: Scenario, estimates: Mapping[Named, Estimate | None]) -> dict[Named, str]:
+    slow = {
+        name: _correlated(scenario) for name in too_short(estimates) if _is_slow(estimates[name])
+    }
+    return slow | dict.fromkeys(drifting(estimates), _drifting(scenario))
 
 
 def _is_slow(estimate: Estimate | None) -> bool:

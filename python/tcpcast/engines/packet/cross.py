@@ -52,11 +52,11 @@ def streams(scenario: Scenario, scale: Scale = FULL_SCALE) -> list[Config]:
     At hops that sources share they are scaled: only every k-th packet is sent, and it has the work
     of k packets.
     """
-    found: list[Config] = []
+    configs: list[Config] = []
     for stream in scenario.cross:
         place = _place(scenario, stream)
         bins, series = _fluid_series(scenario, stream)
-        found.append(
+        configs.append(
             {
                 "stage": place.stage,
                 "bin_ns": round(stream.bin_s * SECOND),
@@ -65,7 +65,7 @@ def streams(scenario: Scenario, scale: Scale = FULL_SCALE) -> list[Config]:
                 "process": _process(scenario, stream, scale if place.shared else FULL_SCALE),
             }
         )
-    return found
+    return configs
 
 
 def _place(scenario: Scenario, stream: Cross) -> Place:
@@ -213,9 +213,9 @@ def _counted(counters: Counters, bps: float, hop_bps: float) -> dict[str, float]
 def _rates(stream: Cross, sums: tuple[int, int, float, float], bits: float) -> dict[str, float]:
     """Return the mean and standard deviation of the noise rates, and the share cut at 0."""
     bins, cut, total, squares = sums
-    found = dict.fromkeys(("rate_mean_bps", "rate_sd_bps", "cut_ratio"), math.nan)
+    missing = dict.fromkeys(("rate_mean_bps", "rate_sd_bps", "cut_ratio"), math.nan)
     if not bins:
-        return found
+        return missing
     mean = total / bins
     deviation = math.sqrt(max(0.0, squares / bins - mean * mean))
     return {
@@ -228,7 +228,7 @@ def _rates(stream: Cross, sums: tuple[int, int, float, float], bits: float) -> d
 def warnings(scenario: Scenario, clocks: Sequence[tuple[int, bool]]) -> list[Note]:
     """Return notes on recordings and bins that are shorter or longer than the run."""
     ran_s = max((now for now, _ in clocks), default=0) / SECOND
-    found: list[Note] = []
+    notes: list[Note] = []
     for name, stream in recorded(scenario):
         lasts = stream.period_s - stream.start_s
         if lasts < ran_s:
@@ -236,12 +236,12 @@ def warnings(scenario: Scenario, clocks: Sequence[tuple[int, bool]]) -> list[Not
                 f"cross.{name} was recorded for {digits(lasts)} s and is repeated through the "
                 f"run's {digits(ran_s)} s"
             )
-            found.append(Note(text, kind="remark"))
+            notes.append(Note(text, kind="remark"))
     for at, noise in enumerate(scenario.cross):
         if noise.is_noise and noise.bin_s > ran_s:
             text = (
                 f"cross.{noise.name or at} has one rate for {digits(noise.bin_s)} s, but the run "
                 f"ends after {digits(ran_s)} s: set a shorter bin, or a longer run"
             )
-            found.append(Note(text, kind="run"))
-    return found
+            notes.append(Note(text, kind="run"))
+    return notes

@@ -30,7 +30,7 @@ FILES = ("small_file", "large_file")
 
 
 def tables(
-    scenario: Scenario, found: Sequence[Replication], totals: dict[str, Any], sizes: Table
+    scenario: Scenario, replications: Sequence[Replication], totals: dict[str, Any], sizes: Table
 ) -> dict[str, Table]:
     """Return the tables of file goodput.
 
@@ -38,7 +38,7 @@ def tables(
     ----------
     scenario
         The scenario.
-    found
+    replications
         Counts of the simulator per replication.
     totals
         Totals of the simulator, with medians by size.
@@ -48,10 +48,10 @@ def tables(
     shares = scenario.probes.goodput_shares
     names = [group.name for group in scenario.populations]
     classes = range(len(names))
-    files = of_pieces(found, classes, FILES)
+    files = of_pieces(replications, classes, FILES)
     by_class: Table = {}
     if len(names) > 1:
-        each = [(name, of_pieces(found, (at,), FILES)) for at, name in enumerate(names)]
+        each = [(name, of_pieces(replications, (at,), FILES)) for at, name in enumerate(names)]
         by_class = file_goodput.of_classes(each, shares)
     return {
         "file_goodput": file_goodput.of_shares(files, shares),
@@ -59,9 +59,9 @@ def tables(
         "file_goodput_by_size": _by_size(totals, sizes),
         "file_goodput_tail": file_goodput.of_tail(
             {
-                "by_packets": of_pieces(found, classes, ("block",)),
+                "by_packets": of_pieces(replications, classes, ("block",)),
                 "by_file": files,
-                "by_large_file": of_pieces(found, classes, ("large_file",)),
+                "by_large_file": of_pieces(replications, classes, ("large_file",)),
             }
         ),
     }
@@ -74,24 +74,26 @@ def quantiles(scenario: Scenario, seen: Snapshot) -> dict[float, Estimate]:
 
 
 def of_pieces(
-    found: Sequence[Replication], classes: Sequence[int], pieces: Sequence[str]
+    replications: Sequence[Replication], classes: Sequence[int], pieces: Sequence[str]
 ) -> Counts:
     """Return the counts of some pieces over some classes, split into statistical units."""
     wanted = np.array([at * len(PIECE) + PIECE[piece] for at in classes for piece in pieces])
-    chosen = [np.isin(groups, wanted) for _, _, groups, _, _ in found]
-    buckets = [r[3][which].astype(np.intp) for r, which in zip(found, chosen, strict=True)]
+    chosen = [np.isin(groups, wanted) for _, _, groups, _, _ in replications]
+    buckets = [r[3][which].astype(np.intp) for r, which in zip(replications, chosen, strict=True)]
     occupied = np.concatenate(buckets)
     first = int(occupied.min(initial=file_goodput.BUCKETS))
     if not occupied.size:
         return Counts(0, np.zeros((1, 1)))
     width = int(occupied.max()) - first + 1
     rows = []
-    for (slots, slot, _, _, count), which, bucket in zip(found, chosen, buckets, strict=True):
+    for (slots, slot, _, _, count), which, bucket in zip(
+        replications, chosen, buckets, strict=True
+    ):
         place = (slot[which].astype(np.intp) + 1) * width + bucket - first
         added = np.bincount(place, weights=count[which], minlength=(slots + 1) * width)
         rows.append(np.cumsum(added.reshape(slots + 1, width), axis=0))
     counts = statistics.blocks([row[:-1] for row in rows], totals=[row[-1] for row in rows])
-    return Counts(first, counts, len(found))
+    return Counts(first, counts, len(replications))
 
 
 def _by_size(totals: dict[str, Any], sizes: Table) -> Table:

@@ -15,17 +15,19 @@ if TYPE_CHECKING:
     from tcpcast.engines.packet.metric_estimates import Estimates, Snapshot
 
 
-def warnings(found: Estimates, seen: Snapshot, by_class: Mapping[str, NDArray[Any]]) -> list[Note]:
+def warnings(
+    estimates: Estimates, seen: Snapshot, by_class: Mapping[str, NDArray[Any]]
+) -> list[Note]:
     """Return notes on intervals that are withheld or need a check, and on missing metrics.
 
     Parameters
     ----------
-    found, seen
+    estimates, seen
         The estimates over all classes, and the counters of the run.
     by_class
         The table of the classes; empty if there is none.
     """
-    known = {name: e for name, e in found.items() if e is not None}
+    known = {name: e for name, e in estimates.items() if e is not None}
     doubted = {name: e for name, e in known.items() if e.interval_warning is not None}
     with_interval = sum(e.low is not None for e in known.values())
     reasons: dict[tuple[str, bool], list[str]] = {}
@@ -61,19 +63,19 @@ def _class_warnings(table: Mapping[str, NDArray[Any]], known: Collection[str]) -
     known
         Warnings about the values over all classes, which already have a note.
     """
-    found: dict[tuple[str, bool], tuple[dict[str, None], set[str]]] = {}
+    groups: dict[tuple[str, bool], tuple[dict[str, None], set[str]]] = {}
     for column in (name for name in table if name.endswith("_interval_warning")):
         metric = column.removesuffix("_interval_warning")
         for name, doubt, low in zip(
             table["name"], table[column], table[f"{metric}_low"], strict=True
         ):
             if doubt and doubt not in known:
-                classes, metrics = found.setdefault((str(doubt), math.isnan(low)), ({}, set()))
+                classes, metrics = groups.setdefault((str(doubt), math.isnan(low)), ({}, set()))
                 classes[str(name)] = None
                 metrics.add(metric)
     return [
         _about_intervals(f"class {', '.join(classes)}: {doubt}", metrics, withheld=withheld)
-        for (doubt, withheld), (classes, metrics) in found.items()
+        for (doubt, withheld), (classes, metrics) in groups.items()
     ]
 
 

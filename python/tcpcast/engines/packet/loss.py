@@ -37,5 +37,5 @@ def bottleneck_loss(link: Link) -> Config | None:
     """Return the random loss of the bottleneck, which may depend on flows, and its position."""
     if link.loss is not None and link.loss.model == "rest-of-round":
         return {"model": {"rest-of-round": link.loss.rate}, "at": link.loss_at}
-    found = link_loss(link)
-    return None if found is None else {"model": {"packet": found["model"]}, "at": found["at"]}
+    config = link_loss(link)
+    return None if config is None else {"model": {"packet": config["model"]}, "at": config["at"]}

@@ -118,8 +118,8 @@ def check_memory(scenario: Scenario, config: Config) -> None:
 
 def free_bytes() -> int | None:
     """Return the free memory for this process, None if unknown."""
-    found = [*_of_machine(), *_of_group(), *_of_process()]
-    return max(0, min(found)) if found else None
+    limits = [*_of_machine(), *_of_group(), *_of_process()]
+    return max(0, min(limits)) if limits else None
 
 
 def _of_machine() -> Iterator[int]:

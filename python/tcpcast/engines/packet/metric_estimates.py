@@ -35,19 +35,19 @@ CLASS = {name: at for at, name in enumerate(_native.CLASS_CELLS)}
 SIZE = {name: at for at, name in enumerate(_native.SIZE_CELLS)}
 
 
-def unwrapped(rows: Counts | Floats) -> Counts | Floats:
+def unwrap_counters(rows: Counts | Floats) -> Counts | Floats:
     """Return cumulative counters, ``[rows, counters]``, without their wrap-around modulo 2^64.
 
     The result is an integer array if no counter wrapped. One row adds less than 2^63.
     """
     if rows.dtype != np.uint64:
         return rows
-    anew = (rows[1:] < rows[:-1]) & (rows[:-1] - rows[1:] > np.uint64(2**63))
-    if not anew.any():
+    wrapped = (rows[1:] < rows[:-1]) & (rows[:-1] - rows[1:] > np.uint64(2**63))
+    if not wrapped.any():
         return rows
-    found = rows.astype(np.float64)
-    found[1:] += 2.0**64 * np.cumsum(anew, axis=0)
-    return found
+    values = rows.astype(np.float64)
+    values[1:] += 2.0**64 * np.cumsum(wrapped, axis=0)
+    return values
 
 
 class Units:
@@ -62,7 +62,7 @@ class Units:
         at ``begins_ns``, the end of the warm-up.
         """
         self.replications = len(rows)
-        rows = [unwrapped(row) for row in rows]
+        rows = [unwrap_counters(row) for row in rows]
         self._cells = statistics.blocks([row[:-1] for row in rows], totals=[r[-1] for r in rows])
         self._classes = classes
         self._times = [row[:, LINK["time_ns"]] for row in rows]
@@ -363,16 +363,16 @@ def link_estimates(scenario: Scenario, units: Units) -> Estimates:
     """Return the metrics of the bottleneck: utilisation, queue, loss by cause."""
     link = scenario.network.bottleneck
     can_overflow = not math.isinf(scenario.buffer_pkts)
-    found: Estimates = {}
+    estimates: Estimates = {}
     if not math.isinf(link.rate_bps):
-        found["utilisation"] = _utilisation(link, units)
+        estimates["utilisation"] = _utilisation(link, units)
     if has_queue(scenario):
-        found["queue_mean_pkts"] = units.metric("queue_mean_pkts")
+        estimates["queue_mean_pkts"] = units.metric("queue_mean_pkts")
     can_drop = {
         "queue_loss_ratio": can_overflow or link.queue != "droptail",
         "random_loss_ratio": link.loss is not None,
     }
-    return found | {name: units.metric(name, has_events=has) for name, has in can_drop.items()}
+    return estimates | {name: units.metric(name, has_events=has) for name, has in can_drop.items()}
 
 
 def has_queue(scenario: Scenario) -> bool:
@@ -417,9 +417,9 @@ def _loss_event_ratio(seen: Snapshot) -> Estimate | None:
 
 def _of_the_whole(scenario: Scenario, seen: Snapshot) -> Estimates:
     """Return metrics that have no batches: the largest queue, Jain's index of the flows."""
-    found: Estimates = {}
+    estimates: Estimates = {}
     if has_queue(scenario):
-        found["queue_max_pkts"] = point_estimate(float(seen.largest_queue))
+        estimates["queue_max_pkts"] = point_estimate(float(seen.largest_queue))
     groups = scenario.populations
     if all(group.traffic.kind == "bulk" for group in groups):
         counts = [group.count for group in groups]
@@ -427,12 +427,12 @@ def _of_the_whole(scenario: Scenario, seen: Snapshot) -> Estimates:
         sizes = payloads if scenario.own_packets else np.uint64(1)
         indices = [jain(seen.units.rates(sizes * sent, groups)) for sent, _ in seen.sources]
         if sum(counts) == 1:
-            found["jain_index"] = point_estimate(1.0)
+            estimates["jain_index"] = point_estimate(1.0)
         elif all(math.isfinite(index) for index in indices):
-            found["jain_index"] = statistics.ratio(
+            estimates["jain_index"] = statistics.ratio(
                 indices, [1.0] * len(indices), replications=len(indices), maximum=1.0
             )
-    return found
+    return estimates
 
 
 def jain(packets: Floats) -> float:
@@ -446,9 +446,9 @@ def point_estimate(value: float) -> Estimate:
     return Estimate(value, None, None, math.inf, 0)
 
 
-def metrics(found: Estimates) -> dict[str, Metric]:
+def metrics(estimates: Estimates) -> dict[str, Metric]:
     """Return the existing estimates as the metrics of an answer, in display order."""
-    return {name: _metric(e) for name in ordered(found) if (e := found[name]) is not None}
+    return {name: _metric(e) for name in ordered(estimates) if (e := estimates[name]) is not None}
 
 
 def _metric(estimate: Estimate) -> Metric:
@@ -467,7 +467,7 @@ def warm_up_series(run: _native.Simulation, scenario: Scenario) -> tuple[float, 
     each class are added: their shares often settle long after the queue. A class that starts or
     stops during the run is left out. Each series is ``[slots]``.
     """
-    rows = unwrapped(run.counters()[0])[:-1].astype(np.float64)
+    rows = unwrap_counters(run.counters()[0])[:-1].astype(np.float64)
     if len(rows) < 2:
         return 0.0, []
     groups = scenario.populations

@@ -32,7 +32,7 @@ delay of the bottleneck's queue."""
 def notes(scenario: Scenario, seen: Snapshot) -> list[Note]:
     """Return a note for each missing feature of the model that affects a class."""
     several = len(scenario.populations) > 1
-    found: dict[Note, None] = {}
+    result: dict[Note, None] = {}
     for at, group in enumerate(scenario.populations):
         name = f"class {group.name}: " if several else ""
         for note in (
@@ -40,8 +40,8 @@ def notes(scenario: Scenario, seen: Snapshot) -> list[Note]:
             *_not_compared(group.tcp.control),
             *_own_links(scenario, seen.units, at, name),
         ):
-            found[note] = None
-    return list(found)
+            result[note] = None
+    return list(result)
 
 
 def _without_marks(scenario: Scenario, units: Units, at: int, name: str) -> Iterator[Note]:

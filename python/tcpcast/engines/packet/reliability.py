@@ -70,10 +70,12 @@ EVENTS: dict[Counters, str] = {
 """Names of counted events in messages; all others are "losses"."""
 
 
-def add_warnings(scenario: Scenario, seen: Snapshot, found: Estimates) -> Estimates:
+def add_warnings(scenario: Scenario, seen: Snapshot, estimates: Estimates) -> Estimates:
     """Return the estimates over all classes with their warnings: see :func:`_add_warnings`."""
     numbers = range(len(scenario.populations))
-    return _with_warnings(scenario, seen, found, numbers, unconverged(scenario, seen, found))
+    return _with_warnings(
+        scenario, seen, estimates, numbers, unconverged(scenario, seen, estimates)
+    )
 
 
 def add_class_warnings(
@@ -81,13 +83,16 @@ def add_class_warnings(
 ) -> list[Estimates]:
     """Return the estimates of each class with their warnings: see :func:`_add_warnings`."""
     slow = unconverged_classes(scenario, seen, each)
-    return [_with_warnings(scenario, seen, found, (at,), slow[at]) for at, found in enumerate(each)]
+    return [
+        _with_warnings(scenario, seen, estimates, (index,), slow[index])
+        for index, estimates in enumerate(each)
+    ]
 
 
 def _with_warnings(
     scenario: Scenario,
     seen: Snapshot,
-    found: Estimates,
+    estimates: Estimates,
     numbers: Sequence[int],
     slow: Mapping[str, str],
 ) -> Estimates:
@@ -97,7 +102,7 @@ def _with_warnings(
     ----------
     scenario, seen
         The scenario and the counters of its run.
-    found
+    estimates
         Estimates by metric, over all classes or some.
     numbers
         Indices of the classes.
@@ -107,22 +112,22 @@ def _with_warnings(
     units = seen.units
     missing = _missing(scenario, units, numbers)
     if meaningless(scenario, units, numbers):
-        found = {
+        estimates = {
             name: replace(e, value=math.nan) if e is not None and e.units else e
-            for name, e in found.items()
+            for name, e in estimates.items()
         }
     doubts = [
         *_too_short(scenario, units, numbers),
         *heavy_tails(scenario, units, numbers, fewest=MIN_FILES),
     ]
-    rare, short = _rare_losses(scenario, seen, numbers), too_short(found)
+    rare, short = _rare_losses(scenario, seen, numbers), too_short(estimates)
     alone = {
         name: None
         if e is None
         else _with_metric_warnings(
             name, e, units, missing or rare.get(name) or slow.get(name), doubts
         )
-        for name, e in found.items()
+        for name, e in estimates.items()
     }
     by_batches = {
         name: None if e is None else _with_batch_warnings(name, e, units, correlated=name in short)
@@ -156,7 +161,7 @@ def withhold_intervals(table: Mapping[str, NDArray[Any]], files: float) -> dict[
 
 
 def quantile_warnings(
-    scenario: Scenario, units: Units, found: Mapping[float, Estimate]
+    scenario: Scenario, units: Units, estimates: Mapping[float, Estimate]
 ) -> list[Note]:
     """Return notes on quantiles of file goodput whose interval is missing or needs a check.
 
@@ -164,7 +169,7 @@ def quantile_warnings(
     ----------
     scenario, units
         The scenario and the counters of its run.
-    found
+    estimates
         Estimates by the share of the files that exceeds them.
     """
     files = float(units.of_class("transfers").sum())
@@ -172,15 +177,15 @@ def quantile_warnings(
     relaxation_s = 0.0 if load is None or load >= 1.0 else _relaxation_s(scenario, load)
     reasons: dict[str, list[float]] = {}
     withheld = set[str]()
-    lacking = [share for share, e in found.items() if e.low is None or files < MIN_FILES]
+    lacking = [share for share, e in estimates.items() if e.low is None or files < MIN_FILES]
     if lacking:
         rarest = min(min(share, 1.0 - share) for share in lacking)
         needed = max(MIN_FILES, math.ceil(MIN_EVENTS / rarest - 1e-6))
         why = f"too few files: {_counted(files, 'file')}, {needed:,} are needed; no interval for"
         reasons[why] = lacking
         withheld = {why}
-    short = too_short(found)
-    for share, e in found.items():
+    short = too_short(estimates)
+    for share, e in estimates.items():
         needed_s = MIN_RARE_RELAXATIONS * relaxation_s / min(share, 1.0 - share)
         doubt = _shorter_than(units, needed_s) or next(
             _of_its_batches(e, correlated=share in short), None
@@ -323,7 +328,7 @@ def _rare_losses(scenario: Scenario, seen: Snapshot, numbers: Sequence[int]) -> 
     bursts = int(np.count_nonzero(units.of_class("queue_drops")))
     if scenario.isolated_transfers is not None or (bursts == 0 and not _near_loss(scenario, seen)):
         return {}
-    found = {}
+    messages = {}
     for name in ("queue_loss_ratio",) if scenario.loses_at_random else METRICS:
         counters = METRICS[name].bursts
         if not counters:
@@ -331,11 +336,13 @@ def _rare_losses(scenario: Scenario, seen: Snapshot, numbers: Sequence[int]) -> 
         own = int(np.count_nonzero(units.sums(counters, numbers)))
         what, came = (EVENTS.get(counters, "losses"), own) if own else ("losses", bursts)
         if came == 0:
-            found[name] = f"too few losses: none, and the queue reached {_longest(scenario, seen)}"
+            messages[name] = (
+                f"too few losses: none, and the queue reached {_longest(scenario, seen)}"
+            )
         elif came < MIN_EVENTS:
             where = f"they came in {came} of {units.link('time_ns').size} batches of the run"
-            found[name] = f"too few {what}: {where}, {MIN_EVENTS} are needed"
-    return found
+            messages[name] = f"too few {what}: {where}, {MIN_EVENTS} are needed"
+    return messages
 
 
 def _longest(scenario: Scenario, seen: Snapshot) -> str:

@@ -50,23 +50,23 @@ DEEPEST = 5
 def tables(scenario: Scenario, seen: Snapshot) -> dict[str, Table]:
     """Return every table that is not empty, except for the traces."""
     kinds = {group.traffic.kind for group in scenario.populations}
-    found = {"by_class": _by_class(scenario, seen)}
+    tables = {"by_class": _by_class(scenario, seen)}
     if scenario.isolated_transfers is None:
-        found["queue"] = _queue(seen.totals)
+        tables["queue"] = _queue(seen.totals)
         if kinds & {"on-off", "transfers"}:
-            found |= _of_files(scenario, seen)
-            found |= goodputs.tables(scenario, seen.goodputs, seen.totals, size_columns(scenario))
+            tables |= _of_files(scenario, seen)
+            tables |= goodputs.tables(scenario, seen.goodputs, seen.totals, size_columns(scenario))
             files = float(seen.units.of_class("transfers").sum())
-            found["file_goodput"] = withhold_intervals(found["file_goodput"], files)
+            tables["file_goodput"] = withhold_intervals(tables["file_goodput"], files)
     if "transfers" in kinds:
         # With on/off sources, `by_size` covers all files, including those of transfers.
-        found = _of_transfers(scenario, seen) | found
-    found["red"] = _red(scenario, seen)
+        tables = _of_transfers(scenario, seen) | tables
+    tables["red"] = _red(scenario, seen)
     measured_s = float(seen.units.link("time_ns").sum()) * 1e-9
-    found["cross"] = cross.table(scenario, seen.totals, measured_s)
-    found["by_hop"] = hops.by_hop(scenario, seen)
-    found |= _of_losses(seen.units, seen.totals, common_packet_bits(scenario.populations))
-    return {name: table for name, table in found.items() if _length(table) > 0}
+    tables["cross"] = cross.table(scenario, seen.totals, measured_s)
+    tables["by_hop"] = hops.by_hop(scenario, seen)
+    tables |= _of_losses(seen.units, seen.totals, common_packet_bits(scenario.populations))
+    return {name: table for name, table in tables.items() if _length(table) > 0}
 
 
 def _length(table: Table) -> int:
@@ -145,16 +145,16 @@ def file_packet_bits(scenario: Scenario) -> float | None:
 def _of_files(scenario: Scenario, seen: Snapshot) -> dict[str, Table]:
     bits = file_packet_bits(scenario)
     kinds = {group.traffic.kind for group in scenario.populations}
-    found = {}
+    tables = {}
     if "on-off" in kinds and bits is not None:
-        found["by_size"] = by_size_interval(seen.units, bits)
+        tables["by_size"] = by_size_interval(seen.units, bits)
     # Endless flows are also active, but they do not carry files.
     endless = "bulk" in kinds
     mixed = endless or has_mixed_files(scenario.populations)
-    found["states"] = _states(seen.units, seen.totals, None if mixed else bits)
+    tables["states"] = _states(seen.units, seen.totals, None if mixed else bits)
     if not endless and bits is not None:
-        found["rates"] = _rates(seen, bits, of_sources="transfers" not in kinds)
-    return found | {"percentiles": _percentiles(scenario, seen)}
+        tables["rates"] = _rates(seen, bits, of_sources="transfers" not in kinds)
+    return tables | {"percentiles": _percentiles(scenario, seen)}
 
 
 def size_columns(scenario: Scenario) -> Table:
@@ -169,15 +169,15 @@ def _of_transfers(scenario: Scenario, seen: Snapshot) -> dict[str, Table]:
     sizes = size_columns(scenario)
     alone = scenario.isolated_transfers is not None
     means = {} if alone else mean_times(seen.units)
-    found = {
+    tables = {
         "by_size": transfers.by_size(
             sizes, seen.totals, means, fewest_files_by_size(scenario, seen)
         ),
         "by_losses": transfers.by_losses(sizes, seen.totals, independent=alone),
     }
     if scenario.is_modern:
-        found["transfer_times"] = transfers.percentiles(sizes, seen.totals)
-    return found
+        tables["transfer_times"] = transfers.percentiles(sizes, seen.totals)
+    return tables
 
 
 def mean_times(units: Units) -> dict[int, Estimate | None]:
@@ -246,18 +246,18 @@ def _states(units: Units, totals: Mapping[str, Any], bits: float | None) -> Tabl
     size = _share(
         float(units.of_class("transfer_packets").sum()), float(units.of_class("transfers").sum())
     )
-    found = {
+    table = {
         "active": active,
         "probability": time / time.sum() if time.sum() else time,
         "births": births.astype(np.int64),
         "deaths": deaths.astype(np.int64),
     }
     if bits is None:
-        return found
+        return table
     with np.errstate(divide="ignore", invalid="ignore"):
         rate = deaths / (time * 1e-9) * size * bits / active
     known = (deaths >= MIN_DEATHS) & (active > 0)
-    return found | {"shared_rate_bps": np.where(known, rate, np.nan)}
+    return table | {"shared_rate_bps": np.where(known, rate, np.nan)}
 
 
 def _rates(seen: Snapshot, bits: float, *, of_sources: bool) -> Table:
@@ -409,7 +409,7 @@ def trace_tables(traces: Mapping[str, Any]) -> dict[str, Table]:
     unlimited = traces["ssthresh"] == UNLIMITED_WINDOW
     # Some drops are reported after later events.
     order = np.argsort(traces["mark_time_ns"], kind="stable")
-    found: dict[str, Table] = {
+    tables: dict[str, Table] = {
         "windows": {
             "time_s": traces["window_time_ns"] * 1e-9,
             "flow": traces["window_flow"],
@@ -424,7 +424,7 @@ def trace_tables(traces: Mapping[str, Any]) -> dict[str, Table]:
             "event": np.array(traces["mark"])[order],
         },
     }
-    return {name: table for name, table in found.items() if _length(table) > 0}
+    return {name: table for name, table in tables.items() if _length(table) > 0}
 
 
 def thinned_notes(traces: Mapping[str, Any]) -> list[Note]:

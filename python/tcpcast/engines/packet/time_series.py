@@ -51,13 +51,13 @@ def watched_flows(scenario: Scenario) -> list[int]:
         return list(scenario.probes.flows)
     groups = scenario.populations
     each = MAX_FLOWS if len(groups) == 1 else 1
-    found: list[int] = []
+    flows: list[int] = []
     first = 0
     for group in groups[:MAX_CLASSES]:
         if group.traffic.kind in {"bulk", "on-off"}:
-            found += range(first, first + min(each, group.count))
+            flows += range(first, first + min(each, group.count))
         first += group.count
-    return found
+    return flows
 
 
 def configuration_over_time(scenario: Scenario, warmup_s: float) -> Config:
@@ -93,13 +93,13 @@ def tables(scenario: Scenario, run: _native.Simulation) -> dict[str, Table]:
         intervals are NaN if there is none: intervals need three or more replications; for isolated
         transfers they follow from the number of transfers. Empty tables are left out.
     """
-    found = {"completion_distribution": _distribution(scenario, run)}
+    tables = {"completion_distribution": _distribution(scenario, run)}
     if scenario.isolated_transfers is None:
         rows = [row.astype(np.float64) for row in _aligned(run.courses())]
-        found["queue_over_time"] = _queue(rows) if has_queue(scenario) else {}
-        found["flows_over_time"] = _flows(scenario, rows)
-        found["windows_over_time"] = _windows(scenario, run.traces(), rows[0][:, 0])
-    return {name: table for name, table in found.items() if table}
+        tables["queue_over_time"] = _queue(rows) if has_queue(scenario) else {}
+        tables["flows_over_time"] = _flows(scenario, rows)
+        tables["windows_over_time"] = _windows(scenario, run.traces(), rows[0][:, 0])
+    return {name: table for name, table in tables.items() if table}
 
 
 def _aligned(courses: Sequence[NDArray[np.uint64]]) -> list[NDArray[np.uint64]]:
@@ -110,17 +110,17 @@ def _aligned(courses: Sequence[NDArray[np.uint64]]) -> list[NDArray[np.uint64]]:
     slot = max(int(course[min(1, len(course) - 1), 0]) for course in courses)
     while slot and max(int(course[-1, 0]) for course in courses) > MAX_SLOTS * slot:
         slot *= 2
-    found = []
+    aligned = []
     for course in courses:
-        at = course[:, 0]
-        kept = at % max(slot, 1) == 0
+        ends = course[:, 0]
+        kept = ends % max(slot, 1) == 0
         kept[-1] = True
-        if kept.sum() > 2 and at[-1] - at[kept][-2] < slot / 2:
+        if kept.sum() > 2 and ends[-1] - ends[kept][-2] < slot / 2:
             kept[np.flatnonzero(kept)[-2]] = False
         rows = course[kept]
         rows[1:, 1] = np.cumsum(np.diff(rows[:, 1]))
-        found.append(rows)
-    return found
+        aligned.append(rows)
+    return aligned
 
 
 def _estimates(
@@ -161,8 +161,8 @@ def _ends(rows: Sequence[Floats]) -> Table:
 
 def _queue(rows: Sequence[Floats]) -> Table:
     steps = [np.diff(row[:, :_LINK_COLUMNS], axis=0) for row in rows]
-    found = _estimates([step[:, 1] for step in steps], [step[:, 0] for step in steps])
-    return _ends(rows) | _named("queue_pkts", found)
+    estimates = _estimates([step[:, 1] for step in steps], [step[:, 0] for step in steps])
+    return _ends(rows) | _named("queue_pkts", estimates)
 
 
 def _flows(scenario: Scenario, rows: Sequence[Floats]) -> Table:
@@ -189,8 +189,10 @@ def _cells(steps: Sequence[Floats], at: int) -> list[dict[str, Floats]]:
     return [{name: step[:, first + place] for place, name in enumerate(names)} for step in steps]
 
 
-def _named(name: str, found: tuple[Floats, Floats, Floats]) -> Table:
-    return {name + suffix: part for suffix, part in zip(("", "_low", "_high"), found, strict=True)}
+def _named(name: str, estimates: tuple[Floats, Floats, Floats]) -> Table:
+    return {
+        name + suffix: part for suffix, part in zip(("", "_low", "_high"), estimates, strict=True)
+    }
 
 
 def _windows(scenario: Scenario, traces: dict[str, Any], ends_ns: Floats) -> Table:
@@ -289,8 +291,8 @@ def _of_size(counts: TimeCounts, row: int, size: int | None, *, alone: bool) -> 
 def _within(times: Floats, number: NDArray[np.uint64], edges: Floats) -> Floats:
     """Return the number of transfers that take at most as long as each edge."""
     sums = np.append(0.0, np.cumsum(number.astype(np.float64)))
-    found: Floats = sums[np.searchsorted(times, edges, side="right")]
-    return found
+    counts: Floats = sums[np.searchsorted(times, edges, side="right")]
+    return counts
 
 
 def _wilson(share: Floats, count: int) -> tuple[Floats, Floats]:

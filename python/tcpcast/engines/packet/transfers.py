@@ -95,19 +95,19 @@ def _cubes(sizes: Sequence[Sums], mean_s: float) -> float:
 
     Times of transfers with the same number of losses are assumed symmetric about their mean.
     """
-    found = 0.0
+    total = 0.0
     for sums in sizes:
-        apart = sums.mean_s - mean_s
+        deviation = sums.mean_s - mean_s
         within = sums.variance_s2 if sums.count > 1 else 0.0
-        found += sums.count * (apart**3 + 3.0 * apart * within)
-    return found
+        total += sums.count * (deviation**3 + 3.0 * deviation * within)
+    return total
 
 
-def isolated_estimates(found: Estimates, totals: Mapping[str, Any]) -> Estimates:
+def isolated_estimates(estimates: Estimates, totals: Mapping[str, Any]) -> Estimates:
     """Return the estimates of isolated transfers, which are independent."""
     rows: Rows = totals["transfers"]
-    kept = {name: value for name, value in found.items() if METRICS[name].has_isolated_value}
-    size = found.get("mean_size_pkts")
+    kept = {name: value for name, value in estimates.items() if METRICS[name].has_isolated_value}
+    size = estimates.get("mean_size_pkts")
     if size is not None:
         # The number per size was requested, so this is not an estimate.
         kept["mean_size_pkts"] = Estimate(size.value, None, None, math.inf, 0)
@@ -219,7 +219,7 @@ def by_losses(sizes: Table, totals: Mapping[str, Any], *, independent: bool) -> 
     rows: Rows = sorted(totals["transfers"])
     order = [row[0] for row in rows]
     completions = [Sums(row[2], *row[3]) for row in rows]
-    found: Table = {
+    table: Table = {
         **{name: column[order] for name, column in sizes.items()},
         "losses": np.array([row[1] for row in rows]),
         "transfers": np.array([row[2] for row in rows]),
@@ -227,34 +227,34 @@ def by_losses(sizes: Table, totals: Mapping[str, Any], *, independent: bool) -> 
     }
     if independent:
         estimates = [estimate([[sums]]) for sums in completions]
-        found |= {"low": _column(estimates, "low"), "high": _column(estimates, "high")}
-    found["delivery_time_s"] = np.array([Sums(row[2], *row[4]).mean_s for row in rows])
-    return found
+        table |= {"low": _column(estimates, "low"), "high": _column(estimates, "high")}
+    table["delivery_time_s"] = np.array([Sums(row[2], *row[4]).mean_s for row in rows])
+    return table
 
 
 def _of_size(rows: Rows, size: int, enough: int) -> Estimate | None:
     """Estimate the mean completion time of one size, without an interval for too few transfers."""
-    found = estimate(_strata([row for row in rows if row[0] == size], completions=True))
-    if found is None or found.units >= enough:
-        return found
-    return found.with_warning("too few files", withheld=True)
+    result = estimate(_strata([row for row in rows if row[0] == size], completions=True))
+    if result is None or result.units >= enough:
+        return result
+    return result.with_warning("too few files", withheld=True)
 
 
 def _strata(rows: Rows, *, completions: bool) -> list[list[Sums]]:
     """Return, per size, the sums for each number of losses."""
-    found: dict[int, list[Sums]] = {}
+    strata: dict[int, list[Sums]] = {}
     for size, _, count, completion, delivery in rows:
         sums = Sums(count, *(completion if completions else delivery))
-        found.setdefault(size, []).append(sums)
-    return list(found.values())
+        strata.setdefault(size, []).append(sums)
+    return list(strata.values())
 
 
 def _by_size(rows: Rows, *, completions: bool) -> dict[int, Sums]:
-    found: dict[int, Sums] = {}
+    by_size: dict[int, Sums] = {}
     for size, _, count, completion, delivery in rows:
         sums = Sums(count, *(completion if completions else delivery))
-        found[size] = found.get(size, Sums()) + sums
-    return found
+        by_size[size] = by_size.get(size, Sums()) + sums
+    return by_size
 
 
 def _column(estimates: Iterable[Estimate | None], part: str) -> NDArray[Any]:

@@ -51,7 +51,7 @@ def in_progress(
 
 
 def with_lower_bounds(
-    scenario: Scenario, seen: Snapshot, found: Estimates, among: Sequence[int]
+    scenario: Scenario, seen: Snapshot, estimates: Estimates, among: Sequence[int]
 ) -> Estimates:
     """Return the estimates, with lower bounds instead of means over too few finished transfers.
 
@@ -60,10 +60,10 @@ def with_lower_bounds(
     mean over all by more than 10 %.
     """
     if not seen.unfinished or scenario.isolated_transfers is not None:
-        return found
-    return found | {
+        return estimates
+    return estimates | {
         name: _bounded(name, estimate, scenario, seen, among)
-        for name, estimate in found.items()
+        for name, estimate in estimates.items()
         if METRICS[name].file_kinds and estimate is not None
     }
 

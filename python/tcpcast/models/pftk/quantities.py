@@ -39,7 +39,7 @@ def path_values(
     DomainError
         As for :func:`tcpcast.models.pftk.throughput`.
     """
-    found = throughput(
+    result = throughput(
         rtt_s=rtt_s,
         t0_s=t0_s,
         loss_indication_ratio=loss_ratio,
@@ -49,5 +49,5 @@ def path_values(
     return {
         LOSS: np.asarray(loss_ratio, dtype=np.float64),
         TIMER: np.asarray(t0_s, dtype=np.float64) / np.asarray(rtt_s, dtype=np.float64),
-        TIMEOUTS: found.timeout_time_share,
+        TIMEOUTS: result.timeout_time_share,
     }

@@ -69,7 +69,7 @@ class Mesh:
         x = np.clip(left, self.left[0], self.left[-1])
         i = np.minimum(np.searchsorted(self.left, x, side="right") - 1, top - 1)
         linear = (x < self.bent_to) | (i == 0) | (i == top - 1)
-        found = []
+        blocks = []
         for mask, first, weigh in ((linear, 0, _linear), (~linear, -1, _cubic)):
             which = np.flatnonzero(mask)
             row, near, far = i[which], column[which], after[which]
@@ -83,8 +83,8 @@ class Mesh:
                 np.add(base, far, out=places[2 * node + 1])
                 np.multiply(weight, within, out=parts[2 * node])
                 np.multiply(weight, beyond, out=parts[2 * node + 1])
-            found.append(Block(which, places, parts))
-        return found
+            blocks.append(Block(which, places, parts))
+        return blocks
 
 
 def _linear(mesh: Floats, i: Integers, x: Floats) -> list[Floats]:
@@ -126,12 +126,12 @@ class BlockMatrix:
 
     def __matmul__(self, vector: Floats) -> Floats:
         """Return the product with a vector."""
-        found = np.empty(self.count)
+        result = np.empty(self.count)
         for block in self.blocks:
             products = np.take(vector, block.places)
             products *= block.parts
-            found[block.which] = np.add.reduce(products, axis=0)
-        return found
+            result[block.which] = np.add.reduce(products, axis=0)
+        return result
 
 
 def matrix(
