@@ -131,7 +131,7 @@ def compare_classes(answers: Sequence[Answer]) -> dict[str, Comparison]:
         distinguish classes; empty with fewer than two classes. A value is trusted if its engine
         trusts the same metric overall.
     """
-    applicable = [a for a in _telling(answers) if "by_class" in a.tables]
+    applicable = [a for a in _with_metrics(answers) if "by_class" in a.tables]
     by_class = [class_metrics(a) for a in applicable]
     names = list(dict.fromkeys(name for figures in by_class for name in figures))
     if len(names) < 2:
@@ -205,11 +205,11 @@ def compare_shares(answers: Sequence[Answer]) -> Comparison:
         One row per share that at least one answer has, the largest first, over the engines that
         have any; values in the unit of ``connection_rate_bps``.
     """
-    told = [a for a in _telling(answers) if "file_goodput" in a.tables]
-    by_share = [_share_figures(a) for a in told]
+    with_shares = [a for a in _with_metrics(answers) if "file_goodput" in a.tables]
+    by_share = [_share_figures(a) for a in with_shares]
     shares = sorted({share for figures in by_share for share in figures}, reverse=True)
     subjects = {share: _percentile(share) for share in shares}
-    return _by_subject("connection_rate_bps", told, by_share, subjects)
+    return _by_subject("connection_rate_bps", with_shares, by_share, subjects)
 
 
 def _percentile(share: float) -> str:
@@ -248,7 +248,7 @@ def _applicable(answers: Iterable[Answer]) -> list[Answer]:
     return [a for a in answers if a.applies]
 
 
-def _telling(answers: Iterable[Answer]) -> list[Answer]:
+def _with_metrics(answers: Iterable[Answer]) -> list[Answer]:
     return [a for a in _applicable(answers) if not a.withheld]
 
 
@@ -289,23 +289,32 @@ def _kind(answer: Answer) -> Kind:
 def _row(
     name: str, given: tuple[Metric | None, ...], reference: int | None, subject: str = ""
 ) -> Row:
-    held = None if reference is None else given[reference]
+    reference_metric = None if reference is None else given[reference]
     differences = tuple(
-        None if i == reference else _difference(name, g, held) for i, g in enumerate(given)
+        None if i == reference else _difference(name, g, reference_metric)
+        for i, g in enumerate(given)
     )
     return Row(name, given, differences, subject)
 
 
-def _difference(name: str, figure: Metric | None, held: Metric | None) -> Difference | None:
-    if figure is None or held is None or not (figure.trusted and held.trusted):
+def _difference(
+    name: str, figure: Metric | None, reference_metric: Metric | None
+) -> Difference | None:
+    if (
+        figure is None
+        or reference_metric is None
+        or not (figure.trusted and reference_metric.trusted)
+    ):
         return None
-    if not (math.isfinite(figure.value) and math.isfinite(held.value)):
+    if not (math.isfinite(figure.value) and math.isfinite(reference_metric.value)):
         return None
     if is_percentage(name):
-        return Difference(figure.value - held.value, points=True)
-    if held.value == 0:
+        return Difference(figure.value - reference_metric.value, points=True)
+    if reference_metric.value == 0:
         return None
-    return Difference((figure.value - held.value) / held.value, points=False)
+    return Difference(
+        (figure.value - reference_metric.value) / reference_metric.value, points=False
+    )
 
 
 def is_percentage(name: str) -> bool:
@@ -335,7 +344,7 @@ def _cell(answer: Answer, table: Mapping[str, np.ndarray[Any, Any]], name: str, 
     if f"{name}_low" in table:
         columns = (name, f"{name}_low", f"{name}_high")
         value, low, high = (float(table[column][row]) for column in columns)
-        lacking = _doubt(table, name, row)
+        lacking = _interval_warning(table, name, row)
         bound = float(table.get(f"{name}_at_least", {row: math.nan})[row])
         at_least = None if math.isnan(bound) else bound
         return replace(
@@ -344,7 +353,7 @@ def _cell(answer: Answer, table: Mapping[str, np.ndarray[Any, Any]], name: str, 
     return Metric(float(table[name][row]), trusted=trusted)
 
 
-def _doubt(table: Mapping[str, np.ndarray[Any, Any]], name: str, row: int) -> str | None:
+def _interval_warning(table: Mapping[str, np.ndarray[Any, Any]], name: str, row: int) -> str | None:
     """Return why a class has no interval, None if unknown or if no interval is expected."""
     if f"{name}_interval_warning" in table:
         return str(table[f"{name}_interval_warning"][row]) or None

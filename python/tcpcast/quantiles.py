@@ -101,9 +101,11 @@ class _Test:
 
     def beyond(self, value: float) -> Estimate | None:
         """Estimate the share on the rarer side, whose events determine the interval."""
-        at = min(int(np.searchsorted(self.edges, value, side="right")), len(self.edges) - 1)
-        inside = (value - self.edges[at - 1]) / (self.edges[at] - self.edges[at - 1])
-        below = self.below[:, at - 1] + inside * (self.below[:, at] - self.below[:, at - 1])
+        upper = min(int(np.searchsorted(self.edges, value, side="right")), len(self.edges) - 1)
+        inside = (value - self.edges[upper - 1]) / (self.edges[upper] - self.edges[upper - 1])
+        below = self.below[:, upper - 1] + inside * (
+            self.below[:, upper] - self.below[:, upper - 1]
+        )
         of_unit = self.below[:, -1]
         return statistics.ratio(
             below if self.share >= 0.5 else of_unit - below,

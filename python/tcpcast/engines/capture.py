@@ -81,13 +81,13 @@ def trace(scenario: Scenario, options: RunOptions) -> Answer:  # noqa: ARG001 - 
     capture = read(captured.file)
     kept = of_directions(capture, np.sort(chosen(capture, captured.connection)))
     together = {name: column[0] for name, column in kept.groups(by="all").items()}
-    asked, caveats = _replayed(kept)
+    tables, warnings = _replayed(kept)
     answer = Answer(
         engine="trace",
         kind="measurement",
         metrics=_metrics(kept, together),
         tables=_tables(kept),
-        notes=to_notes([*capture.warnings, *caveats]),
+        notes=to_notes([*capture.warnings, *warnings]),
         provenance={
             "version": tcpcast.__version__,
             "scenario": scenario.digest(),
@@ -96,7 +96,7 @@ def trace(scenario: Scenario, options: RunOptions) -> Answer:  # noqa: ARG001 - 
             "flows": named(kept, np.arange(kept.connections["src"].size)),
             "interval": f"95 %, jackknife over intervals of {INTERVAL_S} s",
         },
-        captured=CaptureInputs(_fed(kept, together), asked),
+        captured=CaptureInputs(_fed(kept, together), tables),
     )
     if capture.damaged or capture.interrupted:
         status = Status.INTERRUPTED if capture.interrupted else Status.PARTIAL
@@ -111,8 +111,8 @@ def _replayed(kept: Capture) -> tuple[dict[str, Any], list[str]]:
         written = replay(kept)
     except CaptureError:
         return {}, []
-    told = [BBR_SEEN] if control_of(written.tables["tcp"]["stack"]) == BBR else []
-    return written.tables, [*told, *written.warnings]
+    notes = [BBR_SEEN] if control_of(written.tables["tcp"]["stack"]) == BBR else []
+    return written.tables, [*notes, *written.warnings]
 
 
 def _digest(file: str) -> str:

@@ -78,13 +78,13 @@ def counted(units: Sequence[ArrayLike], *, replications: int = 1) -> Counts:
         Number of replications of the units, each with the same number of units.
     """
     edges = edges_bps()
-    places = [
+    buckets = [
         np.clip(np.searchsorted(edges, values, side="right") - 1, 0, BUCKETS - 1)
         for values in units
     ]
-    first = min((int(place.min()) for place in places if place.size), default=0)
-    last = max((int(place.max()) for place in places if place.size), default=0)
-    rows = [np.bincount(place - first, minlength=last - first + 1) for place in places]
+    first = min((int(bucket.min()) for bucket in buckets if bucket.size), default=0)
+    last = max((int(bucket.max()) for bucket in buckets if bucket.size), default=0)
+    rows = [np.bincount(bucket - first, minlength=last - first + 1) for bucket in buckets]
     return Counts(first, np.array(rows, dtype=np.float64), replications)
 
 
@@ -149,7 +149,7 @@ def of_tail(pieces: dict[str, Counts]) -> Table:
     occupied = np.flatnonzero(np.sum(list(known.values()), axis=0))
     first = occupied[0] // GRID_STEP * GRID_STEP
     last = min(-(-(occupied[-1] + 1) // GRID_STEP) * GRID_STEP, BUCKETS)
-    places = np.arange(first, last + 1, GRID_STEP)
-    return {"goodput_bps": edges_bps()[places]} | {
-        name: np.append(quantiles.tail(whole), 0.0)[places] for name, whole in known.items()
+    buckets = np.arange(first, last + 1, GRID_STEP)
+    return {"goodput_bps": edges_bps()[buckets]} | {
+        name: np.append(quantiles.tail(whole), 0.0)[buckets] for name, whole in known.items()
     }

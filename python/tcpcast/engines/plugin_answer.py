@@ -137,8 +137,8 @@ def _metric(name: str, metric: Any, units: Mapping[str, str]) -> Metric:
     unit = _short("unit", metric.unit or units.get(name, ""))
     if unit and name in UNITS and unit != UNITS[name]:
         raise TcpcastError(f"returned {name} in {unit}; its unit is {UNITS[name]} in every engine")
-    doubt = None if metric.interval_warning is None else truncate_text(metric.interval_warning)
-    return replace(metric, value=value, low=low, high=high, unit=unit, interval_warning=doubt)
+    warning = None if metric.interval_warning is None else truncate_text(metric.interval_warning)
+    return replace(metric, value=value, low=low, high=high, unit=unit, interval_warning=warning)
 
 
 def _number(name: str, value: Any) -> float:

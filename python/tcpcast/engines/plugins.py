@@ -118,10 +118,10 @@ class PluginEntry(EngineEntry):
             raise self._failed(fault) from fault
 
     def _failed(self, fault: BaseException) -> EnvironmentFault:
-        place = traceback.extract_tb(fault.__traceback__)[-1]
+        frame = traceback.extract_tb(fault.__traceback__)[-1]
         return EnvironmentFault(
             f"engine '{self.point.name}' of {self.package} failed: {exception_text(fault)} "
-            f"({place.filename}, line {place.lineno})"
+            f"({frame.filename}, line {frame.lineno})"
         )
 
 

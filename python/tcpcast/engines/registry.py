@@ -164,8 +164,8 @@ class Formula(EngineEntry):
         if refusal is not None:
             raise refusal
         inputs = (scenario, measured) if self.accepts_measured else (scenario,)
-        told = {"tables": options.tables} if self.tabled else {}
-        answer: Answer = self.load()(*inputs, **told)
+        options_of_tables = {"tables": options.tables} if self.tabled else {}
+        answer: Answer = self.load()(*inputs, **options_of_tables)
         if scenario.cross and measured is None:
             answer.warn(CROSS_OMITTED + (FEED_MEASURED if self.accepts_measured else ""))
         if scenario.captured is None and scenario.network.has_return and measured is None:

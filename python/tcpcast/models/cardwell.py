@@ -170,8 +170,8 @@ def cardwell_latency(
         positive("t0_s", t0_s),
     )
     p, b = loss_ratios("loss_ratio", loss_ratio), acknowledged(packets_per_ack)
-    most = windows("receiver_window_pkts", receiver_window_pkts)
-    first = np.minimum(windows("initial_window_pkts", initial_window_pkts), most)
+    max_window = windows("receiver_window_pkts", receiver_window_pkts)
+    first = np.minimum(windows("initial_window_pkts", initial_window_pkts), max_window)
     if not (np.all(np.isfinite(size)) and np.all(np.isfinite(first))):
         raise DomainError("size_pkts and initial_window_pkts must be finite")
     require_not_negative("delayed_ack_s", delayed_ack_s)
@@ -185,12 +185,12 @@ def cardwell_latency(
         )
     lossy = -np.expm1(size * np.log1p(-p))  # l_ss (16)
     begun = np.minimum(lossy * (1 - p) / p + 1, size)  # (5)
-    window = np.minimum(_slow_start_window(begun, first, b), most)
-    slow = rtt * _slow_start_rounds(begun, first, b, most)
+    window = np.minimum(_slow_start_window(begun, first, b), max_window)
+    slow = rtt * _slow_start_rounds(begun, first, b, max_window)
     timeouts = timeout_probability(window_pkts=np.maximum(window, 1.0), loss_indication_ratio=p)
     sequence = timeout_sequence_s(t0_s=t0, loss_indication_ratio=p)
     lost = lossy * (timeouts * sequence + (1 - timeouts) * rtt)
-    rest = (size - begun) / _arrival_rate_pps(rtt, t0, p, b, most)
+    rest = (size - begun) / _arrival_rate_pps(rtt, t0, p, b, max_window)
     wait = np.where(first < b, delayed_ack_s, 0.0)
     parts = np.broadcast_arrays(start, slow, lost, rest, wait, begun, window)
     return CardwellLatency(
@@ -209,24 +209,24 @@ def _slow_start_window(sent: Floats, first: Floats, b: Floats) -> Floats:
     return np.asarray((sent + first * b) / (b + 1))
 
 
-def _slow_start_rounds(sent: Floats, first: Floats, b: Floats, most: Floats) -> Floats:
+def _slow_start_rounds(sent: Floats, first: Floats, b: Floats, max_window: Floats) -> Floats:
     """Return E[T_ss]/RTT (15): rounds with a growing window, then with W_max."""
     growth = np.log1p(1 / b)
     free = np.log1p(sent / (b * first)) / growth
-    cap = np.where(np.isinf(most), 1.0, most)
+    cap = np.where(np.isinf(max_window), 1.0, max_window)
     grown = b * ((1 + 1 / b) * cap - first)  # packets sent until the window reaches W_max
     capped = np.log(cap / first) / growth + 1 + (sent - grown) / cap
-    return np.where(_slow_start_window(sent, first, b) > most, capped, free)
+    return np.where(_slow_start_window(sent, first, b) > max_window, capped, free)
 
 
-def _arrival_rate_pps(rtt: Floats, t0: Floats, p: Floats, b: Floats, most: Floats) -> Floats:
+def _arrival_rate_pps(rtt: Floats, t0: Floats, p: Floats, b: Floats, max_window: Floats) -> Floats:
     """Return R (22): the delivered packets per second of the cycle of (31)."""
     sent = throughput(
         rtt_s=rtt,
         t0_s=t0,
         loss_indication_ratio=p,
         packets_per_ack=b,
-        receiver_window_pkts=most,
+        receiver_window_pkts=max_window,
     )
     odds, window, share = (1 - p) / p, sent.window_pkts, sent.timeout_probability
     arrive = (odds + window / 2 + share) / (odds + window + share / (1 - p))

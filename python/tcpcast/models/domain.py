@@ -56,7 +56,7 @@ class Domain:
         Largest relative error in the domain against packet simulation; None without simulations.
     source
         Source of the domain: a paper, or the check that determined it.
-    most
+    limits
         Largest value of each quantity, inclusive; all must hold.
     either
         Further largest values, of which at least one must hold.
@@ -64,13 +64,15 @@ class Domain:
 
     error: float | None
     source: str
-    most: Mapping[str, float]
+    limits: Mapping[str, float]
     either: Mapping[str, float] = field(default_factory=dict)
 
     def passed(self, **values: float) -> dict[str, float]:
         """Return the bounds that the values exceed, {} inside; missing values exceed none."""
-        exceeded = {name: most for name, most in self.most.items() if values.get(name, 0) > most}
-        if self.either and all(values.get(n, 0) > most for n, most in self.either.items()):
+        exceeded = {
+            name: limits for name, limits in self.limits.items() if values.get(name, 0) > limits
+        }
+        if self.either and all(values.get(n, 0) > limits for n, limits in self.either.items()):
             exceeded |= self.either
         return exceeded
 
@@ -130,7 +132,7 @@ def description(formula: str) -> str:
     domain = DOMAINS.get(formula)
     if domain is None:
         return ""
-    all_of = " and ".join(_phrase(name, most) for name, most in domain.most.items())
+    all_of = " and ".join(_phrase(name, most) for name, most in domain.limits.items())
     one_of = " or ".join(_phrase(name, most) for name, most in domain.either.items())
     bounds = ", and ".join(part for part in (all_of, one_of) if part)
     error = "" if domain.error is None else f": within {100 * domain.error:g} %"

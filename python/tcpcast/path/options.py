@@ -349,7 +349,7 @@ def _whole(example: str, text: str, most: int) -> int:
     """Read a whole number from 1 to ``most``."""
     if re.fullmatch(r"\s*[0-9]{1,60}\s*", text) is None:
         raise UnitError(f"{units.show(text)} is not a whole number; write {example}")
-    return units.parse_count(int(text), least=1, most=most)
+    return units.parse_count(int(text), minimum=1, maximum=most)
 
 
 def _window(text: str | None) -> int | str | None:

@@ -107,7 +107,7 @@ def _answer(scenario: Scenario, table: FixedPoint, run: _native.Simulation, ende
     stand_for = weights(scenario, table)
     classes = len(stand_for)
     counters = run.counters()
-    own, cross_flows = (
+    reference, cross_flows = (
         metric_estimates.Units(counters, classes),
         metric_estimates.Units(run.cross_flow_counters(), classes),
     )
@@ -125,7 +125,7 @@ def _answer(scenario: Scenario, table: FixedPoint, run: _native.Simulation, ende
     answer = Answer("fixed-point", kind="simulation", seed=scenario.run.seed)
     answer.replications = scenario.run.replications
     if all(measuring for _, measuring in run.clocks()):
-        verdict = run_tests(scenario, table, own, cross_flows, run.steps())
+        verdict = run_tests(scenario, table, reference, cross_flows, run.steps())
         found = tables.tables(scenario, seen)
         # Its counts are of the reference flows only.
         found.pop("by_hop", None)
@@ -146,8 +146,8 @@ def _weighted(row: Counts, weights: list[float]) -> NDArray[np.float64]:
     factors = np.ones(row.shape[1])
     first, width = len(metric_estimates.LINK), len(metric_estimates.CLASS)
     factors[metric_estimates.LINK["hop_drops"]] = weights[0]
-    for at, weight in enumerate(weights):
-        factors[first + at * width : first + (at + 1) * width] = weight
+    for index, weight in enumerate(weights):
+        factors[first + index * width : first + (index + 1) * width] = weight
     weighted: NDArray[np.float64] = row * factors
     return weighted
 
@@ -165,9 +165,9 @@ def _conclude(
     answer.metrics = metric_estimates.metrics(by_name)
     failed = f" ({'; '.join(verdict.failed)})" if verdict.failed else ""
     why = failure_reason(scenario)
-    doubt = "no fixed point"
+    warning = "no fixed point"
     if offered_load(scenario) > 1:
-        doubt = "above the threshold"
+        warning = "above the threshold"
         answer.stop(f"no fixed point exists above the threshold{failed}: {why}; {INSTEAD}")
     elif failed and why:
         answer.stop(f"no fixed point was reached{failed}: {why}; {INSTEAD}")
@@ -178,7 +178,7 @@ def _conclude(
         )
     else:
         return
-    answer.mark_untrusted(doubt)
+    answer.mark_untrusted(warning)
 
 
 def _say_how_it_ended(answer: Answer, ended: str) -> None:

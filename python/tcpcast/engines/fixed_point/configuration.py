@@ -57,7 +57,7 @@ def check(scenario: Scenario) -> None:
             raise NotApplicable(f"transfers{who} arrive and end: traffic must be on-off or bulk")
         links = (group.ingress, scenario.network.bottleneck, group.egress)
         if any(link.loss is not None for link in links):
-            losses = {f"network.{at}.loss": None for at in ("ingress", "bottleneck", "egress")}
+            losses = {f"network.{name}.loss": None for name in ("ingress", "bottleneck", "egress")}
             raise NotApplicable("packets are lost only in the shared queue", Suggestion(losses))
         own = (group.ingress, group.egress)
         if any(math.isfinite(scenario.network.buffer_pkts(link)) for link in own):
@@ -71,9 +71,9 @@ def check(scenario: Scenario) -> None:
 def _check_hops(scenario: Scenario) -> None:
     network = scenario.network
     shared = {
-        f"network.hop.{at}.shared": False
-        for at, hop in enumerate(network.hops)
-        if hop.shared and at != network.measured_at
+        f"network.hop.{index}.shared": False
+        for index, hop in enumerate(network.hops)
+        if hop.shared and index != network.measured_at
     }
     if shared:
         raise NotApplicable("reference flows share only one router", Suggestion(shared))

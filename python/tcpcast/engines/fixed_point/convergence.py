@@ -73,15 +73,15 @@ class _Pair:
     above: str
     below: str
     scale: float = 1.0
-    least: float = 0.0
+    min_scale: float = 0.0
     tolerances: float = 1.0
 
 
 PAIRS = (
     _Pair("rate while on", "transfer_packets", "on_time_ns", 1e9),
     _Pair("time on", "on_time_ns", "transfers", 1e-9),
-    _Pair("own queue", "own_found", "arrived", least=MIN_QUEUE_PKTS, tolerances=2.0),
-    _Pair("loss", "queue_drops", "arrived", least=MIN_LOSS, tolerances=2.0),
+    _Pair("own queue", "own_found", "arrived", min_scale=MIN_QUEUE_PKTS, tolerances=2.0),
+    _Pair("loss", "queue_drops", "arrived", min_scale=MIN_LOSS, tolerances=2.0),
 )
 
 
@@ -109,17 +109,17 @@ class _ClassTests:
     """Adds the rows of one class: its index, name and text, the counters of both kinds of flows."""
 
     verdict: ConvergenceResult
-    at: int
+    index: int
     name: str
     of: str
-    own: Units
+    reference: Units
     cross_flows: Units
     tolerance: float
 
     def environment(self, what: str, cells: tuple[str, str], expected: float) -> None:
         """Compare a mean of reference flows with its distribution, with a 99 % bound."""
-        above, below = (self.own.of_class(name, [self.at]) for name in cells)
-        estimate = self.own.ratio(above, below)
+        above, below = (self.reference.of_class(name, [self.index]) for name in cells)
+        estimate = self.reference.ratio(above, below)
         value = math.nan if estimate is None else estimate.value
         noise = math.inf if estimate is None else estimate.relative_half_width
         scale = 1e-9 if cells[0].endswith("_ns") else 1.0
@@ -129,31 +129,35 @@ class _ClassTests:
     def compare_common_ratios(self) -> None:
         """Compare the ratios that reference flows and cross flows have in common."""
         for pair in PAIRS:
-            mine, others = (
+            reference_sums, cross_sums = (
                 _Sums(
-                    pair.scale * units.of_class(pair.above, [self.at]),
-                    units.of_class(pair.below, [self.at]),
+                    pair.scale * units.of_class(pair.above, [self.index]),
+                    units.of_class(pair.below, [self.index]),
                 )
-                for units in (self.own, self.cross_flows)
+                for units in (self.reference, self.cross_flows)
             )
-            self._compare(pair, mine, others)
+            self._compare(pair, reference_sums, cross_sums)
 
     def rates(self, flows: tuple[int, int]) -> None:
         """Compare the rates of endless flows; ``flows`` is the number of each kind."""
-        mine, others = (
-            _Sums(units.of_class("delivered", [self.at]), count * 1e-9 * units.link("time_ns"))
-            for units, count in zip((self.own, self.cross_flows), flows, strict=True)
+        reference_sums, cross_sums = (
+            _Sums(units.of_class("delivered", [self.index]), count * 1e-9 * units.link("time_ns"))
+            for units, count in zip((self.reference, self.cross_flows), flows, strict=True)
         )
-        self._compare(_Pair("rate", "delivered", "time_ns"), mine, others)
+        self._compare(_Pair("rate", "delivered", "time_ns"), reference_sums, cross_sums)
 
     def loss_elsewhere(self) -> None:
         """Compare the losses at hops that each source has for itself."""
-        mine, others = (
+        reference_sums, cross_sums = (
             _Sums(units.link("hop_drops"), units.of_class("sent"))
-            for units in (self.own, self.cross_flows)
+            for units in (self.reference, self.cross_flows)
         )
-        least = MIN_LOSS
-        self._compare(_Pair("loss at own hops", "hop_drops", "sent", 1.0, least, 2.0), mine, others)
+        min_scale = MIN_LOSS
+        self._compare(
+            _Pair("loss at own hops", "hop_drops", "sent", 1.0, min_scale, 2.0),
+            reference_sums,
+            cross_sums,
+        )
 
     def little(self, own_weight: list[float], least_s: float) -> None:
         """Compare the time of packets in the shared router with Little's law.
@@ -161,49 +165,53 @@ class _ClassTests:
         The mean queue and the arrival rate include all flows; their quotient is the mean time of a
         packet.
         """
-        mine, arrived = (
-            np.sum([w * self.own.of_class(cell, [at]) for at, w in enumerate(own_weight)], axis=0)
+        reference_sums, arrived = (
+            np.sum(
+                [w * self.reference.of_class(cell, [index]) for index, w in enumerate(own_weight)],
+                axis=0,
+            )
             for cell in ("inside_ns", "arrived")
         )
-        every = self.own.of_class("arrived") + self.cross_flows.of_class("arrived")
+        every = self.reference.of_class("arrived") + self.cross_flows.of_class("arrived")
         pair = _Pair("time in the router", "inside_ns", "arrived", 1.0, least_s, 2.0)
-        inside = _Sums(1e-9 * mine, arrived)
-        self._compare(pair, inside, _Sums(1e-9 * self.own.link("queue_integral"), every))
+        inside = _Sums(1e-9 * reference_sums, arrived)
+        self._compare(pair, inside, _Sums(1e-9 * self.reference.link("queue_integral"), every))
 
-    def _compare(self, pair: _Pair, mine: _Sums, others: _Sums) -> None:
+    def _compare(self, pair: _Pair, reference_sums: _Sums, cross_sums: _Sums) -> None:
         """Compare two ratios of sums, unless one has no observations.
 
         Both kinds of flows share the router and vary together over time, so the noise is
         computed from the difference per unit.
         """
-        if not (mine.below.sum() and others.below.sum()):
+        if not (reference_sums.below.sum() and cross_sums.below.sum()):
             return
         apart = statistics.mean(
-            mine.influence - others.influence, replications=self.own.replications
+            reference_sums.influence - cross_sums.influence,
+            replications=self.reference.replications,
         )
-        scale = max(abs(others.value), pair.least)
+        scale = max(abs(cross_sums.value), pair.min_scale)
         noise = math.inf if apart is None or not scale else apart.half_width / scale
         limit = max(pair.tolerances * self.tolerance, noise)
         if noise > WIDEST_BOUND:
             limit = UNKNOWN
-        self._add(pair.what, (mine.value, others.value), limit, pair.least)
+        self._add(pair.what, (reference_sums.value, cross_sums.value), limit, pair.min_scale)
 
     def iteration(self, cells: dict[str, float], table: FixedPoint) -> None:
         """Compare the parameters of the cross flows with the values then measured."""
         what, name, above = "time between packets", "gap", "on_time_ns"
         if table.scheme == 2:
             what, name, above = "service time", "service", "service_ns"
-        delivered = self.own.of_class("delivered", [self.at])
-        estimate = self.own.ratio(self.own.of_class(above, [self.at]), delivered)
+        delivered = self.reference.of_class("delivered", [self.index])
+        estimate = self.reference.ratio(self.reference.of_class(above, [self.index]), delivered)
         noise = 0.0 if estimate is None else estimate.relative_half_width
         limit = max(self.tolerance, noise if math.isfinite(noise) else 0.0)
         self._add(what, (cells[f"{name}_s"], cells[f"{name}_used_s"]), limit)
 
     def _add(
-        self, what: str, values: tuple[float, float], limit: float, least: float = 0.0
+        self, what: str, values: tuple[float, float], limit: float, min_scale: float = 0.0
     ) -> None:
         reference, cross = values
-        scale = max(abs(cross), least)
+        scale = max(abs(cross), min_scale)
         difference = (reference - cross) / scale if scale else 0.0
         passed = limit != UNKNOWN and abs(difference) <= limit
         self.verdict.rows.append(
@@ -220,8 +228,8 @@ class _ClassTests:
         if math.isnan(difference):
             self.verdict.failed.append(f"{what}{self.of} was not measured")
         elif limit == UNKNOWN:
-            said = f"{what}{self.of} is known to less than {100 * WIDEST_BOUND:g} % accuracy"
-            self.verdict.failed.append(said)
+            message = f"{what}{self.of} is known to less than {100 * WIDEST_BOUND:g} % accuracy"
+            self.verdict.failed.append(message)
         elif not passed:
             self.verdict.failed.append(f"{what}{self.of} differs by {100 * difference:+.3g} %")
 
@@ -229,7 +237,7 @@ class _ClassTests:
 def run_tests(
     scenario: Scenario,
     table: FixedPoint,
-    own: Units,
+    reference: Units,
     cross_flows: Units,
     steps: list[NDArray[np.float64]],
 ) -> ConvergenceResult:
@@ -239,7 +247,7 @@ def run_tests(
     ----------
     scenario, table
         The scenario and its table ``fixed_point``.
-    own, cross_flows
+    reference, cross_flows
         Counters of the reference flows and of the cross flows over the measurement.
     steps
         Values of each step per replication, ``[steps x classes, values]``, the measurement last.
@@ -248,9 +256,9 @@ def run_tests(
     groups = scenario.populations
     followed = references(scenario, table)
     last = np.mean([rows[-len(groups) :] for rows in steps], axis=0)
-    for at, group in enumerate(groups):
+    for index, group in enumerate(groups):
         of = f" of class {group.name}" if len(groups) > 1 else ""
-        judge = _ClassTests(verdict, at, group.name, of, own, cross_flows, table.tolerance)
+        judge = _ClassTests(verdict, index, group.name, of, reference, cross_flows, table.tolerance)
         if isinstance(group.traffic, OnOff):
             size, off = group.traffic.size.mean_value(), group.traffic.off.mean_value()
             if group.traffic.size_rounding == "down":
@@ -259,11 +267,11 @@ def run_tests(
             judge.environment("file size", ("transfer_packets", "transfers"), size)
             judge.environment("silence", ("off_time_ns", "off_times"), 1e9 * off)
         else:
-            judge.rates((followed[at], group.count - followed[at]))
+            judge.rates((followed[index], group.count - followed[index]))
         judge.compare_common_ratios()
-        judge.iteration(dict(zip(_native.STEP_CELLS, last[at], strict=True)), table)
+        judge.iteration(dict(zip(_native.STEP_CELLS, last[index], strict=True)), table)
     stand_for = weights(scenario, table)
-    together = _ClassTests(verdict, 0, EVERY, "", own, cross_flows, table.tolerance)
+    together = _ClassTests(verdict, 0, EVERY, "", reference, cross_flows, table.tolerance)
     if scenario.network.hops and table.scheme == WITH_WINDOWS and len(set(stand_for)) == 1:
         together.loss_elsewhere()
     together.little(stand_for, MIN_WAIT * scenario.rtt_s)

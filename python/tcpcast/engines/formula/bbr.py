@@ -33,32 +33,32 @@ def bbr(scenario: Scenario, measured: Answer | None) -> Answer:
         Several classes, traffic that is not bulk, no link with a rate.
     """
     scenario = captured_path("BBR's bound", scenario, measured)
-    people = one_class("BBR's bound", scenario, "bulk")
-    limit = limiting_link(scenario, people)
+    group = one_class("BBR's bound", scenario, "bulk")
+    limit = limiting_link(scenario, group)
     if limit is None:
         raise NotApplicable(
             "the bound for BBR needs a link with a rate, but the scenario has none",
             Suggestion({"network.bottleneck.rate": "10mbit"}),
         )
-    flows, network, window = people.count, scenario.network, people.tcp.receiver_window
-    loss, keys = specified_loss(scenario, people)
+    flows, network, window = group.count, scenario.network, group.tcp.receiver_window
+    loss, keys = specified_loss(scenario, group)
     # On its own link, each flow is independent of the others.
-    alone, capacity = not limit.on.shared, limit.pps
+    is_alone, capacity = not limit.on.shared, limit.pps
     bound = bbr_bound(
-        bottleneck_pps=capacity / flows if alone else capacity,
-        rtt_s=people.rtt_s,
+        bottleneck_pps=capacity / flows if is_alone else capacity,
+        rtt_s=group.rtt_s,
         loss_ratio=loss,
         # A policer has no buffer, which is as bad as the smallest buffer.
         buffer_pkts=max(1.0, network.buffer_pkts(limit.on.link)),
-        flows=1 if alone else flows,
+        flows=1 if is_alone else flows,
     )
     free = flows * float(bound.rate_pps)
-    most = flows * window / people.rtt_s * (1 - loss)
-    goodput = min(free, most)
-    regime = OWN_LINK if alone and bound.regime == BOTTLENECK else str(bound.regime)
+    max_rate = flows * window / group.rtt_s * (1 - loss)
+    goodput = min(free, max_rate)
+    regime = OWN_LINK if is_alone and bound.regime == BOTTLENECK else str(bound.regime)
     steps = [
         step("p", loss, "1", keys or "no random loss specified"),
-        step("RTT", people.rtt_s, "s", IDLE_PATH),
+        step("RTT", group.rtt_s, "s", IDLE_PATH),
         step("W_max", window, "packet", "tcp.receiver_window"),
         step("n", flows, "1", "traffic.flows"),
         step("C_link", capacity, "packet/s", limit.key),
@@ -77,7 +77,7 @@ def bbr(scenario: Scenario, measured: Answer | None) -> Answer:
         },
         notes=to_notes(other_stack_warnings("an upper bound for BBR", "bbr", scenario)),
         provenance={"feed": "scenario"},
-        regime=WINDOW if math.isfinite(most) and most < free else regime,
+        regime=WINDOW if math.isfinite(max_rate) and max_rate < free else regime,
         steps=steps,
         domain={LOSS: loss},
     )

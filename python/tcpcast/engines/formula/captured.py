@@ -62,10 +62,10 @@ def captured_inputs(model: str, measured: Answer | None) -> PathInputs:
     flows, b = capture_value(trace, "flows") or 1, capture_value(trace, "packets_per_ack") or 1.0
     window = capture_value(trace, "w_max_pkts")
     limit = "largest window announced" if window is not None else "not announced: unlimited"
-    most = math.inf if window is None else max(window, 1.0)
+    max_window = math.inf if window is None else max(window, 1.0)
     steps += [
         step("b", b, "packet", "capture: packets per ACK"),
-        step("W_max", most, "packet", f"capture: {limit}"),
+        step("W_max", max_window, "packet", f"capture: {limit}"),
         step("n", flows, "1", "capture: flows active at the same time"),
     ]
     by_symbol = {entry["symbol"]: entry for entry in steps}
@@ -75,7 +75,7 @@ def captured_inputs(model: str, measured: Answer | None) -> PathInputs:
         rtt_s=by_symbol["RTT"]["value"],
         t0_s=by_symbol["T0"]["value"],
         packets_per_ack=b,
-        window_pkts=most,
+        window_pkts=max_window,
         delivered_bits=delivered_bits(trace),
         capacity=None,
         steps=by_symbol,

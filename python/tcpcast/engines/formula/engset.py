@@ -128,20 +128,20 @@ def engset_inputs(scenario: Scenario) -> EngsetInputs:
         together = {key: value for _, changes in obstacles for key, value in changes.items()}
         can_change = all(changes for _, changes in obstacles)
         raise NotApplicable(f"TCP-Engset {reason}", *([Suggestion(together)] if can_change else []))
-    network, tcp, people = scenario.network, scenario.populations[0].tcp, scenario.populations[0]
+    network, tcp, group = scenario.network, scenario.populations[0].tcp, scenario.populations[0]
     buffer = network.buffer_pkts(network.bottleneck)
     try:
         path = Path(
-            rtt0_s=people.rtt_s,
+            rtt0_s=group.rtt_s,
             packet_bytes=network.packet_bytes,
             bottleneck_bps=network.bottleneck.rate_bps,
             # All other links of a source limit it like its ingress link.
-            ingress_bps=min(on.link.rate_bps for on in people.links(network)[:-1] if not on.shared),
-            egress_bps=people.egress.rate_bps,
+            ingress_bps=min(on.link.rate_bps for on in group.links(network)[:-1] if not on.shared),
+            egress_bps=group.egress.rate_bps,
         )
         inputs = EngsetInputs(
             path=path,
-            sources=people.count,
+            sources=group.count,
             mean_off_s=traffic.off.mean_value(),
             mean_size_pkts=traffic.size.mean_value(),
             receiver_window_pkts=float(tcp.receiver_window),
@@ -195,7 +195,7 @@ _Obstacle = tuple[str, dict[str, Any]]
 
 def _obstacles(scenario: Scenario) -> Iterator[_Obstacle]:
     """Yield obstacles in the network and TCP: the end of a message, and possible changes."""
-    people, tcp, network = scenario.populations[0], scenario.populations[0].tcp, scenario.network
+    group, tcp, network = scenario.populations[0], scenario.populations[0].tcp, scenario.network
     if math.isinf(network.bottleneck.rate_bps):
         rate = {"network.bottleneck.rate": "10mbit"}
         yield "needs a bottleneck with a rate; the scenario's is unlimited", rate
@@ -209,7 +209,7 @@ def _obstacles(scenario: Scenario) -> Iterator[_Obstacle]:
         name = {"red": "RED", "fq": "fair queueing"}.get(kind, kind)
         droptail = {"network.bottleneck.queue": "droptail"}
         yield f"has a drop-tail queue, but the scenario's bottleneck has {name}", droptail
-    for on in people.links(network):
+    for on in group.links(network):
         if on.link.loss is not None:
             reason = f"has no random loss, but the scenario has some on the {on.key} link"
             yield reason, {f"network.{on.key}.loss": None}
@@ -220,7 +220,7 @@ def _obstacles(scenario: Scenario) -> Iterator[_Obstacle]:
                 f"packets, fewer than a window of {digits(tcp.receiver_window, 6)}",
                 {f"network.{on.key}.buffer": None},
             )
-    if isinstance(people.traffic, OnOff) and people.traffic.connection == "persistent":
+    if isinstance(group.traffic, OnOff) and group.traffic.connection == "persistent":
         reason = "opens a connection per file, but the scenario's connections stay open when OFF"
         yield reason, {"traffic.connection": None}
     yield from _obstacles_of_tcp(tcp)

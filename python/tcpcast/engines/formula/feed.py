@@ -60,32 +60,32 @@ def path_inputs(model: str, scenario: Scenario, measured: Answer | None) -> Path
     """
     if scenario.captured is not None:
         return captured_inputs(model, measured)
-    people = one_class(model, scenario, "bulk")
+    group = one_class(model, scenario, "bulk")
     warnings: list[str] = []
     if measured is None:
         steps = [
-            _specified_loss(model, scenario, people, warnings),
-            *_specified_times(scenario, people),
+            _specified_loss(model, scenario, group, warnings),
+            *_specified_times(scenario, group),
         ]
-        arriving = 1 - specified_loss(scenario, people)[0]
+        arriving = 1 - specified_loss(scenario, group)[0]
         delivered: float | None = 8 * scenario.payload_bytes * arriving
     else:
-        steps = _measured(model, scenario, people, measured)
+        steps = _measured(model, scenario, group, measured)
         delivered = delivered_bits(measured)
     tcp = scenario.populations[0].tcp
     b = tcp.packets_per_growth
     window = float(tcp.receiver_window)
     # Measured values already include the effects of links.
-    link = limiting_link(scenario, people) if measured is None else None
+    link = limiting_link(scenario, group) if measured is None else None
     limit = "tcp.receiver_window" + (": unlimited" if math.isinf(window) else "")
     steps += [
         step("b", b, "packet", growth_text(tcp)),
         step("W_max", window, "packet", limit),
-        step("n", people.count, "1", "traffic.flows"),
+        step("n", group.count, "1", "traffic.flows"),
     ]
     by_symbol = {entry["symbol"]: entry for entry in steps}
     return PathInputs(
-        flows=people.count,
+        flows=group.count,
         loss=by_symbol["p"]["value"],
         rtt_s=by_symbol["RTT"]["value"],
         t0_s=by_symbol["T0"]["value"],
@@ -107,20 +107,20 @@ def one_class(model: str, scenario: Scenario, kind: str) -> Population:
         Several classes, or traffic of another kind.
     """
     check_one_size(model, scenario)
-    people, *more = scenario.populations
+    group, *more = scenario.populations
     if more:
         raise NotApplicable(
             f"{model} needs one class of senders, but the scenario has {len(more) + 1}: write one "
             "scenario per class"
         )
-    if people.traffic.kind != kind:
+    if group.traffic.kind != kind:
         raise NotApplicable(
-            f'{model} needs traffic of kind "{kind}", but the scenario has "{people.traffic.kind}"'
+            f'{model} needs traffic of kind "{kind}", but the scenario has "{group.traffic.kind}"'
         )
-    return people
+    return group
 
 
-def specified_loss(scenario: Scenario, people: Population) -> tuple[float, str]:
+def specified_loss(scenario: Scenario, group: Population) -> tuple[float, str]:
     """Return the specified loss ratio of the path, and the keys that specify it.
 
     Losses of links in series: 1 - (1 - p1)(1 - p2)...; 0 and ``""`` if none is specified. Loss in
@@ -128,7 +128,7 @@ def specified_loss(scenario: Scenario, people: Population) -> tuple[float, str]:
     """
     losses = {
         f"network.{on.key}.loss": loss.mean_ratio()
-        for on in people.links(scenario.network)
+        for on in group.links(scenario.network)
         if (loss := on.link.loss) is not None
     }
     if len(losses) == 1:  # exactly as specified, without rounding
@@ -139,30 +139,28 @@ def specified_loss(scenario: Scenario, people: Population) -> tuple[float, str]:
 _SOME_LOSS = Suggestion({"network.bottleneck.loss": "1%"})
 
 
-def _overflows(scenario: Scenario, people: Population) -> bool:
+def _overflows(scenario: Scenario, group: Population) -> bool:
     """Return True if the windows of endless flows exceed the path and a queue that only drops."""
-    network, tcp = scenario.network, people.tcp
-    for on in people.links(network):
-        path = on.link.rate_bps * people.rtt_s / (8 * network.packet_bytes)
-        windows = tcp.receiver_window * (people.count if on.shared else 1)
+    network, tcp = scenario.network, group.tcp
+    for on in group.links(network):
+        path = on.link.rate_bps * group.rtt_s / (8 * network.packet_bytes)
+        windows = tcp.receiver_window * (group.count if on.shared else 1)
         if not tcp.ecn and windows > path + network.buffer_pkts(on.link):
             return True
     return False
 
 
-def _specified_loss(
-    model: str, scenario: Scenario, people: Population, warnings: list[str]
-) -> Step:
-    loss, keys = specified_loss(scenario, people)
+def _specified_loss(model: str, scenario: Scenario, group: Population, warnings: list[str]) -> Step:
+    loss, keys = specified_loss(scenario, group)
     if not keys:
         raise NotApplicable(
             f"{model} needs a loss ratio, but the scenario has no random loss",
             _SOME_LOSS,
-            *([Suggestion(feed="measured")] if _overflows(scenario, people) else []),
+            *([Suggestion(feed="measured")] if _overflows(scenario, group) else []),
         )
     if loss < MIN_LOSS:
         raise NotApplicable(f"{model} cannot distinguish {loss:g} from no loss, {keys}", _SOME_LOSS)
-    if any(isinstance(on.link.loss, GilbertElliott) for on in people.links(scenario.network)):
+    if any(isinstance(on.link.loss, GilbertElliott) for on in group.links(scenario.network)):
         warnings.append(
             f"the specified loss is correlated; p is its mean, {loss:.4g}, but one loss "
             "indication covers many losses: --feed measured counts indications"
@@ -170,8 +168,8 @@ def _specified_loss(
     return step("p", loss, "1", keys)
 
 
-def _specified_times(scenario: Scenario, people: Population) -> list[Step]:
-    rtt = people.rtt_s
+def _specified_times(scenario: Scenario, group: Population) -> list[Step]:
+    rtt = group.rtt_s
     tcp = scenario.populations[0].tcp
     rule = "RTT + tcp.min_rto" if tcp.adds_min_rto else "max(tcp.min_rto, RTT)"
     return [
@@ -187,19 +185,19 @@ def growth_text(tcp: Tcp) -> str:
     return "tcp.delayed_acks: " + ("on" if tcp.delayed_acks else "off")
 
 
-def _measured(model: str, scenario: Scenario, people: Population, measured: Answer) -> list[Step]:
+def _measured(model: str, scenario: Scenario, group: Population, measured: Answer) -> list[Step]:
     loss = positive_metric(measured, "loss_indication_ratio")
     if not loss:
         raise NotApplicable(f"{model} needs a loss ratio, but packet had no loss indication")
     return [
         step("p", loss, "1", "packet: loss_indication_ratio"),
-        *_measured_times(scenario, people, measured),
+        *_measured_times(scenario, group, measured),
     ]
 
 
-def _measured_times(scenario: Scenario, people: Population, measured: Answer) -> list[Step]:
+def _measured_times(scenario: Scenario, group: Population, measured: Answer) -> list[Step]:
     rtt, t0 = positive_metric(measured, "rtt_mean_s"), positive_metric(measured, "t0_s")
-    asked_rtt, asked_t0 = _specified_times(scenario, people)
+    asked_rtt, asked_t0 = _specified_times(scenario, group)
     steps = [step("RTT", rtt, "s", "packet: rtt_mean_s") if rtt else asked_rtt]
     if t0:
         return [*steps, step("T0", t0, "s", "packet: t0_s")]
@@ -234,15 +232,15 @@ def transfer_inputs(scenario: Scenario, measured: Answer | None) -> dict[str, St
     """
     if measured is not None and measured.captured is not None:
         return {entry["symbol"]: entry for entry in captured_transfer_inputs(measured)}
-    people = scenario.populations[0]
-    loss, keys = specified_loss(scenario, people)
+    group = scenario.populations[0]
+    loss, keys = specified_loss(scenario, group)
     steps = [step("p", loss, "1", keys or "no random loss specified")]
-    steps += _specified_times(scenario, people)
+    steps += _specified_times(scenario, group)
     if measured is not None:
         steps[0] = step(
             "p", positive_metric(measured, "loss_ratio") or 0.0, "1", "packet: loss_ratio"
         )
-        steps[1:] = _measured_times(scenario, people, measured)
+        steps[1:] = _measured_times(scenario, group, measured)
     return {entry["symbol"]: entry for entry in steps}
 
 
@@ -255,11 +253,11 @@ def transfer_domain(
     that limits it.
     """
     loss, rtt, timer = (float(inputs[symbol]["value"]) for symbol in ("p", "RTT", "T0"))
-    people, network = scenario.populations[0], scenario.network
-    slowest_bps = min(on.link.rate_bps for on in people.links(network))
+    group, network = scenario.populations[0], scenario.network
+    slowest_bps = min(on.link.rate_bps for on in group.links(network))
     in_flight = slowest_bps * rtt / (8 * network.packet_bytes)
     until = min(float(sizes.max()), 1 / loss if loss else math.inf)
-    tcp = people.tcp
+    tcp = group.tcp
     grown = tcp.initial_window + until / tcp.packets_per_growth
     return {
         LOSS: loss,
@@ -271,10 +269,10 @@ def transfer_domain(
 
 def transfer_warnings(scenario: Scenario) -> list[str]:
     """Return warnings about features of the scenario that transfer formulas omit."""
-    people = scenario.populations[0]
-    traffic: Any = people.traffic
+    group = scenario.populations[0]
+    traffic: Any = group.traffic
     warnings = []
-    rules = (on.link.loss for on in people.links(scenario.network))
+    rules = (on.link.loss for on in group.links(scenario.network))
     if any(loss is not None and not isinstance(loss, Bernoulli) for loss in rules):
         warnings.append(
             "the model has independent loss per packet, but the specified loss is correlated: p is "
@@ -294,7 +292,7 @@ def missing_rtt_s(lossless_s: NDArray[np.float64], rtt_s: float) -> NDArray[np.f
     return np.maximum(rtt_s - lossless_s, 0.0)
 
 
-def limiting_link(scenario: Scenario, people: Population) -> Capacity | None:
+def limiting_link(scenario: Scenario, group: Population) -> Capacity | None:
     """Return the link with the lowest total capacity over all flows; None if no link has a rate.
 
     With equal links it is the measured one, or else the first. Transfers that arrive at random have
@@ -302,8 +300,8 @@ def limiting_link(scenario: Scenario, people: Population) -> Capacity | None:
     """
     bits = 8 * scenario.network.packet_bytes
     limits = [
-        Capacity(on, on.link.rate_bps / bits * (1 if on.shared else max(1, people.count)))
-        for on in people.links(scenario.network)
+        Capacity(on, on.link.rate_bps / bits * (1 if on.shared else max(1, group.count)))
+        for on in group.links(scenario.network)
     ]
     least = min(limits, key=lambda limit: (limit.pps, not limit.on.measured))
     return least if math.isfinite(least.pps) else None

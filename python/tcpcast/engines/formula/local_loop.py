@@ -66,27 +66,27 @@ def loop_inputs(model_name: str, scenario: Scenario, measured: Answer | None) ->
     NotApplicable
         Several classes, traffic that is not on/off.
     """
-    people = one_class(model_name, scenario, "on-off")
-    traffic = people.traffic
+    group = one_class(model_name, scenario, "on-off")
+    traffic = group.traffic
     assert isinstance(traffic, OnOff)  # checked by one_class
     bits = 8.0 * scenario.network.packet_bytes
     size, whole = _whole_size_pkts(traffic)
-    idle = _specified_idleness(scenario, people, traffic, size)
+    idle = _specified_idleness(scenario, group, traffic, size)
     steps = [
-        step("N", people.count, "1", "traffic.sources"),
+        step("N", group.count, "1", "traffic.sources"),
         step("MSS", bits, "bit", "network.packet: IP bytes"),
         step("I", traffic.off.mean_value(), "s", "traffic.off"),
         step("B", size, "packet", whole),
         step("C", scenario.network.bottleneck.rate_bps / bits, "packet/s", "bottleneck rate"),
         *(
-            _specified(scenario, people, idle)
+            _specified(scenario, group, idle)
             if measured is None
-            else _measured(people, measured, idle)
+            else _measured(group, measured, idle)
         ),
     ]
     by_symbol = {entry["symbol"]: entry for entry in steps}
     return LoopInputs(
-        sources=people.count,
+        sources=group.count,
         packet_bits=bits,
         mean_off_s=traffic.off.mean_value(),
         mean_size_pkts=size,
@@ -227,11 +227,11 @@ def _overloaded(name: str, scenario: Scenario, measured: Answer | None) -> tuple
         )
     )
     if math.isinf(_bound(inputs, inputs.loss)):
-        least = threshold * (1 - inputs.loss)
+        min_sources = threshold * (1 - inputs.loss)
         raise NotApplicable(
             f"{name} does not apply: {_counted(inputs.sources)} not fill the link at any file rate; "
-            f"that needs more than C I (1 - p)/B = {digits(least, 5)}",
-            Suggestion({"traffic.sources": math.floor(least) + 1}),
+            f"that needs more than C I (1 - p)/B = {digits(min_sources, 5)}",
+            Suggestion({"traffic.sources": math.floor(min_sources) + 1}),
         )
     return inputs, threshold
 
@@ -293,7 +293,7 @@ def _whole_size_pkts(traffic: OnOff) -> tuple[float, str]:
 
 
 def _specified_idleness(
-    scenario: Scenario, people: Population, traffic: OnOff, size_pkts: float
+    scenario: Scenario, group: Population, traffic: OnOff, size_pkts: float
 ) -> Step:
     """Return p_idle, the share of packets before which an idle time reset the window."""
     if traffic.connection == "new":
@@ -304,22 +304,22 @@ def _specified_idleness(
         return step("p_idle", 0.0, "1", 'tcp.idle_restart = "never"')
     threshold, name = (rule, "tcp.idle_restart") if isinstance(rule, float) else (0.0, "")
     if not name:
-        threshold, name = max(people.tcp.min_rto_s, people.rtt_s), "max(tcp.min_rto, RTT)"
+        threshold, name = max(group.tcp.min_rto_s, group.rtt_s), "max(tcp.min_rto, RTT)"
     share = traffic.off.above(threshold)
     return step("p_idle", share / size_pkts, "1", f"P(OFF > {name}) / B = {share:.4g} / B")
 
 
-def _specified(scenario: Scenario, people: Population, idle: Step) -> list[Step]:
-    loss, keys = specified_loss(scenario, people)
+def _specified(scenario: Scenario, group: Population, idle: Step) -> list[Step]:
+    loss, keys = specified_loss(scenario, group)
     return [
         step("p_loss", loss, "1", keys or "no random loss specified"),
         step("p_to", 0.0, "1", "none specified"),
         idle,
-        step("RTT", people.rtt_s, "s", IDLE_PATH),
+        step("RTT", group.rtt_s, "s", IDLE_PATH),
     ]
 
 
-def _measured(people: Population, measured: Answer, idle: Step) -> list[Step]:
+def _measured(group: Population, measured: Answer, idle: Step) -> list[Step]:
     restarts, rtt = (
         positive_metric(measured, "idle_restart_ratio"),
         positive_metric(measured, "rtt_mean_s"),
@@ -332,16 +332,16 @@ def _measured(people: Population, measured: Answer, idle: Step) -> list[Step]:
             "p_to", positive_metric(measured, "timeout_ratio") or 0.0, "1", "packet: timeout_ratio"
         ),
         idle,
-        step("RTT", rtt or people.rtt_s, "s", "packet: rtt_mean_s" if rtt else IDLE_PATH),
+        step("RTT", rtt or group.rtt_s, "s", "packet: rtt_mean_s" if rtt else IDLE_PATH),
     ]
 
 
 def _beyond_window(scenario: Scenario, rate_pps: float, rtt_s: float) -> list[str]:
     window = scenario.populations[0].tcp.receiver_window
-    most = window / rtt_s
-    if rate_pps <= most:
+    max_rate = window / rtt_s
+    if rate_pps <= max_rate:
         return []
     return [
         f"the formula has no receiver window: a user gets {digits(rate_pps)} packets/s while on, "
-        f"but {window:,.0f} packets per RTT are only {digits(most)}"
+        f"but {window:,.0f} packets per RTT are only {digits(max_rate)}"
     ]

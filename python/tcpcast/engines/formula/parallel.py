@@ -155,10 +155,8 @@ def _measured_loss(scenario: Scenario, measured: Answer) -> tuple[float, float, 
     """Return p_e and p_r as measured by ``packet`` or ``trace``, and their sources."""
     if scenario.captured is not None:
         return _captured_loss(measured)
-    people = scenario.populations[0]
-    elsewhere = [
-        on.key for on in people.links(scenario.network) if on.link.loss and not on.measured
-    ]
+    group = scenario.populations[0]
+    elsewhere = [on.key for on in group.links(scenario.network) if on.link.loss and not on.measured]
     if elsewhere:
         raise NotApplicable(
             "algorithm 2 needs p_r of the full path, but packet measures it at the bottleneck; "

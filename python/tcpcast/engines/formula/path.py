@@ -83,7 +83,7 @@ def pftk_approximate(scenario: Scenario, measured: Answer | None) -> Answer:
     growing_s = 1 / float(model.td_only_leading_rate_pps(rtt_s=inputs.rtt_s, **given))
     free = float(model.approximate_rate_pps(rtt_s=inputs.rtt_s, t0_s=inputs.t0_s, **given))
     waiting = 1 - free * growing_s
-    most = inputs.window_pkts / inputs.rtt_s
+    max_rate = inputs.window_pkts / inputs.rtt_s
     regime = model.TIMEOUTS if waiting > 0.5 else model.TRIPLE_DUPLICATES
     steps = [
         *inputs.used("p", "RTT", "T0", "b", "W_max", "n"),
@@ -96,13 +96,13 @@ def pftk_approximate(scenario: Scenario, measured: Answer | None) -> Answer:
         ),
         step("in timeouts", waiting, "1", "share of the time"),
         step("free rate", free, "packet/s", "(29)"),
-        step("B(p)", min(most, free), "packet/s", "min(W_max/RTT, free rate), (32)"),
+        step("B(p)", min(max_rate, free), "packet/s", "min(W_max/RTT, free rate), (32)"),
     ]
     return rates.flow_answer(
         "pftk-approx",
         inputs,
-        rate_pps=min(most, free),
-        regime=model.WINDOW if most < free else regime,
+        rate_pps=min(max_rate, free),
+        regime=model.WINDOW if max_rate < free else regime,
         steps=steps,
     )
 
@@ -153,18 +153,18 @@ def mathis(scenario: Scenario, measured: Answer | None) -> Answer:
             packets_per_ack=inputs.packets_per_ack,
         )
     )
-    most = inputs.window_pkts / inputs.rtt_s
+    max_rate = inputs.window_pkts / inputs.rtt_s
     steps = [
         *inputs.used("p", "RTT", "b", "W_max", "n"),
         step("C", constant, "1", "sqrt(3/(2b)): periodic loss"),
         step("C/(RTT sqrt(p))", free, "packet/s", "Mathis et al. 1997; PFTK (20)"),
-        step("B", min(most, free), "packet/s", "at most W_max/RTT, an addition to the model"),
+        step("B", min(max_rate, free), "packet/s", "at most W_max/RTT, an addition to the model"),
     ]
     return rates.flow_answer(
         "mathis",
         inputs,
-        rate_pps=min(most, free),
-        regime=model.WINDOW if most < free else model.TRIPLE_DUPLICATES,
+        rate_pps=min(max_rate, free),
+        regime=model.WINDOW if max_rate < free else model.TRIPLE_DUPLICATES,
         steps=steps,
     )
 

@@ -25,10 +25,10 @@ def flow_answer(
     engine: str, inputs: PathInputs, *, rate_pps: float, regime: str, steps: list[Step]
 ) -> Answer:
     """Return an answer from the rate of one flow; ``steps`` is its derivation."""
-    together = inputs.flows * rate_pps
+    total = inputs.flows * rate_pps
     if inputs.flows > 1:
-        steps = [*steps, step("n B", together, "packet/s", "n equal flows")]
-    return total_answer(engine, inputs, rate_pps=together, regime=regime, steps=steps)
+        steps = [*steps, step("n B", total, "packet/s", "n equal flows")]
+    return total_answer(engine, inputs, rate_pps=total, regime=regime, steps=steps)
 
 
 def total_answer(
@@ -66,19 +66,19 @@ def add_losses(answer: Answer, *, window_pkts: float, timeout_share: float | Non
 
 def window_warnings(inputs: PathInputs, one_pps: float) -> list[str]:
     """Warn if the rate exceeds the receiver window, for a model without receiver window."""
-    most = inputs.window_pkts / inputs.rtt_s
-    if min(one_pps, inputs.capacity_pps / inputs.flows) <= most:
+    max_rate = inputs.window_pkts / inputs.rtt_s
+    if min(one_pps, inputs.capacity_pps / inputs.flows) <= max_rate:
         return []
     return [
         f"the model has no receiver window: a flow gets {digits(one_pps)} packets/s, but "
-        f"{digits(inputs.window_pkts, 6)} packets per RTT are only {digits(most)}"
+        f"{digits(inputs.window_pkts, 6)} packets per RTT are only {digits(max_rate)}"
     ]
 
 
 def other_stack_warnings(what: str, stack: str, scenario: Scenario) -> list[str]:
     """Warn if a formula describes another TCP than the scenario's; captures match any TCP."""
     tcp = scenario.populations[0].tcp
-    own = tcp.stack
+    stack_name = tcp.stack
     if tcp.control == stack or scenario.captured is not None:
         return []
-    return [f"the values here are {what}; the scenario's stack is {own}"]
+    return [f"the values here are {what}; the scenario's stack is {stack_name}"]

@@ -161,13 +161,13 @@ def _total(scenario: Scenario, expected: Floats, rtt_s: float) -> dict[str, Metr
     The server's SYN-ACK has the loss of its data; the client retransmits its SYN after
     ``tcp.initial_rto``.
     """
-    people = scenario.populations[0]
-    if people.tcp.handshake != "tcp":
+    group = scenario.populations[0]
+    if group.tcp.handshake != "tcp":
         return {}
     connection = connection_latency_s(
         rtt_s=rtt_s,
-        forward_loss_ratio=specified_loss(scenario, people)[0],
-        syn_timeout_s=people.tcp.initial_rto_s,
+        forward_loss_ratio=specified_loss(scenario, group)[0],
+        syn_timeout_s=group.tcp.initial_rto_s,
     )
     return {"total_time_s": Metric(float(expected.mean() + connection))}
 
@@ -208,8 +208,8 @@ def _modern_parameters(scenario: Scenario, rtt_s: float) -> dict[str, Any]:
     is followed by a delivered packet; a tail loss probe detects losses of the last packets after
     two RTTs.
     """
-    people = scenario.populations[0]
-    tcp, link = people.tcp, limiting_link(scenario, people)
+    group = scenario.populations[0]
+    tcp, link = group.tcp, limiting_link(scenario, group)
     parameters: dict[str, Any] = {
         "sack": tcp.has_sack,
         "decrease": CUBIC_DECREASE if tcp.control == "cubic" else 0.5,
@@ -275,9 +275,9 @@ def _by_losses(
     losses = np.arange(TABLED_LOSSES + 1)
     probability = loss_probability(losses[:, None], size_pkts=sizes, loss=loss)
     shown = (probability >= RARE) | (losses[:, None] == 0)
-    most = int(losses[shown.any(axis=1)][-1])
-    latency = missing_s + conditional_latency_s(transfer, sizes, max_losses=most)
-    size, count = np.nonzero(shown[: most + 1].T)
+    max_count = int(losses[shown.any(axis=1)][-1])
+    latency = missing_s + conditional_latency_s(transfer, sizes, max_losses=max_count)
+    size, count = np.nonzero(shown[: max_count + 1].T)
     return {
         "size_pkts": sizes[size],
         "losses": count,

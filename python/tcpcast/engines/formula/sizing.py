@@ -94,20 +94,20 @@ def path_sizing(scenario: Scenario) -> PathSizing | None:
     scenario
         One class of bulk flows; its RTT is that of one packet and its ACK on the idle path.
     """
-    network, people = scenario.network, scenario.populations[0]
-    rate_bps, rtt = network.bottleneck.rate_bps, people.rtt_s
+    network, group = scenario.network, scenario.populations[0]
+    rate_bps, rtt = network.bottleneck.rate_bps, group.rtt_s
     if math.isinf(rate_bps):
         return None
-    flows, packet_bits = people.count, 8 * network.packet_bytes
+    flows, packet_bits = group.count, 8 * network.packet_bytes
     pipe = rate_bps * rtt / packet_bits
     window = max(1, math.ceil(pipe / flows - ROUNDING))
-    kept = DECREASE if people.tcp.control == "cubic" else RENO_DECREASE
+    kept = DECREASE if group.tcp.control == "cubic" else RENO_DECREASE
     full_window = max(1, math.ceil(pipe / flows / kept - ROUNDING))
     payload = scenario.payload_bytes
     buffer = OVERHEAD * full_window * payload
     allowed = DEFAULT_WMEM[-1] / OVERHEAD  # less than any default of tcp_rmem
     link_bps = rate_bps * 8 * payload / packet_bits
-    loss = specified_loss(scenario, people)[0]
+    loss = specified_loss(scenario, group)[0]
     return PathSizing(
         flows=flows,
         bdp_bytes=rate_bps * rtt / 8,
@@ -185,12 +185,12 @@ def amount_s(scenario: Scenario, amount_bytes: float, goodput_bps: float) -> flo
     """
     if not (math.isfinite(goodput_bps) and goodput_bps > 0):
         return math.nan
-    tcp, people = scenario.populations[0].tcp, scenario.populations[0]
+    tcp, group = scenario.populations[0].tcp, scenario.populations[0]
     if not tcp.is_modern:
         return 8 * amount_bytes / goodput_bps
-    packet_bits = 8 * scenario.payload_bytes * people.count
+    packet_bits = 8 * scenario.payload_bytes * group.count
     flow = ShortTransfer(
-        rtt_s=people.rtt_s,
+        rtt_s=group.rtt_s,
         initial_window_pkts=tcp.initial_window,
         receiver_window_pkts=tcp.receiver_window,
         whole_rounds=True,
@@ -204,10 +204,10 @@ def time_text(scenario: Scenario, amount_bytes: float, goodput_bps: float) -> st
     seconds = amount_s(scenario, amount_bytes, goodput_bps)
     if math.isnan(seconds):
         return ""
-    people = scenario.populations[0]
-    over = f" over {people.count:,} flows" if people.count > 1 else ""
+    group = scenario.populations[0]
+    over = f" over {group.count:,} flows" if group.count > 1 else ""
     duration = f"{bytes_text(amount_bytes)}{over} takes {_seconds_text(seconds)}"
-    tcp = people.tcp
+    tcp = group.tcp
     if not tcp.is_modern:
         return f"{duration} at this goodput, after the start-up."
     return f"{duration} at this goodput, including slow start from {tcp.initial_window} packets."

@@ -88,10 +88,10 @@ def _capture(scenario: Scenario, options: RunOptions) -> Iterator[str | None]:
     if not scenario.probes.pcap:
         yield None
         return
-    place = capture_file(scenario, scenario.probes.pcap[0].file)
-    place = place.with_stem(f"{place.stem}-kernel")
-    check_capture(scenario, place, force=options.force)
-    with output.atomic_file(place, force=options.force) as new:
+    file = capture_file(scenario, scenario.probes.pcap[0].file)
+    file = file.with_stem(f"{file.stem}-kernel")
+    check_capture(scenario, file, force=options.force)
+    with output.atomic_file(file, force=options.force) as new:
         yield str(new)
 
 
@@ -108,12 +108,12 @@ class _Runs:
         outcomes: list[TrafficOutcome] = []
         for number in range(self._scenario.run.replications):
             self._done = number
-            asked = run_arguments(self._scenario, number)
+            arguments = run_arguments(self._scenario, number)
             if capture is not None and number == 0:
                 side = {"sender": "near", "receiver": "far"}
-                asked["capture"] = (side[self._scenario.probes.pcap[0].link], capture)
+                arguments["capture"] = (side[self._scenario.probes.pcap[0].link], capture)
             try:
-                outcomes.append(run_traffic(asked, self._advanced))
+                outcomes.append(run_traffic(arguments, self._advanced))
             except EnvironmentFault as fault:
                 raise NotApplicable(f"this machine cannot emulate the link: {fault}") from fault
             if outcomes[-1].cut is not None or self._is_too_late(outcomes[-1]):
@@ -238,9 +238,9 @@ def _raised(rtt_s: float, lateness: Sequence[int]) -> Iterator[str]:
 
 def _paced_on(links: Sequence[Mapping[str, int] | None]) -> Iterator[str]:
     """Yield a message with the time in which BBR's pacing continued while the link was paused."""
-    told = [link for link in links if link is not None]
+    reports = [link for link in links if link is not None]
     away, elapsed, pauses = (
-        sum(link[key] for link in told) for key in ("away_ns", "elapsed_ns", "pauses")
+        sum(link[key] for link in reports) for key in ("away_ns", "elapsed_ns", "pauses")
     )
     if away > MAX_PAUSED_SHARE * elapsed:
         yield (

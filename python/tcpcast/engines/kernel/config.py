@@ -95,18 +95,20 @@ def run_arguments(scenario: Scenario, replication: int) -> dict[str, Any]:
         Index of the replication, from 0.
     """
     groups, seed = scenario.populations, scenario.run.seed
-    places = [(at, place) for at, group in enumerate(groups) for place in range(senders(group))]
+    senders_of_classes = [
+        (index, number) for index, group in enumerate(groups) for number in range(senders(group))
+    ]
     before = np.cumsum([0, *(group.count for group in groups)]).tolist()
     return {
         "config": {**path_configuration(scenario), "seed": seed + replication},
         "flows": [
             {
-                **_flow(groups[at]),
-                "class": at,
-                "place": place,
-                "source": before[at] + place,
+                **_flow(groups[index]),
+                "class": index,
+                "place": number,
+                "source": before[index] + number,
             }
-            for at, place in places
+            for index, number in senders_of_classes
         ],
         "far_sysctls": list((_ENDS | _options(groups[0].tcp) | _receive_buffer(groups)).items()),
         "schedule": _schedule(scenario),
@@ -324,13 +326,13 @@ def _problems_of_tcp(scenario: Scenario, tcp: Tcp) -> Iterator[NotApplicable]:
 
 
 def _problems_of_window(group: Population) -> Iterator[NotApplicable]:
-    (least, most), packet = RECEIVE_WINDOWS, group.payload_bytes
+    (minimum, maximum), packet = RECEIVE_WINDOWS, group.payload_bytes
     window = _receive_window(group)
-    if window is not None and not least <= window <= most:
-        nearest = -(-least // packet) if window < least else most // packet
+    if window is not None and not minimum <= window <= maximum:
+        nearest = -(-minimum // packet) if window < minimum else maximum // packet
         yield NotApplicable(
-            f"tcp.receiver_window: the kernel's receiver advertises {least} B to {most} B of data, "
-            f"or {-(-least // packet)} to {most // packet} packets",
+            f"tcp.receiver_window: the kernel's receiver advertises {minimum} B to {maximum} B of data, "
+            f"or {-(-minimum // packet)} to {maximum // packet} packets",
             Suggestion({"tcp.receiver_window": nearest}),
         )
 

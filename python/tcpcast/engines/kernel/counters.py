@@ -110,9 +110,9 @@ def cumulative_counters(
     # Little's law: packets waiting and in transmission.
     rows[:, LINK["queue_integral"]] = waited + rows[:, LINK["busy_ns"]]
     ends = np.cumsum([senders(group) for group in groups])
-    for at, (group, end) in enumerate(zip(groups, ends, strict=True)):
+    for index, (group, end) in enumerate(zip(groups, ends, strict=True)):
         own = flows[:, end - senders(group) : end].sum(axis=1)
-        first = len(LINK) + at * len(CLASS)
+        first = len(LINK) + index * len(CLASS)
         for cell, name in CELLS.items():
             rows[:, first + CLASS[cell]] = own[:, FLOW.index(name)]
         received = own[:, FLOW.index("received_bytes")]
@@ -134,19 +134,19 @@ class MeasuredCounters:
             min(slot, len(o.snapshots) - 2) for (slot, _), o in zip(warm_ups, outcomes, strict=True)
         ]
         cut = list(zip(outcomes, begins, strict=True))
-        self.files = [Files(scenario, o, o.snapshots[at]["now_ns"]) for o, at in cut]
+        self.files = [Files(scenario, o, o.snapshots[index]["now_ns"]) for o, index in cut]
         rows = [
             cumulative_counters(scenario, *one, own)
             for one, own in zip(cut, self.files, strict=True)
         ]
         self.warm_ups_s = [
-            (o.snapshots[at]["now_ns"] - o.snapshots[0]["now_ns"]) * 1e-9 for o, at in cut
+            (o.snapshots[index]["now_ns"] - o.snapshots[0]["now_ns"]) * 1e-9 for o, index in cut
         ]
         self.measured_s = float(sum(row[-1, LINK["time_ns"]] for row in rows)) * 1e-9
         begins_ns = round(max(self.warm_ups_s) * 1e9)
         self.units = Units(rows, len(scenario.populations), begins_ns=begins_ns)
-        self.flows = [flow_counters(o)[-1] - flow_counters(o)[at] for o, at in cut]
-        self._waits = self._count_waits([o.snapshots[at + 1 :] for o, at in cut])
+        self.flows = [flow_counters(o)[-1] - flow_counters(o)[index] for o, index in cut]
+        self._waits = self._count_waits([o.snapshots[index + 1 :] for o, index in cut])
         longest = self._longest_queue()
         # Inputs of the reliability rules: counters, and the largest queue.
         nothing = np.zeros(longest + 1, dtype=np.uint64)
@@ -246,8 +246,8 @@ class MeasuredCounters:
     def _by_class(self) -> Table:
         groups = self.scenario.populations
         estimates = [
-            metric_estimates.class_estimates(self.scenario, self.units, at)
-            for at in range(len(groups))
+            metric_estimates.class_estimates(self.scenario, self.units, index)
+            for index in range(len(groups))
         ]
         columns = [name for name in MEASURED if name in BY_CLASS]
         return class_table(groups, add_class_warnings(self.scenario, self.seen, estimates), columns)
@@ -259,7 +259,7 @@ class MeasuredCounters:
         on_s = np.repeat([float(self.units.seconds_on([g]).sum()) for g in groups], counts)
         on_s[on_s == 0.0] = math.nan
         totals = np.sum(self.flows, axis=0)
-        of = {name: totals[:, at] for at, name in enumerate(FLOW)}
+        of = {name: totals[:, index] for index, name in enumerate(FLOW)}
         sent, samples = np.maximum(of["arrived"], 1.0), np.maximum(of["rtt_samples"], 1.0)
         return {
             "class": names,

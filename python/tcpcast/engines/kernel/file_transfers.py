@@ -51,7 +51,7 @@ class Files:
     def __init__(self, scenario: Scenario, outcome: TrafficOutcome, begin_ns: int) -> None:
         """Select the transfers whose last ACK arrived after ``begin_ns`` by the link's clock."""
         rows = np.array(outcome.transfers, dtype=np.int64).reshape(-1, len(TRANSFER))
-        of = {name: rows[:, at] for at, name in enumerate(TRANSFER)}
+        of = {name: rows[:, index] for index, name in enumerate(TRANSFER)}
         groups = scenario.populations
         counts = [senders(group) for group in groups]
         payloads = [group.payload_bytes for group in groups]
@@ -93,10 +93,10 @@ class Files:
             "delivery_time_ns": self.delivery_ns,
             "total_time_ns": self.total_ns,
         }
-        for at in range(classes):
+        for index in range(classes):
             for name, values in of_class.items():
-                column = first + at * len(CLASS) + CLASS[name]
-                rows[:, column] = self._sums(values, self.group == at, times_ns)
+                column = first + index * len(CLASS) + CLASS[name]
+                rows[:, column] = self._sums(values, self.group == index, times_ns)
         rates = self.packets / (self.on_ns * 1e-9) * _native.RATE_UNITS
         of_size = {
             "transfers": of_class["transfers"],
@@ -107,17 +107,17 @@ class Files:
             "drops": self.of["drops"],
         }
         sizes = first + classes * len(CLASS)
-        for at in np.unique(self.row):
+        for index in np.unique(self.row):
             for name, values in of_size.items():
-                column = sizes + int(at) * len(SIZE) + SIZE[name]
-                rows[:, column] = self._sums(values, self.row == at, times_ns)
+                column = sizes + int(index) * len(SIZE) + SIZE[name]
+                rows[:, column] = self._sums(values, self.row == index, times_ns)
 
     def _sums(self, values: NDArray[Any], chosen: NDArray[np.bool_], times_ns: Floats) -> Floats:
         ends = self.of["acked_ns"][chosen]
         order = np.argsort(ends, kind="stable")
         sums = np.concatenate([[0.0], np.cumsum(values[chosen][order])])
-        at_times: Floats = sums[np.searchsorted(ends[order], times_ns, "right")]
-        return at_times
+        sums_at_times: Floats = sums[np.searchsorted(ends[order], times_ns, "right")]
+        return sums_at_times
 
 
 def tables(scenario: Scenario, units: Units, runs: Sequence[Files]) -> dict[str, Table]:
@@ -165,7 +165,10 @@ def _percentiles(runs: Sequence[Files], is_on_off: bool) -> Table:
     ]
     return {
         "quantity": np.array([row[0] for row in rows]),
-        **{f"p{q}": np.array([row[at] for row in values]) for at, q in enumerate((50, 95, 99))},
+        **{
+            f"p{q}": np.array([row[index] for row in values])
+            for index, q in enumerate((50, 95, 99))
+        },
         "unit": np.array([row[2] for row in rows]),
     }
 
@@ -176,7 +179,7 @@ def _totals(scenario: Scenario, runs: Sequence[Files]) -> dict[str, Any]:
     total_ns, opened = _joined(runs, "total_ns"), _joined(runs, "opened")
     losses = np.concatenate([files.of["drops"] for files in runs])
     count = len(size_bounds(scenario)) + 1
-    of_row = [rows == at for at in range(count)]
+    of_row = [rows == index for index in range(count)]
     times = {"completion": on_ns, "delivery": delivery_ns, "total": total_ns}
     cells = sorted(set(zip(rows.tolist(), losses.tolist(), strict=True)))
     chosen = {cell: (rows == cell[0]) & (losses == cell[1]) for cell in cells}

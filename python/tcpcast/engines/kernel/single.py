@@ -35,11 +35,11 @@ class Transfers:
 
     def __init__(self, scenario: Scenario, outcomes: Sequence[TrafficOutcome]) -> None:
         """Group the transfers by size."""
-        alone = scenario.isolated_transfers
-        self._sizes = [] if alone is None else list(alone.sizes or [])
+        isolated = scenario.isolated_transfers
+        self._sizes = [] if isolated is None else list(isolated.sizes or [])
         rows = [row for outcome in outcomes for row in outcome.transfers]
         table = np.array(rows, dtype=np.int64).reshape(-1, len(TRANSFER))
-        self._of = {name: table[:, at] for at, name in enumerate(TRANSFER)}
+        self._of = {name: table[:, index] for index, name in enumerate(TRANSFER)}
         self._size = self._of["number"] % max(1, len(self._sizes))
         payload = scenario.payload_bytes
         self._pkts = [
@@ -51,20 +51,20 @@ class Transfers:
         """Number of transfers."""
         return int(self._size.size)
 
-    def _sums(self, metric: str, at: int) -> list[Sums]:
+    def _sums(self, metric: str, index: int) -> list[Sums]:
         """Return the sums of a time over transfers of one size, per number of drops."""
         begin, end = ENDS[metric]
         times = self._of[end] - self._of[begin]
         sums = []
-        for drops in np.unique(self._of["drops"][self._size == at]):
-            own = times[(self._size == at) & (self._of["drops"] == drops)].tolist()
+        for drops in np.unique(self._of["drops"][self._size == index]):
+            own = times[(self._size == index) & (self._of["drops"] == drops)].tolist()
             sums.append(Sums(len(own), sum(own), sum(time * time for time in own)))
         return sums
 
     def estimates(self) -> Mapping[str, Estimate | None]:
         """Return every metric; None if there was no transfer."""
         sizes = range(len(self._sizes))
-        estimates = {m: estimate([self._sums(m, at) for at in sizes]) for m in ENDS}
+        estimates = {m: estimate([self._sums(m, index) for index in sizes]) for m in ENDS}
         if not self.count:
             return estimates
         sent, drops = self._of["arrived"].sum(), self._of["drops"].sum()
@@ -72,14 +72,16 @@ class Transfers:
         return estimates | {
             "loss_ratio": point_estimate(float(drops / max(sent, 1))),
             "retransmit_ratio": point_estimate(float(again / max(sent, 1))),
-            "mean_size_pkts": point_estimate(float(np.mean([self._pkts[at] for at in self._size]))),
+            "mean_size_pkts": point_estimate(
+                float(np.mean([self._pkts[index] for index in self._size]))
+            ),
             "transfers": point_estimate(float(self.count)),
         }
 
     def tables(self) -> dict[str, Table]:
         """Return the table ``by_size``, with the interval of the completion time."""
-        rows = [at for at in range(len(self._sizes)) if (self._size == at).any()]
-        means = {m: [estimate([self._sums(m, at)]) for at in rows] for m in ENDS}
+        rows = [index for index in range(len(self._sizes)) if (self._size == index).any()]
+        means = {m: [estimate([self._sums(m, index)]) for index in rows] for m in ENDS}
         done = means["completion_time_s"]
         if not rows:
             return {}
@@ -88,8 +90,8 @@ class Transfers:
         }
         ends = {part: [_part(e, part) for e in done] for part in ("low", "high")}
         table = {
-            "size_pkts": [self._pkts[at] for at in rows],
-            "transfers": [int((self._size == at).sum()) for at in rows],
+            "size_pkts": [self._pkts[index] for index in rows],
+            "transfers": [int((self._size == index).sum()) for index in rows],
             **column,
             **ends,
             **self._percentiles(rows),
@@ -99,10 +101,10 @@ class Transfers:
     def _percentiles(self, rows: list[int]) -> Table:
         """Return p50, p95 and p99 of the completion time; nan with fewer than 10 beyond."""
         times = self._of["acked_ns"] - self._of["first_ns"]
-        own = [times[self._size == at] for at in rows]
+        own = [times[self._size == index] for index in rows]
         percentiles = np.array([np.quantile(each, (0.5, 0.95, 0.99)) * 1e-9 for each in own])
         reliable = reliable_percentiles(percentiles, np.array([each.size for each in own]))
-        return {f"p{q}": reliable[:, at] for at, q in enumerate((50, 95, 99))}
+        return {f"p{q}": reliable[:, index] for index, q in enumerate((50, 95, 99))}
 
 
 def _part(estimate: Estimate | None, part: str) -> float:

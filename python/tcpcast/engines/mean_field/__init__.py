@@ -105,10 +105,10 @@ def mean_field(scenario: Scenario, options: RunOptions) -> Answer:
     }
     if each > 1:
         scale_results(answer, scenario, each)
-        answer.warn(*_warnings(scenario, each), *_of_full_queues(scenario, answer))
+        answer.warn(*_warnings(scenario, each), *_full_queue_warnings(scenario, answer))
     else:
         answer.warn(
-            f"each of up to {_most_exact(scenario):,} sources is simulated, as packet does: "
+            f"each of up to {_max_exact(scenario):,} sources is simulated, as packet does: "
             "equal values of both are no validation; use a smaller mean_field.flows",
             kind="remark",
         )
@@ -144,10 +144,10 @@ def _scaled(scenario: Scenario) -> tuple[Scenario, Configure]:
 
 def _each(scenario: Scenario) -> float:
     """Return the number of sources per simulated source."""
-    return max(1.0, scenario.senders / _most_exact(scenario))
+    return max(1.0, scenario.senders / _max_exact(scenario))
 
 
-def _most_exact(scenario: Scenario) -> int:
+def _max_exact(scenario: Scenario) -> int:
     """Return the number of sources up to which all are simulated."""
     return (scenario.mean_field or MeanField()).flows
 
@@ -188,7 +188,7 @@ def _with_fewer_transfers(scenario: Scenario, each: float) -> Scenario:
 
 def _warnings(scenario: Scenario, each: float) -> list[str]:
     """Return warnings about scenarios that were not compared with exact simulation."""
-    warnings = [*_of_few_sources(scenario, each), *_of_small_classes(scenario, each)]
+    warnings = [*_few_sources_warnings(scenario, each), *_small_class_warnings(scenario, each)]
     if _has_individual_buffers(scenario) or scenario.loses_at_random:
         warnings.append(
             "random loss and per-flow buffers were not compared with exact simulation; compare a "
@@ -203,12 +203,12 @@ def _warnings(scenario: Scenario, each: float) -> list[str]:
     return warnings
 
 
-def _of_few_sources(scenario: Scenario, each: float) -> Iterator[str]:
-    told = sum(simulated_sources(group.count, each) for group in scenario.populations)
+def _few_sources_warnings(scenario: Scenario, each: float) -> Iterator[str]:
+    simulated = sum(simulated_sources(group.count, each) for group in scenario.populations)
     enough, why = _enough(scenario)
-    if told < enough:
+    if simulated < enough:
         yield (
-            f"{told} simulated sources are not enough: near saturation {why}; use "
+            f"{simulated} simulated sources are not enough: near saturation {why}; use "
             f"mean_field.flows = {enough} or more"
         )
 
@@ -223,7 +223,7 @@ def _enough(scenario: Scenario) -> tuple[int, str]:
     return enough, "the RTT has an error above 10 %"
 
 
-def _of_small_classes(scenario: Scenario, each: float) -> Iterator[str]:
+def _small_class_warnings(scenario: Scenario, each: float) -> Iterator[str]:
     small = [
         group.name
         for group in scenario.populations
@@ -237,7 +237,7 @@ def _of_small_classes(scenario: Scenario, each: float) -> Iterator[str]:
         )
 
 
-def _of_full_queues(scenario: Scenario, answer: Answer) -> Iterator[str]:
+def _full_queue_warnings(scenario: Scenario, answer: Answer) -> Iterator[str]:
     """Warn if losses depend on the order of single packets, which differs in the scaled queue."""
     lost = answer.tables["cross"]["loss_ratio"] if "cross" in answer.tables else ()
     full = {

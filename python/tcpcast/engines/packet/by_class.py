@@ -55,9 +55,9 @@ def class_table(
         bounds = np.array([estimate_part(v, "at_least") for v in values], dtype=np.float64)
         if not np.isnan(bounds).all():
             table[f"{metric}_at_least"] = bounds
-        doubts = ["" if value is None else value.interval_warning or "" for value in values]
-        if len(groups) > 1 and any(doubts):  # the metrics of a single class already have them
-            table[f"{metric}_interval_warning"] = np.array(doubts)
+        warnings = ["" if value is None else value.interval_warning or "" for value in values]
+        if len(groups) > 1 and any(warnings):  # the metrics of a single class already have them
+            table[f"{metric}_interval_warning"] = np.array(warnings)
     return table
 
 

@@ -38,12 +38,12 @@ def check_captures(scenario: Scenario, options: RunOptions) -> None:
     for wanted in scenario.probes.pcap:
         file = capture_file(scenario, wanted.file)
         check_capture(scenario, file, force=options.force)
-        place = os.path.abspath(file)
-        if place in seen:
+        path = os.path.abspath(file)
+        if path in seen:
             raise TcpcastError(
                 f"probes.pcap: two captures use the file {file}; choose another name for one"
             )
-        seen.add(place)
+        seen.add(path)
 
 
 def capture_file(scenario: Scenario, name: str) -> Path:
@@ -106,14 +106,14 @@ class Captures:
         self._run = run
         self._files: list[contextlib.ExitStack] = []
         with contextlib.ExitStack() as made:
-            for index, (_, place) in enumerate(self._places):
+            for index, (_, path) in enumerate(self._places):
                 file = made.enter_context(contextlib.ExitStack())
-                temporary = file.enter_context(output.atomic_file(place, force=options.force))
+                temporary = file.enter_context(output.atomic_file(path, force=options.force))
                 try:
                     run.begin_capture(index, temporary)
                 except OSError as error:
                     raise EnvironmentFault(
-                        f"probes.pcap: cannot write {place}: {error.strerror}"
+                        f"probes.pcap: cannot write {path}: {error.strerror}"
                     ) from error
                 self._files.append(file)
             made.pop_all()
@@ -139,7 +139,7 @@ class Captures:
         reason.
         """
         files, self._files = self._files, []
-        for index, ((wanted, place), file) in enumerate(zip(self._places, files, strict=True)):
+        for index, ((wanted, path), file) in enumerate(zip(self._places, files, strict=True)):
             try:
                 with file:
                     cut = self._run.end_capture(index)
@@ -147,6 +147,6 @@ class Captures:
                 answer.write_errors.append(f"probes.pcap: {fault}")
                 continue
             if cut:
-                said = f"capture {place} contains only the first {wanted.packets} packets"
-                said += "; raise probes.pcap.packets for more"
-                answer.warn(said, kind="remark")
+                message = f"capture {path} contains only the first {wanted.packets} packets"
+                message += "; raise probes.pcap.packets for more"
+                answer.warn(message, kind="remark")

@@ -105,9 +105,9 @@ def _loss_cycle_s(scenario: Scenario, units: Units) -> float:
     """Return the longest mean time from loss to loss of a flow whose window ends at losses."""
     measured_s = 1e-9 * float(units.link("time_ns").sum())
     cycles = [0.0]
-    for at, group in enumerate(scenario.populations):
+    for index, group in enumerate(scenario.populations):
         if group.traffic.kind == "bulk" and group.tcp.control not in RATE_BASED:
-            losses = indications(units, [at])
+            losses = indications(units, [index])
             cycles.append(measured_s * group.count / losses if losses else 0.0)
     return max(cycles)
 
@@ -131,8 +131,8 @@ def _goodputs(scenario: Scenario, seen: Snapshot) -> dict[int, Estimate | None]:
     if len(groups) == 1:
         return {}
     return {
-        at: units.ratio(units.of_class("delivered", [at]), units.seconds_on([group]))
-        for at, group in enumerate(groups)
+        index: units.ratio(units.of_class("delivered", [index]), units.seconds_on([group]))
+        for index, group in enumerate(groups)
     }
 
 

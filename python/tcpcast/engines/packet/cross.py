@@ -180,19 +180,19 @@ def table(scenario: Scenario, totals: Mapping[str, Any], measured_s: float) -> T
     if measured_s <= 0:
         return {}
     bits = 8.0 * scenario.network.packet_bytes
-    unheard = (0, 0, 0, (0, 0, 0.0, 0.0), (0, 0.0, 0.0))
+    zeros = (0, 0, 0, (0, 0, 0.0, 0.0), (0, 0.0, 0.0))
     rows = []
-    for at, stream in enumerate(scenario.cross):
-        counters = totals["cross"][at] if at < len(totals["cross"]) else unheard
+    for index, stream in enumerate(scenario.cross):
+        counters = totals["cross"][index] if index < len(totals["cross"]) else zeros
         place = _place(scenario, stream)
-        told = {
-            "name": stream.name or f"{stream.model}.{at}",
+        identity = {
+            "name": stream.name or f"{stream.model}.{index}",
             "hop": place.name,
             "model": stream.model,
             "mean_bps": stream.mean_bps(place.link.rate_bps, scenario.network.packet_bytes),
         }
         counts = _counted(counters, bits / measured_s, place.link.rate_bps)
-        rows.append(told | counts | _rates(stream, counters[3], bits))
+        rows.append(identity | counts | _rates(stream, counters[3], bits))
     return {key: np.array([row[key] for row in rows]) for key in rows[0]} if rows else {}
 
 
@@ -237,10 +237,10 @@ def warnings(scenario: Scenario, clocks: Sequence[tuple[int, bool]]) -> list[Not
                 f"run's {digits(ran_s)} s"
             )
             notes.append(Note(text, kind="remark"))
-    for at, noise in enumerate(scenario.cross):
+    for index, noise in enumerate(scenario.cross):
         if noise.is_noise and noise.bin_s > ran_s:
             text = (
-                f"cross.{noise.name or at} has one rate for {digits(noise.bin_s)} s, but the run "
+                f"cross.{noise.name or index} has one rate for {digits(noise.bin_s)} s, but the run "
                 f"ends after {digits(ran_s)} s: set a shorter bin, or a longer run"
             )
             notes.append(Note(text, kind="run"))

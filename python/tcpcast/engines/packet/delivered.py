@@ -72,8 +72,8 @@ def _row(
 
 def warnings(scenario: Scenario, delivered: dict[str, NDArray[Any]]) -> list[Note]:
     """Return a note if no flow reached one of the times."""
-    told = set(delivered.get("t_s", ()))
-    missing = [time for time in scenario.run.report_at or () if time not in told]
+    reached = set(delivered.get("t_s", ()))
+    missing = [time for time in scenario.run.report_at or () if time not in reached]
     if not missing:
         return []
     return [

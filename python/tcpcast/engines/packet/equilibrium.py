@@ -51,12 +51,12 @@ def _on_time_s(group: Population, size: float, rate_pps: float) -> float:
 
     On the idle path the window doubles per RTT, from the initial to the receiver window.
     """
-    first, most = group.tcp.initial_window, group.tcp.receiver_window
+    first, max_window = group.tcp.initial_window, group.tcp.receiver_window
     rounds = math.log2(1 + size / first)
-    if size > most:
-        rounds = math.log2(1 + most / first) + (size - most) / most
-    own = max(8 * group.packet_bytes / group.ingress.rate_bps, 1e-12) * size
-    return max(max(1.0, rounds) * group.rtt_s, own, size / rate_pps)
+    if size > max_window:
+        rounds = math.log2(1 + max_window / first) + (size - max_window) / max_window
+    transmission_s = max(8 * group.packet_bytes / group.ingress.rate_bps, 1e-12) * size
+    return max(max(1.0, rounds) * group.rtt_s, transmission_s, size / rate_pps)
 
 
 def _active(group: Population, traffic: OnOff, rate_pps: float) -> float:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     Replication = tuple[int, Column, Column, Column, Column | NDArray[np.float64]]
     """Slots, and columns: slot, class times pieces and piece, bucket, count."""
 
-PIECE = {name: at for at, name in enumerate(_native.GOODPUT_PIECES)}
+PIECE = {name: index for index, name in enumerate(_native.GOODPUT_PIECES)}
 FILES = ("small_file", "large_file")
 
 
@@ -51,7 +51,9 @@ def tables(
     files = of_pieces(replications, classes, FILES)
     by_class: Table = {}
     if len(names) > 1:
-        each = [(name, of_pieces(replications, (at,), FILES)) for at, name in enumerate(names)]
+        each = [
+            (name, of_pieces(replications, (index,), FILES)) for index, name in enumerate(names)
+        ]
         by_class = file_goodput.of_classes(each, shares)
     return {
         "file_goodput": file_goodput.of_shares(files, shares),
@@ -77,7 +79,7 @@ def of_pieces(
     replications: Sequence[Replication], classes: Sequence[int], pieces: Sequence[str]
 ) -> Counts:
     """Return the counts of some pieces over some classes, split into statistical units."""
-    wanted = np.array([at * len(PIECE) + PIECE[piece] for at in classes for piece in pieces])
+    wanted = np.array([index * len(PIECE) + PIECE[piece] for index in classes for piece in pieces])
     chosen = [np.isin(groups, wanted) for _, _, groups, _, _ in replications]
     buckets = [r[3][which].astype(np.intp) for r, which in zip(replications, chosen, strict=True)]
     occupied = np.concatenate(buckets)
@@ -89,8 +91,8 @@ def of_pieces(
     for (slots, slot, _, _, count), which, bucket in zip(
         replications, chosen, buckets, strict=True
     ):
-        place = (slot[which].astype(np.intp) + 1) * width + bucket - first
-        added = np.bincount(place, weights=count[which], minlength=(slots + 1) * width)
+        positions = (slot[which].astype(np.intp) + 1) * width + bucket - first
+        added = np.bincount(positions, weights=count[which], minlength=(slots + 1) * width)
         rows.append(np.cumsum(added.reshape(slots + 1, width), axis=0))
     counts = statistics.blocks([row[:-1] for row in rows], totals=[row[-1] for row in rows])
     return Counts(first, counts, len(replications))
@@ -98,10 +100,10 @@ def of_pieces(
 
 def _by_size(totals: dict[str, Any], sizes: Table) -> Table:
     """Return the median of each size interval that had a file."""
-    told = totals["goodput_medians"]
-    if not told:
+    medians = totals["goodput_medians"]
+    if not medians:
         return {}
-    shown = [row for row, _ in told]
+    shown = [row for row, _ in medians]
     return {name: column[shown] for name, column in sizes.items()} | {
-        "goodput_median_bps": np.array([median for _, median in told])
+        "goodput_median_bps": np.array([median for _, median in medians])
     }

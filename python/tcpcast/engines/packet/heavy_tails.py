@@ -39,15 +39,18 @@ def heavy_tails(
     str, bool
         The warning, and True if no number of files is enough.
     """
-    for at in numbers:
-        group = scenario.populations[at]
+    for index in numbers:
+        group = scenario.populations[index]
         distribution = _size_distribution(group)
-        files = float(units.of_class("transfers", (at,)).sum())
+        files = float(units.of_class("transfers", (index,)).sum())
         if distribution is None or files < fewest:
             continue
         if unseen_share(distribution, files) > MAX_UNSEEN_SHARE:
             yield _drawn(
-                group, distribution, files, float(units.of_class("transfer_packets", (at,)).sum())
+                group,
+                distribution,
+                files,
+                float(units.of_class("transfer_packets", (index,)).sum()),
             )
 
 

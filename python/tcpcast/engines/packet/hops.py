@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tcpcast.scenario.hops import Hop
     from tcpcast.statistics import Estimate
 
-ARRIVED, QUEUE_DROPS, RANDOM_DROPS, BUSY, HELD, LONGEST, LOAD = range(7)
+ARRIVED, QUEUE_DROPS, RANDOM_DROPS, BUSY, QUEUE_INTEGRAL, LONGEST, LOAD = range(7)
 """Indices of a hop's counts in the totals."""
 
 
@@ -39,8 +39,10 @@ def by_hop(scenario: Scenario, seen: Snapshot) -> dict[str, NDArray[Any]]:
         return {}
     network = scenario.network
     rows = [
-        _of_measured(seen, hop) if at == network.measured_at else _of_other(scenario, seen, at, hop)
-        for at, hop in enumerate(network.hops)
+        _of_measured(seen, hop)
+        if index == network.measured_at
+        else _of_other(scenario, seen, index, hop)
+        for index, hop in enumerate(network.hops)
     ]
     columns: Mapping[str, list[Any]] = {key: [row[key] for row in rows] for key in rows[0]}
     names = np.array([hop.name for hop in network.hops])
@@ -55,24 +57,24 @@ def _of_measured(seen: Snapshot, hop: Hop) -> dict[str, Any]:
     units = seen.units
     drops = units.of_class("queue_drops").sum() + units.of_class("random_drops").sum()
     sums = [units.link("busy_ns"), units.link("queue_integral"), units.link("time_ns")]
-    busy, held, time = (float(column.sum()) for column in sums)
+    busy, queue_integral, time = (float(column.sum()) for column in sums)
     return {
         **_lost(units.of_class("arrived").sum(), drops),
-        **_held(busy, held, time),
+        **_occupancy(busy, queue_integral, time),
         **_load(hop, [units.link(name).sum() for name in ("carried_bytes", "capacity_bytes")]),
         "queue_max_pkts": seen.largest_queue,
     }
 
 
-def _of_other(scenario: Scenario, seen: Snapshot, at: int, hop: Hop) -> dict[str, Any]:
-    counts = seen.totals["hops"][at]
+def _of_other(scenario: Scenario, seen: Snapshot, index: int, hop: Hop) -> dict[str, Any]:
+    counts = seen.totals["hops"][index]
     time = float(seen.units.link("time_ns").sum())
     if not hop.shared:
         pooled = any(group.traffic.kind == "transfers" for group in scenario.populations)
         time *= math.nan if pooled else scenario.senders
     return {
         **_lost(counts[ARRIVED], counts[QUEUE_DROPS] + counts[RANDOM_DROPS]),
-        **_held(counts[BUSY], counts[HELD], time),
+        **_occupancy(counts[BUSY], counts[QUEUE_INTEGRAL], time),
         **_load(hop, counts[LOAD]),
         "queue_max_pkts": counts[LONGEST],
     }
@@ -83,8 +85,8 @@ def _lost(arrived: float, drops: float) -> dict[str, Any]:
     return {"arrived": int(arrived), "drops": int(drops), "loss_ratio": ratio}
 
 
-def _held(busy_ns: float, held_ns: float, time_ns: float) -> dict[str, Any]:
-    spans = {"utilisation": busy_ns, "queue_mean_pkts": held_ns}
+def _occupancy(busy_ns: float, queue_integral_ns: float, time_ns: float) -> dict[str, Any]:
+    spans = {"utilisation": busy_ns, "queue_mean_pkts": queue_integral_ns}
     return {name: span / time_ns if time_ns else math.nan for name, span in spans.items()}
 
 

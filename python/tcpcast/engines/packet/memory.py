@@ -105,8 +105,8 @@ def check_memory(scenario: Scenario, config: Config) -> None:
         fewer = [Suggestion({"run.replications": free // each})]
     elif not scenario.classes and (kind := COUNT_KEYS.get(scenario.traffic.kind)):
         # Memory per source grows as their number falls, because of a fixed part.
-        most = int(0.95 * sources * free / each)
-        fewer = [Suggestion({f"traffic.{kind}": most})]
+        limit = int(0.95 * sources * free / each)
+        fewer = [Suggestion({f"traffic.{kind}": limit})]
     of = "1 replication" if replications == 1 else f"{replications:,} replications"
     raise NotApplicable(
         f"{of} of {sources:,} sources would take about {needed / GIB:.3g} GiB of memory, and "
@@ -133,11 +133,11 @@ def _of_machine() -> Iterator[int]:
 def _of_group() -> Iterator[int]:
     """Yield the free memory of a container (cgroup v2), including the reclaimable page cache."""
     try:
-        most, used = ((GROUP / name).read_text() for name in ("memory.max", "memory.current"))
+        limit, used = ((GROUP / name).read_text() for name in ("memory.max", "memory.current"))
     except OSError:
         return
-    if most.strip().isdigit():
-        yield int(most) - int(used) + _file_bytes(GROUP / "memory.stat")
+    if limit.strip().isdigit():
+        yield int(limit) - int(used) + _file_bytes(GROUP / "memory.stat")
 
 
 def _file_bytes(stat: Path) -> int:
@@ -153,9 +153,9 @@ def _of_process() -> Iterator[int]:
     """Yield the remaining memory below ``ulimit -v``."""
     if sys.platform == "win32":
         return
-    most, _ = resource.getrlimit(resource.RLIMIT_AS)
-    if most != resource.RLIM_INFINITY:
-        yield most - (_kib(STATUS, "VmSize") or 0)
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit != resource.RLIM_INFINITY:
+        yield limit - (_kib(STATUS, "VmSize") or 0)
 
 
 def _kib(file: Path, name: str) -> int | None:

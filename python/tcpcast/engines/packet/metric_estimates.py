@@ -30,9 +30,9 @@ Counts = NDArray[np.uint64]
 Floats = NDArray[np.float64]
 Estimates = dict[str, Estimate | None]
 
-LINK = {name: at for at, name in enumerate(_native.LINK_CELLS)}
-CLASS = {name: at for at, name in enumerate(_native.CLASS_CELLS)}
-SIZE = {name: at for at, name in enumerate(_native.SIZE_CELLS)}
+LINK = {name: index for index, name in enumerate(_native.LINK_CELLS)}
+CLASS = {name: index for index, name in enumerate(_native.CLASS_CELLS)}
+SIZE = {name: index for index, name in enumerate(_native.SIZE_CELLS)}
 
 
 def unwrap_counters(rows: Counts | Floats) -> Counts | Floats:
@@ -109,16 +109,18 @@ class Units:
         rates: Floats = np.divide(counts, on, out=np.full_like(counts, np.nan), where=on > 0)
         return rates[np.isfinite(rates)]
 
-    def of_class(self, name: str, among: Sequence[int] | None = None) -> Floats:
+    def of_class(self, name: str, classes: Sequence[int] | None = None) -> Floats:
         """Return a counter summed over some classes (default: all), ``[units]``."""
-        chosen = range(self._classes) if among is None else among
-        columns = [len(LINK) + number * len(CLASS) + CLASS[name] for number in chosen]
+        classes_chosen = range(self._classes) if classes is None else classes
+        columns = [len(LINK) + number * len(CLASS) + CLASS[name] for number in classes_chosen]
         total: Floats = self._cells[:, columns].sum(axis=1)
         return total
 
-    def sums(self, names: Counters, among: Sequence[int] | None = None) -> Floats:
+    def sums(self, names: Counters, classes: Sequence[int] | None = None) -> Floats:
         """Return the sum of counters, ``[units]``; class counters over some classes (or all)."""
-        cells = [self.link(name) if name in LINK else self.of_class(name, among) for name in names]
+        cells = [
+            self.link(name) if name in LINK else self.of_class(name, classes) for name in names
+        ]
         total: Floats = np.sum(cells, axis=0)
         return total
 
@@ -165,14 +167,14 @@ class Units:
         )
 
     def metric(
-        self, name: str, among: Sequence[int] | None = None, *, has_events: bool = True
+        self, name: str, classes: Sequence[int] | None = None, *, has_events: bool = True
     ) -> Estimate | None:
         """Estimate a metric from the counters in its row, for some classes (default: all).
 
         ``has_events`` is False if the counted events cannot occur: a value of 0 is then exact.
         """
         row = METRICS[name]
-        numerator, denominator = (self.sums(names, among) for names in row.ratio_of)
+        numerator, denominator = (self.sums(names, classes) for names in row.ratio_of)
         return self.ratio(
             numerator,
             denominator,
@@ -285,25 +287,29 @@ def counts(scenario: Scenario, units: Units) -> Estimates:
     }
 
 
-def class_estimates(scenario: Scenario, units: Units, at: int | None) -> Estimates:
+def class_estimates(scenario: Scenario, units: Units, index: int | None) -> Estimates:
     """Return the metrics that exist per class and in total: rates, ON times, loss, RTT."""
     groups = scenario.populations
-    chosen = range(len(groups)) if at is None else (at,)
-    seconds = units.seconds_on([groups[place] for place in chosen])
-    bits = packet_bits(scenario, units, "transfer_packets", chosen)
+    classes_chosen = range(len(groups)) if index is None else (index,)
+    seconds = units.seconds_on([groups[place] for place in classes_chosen])
+    bits = packet_bits(scenario, units, "transfer_packets", classes_chosen)
     special = {
-        "connection_rate_bps": units.ratio(bits, units.of_class("on_time_ns", chosen) * 1e-9),
-        "rtt_packet_mean_s": _of_each_packet(scenario, units, chosen),
-        "send_rate_pps": units.ratio(units.of_class("sent", chosen), seconds),
-        "goodput_pps": units.ratio(units.of_class("delivered", chosen), seconds),
-        "goodput_bps": _goodput_bps(scenario, units, chosen),
+        "connection_rate_bps": units.ratio(
+            bits, units.of_class("on_time_ns", classes_chosen) * 1e-9
+        ),
+        "rtt_packet_mean_s": _of_each_packet(scenario, units, classes_chosen),
+        "send_rate_pps": units.ratio(units.of_class("sent", classes_chosen), seconds),
+        "goodput_pps": units.ratio(units.of_class("delivered", classes_chosen), seconds),
+        "goodput_bps": _goodput_bps(scenario, units, classes_chosen),
     }
     if not marks(scenario, scenario.network.bottleneck):
         special["ecn_mark_ratio"] = None
     return {
         name: special[name]
         if name in special
-        else units.metric(name, [place for place in chosen if _contributes(groups[place], name)])
+        else units.metric(
+            name, [place for place in classes_chosen if _contributes(groups[place], name)]
+        )
         for name in BY_CLASS
     }
 
@@ -318,31 +324,39 @@ def _contributes(group: Population, name: str) -> bool:
     return not kinds or group.traffic.kind in kinds
 
 
-def packet_bits(scenario: Scenario, units: Units, name: str, chosen: Sequence[int]) -> Floats:
+def packet_bits(
+    scenario: Scenario, units: Units, name: str, classes_chosen: Sequence[int]
+) -> Floats:
     """Return the IP bits of the packets that a counter of some classes counts."""
     groups = scenario.populations
-    one, *others = {groups[at].packet_bytes for at in chosen}
+    one, *others = {groups[index].packet_bytes for index in classes_chosen}
     if not others:
-        return 8.0 * one * units.of_class(name, chosen)
-    parts = [8.0 * groups[at].packet_bytes * units.of_class(name, [at]) for at in chosen]
+        return 8.0 * one * units.of_class(name, classes_chosen)
+    parts = [
+        8.0 * groups[index].packet_bytes * units.of_class(name, [index]) for index in classes_chosen
+    ]
     total: Floats = np.sum(parts, axis=0)
     return total
 
 
-def _goodput_bps(scenario: Scenario, units: Units, chosen: Sequence[int]) -> Estimate | None:
+def _goodput_bps(
+    scenario: Scenario, units: Units, classes_chosen: Sequence[int]
+) -> Estimate | None:
     """Return the payload delivered per second; timestamps reduce the payload of a packet."""
     groups = scenario.populations
-    payload_bits = {at: 8.0 * groups[at].payload_bytes for at in chosen}
-    seconds = units.seconds_on([groups[at] for at in chosen])
+    payload_bits = {index: 8.0 * groups[index].payload_bytes for index in classes_chosen}
+    seconds = units.seconds_on([groups[index] for index in classes_chosen])
     one, *others = set(payload_bits.values())
-    lacking = 8.0 * units.of_class("lacking_bytes", chosen)
+    lacking = 8.0 * units.of_class("lacking_bytes", classes_chosen)
     if not others and not lacking.any():
-        return units.ratio(units.of_class("delivered", chosen), seconds, scale=one)
-    parts = [bits * units.of_class("delivered", [at]) for at, bits in payload_bits.items()]
+        return units.ratio(units.of_class("delivered", classes_chosen), seconds, scale=one)
+    parts = [bits * units.of_class("delivered", [index]) for index, bits in payload_bits.items()]
     return units.ratio(np.sum(parts, axis=0) - lacking, seconds)
 
 
-def _of_each_packet(scenario: Scenario, units: Units, chosen: Sequence[int]) -> Estimate | None:
+def _of_each_packet(
+    scenario: Scenario, units: Units, classes_chosen: Sequence[int]
+) -> Estimate | None:
     """Return the mean time from the first transmission of a packet to the ACK that covers it.
 
     Little's law: the sum of these times is the integral of the number of packets in flight. With
@@ -351,7 +365,9 @@ def _of_each_packet(scenario: Scenario, units: Units, chosen: Sequence[int]) -> 
     sum_ns, packets = "in_flight_ns", "acked"
     if scenario.has_loss_feedback:
         sum_ns, packets = "rtt_sum_ns", "rtt_samples"
-    return units.ratio(units.of_class(sum_ns, chosen) * 1e-9, units.of_class(packets, chosen))
+    return units.ratio(
+        units.of_class(sum_ns, classes_chosen) * 1e-9, units.of_class(packets, classes_chosen)
+    )
 
 
 def _goes_on(group: Population) -> bool:
@@ -475,8 +491,8 @@ def warm_up_series(run: _native.Simulation, scenario: Scenario) -> tuple[float, 
     delivered, queue = np.diff(rows[:, columns], axis=0), np.diff(rows[:, LINK["queue_integral"]])
     total = queue if has_queue(scenario) else delivered.sum(axis=1)
     shares = [
-        delivered[:, at]
-        for at, group in enumerate(groups)
+        delivered[:, index]
+        for index, group in enumerate(groups)
         if len(groups) > 1 and not group.has_start_or_stop
     ]
     return rows[1, LINK["time_ns"]] * 1e-9, [total, *shares]

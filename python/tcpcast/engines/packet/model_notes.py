@@ -33,26 +33,26 @@ def notes(scenario: Scenario, seen: Snapshot) -> list[Note]:
     """Return a note for each missing feature of the model that affects a class."""
     several = len(scenario.populations) > 1
     result: dict[Note, None] = {}
-    for at, group in enumerate(scenario.populations):
+    for index, group in enumerate(scenario.populations):
         name = f"class {group.name}: " if several else ""
         for note in (
-            *_without_marks(scenario, seen.units, at, name),
+            *_without_marks(scenario, seen.units, index, name),
             *_not_compared(group.tcp.control),
-            *_own_links(scenario, seen.units, at, name),
+            *_own_links(scenario, seen.units, index, name),
         ):
             result[note] = None
     return list(result)
 
 
-def _without_marks(scenario: Scenario, units: Units, at: int, name: str) -> Iterator[Note]:
+def _without_marks(scenario: Scenario, units: Units, index: int, name: str) -> Iterator[Note]:
     """Yield a note if a sender with ECN receives no marks."""
-    group, network = scenario.populations[at], scenario.network
+    group, network = scenario.populations[index], scenario.network
     if not group.tcp.ecn:
         return
     marking = [on for on in group.links(network) if marks(scenario, on.link)]
     if not marking:
         why = 'no queue on its path marks packets; write network.bottleneck.queue = "codel"'
-    elif all(on.measured for on in marking) and _lost_and_unmarked(units, at):
+    elif all(on.measured for on in marking) and _lost_and_unmarked(units, index):
         why = "the queue dropped packets and marked none"
     else:
         return
@@ -62,8 +62,8 @@ def _without_marks(scenario: Scenario, units: Units, at: int, name: str) -> Iter
         yield Note(f"{name}tcp.ecn = true has no effect: {why}", kind="remark")
 
 
-def _lost_and_unmarked(units: Units, at: int) -> bool:
-    marked, dropped = (units.of_class(cell, (at,)).sum() for cell in ("marked", "queue_drops"))
+def _lost_and_unmarked(units: Units, index: int) -> bool:
+    marked, dropped = (units.of_class(cell, (index,)).sum() for cell in ("marked", "queue_drops"))
     return bool(marked == 0.0 and dropped > 0.0)
 
 
@@ -75,17 +75,19 @@ def _not_compared(control: str) -> Iterator[Note]:
         )
 
 
-def _own_links(scenario: Scenario, units: Units, at: int, name: str) -> Iterator[Note]:
+def _own_links(scenario: Scenario, units: Units, index: int, name: str) -> Iterator[Note]:
     """Yield a note if metrics of the queue omit delay and loss in a source's own links."""
-    group = scenario.populations[at]
-    own = [on.link for on in group.links(scenario.network) if not (on.shared or on.measured)]
-    samples = units.of_class("rtt_samples", (at,)).sum()
-    if all(link.rate_bps == float("inf") for link in own) or samples == 0.0:
+    group = scenario.populations[index]
+    own_links = [on.link for on in group.links(scenario.network) if not (on.shared or on.measured)]
+    samples = units.of_class("rtt_samples", (index,)).sum()
+    if all(link.rate_bps == float("inf") for link in own_links) or samples == 0.0:
         return
-    rtt_s = 1e-9 * float(units.of_class("rtt_sum_ns", (at,)).sum() / samples)
-    passed = float(units.of_class("passed", (at,)).sum())  # 0 if waiting times are not kept
-    queue_s = 1e-9 * float(units.of_class("waited_ns", (at,)).sum()) / passed if passed else rtt_s
-    dropped = float(units.of_class("access_drops", (at,)).sum())
+    rtt_s = 1e-9 * float(units.of_class("rtt_sum_ns", (index,)).sum() / samples)
+    passed = float(units.of_class("passed", (index,)).sum())  # 0 if waiting times are not kept
+    queue_s = (
+        1e-9 * float(units.of_class("waited_ns", (index,)).sum()) / passed if passed else rtt_s
+    )
+    dropped = float(units.of_class("access_drops", (index,)).sum())
     longer = _is_plain(scenario) and rtt_s - queue_s > (1.0 + LONGER_RTT) * group.rtt_s
     if not (longer or dropped):
         return

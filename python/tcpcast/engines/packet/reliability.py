@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast import units as written
+from tcpcast import units as units_module
 from tcpcast.answer import Note
 from tcpcast.drift import MIN_CYCLES
 from tcpcast.engines.packet.convergence import indications, unconverged, unconverged_classes
@@ -72,9 +72,9 @@ EVENTS: dict[Counters, str] = {
 
 def add_warnings(scenario: Scenario, seen: Snapshot, estimates: Estimates) -> Estimates:
     """Return the estimates over all classes with their warnings: see :func:`_add_warnings`."""
-    numbers = range(len(scenario.populations))
+    classes = range(len(scenario.populations))
     return _with_warnings(
-        scenario, seen, estimates, numbers, unconverged(scenario, seen, estimates)
+        scenario, seen, estimates, classes, unconverged(scenario, seen, estimates)
     )
 
 
@@ -93,7 +93,7 @@ def _with_warnings(
     scenario: Scenario,
     seen: Snapshot,
     estimates: Estimates,
-    numbers: Sequence[int],
+    classes: Sequence[int],
     slow: Mapping[str, str],
 ) -> Estimates:
     """Return the estimates with their warnings; too few observations withhold an interval.
@@ -104,36 +104,36 @@ def _with_warnings(
         The scenario and the counters of its run.
     estimates
         Estimates by metric, over all classes or some.
-    numbers
+    classes
         Indices of the classes.
     slow
         Metrics that have not converged, with reasons.
     """
     units = seen.units
-    missing = _missing(scenario, units, numbers)
-    if meaningless(scenario, units, numbers):
+    missing = _missing(scenario, units, classes)
+    if meaningless(scenario, units, classes):
         estimates = {
             name: replace(e, value=math.nan) if e is not None and e.units else e
             for name, e in estimates.items()
         }
-    doubts = [
-        *_too_short(scenario, units, numbers),
-        *heavy_tails(scenario, units, numbers, fewest=MIN_FILES),
+    warnings = [
+        *_too_short(scenario, units, classes),
+        *heavy_tails(scenario, units, classes, fewest=MIN_FILES),
     ]
-    rare, short = _rare_losses(scenario, seen, numbers), too_short(estimates)
-    alone = {
+    rare, short = _rare_losses(scenario, seen, classes), too_short(estimates)
+    by_metric = {
         name: None
         if e is None
         else _with_metric_warnings(
-            name, e, units, missing or rare.get(name) or slow.get(name), doubts
+            name, e, units, missing or rare.get(name) or slow.get(name), warnings
         )
         for name, e in estimates.items()
     }
     by_batches = {
         name: None if e is None else _with_batch_warnings(name, e, units, correlated=name in short)
-        for name, e in alone.items()
+        for name, e in by_metric.items()
     }
-    return with_lower_bounds(scenario, seen, by_batches, numbers)
+    return with_lower_bounds(scenario, seen, by_batches, classes)
 
 
 def reliable_percentiles(
@@ -187,11 +187,11 @@ def quantile_warnings(
     short = too_short(estimates)
     for share, e in estimates.items():
         needed_s = MIN_RARE_RELAXATIONS * relaxation_s / min(share, 1.0 - share)
-        doubt = _shorter_than(units, needed_s) or next(
+        warning = _shorter_than(units, needed_s) or next(
             _of_its_batches(e, correlated=share in short), None
         )
-        if share not in lacking and doubt is not None:
-            reasons.setdefault(f"{doubt}; check the interval of", []).append(share)
+        if share not in lacking and warning is not None:
+            reasons.setdefault(f"{warning}; check the interval of", []).append(share)
     return [
         Note(
             f"{why} the goodput that {', '.join(f'{100 * share:.6g} %' for share in shares)} of "
@@ -208,7 +208,7 @@ def _with_metric_warnings(
     estimate: Estimate,
     units: Units,
     missing: str | None,
-    doubts: Sequence[tuple[str, bool]],
+    warnings: Sequence[tuple[str, bool]],
 ) -> Estimate:
     if estimate.low is None and estimate.units == 0:  # a requested number, or an extreme
         return estimate
@@ -221,16 +221,16 @@ def _with_metric_warnings(
         return estimate.with_warning(scarce, withheld=True)
     if METRICS[name].can_be_constant and estimate.half_width == 0.0:
         estimate = _rule_of_three(name, estimate, units)
-    for doubt, is_permanent in doubts:
-        estimate = estimate.with_warning(doubt, is_permanent=is_permanent)
+    for warning, is_permanent in warnings:
+        estimate = estimate.with_warning(warning, is_permanent=is_permanent)
     return estimate
 
 
 def _with_batch_warnings(
     name: str, estimate: Estimate, units: Units, *, correlated: bool
 ) -> Estimate:
-    for doubt in _of_its_batches(estimate, correlated=correlated):
-        estimate = estimate.with_warning(_rare_timeouts(name, units) or doubt)
+    for warning in _of_its_batches(estimate, correlated=correlated):
+        estimate = estimate.with_warning(_rare_timeouts(name, units) or warning)
     return estimate
 
 
@@ -261,31 +261,33 @@ def _rule_of_three(name: str, estimate: Estimate, units: Units) -> Estimate:
     return replace(estimate, low=estimate.value - half, high=high, half_width=half)
 
 
-def meaningless(scenario: Scenario, units: Units, numbers: Sequence[int] | None = None) -> bool:
+def meaningless(scenario: Scenario, units: Units, classes: Sequence[int] | None = None) -> bool:
     """Return True if sums over the run describe only the few files that it had.
 
     An isolated transfer is complete by itself, and flows without files are counted by packets.
     """
     groups = scenario.populations
-    kinds = {groups[at].traffic.kind for at in (range(len(groups)) if numbers is None else numbers)}
+    kinds = {
+        groups[index].traffic.kind for index in (range(len(groups)) if classes is None else classes)
+    }
     if scenario.isolated_transfers is not None or not kinds & {"on-off", "transfers"}:
         return False
-    return float(units.of_class("transfers", numbers).sum()) < MIN_EVENTS
+    return float(units.of_class("transfers", classes).sum()) < MIN_EVENTS
 
 
-def _missing(scenario: Scenario, units: Units, numbers: Sequence[int]) -> str | None:
+def _missing(scenario: Scenario, units: Units, classes: Sequence[int]) -> str | None:
     """Return a message if all metrics rest on too few files, or on too few losses of flows."""
-    kinds = {scenario.populations[at].traffic.kind for at in numbers}
+    kinds = {scenario.populations[index].traffic.kind for index in classes}
     if kinds & {"on-off", "transfers"}:
-        files = units.of_class("transfers", numbers).sum()
-        enough = fewest_files(scenario, float(files), indications(units, numbers))
+        files = units.of_class("transfers", classes).sum()
+        enough = fewest_files(scenario, float(files), indications(units, classes))
         if files < enough:
             return f"too few files: {_counted(files, 'file')}, {enough} are needed"
         return None
-    losses = indications(units, numbers)
+    losses = indications(units, classes)
     if losses >= MIN_EVENTS or (losses == 0 and not scenario.loses_at_random):
         return None
-    if heeded_marks(scenario, units, numbers) >= MIN_EVENTS:
+    if heeded_marks(scenario, units, classes) >= MIN_EVENTS:
         return None
     return f"too few losses: {_counted(losses, 'loss indication')}, {MIN_EVENTS} are needed"
 
@@ -319,7 +321,7 @@ def fewest_files(scenario: Scenario, files: float, indications: float) -> int:
     return max(MIN_UNITS, math.ceil(MIN_FILES / each))
 
 
-def _rare_losses(scenario: Scenario, seen: Snapshot, numbers: Sequence[int]) -> dict[str, str]:
+def _rare_losses(scenario: Scenario, seen: Snapshot, classes: Sequence[int]) -> dict[str, str]:
     """Return messages, by metric, for metrics that rest on too few bursts of losses.
 
     Random losses are independent: their count has the interval of its events.
@@ -333,7 +335,7 @@ def _rare_losses(scenario: Scenario, seen: Snapshot, numbers: Sequence[int]) -> 
         counters = METRICS[name].bursts
         if not counters:
             continue
-        own = int(np.count_nonzero(units.sums(counters, numbers)))
+        own = int(np.count_nonzero(units.sums(counters, classes)))
         what, came = (EVENTS.get(counters, "losses"), own) if own else ("losses", bursts)
         if came == 0:
             messages[name] = (
@@ -366,11 +368,13 @@ def _near_loss(scenario: Scenario, seen: Snapshot) -> bool:
     return seen.largest_queue >= NEAR_LOSS * room
 
 
-def heeded_marks(scenario: Scenario, units: Units, numbers: Sequence[int]) -> float:
+def heeded_marks(scenario: Scenario, units: Units, classes: Sequence[int]) -> float:
     """Return the number of marked packets of flows that reduce their window on a mark."""
     groups = scenario.populations
     heeding = [
-        at for at in numbers if groups[at].tcp.ecn and groups[at].tcp.control not in RATE_BASED
+        index
+        for index in classes
+        if groups[index].tcp.ecn and groups[index].tcp.control not in RATE_BASED
     ]
     return float(units.of_class("marked", heeding).sum()) if heeding else 0.0
 
@@ -420,7 +424,7 @@ def _of_its_batches(estimate: Estimate, *, correlated: bool) -> Iterator[str]:
 
 
 def _too_short(
-    scenario: Scenario, units: Units, numbers: Sequence[int]
+    scenario: Scenario, units: Units, classes: Sequence[int]
 ) -> Iterator[tuple[str, bool]]:
     """Yield a message if the run is too short for independent batches, and if any run would be."""
     if scenario.isolated_transfers is not None:
@@ -429,7 +433,9 @@ def _too_short(
     if load is not None and load >= 1.0:
         yield "the offered load is above the bottleneck's rate: the queue has no steady state", True
         return
-    needed_s = MIN_CYCLES * max((_cycle_s(scenario, units, at) for at in numbers), default=0.0)
+    needed_s = MIN_CYCLES * max(
+        (_cycle_s(scenario, units, index) for index in classes), default=0.0
+    )
     if load is not None:
         needed_s = max(needed_s, MIN_RELAXATIONS * _relaxation_s(scenario, load))
     lacking = _shorter_than(units, needed_s)
@@ -441,25 +447,27 @@ def _shorter_than(units: Units, needed_s: float) -> str | None:
     measured_s = float(units.link("time_ns").sum()) * 1e-9
     if measured_s >= needed_s:
         return None
-    measured, needed = (written.format_duration(float(f"{s:.3g}")) for s in (measured_s, needed_s))
+    measured, needed = (
+        units_module.format_duration(float(f"{s:.3g}")) for s in (measured_s, needed_s)
+    )
     return f"the run is too short: {measured} were measured, {needed} are needed"
 
 
-def _cycle_s(scenario: Scenario, units: Units, at: int) -> float:
+def _cycle_s(scenario: Scenario, units: Units, index: int) -> float:
     """Return the mean time from one file of a source to the next.
 
     For an endless flow, the mean time from loss to loss, or from mark to mark if it responds to
     marks.
     """
-    group = scenario.populations[at]
+    group = scenario.populations[index]
     if group.traffic.kind == "bulk":
-        losses = indications(units, (at,)) + heeded_marks(scenario, units, (at,))
+        losses = indications(units, (index,)) + heeded_marks(scenario, units, (index,))
         measured_s = float(units.link("time_ns").sum()) * 1e-9
         return measured_s * group.count / losses if losses else 0.0
-    files = float(units.of_class("transfers", (at,)).sum())
+    files = float(units.of_class("transfers", (index,)).sum())
     if files == 0.0:
         return 0.0
-    on_s = float(units.of_class("on_time_ns", (at,)).sum()) * 1e-9 / files
+    on_s = float(units.of_class("on_time_ns", (index,)).sum()) * 1e-9 / files
     return on_s + (group.traffic.off.mean_value() if group.traffic.kind == "on-off" else 0.0)
 
 

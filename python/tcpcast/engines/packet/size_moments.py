@@ -75,17 +75,17 @@ def _exceeded_once_in(distribution: Distribution[Any], files: float) -> float:
     return math.exp(low)
 
 
-def _square_beyond(distribution: Distribution[Any], least: float) -> float:
+def _square_beyond(distribution: Distribution[Any], minimum: float) -> float:
     """Return E[X^2; X > least], truncated at the largest size."""
-    times, beyond = _survival(distribution, least)
+    times, beyond = _survival(distribution, minimum)
     inside = float(np.trapezoid(2.0 * times * beyond, times))
-    return least**2 * distribution.above(least) + inside
+    return minimum**2 * distribution.above(minimum) + inside
 
 
 def _survival(
-    distribution: Distribution[Any], least: float
+    distribution: Distribution[Any], minimum: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return geometrically spaced sizes t, the first one ``least``, and P(X > t)."""
-    times = np.geomspace(max(least, 1e-3), LARGEST_PKTS, _STEPS)
-    times[0] = least
+    """Return geometrically spaced sizes t, the first one ``minimum``, and P(X > t)."""
+    times = np.geomspace(max(minimum, 1e-3), LARGEST_PKTS, _STEPS)
+    times[0] = minimum
     return times, np.array([distribution.above(float(time)) for time in times])

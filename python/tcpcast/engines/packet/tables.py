@@ -75,7 +75,7 @@ def _length(table: Table) -> int:
 
 def _by_class(scenario: Scenario, seen: Snapshot) -> Table:
     groups = scenario.populations
-    each = [class_estimates(scenario, seen.units, at) for at in range(len(groups))]
+    each = [class_estimates(scenario, seen.units, index) for index in range(len(groups))]
     estimates = add_class_warnings(scenario, seen, each)
     is_isolated = scenario.isolated_transfers is not None
     shown = [name for name in BY_CLASS if METRICS[name].has_isolated_value or not is_isolated]
@@ -167,13 +167,13 @@ def size_columns(scenario: Scenario) -> Table:
 
 def _of_transfers(scenario: Scenario, seen: Snapshot) -> dict[str, Table]:
     sizes = size_columns(scenario)
-    alone = scenario.isolated_transfers is not None
-    means = {} if alone else mean_times(seen.units)
+    is_isolated = scenario.isolated_transfers is not None
+    means = {} if is_isolated else mean_times(seen.units)
     tables = {
         "by_size": transfers.by_size(
             sizes, seen.totals, means, fewest_files_by_size(scenario, seen)
         ),
-        "by_losses": transfers.by_losses(sizes, seen.totals, independent=alone),
+        "by_losses": transfers.by_losses(sizes, seen.totals, independent=is_isolated),
     }
     if scenario.is_modern:
         tables["transfer_times"] = transfers.percentiles(sizes, seen.totals)
@@ -183,17 +183,19 @@ def _of_transfers(scenario: Scenario, seen: Snapshot) -> dict[str, Table]:
 def mean_times(units: Units) -> dict[int, Estimate | None]:
     """Return the mean completion time of each size interval."""
     return {
-        at: units.ratio(units.of_size("on_time_ns", at) * 1e-9, units.of_size("transfers", at))
-        for at in range(units.size_rows)
+        index: units.ratio(
+            units.of_size("on_time_ns", index) * 1e-9, units.of_size("transfers", index)
+        )
+        for index in range(units.size_rows)
     }
 
 
 def by_size_interval(units: Units, bits: float) -> Table:
     """Return one row per size interval that had a file; ``bits`` is the size of a packet."""
     rows = [
-        _size_row(units, at, low, high, bits)
-        for at, (low, high) in enumerate(zip(LOWS, HIGHS, strict=True))
-        if units.of_size("transfers", at).sum() > 0
+        _size_row(units, index, low, high, bits)
+        for index, (low, high) in enumerate(zip(LOWS, HIGHS, strict=True))
+        if units.of_size("transfers", index).sum() > 0
     ]
     if not rows:
         return {}
@@ -202,14 +204,16 @@ def by_size_interval(units: Units, bits: float) -> Table:
     return table
 
 
-def _size_row(units: Units, at: int, low: int, high: int, bits: float) -> dict[str, float]:
+def _size_row(units: Units, index: int, low: int, high: int, bits: float) -> dict[str, float]:
     def total(name: str) -> float:
-        return float(units.of_size(name, at).sum())
+        return float(units.of_size(name, index).sum())
 
     on_s = total("on_time_ns") * 1e-9
     units_of_rate = _native.RATE_UNITS
     drops = total("drops")
-    on_time = units.ratio(units.of_size("on_time_ns", at) * 1e-9, units.of_size("transfers", at))
+    on_time = units.ratio(
+        units.of_size("on_time_ns", index) * 1e-9, units.of_size("transfers", index)
+    )
     return {
         "low_pkts": low,
         "high_pkts": high,
@@ -302,11 +306,13 @@ def _percentiles(scenario: Scenario, seen: Snapshot) -> Table:
     below = np.cumsum(time) / time.sum() if time.sum() else np.ones(1)
     queue = [float(np.searchsorted(below, q)) for q in (0.5, 0.95, 0.99)]
     rows: list[tuple[str, str, Any, str]] = []
-    for at, group in enumerate(scenario.populations):
+    for index, group in enumerate(scenario.populations):
         if group.traffic.kind in TIME_OF_FILES:
-            files = seen.units.of_class("transfers", [at]).sum()
-            files = 0.0 if has_many_unfinished(scenario, seen, [at]) else files
-            values = np.array([totals["on_time_percentiles"][at], totals["rate_percentiles"][at]])
+            files = seen.units.of_class("transfers", [index]).sum()
+            files = 0.0 if has_many_unfinished(scenario, seen, [index]) else files
+            values = np.array(
+                [totals["on_time_percentiles"][index], totals["rate_percentiles"][index]]
+            )
             scales = [[1.0], [8.0 * group.packet_bytes]]
             times, rates = reliable_percentiles(values * scales, np.array([files, files]))
             rows.append((group.name, TIME_OF_FILES[group.traffic.kind], times, "s"))
@@ -316,7 +322,10 @@ def _percentiles(scenario: Scenario, seen: Snapshot) -> Table:
     return {
         **({"class": np.array([row[0] for row in rows])} if several else {}),
         "quantity": np.array([row[1] for row in rows]),
-        **{f"p{q}": np.array([row[2][at] for row in rows]) for at, q in enumerate((50, 95, 99))},
+        **{
+            f"p{q}": np.array([row[2][index] for row in rows])
+            for index, q in enumerate((50, 95, 99))
+        },
         "unit": np.array([row[3] for row in rows]),
     }
 

@@ -169,8 +169,8 @@ def _flows(scenario: Scenario, rows: Sequence[Floats]) -> Table:
     steps = [np.diff(row, axis=0) for row in rows]
     ends = _ends(rows)
     tables = []
-    for at, group in enumerate(scenario.populations):
-        cells = _cells(steps, at)
+    for index, group in enumerate(scenario.populations):
+        cells = _cells(steps, index)
         payload = 8.0 * group.payload_bytes
         bits = [payload * c["delivered"] - 8.0 * c["lacking_bytes"] for c in cells]
         goodput = _estimates(bits, [step[:, 0] / _SECOND for step in steps])
@@ -182,10 +182,10 @@ def _flows(scenario: Scenario, rows: Sequence[Floats]) -> Table:
     return {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
 
 
-def _cells(steps: Sequence[Floats], at: int) -> list[dict[str, Floats]]:
+def _cells(steps: Sequence[Floats], index: int) -> list[dict[str, Floats]]:
     """Return the columns of a class by name, per replication."""
     names = _native.COURSE_CELLS
-    first = _LINK_COLUMNS + at * len(names)
+    first = _LINK_COLUMNS + index * len(names)
     return [{name: step[:, first + place] for place, name in enumerate(names)} for step in steps]
 
 
@@ -206,17 +206,17 @@ def _windows(scenario: Scenario, traces: dict[str, Any], ends_ns: Floats) -> Tab
         of_flow = traces["window_flow"] == flow
         if of_flow.any():
             time, window = traces["window_time_ns"][of_flow], traces["cwnd"][of_flow]
-            held = _held(time.astype(np.float64), window.astype(np.float64), ends_ns)
-            count = len(held["to_s"])
+            values = _step_function(time.astype(np.float64), window.astype(np.float64), ends_ns)
+            count = len(values["to_s"])
             tables.append(
-                {"class": np.full(count, names[flow]), "flow": np.full(count, flow)} | held
+                {"class": np.full(count, names[flow]), "flow": np.full(count, flow)} | values
             )
     if not tables:
         return {}
     return {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
 
 
-def _held(time: Floats, window: Floats, ends: Floats) -> Table:
+def _step_function(time: Floats, window: Floats, ends: Floats) -> Table:
     """Return the mean, lowest and highest value of a step function between ``ends``."""
     # Add the current value at each end, so that every slot has a value.
     known = ends[ends >= time[0]]
@@ -246,27 +246,27 @@ def _distribution(scenario: Scenario, run: _native.Simulation) -> Table:
     kinds = {group.traffic.kind for group in scenario.populations}
     sizes = listed_sizes(scenario) if kinds == {"transfers"} else None
     counts = run.time_counts(sizes is None)
-    told = {int(row) for rows, *_ in counts for row in np.unique(rows)}
+    sizes_seen = {int(row) for rows, *_ in counts for row in np.unique(rows)}
     if sizes is None:
-        return _of_size(counts, 0, None, alone=False)
-    places = sorted(told)
+        return _of_size(counts, 0, None, is_isolated=False)
+    places = sorted(sizes_seen)
     chosen = (
         {
-            places[at]
-            for at in np.linspace(0, len(places) - 1, min(MAX_SIZES, len(places))).astype(int)
+            places[index]
+            for index in np.linspace(0, len(places) - 1, min(MAX_SIZES, len(places))).astype(int)
         }
         if places
         else set()
     )
-    alone = scenario.isolated_transfers is not None
-    tables = [_of_size(counts, row, sizes[row], alone=alone) for row in sorted(chosen)]
+    is_isolated = scenario.isolated_transfers is not None
+    tables = [_of_size(counts, row, sizes[row], is_isolated=is_isolated) for row in sorted(chosen)]
     tables = [table for table in tables if table]
     if not tables:
         return {}
     return {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
 
 
-def _of_size(counts: TimeCounts, row: int, size: int | None, *, alone: bool) -> Table:
+def _of_size(counts: TimeCounts, row: int, size: int | None, *, is_isolated: bool) -> Table:
     of_row = [(times[rows == row], number[rows == row]) for rows, times, number in counts]
     total = int(sum(number.sum() for _, number in of_row))
     if total < MIN_TRANSFERS:
@@ -275,7 +275,7 @@ def _of_size(counts: TimeCounts, row: int, size: int | None, *, alone: bool) -> 
     within = [_within(times, number, edges) for times, number in of_row]
     wholes = [np.full(len(edges), float(number.sum())) for _, number in of_row]
     share, low, high = _estimates(within, wholes, maximum=1.0)
-    if alone:
+    if is_isolated:
         low, high = _wilson(share, total)
     named = {} if size is None else {"size_pkts": np.full(len(edges), size)}
     transfers = np.full(len(edges), total)

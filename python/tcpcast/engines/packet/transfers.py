@@ -70,8 +70,8 @@ def estimate(strata: Sequence[Sequence[Sums]]) -> Estimate | None:
         With Student's 95 % interval, corrected for the skewness of the times, or without an
         interval if a size has a single transfer. None if there was no transfer.
     """
-    told = [sizes for sizes in strata if sum(sums.count for sums in sizes)]
-    wholes = [sum(sizes, Sums()) for sizes in told]
+    strata_with_transfers = [sizes for sizes in strata if sum(sums.count for sums in sizes)]
+    wholes = [sum(sizes, Sums()) for sizes in strata_with_transfers]
     whole = sum(wholes, Sums())
     if whole.count == 0:
         return None
@@ -82,9 +82,14 @@ def estimate(strata: Sequence[Sequence[Sums]]) -> Estimate | None:
         return Estimate(value, None, None, math.inf, whole.count)
     if error == 0.0:
         return Estimate(value, value, value, 0.0, whole.count)
-    cubes = sum(_cubes(sizes, of_all.mean_s) for sizes, of_all in zip(told, wholes, strict=True))
+    cubes = sum(
+        _cubes(sizes, of_all.mean_s)
+        for sizes, of_all in zip(strata_with_transfers, wholes, strict=True)
+    )
     skewed = cubes / whole.count / (variance / whole.count) ** 1.5
-    below, above = skew_corrected(error, whole.count - len(told), skewed, whole.count)
+    below, above = skew_corrected(
+        error, whole.count - len(strata_with_transfers), skewed, whole.count
+    )
     low, high = max(value - below, 0.0), value + above
     bend = skewed / (6.0 * math.sqrt(whole.count))
     return Estimate(value, low, high, max(below, above), whole.count, bend=bend)
@@ -147,12 +152,15 @@ def by_size(
     deliveries = _by_size(rows, completions=False)
     order = sorted(completions)
     mean = {
-        at: means[at] if at in means else _of_size(rows, at, enough.get(at, MIN_FILES))
-        for at in order
+        index: means[index]
+        if index in means
+        else _of_size(rows, index, enough.get(index, MIN_FILES))
+        for index in order
     }
-    counts = np.array([completions[at].count for at in order])
+    counts = np.array([completions[index].count for index in order])
     percentiles = reliable_percentiles(
-        np.array([totals["completion_percentiles"][at] for at in order]).reshape(-1, 3), counts
+        np.array([totals["completion_percentiles"][index] for index in order]).reshape(-1, 3),
+        counts,
     )
     return {
         **{name: column[order] for name, column in sizes.items()},
@@ -160,9 +168,9 @@ def by_size(
         "completion_time_s": _column(mean.values(), "value"),
         "low": _column(mean.values(), "low"),
         "high": _column(mean.values(), "high"),
-        "delivery_time_s": np.array([deliveries[at].mean_s for at in order]),
+        "delivery_time_s": np.array([deliveries[index].mean_s for index in order]),
         **_total_times(totals, order),
-        **{f"p{q}": percentiles[:, at] for at, q in enumerate((50, 95, 99))},
+        **{f"p{q}": percentiles[:, index] for index, q in enumerate((50, 95, 99))},
     }
 
 
@@ -170,7 +178,7 @@ def _total_times(totals: Mapping[str, Any], order: Sequence[int]) -> Table:
     opened = _opened(totals)
     if not any(sums.count for sums in opened):
         return {}
-    return {"total_time_s": np.array([opened[at].mean_s for at in order])}
+    return {"total_time_s": np.array([opened[index].mean_s for index in order])}
 
 
 TIMES = ("completion_time", "delivery_time", "total_time")
@@ -190,23 +198,25 @@ def percentiles(sizes: Table, totals: Mapping[str, Any]) -> Table:
         Totals of the simulator.
     """
     counts = {
-        at: sums.count for at, sums in _by_size(totals["transfers"], completions=True).items()
+        index: sums.count for index, sums in _by_size(totals["transfers"], completions=True).items()
     }
     rows = [
-        (at, name, np.array(totals["time_percentiles"][at][place]))
-        for at in sorted(counts)
-        for place, name in enumerate(TIMES)
-        if not np.isnan(totals["time_percentiles"][at][place]).all()
+        (index, name, np.array(totals["time_percentiles"][index][kind]))
+        for index in sorted(counts)
+        for kind, name in enumerate(TIMES)
+        if not np.isnan(totals["time_percentiles"][index][kind]).all()
     ]
     order = [row[0] for row in rows]
-    beyond = np.array([counts[at] for at in order]).reshape(-1, 1) * (1.0 - np.array(TAILS) / 100)
+    beyond = np.array([counts[index] for index in order]).reshape(-1, 1) * (
+        1.0 - np.array(TAILS) / 100
+    )
     values = np.array([row[2] for row in rows]).reshape(-1, len(TAILS))
     # Tolerance of half a transfer for rounding.
-    told = np.where(beyond > MIN_EVENTS - 0.5, values, np.nan)
+    reliable = np.where(beyond > MIN_EVENTS - 0.5, values, np.nan)
     return {
         **{name: column[order] for name, column in sizes.items()},
         "quantity": np.array([row[1] for row in rows]),
-        **{f"p{q}": told[:, at] for at, q in enumerate(TAILS)},
+        **{f"p{q}": reliable[:, index] for index, q in enumerate(TAILS)},
         "unit": np.full(len(rows), "s"),
     }
 

@@ -39,19 +39,19 @@ class InProgress:
 
 
 def in_progress(
-    scenario: Scenario, seen: Snapshot, among: Sequence[int], kinds: Collection[str]
+    scenario: Scenario, seen: Snapshot, classes: Sequence[int], kinds: Collection[str]
 ) -> InProgress:
     """Return the unfinished transfers of the given classes whose traffic kind is in ``kinds``."""
     chosen = [
-        seen.unfinished[at]
-        for at in among
-        if seen.unfinished and scenario.populations[at].traffic.kind in kinds
+        seen.unfinished[index]
+        for index in classes
+        if seen.unfinished and scenario.populations[index].traffic.kind in kinds
     ]
     return InProgress(sum(each.count for each in chosen), sum(each.age_s for each in chosen))
 
 
 def with_lower_bounds(
-    scenario: Scenario, seen: Snapshot, estimates: Estimates, among: Sequence[int]
+    scenario: Scenario, seen: Snapshot, estimates: Estimates, classes: Sequence[int]
 ) -> Estimates:
     """Return the estimates, with lower bounds instead of means over too few finished transfers.
 
@@ -62,52 +62,52 @@ def with_lower_bounds(
     if not seen.unfinished or scenario.isolated_transfers is not None:
         return estimates
     return estimates | {
-        name: _bounded(name, estimate, scenario, seen, among)
+        name: _bounded(name, estimate, scenario, seen, classes)
         for name, estimate in estimates.items()
         if METRICS[name].file_kinds and estimate is not None
     }
 
 
 def _bounded(
-    name: str, estimate: Estimate, scenario: Scenario, seen: Snapshot, among: Sequence[int]
+    name: str, estimate: Estimate, scenario: Scenario, seen: Snapshot, classes: Sequence[int]
 ) -> Estimate:
-    unfinished = _censored(scenario, seen, among, METRICS[name].file_kinds)
+    unfinished = _censored(scenario, seen, classes, METRICS[name].file_kinds)
     if unfinished is None:
         return estimate
-    of, at_least = unfinished
+    share, at_least = unfinished
     bound_s = at_least if METRICS[name].has_lower_bound else None
     bound = written.format_duration(float(f"{at_least:.3g}"))
-    doubt = (
-        f"{UNFINISHED}: {of} had not finished at the end; the mean "
+    warning = (
+        f"{UNFINISHED}: {share} had not finished at the end; the mean "
         f"time of all is at least {bound}; make the run longer"
     )
     replaced = replace(estimate, value=math.nan, low=None, high=None, half_width=math.inf)
-    return replace(replaced, interval_warning=doubt, at_least=bound_s)
+    return replace(replaced, interval_warning=warning, at_least=bound_s)
 
 
-def has_many_unfinished(scenario: Scenario, seen: Snapshot, among: Sequence[int]) -> bool:
+def has_many_unfinished(scenario: Scenario, seen: Snapshot, classes: Sequence[int]) -> bool:
     """Return True if too many transfers of these classes were unfinished for their percentiles."""
-    return _censored(scenario, seen, among, ("on-off", "transfers")) is not None
+    return _censored(scenario, seen, classes, ("on-off", "transfers")) is not None
 
 
 def _censored(
-    scenario: Scenario, seen: Snapshot, among: Sequence[int], kinds: Collection[str]
+    scenario: Scenario, seen: Snapshot, classes: Sequence[int], kinds: Collection[str]
 ) -> tuple[str, float] | None:
     """Return the shares of unfinished transfers as text, and the lower bound of the mean time.
 
     None if they are too few, or too young, to make a difference.
     """
-    of_kind = [at for at in among if scenario.populations[at].traffic.kind in kinds]
+    of_kind = [index for index in classes if scenario.populations[index].traffic.kind in kinds]
     progress = in_progress(scenario, seen, of_kind, kinds)
     finished = float(seen.units.of_class("transfers", of_kind).sum())
-    whole = finished + progress.count
-    if not whole or progress.count <= MAX_UNFINISHED_SHARE * whole:
+    total = finished + progress.count
+    if not total or progress.count <= MAX_UNFINISHED_SHARE * total:
         return None
     if progress.age_s <= MAX_YOUNG_AGE * seen.units.elapsed_s * progress.count:
         return None
     finished_s = float(seen.units.of_class("on_time_ns", of_kind).sum()) * 1e-9
     mean_s = finished_s / finished if finished else 0.0
-    at_least = (finished_s + progress.age_s) / whole
+    at_least = (finished_s + progress.age_s) / total
     if at_least <= MAX_MEAN_RATIO * mean_s and progress.count < finished:
         return None
-    return f"{progress.count:,} of {whole:,.0f}", at_least
+    return f"{progress.count:,} of {total:,.0f}", at_least

@@ -129,16 +129,16 @@ def flows_to_fill(
     DomainError
         An argument outside its domain, or a bottleneck that 2^52 flows do not fill.
     """
-    most = positive("bottleneck_rate_pps", bottleneck_rate_pps)
+    capacity = positive("bottleneck_rate_pps", bottleneck_rate_pps)
     rtt, t0 = positive("rtt_s", rtt_s), positive("t0_s", t0_s)
     p = loss_ratios("loss_event_ratio", loss_event_ratio)
     b = acknowledged(packets_per_ack)
     window = windows("receiver_window_pkts", receiver_window_pkts)
-    shape = np.broadcast_shapes(*(a.shape for a in (most, rtt, t0, p, b, window)))
+    shape = np.broadcast_shapes(*(a.shape for a in (capacity, rtt, t0, p, b, window)))
 
     def fills(n: NDArray[np.float64]) -> NDArray[np.bool_]:
         rate = per_flow_model(n=n, rtt=rtt, t0=t0, p=p, b=b, equations=equations).rate_pps
-        return np.asarray((rate >= most) & (n * window / rtt >= most))
+        return np.asarray((rate >= capacity) & (n * window / rtt >= capacity))
 
     # Invariant: low flows do not fill the link, high flows do.
     low, high = np.zeros(shape), np.full(shape, MAX_FLOWS)

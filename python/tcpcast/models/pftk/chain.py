@@ -236,10 +236,10 @@ class _Walk:
         """Return the probabilities up to the largest window, which stays constant."""
         w = np.arange(1, largest + 1)
         kept = math.log1p(-p)  # log of the delivery probability of a packet
-        in_round, at = -np.expm1(w * kept), -np.expm1(b * w * kept)
+        in_round, at_window = -np.expm1(w * kept), -np.expm1(b * w * kept)
         in_last = np.exp((b - 1) * w * kept) * in_round
-        rounds = at / in_round
-        at[-1], in_last[-1], rounds[-1] = 1.0, 0.0, 1 / in_round[-1]
+        rounds = at_window / in_round
+        at_window[-1], in_last[-1], rounds[-1] = 1.0, 0.0, 1 / in_round[-1]
         path = _slow_start(largest, b)
         before = np.concatenate([[0], np.cumsum(path)])
         reach = np.zeros(largest)
@@ -249,7 +249,7 @@ class _Walk:
             p=p,
             survival=np.exp(b * kept * (w * (w - 1) / 2)),
             lost_in_round=in_round,
-            lost_at=at,
+            lost_at=at_window,
             lost_in_last=in_last,
             rounds_at=rounds,
             slow_reach=reach,

@@ -107,21 +107,21 @@ def throughput(
     rtt, t0 = positive("rtt_s", rtt_s), positive("t0_s", t0_s)
     p = loss_ratios("loss_indication_ratio", loss_indication_ratio)
     b = acknowledged(packets_per_ack)
-    most = windows("receiver_window_pkts", receiver_window_pkts)
+    max_window = windows("receiver_window_pkts", receiver_window_pkts)
     full = partial(_full_model, continuous=continuous)
-    return Throughput(**over_blocks(full, rtt, t0, p, b, most))
+    return Throughput(**over_blocks(full, rtt, t0, p, b, max_window))
 
 
 def _full_model(
-    rtt: Floats, t0: Floats, p: Floats, b: Floats, most: Floats, *, continuous: bool
+    rtt: Floats, t0: Floats, p: Floats, b: Floats, max_window: Floats, *, continuous: bool
 ) -> dict[str, NDArray[Any]]:
     """Return the attributes of :class:`Throughput` by name."""
     odds = (1 - p) / p
     unlimited = _window(odds, b)
-    limited = most <= unlimited
-    window = np.minimum(most, unlimited)
+    limited = max_window <= unlimited
+    window = np.minimum(max_window, unlimited)
     constant = 0.5 + b / 4 if continuous else 1.0
-    rounds = np.where(limited, b / 8 * most + odds / most + constant, b / 2 * unlimited)
+    rounds = np.where(limited, b / 8 * max_window + odds / max_window + constant, b / 2 * unlimited)
     share = timeout_share(window, p)
     waiting = share * t0 * backoff(p) / (1 - p)
     time = rtt * (rounds + 1) + waiting
@@ -152,9 +152,9 @@ def approximate_rate_pps(
     rtt, t0 = positive("rtt_s", rtt_s), positive("t0_s", t0_s)
     p = loss_ratios("loss_indication_ratio", loss_indication_ratio)
     b = acknowledged(packets_per_ack)
-    most = windows("receiver_window_pkts", receiver_window_pkts)
+    max_window = windows("receiver_window_pkts", receiver_window_pkts)
     share = np.minimum(1.0, 3 * np.sqrt(3 * b * p / 8))
-    return np.asarray(np.minimum(most / rtt, 1 / packet_time(rtt, t0 * share, p, b)))
+    return np.asarray(np.minimum(max_window / rtt, 1 / packet_time(rtt, t0 * share, p, b)))
 
 
 def td_only_rate_pps(
@@ -216,9 +216,9 @@ def window_limit_loss_ratio(
     window, 1 for a window so small that it limits at any loss.
     """
     b = acknowledged(packets_per_ack)
-    most = windows("receiver_window_pkts", receiver_window_pkts)
+    max_window = windows("receiver_window_pkts", receiver_window_pkts)
     # (12) with E[X] = b W/2 and E[beta] = W/2, solved for (1 - p)/p.
-    odds = most * (3 * b / 8 * most - b / 4 - 0.5)
+    odds = max_window * (3 * b / 8 * max_window - b / 4 - 0.5)
     return np.asarray(1 / (1 + np.maximum(odds, 0.0)))
 
 

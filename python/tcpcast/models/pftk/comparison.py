@@ -75,10 +75,10 @@ class ClosedFormError:
         """Iterate over the grid: p, RTT in s, b, W_max, ``error``, and its two parts."""
         axes = (self.loss_probability, self.rtt_s, self.packets_per_ack, self.receiver_window_pkts)
         errors = self.error, self.restart_error, self.means_error
-        for at, (p, rtt, b, window) in zip(
+        for index, (p, rtt, b, window) in zip(
             np.ndindex(self.error.shape), product(*(axis.tolist() for axis in axes)), strict=True
         ):
-            whole, restart, means = (float(each[at]) for each in errors)
+            whole, restart, means = (float(each[index]) for each in errors)
             yield p, rtt, b, window, whole, restart, means
 
 

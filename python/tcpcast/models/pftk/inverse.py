@@ -55,11 +55,11 @@ def tolerated_loss_ratio(
         positive(name, values)
         for name, values in (("rate_pps", rate_pps), ("rtt_s", rtt_s), ("t0_s", t0_s))
     )
-    most = windows("receiver_window_pkts", receiver_window_pkts)
+    max_window = windows("receiver_window_pkts", receiver_window_pkts)
     b = acknowledged(packets_per_ack)
     if np.any(t0 < rtt):
         raise DomainError("t0_s must be at least rtt_s: no timer is shorter than the RTT")
-    if np.any(target >= most / rtt):
+    if np.any(target >= max_window / rtt):
         raise DomainError(
             "rate_pps must be below receiver_window_pkts/rtt_s, the rate without loss"
         )
@@ -75,11 +75,11 @@ def tolerated_loss_ratio(
         ).rate_pps
 
     # Each branch decreases in p: the loss-limited one determines p above the boundary.
-    border = window_limit_loss_ratio(receiver_window_pkts=most, packets_per_ack=b)
+    border = window_limit_loss_ratio(receiver_window_pkts=max_window, packets_per_ack=b)
     shape = np.broadcast_shapes(target.shape, rtt.shape, t0.shape, border.shape)
     free = largest_loss_ratio(lambda p: rate(p, np.inf) >= target, shape)
-    held = largest_loss_ratio(lambda p: rate(p, most) >= target, shape)
-    return np.asarray(np.where(free > border, free, np.minimum(held, border)))
+    limited = largest_loss_ratio(lambda p: rate(p, max_window) >= target, shape)
+    return np.asarray(np.where(free > border, free, np.minimum(limited, border)))
 
 
 def tolerated_loss_ratio_approximate(
@@ -97,9 +97,9 @@ def tolerated_loss_ratio_approximate(
     """
     target = positive("rate_pps", rate_pps)
     rtt, t0 = positive("rtt_s", rtt_s), positive("t0_s", t0_s)
-    most = windows("receiver_window_pkts", receiver_window_pkts)
+    max_window = windows("receiver_window_pkts", receiver_window_pkts)
     b = acknowledged(packets_per_ack)
-    if np.any(target > most / rtt):
+    if np.any(target > max_window / rtt):
         raise DomainError(
             "rate_pps must be at most receiver_window_pkts/rtt_s, the rate without loss"
         )
@@ -108,5 +108,5 @@ def tolerated_loss_ratio_approximate(
         rate = approximate_rate_pps(rtt_s=rtt, t0_s=t0, loss_indication_ratio=p, packets_per_ack=b)
         return np.asarray(rate >= target)
 
-    shape = np.broadcast_shapes(target.shape, rtt.shape, t0.shape, b.shape, most.shape)
+    shape = np.broadcast_shapes(target.shape, rtt.shape, t0.shape, b.shape, max_window.shape)
     return largest_loss_ratio(reached, shape)

@@ -151,6 +151,6 @@ def matrix(
     starts = np.concatenate([[0], np.cumsum(lengths)])
     places, parts = np.empty(starts[-1], dtype=np.intp), np.empty(starts[-1])
     for block in blocks:
-        at = starts[block.which] + np.arange(len(block.places))[:, None]
-        places[at], parts[at] = block.places, block.parts
+        positions = starts[block.which] + np.arange(len(block.places))[:, None]
+        places[positions], parts[positions] = block.places, block.parts
     return sparse.csr_array((parts, places, starts), shape=(count, size))

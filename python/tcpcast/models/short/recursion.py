@@ -157,11 +157,13 @@ def expected_latency_s(
     resent = _handshake_timeouts_s(transfer, loss)
     if not sizes.size:
         return np.empty(sizes.shape)
-    most = losses_considered(size_pkts=float(sizes.max()), loss=loss, distribution=distribution)
+    max_losses = losses_considered(
+        size_pkts=float(sizes.max()), loss=loss, distribution=distribution
+    )
     mean = float(sizes.max()) * loss / (1 - loss)
     flat = sizes.ravel()
     total, weight = np.zeros_like(flat), np.zeros_like(flat)
-    for k, latency in enumerate(_curves(transfer, flat, most)):
+    for k, latency in enumerate(_curves(transfer, flat, max_losses)):
         if k or not given_loss:
             probability = loss_probability(k, size_pkts=flat, loss=loss, distribution=distribution)
             total += probability * latency

@@ -75,8 +75,8 @@ class Tables:
         recovered = Mesh(left, _windows(transfer, after * widest), bent_to, 0)
         # A window too small for recovery is at most half of 1 + dup; a single last packet never
         # reaches its threshold. A shared recovery also needs smaller windows.
-        least = 0.5 if transfer.shared_recovery else 2.0
-        thresholds = np.arange(least, max(2, needed / 2) + 0.2, 0.25)
+        min_threshold = 0.5 if transfer.shared_recovery else 2.0
+        thresholds = np.arange(min_threshold, max(2, needed / 2) + 0.2, 0.25)
         timed_out = [Mesh(left, thresholds, bent_to, recovered.end)]
         for _ in range(MAX_DOUBLINGS if transfer.backoff else 0):
             timed_out.append(Mesh(left, np.array([2.0]), bent_to, timed_out[-1].end))
@@ -300,13 +300,13 @@ def _nodes(
     *,
     first: bool,
 ) -> _Nodes:
-    at, weights = _legendre(ORDERS[min(part.case, TAIL)])
+    abscissae, weights = _legendre(ORDERS[min(part.case, TAIL)])
     which = np.flatnonzero(part.high > part.low)
     left = rows.left[which, None]
     whole = left - rows.skipped[which, None]
     near = ((left - part.low[which, None]) / whole) ** exponent
     far = ((left - part.high[which, None]) / whole) ** exponent
-    v = far + (near - far) * (at + 1) / 2
+    v = far + (near - far) * (abscissae + 1) / 2
     share = v ** (1 / exponent)
     sent = left - share * whole
     path = rows.grown.select(which)
@@ -316,7 +316,7 @@ def _nodes(
     if part.case != AGAIN:
         cost += (transfer.rtt_s * path.rounds(sent, window)).ravel()
     return _Nodes(
-        np.repeat(which, len(at)),
+        np.repeat(which, len(abscissae)),
         share.ravel(),
         (weights / 2 * (near - far)).ravel(),
         cost,

@@ -56,15 +56,15 @@ def rounding_s(transfer: ShortTransfer, sizes: Floats) -> Floats:
     """
     if not transfer.whole_rounds or not sizes.size:
         return np.zeros_like(sizes)
-    most, rtt = transfer.max_window_pkts, transfer.rtt_s
-    window = min(float(transfer.initial_window_pkts), most)
+    max_window, rtt = transfer.max_window_pkts, transfer.rtt_s
+    window = min(float(transfer.initial_window_pkts), max_window)
     left, before = np.array(sizes), np.zeros_like(sizes)
-    while window < most and np.any(left > window):
+    while window < max_window and np.any(left > window):
         on = left > window
         left, before = np.where(on, left - window, left), before + np.where(on, rtt, 0.0)
-        window = min(2 * window, most)
-    if most < transfer.link_pps * rtt:  # window-limited: one round per window
-        before, left = before + rtt * (np.ceil(left / most) - 1), (left - 1) % most + 1
+        window = min(2 * window, max_window)
+    if max_window < transfer.link_pps * rtt:  # window-limited: one round per window
+        before, left = before + rtt * (np.ceil(left / max_window) - 1), (left - 1) % max_window + 1
     return before + rtt + (left - 1) / transfer.link_pps - _fluid_latency_s(transfer, sizes)
 
 
@@ -88,14 +88,16 @@ def restart_latency_s(transfer: ShortTransfer, left: Floats, half_window: Floats
     return rest_latency_s(transfer, left, grown)
 
 
-def _acks_at_the_start(transfer: ShortTransfer, most: float) -> list[int]:
+def _acks_at_the_start(transfer: ShortTransfer, max_window: float) -> list[int]:
     """Return the packets acknowledged by each ACK of the first rounds that waits for the timer.
 
     While the window is below b, no ACK covers b packets.
     """
     acks: list[int] = []
     window, total = int(transfer.initial_window_pkts), 0
-    while window < min(transfer.acked_packets, transfer.receiver_window_pkts) and total < most:
+    while (
+        window < min(transfer.acked_packets, transfer.receiver_window_pkts) and total < max_window
+    ):
         acks.append(total := total + window)
         window += 1
     return acks
