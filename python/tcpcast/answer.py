@@ -185,9 +185,10 @@ class Answer:
     the limit of the rate or the largest part of the time, ``steps`` all quantities that lead to the
     result, and ``domain`` the quantities that bound the validated domain, by name. For simulations,
     ``seed`` and ``replications`` are the parameters of the run, ``warmup_s`` is the length of the
-    warm-up (None without one) by ``warmup_rule``, and ``measured_s`` the time after it, summed over
-    replications. For captures, ``captured`` holds the inputs of the formulas. In JSON these fields
-    are in ``provenance``, which records the origin of the answer; no program needs to read it.
+    warm-up (None if there is none) by ``warmup_rule``, and ``measured_s`` the time after it, summed
+    over replications. For captures, ``captured`` holds the inputs of the formulas. In JSON these
+    fields are in ``provenance``, which records the origin of the answer; no program needs to read
+    it.
     """
 
     engine: str

@@ -45,7 +45,7 @@ class ScenarioError(TcpcastError, ValueError):
         self.faults = [f if isinstance(f, Fault) else Fault("", f) for f in faults]
 
     def renamed(self, names: Mapping[str, str]) -> ScenarioError:
-        """Return the error with other names of keys, such as those of options."""
+        """Return the error with other names of keys, such as option names."""
         return ScenarioError(*(f._replace(key=names.get(f.key, f.key)) for f in self.faults))
 
 

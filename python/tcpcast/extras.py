@@ -40,8 +40,8 @@ def import_matplotlib() -> None:
         raise EnvironmentFault(
             "plots need matplotlib, which is not installed: pip install matplotlib"
         ) from missing
-    except (OSError, ValueError) as fault:
-        raise EnvironmentFault(f"matplotlib cannot be imported: {fault}") from fault
+    except (OSError, ValueError) as error:
+        raise EnvironmentFault(f"matplotlib cannot be imported: {error}") from error
 
 
 def frame_package(name: str) -> ModuleType:

@@ -1,6 +1,6 @@
 """Half-widths of 95 % intervals: long-run variance, skewness, and counts of rare events.
 
-The units are those of :func:`tcpcast.statistics.blocks`: consecutive batches of one replication,
+The units come from :func:`tcpcast.statistics.blocks`: consecutive batches of one replication,
 then of the next. The reasons of each rule and the measured coverage of the intervals are in
 ``docs/background/statistics.md``.
 """

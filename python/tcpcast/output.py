@@ -143,8 +143,8 @@ def atomic_file(
         replaces = _may_replace(given, kind, force)
         given.parent.mkdir(parents=True, exist_ok=True)
         temporary = _new_file(given.parent)
-    except OSError as fault:
-        raise _unwritable(given, fault) from fault
+    except OSError as error:
+        raise _unwritable(given, error) from error
     except EnvironmentFault:
         raise
     except TcpcastError as refusal:
@@ -152,8 +152,8 @@ def atomic_file(
     try:
         yield temporary
         _give_name(temporary, given, replaces=replaces)
-    except OSError as fault:
-        raise _unwritable(given, fault) from fault
+    except OSError as error:
+        raise _unwritable(given, error) from error
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -249,8 +249,8 @@ def _may_replace(path: Path, kind: Kind | None, force: bool) -> bool:
         mode = path.lstat().st_mode
     except FileNotFoundError:
         return False
-    except OSError as fault:
-        raise _unwritable(path, fault) from fault
+    except OSError as error:
+        raise _unwritable(path, error) from error
     if stat.S_ISDIR(mode):
         raise TcpcastError(f"cannot write {path}: it is a directory; use the name of a file")
     if not (stat.S_ISREG(mode) or stat.S_ISLNK(mode)) or _leads_to_device(path):
@@ -312,8 +312,8 @@ def _check_writable(wanted: Path, folder: Path) -> None:
         raise EnvironmentFault(f"cannot write {wanted}: {what} a file, not a directory")
     try:
         _new_file(there).unlink()
-    except OSError as fault:
-        raise _unwritable(wanted, fault) from fault
+    except OSError as error:
+        raise _unwritable(wanted, error) from error
 
 
 def _new_file(folder: Path) -> Path:
@@ -340,5 +340,5 @@ def _give_name(temporary: Path, path: Path, *, replaces: bool) -> None:
         os.rename(temporary, path)
 
 
-def _unwritable(path: Path, fault: OSError) -> EnvironmentFault:
-    return EnvironmentFault(f"cannot write {path}: {fault.strerror or fault}")
+def _unwritable(path: Path, error: OSError) -> EnvironmentFault:
+    return EnvironmentFault(f"cannot write {path}: {error.strerror or error}")

@@ -124,8 +124,8 @@ def _ends(quantity: Quantity, text: str) -> tuple[str, str]:
 def _read(quantity: Quantity, text: str) -> float:
     try:
         return quantity.read(text.strip())
-    except UnitError as fault:
-        raise UnitError(f"{quantity.option}: {fault}") from None
+    except UnitError as error:
+        raise UnitError(f"{quantity.option}: {error}") from None
 
 
 def _check_order(

@@ -59,12 +59,13 @@ class Estimate:
     unit contains the full denominator). ``half_width`` is the larger half-width of the interval,
     before ``low`` and ``high`` are limited to possible values. ``units`` counts units whose
     denominator is not 0. ``lag1`` is the correlation of neighbouring units of one replication and
-    ``pairs`` the number of such pairs. ``has_few_events`` is True for fewer than :data:`MIN_EVENTS` events.
-    ``bend`` is the skewness of the units over ``6 sqrt(units)``. ``differing_units`` counts the units that
-    differ from the most frequent ratio, None if no ratio occurs twice. ``interval_warning`` is the
-    reason why the interval needs a check or is withheld; ``is_permanent`` is True if a longer run would
-    not help. ``at_least`` is a lower bound if the value itself is withheld. ``pseudo`` contains the
-    jackknife pseudo-values, ``[units]``, of ``replications`` runs.
+    ``pairs`` the number of such pairs. ``has_few_events`` is True for fewer than :data:`MIN_EVENTS`
+    events. ``bend`` is the skewness of the units over ``6 sqrt(units)``. ``differing_units`` counts
+    the units that differ from the most frequent ratio, None if no ratio occurs twice.
+    ``interval_warning`` is the reason why the interval needs a check or is withheld;
+    ``is_permanent`` is True if a longer run would not help. ``at_least`` is a lower bound if the
+    value itself is withheld. ``pseudo`` contains the jackknife pseudo-values, ``[units]``, of
+    ``replications`` runs.
     """
 
     value: float
@@ -261,8 +262,8 @@ def replication_mean(
 ) -> Estimate | None:
     """Estimate the mean over replications of a replication's total, such as its timeouts.
 
-    ``values`` is a column of :func:`blocks`, ``[units]``; the other parameters are those of
-    :func:`ratio`.
+    ``values`` is a column of :func:`blocks`, ``[units]``; for the other
+    parameters see :func:`ratio`.
     """
     column = np.asarray(values, dtype=np.float64)
     share = np.full_like(column, replications / max(column.size, 1))
@@ -347,8 +348,8 @@ def correlated(units: ArrayLike, *, replications: int = 1) -> bool:
     ``units``, ``[units]``, are in order of time, with equally many per replication.
 
     One-sided test of the lag-1 correlation within replications at a level of 0.5 % (von Neumann's
-    ratio is 2 minus twice the correlation, except for end effects). :attr:`Estimate.is_correlated` is
-    the same test on the pseudo-values of a ratio.
+    ratio is 2 minus twice the correlation, except for end effects). :attr:`Estimate.is_correlated`
+    is the same test on the pseudo-values of a ratio.
     """
     column, _ = _columns(units, np.ones_like(np.asarray(units, dtype=np.float64)), replications)
     lag1, pairs = intervals.neighbours(column, replications)
@@ -358,8 +359,9 @@ def correlated(units: ArrayLike, *, replications: int = 1) -> bool:
 def too_short(estimates: Mapping[Named, Estimate | None]) -> frozenset[Named]:
     """Return the metrics of one answer whose units are significantly correlated.
 
-    ``estimates`` is by metric. The tests are combined by :func:`tcpcast.intervals.significant_tests`,
-    and each must also satisfy :attr:`Estimate.is_correlated`.
+    ``estimates`` is by metric. The tests are combined by
+    :func:`tcpcast.intervals.significant_tests`, and each must also satisfy
+    :attr:`Estimate.is_correlated`.
     """
     levels = {
         name: 0.5 * math.erfc(e.lag1 * math.sqrt(e.pairs / 2.0))

@@ -54,7 +54,7 @@ def test_buffers_of_each_flow_are_not_compared_with_the_whole_queue() -> None:
     queue = {"kind": "fq", "buffers": "individual"}
     answer = web(60, 1, **{"network.bottleneck.queue": queue})
     said = " ".join(answer.warnings)
-    assert "packets of all flows together" in said
+    assert "packets in total over all flows" in said
     assert " of 150 packets" not in said
 
 

@@ -311,10 +311,10 @@ def _ask(
     except NotApplicable as why:
         result = Answer(name, status=Status.NOT_APPLICABLE, reason=why.reason)
         result.suggestions = why.suggestions
-    except TcpcastError as fault:
+    except TcpcastError as error:
         if alone or entry.family != PLUGINS:
             raise
-        result = Answer(name, status=Status.FAILED, reason=str(fault))
+        result = Answer(name, status=Status.FAILED, reason=str(error))
     else:
         about = to_notes(scenario.warnings(), "scenario")
         result.notes = [*about, *(note for note in result.notes if note not in about)]
@@ -342,13 +342,13 @@ def add_plugins() -> list[str]:
     """
     from tcpcast.engines.plugins import entry_points  # noqa: PLC0415 - inspects all packages
 
-    faults = []
+    errors = []
     for name in entry_points():
         try:
             _add(name)
-        except EnvironmentFault as fault:
-            faults.append(str(fault))
-    return faults
+        except EnvironmentFault as error:
+            errors.append(str(error))
+    return errors
 
 
 def _add(name: str) -> bool:

@@ -63,10 +63,10 @@ def check(scenario: Scenario) -> None:
 def trace(scenario: Scenario, options: RunOptions) -> Answer:  # noqa: ARG001 - an engine's signature
     """Measure the chosen flows of a capture, as one aggregate.
 
-    Metrics are those of the simulator that one capture point can measure. ``completion_time_s`` is
-    present if the capture contains each flow from handshake to end: the time from the first to the
-    last data packet, plus one mean RTT for the last ACK. Tables: ``by_flow``, ``model_intervals``
-    and ``models``.
+    The metrics are the simulator metrics that one capture point can measure. ``completion_time_s``
+    is present if the capture contains each flow from handshake to end: the time from the first to
+    the last data packet, plus one mean RTT for the last ACK. Tables: ``by_flow``,
+    ``model_intervals`` and ``models``.
 
     Raises
     ------
@@ -119,8 +119,8 @@ def _digest(file: str) -> str:
     try:
         with open(file, "rb") as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
-    except OSError as fault:
-        raise CaptureError(f"{file}: {fault.strerror or fault}") from fault
+    except OSError as error:
+        raise CaptureError(f"{file}: {error.strerror or error}") from error
 
 
 def _metrics(kept: Capture, together: Mapping[str, Any]) -> dict[str, Metric]:

@@ -56,9 +56,9 @@ def validate(returned: Any, units: Mapping[str, str]) -> Answer:
     answer.regime = None if answer.regime is None else truncate_text(answer.regime)
     try:
         json.dumps(replace(answer, tables={}).to_json(), allow_nan=False)
-    except (TypeError, ValueError, AttributeError, RecursionError) as fault:
+    except (TypeError, ValueError, AttributeError, RecursionError) as error:
         raise TcpcastError(
-            f"returned an answer that cannot be converted to JSON: {fault}"
+            f"returned an answer that cannot be converted to JSON: {error}"
         ) from None
     return answer
 
@@ -85,19 +85,19 @@ def truncate_text(text: str) -> str:
     return text if len(text) <= _LONGEST_TEXT else f"{text[: _LONGEST_TEXT - 3]}..."
 
 
-def exception_text(fault: BaseException) -> str:
+def exception_text(error: BaseException) -> str:
     """Return the type and the message of an exception of another package."""
     try:
-        text = truncate_text(str(fault))
+        text = truncate_text(str(error))
     except Exception:
         text = "(its text cannot be read)"
-    return f"{type(fault).__name__:.{LONGEST_NAME}}: {text}"
+    return f"{type(error).__name__:.{LONGEST_NAME}}: {text}"
 
 
-def has_short_text(fault: BaseException) -> bool:
+def has_short_text(error: BaseException) -> bool:
     """Return True if the message of an exception can be shown in full."""
     try:
-        return len(str(fault)) <= _LONGEST_TEXT
+        return len(str(error)) <= _LONGEST_TEXT
     except Exception:
         return False
 

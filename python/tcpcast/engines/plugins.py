@@ -85,10 +85,10 @@ class PluginEntry(EngineEntry):
         given = self._given(scenario, options, measured)
         try:
             answer = validate(given, self.units)
-        except TcpcastError as fault:
-            raise TcpcastError(f"engine '{self.point.name}' of {self.package} {fault}") from fault
-        except Exception as fault:
-            raise self._failed(fault) from fault
+        except TcpcastError as error:
+            raise TcpcastError(f"engine '{self.point.name}' of {self.package} {error}") from error
+        except Exception as error:
+            raise self._failed(error) from error
         answer.engine = self.point.name
         answer.provenance = {
             **answer.provenance,
@@ -110,17 +110,17 @@ class PluginEntry(EngineEntry):
         try:
             with _prints_to_stderr():
                 yield
-        except TcpcastError as fault:
-            if has_short_text(fault):
+        except TcpcastError as error:
+            if has_short_text(error):
                 raise
-            raise self._failed(fault) from fault
-        except (Exception, SystemExit) as fault:
-            raise self._failed(fault) from fault
+            raise self._failed(error) from error
+        except (Exception, SystemExit) as error:
+            raise self._failed(error) from error
 
-    def _failed(self, fault: BaseException) -> EnvironmentFault:
-        frame = traceback.extract_tb(fault.__traceback__)[-1]
+    def _failed(self, error: BaseException) -> EnvironmentFault:
+        frame = traceback.extract_tb(error.__traceback__)[-1]
         return EnvironmentFault(
-            f"engine '{self.point.name}' of {self.package} failed: {exception_text(fault)} "
+            f"engine '{self.point.name}' of {self.package} failed: {exception_text(error)} "
             f"({frame.filename}, line {frame.lineno})"
         )
 
@@ -165,10 +165,10 @@ def entry(point: metadata.EntryPoint) -> PluginEntry:
     package = "another package" if point.dist is None else f"{point.dist.name} {point.dist.version}"
     try:
         function = point.load()
-    except (Exception, SystemExit) as fault:
+    except (Exception, SystemExit) as error:
         raise EnvironmentFault(
-            f"engine '{point.name}' of {package} cannot be imported: {exception_text(fault)}"
-        ) from fault
+            f"engine '{point.name}' of {package} cannot be imported: {exception_text(error)}"
+        ) from error
     if not callable(function):
         raise EnvironmentFault(f"engine '{point.name}' of {package} is not callable: {point.value}")
     units = getattr(function, "metrics", {})

@@ -115,11 +115,11 @@ class EngineEntry:
 class Formula(EngineEntry):
     """A row of a closed form: ``function`` takes a scenario and returns an Answer.
 
-    ``source`` is the publication. If ``accepts_measured``, the function also takes the ``packet`` answer (for a
-    capture, the ``trace`` answer), or None to use the scenario's values. A formula for a ``stack``
-    other than Reno answers any scenario if requested by name, and by default scenarios with that
-    stack. ``controls`` are the congestion controls that a model of Reno's window covers. If
-    ``tabled``, the function also takes :attr:`RunOptions.tables`.
+    ``source`` is the publication. If ``accepts_measured``, the function also takes the ``packet``
+    answer (for a capture, the ``trace`` answer), or None to use the scenario's values. A formula
+    for a ``stack`` other than Reno answers any scenario if requested by name, and by default
+    scenarios with that stack. ``controls`` are the congestion controls that a model of Reno's
+    window covers. If ``tabled``, the function also takes :attr:`RunOptions.tables`.
     """
 
     source: str

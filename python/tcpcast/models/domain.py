@@ -53,7 +53,7 @@ class Domain:
     Attributes
     ----------
     error
-        Largest relative error in the domain against packet simulation; None without simulations.
+        Largest relative error in the domain against packet simulation; None if not simulated.
     source
         Source of the domain: a paper, or the check that determined it.
     limits
@@ -142,7 +142,7 @@ def description(formula: str) -> str:
 def trusted(formula: str, **values: ArrayLike) -> NDArray[np.bool_]:
     """Return whether values are in the domain of a formula, in their broadcast shape.
 
-    The parameters are those of :func:`outside`, as arrays.
+    The parameters are the same as for :func:`outside`, but arrays.
     """
     arrays = np.broadcast_arrays(*(np.asarray(each, dtype=np.float64) for each in values.values()))
     domain = DOMAINS.get(formula)

@@ -310,7 +310,9 @@ def _rule_grid(inputs: EngsetInputs, loss: float) -> Table:
         if rtt < inputs.path.delta_s:
             continue  # the packet alone takes longer
         path = replace(inputs.path, rtt0_s=rtt, ingress_bps=math.inf, egress_bps=math.inf)
-        alone = isolated_connection(path=path, size_pkts=size, receiver_window_pkts=GRID_WINDOW_PKTS)
+        alone = isolated_connection(
+            path=path, size_pkts=size, receiver_window_pkts=GRID_WINDOW_PKTS
+        )
         files_per_s = path.bottleneck_bps / (size * path.packet_bits)
         exact = (inputs.mean_off_s + alone.on_time_s) * files_per_s
         row = {"mean_size_pkts": float(size), "rtt_s": rtt, "sources_exact": exact}

@@ -91,7 +91,9 @@ def caveats(answer: Answer) -> list[Note]:
     Files that could not be written come last.
     """
     partial = (
-        [] if answer.incomplete_reason is None else to_notes([answer.incomplete_reason], "incomplete")
+        []
+        if answer.incomplete_reason is None
+        else to_notes([answer.incomplete_reason], "incomplete")
     )
     others = (note for note in answer.notes if str(note) != answer.incomplete_reason)
     return [*partial, *others, *to_notes(answer.write_errors, "file")]

@@ -148,8 +148,8 @@ def engset_inputs(scenario: Scenario) -> EngsetInputs:
             initial_window_pkts=tcp.initial_window,
             buffer_pkts=None if math.isinf(buffer) else buffer,
         )
-    except DomainError as fault:
-        raise NotApplicable(f"TCP-Engset does not cover this path: {fault}") from fault
+    except DomainError as error:
+        raise NotApplicable(f"TCP-Engset does not cover this path: {error}") from error
     return inputs
 
 
@@ -159,7 +159,7 @@ def engset_warnings(scenario: Scenario, result: EngsetResult) -> list[str]:
     if not result.link_runs_short:
         warnings.append(
             f"{result.sources} sources never fill the link, which carries "
-            f"{digits(result.isolated.servers)} at their peak rate: the values are those of one "
+            f"{digits(result.isolated.servers)} at their peak rate: the values describe one "
             "connection by itself (h1), and the model has no queue and no loss"
         )
     if result.loss_ratio is not None and result.loss_ratio > TRUSTED_LOSS:
@@ -293,8 +293,8 @@ def _own_link_warnings(scenario: Scenario, result: EngsetResult) -> list[str]:
     if sizes.size:
         warnings.append(
             f"files of {sizes[0]} to {sizes[-1]} packets end with an RTT longer than the RTO, even "
-            "without other traffic: a TCP whose timer is not restarted by ACKs, like that of the "
-            "authors, then has spurious timeouts, but the model has no timeouts"
+            "without other traffic: a TCP whose timer is not restarted by ACKs, as the authors' "
+            "TCP, then has spurious timeouts, but the model has no timeouts"
         )
     return warnings
 

@@ -229,8 +229,8 @@ def _overloaded(name: str, scenario: Scenario, measured: Answer | None) -> tuple
     if math.isinf(_bound(inputs, inputs.loss)):
         min_sources = threshold * (1 - inputs.loss)
         raise NotApplicable(
-            f"{name} does not apply: {_counted(inputs.sources)} not fill the link at any file rate; "
-            f"that needs more than C I (1 - p)/B = {digits(min_sources, 5)}",
+            f"{name} does not apply: {_counted(inputs.sources)} not fill the link at any file "
+            f"rate; that needs more than C I (1 - p)/B = {digits(min_sources, 5)}",
             Suggestion({"traffic.sources": math.floor(min_sources) + 1}),
         )
     return inputs, threshold

@@ -106,8 +106,8 @@ def short(scenario: Scenario, measured: Answer | None, *, tables: bool = True) -
             if tables:
                 by_losses = _by_losses(transfer, sizes, loss["value"], missing)
         steps = [loss, rtt, *_steps(scenario.populations[0].tcp, transfer)]
-    except DomainError as fault:
-        raise NotApplicable(f"the model of short transfers: {fault}") from fault
+    except DomainError as error:
+        raise NotApplicable(f"the model of short transfers: {error}") from error
     steps += [
         step("L_0", lossless.mean(), "s", "without loss, at least RTT, mean over the sizes"),
         step("E[L]", expected.mean(), "s", "sum over k of p(k|n) L_k, (1), mean over the sizes"),

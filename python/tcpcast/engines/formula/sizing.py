@@ -92,7 +92,7 @@ def path_sizing(scenario: Scenario) -> PathSizing | None:
     Parameters
     ----------
     scenario
-        One class of bulk flows; its RTT is that of one packet and its ACK on the idle path.
+        One class of bulk flows; the RTT counts one packet and its ACK on the idle path.
     """
     network, group = scenario.network, scenario.populations[0]
     rate_bps, rtt = network.bottleneck.rate_bps, group.rtt_s

@@ -81,7 +81,7 @@ def kernel(scenario: Scenario, options: RunOptions) -> Answer:
 
 @contextmanager
 def _capture(scenario: Scenario, options: RunOptions) -> Iterator[str | None]:
-    """Yield the temporary path for the capture of the first replication, None without a capture.
+    """Yield the temporary path for the capture of the first replication, None if not requested.
 
     The file name ends in ``-kernel``, so that it does not overwrite the packet engine's capture.
     """
@@ -114,8 +114,8 @@ class _Runs:
                 arguments["capture"] = (side[self._scenario.probes.pcap[0].link], capture)
             try:
                 outcomes.append(run_traffic(arguments, self._advanced))
-            except EnvironmentFault as fault:
-                raise NotApplicable(f"this machine cannot emulate the link: {fault}") from fault
+            except EnvironmentFault as error:
+                raise NotApplicable(f"this machine cannot emulate the link: {error}") from error
             if outcomes[-1].cut is not None or self._is_too_late(outcomes[-1]):
                 break
         return outcomes

@@ -331,8 +331,8 @@ def _problems_of_window(group: Population) -> Iterator[NotApplicable]:
     if window is not None and not minimum <= window <= maximum:
         nearest = -(-minimum // packet) if window < minimum else maximum // packet
         yield NotApplicable(
-            f"tcp.receiver_window: the kernel's receiver advertises {minimum} B to {maximum} B of data, "
-            f"or {-(-minimum // packet)} to {maximum // packet} packets",
+            f"tcp.receiver_window: the kernel's receiver advertises {minimum} B to {maximum} B "
+            f"of data, or {-(-minimum // packet)} to {maximum // packet} packets",
             Suggestion({"tcp.receiver_window": nearest}),
         )
 

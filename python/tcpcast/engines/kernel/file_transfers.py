@@ -78,7 +78,7 @@ class Files:
         Parameters
         ----------
         rows
-            Counters, ``[times, counters]``: of the link, of classes, of size intervals.
+            Counters of the link, classes and size intervals, ``[times, counters]``.
         times_ns
             Times by the link's clock, ``[times]``.
         first

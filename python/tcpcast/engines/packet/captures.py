@@ -143,8 +143,8 @@ class Captures:
             try:
                 with file:
                     cut = self._run.end_capture(index)
-            except (EnvironmentFault, OSError) as fault:
-                answer.write_errors.append(f"probes.pcap: {fault}")
+            except (EnvironmentFault, OSError) as error:
+                answer.write_errors.append(f"probes.pcap: {error}")
                 continue
             if cut:
                 message = f"capture {path} contains only the first {wanted.packets} packets"

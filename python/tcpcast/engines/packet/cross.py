@@ -240,8 +240,8 @@ def warnings(scenario: Scenario, clocks: Sequence[tuple[int, bool]]) -> list[Not
     for index, noise in enumerate(scenario.cross):
         if noise.is_noise and noise.bin_s > ran_s:
             text = (
-                f"cross.{noise.name or index} has one rate for {digits(noise.bin_s)} s, but the run "
-                f"ends after {digits(ran_s)} s: set a shorter bin, or a longer run"
+                f"cross.{noise.name or index} has one rate for {digits(noise.bin_s)} s, but the "
+                f"run ends after {digits(ran_s)} s: set a shorter bin, or a longer run"
             )
             notes.append(Note(text, kind="run"))
     return notes

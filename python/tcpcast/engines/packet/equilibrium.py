@@ -36,7 +36,7 @@ def starts(scenario: Scenario) -> list[tuple[float, float] | None]:
 
 
 def on_times_s(scenario: Scenario) -> list[float | None]:
-    """Return the mean ON time of each class's files in equilibrium; None without files."""
+    """Return the mean ON time of each class's files in equilibrium; None if it has no files."""
     rate = _rate_of_active_pps(scenario)
     return [
         _on_time_s(group, group.traffic.size.mean_value(), rate)

@@ -71,7 +71,7 @@ def _drawn(
 
 
 def _files_needed(distribution: Distribution[float]) -> float:
-    """Return how many files are enough, rounded up to 100, 200, 500, 1000, ..., or inf."""
+    """Return the sufficient number of files, rounded up to 100, 200, 500, 1000, ..., or inf."""
     if not distribution.has_variance():
         return math.inf
     steps = (factor * 10.0**power for power in range(2, 12) for factor in (1, 2, 5))

@@ -423,7 +423,7 @@ def loss_estimates(units: Units) -> Estimates:
 
 
 def _loss_event_ratio(seen: Snapshot) -> Estimate | None:
-    """Return loss events of the aggregate of all flows per packet sent; None without an RTT."""
+    """Return loss events of the aggregate of all flows per packet sent; None if there is no RTT."""
     units = seen.units
     if seen.loss_events is None or not units.of_class("rtt_samples").any():
         return None

@@ -287,7 +287,7 @@ def _missing(scenario: Scenario, units: Units, classes: Sequence[int]) -> str | 
     losses = indications(units, classes)
     if losses >= MIN_EVENTS or (losses == 0 and not scenario.loses_at_random):
         return None
-    if heeded_marks(scenario, units, classes) >= MIN_EVENTS:
+    if effective_marks(scenario, units, classes) >= MIN_EVENTS:
         return None
     return f"too few losses: {_counted(losses, 'loss indication')}, {MIN_EVENTS} are needed"
 
@@ -351,7 +351,7 @@ def _longest(scenario: Scenario, seen: Snapshot) -> str:
     """Return the largest queue as text, with the buffer if all flows share it."""
     queue = scenario.network.bottleneck.queue
     if isinstance(queue, FairQueue) and queue.buffers == "individual":
-        return f"{seen.largest_queue:,} packets of all flows together"
+        return f"{seen.largest_queue:,} packets in total over all flows"
     return f"{seen.largest_queue:,} of {scenario.buffer_pkts:,.0f} packets"
 
 
@@ -368,15 +368,15 @@ def _near_loss(scenario: Scenario, seen: Snapshot) -> bool:
     return seen.largest_queue >= NEAR_LOSS * room
 
 
-def heeded_marks(scenario: Scenario, units: Units, classes: Sequence[int]) -> float:
+def effective_marks(scenario: Scenario, units: Units, classes: Sequence[int]) -> float:
     """Return the number of marked packets of flows that reduce their window on a mark."""
     groups = scenario.populations
-    heeding = [
+    responding = [
         index
         for index in classes
         if groups[index].tcp.ecn and groups[index].tcp.control not in RATE_BASED
     ]
-    return float(units.of_class("marked", heeding).sum()) if heeding else 0.0
+    return float(units.of_class("marked", responding).sum()) if responding else 0.0
 
 
 def _scarce(name: str, estimate: Estimate, units: Units) -> str | None:
@@ -461,7 +461,7 @@ def _cycle_s(scenario: Scenario, units: Units, index: int) -> float:
     """
     group = scenario.populations[index]
     if group.traffic.kind == "bulk":
-        losses = indications(units, (index,)) + heeded_marks(scenario, units, (index,))
+        losses = indications(units, (index,)) + effective_marks(scenario, units, (index,))
         measured_s = float(units.link("time_ns").sum()) * 1e-9
         return measured_s * group.count / losses if losses else 0.0
     files = float(units.of_class("transfers", (index,)).sum())

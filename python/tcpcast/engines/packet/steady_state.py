@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tcpcast.engines.formula.feed import limiting_link
-from tcpcast.engines.packet.reliability import heeded_marks
+from tcpcast.engines.packet.reliability import effective_marks
 from tcpcast.scenario.modern_tcp import RATE_BASED
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def unsettled_reason(
         flows += stages.size
         repairing += int(np.count_nonzero(stages == FIRST_RECOVERY))
         is_limited = _is_limited(scenario, scenario.populations[index], seen, answer, index)
-        if not is_limited and heeded_marks(scenario, seen.units, (index,)) < stages.size:
+        if not is_limited and effective_marks(scenario, seen.units, (index,)) < stages.size:
             growing += _growing(stages, seen, index)
     if growing + repairing <= MAX_UNSETTLED_SHARE * flows:
         return None

@@ -48,7 +48,7 @@ def _fluid_latency_s(transfer: ShortTransfer, sizes: Floats) -> Floats:
 
 
 def rounding_s(transfer: ShortTransfer, sizes: Floats) -> Floats:
-    """Return the time of full rounds beyond the fluid's; 0 without ``whole_rounds``.
+    """Return the time of full rounds beyond the fluid's; 0 if not ``whole_rounds``.
 
     The rounds of slow start before the last one, then the remaining packets on the link, and one
     RTT for the last of them: from a window of a bandwidth-delay product on, the link is always
