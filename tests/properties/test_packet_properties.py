@@ -30,7 +30,7 @@ UNHURRIED = settings(
 
 def packet(scenario: dict[str, Any]) -> tcpcast.Answer:
     # What holds of each file holds of one; as an estimate, one is withheld.
-    with patch.object(reliability, "meaningless", return_value=False):
+    with patch.object(reliability, "has_too_few_files", return_value=False):
         (answer,) = tcpcast.run(Scenario.from_dict(scenario), ["packet"])
     # Some dozen round trips without a loss, of which slow start has several, are no steady state.
     assert answer.incomplete_reason is None or answer.incomplete_reason.startswith(

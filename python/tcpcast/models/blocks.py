@@ -40,16 +40,16 @@ def over_blocks(
     if size <= BLOCK:
         results = formula(*arguments)
         return {name: np.broadcast_to(each, shape) for name, each in results.items()}
-    results_of_all: dict[str, NDArray[Any]] = {}
+    joined: dict[str, NDArray[Any]] = {}
     flat = [_flat(each, shape) for each in arguments]
     for start in range(0, size, BLOCK):
         part = slice(start, start + BLOCK)
         block = formula(*(values[part] if varies else values for values, varies in flat))
         for name, values in block.items():
             if not start:
-                results_of_all[name] = np.empty(size, values.dtype)
-            results_of_all[name][part] = values
-    return {name: values.reshape(shape) for name, values in results_of_all.items()}
+                joined[name] = np.empty(size, values.dtype)
+            joined[name][part] = values
+    return {name: values.reshape(shape) for name, values in joined.items()}
 
 
 def _flat(values: NDArray[Any], shape: tuple[int, ...]) -> tuple[Any, bool]:

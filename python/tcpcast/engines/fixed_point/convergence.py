@@ -118,7 +118,7 @@ class _ClassTests:
 
     def environment(self, what: str, cells: tuple[str, str], expected: float) -> None:
         """Compare a mean of reference flows with its distribution, with a 99 % bound."""
-        above, below = (self.reference.of_class(name, [self.index]) for name in cells)
+        above, below = (self.reference.class_counter(name, [self.index]) for name in cells)
         estimate = self.reference.ratio(above, below)
         value = math.nan if estimate is None else estimate.value
         noise = math.inf if estimate is None else estimate.relative_half_width
@@ -131,8 +131,8 @@ class _ClassTests:
         for pair in PAIRS:
             reference_sums, cross_sums = (
                 _Sums(
-                    pair.scale * units.of_class(pair.above, [self.index]),
-                    units.of_class(pair.below, [self.index]),
+                    pair.scale * units.class_counter(pair.above, [self.index]),
+                    units.class_counter(pair.below, [self.index]),
                 )
                 for units in (self.reference, self.cross_flows)
             )
@@ -141,7 +141,9 @@ class _ClassTests:
     def rates(self, flows: tuple[int, int]) -> None:
         """Compare the rates of endless flows; ``flows`` is the number of each kind."""
         reference_sums, cross_sums = (
-            _Sums(units.of_class("delivered", [self.index]), count * 1e-9 * units.link("time_ns"))
+            _Sums(
+                units.class_counter("delivered", [self.index]), count * 1e-9 * units.link("time_ns")
+            )
             for units, count in zip((self.reference, self.cross_flows), flows, strict=True)
         )
         self._compare(_Pair("rate", "delivered", "time_ns"), reference_sums, cross_sums)
@@ -149,7 +151,7 @@ class _ClassTests:
     def loss_elsewhere(self) -> None:
         """Compare the losses at hops that each source has for itself."""
         reference_sums, cross_sums = (
-            _Sums(units.link("hop_drops"), units.of_class("sent"))
+            _Sums(units.link("hop_drops"), units.class_counter("sent"))
             for units in (self.reference, self.cross_flows)
         )
         min_scale = MIN_LOSS
@@ -167,12 +169,15 @@ class _ClassTests:
         """
         reference_sums, arrived = (
             np.sum(
-                [w * self.reference.of_class(cell, [index]) for index, w in enumerate(own_weight)],
+                [
+                    w * self.reference.class_counter(cell, [index])
+                    for index, w in enumerate(own_weight)
+                ],
                 axis=0,
             )
             for cell in ("inside_ns", "arrived")
         )
-        every = self.reference.of_class("arrived") + self.cross_flows.of_class("arrived")
+        every = self.reference.class_counter("arrived") + self.cross_flows.class_counter("arrived")
         pair = _Pair("time in the router", "inside_ns", "arrived", 1.0, least_s, 2.0)
         inside = _Sums(1e-9 * reference_sums, arrived)
         self._compare(pair, inside, _Sums(1e-9 * self.reference.link("queue_integral"), every))
@@ -201,8 +206,10 @@ class _ClassTests:
         what, name, above = "time between packets", "gap", "on_time_ns"
         if table.scheme == 2:
             what, name, above = "service time", "service", "service_ns"
-        delivered = self.reference.of_class("delivered", [self.index])
-        estimate = self.reference.ratio(self.reference.of_class(above, [self.index]), delivered)
+        delivered = self.reference.class_counter("delivered", [self.index])
+        estimate = self.reference.ratio(
+            self.reference.class_counter(above, [self.index]), delivered
+        )
         noise = 0.0 if estimate is None else estimate.relative_half_width
         limit = max(self.tolerance, noise if math.isfinite(noise) else 0.0)
         self._add(what, (cells[f"{name}_s"], cells[f"{name}_used_s"]), limit)

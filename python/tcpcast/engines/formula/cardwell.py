@@ -49,7 +49,7 @@ def cardwell(scenario: Scenario, measured: Answer | None) -> Answer:
             Suggestion({"network.bottleneck.loss": "1%"}),
         )
     b = tcp.packets_per_growth
-    parts_of_latency = cardwell_latency(
+    result = cardwell_latency(
         size_pkts=sizes,
         rtt_s=rtt,
         t0_s=inputs["T0"]["value"],
@@ -60,25 +60,21 @@ def cardwell(scenario: Scenario, measured: Answer | None) -> Answer:
         delayed_ack_s=tcp.ack_timeout_s / 2 if tcp.delayed_acks else 0.0,
         connection=False,
     )
-    missing = missing_rtt_s(
-        parts_of_latency.slow_start_s + parts_of_latency.congestion_avoidance_s, rtt
-    )
-    latency = parts_of_latency.latency_s + missing
+    missing = missing_rtt_s(result.slow_start_s + result.congestion_avoidance_s, rtt)
+    latency = result.latency_s + missing
     parts = {
-        "slow start": (parts_of_latency.slow_start_s + missing, "E[T_ss] (15), at least RTT"),
-        "first loss": (parts_of_latency.first_loss_s, "E[T_loss] (20)"),
-        "congestion avoidance": (parts_of_latency.congestion_avoidance_s, "E[T_ca] (24)"),
-        "delayed ack": (parts_of_latency.delayed_ack_s, "E[T_delack]"),
+        "slow start": (result.slow_start_s + missing, "E[T_ss] (15), at least RTT"),
+        "first loss": (result.first_loss_s, "E[T_loss] (20)"),
+        "congestion avoidance": (result.congestion_avoidance_s, "E[T_ca] (24)"),
+        "delayed ack": (result.delayed_ack_s, "E[T_delack]"),
     }
     steps = [
         *inputs.values(),
         step("b", b, "packet", "tcp.delayed_acks: 2, otherwise 1"),
         step("w_1", tcp.initial_window, "packet", "tcp.initial_window"),
         step("W_max", tcp.receiver_window, "packet", "tcp.receiver_window"),
-        step(
-            "E[d_ss]", parts_of_latency.slow_start_pkts.mean(), "packet", "(5), mean over the sizes"
-        ),
-        step("E[W_ss]", parts_of_latency.slow_start_window_pkts.mean(), "packet", "(11), mean"),
+        step("E[d_ss]", result.slow_start_pkts.mean(), "packet", "(5), mean over the sizes"),
+        step("E[W_ss]", result.slow_start_window_pkts.mean(), "packet", "(11), mean"),
         *(
             step(name, part.mean(), "s", f"{source}, mean")
             for name, (part, source) in parts.items()

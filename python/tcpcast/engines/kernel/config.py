@@ -95,7 +95,7 @@ def run_arguments(scenario: Scenario, replication: int) -> dict[str, Any]:
         Index of the replication, from 0.
     """
     groups, seed = scenario.populations, scenario.run.seed
-    senders_of_classes = [
+    sender_indices = [
         (index, number) for index, group in enumerate(groups) for number in range(senders(group))
     ]
     before = np.cumsum([0, *(group.count for group in groups)]).tolist()
@@ -108,7 +108,7 @@ def run_arguments(scenario: Scenario, replication: int) -> dict[str, Any]:
                 "place": number,
                 "source": before[index] + number,
             }
-            for index, number in senders_of_classes
+            for index, number in sender_indices
         ],
         "far_sysctls": list((_ENDS | _options(groups[0].tcp) | _receive_buffer(groups)).items()),
         "schedule": _schedule(scenario),

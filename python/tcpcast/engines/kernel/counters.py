@@ -189,7 +189,7 @@ class MeasuredCounters:
     def _of_files(self) -> metric_estimates.Estimates:
         """Return the number of finished files, and the offered load of transfers."""
         estimates: metric_estimates.Estimates = {}
-        ended = self.units.per_replication(self.units.of_class("transfers"))
+        ended = self.units.per_replication(self.units.class_counter("transfers"))
         if ended is not None and ended.value > 0:
             asked = self.scenario.run.transfers is not None
             estimates["transfers"] = (
@@ -256,7 +256,7 @@ class MeasuredCounters:
         groups = self.scenario.populations
         counts = [senders(group) for group in groups]
         names = np.repeat([group.name for group in groups], counts)
-        on_s = np.repeat([float(self.units.seconds_on([g]).sum()) for g in groups], counts)
+        on_s = np.repeat([float(self.units.on_seconds([g]).sum()) for g in groups], counts)
         on_s[on_s == 0.0] = math.nan
         totals = np.sum(self.flows, axis=0)
         of = {name: totals[:, index] for index, name in enumerate(FLOW)}

@@ -381,7 +381,9 @@ def _interval_warnings(
 def _loss_warnings(scenario: Scenario, seen: metric_estimates.Snapshot) -> list[str]:
     """Warn if instantaneous loss feedback causes endless retransmissions."""
     # From counts, because a run in which hardly any file ends has no metric.
-    dropped, arrived = (float(seen.units.of_class(of).sum()) for of in ("queue_drops", "arrived"))
+    dropped, arrived = (
+        float(seen.units.class_counter(of).sum()) for of in ("queue_drops", "arrived")
+    )
     if not scenario.has_loss_feedback or dropped < MAX_FEEDBACK_LOSS * max(arrived, 1.0):
         return []
     return [

@@ -98,7 +98,7 @@ def _short_for_rates(scenario: Scenario, seen: Snapshot) -> str | None:
 
 def indications(units: Units, numbers: Sequence[int] | None = None) -> float:
     """Return the number of loss indications of some classes, or of all."""
-    return float(sum(units.of_class(cell, numbers).sum() for cell in LOSS_INDICATIONS))
+    return float(sum(units.class_counter(cell, numbers).sum() for cell in LOSS_INDICATIONS))
 
 
 def _loss_cycle_s(scenario: Scenario, units: Units) -> float:
@@ -131,7 +131,7 @@ def _goodputs(scenario: Scenario, seen: Snapshot) -> dict[int, Estimate | None]:
     if len(groups) == 1:
         return {}
     return {
-        index: units.ratio(units.of_class("delivered", [index]), units.seconds_on([group]))
+        index: units.ratio(units.class_counter("delivered", [index]), units.on_seconds([group]))
         for index, group in enumerate(groups)
     }
 

@@ -21,7 +21,7 @@ hardly any occurs in the run."""
 
 
 def heavy_tails(
-    scenario: Scenario, units: Units, numbers: Sequence[int], *, fewest: int
+    scenario: Scenario, units: Units, numbers: Sequence[int], *, min_files: int
 ) -> Iterator[tuple[str, bool]]:
     """Yield a warning if the drawn files cannot represent the distribution, with the difference.
 
@@ -31,7 +31,7 @@ def heavy_tails(
         The scenario and the counters of its run.
     numbers
         Indices of the classes.
-    fewest
+    min_files
         Minimum number of files for a warning; fewer files cause another one.
 
     Yields
@@ -42,15 +42,15 @@ def heavy_tails(
     for index in numbers:
         group = scenario.populations[index]
         distribution = _size_distribution(group)
-        files = float(units.of_class("transfers", (index,)).sum())
-        if distribution is None or files < fewest:
+        files = float(units.class_counter("transfers", (index,)).sum())
+        if distribution is None or files < min_files:
             continue
         if unseen_share(distribution, files) > MAX_UNSEEN_SHARE:
             yield _drawn(
                 group,
                 distribution,
                 files,
-                float(units.of_class("transfer_packets", (index,)).sum()),
+                float(units.class_counter("transfer_packets", (index,)).sum()),
             )
 
 

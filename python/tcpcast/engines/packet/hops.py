@@ -55,11 +55,11 @@ def _is_series(scenario: Scenario) -> bool:
 
 def _of_measured(seen: Snapshot, hop: Hop) -> dict[str, Any]:
     units = seen.units
-    drops = units.of_class("queue_drops").sum() + units.of_class("random_drops").sum()
+    drops = units.class_counter("queue_drops").sum() + units.class_counter("random_drops").sum()
     sums = [units.link("busy_ns"), units.link("queue_integral"), units.link("time_ns")]
     busy, queue_integral, time = (float(column.sum()) for column in sums)
     return {
-        **_lost(units.of_class("arrived").sum(), drops),
+        **_lost(units.class_counter("arrived").sum(), drops),
         **_occupancy(busy, queue_integral, time),
         **_load(hop, [units.link(name).sum() for name in ("carried_bytes", "capacity_bytes")]),
         "queue_max_pkts": seen.largest_queue,

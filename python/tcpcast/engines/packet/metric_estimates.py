@@ -75,7 +75,7 @@ class Units:
         measured_ns = float(self.link("time_ns").sum()) / self.replications
         return 1e-9 * (self._begins_ns + measured_ns)
 
-    def seconds_on(self, groups: Sequence[Population]) -> Floats:
+    def on_seconds(self, groups: Sequence[Population]) -> Floats:
         """Return the time in which flows are on, ``[units]``: a single class may start and stop."""
         if len(groups) > 1 or not groups[0].has_start_or_stop:
             return self.link("time_ns") * 1e-9
@@ -104,27 +104,27 @@ class Units:
         counts = packets.astype(np.float64)
         if not any(group.has_start_or_stop for group in groups):
             return counts
-        seconds = [float(self.seconds_on([group]).sum()) for group in groups]
+        seconds = [float(self.on_seconds([group]).sum()) for group in groups]
         on = np.repeat(seconds, [group.count for group in groups])
         rates: Floats = np.divide(counts, on, out=np.full_like(counts, np.nan), where=on > 0)
         return rates[np.isfinite(rates)]
 
-    def of_class(self, name: str, classes: Sequence[int] | None = None) -> Floats:
+    def class_counter(self, name: str, classes: Sequence[int] | None = None) -> Floats:
         """Return a counter summed over some classes (default: all), ``[units]``."""
-        classes_chosen = range(self._classes) if classes is None else classes
-        columns = [len(LINK) + number * len(CLASS) + CLASS[name] for number in classes_chosen]
+        selected = range(self._classes) if classes is None else classes
+        columns = [len(LINK) + number * len(CLASS) + CLASS[name] for number in selected]
         total: Floats = self._cells[:, columns].sum(axis=1)
         return total
 
     def sums(self, names: Counters, classes: Sequence[int] | None = None) -> Floats:
         """Return the sum of counters, ``[units]``; class counters over some classes (or all)."""
         cells = [
-            self.link(name) if name in LINK else self.of_class(name, classes) for name in names
+            self.link(name) if name in LINK else self.class_counter(name, classes) for name in names
         ]
         total: Floats = np.sum(cells, axis=0)
         return total
 
-    def of_times(self, times: Sequence[NDArray[np.int64]]) -> Floats:
+    def event_counter(self, times: Sequence[NDArray[np.int64]]) -> Floats:
         """Count events by their times in each replication, ns since the warm-up, ``[units]``."""
         counts = [
             np.searchsorted(t, ends, "right") for t, ends in zip(times, self._times, strict=True)
@@ -136,7 +136,7 @@ class Units:
         column: Floats = statistics.blocks(rows, totals=totals)[:, 0]
         return column
 
-    def of_size(self, name: str, row: int) -> Floats:
+    def size_counter(self, name: str, row: int) -> Floats:
         """Return a counter of one size interval, ``[units]``."""
         first = len(LINK) + self._classes * len(CLASS)
         column: Floats = self._cells[:, first + row * len(SIZE) + SIZE[name]]
@@ -226,7 +226,9 @@ def snapshot(scenario: Scenario, run: _native.Simulation) -> Snapshot:
     begins = max(0, clocks[0][0] - int(rows[0][-1, LINK["time_ns"]])) if clocks else 0
     units = Units(rows, len(scenario.populations), begins_ns=begins)
     # At most one event per round trip: mean over all replications, to the nearest nanosecond.
-    rtt_ns = units.of_class("rtt_sum_ns").sum() / max(1.0, units.of_class("rtt_samples").sum())
+    rtt_ns = units.class_counter("rtt_sum_ns").sum() / max(
+        1.0, units.class_counter("rtt_samples").sum()
+    )
     events = run.loss_events(round(rtt_ns))
     return Snapshot(
         *(units, run.totals(), run.sources(), events, run.file_goodputs()),
@@ -245,9 +247,9 @@ def estimates(scenario: Scenario, seen: Snapshot) -> Estimates:
     found |= loss_estimates(units)
     found |= counts(scenario, units)
     found["loss_event_ratio_cumulative"] = _loss_event_ratio(seen)
-    found |= _of_the_whole(scenario, seen) | hops.loss_elsewhere(scenario, seen)
+    found |= _run_estimates(scenario, seen) | hops.loss_elsewhere(scenario, seen)
     found |= return_path.estimates(scenario, seen)
-    finished = units.per_replication(units.of_class("transfers"))
+    finished = units.per_replication(units.class_counter("transfers"))
     if finished is not None and finished.value > 0:
         # A requested number is not an estimate.
         asked = scenario.run.transfers is not None or scenario.isolated_transfers is not None
@@ -278,7 +280,7 @@ def counts(scenario: Scenario, units: Units) -> Estimates:
     transfers, and only counts per transfer vary by chance alone.
     """
     by_transfers = scenario.run.transfers is not None or scenario.isolated_transfers is not None
-    finished = units.of_class("transfers")
+    finished = units.class_counter("transfers")
     length = finished if by_transfers and finished.any() else None
     return {
         name: units.per_replication(units.sums(row.count_of), length)
@@ -290,26 +292,24 @@ def counts(scenario: Scenario, units: Units) -> Estimates:
 def class_estimates(scenario: Scenario, units: Units, index: int | None) -> Estimates:
     """Return the metrics that exist per class and in total: rates, ON times, loss, RTT."""
     groups = scenario.populations
-    classes_chosen = range(len(groups)) if index is None else (index,)
-    seconds = units.seconds_on([groups[place] for place in classes_chosen])
-    bits = packet_bits(scenario, units, "transfer_packets", classes_chosen)
+    selected = range(len(groups)) if index is None else (index,)
+    seconds = units.on_seconds([groups[place] for place in selected])
+    bits = packet_bits(scenario, units, "transfer_packets", selected)
     special = {
         "connection_rate_bps": units.ratio(
-            bits, units.of_class("on_time_ns", classes_chosen) * 1e-9
+            bits, units.class_counter("on_time_ns", selected) * 1e-9
         ),
-        "rtt_packet_mean_s": _of_each_packet(scenario, units, classes_chosen),
-        "send_rate_pps": units.ratio(units.of_class("sent", classes_chosen), seconds),
-        "goodput_pps": units.ratio(units.of_class("delivered", classes_chosen), seconds),
-        "goodput_bps": _goodput_bps(scenario, units, classes_chosen),
+        "rtt_packet_mean_s": _packet_rtt(scenario, units, selected),
+        "send_rate_pps": units.ratio(units.class_counter("sent", selected), seconds),
+        "goodput_pps": units.ratio(units.class_counter("delivered", selected), seconds),
+        "goodput_bps": _goodput_bps(scenario, units, selected),
     }
     if not marks(scenario, scenario.network.bottleneck):
         special["ecn_mark_ratio"] = None
     return {
         name: special[name]
         if name in special
-        else units.metric(
-            name, [place for place in classes_chosen if _contributes(groups[place], name)]
-        )
+        else units.metric(name, [place for place in selected if _contributes(groups[place], name)])
         for name in BY_CLASS
     }
 
@@ -319,44 +319,40 @@ def _contributes(group: Population, name: str) -> bool:
     if name == "total_time_s":
         return group.opens_each
     if name == "idle_restart_ratio":
-        return _goes_on(group)
+        return _is_persistent(group)
     kinds = METRICS[name].file_kinds
     return not kinds or group.traffic.kind in kinds
 
 
-def packet_bits(
-    scenario: Scenario, units: Units, name: str, classes_chosen: Sequence[int]
-) -> Floats:
+def packet_bits(scenario: Scenario, units: Units, name: str, selected: Sequence[int]) -> Floats:
     """Return the IP bits of the packets that a counter of some classes counts."""
     groups = scenario.populations
-    one, *others = {groups[index].packet_bytes for index in classes_chosen}
+    one, *others = {groups[index].packet_bytes for index in selected}
     if not others:
-        return 8.0 * one * units.of_class(name, classes_chosen)
+        return 8.0 * one * units.class_counter(name, selected)
     parts = [
-        8.0 * groups[index].packet_bytes * units.of_class(name, [index]) for index in classes_chosen
+        8.0 * groups[index].packet_bytes * units.class_counter(name, [index]) for index in selected
     ]
     total: Floats = np.sum(parts, axis=0)
     return total
 
 
-def _goodput_bps(
-    scenario: Scenario, units: Units, classes_chosen: Sequence[int]
-) -> Estimate | None:
+def _goodput_bps(scenario: Scenario, units: Units, selected: Sequence[int]) -> Estimate | None:
     """Return the payload delivered per second; timestamps reduce the payload of a packet."""
     groups = scenario.populations
-    payload_bits = {index: 8.0 * groups[index].payload_bytes for index in classes_chosen}
-    seconds = units.seconds_on([groups[index] for index in classes_chosen])
+    payload_bits = {index: 8.0 * groups[index].payload_bytes for index in selected}
+    seconds = units.on_seconds([groups[index] for index in selected])
     one, *others = set(payload_bits.values())
-    lacking = 8.0 * units.of_class("lacking_bytes", classes_chosen)
+    lacking = 8.0 * units.class_counter("lacking_bytes", selected)
     if not others and not lacking.any():
-        return units.ratio(units.of_class("delivered", classes_chosen), seconds, scale=one)
-    parts = [bits * units.of_class("delivered", [index]) for index, bits in payload_bits.items()]
+        return units.ratio(units.class_counter("delivered", selected), seconds, scale=one)
+    parts = [
+        bits * units.class_counter("delivered", [index]) for index, bits in payload_bits.items()
+    ]
     return units.ratio(np.sum(parts, axis=0) - lacking, seconds)
 
 
-def _of_each_packet(
-    scenario: Scenario, units: Units, classes_chosen: Sequence[int]
-) -> Estimate | None:
+def _packet_rtt(scenario: Scenario, units: Units, selected: Sequence[int]) -> Estimate | None:
     """Return the mean time from the first transmission of a packet to the ACK that covers it.
 
     Little's law: the sum of these times is the integral of the number of packets in flight. With
@@ -366,11 +362,11 @@ def _of_each_packet(
     if scenario.has_loss_feedback:
         sum_ns, packets = "rtt_sum_ns", "rtt_samples"
     return units.ratio(
-        units.of_class(sum_ns, classes_chosen) * 1e-9, units.of_class(packets, classes_chosen)
+        units.class_counter(sum_ns, selected) * 1e-9, units.class_counter(packets, selected)
     )
 
 
-def _goes_on(group: Population) -> bool:
+def _is_persistent(group: Population) -> bool:
     """Return True if the connection of a source stays open during OFF times."""
     return group.traffic.kind == "on-off" and group.traffic.connection == "persistent"
 
@@ -425,13 +421,13 @@ def loss_estimates(units: Units) -> Estimates:
 def _loss_event_ratio(seen: Snapshot) -> Estimate | None:
     """Return loss events of the aggregate of all flows per packet sent; None if there is no RTT."""
     units = seen.units
-    if seen.loss_events is None or not units.of_class("rtt_samples").any():
+    if seen.loss_events is None or not units.class_counter("rtt_samples").any():
         return None
-    events = units.of_times(seen.loss_events)
-    return units.ratio(events, units.of_class("sent"), events=True, maximum=1.0)
+    events = units.event_counter(seen.loss_events)
+    return units.ratio(events, units.class_counter("sent"), events=True, maximum=1.0)
 
 
-def _of_the_whole(scenario: Scenario, seen: Snapshot) -> Estimates:
+def _run_estimates(scenario: Scenario, seen: Snapshot) -> Estimates:
     """Return metrics that have no batches: the largest queue, Jain's index of the flows."""
     estimates: Estimates = {}
     if has_queue(scenario):

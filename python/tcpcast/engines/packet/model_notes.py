@@ -63,7 +63,9 @@ def _without_marks(scenario: Scenario, units: Units, index: int, name: str) -> I
 
 
 def _lost_and_unmarked(units: Units, index: int) -> bool:
-    marked, dropped = (units.of_class(cell, (index,)).sum() for cell in ("marked", "queue_drops"))
+    marked, dropped = (
+        units.class_counter(cell, (index,)).sum() for cell in ("marked", "queue_drops")
+    )
     return bool(marked == 0.0 and dropped > 0.0)
 
 
@@ -79,15 +81,15 @@ def _own_links(scenario: Scenario, units: Units, index: int, name: str) -> Itera
     """Yield a note if metrics of the queue omit delay and loss in a source's own links."""
     group = scenario.populations[index]
     own_links = [on.link for on in group.links(scenario.network) if not (on.shared or on.measured)]
-    samples = units.of_class("rtt_samples", (index,)).sum()
+    samples = units.class_counter("rtt_samples", (index,)).sum()
     if all(link.rate_bps == float("inf") for link in own_links) or samples == 0.0:
         return
-    rtt_s = 1e-9 * float(units.of_class("rtt_sum_ns", (index,)).sum() / samples)
-    passed = float(units.of_class("passed", (index,)).sum())  # 0 if waiting times are not kept
+    rtt_s = 1e-9 * float(units.class_counter("rtt_sum_ns", (index,)).sum() / samples)
+    passed = float(units.class_counter("passed", (index,)).sum())  # 0 if waiting times are not kept
     queue_s = (
-        1e-9 * float(units.of_class("waited_ns", (index,)).sum()) / passed if passed else rtt_s
+        1e-9 * float(units.class_counter("waited_ns", (index,)).sum()) / passed if passed else rtt_s
     )
-    dropped = float(units.of_class("access_drops", (index,)).sum())
+    dropped = float(units.class_counter("access_drops", (index,)).sum())
     longer = _is_plain(scenario) and rtt_s - queue_s > (1.0 + LONGER_RTT) * group.rtt_s
     if not (longer or dropped):
         return

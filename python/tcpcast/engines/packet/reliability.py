@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast import units as units_module
 from tcpcast.answer import Note
 from tcpcast.drift import MIN_CYCLES
 from tcpcast.engines.packet.convergence import indications, unconverged, unconverged_classes
@@ -24,6 +23,7 @@ from tcpcast.metrics import LOSS_INDICATIONS, METRICS
 from tcpcast.scenario.modern_tcp import RATE_BASED
 from tcpcast.scenario.queue import FairQueue
 from tcpcast.statistics import MIN_EVENTS, MIN_UNITS, too_short
+from tcpcast.units import format_duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -111,14 +111,14 @@ def _with_warnings(
     """
     units = seen.units
     missing = _missing(scenario, units, classes)
-    if meaningless(scenario, units, classes):
+    if has_too_few_files(scenario, units, classes):
         estimates = {
             name: replace(e, value=math.nan) if e is not None and e.units else e
             for name, e in estimates.items()
         }
     warnings = [
         *_too_short(scenario, units, classes),
-        *heavy_tails(scenario, units, classes, fewest=MIN_FILES),
+        *heavy_tails(scenario, units, classes, min_files=MIN_FILES),
     ]
     rare, short = _rare_losses(scenario, seen, classes), too_short(estimates)
     by_metric = {
@@ -172,7 +172,7 @@ def quantile_warnings(
     estimates
         Estimates by the share of the files that exceeds them.
     """
-    files = float(units.of_class("transfers").sum())
+    files = float(units.class_counter("transfers").sum())
     load = scenario.arriving_load
     relaxation_s = 0.0 if load is None or load >= 1.0 else _relaxation_s(scenario, load)
     reasons: dict[str, list[float]] = {}
@@ -188,7 +188,7 @@ def quantile_warnings(
     for share, e in estimates.items():
         needed_s = MIN_RARE_RELAXATIONS * relaxation_s / min(share, 1.0 - share)
         warning = _shorter_than(units, needed_s) or next(
-            _of_its_batches(e, correlated=share in short), None
+            _batch_warnings(e, correlated=share in short), None
         )
         if share not in lacking and warning is not None:
             reasons.setdefault(f"{warning}; check the interval of", []).append(share)
@@ -212,13 +212,13 @@ def _with_metric_warnings(
 ) -> Estimate:
     if estimate.low is None and estimate.units == 0:  # a requested number, or an extreme
         return estimate
-    scarce = missing or _scarce(name, estimate, units)
+    reason = missing or _missing_observations(name, estimate, units)
     if name == "jain_index" and estimate.units < MIN_REPLICATIONS:
-        scarce = f"too few replications: {MIN_REPLICATIONS} are needed"
-    if scarce is None and estimate.low is None:
-        scarce = "all events were in one batch of the run"
-    if scarce is not None:
-        return estimate.with_warning(scarce, withheld=True)
+        reason = f"too few replications: {MIN_REPLICATIONS} are needed"
+    if reason is None and estimate.low is None:
+        reason = "all events were in one batch of the run"
+    if reason is not None:
+        return estimate.with_warning(reason, withheld=True)
     if METRICS[name].can_be_constant and estimate.half_width == 0.0:
         estimate = _rule_of_three(name, estimate, units)
     for warning, is_permanent in warnings:
@@ -229,19 +229,19 @@ def _with_metric_warnings(
 def _with_batch_warnings(
     name: str, estimate: Estimate, units: Units, *, correlated: bool
 ) -> Estimate:
-    for warning in _of_its_batches(estimate, correlated=correlated):
+    for warning in _batch_warnings(estimate, correlated=correlated):
         estimate = estimate.with_warning(_rare_timeouts(name, units) or warning)
     return estimate
 
 
 def _rare_timeouts(name: str, units: Units) -> str | None:
     """Return a message if the rare packets that wait for a timeout make the batches differ."""
-    timeouts = float(units.of_class("timeouts").sum())
+    timeouts = float(units.class_counter("timeouts").sum())
     rare = name == "rtt_packet_mean_s" and timeouts > 0.0
-    return _too_few_timeouts(timeouts) if rare else None
+    return _timeouts_warning(timeouts) if rare else None
 
 
-def _too_few_timeouts(timeouts: float) -> str | None:
+def _timeouts_warning(timeouts: float) -> str | None:
     if timeouts >= MIN_EVENTS:
         return None
     return f"too few timeouts: {_counted(timeouts, 'timeout')}, {MIN_EVENTS} are needed"
@@ -261,7 +261,9 @@ def _rule_of_three(name: str, estimate: Estimate, units: Units) -> Estimate:
     return replace(estimate, low=estimate.value - half, high=high, half_width=half)
 
 
-def meaningless(scenario: Scenario, units: Units, classes: Sequence[int] | None = None) -> bool:
+def has_too_few_files(
+    scenario: Scenario, units: Units, classes: Sequence[int] | None = None
+) -> bool:
     """Return True if sums over the run describe only the few files that it had.
 
     An isolated transfer is complete by itself, and flows without files are counted by packets.
@@ -272,15 +274,15 @@ def meaningless(scenario: Scenario, units: Units, classes: Sequence[int] | None 
     }
     if scenario.isolated_transfers is not None or not kinds & {"on-off", "transfers"}:
         return False
-    return float(units.of_class("transfers", classes).sum()) < MIN_EVENTS
+    return float(units.class_counter("transfers", classes).sum()) < MIN_EVENTS
 
 
 def _missing(scenario: Scenario, units: Units, classes: Sequence[int]) -> str | None:
     """Return a message if all metrics rest on too few files, or on too few losses of flows."""
     kinds = {scenario.populations[index].traffic.kind for index in classes}
     if kinds & {"on-off", "transfers"}:
-        files = units.of_class("transfers", classes).sum()
-        enough = fewest_files(scenario, float(files), indications(units, classes))
+        files = units.class_counter("transfers", classes).sum()
+        enough = min_files(scenario, float(files), indications(units, classes))
         if files < enough:
             return f"too few files: {_counted(files, 'file')}, {enough} are needed"
         return None
@@ -292,7 +294,7 @@ def _missing(scenario: Scenario, units: Units, classes: Sequence[int]) -> str | 
     return f"too few losses: {_counted(losses, 'loss indication')}, {MIN_EVENTS} are needed"
 
 
-def fewest_files_by_size(scenario: Scenario, seen: Snapshot) -> dict[int, int]:
+def min_files_by_size(scenario: Scenario, seen: Snapshot) -> dict[int, int]:
     """Return the minimum number of transfers for an interval, per listed size.
 
     Loss indications are counted over all sizes: each size gets its share of all losses.
@@ -302,10 +304,10 @@ def fewest_files_by_size(scenario: Scenario, seen: Snapshot) -> dict[int, int]:
         counts[size] += count
         lost[size] += losses * count
     each = indications(seen.units) / max(lost.total(), 1)
-    return {size: fewest_files(scenario, counts[size], each * lost[size]) for size in counts}
+    return {size: min_files(scenario, counts[size], each * lost[size]) for size in counts}
 
 
-def fewest_files(scenario: Scenario, files: float, indications: float) -> int:
+def min_files(scenario: Scenario, files: float, indications: float) -> int:
     """Return the minimum number of files for an interval.
 
     Isolated transfers need fewer files if each has many losses, or if all are equal because only
@@ -327,7 +329,7 @@ def _rare_losses(scenario: Scenario, seen: Snapshot, classes: Sequence[int]) -> 
     Random losses are independent: their count has the interval of its events.
     """
     units = seen.units
-    bursts = int(np.count_nonzero(units.of_class("queue_drops")))
+    bursts = int(np.count_nonzero(units.class_counter("queue_drops")))
     if scenario.isolated_transfers is not None or (bursts == 0 and not _near_loss(scenario, seen)):
         return {}
     messages = {}
@@ -336,13 +338,13 @@ def _rare_losses(scenario: Scenario, seen: Snapshot, classes: Sequence[int]) -> 
         if not counters:
             continue
         own = int(np.count_nonzero(units.sums(counters, classes)))
-        what, came = (EVENTS.get(counters, "losses"), own) if own else ("losses", bursts)
-        if came == 0:
+        what, count = (EVENTS.get(counters, "losses"), own) if own else ("losses", bursts)
+        if count == 0:
             messages[name] = (
                 f"too few losses: none, and the queue reached {_longest(scenario, seen)}"
             )
-        elif came < MIN_EVENTS:
-            where = f"they came in {came} of {units.link('time_ns').size} batches of the run"
+        elif count < MIN_EVENTS:
+            where = f"they came in {count} of {units.link('time_ns').size} batches of the run"
             messages[name] = f"too few {what}: {where}, {MIN_EVENTS} are needed"
     return messages
 
@@ -376,26 +378,28 @@ def effective_marks(scenario: Scenario, units: Units, classes: Sequence[int]) ->
         for index in classes
         if groups[index].tcp.ecn and groups[index].tcp.control not in RATE_BASED
     ]
-    return float(units.of_class("marked", responding).sum()) if responding else 0.0
+    return float(units.class_counter("marked", responding).sum()) if responding else 0.0
 
 
-def _scarce(name: str, estimate: Estimate, units: Units) -> str | None:
+def _missing_observations(name: str, estimate: Estimate, units: Units) -> str | None:
     """Return a message if one metric lacks observations, beyond the needs of all metrics."""
-    timeouts = float(units.of_class("timeout_sequences").sum())
+    timeouts = float(units.class_counter("timeout_sequences").sum())
     losses, row = indications(units), METRICS[name]
     is_of_timeouts = row.ratio_of[1] == SEQUENCES
-    if is_of_timeouts and _too_few_timeouts(timeouts):
-        return _too_few_timeouts(timeouts)
+    if is_of_timeouts and _timeouts_warning(timeouts):
+        return _timeouts_warning(timeouts)
     if row.ratio_of[1] == LOSS_INDICATIONS and losses < MIN_EVENTS:
         return f"too few losses: {_counted(losses, 'loss indication')}, {MIN_EVENTS} are needed"
     if name == "timeout_share" and losses - timeouts < MIN_EVENTS:
         return f"too few fast retransmits: {losses - timeouts:.0f}, {MIN_EVENTS} are needed"
     if row.can_be_constant and estimate.differing_units is not None:
-        return _alike(estimate.differing_units, timeouts if is_of_timeouts else None)
+        return _equal_batches_warning(
+            estimate.differing_units, timeouts if is_of_timeouts else None
+        )
     return None
 
 
-def _alike(differing_units: int, timeouts: float | None) -> str | None:
+def _equal_batches_warning(differing_units: int, timeouts: float | None) -> str | None:
     """Return the warning for equal batches, in which too few events differ.
 
     ``timeouts`` is the number of observations if the metric counts timeouts.
@@ -414,7 +418,7 @@ def _counted(number: float, what: str, several: str = "") -> str:
     return f"{number:,.0f} {what if round(number) == 1 else several or f'{what}s'}"
 
 
-def _of_its_batches(estimate: Estimate, *, correlated: bool) -> Iterator[str]:
+def _batch_warnings(estimate: Estimate, *, correlated: bool) -> Iterator[str]:
     if estimate.has_few_events and estimate.value != 0.0:
         yield f"it rests on fewer than {MIN_EVENTS} events"
     if correlated:
@@ -447,9 +451,7 @@ def _shorter_than(units: Units, needed_s: float) -> str | None:
     measured_s = float(units.link("time_ns").sum()) * 1e-9
     if measured_s >= needed_s:
         return None
-    measured, needed = (
-        units_module.format_duration(float(f"{s:.3g}")) for s in (measured_s, needed_s)
-    )
+    measured, needed = (format_duration(float(f"{s:.3g}")) for s in (measured_s, needed_s))
     return f"the run is too short: {measured} were measured, {needed} are needed"
 
 
@@ -464,10 +466,10 @@ def _cycle_s(scenario: Scenario, units: Units, index: int) -> float:
         losses = indications(units, (index,)) + effective_marks(scenario, units, (index,))
         measured_s = float(units.link("time_ns").sum()) * 1e-9
         return measured_s * group.count / losses if losses else 0.0
-    files = float(units.of_class("transfers", (index,)).sum())
+    files = float(units.class_counter("transfers", (index,)).sum())
     if files == 0.0:
         return 0.0
-    on_s = float(units.of_class("on_time_ns", (index,)).sum()) * 1e-9 / files
+    on_s = float(units.class_counter("on_time_ns", (index,)).sum()) * 1e-9 / files
     return on_s + (group.traffic.off.mean_value() if group.traffic.kind == "on-off" else 0.0)
 
 

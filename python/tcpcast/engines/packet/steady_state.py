@@ -64,8 +64,8 @@ def _can_settle(group: Population) -> bool:
 
 def _growing(stages: np.ndarray[tuple[int], np.dtype[np.uint8]], seen: Snapshot, index: int) -> int:
     """Count flows whose windows only grew, from the start or over the measured time."""
-    indications = seen.units.of_class("fast_retransmits", [index]).sum()
-    indications += seen.units.of_class("timeout_sequences", [index]).sum()
+    indications = seen.units.class_counter("fast_retransmits", [index]).sum()
+    indications += seen.units.class_counter("timeout_sequences", [index]).sum()
     beyond = np.count_nonzero(stages > FIRST_RECOVERY) if indications == 0 else 0
     return int(np.count_nonzero(stages == LOSSLESS) + beyond)
 
@@ -77,7 +77,7 @@ def _is_limited(
     seconds = seen.units.link("time_ns").sum() * 1e-9
     if not seconds:
         return False
-    rate = seen.units.of_class("sent", [index]).sum() / seconds
+    rate = seen.units.class_counter("sent", [index]).sum() / seconds
     rtt = answer.metrics.get("rtt_mean_s")
     rtt_s = group.rtt_s if rtt is None else max(rtt.value, group.rtt_s)
     # Excludes start-up, in which the window opens, and the truncated last round trip.

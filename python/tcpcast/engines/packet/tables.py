@@ -15,7 +15,7 @@ from tcpcast.engines.packet.configuration import SIZE_BOUNDS, UNLIMITED_WINDOW, 
 from tcpcast.engines.packet.metric_estimates import Counts, Floats, Snapshot, Units, class_estimates
 from tcpcast.engines.packet.reliability import (
     add_class_warnings,
-    fewest_files_by_size,
+    min_files_by_size,
     reliable_percentiles,
     withhold_intervals,
 )
@@ -56,7 +56,7 @@ def tables(scenario: Scenario, seen: Snapshot) -> dict[str, Table]:
         if kinds & {"on-off", "transfers"}:
             tables |= _of_files(scenario, seen)
             tables |= goodputs.tables(scenario, seen.goodputs, seen.totals, size_columns(scenario))
-            files = float(seen.units.of_class("transfers").sum())
+            files = float(seen.units.class_counter("transfers").sum())
             tables["file_goodput"] = withhold_intervals(tables["file_goodput"], files)
     if "transfers" in kinds:
         # With on/off sources, `by_size` covers all files, including those of transfers.
@@ -108,7 +108,7 @@ def _red(scenario: Scenario, seen: Snapshot) -> Table:
         ("weight", red.weight, "1"),
         ("average_mean", _share(totals["average_sum"], totals["averages_seen"]), "packet"),
         ("early_drops", early, "count"),
-        ("forced_drops", float(seen.units.of_class("queue_drops").sum()) - early, "count"),
+        ("forced_drops", float(seen.units.class_counter("queue_drops").sum()) - early, "count"),
     ]
     return {
         "quantity": np.array([row[0] for row in rows]),
@@ -170,9 +170,7 @@ def _of_transfers(scenario: Scenario, seen: Snapshot) -> dict[str, Table]:
     is_isolated = scenario.isolated_transfers is not None
     means = {} if is_isolated else mean_times(seen.units)
     tables = {
-        "by_size": transfers.by_size(
-            sizes, seen.totals, means, fewest_files_by_size(scenario, seen)
-        ),
+        "by_size": transfers.by_size(sizes, seen.totals, means, min_files_by_size(scenario, seen)),
         "by_losses": transfers.by_losses(sizes, seen.totals, independent=is_isolated),
     }
     if scenario.is_modern:
@@ -184,7 +182,7 @@ def mean_times(units: Units) -> dict[int, Estimate | None]:
     """Return the mean completion time of each size interval."""
     return {
         index: units.ratio(
-            units.of_size("on_time_ns", index) * 1e-9, units.of_size("transfers", index)
+            units.size_counter("on_time_ns", index) * 1e-9, units.size_counter("transfers", index)
         )
         for index in range(units.size_rows)
     }
@@ -195,7 +193,7 @@ def by_size_interval(units: Units, bits: float) -> Table:
     rows = [
         _size_row(units, index, low, high, bits)
         for index, (low, high) in enumerate(zip(LOWS, HIGHS, strict=True))
-        if units.of_size("transfers", index).sum() > 0
+        if units.size_counter("transfers", index).sum() > 0
     ]
     if not rows:
         return {}
@@ -206,13 +204,13 @@ def by_size_interval(units: Units, bits: float) -> Table:
 
 def _size_row(units: Units, index: int, low: int, high: int, bits: float) -> dict[str, float]:
     def total(name: str) -> float:
-        return float(units.of_size(name, index).sum())
+        return float(units.size_counter(name, index).sum())
 
     on_s = total("on_time_ns") * 1e-9
     units_of_rate = _native.RATE_UNITS
     drops = total("drops")
     on_time = units.ratio(
-        units.of_size("on_time_ns", index) * 1e-9, units.of_size("transfers", index)
+        units.size_counter("on_time_ns", index) * 1e-9, units.size_counter("transfers", index)
     )
     return {
         "low_pkts": low,
@@ -248,7 +246,8 @@ def _states(units: Units, totals: Mapping[str, Any], bits: float | None) -> Tabl
     time, births, deaths = _padded(totals["states_time_ns"], totals["births"], totals["deaths"])
     active = np.arange(time.size)
     size = _share(
-        float(units.of_class("transfer_packets").sum()), float(units.of_class("transfers").sum())
+        float(units.class_counter("transfer_packets").sum()),
+        float(units.class_counter("transfers").sum()),
     )
     table = {
         "active": active,
@@ -274,13 +273,13 @@ def _rates(seen: Snapshot, bits: float, *, of_sources: bool) -> Table:
     on_ns = np.concatenate([column for _, column in seen.sources]).astype(np.float64)
     active = on_ns > 0
     units = seen.units
-    transfers = units.of_class("transfers").sum()
+    transfers = units.class_counter("transfers").sum()
     if not active.any() or not transfers:
         return {}
     time, deaths = _padded(seen.totals["states_time_ns"], seen.totals["deaths"])
-    size = float(units.of_class("transfer_packets").sum() / transfers)
+    size = float(units.class_counter("transfer_packets").sum() / transfers)
     busy_s = dot(np.arange(time.size), time) * 1e-9
-    own = sum(units.of_size("rate_sum", row).sum() for row in range(units.size_rows))
+    own = sum(units.size_counter("rate_sum", row).sum() for row in range(units.size_rows))
     rates = {
         "ratio of sums": packets.sum() / (on_ns.sum() * 1e-9),
         "mean over sources": float(np.mean(packets[active] / (on_ns[active] * 1e-9))),
@@ -308,7 +307,7 @@ def _percentiles(scenario: Scenario, seen: Snapshot) -> Table:
     rows: list[tuple[str, str, Any, str]] = []
     for index, group in enumerate(scenario.populations):
         if group.traffic.kind in TIME_OF_FILES:
-            files = seen.units.of_class("transfers", [index]).sum()
+            files = seen.units.class_counter("transfers", [index]).sum()
             files = 0.0 if has_many_unfinished(scenario, seen, [index]) else files
             values = np.array(
                 [totals["on_time_percentiles"][index], totals["rate_percentiles"][index]]
@@ -358,7 +357,7 @@ def _of_losses(units: Units, totals: Mapping[str, Any], bits: float | None) -> d
 def _timeout_depths(units: Units) -> Table:
     """Return sequences by depth: T0 are single timeouts, T1 pairs, ..., T5+ six or more."""
     cells = ["timeout_sequences", *(f"sequences_of_{n}" for n in range(2, DEEPEST + 2))]
-    reached = np.array([units.of_class(cell).sum() for cell in cells])
+    reached = np.array([units.class_counter(cell).sum() for cell in cells])
     if not reached[0]:
         return {}
     sequences = reached - np.append(reached[1:], 0.0)
@@ -377,16 +376,16 @@ def _loss_recovery(units: Units, totals: Mapping[str, Any], bits: float | None) 
 
     Its rates need packets of one size; without ``bits`` they are left out.
     """
-    drops = float((units.of_class("queue_drops") + units.of_class("random_drops")).sum())
+    drops = float((units.class_counter("queue_drops") + units.class_counter("random_drops")).sum())
     timeouts = float(totals["timeouts"].sum())
-    entered = float(units.of_class("fast_retransmits").sum())
+    entered = float(units.class_counter("fast_retransmits").sum())
     recovered = float(totals["recoveries"])
-    transfers = float(units.of_class("transfers").sum())
+    transfers = float(units.class_counter("transfers").sum())
     stalled_s = float(totals["stalled_ns"].sum()) * 1e-9
     recovery_s = float(totals["recovery_ns"]) * 1e-9
     burst = totals["by_burst"]
     on_exit = dot(np.arange(len(burst)), burst)
-    on_s = float(units.of_class("on_time_ns").sum()) * 1e-9
+    on_s = float(units.class_counter("on_time_ns").sum()) * 1e-9
     rows = [("timeouts_per_drop", _share(timeouts, drops), "1")]
     for kind, count in zip(_native.TIMEOUT_KINDS, totals["timeouts"], strict=True):
         rows.append((f"{kind}_per_timeout", _share(float(count), timeouts), "1"))
@@ -401,7 +400,7 @@ def _loss_recovery(units: Units, totals: Mapping[str, Any], bits: float | None) 
         ("recovery_time_per_transfer", _share(recovery_s, transfers), "s"),
     ]
     if bits is not None:
-        sent = float(units.of_class("sent").sum())
+        sent = float(units.class_counter("sent").sum())
         rows += [
             ("rate_in_recovery", _share(bits * totals["recovery_sent"], recovery_s), "bit/s"),
             ("send_rate", _share(bits * sent, on_s), "bit/s"),

@@ -246,10 +246,10 @@ def _distribution(scenario: Scenario, run: _native.Simulation) -> Table:
     kinds = {group.traffic.kind for group in scenario.populations}
     sizes = listed_sizes(scenario) if kinds == {"transfers"} else None
     counts = run.time_counts(sizes is None)
-    sizes_seen = {int(row) for rows, *_ in counts for row in np.unique(rows)}
+    observed_sizes = {int(row) for rows, *_ in counts for row in np.unique(rows)}
     if sizes is None:
         return _of_size(counts, 0, None, is_isolated=False)
-    places = sorted(sizes_seen)
+    places = sorted(observed_sizes)
     chosen = (
         {
             places[index]

@@ -132,7 +132,7 @@ def by_size(
     sizes: Table,
     totals: Mapping[str, Any],
     means: Mapping[int, Estimate | None],
-    enough: Mapping[int, int],
+    min_files: Mapping[int, int],
 ) -> Table:
     """Return one row per size that had a transfer.
 
@@ -144,7 +144,7 @@ def by_size(
         Totals of the simulator.
     means
         Mean completion time per interval; missing entries are computed from independent transfers.
-    enough
+    min_files
         Minimum number of transfers for an interval, per size; default: ``MIN_FILES``.
     """
     rows = totals["transfers"]
@@ -154,7 +154,7 @@ def by_size(
     mean = {
         index: means[index]
         if index in means
-        else _of_size(rows, index, enough.get(index, MIN_FILES))
+        else _of_size(rows, index, min_files.get(index, MIN_FILES))
         for index in order
     }
     counts = np.array([completions[index].count for index in order])
@@ -242,10 +242,10 @@ def by_losses(sizes: Table, totals: Mapping[str, Any], *, independent: bool) -> 
     return table
 
 
-def _of_size(rows: Rows, size: int, enough: int) -> Estimate | None:
+def _of_size(rows: Rows, size: int, min_files: int) -> Estimate | None:
     """Estimate the mean completion time of one size, without an interval for too few transfers."""
     result = estimate(_strata([row for row in rows if row[0] == size], completions=True))
-    if result is None or result.units >= enough:
+    if result is None or result.units >= min_files:
         return result
     return result.with_warning("too few files", withheld=True)
 

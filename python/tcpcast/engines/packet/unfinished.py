@@ -99,13 +99,13 @@ def _censored(
     """
     of_kind = [index for index in classes if scenario.populations[index].traffic.kind in kinds]
     progress = in_progress(scenario, seen, of_kind, kinds)
-    finished = float(seen.units.of_class("transfers", of_kind).sum())
+    finished = float(seen.units.class_counter("transfers", of_kind).sum())
     total = finished + progress.count
     if not total or progress.count <= MAX_UNFINISHED_SHARE * total:
         return None
     if progress.age_s <= MAX_YOUNG_AGE * seen.units.elapsed_s * progress.count:
         return None
-    finished_s = float(seen.units.of_class("on_time_ns", of_kind).sum()) * 1e-9
+    finished_s = float(seen.units.class_counter("on_time_ns", of_kind).sum()) * 1e-9
     mean_s = finished_s / finished if finished else 0.0
     at_least = (finished_s + progress.age_s) / total
     if at_least <= MAX_MEAN_RATIO * mean_s and progress.count < finished:
