@@ -1,10 +1,9 @@
 """Statistics of simulated metrics: intervals, end of the warm-up, and stopping rule.
 
 A run provides cumulative counters, recorded at equally long slots of simulated time. :func:`blocks`
-splits them into about 32 units, :func:`ratio` estimates the ratio of two counters with a 95 %
-interval, :func:`mser5` finds the end of the warm-up, and :func:`next_length` computes how long a
-run with a precision has to continue. The reasons, and the coverage measured on queues and series
-with known answers, are in ``docs/background/statistics.md``.
+splits them into about 32 units, :func:`ratio` estimates a ratio of counters with a 95 % interval,
+:func:`mser5` finds the end of the warm-up, and :func:`next_length` extends a run with a precision.
+The reasons and the measured coverage are in ``docs/background/statistics.md``.
 """
 
 from __future__ import annotations
@@ -39,12 +38,10 @@ MIN_UNITS = 16
 
 SHORTEST_GROWTH, LONGEST_GROWTH = 1.5, 2.0
 """Limits of the growth of a run between two checks. The minimum limits the number of checks, each
-of which may stop the run on a half-width that is small by chance; the maximum limits the cost of a
-first half-width that is large by chance."""
+of which may find a half-width that is small by chance; the maximum limits the excess."""
 
 TOO_SHORT_Z = 2.576
-"""Lag-1 correlation of one metric, in standard errors, that is significant: 0.5 % of metrics with
-independent units exceed it."""
+"""Significant lag-1 correlation in standard errors: 0.5 % of independent metrics exceed it."""
 
 TOO_SHORT_LEVEL = 0.02
 """Share of answers with independent units that may be reported as too short. With a separate test
@@ -99,10 +96,7 @@ class Estimate:
     def with_warning(
         self, why: str, *, withheld: bool = False, is_permanent: bool = False
     ) -> Estimate:
-        """Return this estimate with a warning, and without its interval if ``withheld``.
-
-        An earlier warning is kept, because the first reason should be corrected first.
-        """
+        """Return the estimate with a warning unless it has one; ``withheld`` drops the interval."""
         warning, is_permanent = self.interval_warning or why, self.is_permanent or is_permanent
         if not withheld:
             return replace(self, interval_warning=warning, is_permanent=is_permanent)
@@ -244,11 +238,8 @@ def ratio(
     if (y >= 0.0).all():
         low = max(low, 0.0)
     high = min(high, max(maximum, value))
-    differing_units = _unlike(y, x)
-    estimate = Estimate(
-        value, low, high, half_width, units, lag1, pairs, few, bend, differing_units
-    )
-    return replace(estimate, pseudo=pseudo, replications=replications)
+    values = (value, low, high, half_width, units, lag1, pairs, few, bend, _differing_units(y, x))
+    return Estimate(*values, pseudo=pseudo, replications=replications)
 
 
 def mean(values: ArrayLike, *, replications: int = 1) -> Estimate | None:
@@ -345,11 +336,10 @@ def mser5(series: ArrayLike) -> Truncation:
 def correlated(units: ArrayLike, *, replications: int = 1) -> bool:
     """Return True if neighbouring units are correlated, which means that the run is too short.
 
-    ``units``, ``[units]``, are in order of time, with equally many per replication.
-
-    One-sided test of the lag-1 correlation within replications at a level of 0.5 % (von Neumann's
-    ratio is 2 minus twice the correlation, except for end effects). :attr:`Estimate.is_correlated`
-    is the same test on the pseudo-values of a ratio.
+    ``units``, ``[units]``, are in order of time, with equally many per replication. One-sided test
+    of the lag-1 correlation within replications at a level of 0.5 % (von Neumann's ratio is 2 minus
+    twice the correlation, except for end effects). :attr:`Estimate.is_correlated` is the same test
+    on the pseudo-values of a ratio.
     """
     column, _ = _columns(units, np.ones_like(np.asarray(units, dtype=np.float64)), replications)
     lag1, pairs = intervals.neighbours(column, replications)
@@ -359,8 +349,7 @@ def correlated(units: ArrayLike, *, replications: int = 1) -> bool:
 def too_short(estimates: Mapping[Named, Estimate | None]) -> frozenset[Named]:
     """Return the metrics of one answer whose units are significantly correlated.
 
-    ``estimates`` is by metric. The tests are combined by
-    :func:`tcpcast.intervals.significant_tests`, and each must also satisfy
+    Combines the tests by :func:`tcpcast.intervals.significant_tests`; each metric must also satisfy
     :attr:`Estimate.is_correlated`.
     """
     levels = {
@@ -428,12 +417,12 @@ def next_length(
     estimates, targets
         As for :func:`unmet_precision`.
     """
-    # Warnings that no longer run would remove are not a reason to continue.
-    mendable = {
+    # Permanent warnings are not a reason to continue.
+    fixable = {
         name: replace(e, interval_warning=None) if e is not None and e.is_permanent else e
         for name, e in estimates.items()
     }
-    unmet = unmet_precision(mendable, targets)
+    unmet = unmet_precision(fixable, targets)
     if not unmet:
         return None
     growth = SHORTEST_GROWTH
@@ -480,7 +469,7 @@ def _pseudo_values(y: Floats, x: Floats) -> Floats:
     return pseudo
 
 
-def _unlike(y: Floats, x: Floats) -> int | None:
+def _differing_units(y: Floats, x: Floats) -> int | None:
     """Count the units that differ from the most frequent ratio, None if no ratio occurs twice."""
     seen = x > 0.0
     ratios = np.round(y[seen] / x[seen], 12)
@@ -497,11 +486,7 @@ def _goal(target: float) -> float:
 def _shortfall(estimate: Estimate | None, target: float) -> str | None:
     goal = _goal(target)
     if estimate is None or estimate.low is None or estimate.interval_warning is not None:
-        return (
-            "no interval yet"
-            if estimate is None
-            else estimate.interval_warning or "no interval yet"
-        )
+        return (estimate and estimate.interval_warning) or "no interval yet"
     if estimate.has_few_events:
         return f"fewer than {MIN_EVENTS} events"
     relative = estimate.relative_half_width

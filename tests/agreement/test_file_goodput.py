@@ -82,7 +82,7 @@ def test_timeouts_a_packet_are_the_timeouts_over_the_packets() -> None:
 
 
 def alone(size: str, stack: dict[str, Any], connection: str, **probes: Any) -> Answer:
-    """Files of one source on an empty path: every one takes as long as another."""
+    """Files of one source on an idle path: all take the same time."""
     scenario = {
         "network": {
             "bottleneck": {"rate": "12mbit", "delay": "20ms"},
@@ -105,7 +105,7 @@ def alone(size: str, stack: dict[str, Any], connection: str, **probes: Any) -> A
 @pytest.mark.parametrize("stack", ["rfc-newreno", "max-plus-reno"])
 @pytest.mark.parametrize("connection", ["new", "persistent"])
 def test_on_an_empty_path_the_time_is_that_of_the_way(stack: str, connection: str) -> None:
-    """Four packets of 1 ms and 50 ms on the way; four more a round later, 101 ms and 27 us."""
+    """Four packets of 1 ms plus 50 ms delay; four more one round later, 101 ms and 27 us."""
     tcp = {"stack": stack, "idle_restart": "never"}
     first = 4 * BITS / 0.054
     found = exceeded(alone("4pkt", tcp, connection))

@@ -1,4 +1,4 @@
-"""Fixed points beside exact simulation of the same sources: section 7's local loop."""
+"""Fixed points compared with exact simulation of the same sources: section 7's local loop."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ def native_configuration(scenario: Scenario, **table: Any) -> Scenario:
 
 
 def figures(answer: Answer) -> dict[str, float]:
-    """What the reference flows had, whether it passed for an answer or not."""
+    """Return the values of the reference flows, whether or not they are an answer."""
     table = answer.tables["reference_flows"]
     return dict(zip(table["metric"].tolist(), table["value"].tolist(), strict=True))
 
 
 def shown_without_trust(answer: Answer, doubt: str) -> bool:
-    """Whether all values are those of the reference flows, not trusted and without intervals."""
+    """Return True if all values come from the reference flows, untrusted, without intervals."""
     metrics = answer.metrics
     assert figures(answer) == {name: metric.value for name, metric in metrics.items()}
     return bool(metrics) and all(

@@ -1,4 +1,4 @@
-"""Hops in series beside a simulator with an event for every step; and where the answer is known."""
+"""Hops in series compared with a simulator with an event per step, and with known answers."""
 
 from __future__ import annotations
 
@@ -253,7 +253,7 @@ def test_hops_without_a_rate_add_delay_and_nothing_else(where: str, stack: str) 
     assert sorted(series.tables["by_hop"]["hop"].tolist()) == sorted(["slow", where])
     del series.metrics["other_loss_ratio"], series.tables["by_hop"]
     if where == "before":
-        # Packets on their way when the run ends are counted when they get to the first hop.
+        # Packets in flight at the end of the run are counted when they reach the first hop.
         for name in ("loss_ratio", "goodput_pps", "on_time_s", "queue_mean_pkts", "rtt_mean_s"):
             assert series[name] == pytest.approx(plain[name], rel=1e-3), name
         return
@@ -261,7 +261,7 @@ def test_hops_without_a_rate_add_delay_and_nothing_else(where: str, stack: str) 
 
 
 def test_a_tandem_of_equal_links_queues_at_the_first_only() -> None:
-    # What leaves one link is spaced as the next one needs it: it holds the packet that it sends.
+    # Packets leave one link with the spacing of the next, which only has the packet that it sends.
     hop = {"rate": "3mbit", "delay": "10ms", "buffer": "25pkt"}
     ends = {"ingress": {"rate": "50mbit"}, "egress": {"rate": "50mbit"}}
     answer = answered({**ends, "hop": [{"name": name, **hop} for name in ("a", "b", "c")]})
@@ -308,7 +308,7 @@ def test_senders_hear_of_losses_at_any_hop(lossy: int) -> None:
     assert drops[lossy] > 100
     assert sum(drops) == drops[lossy]
     assert (answer["other_loss_ratio"] > 0) == (lossy != 2)
-    # Each loss is heard of, and halves the window unless one of the same flight has.
+    # Each loss is reported, and halves the window unless another of its flight already has.
     halved = answer["td_indications"] + answer["to_indications"]
     assert 0.3 * drops[lossy] / 2 < halved <= drops[lossy] / 2
 
@@ -332,7 +332,7 @@ def test_the_same_on_any_number_of_threads() -> None:
 
 
 def test_transfers_that_are_each_alone_begin_on_empty_hops() -> None:
-    # One after the other, of one size and without loss: all take the same time, whatever the hops.
+    # In any order, with equal sizes and without loss, all take the same time.
     hops = [
         {"name": "fair", "rate": "9mbit", "queue": "fq"},
         {"name": "own", "rate": "8mbit", "shared": False},
@@ -375,7 +375,7 @@ def test_formulas_say_which_hops_are_no_queues_to_them() -> None:
 
 @pytest.mark.parametrize("engine", ["packet", "fixed-point"])
 def test_a_sender_beside_a_full_hop_does_not_send_for_ever_at_one_moment(engine: str) -> None:
-    """Nothing is between the sender and its hop, and it hears of each loss there at once."""
+    """The sender is directly at its hop, so each loss is reported to it immediately."""
     tables = {
         "network": {
             "hop": [

@@ -186,7 +186,7 @@ def test_what_a_simulation_feeds() -> None:
 
 
 def test_fed_by_the_simulator() -> None:
-    """In overload the link is shared equally, to a few per cent; what is lost takes no share."""
+    """In overload the link is shared equally, within a few per cent; lost packets use no share."""
     names = ["fair-share", "restart-sqrt", "packet"]
     shared, root, packet = tcpcast.run(
         loop({"traffic.start": "equilibrium"}), names, feed="measured"

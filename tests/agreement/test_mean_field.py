@@ -1,4 +1,4 @@
-"""The engine ``mean-field`` beside exact simulation.
+"""The engine ``mean-field`` compared with exact simulation.
 
 The exact figures are those of ``benches/mean_field_exact.csv``; a long test makes some of them
 again. ``python -m benches.mean_field`` prints all errors.
@@ -101,7 +101,7 @@ def test_figures_are_of_the_whole_population() -> None:
     capacity_pps = 100e6 / 12e3 * 200_000 / 5000 / 1.2
     assert answer["utilisation"] == within(1.0, 1e-3)
     assert answer["goodput_pps"] == within(capacity_pps, 0.01)
-    # Little's law: what is in the queue has waited for it, and for the empty path.
+    # Little's law: queued packets have waited for the queue and the idle path.
     waited_s = answer["queue_mean_pkts"] / answer["goodput_pps"]
     assert answer["rtt_mean_s"] == within(waited_s + 0.1026, 0.02)
     assert answer["transfers"] == within(capacity_pps * 50 / 50, 0.03)
@@ -114,7 +114,7 @@ def test_figures_are_of_the_whole_population() -> None:
 
 
 def test_it_costs_the_same_whatever_the_population() -> None:
-    """The same number of sources, packets and steps: what is simulated hardly differs."""
+    """The same number of sources, packets and steps: the cost hardly differs."""
     brief = {"run": {"duration": "60s", "warmup": "20s"}}
     few, many = (ask(local_loop(n, 2.0, **brief), "mean-field") for n in (50_000, 5_000_000))
     for name in ("send_rate_pps", "transfers"):
@@ -180,7 +180,7 @@ def test_classes_keep_their_shares() -> None:
     answer = ask(scenario, "mean-field")
     table = answer.tables["by_class"]
     assert table["sources"].tolist() == [60_000, 20_000]
-    # All that is offered is carried: a file for each silence and transfer.
+    # All offered load is carried: one file per OFF time and transfer.
     expected = np.array([60_000, 20_000]) * 40 / (20 + table["on_time_s"])
     assert table["goodput_pps"].tolist() == within(expected.tolist(), 0.03)
 
@@ -277,7 +277,7 @@ def test_sources_behind_hops_of_their_own_agree_with_exact_simulation(load: floa
     assert hops["hop"].tolist() == ["backbone", "loop"]
     for column in ("arrived", "utilisation"):
         assert hops[column].tolist() == within(truth[column].tolist(), 0.05), column
-    # Each waits behind the same cross traffic, whose values are those of one hop.
+    # All wait for the same cross traffic, with the values of one hop.
     assert hops["queue_mean_pkts"][0] == within(truth["queue_mean_pkts"][0], 0.3)
     cross, cross_truth = (answer.tables["cross"] for answer in (found, exact))
     assert cross["carried_bps"].tolist() == cross_truth["carried_bps"].tolist()
@@ -293,7 +293,7 @@ def test_two_shared_hops_agree_with_exact_simulation() -> None:
         assert hops[column][1] == within(truth[column][1], 0.1), column
 
 
-# How each distribution is scaled is seen in `test_of_traffic_of_others_every_kth_packet_comes` at once.
+# `test_of_traffic_of_others_every_kth_packet_comes` covers the scaling of each distribution.
 @pytest.mark.parametrize(
     "distribution",
     [
@@ -305,7 +305,7 @@ def test_two_shared_hops_agree_with_exact_simulation() -> None:
     ],
 )
 def test_traffic_of_others_agrees_with_exact_simulation(distribution: str) -> None:
-    # Bursts as long as those of Pareto's distribution are alike only over a longer run.
+    # Bursts as long as those of Pareto's distribution only agree over a longer run.
     run = {"duration": "140s", "warmup": "60s"} if distribution == "pareto" else AGREEMENT["run"]
     found, exact = check_beside_exact(
         crossed(distribution, 10_000, 0.9, "droptail", **AGREEMENT | {"run": run})

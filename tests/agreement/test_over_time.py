@@ -1,4 +1,4 @@
-"""The tables that figures over time are drawn from tell of the run, and change nothing of it."""
+"""Tables for plots over time: they describe the run and do not change it."""
 
 from __future__ import annotations
 

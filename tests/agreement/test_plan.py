@@ -264,7 +264,7 @@ def test_verified_users(simulated: Callable[[Figure], list[Scenario]]) -> None:
 def test_verified_users_search_on_when_the_model_is_far_off(
     simulated: Callable[[Figure], list[Scenario]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(curve, "POINTS", 2)  # which take long with so many sources
+    monkeypatch.setattr(curve, "POINTS", 2)  # more would take long with so many sources
     for share, own in ((40e6, 133), (20e6, 66), (1e9, 3333)):
         simulated(lambda s, share=share: ("connection_rate_bps", share / s.senders))  # type: ignore[misc]
         plan = plan_users(web(), rate_bps=300e3, verify=True)

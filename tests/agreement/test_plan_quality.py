@@ -1,4 +1,4 @@
-"""How many users have a quality: the search, its interval, and a sweep beside it."""
+"""Number of users with a given quality: the search, its interval, and a comparison with a sweep."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ def loop(changes: dict[str, Any] | None = None) -> Scenario:
     return scenario.with_changes(changes or {})
 
 
-# ---------------------------------------------------------------- the search, with a distribution for engine
+# ------------------------------------------------ the search, with a distribution as engine
 
 
 def table_of(scenario: Scenario, distribution: Distribution, noise: float) -> Answer:
     shares = scenario.probes.goodput_shares
-    # A goodput of which the share s exceeds distribution(N) / s.
+    # The goodput that the share s exceeds is distribution(N) / s.
     goodput = np.array([distribution(scenario.senders) / share for share in shares])
     grid = np.geomspace(1e3, 1e8, 2001)
     return Answer(
@@ -217,7 +217,7 @@ def test_out_of_reach(by_distribution: Callable[..., list[Scenario]]) -> None:
 def test_one_source_is_asked_first_and_decides(
     by_distribution: Callable[..., list[Scenario]],
 ) -> None:
-    """What one alone does not have, no larger population is simulated for."""
+    """No larger population is simulated if a single source does not reach the target."""
     asked = by_distribution(lambda n: 1e5 / n)
     with pytest.raises(DomainError, match="one source alone"):
         plan_quality(loop(), share=0.95, above_bps=2e5)
@@ -280,7 +280,7 @@ def test_an_engine_that_tells_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_engine_that_withholds_its_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tables of flows that pass no test are no answer: with 125 sources, or beside the search."""
+    """Tables of flows that fail the tests are not an answer: 125 sources, and the search."""
     refused: list[int] = []
 
     def run(scenario: Scenario, engines: list[str], options: object) -> list[Answer]:
@@ -362,7 +362,7 @@ def test_runs_that_are_cut_short_are_told_of(monkeypatch: pytest.MonkeyPatch) ->
 
 
 class Ticking:
-    """A distribution in the simulator's place, of which each run takes a second of a clock of its own."""
+    """A distribution that replaces the simulator; each run takes a second of a simulated clock."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 0.0
@@ -393,7 +393,7 @@ def test_max_wall_is_for_all_simulations_of_a_plan_together(
     scenario = loop({"run.max_wall": f"{limit}s"})
     plan = plan_quality(scenario, share=0.95, above_bps=2e5, verify=True)
     assert clock.now <= limit
-    # What was cut short is told of nowhere, and nothing was begun when the time was over.
+    # Interrupted runs are not reported, and no run begins after the time limit.
     assert len(clock.asked) <= math.ceil(limit)
     told = plan.tables["curve"]["sources"].tolist()
     assert set(told) <= set(clock.asked[: math.floor(limit)])

@@ -1,4 +1,4 @@
-"""Engines of transfers: what they take of a scenario, by size and by losses."""
+"""Engines of transfers: their inputs from a scenario, and results by size and by losses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a path takes of its ends, beside values that were worked by hand."""
+"""Requirements of a path, compared with values calculated by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of engines and stacks beside what the engines do when they are asked."""
+"""The table of engines and stacks compared with the behaviour of the engines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which engines answer for today's stacks, and what they are fed."""
+"""Engines that answer for modern stacks, and their inputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The bound for BBR: the loss that probing survives, and its share beside loss-based flows."""
+"""The bound for BBR: largest loss for probing, and its share with loss-based flows."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def buffer(title: str, row: Row) -> int:
 
 
 def misplaced(report: Report) -> list[tuple[str, Row]]:
-    """Return what is explained and is not a size interval's rate under heavy loss."""
+    """Return explained differences, except for rates of size intervals under heavy loss."""
     return [
         (t, r)
         for t, r in report.explained

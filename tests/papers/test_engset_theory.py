@@ -301,7 +301,9 @@ def test_loads_named_in_section_5() -> None:
 
 def test_capacity_sharing_curve() -> None:
     result = table6(134)
-    curve = shared_rate_bps(active=[1, 12, 13, 100], peak_bps=result.isolated.rate_bps, link_bps=10e6)
+    curve = shared_rate_bps(
+        active=[1, 12, 13, 100], peak_bps=result.isolated.rate_bps, link_bps=10e6
+    )
     assert curve == pytest.approx([800e3, 800e3, 10e6 / 13, 100e3])
 
 

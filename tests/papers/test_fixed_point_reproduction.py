@@ -96,7 +96,7 @@ def test_the_local_loop_is_that_of_the_paper() -> None:
     scenario = LocalLoop(5000).scenario(SHORT, {})
     (people,) = scenario.populations
     assert people.count == 5000
-    # But for the 0.13 ms that two routers of no queue take.
+    # Except for the 0.13 ms of two routers without a queue.
     assert people.rtt_s == pytest.approx(PATH_S, abs=1e-4)
     assert scenario.buffer_pkts == 10_000
     assert scenario.network.bottleneck.rate_bps == 100e6

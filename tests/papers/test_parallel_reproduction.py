@@ -80,7 +80,7 @@ def test_a_drop_tail_queue_holds_one_bandwidth_delay_product(rate_mbit: int, pac
     scenario = Point(1, rate_mbit=rate_mbit).scenario(duration_s=20, warmup_s=10)
     assert scenario.network.bottleneck.loss is None
     assert scenario.network.red_parameters() is None
-    # Of the RTT of the empty path: 64 ms and the time of a packet and its ack on the links.
+    # Base RTT: 64 ms plus the transmission times of a packet and its ACK on the links.
     assert scenario.buffer_pkts == packets
 
 
@@ -317,7 +317,7 @@ def test_values_of_the_appendix() -> None:
 
 
 def check_claims(report: Report) -> None:
-    """What holds of the paper's claims, well beyond what chance could do."""
+    """Claims of the paper that hold with a margin well beyond chance."""
     said = section(report, "Sections III, V and VII")
     one, two, pftk = (
         f"{model.model}, fed with {model.measure}" for model in (ALGORITHM_1, ALGORITHM_2, PFTK)

@@ -335,7 +335,7 @@ def test_windows_and_capacity_cut_the_rate() -> None:
 
 
 def test_windows_need_more_flows_to_fill() -> None:
-    """6 packets an RTT are 100 packets/s a flow, a fifth of what the loss would leave it."""
+    """6 packets per RTT are 100 packets/s per flow, a fifth of the rate that its loss allows."""
 
     def fill(window: float, rate: float) -> float:
         flows = flows_to_fill(

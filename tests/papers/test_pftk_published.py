@@ -1,4 +1,4 @@
-"""PFTK's Tables 2 and 3 as data, and what the models say of them."""
+"""PFTK's Tables 2 and 3 as data, and the results of the models for them."""
 
 import csv
 from importlib.resources import files

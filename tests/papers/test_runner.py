@@ -55,7 +55,7 @@ def paper(*parts: Part[Runs[float]], quick: float = 100.0) -> Paper[float, Runs[
 
 
 def table(number: int, *figures: Figure, drawn: bool = False, half: float = 0.0) -> Part[Any]:
-    """Return a table with a row a figure, of which the paper prints 100 within 1 %."""
+    """Return a table with one row per value; the paper's value is 100, with 1 % tolerance."""
 
     def sections(runs: Runs[float], folder: Path) -> list[Section]:
         rows = [
@@ -84,7 +84,7 @@ def table(number: int, *figures: Figure, drawn: bool = False, half: float = 0.0)
 
 @pytest.fixture
 def known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Return what writes the differences that are known of the paper."""
+    """Return a function that writes the known differences of a paper."""
     data = tmp_path / PACKAGE / "data"
     data.mkdir(parents=True)
     (data.parent / "__init__.py").touch()
@@ -104,7 +104,7 @@ def command(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Callable[..., int]:
-    """Return what reproduces a paper by the command line."""
+    """Return a function that reproduces a paper by the command line."""
 
     def run(made_up: Paper[float, Runs[float]], *options: str) -> int:
         monkeypatch.setattr("tcpcast.papers.paper", lambda _: made_up.reproduce)

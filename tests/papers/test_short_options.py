@@ -311,7 +311,7 @@ def test_timers_outside_the_domain(name: str, value: float) -> None:
 
 @pytest.mark.parametrize("transfer", [PAPER, WHOLE])
 def test_few_losses_have_the_bits_of_many(transfer: ShortTransfer) -> None:
-    # Above 40 losses the products are those of scipy's sparse matrices.
+    # Above 40 losses the products use scipy's sparse matrices.
     tables = Tables.of(transfer, 30.0, 3)
     rng = np.random.default_rng(1)
     left, window = rng.uniform(1, 30, 500), rng.uniform(1, 20, 500)

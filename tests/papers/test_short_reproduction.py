@@ -71,7 +71,7 @@ def test_means_by_losses_are_those_of_the_tables() -> None:
 
 
 def test_the_interval_given_a_loss_is_that_of_its_transfers() -> None:
-    # Another size beside it changes what is drawn for the first.
+    # Another size in the same call changes the random draws for the first.
     means, halves = [], []
     for size in (9, 10, 11, 12, 13, 14):
         job = Job(NEWRENO, (8, size), 4_000)

@@ -171,7 +171,7 @@ def test_losses_stop_where_they_are_negligible() -> None:
     assert beyond[0] >= 1e-9 > beyond[1] > beyond[2]
 
 
-# The recursion once more, plainly: scalars, from the window distribution of section 2.
+# The recursion again in a simple form: scalars, from the window distribution of section 2.
 
 
 def grow(t: ShortTransfer, sent: float, w0: float, ss: float) -> tuple[float, float]:
@@ -301,9 +301,7 @@ def test_printed_recursion_lacks_one_round_trip_a_recovery() -> None:
 
 
 def test_expectation_is_the_weighted_sum() -> None:
-    latency = conditional_latency_s(
-        PAPER, 12, max_losses=losses_considered(size_pkts=12, loss=0.1)
-    )
+    latency = conditional_latency_s(PAPER, 12, max_losses=losses_considered(size_pkts=12, loss=0.1))
     weights = loss_probability(np.arange(len(latency)), size_pkts=12, loss=0.1)
     total = float((weights * latency).sum())
     assert expected_latency_s(PAPER, 12, loss=0.1) == pytest.approx(total, rel=1e-4)

@@ -59,7 +59,7 @@ packet = "200B"
 """
 
 KEY = "class.small.packet"
-ONE_SIZE = "has packets of one size, network.packet"
+ONE_SIZE = "needs packets of one size, network.packet"
 
 
 def scenario(text: str, **changes: Any) -> Scenario:

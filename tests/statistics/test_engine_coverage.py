@@ -1,4 +1,4 @@
-"""The packet engine's intervals: withheld or doubted where too little stands behind, else true."""
+"""Intervals of the packet engine: withheld or marked with few observations, otherwise correct."""
 
 from __future__ import annotations
 
@@ -57,9 +57,7 @@ def test_a_run_of_a_few_cycles_is_called_too_short() -> None:
     assert doubt.startswith("the run is too short: ")
     assert any(doubt in warning for warning in answer.warnings)
     assert (
-        answered("web-10mbit", run__transfers=4000)["packet"]
-        .metrics["on_time_s"]
-        .interval_warning
+        answered("web-10mbit", run__transfers=4000)["packet"].metrics["on_time_s"].interval_warning
         is None
     )
 

@@ -1,4 +1,4 @@
-"""What the model lacks is stated in the answer, with the metrics that it affects."""
+"""Notes of an answer on features that the model lacks, with the affected metrics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Losses come in bursts: what tells of their rate, and what a run without any may say."""
+"""Losses in bursts: intervals of loss ratios, and of a run without loss."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def runs(request: pytest.FixtureRequest) -> int:
 
 @pytest.fixture
 def slack(runs: int) -> float:
-    """How much further than that of 1,000 runs a coverage may be off."""
+    """Factor of the tolerance of a coverage, relative to 1,000 runs."""
     one, thousand = (np.sqrt(0.95 * 0.05 / count) for count in (runs, RUNS))
     return float(2 * (one - thousand))
 
@@ -53,7 +53,7 @@ def test_ar1_at_fixed_length(runs: int, slack: float) -> None:
 
 
 def test_bursty_loss_at_fixed_length(runs: int, slack: float) -> None:
-    # 76,500 packets, 765 lost in some 150 bursts.
+    # 76,500 packets with 765 losses in about 150 bursts.
     found = measure(BurstyLoss, length=765, runs=runs)
     assert 0.93 - slack <= found.share <= 0.97 + slack
 
@@ -109,7 +109,7 @@ def test_jackknife_of_a_ratio_whose_terms_are_correlated() -> None:
     assert 0.93 <= sum(covers(found, 2.0) for found in estimates) / RUNS <= 0.97
     # The t quantile of 8 frequencies and the correction for skewness cost a quarter.
     assert 0.98 < width / (2.0395 * np.sqrt(8.0 / (32 * 400))) < 1.3
-    # The bias that the plain ratio leaves is nothing beside the interval.
+    # The bias of the plain ratio is negligible compared with the interval.
     assert abs(bias) < 0.05 * width
 
 
