@@ -99,9 +99,7 @@ def test_table_7_follows_from_tables_3_to_5(case: int, sources: int) -> None:
 
 
 @pytest.mark.parametrize(("case", "ceiling"), [(1, 1.303), (3, 2.803)])
-def test_the_paper_s_round_trips_in_overload_break_little_s_distribution(
-    case: int, ceiling: float
-) -> None:
+def test_published_overload_rtts_violate_littles_law(case: int, ceiling: float) -> None:
     backbone = BACKBONE_BUFFER_S if case == 3 else 0.0
     assert pytest.approx(ceiling, abs=5e-4) == RTT_CEILING_S + backbone
     for sources in CONGESTED:
@@ -110,7 +108,7 @@ def test_the_paper_s_round_trips_in_overload_break_little_s_distribution(
         assert printed.value > ceiling
 
 
-def test_values_computed_apart_obey_little_s_distribution() -> None:
+def test_recomputed_values_obey_littles_law() -> None:
     assert [line["quantity"] for line in apart()] == [
         "loss",
         "timeouts",

@@ -406,7 +406,7 @@ def test_every_flow_in_overload(measured: Runs) -> None:
     assert "at most 1.303 s" in row.note
 
 
-def test_every_flow_obeys_little_s_distribution(measured: Runs) -> None:
+def test_every_flow_obeys_littles_law(measured: Runs) -> None:
     (part,) = little.sections(measured, Path())
     for sources in POPULATIONS:
         found, distribution = (

@@ -199,7 +199,7 @@ def test_overload_shares_the_link_equally(sources: int) -> None:
 
 
 def test_a_million_sources_behave_like_a_thousand_on_a_thousandth_of_the_link() -> None:
-    """Distribution of large numbers: at a fixed overload the rate does not depend on the scale."""
+    """Law of large numbers: at a fixed overload the rate does not depend on the scale."""
     rates = []
     for scale in (1_000, 1_000_000):
         path = Path(rtt0_s=0.05, packet_bytes=1500, bottleneck_bps=70e3 * scale, egress_bps=2e6)

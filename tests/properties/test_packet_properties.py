@@ -319,7 +319,7 @@ def duplicates(sums: dict[str, int]) -> int:
     return sums["retransmitted"] - sums["queue_drops"]
 
 
-def test_little_s_distribution_in_the_long_run() -> None:
+def test_littles_law_in_the_long_run() -> None:
     answer = packet(
         {
             "network": {

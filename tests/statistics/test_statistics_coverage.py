@@ -90,7 +90,7 @@ def test_bursty_loss_to_a_precision(runs: int, slack: float) -> None:
     assert found.relative_half_width <= 0.10
 
 
-def test_a_run_too_short_for_its_interval_is_flagged() -> None:
+def test_short_run_is_flagged() -> None:
     # Two observations a batch of a series that remembers ten: hardly any interval would be right.
     class Short(AR1):
         per_slot = 1
@@ -100,7 +100,7 @@ def test_a_run_too_short_for_its_interval_is_flagged() -> None:
     assert found.correlated > 0.90
 
 
-def test_jackknife_of_a_ratio_whose_terms_are_correlated() -> None:
+def test_jackknife_of_ratio_with_correlated_terms() -> None:
     # Y = X**2, X exponential: the ratio of means is 2, and the delta method's variance of n pairs
     # is Var(Y - 2 X) / n = 8 / n. Taken as independent, Y and X would give (20 + 4) / n.
     estimates = [ratio_of_correlated_terms(run, pairs=400) for run in range(RUNS)]
