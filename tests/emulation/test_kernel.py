@@ -58,7 +58,7 @@ REFUSED: dict[str, dict[str, Any]] = {
     "tcp.receiver_window = 2": {"tcp": {"stack": "linux-reno", "receiver_window": 1}},
     "tcp.delayed_acks": {"tcp": {"stack": "linux-reno", "delayed_acks": False}},
     "version 1": {"tcp": {"stack": "bbr3"}},
-    "today's Linux": {"tcp": {"stack": "rfc-newreno"}},
+    "modern Linux": {"tcp": {"stack": "rfc-newreno"}},
     "tcp.handshake": {"tcp": {"stack": "linux-cubic", "handshake": "tls13"}},
 }
 
