@@ -158,7 +158,7 @@ def run(  # noqa: PLR0913 - options of the run, by keyword
     from tcpcast.report.answers import Answers  # noqa: PLC0415
     from tcpcast.scenario import Scenario, load  # noqa: PLC0415
 
-    asked = scenario if isinstance(scenario, Scenario) else load(scenario)
+    resolved = scenario if isinstance(scenario, Scenario) else load(scenario)
     options = RunOptions(
         threads=threads,
         progress=progress,
@@ -166,10 +166,10 @@ def run(  # noqa: PLR0913 - options of the run, by keyword
         over_time=over_time,
         accept_late=accept_late,
     )
-    answers = answer(asked, engines, options, feed=feed)
+    answers = answer(resolved, engines, options, feed=feed)
     if not answers and engines is None:
-        _refuse(asked)
-    return Answers(answers, asked)
+        _refuse(resolved)
+    return Answers(answers, resolved)
 
 
 def _refuse(scenario: Scenario) -> NoReturn:

@@ -54,8 +54,8 @@ def may_need_workers(typed: str) -> bool:
     workers. If it misses a sweep, the command starts the forkserver itself.
     """
     simulates = "packet" in typed or "--engine" not in typed
-    alone = any(option in typed for option in ("--processes 1", "--dask", "--help"))
-    return typed.startswith("sweep ") and simulates and not alone
+    is_excluded = any(option in typed for option in ("--processes 1", "--dask", "--help"))
+    return typed.startswith("sweep ") and simulates and not is_excluded
 
 
 if __name__ == "__main__":

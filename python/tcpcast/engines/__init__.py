@@ -198,11 +198,11 @@ def answer(
             scenario,
             options,
             answers.get(measures) if measured else None,
-            alone=len(order) == 1,
+            is_only_engine=len(order) == 1,
         )
         if not result.applies and engines is not None:
             checks = functools.partial(check, feed=feed)
-            suggest = functools.partial(accepted_suggestions, check=checks, asked=order)
+            suggest = functools.partial(accepted_suggestions, check=checks, requested=order)
             _check_suggestions(result, scenario, options, suggest)
         if engines is not None or result.applies:
             answers[name] = result
@@ -299,7 +299,12 @@ def check(name: str, scenario: Scenario, other_feed: str = "", *, feed: str = "s
 
 
 def _ask(
-    name: str, scenario: Scenario, options: RunOptions, measured: Answer | None, *, alone: bool
+    name: str,
+    scenario: Scenario,
+    options: RunOptions,
+    measured: Answer | None,
+    *,
+    is_only_engine: bool,
 ) -> Answer:
     entry = REGISTRY[name]
     entry.load()  # so that the measured time excludes the import
@@ -312,7 +317,7 @@ def _ask(
         result = Answer(name, status=Status.NOT_APPLICABLE, reason=why.reason)
         result.suggestions = why.suggestions
     except TcpcastError as error:
-        if alone or entry.family != PLUGINS:
+        if is_only_engine or entry.family != PLUGINS:
             raise
         result = Answer(name, status=Status.FAILED, reason=str(error))
     else:

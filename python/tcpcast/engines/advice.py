@@ -23,7 +23,7 @@ def accepted_suggestions(
     scenario: Scenario,
     candidates: Sequence[Suggestion],
     check: Check,
-    asked: Collection[str] = (),
+    requested: Collection[str] = (),
 ) -> tuple[Suggestion, ...]:
     """Return the suggestions of a refusal that the engines accept.
 
@@ -37,10 +37,10 @@ def accepted_suggestions(
         The suggestions of the refusal.
     check
         The check of an engine, without a run.
-    asked
+    requested
         Engines of the same request, which are not suggested.
     """
-    excluded = {name, *asked}
+    excluded = {name, *requested}
     accepted = tuple(_accepted(name, scenario, candidates, check, excluded))
     if not accepted and "packet" not in excluded:
         accepted = tuple(_accepted_engines([Suggestion(engine="packet")], scenario, check))

@@ -101,7 +101,7 @@ class PluginEntry(EngineEntry):
         function = self.load()
         with self._guarded():
             if self.is_model:
-                return _of_path(self.point.name, function, scenario, measured)
+                return _path_answer(self.point.name, function, scenario, measured)
             return function(scenario, options)
 
     @contextmanager
@@ -183,9 +183,9 @@ def entry(point: metadata.EntryPoint) -> PluginEntry:
         point.module,
         point.attr,
         doc.removesuffix("."),
-        str(applies or ("bulk flows over one path" if is_model else "what its package says")),
+        str(applies or ("bulk flows over one path" if is_model else "see its package")),
         PLUGINS,
-        trust=f"as {package} says",
+        trust=f"see {package}",
         runs_by_default=False,
         point=point,
         package=package,
@@ -194,7 +194,7 @@ def entry(point: metadata.EntryPoint) -> PluginEntry:
     )
 
 
-def _of_path(
+def _path_answer(
     name: str, rate_pps: Callable[..., Any], scenario: Scenario, measured: Answer | None
 ) -> Answer:
     """Answer by a path model, for all flows, limited by the link's rate."""
@@ -205,14 +205,14 @@ def _of_path(
     inputs = path_inputs(name, scenario, measured)
     values = (inputs.loss, inputs.rtt_s, inputs.t0_s, inputs.packets_per_ack, inputs.window_pkts)
     given = dict(zip(INPUTS, values, strict=True))
-    rate = float(rate_pps(**{key: given[key] for key in _asked(name, rate_pps)}))
+    rate = float(rate_pps(**{key: given[key] for key in _required_inputs(name, rate_pps)}))
     if not rate >= 0:
         raise DomainError(f"model '{name}' returned {rate}; it must return packets per second")
     steps = [*inputs.used("p", "RTT", "T0", "b", "W_max", "n"), step("B", rate, "packet/s", name)]
     return rates.flow_answer(name, inputs, rate_pps=rate, regime="", steps=steps)
 
 
-def _asked(name: str, rate_pps: Callable[..., Any]) -> list[str]:
+def _required_inputs(name: str, rate_pps: Callable[..., Any]) -> list[str]:
     """Return the inputs that a model has as parameters.
 
     Raises
@@ -220,10 +220,10 @@ def _asked(name: str, rate_pps: Callable[..., Any]) -> list[str]:
     EnvironmentFault
         It has another required parameter.
     """
-    asked = inspect.signature(rate_pps).parameters.values()
-    unknown = [p.name for p in asked if p.default is p.empty and p.name not in INPUTS]
+    parameters = inspect.signature(rate_pps).parameters.values()
+    unknown = [p.name for p in parameters if p.default is p.empty and p.name not in INPUTS]
     if unknown:
         raise EnvironmentFault(
             f"model '{name}' needs {', '.join(unknown)}; its parameters may be {', '.join(INPUTS)}"
         )
-    return [p.name for p in asked if p.name in INPUTS]
+    return [p.name for p in parameters if p.name in INPUTS]

@@ -190,12 +190,12 @@ class _ClassTests:
         """
         if not (reference_sums.below.sum() and cross_sums.below.sum()):
             return
-        apart = statistics.mean(
+        difference = statistics.mean(
             reference_sums.influence - cross_sums.influence,
             replications=self.reference.replications,
         )
         scale = max(abs(cross_sums.value), pair.min_scale)
-        noise = math.inf if apart is None or not scale else apart.half_width / scale
+        noise = math.inf if difference is None or not scale else difference.half_width / scale
         limit = max(pair.tolerances * self.tolerance, noise)
         if noise > WIDEST_BOUND:
             limit = UNKNOWN

@@ -40,7 +40,7 @@ FORMULAS: dict[str, Formula] = {
     "td-only": Formula(
         _PATH,
         "td_only",
-        "PFTK's model of triple duplicates alone: no timeouts, no receiver window",
+        "PFTK's model with only triple duplicates: no timeouts, no receiver window",
         _BULK,
         family=PATH,
         source="PFTK (18), (19)",

@@ -125,9 +125,9 @@ class _Runs:
 
     def _advanced(self, outcome: TrafficOutcome) -> str | None:
         """Report the progress; return the reason to end the run early, if any."""
-        scenario, alone = self._scenario, self._scenario.isolated_transfers
-        if alone is not None:
-            part = len(outcome.transfers) / alone.total
+        scenario, isolated = self._scenario, self._scenario.isolated_transfers
+        if isolated is not None:
+            part = len(outcome.transfers) / isolated.total
         else:
             times = [
                 snapshot["now_ns"]

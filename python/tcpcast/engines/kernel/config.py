@@ -119,7 +119,7 @@ def run_arguments(scenario: Scenario, replication: int) -> dict[str, Any]:
 
 
 def _schedule(scenario: Scenario) -> dict[str, Any]:
-    alone, run = scenario.isolated_transfers, scenario.run
+    isolated, run = scenario.isolated_transfers, scenario.run
     until, wanted = run.duration_s, None
     if run.transfers is not None:
         wanted = (nanoseconds(run.warmup_s or 0.0), run.transfers)
@@ -129,21 +129,21 @@ def _schedule(scenario: Scenario) -> dict[str, Any]:
     return {
         "until_ns": None if until is None else nanoseconds(until),
         "wanted": wanted,
-        "slot_ns": None if alone is not None else nanoseconds(slot_s),
+        "slot_ns": None if isolated is not None else nanoseconds(slot_s),
         "pause_ns": nanoseconds(pause_s),
-        "count": 0 if alone is None else alone.count or 0,
+        "count": 0 if isolated is None else isolated.count or 0,
     }
 
 
 def run_s(scenario: Scenario) -> float:
     """Return the approximate minimum duration of a replication, in seconds."""
-    alone, run = scenario.isolated_transfers, scenario.run
-    if alone is not None:
-        pkts, people, network = alone.mean_size_pkts, scenario.populations[0], scenario.network
+    isolated, run = scenario.isolated_transfers, scenario.run
+    if isolated is not None:
+        pkts, group, network = isolated.mean_size_pkts, scenario.populations[0], scenario.network
         # Windows double per RTT; a large file takes its transmission time at the link's rate.
-        rounds = HANDSHAKE_AND_REST + math.log2(1 + pkts / people.tcp.initial_window)
+        rounds = HANDSHAKE_AND_REST + math.log2(1 + pkts / group.tcp.initial_window)
         sending_s = 8 * network.packet_bytes * pkts / network.bottleneck.rate_bps
-        return alone.total * (rounds * people.rtt_s + sending_s)
+        return isolated.total * (rounds * group.rtt_s + sending_s)
     if run.transfers is None:
         return run.duration_s or 0.0
     per_s, bits = 0.0, 0.0
@@ -243,8 +243,8 @@ def _problems(scenario: Scenario) -> Iterator[NotApplicable]:
 
 
 def _problems_of_traffic(scenario: Scenario) -> Iterator[NotApplicable]:
-    run, alone = scenario.run, scenario.isolated_transfers
-    if alone is None and run.transfers is None and math.isinf(run.duration_s or math.inf):
+    run, isolated = scenario.run, scenario.isolated_transfers
+    if isolated is None and run.transfers is None and math.isinf(run.duration_s or math.inf):
         yield NotApplicable("kernel runs in real time", Suggestion({"run.duration": "30s"}))
     if run.transfers is not None and run.warmup_s is None:
         yield NotApplicable(

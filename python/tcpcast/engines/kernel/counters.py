@@ -191,9 +191,9 @@ class MeasuredCounters:
         estimates: metric_estimates.Estimates = {}
         ended = self.units.per_replication(self.units.class_counter("transfers"))
         if ended is not None and ended.value > 0:
-            asked = self.scenario.run.transfers is not None
+            is_requested = self.scenario.run.transfers is not None
             estimates["transfers"] = (
-                metric_estimates.point_estimate(ended.value) if asked else ended
+                metric_estimates.point_estimate(ended.value) if is_requested else ended
             )
         if self.scenario.arriving_load is not None:
             estimates["offered_load"] = metric_estimates.point_estimate(self.scenario.arriving_load)

@@ -242,25 +242,25 @@ def snapshot(scenario: Scenario, run: _native.Simulation) -> Snapshot:
 def estimates(scenario: Scenario, seen: Snapshot) -> Estimates:
     """Return every metric of the run; None if the run had no observation of it."""
     units = seen.units
-    found = class_estimates(scenario, units, None)
-    found |= link_estimates(scenario, units) | _delay_percentiles(seen.totals)
-    found |= loss_estimates(units)
-    found |= counts(scenario, units)
-    found["loss_event_ratio_cumulative"] = _loss_event_ratio(seen)
-    found |= _run_estimates(scenario, seen) | hops.loss_elsewhere(scenario, seen)
-    found |= return_path.estimates(scenario, seen)
+    result = class_estimates(scenario, units, None)
+    result |= link_estimates(scenario, units) | _delay_percentiles(seen.totals)
+    result |= loss_estimates(units)
+    result |= counts(scenario, units)
+    result["loss_event_ratio_cumulative"] = _loss_event_ratio(seen)
+    result |= _run_estimates(scenario, seen) | hops.loss_elsewhere(scenario, seen)
+    result |= return_path.estimates(scenario, seen)
     finished = units.per_replication(units.class_counter("transfers"))
     if finished is not None and finished.value > 0:
         # A requested number is not an estimate.
-        asked = scenario.run.transfers is not None or scenario.isolated_transfers is not None
-        found["transfers"] = point_estimate(finished.value) if asked else finished
+        is_requested = scenario.run.transfers is not None or scenario.isolated_transfers is not None
+        result["transfers"] = point_estimate(finished.value) if is_requested else finished
     if seen.unfinished and scenario.isolated_transfers is None:
-        found |= _unfinished(scenario, seen)
+        result |= _unfinished(scenario, seen)
     if scenario.arriving_load is not None:
-        found["offered_load"] = point_estimate(scenario.arriving_load)
+        result["offered_load"] = point_estimate(scenario.arriving_load)
     if scenario.isolated_transfers is not None:
-        return transfers.isolated_estimates(found, seen.totals)
-    return found
+        return transfers.isolated_estimates(result, seen.totals)
+    return result
 
 
 def _unfinished(scenario: Scenario, seen: Snapshot) -> Estimates:

@@ -43,7 +43,7 @@ def _curves(transfer: ShortTransfer, sizes: Floats, losses: int) -> Iterator[Flo
     grown = Growth.of(transfer, start, np.full_like(sizes, transfer.initial_ssthresh_pkts))
     setup = transfer.rtt_s if transfer.handshake else 0.0
     yield setup + lossless_latency_s(transfer, sizes)
-    beside = setup + rounding_s(transfer, sizes)
+    offset = setup + rounding_s(transfer, sizes)
     if not losses:
         return
     tables = Tables.of(transfer, float(sizes.max()), losses)
@@ -55,14 +55,14 @@ def _curves(transfer: ShortTransfer, sizes: Floats, losses: int) -> Iterator[Flo
             np.concatenate([rest_latency_s(transfer, rows.left, rows.grown) for rows in tabulated])
         )
     started = Rows(sizes, grown, np.zeros_like(sizes))
-    own: Stage | None = None
+    own_stage: Stage | None = None
     others: list[Stage] = []
     follows = None
     for k in range(1, losses + 1):
         ask = partial(Stage.of, transfer, tables, losses=k, most=losses)
-        if own is None or not own.is_accurate_for(k):
-            own, others = ask(started), []
-        yield beside + own.latency(k, follows) + first_stage_wait_s(transfer, sizes, k)
+        if own_stage is None or not own_stage.is_accurate_for(k):
+            own_stage, others = ask(started), []
+        yield offset + own_stage.latency(k, follows) + first_stage_wait_s(transfer, sizes, k)
         if k < losses:  # the last k needs no tables
             others = others or [ask(rows) for rows in tabulated]
             tables_of_k = [stage.latency(k, follows) for stage in others]

@@ -367,9 +367,9 @@ def _after_loss(
         half = np.full_like(rest, 2.0)
     else:
         every, place = np.arange(len(rest)), tables.tail + case - TAIL
-        alone = Block(every, np.full((1, len(rest)), place), np.ones((1, len(rest))))
+        block = Block(every, np.full((1, len(rest)), place), np.ones((1, len(rest))))
         # Only the retransmitted packet follows.
-        return _After(transfer.rto_s, lambda: np.full_like(rest, transfer.rtt_s), [alone])
+        return _After(transfer.rto_s, lambda: np.full_like(rest, transfer.rtt_s), [block])
     return _After(
         rto, lambda: restart_latency_s(transfer, packets, half), mesh.stencil(packets, half)
     )
