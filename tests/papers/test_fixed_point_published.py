@@ -32,7 +32,7 @@ def columns(number: int) -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize("number", TABLES)
-def test_the_tables_are_whole(number: int) -> None:
+def test_tables_are_complete(number: int) -> None:
     lines = list(table(number))
     assert len(lines) == ROWS[number]
     for line in lines:
@@ -47,7 +47,7 @@ def test_there_are_seven_tables() -> None:
 
 
 @pytest.mark.parametrize("number", [1, 2])
-def test_bulk_flows_share_the_link_and_send_what_is_lost_too(number: int) -> None:
+def test_bulk_flows_share_the_link_and_send_lost_packets(number: int) -> None:
     lines = {line["quantity"]: line for line in table(number)}
     for column in columns(number):
         share = FTP_LINK_PPS / FTP_FLOWS
@@ -66,7 +66,7 @@ def test_levels_fall_with_the_share_that_exceeds_them(number: int) -> None:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_the_send_rate_is_the_goodput_and_what_is_lost(case: int) -> None:
+def test_send_rate_is_goodput_plus_losses(case: int) -> None:
     lines = {line["quantity"]: line for line in table(CASES[case])}
     for column in columns(CASES[case]):
         sent = lines["goodput"].value(column) / (1 - lines["loss"].value(column) / 100)

@@ -336,7 +336,7 @@ def test_jobs_by_effort(effort: Effort) -> None:
     assert len(SPREADS) == 4
 
 
-def test_the_same_whatever_the_threads() -> None:
+def test_results_do_not_depend_on_threads() -> None:
     jobs = [Job(LocalLoop(n), SHORT) for n in (100, 200, 300)]
     found = []
     for threads in (1, 2):
@@ -461,7 +461,7 @@ def test_the_whole_paper(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_the_same_bytes_again(tmp_path: Path) -> None:
+def test_output_is_reproducible(tmp_path: Path) -> None:
     pages = []
     for threads in (1, None):
         folder = tmp_path / f"{threads}"

@@ -53,7 +53,7 @@ def test_packets_take_the_exact_times(size: int, published: tuple[float, ...]) -
 
 
 @pytest.mark.parametrize("timer", [0.1, 0.2])
-def test_the_timer_is_most_of_what_b_2_lacks(timer: float) -> None:
+def test_timer_explains_most_of_the_error_for_b_2(timer: float) -> None:
     sizes = range(1, 31)
     timed = replace(DELAYED, delayed_ack_timer_s=timer)
     staircase = mean_error(PAPER, sizes, 0)  # rounds that are not full: 12 %, for b = 1 too
@@ -64,7 +64,7 @@ def test_the_timer_is_most_of_what_b_2_lacks(timer: float) -> None:
     assert mean_error(timed, range(1, 21), 1, b=2, ack_timer_s=timer) < 0.6 * given_one
 
 
-def test_who_waits_for_the_timer() -> None:
+def test_packets_that_wait_for_the_timer() -> None:
     timed = replace(DELAYED, delayed_ack_timer_s=0.2)
     # W0 = 2: an odd last packet. W0 = 1: the first packet, and what is odd of the others.
     odd = lossless_latency_s(timed, range(1, 9)) - lossless_latency_s(DELAYED, range(1, 9))
@@ -79,7 +79,7 @@ def test_who_waits_for_the_timer() -> None:
 
 
 @pytest.mark.parametrize("b", [2, 3, 4])
-def test_first_and_last_waits_are_those_of_packets(b: int) -> None:
+def test_first_and_last_waits_equal_packet_simulation(b: int) -> None:
     """A round trip of nothing leaves the waits alone."""
     for window in (1, 2, 3):
         for size in range(1, 12):
@@ -96,7 +96,7 @@ def test_first_and_last_waits_are_those_of_packets(b: int) -> None:
                 assert inside == 0, (window, size)
 
 
-def test_a_lone_last_packet_waits_after_its_timeout() -> None:
+def test_single_last_packet_waits_after_its_timeout() -> None:
     timed = replace(DELAYED, delayed_ack_timer_s=0.2)
     one = conditional_latency_s(timed, 1, max_losses=3)
     np.testing.assert_allclose(one - conditional_latency_s(DELAYED, 1, max_losses=3), 0.2)
@@ -105,7 +105,7 @@ def test_a_lone_last_packet_waits_after_its_timeout() -> None:
 # The handshake.
 
 
-def test_handshake_is_a_round_trip_and_its_timeouts() -> None:
+def test_handshake_takes_one_rtt_plus_timeouts() -> None:
     joined = replace(PAPER, handshake=True, syn_timeout_s=3.0)
     sizes = [1, 5, 30]
     more = conditional_latency_s(joined, sizes, max_losses=2)
@@ -208,7 +208,7 @@ def test_gain_of_sharing_with_delayed_acks() -> None:
         assert mean_error(whole, sizes, losses, **path) < mean_error(paper, sizes, losses, **path)
 
 
-def test_one_loss_shares_nothing() -> None:
+def test_one_loss_has_no_shared_recovery() -> None:
     sizes = np.arange(1, 60)
     for k in (0, 1):
         whole = conditional_latency_s(WHOLE, sizes, max_losses=3)[k]
@@ -310,7 +310,7 @@ def test_timers_outside_the_domain(name: str, value: float) -> None:
 
 
 @pytest.mark.parametrize("transfer", [PAPER, WHOLE])
-def test_few_losses_have_the_bits_of_many(transfer: ShortTransfer) -> None:
+def test_block_matrix_equals_scipy_bit_for_bit(transfer: ShortTransfer) -> None:
     # Above 40 losses the products use scipy's sparse matrices.
     tables = Tables.of(transfer, 30.0, 3)
     rng = np.random.default_rng(1)

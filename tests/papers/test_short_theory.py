@@ -165,7 +165,7 @@ def test_negative_binomial_values() -> None:
     np.testing.assert_allclose(probability, [0.9**3, 3 * 0.1 * 0.9**3, 6 * 0.01 * 0.9**3])
 
 
-def test_losses_stop_where_they_are_negligible() -> None:
+def test_losses_considered_stops_at_negligible_probability() -> None:
     k = losses_considered(size_pkts=10_000, loss=0.01)
     beyond = loss_probability([k - 1, k, k + 200], size_pkts=10_000, loss=0.01)
     assert beyond[0] >= 1e-9 > beyond[1] > beyond[2]
@@ -293,7 +293,7 @@ def test_recursion_against_drawn_losses(name: str, size: int, k: int) -> None:
     assert abs(latency - mean) < 4 * error
 
 
-def test_printed_recursion_lacks_one_round_trip_a_recovery() -> None:
+def test_printed_recursion_lacks_one_rtt_per_recovery() -> None:
     # At n = 30 two packets at the start and three at the end time out; 25 of 30 recover.
     default = conditional_latency_s(PAPER, 30, max_losses=1)[1]
     printed = conditional_latency_s(replace(PAPER, as_printed=True), 30, max_losses=1)[1]
@@ -369,7 +369,7 @@ def test_transfers_outside_the_domain(changes: dict[str, Any], word: str) -> Non
         (lambda: timeout_packets(replace(PAPER, initial_window_pkts=1.5)), "whole number"),
     ],
 )
-def test_questions_outside_the_domain(question: Callable[[], object], word: str) -> None:
+def test_arguments_outside_the_domain(question: Callable[[], object], word: str) -> None:
     with pytest.raises(DomainError, match=word):
         question()
 
