@@ -55,7 +55,7 @@ def overload() -> tuple[Scenario, Answer]:
     return local_loop(7500), usual(7500)
 
 
-def test_rates_alone_are_no_fixed_point_in_overload(overload: tuple[Scenario, Answer]) -> None:
+def test_equal_rates_are_not_a_fixed_point_in_overload(overload: tuple[Scenario, Answer]) -> None:
     scenario, exact = overload
     answer = answered(native_configuration(scenario, scheme=0, steps=5))
     assert shown_without_trust(answer, "above the threshold")
@@ -72,7 +72,7 @@ def test_rates_alone_are_no_fixed_point_in_overload(overload: tuple[Scenario, An
 
 
 @pytest.mark.parametrize("table", [{"scheme": 0}, {"scheme": 1}, {"conditional": True}, {}])
-def test_all_schemes_agree_where_flows_hardly_meet(table: dict[str, Any]) -> None:
+def test_all_schemes_agree_at_low_load(table: dict[str, Any]) -> None:
     exact = usual(2500)
     answer = answered(native_configuration(local_loop(2500), **table, references=250, steps=6))
     assert answer.incomplete_reason is None
@@ -82,7 +82,7 @@ def test_all_schemes_agree_where_flows_hardly_meet(table: dict[str, Any]) -> Non
     assert answer["utilisation"] == within(exact["utilisation"], 0.03)
 
 
-def test_above_the_threshold_passing_every_test_is_no_answer(
+def test_no_answer_above_threshold_even_if_tests_pass(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Tests that a short run passes by chance do not make the schemes hold there."""
@@ -99,7 +99,7 @@ def test_above_the_threshold_passing_every_test_is_no_answer(
     assert "reference_flows" in above.tables
 
 
-def test_a_test_that_fails_below_the_threshold_names_the_other_engines() -> None:
+def test_failed_test_suggests_other_engines() -> None:
     answer = answered(native_configuration(local_loop(4900), scheme=0, steps=4, step="10s"))
     assert shown_without_trust(answer, "no fixed point")
     assert answer.incomplete_reason is not None
@@ -115,7 +115,7 @@ def test_a_test_that_fails_below_the_threshold_names_the_other_engines() -> None
         ({"traffic.off": {"distribution": "constant", "value": "60s"}}, 0.25),
     ],
 )
-def test_the_load_is_that_of_files_that_take_no_time(changes: dict[str, Any], load: float) -> None:
+def test_offered_load_assumes_files_without_duration(changes: dict[str, Any], load: float) -> None:
     assert offered_load(local_loop(2500).with_changes(changes)) == pytest.approx(load)
 
 
@@ -138,7 +138,7 @@ def test_each_class_has_its_own_fixed_point() -> None:
     assert found["rtt_mean_s"][1] > found["rtt_mean_s"][0] + 0.05
 
 
-def test_where_no_fixed_point_is_found_packet_is_suggested() -> None:
+def test_packet_is_suggested_without_fixed_point() -> None:
     """The stack max-plus-reno was suggested, and its answer withheld."""
     bulk = tcpcast.load("bufferbloat", changes={"traffic.flows": 4, "run.replications": 1})
     for scenario in (tcpcast.load("two-classes"), bulk):
@@ -149,7 +149,7 @@ def test_where_no_fixed_point_is_found_packet_is_suggested() -> None:
     assert "bulk flows differ from the reference flows" in (found.incomplete_reason or "")
 
 
-def test_bulk_flows_with_buffers_of_their_own() -> None:
+def test_bulk_flows_with_own_buffers() -> None:
     """Section 6: 24 flows on 100 packets a second, of which two are followed; buffers of 5 each."""
     scenario = Scenario.from_dict(
         {
@@ -201,13 +201,13 @@ def backbone() -> tuple[Scenario, Answer]:
 # In short with a fuller router: the test below.
 @pytest.mark.long
 @pytest.mark.parametrize("table", [{"scheme": 0}, {}])
-def test_hops_of_each_flow_with_traffic_of_others(
+def test_per_flow_hops_with_cross_traffic(
     table: dict[str, Any], backbone: tuple[Scenario, Answer]
 ) -> None:
     check_behind_backbone(*backbone, **table, references=250, steps=6, step="15s")
 
 
-def test_losses_at_hops_of_each_flow() -> None:
+def test_losses_at_per_flow_hops() -> None:
     tables = LocalLoop(600, noise=NOISES[3]).scenario(Length(200.0, 100.0, 1), {}).resolved()
     tables["network"]["hop"][0]["buffer"] = "200pkt"
     tables["traffic"]["correlation"] = 0.5
@@ -250,7 +250,7 @@ def test_only_one_router_is_shared(changes: dict[str, Any], advice: str) -> None
     assert advice in answer.not_applicable
 
 
-def test_threads_and_order_change_nothing() -> None:
+def test_results_do_not_depend_on_threads_and_order() -> None:
     tables = local_loop(300).resolved()
     tables["run"] |= {"replications": 3, "duration": "140s"}
     scenario = native_configuration(Scenario.from_dict(tables), conditional=True, steps=4)
@@ -277,7 +277,7 @@ def test_threads_and_order_change_nothing() -> None:
         ({"run.precision": "1%"}, "run.duration"),
     ],
 )
-def test_what_no_reference_flow_can_meet(changes: dict[str, Any], advice: str) -> None:
+def test_unsupported_scenarios_are_rejected(changes: dict[str, Any], advice: str) -> None:
     answer = answered(local_loop(300).with_changes(changes))
     assert answer.not_applicable is not None
     assert advice in answer.not_applicable

@@ -78,7 +78,7 @@ QUESTIONS = [*((name, "packets") for name in TANDEMS), ("everywhere", "bytes")]
 
 
 @pytest.mark.parametrize(("name", "unit"), QUESTIONS)
-def test_it_is_what_a_simulator_does_that_steps_from_event_to_event(name: str, unit: str) -> None:
+def test_hops_equal_event_simulator(name: str, unit: str) -> None:
     hops = TANDEMS[name]
     network, native = compared(numbers_of(in_series(hops, rules={"window_unit": unit})), 7.0)
     assert len([drop for drop in native.log["dropped"] if drop[0] < network.first_tie]) > 20
@@ -97,7 +97,7 @@ def test_it_is_what_a_simulator_does_that_steps_from_event_to_event(name: str, u
     assert native.link["hop_drops"] == lost > 0
 
 
-def test_the_books_of_hops_once_all_is_quiet() -> None:
+def test_hop_counters_balance_when_idle() -> None:
     # One file of each of three sources, and nothing under way when the run ends.
     hops = [OWN, FAST | {"rate": "3.1139mbit"}, SLOW | {"measured": True}, FAST | {"name": "last"}]
     scenario = in_series(hops)
@@ -280,7 +280,7 @@ def test_a_tandem_of_equal_links_queues_at_the_first_only() -> None:
 
 
 @pytest.mark.parametrize("shared", [True, False])
-def test_random_loss_at_another_hop_is_counted_apart(shared: bool) -> None:
+def test_random_loss_at_another_hop_is_counted_separately(shared: bool) -> None:
     lossy = {"name": "lossy", "rate": "50mbit", "loss": "2%", "shared": shared}
     slow = {"name": "slow", "rate": "30mbit", "loss": "1%"}
     network = {"rtt": "40ms", "hop": [lossy, slow]}
@@ -292,7 +292,7 @@ def test_random_loss_at_another_hop_is_counted_apart(shared: bool) -> None:
 
 
 @pytest.mark.parametrize("lossy", range(4))
-def test_senders_hear_of_losses_at_any_hop(lossy: int) -> None:
+def test_senders_are_notified_of_losses_at_any_hop(lossy: int) -> None:
     hops: list[dict[str, Any]] = [
         {"name": "own", "rate": "20mbit", "shared": False},
         {"name": "fair", "rate": "20mbit", "queue": QUEUES[3]},
@@ -313,7 +313,7 @@ def test_senders_hear_of_losses_at_any_hop(lossy: int) -> None:
     assert 0.3 * drops[lossy] / 2 < halved <= drops[lossy] / 2
 
 
-def test_the_same_on_any_number_of_threads() -> None:
+def test_results_do_not_depend_on_threads() -> None:
     hops = [TANDEMS["everywhere"][at] | {"loss": "0.5%"} for at in range(5)]
     hops[2] |= {"queue": "red", "buffer": "60pkt"}
     hops[4] |= {"queue": "red", "buffer": "60pkt"}
@@ -331,7 +331,7 @@ def test_the_same_on_any_number_of_threads() -> None:
     assert found[0]["by_hop"]["columns"]["drops"][4] > 0
 
 
-def test_transfers_that_are_each_alone_begin_on_empty_hops() -> None:
+def test_isolated_transfers_begin_on_idle_hops() -> None:
     # In any order, with equal sizes and without loss, all take the same time.
     hops = [
         {"name": "fair", "rate": "9mbit", "queue": "fq"},
@@ -348,7 +348,7 @@ def test_transfers_that_are_each_alone_begin_on_empty_hops() -> None:
     assert answer.tables["by_hop"]["drops"].tolist() == [0, 0, 0, 0]
 
 
-def test_formulas_say_which_hops_are_no_queues_to_them() -> None:
+def test_formulas_warn_of_hops_without_queue() -> None:
     hops = [
         {"name": "router", "rate": "20mbit", "loss": "1%", "shared": False},
         {"name": "slow", "rate": "10mbit", "loss": "1%"},
@@ -374,7 +374,7 @@ def test_formulas_say_which_hops_are_no_queues_to_them() -> None:
 
 
 @pytest.mark.parametrize("engine", ["packet", "fixed-point"])
-def test_a_sender_beside_a_full_hop_does_not_send_for_ever_at_one_moment(engine: str) -> None:
+def test_sender_at_full_hop_does_not_loop_at_one_time(engine: str) -> None:
     """The sender is directly at its hop, so each loss is reported to it immediately."""
     tables = {
         "network": {

@@ -39,7 +39,7 @@ def sizing(**changes: Any) -> PathSizing:
     return found
 
 
-def test_the_window_of_each_flow_is_its_part_of_the_bdp() -> None:
+def test_window_per_flow_is_its_share_of_the_bdp() -> None:
     found = sizing()
     assert found.bdp_bytes == pytest.approx(172.5e6)
     assert found.bdp_pkts == pytest.approx(115_000)
@@ -104,7 +104,7 @@ def test_streams_of_cubic_follow_its_response_function() -> None:
     )
 
 
-def test_beyond_a_loss_of_20_percent_bbr_fills_nothing() -> None:
+def test_bbr_does_not_fill_link_above_20_percent_loss() -> None:
     found = sizing(loss="25%")
     assert found.bbr_flows is None
     assert "BBR does not sustain its rate above a loss of 20 %" in streams_text(found)

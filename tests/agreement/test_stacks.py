@@ -43,7 +43,7 @@ ASKED = [name for name in REGISTRY if name not in {"packet", "trace", "kernel"}]
 
 
 @pytest.mark.parametrize("stack", STACKS)
-def test_the_table_says_what_each_engine_does_with_a_stack(stack: str) -> None:
+def test_fit_predicts_refusals(stack: str) -> None:
     told = {name: fit(name, stack).verdict is Verdict.REFUSED for name in ASKED}
     found = {
         name: answer(question(name, stack), [name])[0].not_applicable is not None for name in ASKED
@@ -52,14 +52,14 @@ def test_the_table_says_what_each_engine_does_with_a_stack(stack: str) -> None:
 
 
 @pytest.mark.parametrize("stack", STACKS)
-def test_every_verdict_but_applies_has_words(stack: str) -> None:
+def test_every_verdict_except_applies_has_text(stack: str) -> None:
     for name in REGISTRY:
         found = fit(name, stack)
         assert bool(found.text) == (found.verdict is not Verdict.APPLIES)
 
 
 @pytest.mark.parametrize("stack", ["linux-cubic", "rfc-newreno"])
-def test_a_run_leaves_out_the_formulas_of_its_traffic_that_the_stack_refuses(stack: str) -> None:
+def test_run_omits_formulas_that_refuse_the_stack(stack: str) -> None:
     for tables, family in ((BULK, PATH), (FILES, TRANSFERS)):
         scenario = Scenario.from_dict({**tables, "tcp": {"stack": stack}})
         names = [name for given in omitted_models(scenario).values() for name in given]
@@ -72,7 +72,7 @@ def test_a_run_leaves_out_the_formulas_of_its_traffic_that_the_stack_refuses(sta
         ]
 
 
-def test_what_brings_a_formula_back_is_of_its_family() -> None:
+def test_suggested_stack_matches_family() -> None:
     engset, loops = omitted_models(question("engset", "linux-cubic"), suggestions=True)
     assert engset.endswith('; write tcp.stack = "engset-newreno"')
     assert loops.endswith('; write tcp.stack = "max-plus-reno"')
@@ -80,7 +80,7 @@ def test_what_brings_a_formula_back_is_of_its_family() -> None:
     assert reason.endswith('; use engine cubic-response, or write tcp.stack = "linux-reno"')
 
 
-def test_one_sentence_tells_of_all_that_is_left_out() -> None:
+def test_one_sentence_lists_omitted_models() -> None:
     assert omitted_models_text(
         question("pftk", "linux-cubic"), question("short", "linux-cubic")
     ) == (
@@ -101,7 +101,7 @@ def test_one_sentence_tells_of_all_that_is_left_out() -> None:
 
 
 @pytest.mark.parametrize("stack", ["engset-newreno", "linux-cubic"])
-def test_a_formula_that_lacks_a_queue_is_not_left_out_for_the_stack(stack: str) -> None:
+def test_formula_without_queue_is_not_omitted_for_stack(stack: str) -> None:
     rate = {"bucket": "10mbit", "burst": "15KB", "policer": True}
     scenario = question("engset", stack).with_changes(
         {"network.bottleneck": {"rate": rate}, "tcp.stack": stack}
@@ -112,7 +112,7 @@ def test_a_formula_that_lacks_a_queue_is_not_left_out_for_the_stack(stack: str) 
 
 
 @pytest.mark.parametrize("engine", ["pftk", "engset", "restart-sqrt", "cardwell"])
-def test_a_model_answers_for_what_brings_it_back(engine: str) -> None:
+def test_model_answers_for_suggested_stack(engine: str) -> None:
     entry = REGISTRY[engine]
     assert isinstance(entry, Formula)
     for stack in supported_presets(entry):
