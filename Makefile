@@ -11,6 +11,7 @@ VENV := $(CURDIR)/.venv
 BIN := $(VENV)/bin
 UV := $(BIN)/uv
 READY := $(VENV)/.ready
+DEMO := $(VENV)/.demo
 
 export PATH := $(PATH):$(HOME)/.cargo/bin
 export PYO3_PYTHON := $(BIN)/python
@@ -35,15 +36,26 @@ $(BIN)/python:
 	@sh .ci/check-tools "$(PYTHON)"
 	@$(PYTHON) -m venv $(VENV)
 
-$(READY): $(BUILT_FROM) | $(BIN)/python
-	@sh .ci/check-tools "$(PYTHON)"
-	@echo "Building tcpcast into .venv; the first time takes some minutes."
+$(UV): | $(BIN)/python
 	@test "$$($(UV) --version 2>/dev/null | cut -d' ' -f2)" = $(UV_VERSION) \
 		|| $(BIN)/python -m pip install --quiet uv==$(UV_VERSION)
-	@# Compiled ahead, so that a command answers at once, the first time too.
+
+# Bytecode is compiled during the build, so that the first command starts quickly.
+$(READY): $(BUILT_FROM) | $(UV)
+	@sh .ci/check-tools "$(PYTHON)"
+	@echo "Building tcpcast into .venv; the first time takes some minutes."
 	@$(UV) sync --quiet --frozen --extra plot --extra parquet --extra sweep --extra web \
 		--group docs --compile-bytecode
 	@$(BIN)/python -m compileall -q python/tcpcast python/tcpcast_papers
+	@touch $@ $(DEMO)
+
+# Without the dependencies of tests and docs.
+$(DEMO): $(BUILT_FROM) | $(UV)
+	@sh .ci/check-tools "$(PYTHON)"
+	@echo "Building tcpcast into .venv; the first time takes two to three minutes."
+	@$(UV) sync --quiet --frozen --inexact --no-default-groups --extra plot --extra sweep \
+		--compile-bytecode
+	@$(BIN)/python -m compileall -q python/tcpcast
 	@touch $@
 
 dev: ## After an edit in crates/: rebuild the native module in seconds, optimised less than by setup.
@@ -56,9 +68,9 @@ dev: ## After an edit in crates/: rebuild the native module in seconds, optimise
 check-tools: ## Name what this machine lacks.
 	@sh .ci/check-tools "$(PYTHON)" && echo "Nothing is missing."
 
-demo: $(READY) ## Answer the question that the project begins with.
-	.venv/bin/tcpcast run scenarios/web-10mbit.toml --engine engset,packet
-	.venv/bin/tcpcast plan buffer web-10mbit --verify
+demo: $(DEMO) ## Answer a question: 60 people share 50 Mbit/s; what do TCP and queue change?
+	.venv/bin/tcpcast sweep office-50mbit --vary tcp.stack=linux-cubic,linux-bbr,linux-reno \
+		--vary network.bottleneck.queue=droptail,fq_codel --html out/demo.html --force
 
 # Rust's tests and lint need no native module: `make -j2 lint test` compiles them beside it.
 test: test-rust test-python ## Run all tests but the long ones.
@@ -83,14 +95,9 @@ lint-python: $(READY)
 	.venv/bin/ruff format --check
 	.venv/bin/mypy
 
-check-long: $(READY) ## Run the long tests and the whole papers, into out/.
-	.venv/bin/pytest -m long
+check-long: $(READY) ## Run the long tests, which reproduce the complete papers.
+	.venv/bin/pytest -m long --numprocesses=auto --dist=worksteal
 	.venv/bin/pytest -m "not long" --hypothesis-profile=many tests/properties tests/papers
-	.venv/bin/tcpcast reproduce pftk --output out/pftk-paper
-	.venv/bin/tcpcast reproduce short --output out/short-paper
-	.venv/bin/tcpcast reproduce fixed-point --output out/fixed-point-paper
-	.venv/bin/tcpcast reproduce parallel --output out/parallel-paper
-	.venv/bin/tcpcast reproduce engset --output out/engset-paper
 	.venv/bin/tcpcast reproduce kernel --output out/kernel-paper
 
 coverage: $(READY) ## Report which lines the tests reach, of Python and of Rust, into out/coverage.

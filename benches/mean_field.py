@@ -245,20 +245,20 @@ def of_hops() -> Iterator[tuple[str, Scenario]]:
 
 def of_cross_traffic() -> Iterator[tuple[str, Scenario]]:
     """Yield traffic of others at the loop."""
-    cases = [(distribution, "droptail", load) for distribution in MODELS for load in (1.0, 1.2)]
+    cases = [(model, "droptail", load) for model in MODELS for load in (1.0, 1.2)]
     cases += [("fgn", "droptail", 0.8), ("poisson", "fq", 1.0)]
     cases += [("fgn", "fq", load) for load in NEAR_SATURATION]
-    for distribution, queue, load in cases:
-        told = f"{distribution}, {queue}, load {load}, N = 40,000, 10,000 flows"
-        yield told, crossed(distribution, 40_000, load, queue, mean_field={"flows": 10_000})
-    for distribution in ("fgn", "pareto"):
+    for model, queue, load in cases:
+        told = f"{model}, {queue}, load {load}, N = 40,000, 10,000 flows"
+        yield told, crossed(model, 40_000, load, queue, mean_field={"flows": 10_000})
+    for model in ("fgn", "pareto"):
         yield (
-            f"{distribution}, droptail, load 1.0, N = 40,000",
-            crossed(distribution, 40_000, 1.0, "droptail"),
+            f"{model}, droptail, load 1.0, N = 40,000",
+            crossed(model, 40_000, 1.0, "droptail"),
         )
-    for distribution in MODELS:
-        told = f"{distribution}, droptail, load 2.0, N = 40,000, 10,000 flows"
-        yield told, crossed(distribution, 40_000, 2.0, "droptail", mean_field={"flows": 10_000})
+    for model in MODELS:
+        told = f"{model}, droptail, load 2.0, N = 40,000, 10,000 flows"
+        yield told, crossed(model, 40_000, 2.0, "droptail", mean_field={"flows": 10_000})
 
 
 def _seconds(scenario: Scenario, engine: str) -> float:

@@ -110,8 +110,8 @@ class MetricRow:
 METRICS: dict[str, MetricRow] = {
     "connection_rate_bps": MetricRow(
         unit="bit/s",
-        meaning="packets of all transfers x packet size / sum of their ON times: the rate of a user"
-        " during a transfer",
+        meaning="rate of a user during a transfer: bytes of all transfers, with headers, / "
+        "sum of their ON times",
         ratio_of=(("transfer_packets",), ("on_time_ns",)),
         file_kinds=("on-off", "transfers"),
         headline_of=("on-off",),
@@ -121,7 +121,8 @@ METRICS: dict[str, MetricRow] = {
     ),
     "on_time_s": MetricRow(
         unit="s",
-        meaning="first data packet sent to last ACK received, mean over on/off transfers",
+        meaning="mean time of on/off transfers from the first data packet sent to the last "
+        "ACK received",
         ratio_of=(("on_time_ns",), ("transfers",)),
         file_kinds=("on-off",),
         headline_of=("on-off",),
@@ -130,7 +131,8 @@ METRICS: dict[str, MetricRow] = {
     ),
     "completion_time_s": MetricRow(
         unit="s",
-        meaning="first data packet sent to last ACK received, mean over single transfers",
+        meaning="mean time of single transfers from the first data packet sent to the last "
+        "ACK received",
         ratio_of=(("on_time_ns",), ("transfers",)),
         file_kinds=("transfers",),
         headline_of=("transfers",),
@@ -140,7 +142,8 @@ METRICS: dict[str, MetricRow] = {
     ),
     "delivery_time_s": MetricRow(
         unit="s",
-        meaning="first data packet sent to last byte at the receiver, mean over single transfers",
+        meaning="mean time of single transfers from the first data packet sent to the last "
+        "byte at the receiver",
         ratio_of=(("delivery_time_ns",), ("transfers",)),
         file_kinds=("transfers",),
         headline_of=("transfers",),
@@ -148,8 +151,8 @@ METRICS: dict[str, MetricRow] = {
     ),
     "total_time_s": MetricRow(
         unit="s",
-        meaning="SYN sent to last byte at the receiver, mean over transfers that open a connection "
-        "(`tcp.handshake`)",
+        meaning="mean time of transfers from the SYN to the last byte at the receiver, with "
+        "`tcp.handshake`",
         ratio_of=(("total_time_ns",), ("transfers",)),
         file_kinds=("on-off", "transfers"),
         headline_of=("transfers",),
@@ -157,15 +160,14 @@ METRICS: dict[str, MetricRow] = {
     ),
     "offered_load": MetricRow(
         unit="1",
-        meaning="the sources' rate if the shared link were infinitely fast, over its rate; the rate"
-        " of arriving transfers over it; for `fair-share` and `overload-bound` N B/(C I), "
-        "where files take no time",
+        meaning="rate of the sources on an infinitely fast link, or of arriving transfers, / "
+        "link rate; N B/(C I) for `fair-share` and `overload-bound`",
         headline_of=("transfers",),
         exceeds_one=True,
     ),
     "utilisation": MetricRow(
         unit="1",
-        meaning="busy share of the bottleneck; if its rate varies, carried data over the capacity",
+        meaning="busy share of the bottleneck; for a variable rate, carried / possible bytes",
         ratio_of=(("busy_ns",), ("time_ns",)),
         headline_of=PATH,
         has_precision=True,
@@ -174,7 +176,7 @@ METRICS: dict[str, MetricRow] = {
     ),
     "loss_ratio": MetricRow(
         unit="1",
-        meaning="packets dropped / packets arrived at the bottleneck, in the queue or at random",
+        meaning="packets lost (queue and random) / packets arrived at the bottleneck",
         ratio_of=(("queue_drops", "random_drops"), ("arrived",)),
         counts_events=True,
         bursts=("queue_drops",),
@@ -183,8 +185,7 @@ METRICS: dict[str, MetricRow] = {
     ),
     "queue_loss_ratio": MetricRow(
         unit="1",
-        meaning="drops at a full buffer and early drops of RED and of active queue management / "
-        "packets arrived at the bottleneck",
+        meaning="drops by a full buffer, RED or AQM / packets arrived at the bottleneck",
         ratio_of=(("queue_drops",), ("arrived",)),
         counts_events=True,
         bursts=("queue_drops",),
@@ -192,15 +193,14 @@ METRICS: dict[str, MetricRow] = {
     ),
     "random_loss_ratio": MetricRow(
         unit="1",
-        meaning="packets lost at random / packets arrived at the bottleneck",
+        meaning="random losses / packets arrived at the bottleneck",
         ratio_of=(("random_drops",), ("arrived",)),
         counts_events=True,
         has_precision=True,
     ),
     "other_loss_ratio": MetricRow(
         unit="1",
-        meaning="for hops in series: packets dropped at hops other than the bottleneck / data "
-        "packets sent",
+        meaning="packets lost at hops other than the bottleneck / data packets sent",
         ratio_of=(("hop_drops",), ("sent",)),
         counts_events=True,
     ),
@@ -212,14 +212,14 @@ METRICS: dict[str, MetricRow] = {
     ),
     "return_loss_ratio": MetricRow(
         unit="1",
-        meaning="ACKs dropped / ACKs arrived at the return link, in the queue or at random",
+        meaning="ACKs lost (queue and random) / ACKs arrived at the return link",
         ratio_of=(("return_drops",), ("return_arrived",)),
         counts_events=True,
         headline_of=PATH,
     ),
     "return_queue_delay_mean_s": MetricRow(
         unit="s",
-        meaning="wait before transmission on the return link, mean over ACKs that were sent",
+        meaning="mean queueing delay of delivered ACKs on the return link",
         ratio_of=(("return_waited_ns",), ("return_passed",)),
         headline_of=PATH,
     ),
@@ -232,14 +232,14 @@ METRICS: dict[str, MetricRow] = {
     ),
     "idle_restart_ratio": MetricRow(
         unit="1",
-        meaning="windows restarted after an idle time (`tcp.idle_restart`), per data packet sent by"
-        " sources whose files share a connection",
+        meaning="restarts after an idle time (`tcp.idle_restart`) per data packet sent, for "
+        "persistent connections",
         ratio_of=(("idle_restarts",), ("sent",)),
         counts_events=True,
     ),
     "queue_mean_pkts": MetricRow(
         unit="packet",
-        meaning="time average of the queue at the bottleneck, including the packet in transmission",
+        meaning="time average of the queue at the bottleneck, with the packet in transmission",
         ratio_of=(("queue_integral",), ("time_ns",)),
         headline_of=PATH,
         has_precision=True,
@@ -254,9 +254,8 @@ METRICS: dict[str, MetricRow] = {
     ),
     "queue_delay_mean_s": MetricRow(
         unit="s",
-        meaning="wait before transmission, mean over packets that passed the bottleneck; for "
-        "drop-tail and RED only with modern stacks, for active queue management and varying "
-        "rates with every stack",
+        meaning="mean wait before transmission at the bottleneck; for drop-tail and RED only "
+        "with modern stacks",
         ratio_of=(("waited_ns",), ("passed",)),
         headline_of=PATH,
         has_precision=True,
@@ -265,20 +264,19 @@ METRICS: dict[str, MetricRow] = {
     ),
     "queue_delay_p95_s": MetricRow(
         unit="s",
-        meaning="95th percentile of the wait before transmission, to 0.8 %",
+        meaning="95th percentile of this wait, to 0.8 %",
         headline_of=PATH,
         has_isolated_value=False,
     ),
     "queue_delay_p99_s": MetricRow(
         unit="s",
-        meaning="99th percentile of the wait before transmission, to 0.8 %",
+        meaning="99th percentile of this wait, to 0.8 %",
         headline_of=PATH,
         has_isolated_value=False,
     ),
     "ecn_mark_ratio": MetricRow(
         unit="1",
-        meaning="data packets marked / data packets that left the bottleneck, if a queue marks "
-        "and a stack has `tcp.ecn = true`",
+        meaning="data packets marked / data packets that left the bottleneck, with `tcp.ecn`",
         ratio_of=(("marked",), ("passed",)),
         counts_events=True,
         headline_of=PATH,
@@ -286,8 +284,7 @@ METRICS: dict[str, MetricRow] = {
     ),
     "rtt_mean_s": MetricRow(
         unit="s",
-        meaning="mean of TCP's own samples: one packet per window, except for retransmissions, "
-        "from the time at which TCP passes it to its own link",
+        meaning="mean of TCP's samples: one packet per window, never a retransmitted one",
         ratio_of=(("rtt_sum_ns",), ("rtt_samples",)),
         headline_of=PATH,
         has_precision=True,
@@ -295,15 +292,15 @@ METRICS: dict[str, MetricRow] = {
     ),
     "rtt_packet_mean_s": MetricRow(
         unit="s",
-        meaning="mean over all acknowledged packets of the time from a packet's first transmission "
-        "to the ACK that covers it",
+        meaning="mean time from the first transmission of a packet to its ACK, over all acked"
+        " packets",
         label="mean RTT of all packets",
         ratio_of=(("in_flight_ns",), ("acked",)),
         can_be_constant=True,
     ),
     "send_rate_pps": MetricRow(
         unit="packet/s",
-        meaning="data packets sent, including retransmissions, total of all senders",
+        meaning="data packets sent by all senders, with retransmissions",
         ratio_of=(("sent",), ("time_ns",)),
         headline_of=("bulk",),
         has_precision=True,
@@ -321,7 +318,7 @@ METRICS: dict[str, MetricRow] = {
     ),
     "goodput_bps": MetricRow(
         unit="bit/s",
-        meaning="application payload delivered: distinct packets without headers",
+        meaning="application payload delivered, without retransmissions and headers",
         ratio_of=(("delivered",), ("time_ns",)),
         headline_of=("bulk",),
         has_precision=True,
@@ -338,7 +335,7 @@ METRICS: dict[str, MetricRow] = {
     ),
     "loss_event_ratio_cumulative": MetricRow(
         unit="1",
-        meaning="indications of any flow, at most one per RTT, per packet sent: the rule is below",
+        meaning="loss events of all flows, at most one per RTT, per data packet sent (below)",
         bursts=("queue_drops",),
         needs_all_flows=True,
     ),
@@ -365,32 +362,32 @@ METRICS: dict[str, MetricRow] = {
     ),
     "tail_loss_probes": MetricRow(
         unit="count",
-        meaning="tail loss probes, mean over replications; this and the next three with modern "
-        "stacks",
+        meaning="tail loss probes, mean over replications; this and the next three metrics "
+        "only with modern stacks",
         count_of=("tail_loss_probes",),
         is_modern=True,
     ),
     "spurious_recoveries": MetricRow(
         unit="count",
-        meaning="fast recoveries that were undone as unnecessary",
+        meaning="fast recoveries that were undone as spurious",
         count_of=("spurious_recoveries",),
         is_modern=True,
     ),
     "spurious_timeouts": MetricRow(
         unit="count",
-        meaning="timeouts whose reduction was undone as unnecessary",
+        meaning="timeouts that were undone as spurious",
         count_of=("spurious_timeouts",),
         is_modern=True,
     ),
     "spurious_retransmissions": MetricRow(
         unit="count",
-        meaning="retransmissions of data that the receiver had",
+        meaning="retransmissions of data that the receiver already had",
         count_of=("spurious_retransmissions",),
         is_modern=True,
     ),
     "timeout_share": MetricRow(
         unit="1",
-        meaning="timeout sequences among indications",
+        meaning="timeout sequences / loss indications",
         ratio_of=(("timeout_sequences",), LOSS_INDICATIONS),
         counts_events=True,
         bursts=LOSS_INDICATIONS,
@@ -404,28 +401,28 @@ METRICS: dict[str, MetricRow] = {
     ),
     "w_at_loss_mean_pkts": MetricRow(
         unit="packet",
-        meaning="window at a loss indication",
+        meaning="mean window at a loss indication",
         ratio_of=(("window_at_loss",), LOSS_INDICATIONS),
         bursts=LOSS_INDICATIONS,
         can_be_constant=True,
     ),
     "retransmit_ratio": MetricRow(
         unit="1",
-        meaning="retransmitted / sent",
+        meaning="retransmissions / data packets sent",
         ratio_of=(("retransmitted",), ("sent",)),
         counts_events=True,
         bursts=("retransmitted",),
     ),
     "jain_index": MetricRow(
         unit="1",
-        meaning="fairness of bulk flows' goodput: 1 if all are equal",
+        meaning="fairness of the goodput of bulk flows; 1 if equal",
         headline_of=("bulk",),
         is_index=True,
         needs_all_flows=True,
     ),
     "mean_size_pkts": MetricRow(
         unit="packet",
-        meaning="mean size of the transfers completed",
+        meaning="mean size of completed transfers",
         ratio_of=(("transfer_packets",), ("transfers",)),
     ),
     "transfers": MetricRow(
@@ -435,7 +432,7 @@ METRICS: dict[str, MetricRow] = {
     ),
     "unfinished_transfers": MetricRow(
         unit="count",
-        meaning="transfers in progress at the end of the run, mean over replications",
+        meaning="transfers in progress at the end, mean over replications",
         is_extensive=True,
     ),
 }

@@ -59,7 +59,7 @@ def test_a_file_joined_to_itself_counts_once_with_one_warning(times: int) -> Non
     for column in ("data_packets", "retransmissions", "duplicate_acks", "timeouts"):
         assert joined.connections[column].tolist() == once.connections[column].tolist()
     (warning,) = set(joined.warnings) - set(once.warnings)
-    assert warning.startswith(f"{240 * (times - 1)} segments that the file has twice")
+    assert warning.startswith(f"{240 * (times - 1)} segments repeated in the same order")
 
 
 def test_a_single_packet_has_no_rate() -> None:
@@ -129,4 +129,4 @@ def test_tunnels_are_opened_and_that_is_said() -> None:
     found = tcpcast.trace(RAW + record(1.0, outer, 1000))
     assert found.connections["src"].tolist() == ["10.0.0.1:5001"]
     assert found.connections["bytes"].tolist() == [1000]
-    assert "1 segment read inside tunnels (VXLAN): addresses are those inside" in found.warnings
+    assert "1 segment inside tunnels (VXLAN): addresses are the inner ones" in found.warnings

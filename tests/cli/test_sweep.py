@@ -55,8 +55,8 @@ def plain(tmp_path: Path) -> str:
 def test_the_table_of_the_file_is_swept_and_printed(file: str, capsys: Capture) -> None:
     assert main(["sweep", file]) == 0
     out = capsys.readouterr().out.splitlines()
-    assert out[0].split() == ["network.rtt"]
-    assert out[1].split() == ["s", "engine", "goodput_bps", "send_rate_pps"]
+    assert out[0].split() == ["rtt", "goodput", "send", "rate"]
+    assert out[1].split() == ["s", "engine", "Mbit/s", "pkt/s"]
     assert [line.split()[:2] for line in out[3:6]] == [
         ["0.01", "pftk"], ["0.02", "pftk"], ["0.04", "pftk"],
     ]  # fmt: skip
@@ -229,7 +229,7 @@ def test_a_sweep_shows_the_doubts_of_a_run(tmp_path: Path, capsys: Capture) -> N
     assert [row["goodput_bps_interval_warning"] for row in rows] == [doubt, ""]
     assert main(asked) == 0
     out = capsys.readouterr().out
-    value = f"{ran['metrics']['goodput_bps']['value']:,.0f}"
+    value = f"{ran['metrics']['goodput_bps']['value'] / 1e6:.4g}"
     for shown in (f"{value}!", " ! no interval, or an interval to be checked", "notes", doubt):
         assert shown in out
 

@@ -18,7 +18,7 @@ def rows(name: str) -> list[dict[str, str]]:
 
 
 def differences() -> str:
-    """Return, per reason, the number of different values, their captures and the explanation."""
+    """Return, per reason, the number of different values and of captures, and the explanation."""
     different = rows("trace_differences.csv")
     return "".join(
         _item(reason, [row["capture"] for row in different if row["reason"] == reason["reason"]])
@@ -28,9 +28,10 @@ def differences() -> str:
 
 def _item(reason: dict[str, str], captures: list[str]) -> str:
     right = RIGHT.get(reason["right"], f"{reason['right']} is right. ")
-    names = ", ".join(f"`{name.partition('.')[0]}`" for name in dict.fromkeys(captures))
     values = f"{len(captures)} value{'s' if len(captures) > 1 else ''}"
-    return f"- **{reason['reason']}** ({values}: {names}): {right}{reason['why']}\n"
+    different = len(set(captures))
+    where = f"{different} captures" if different > 1 else f"`{captures[0].partition('.')[0]}`"
+    return f"- **{reason['reason']}** ({values}, {where}): {right}{reason['why']}\n"
 
 
 EXPERTS = ROOT / "tests" / "captures"

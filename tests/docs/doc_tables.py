@@ -78,47 +78,36 @@ TABLE = re.compile(r"(<!-- table: ([\w.-]+) -->\n)(.*?)(<!-- end of table -->)",
 MEANINGS = {
     "Scenario.name": "shown in reports",
     "Scenario.network": "`[network]`, below",
-    "Scenario.traffic": "`[traffic]`, below; keys that each `[[class]]` sets are not needed here",
+    "Scenario.traffic": "`[traffic]`, below; optional if each `[[class]]` has its own",
     "Scenario.tcp": "`[tcp]`, below",
     "Scenario.run": "`[run]`, below",
     "Scenario.probes": "`[probes]`, below",
-    "Scenario.mean_field": "`[mean_field]`, below; read by engine `mean-field` alone",
-    "Scenario.fixed_point": "`[fixed_point]`, below; read by engine `fixed-point` alone",
-    "Scenario.sweep": "`[sweep]`, below; read by `tcpcast sweep` alone",
-    "Scenario.class": "`[[class]]`, below; without any, all senders are equal",
-    "Scenario.cross": "`[[cross]]`, below; cross traffic, one stream each",
-    "PoissonCross.distribution": "independent packets",
-    "FgnCross.distribution": "a rate in bins that is fractional Gaussian noise",
-    "ParetoCross.distribution": "on/off sources with Pareto times",
-    "TraceCross.distribution": "a recording, repeated",
+    "Scenario.mean_field": "`[mean_field]`, below; for engine `mean-field`",
+    "Scenario.fixed_point": "`[fixed_point]`, below; for engine `fixed-point`",
+    "Scenario.sweep": "`[sweep]`, below; for `tcpcast sweep`",
+    "Scenario.class": "`[[class]]`, below; default: all senders are equal",
+    "Scenario.cross": "`[[cross]]`, below; one stream of cross traffic each",
     "TraceCross.file": "CSV with columns `time_s` and `bytes`, relative to the scenario's folder",
-    "TraceCross.times": "in place of a file: times in seconds, in order",
-    "TraceCross.bytes": "in place of a file: bytes at each of these times",
-    "Network.ingress": "`[network.ingress]`, as a link below; one per source",
-    "Network.bottleneck": "`[network.bottleneck]`, as a link below; shared by all",
-    "Network.egress": "`[network.egress]`, as a link below; one per receiver",
-    "Network.return": "`[network.return]`, below; shared by all acks, in place of the bottleneck "
-    "the other way",
-    "Link.queue": "the discipline",
-    "ReturnLink.queue": "the discipline",
-    "Hop.queue": "the discipline",
-    "GilbertElliott.model": "the model of correlated loss",
-    "RestOfRound.model": "the model of correlated loss",
-    "OnOff.kind": "sources that send a file after each OFF time",
-    "OnOff.sources": "how many; needed unless classes count them",
-    "Bulk.kind": "flows that always have data to send",
-    "Bulk.flows": "how many; needed unless classes count them",
-    "Captured.kind": "flows of a packet capture: the measurement, and models fed with it",
-    "Transfers.kind": "single transfers, each alone or arriving at random times",
-    "Run.seed": "of all random streams",
-    "Probes.flows": "flows whose window and sequence numbers are traced, counted from 0",
+    "TraceCross.times": "instead of a file: sorted times in seconds",
+    "TraceCross.bytes": "instead of a file: bytes at each time",
+    "Network.ingress": "`[network.ingress]`, a link (below) per source",
+    "Network.bottleneck": "`[network.bottleneck]`, a link (below) shared by all",
+    "Network.egress": "`[network.egress]`, a link (below) per receiver",
+    "Network.return": "`[network.return]`, below; a link shared by all acks",
+    "Link.queue": "queue discipline",
+    "ReturnLink.queue": "queue discipline",
+    "Hop.queue": "queue discipline",
+    "OnOff.sources": "number; optional if classes have it",
+    "Bulk.flows": "number; optional if classes have it",
+    "Run.seed": "seed of all random streams",
+    "Probes.flows": "flows, from 0, whose windows and packets are recorded",
     "Probes.pcap": "captures: `{ link, file, packets }`",
-    "PacketCapture.link": "`sender`, `bottleneck-in`, `bottleneck-out` or `receiver`",
-    "PacketCapture.file": "where to write it, in or below the scenario's folder; "
-    "an existing file stays, except for a capture with `--force`",
-    "PacketCapture.packets": "maximum number of packets in it",
+    "PacketCapture.link": "point of the path",
+    "PacketCapture.file": "output file, in or below the scenario's folder; "
+    "only `--force` overwrites, and only a capture",
+    "PacketCapture.packets": "maximum number of packets",
 }
-"""What keys mean whose description is not in the schema, or says too little on a page."""
+"""Meanings of keys whose description in the schema is missing or too short for the page."""
 
 
 PLAIN = "rfc-newreno"
@@ -145,6 +134,16 @@ TABLES_OF_KEYS: dict[str, type[Table]] = {
     )
 }  # fmt: skip
 """The tables of a scenario, by their names in its schema."""
+
+
+EXTENDED = {
+    "Hop": "Link",
+    "FqCodel": "Codel",
+    "FgnCross": "PoissonCross",
+    "ParetoCross": "PoissonCross",
+    "TraceCross": "PoissonCross",
+}
+"""Tables of keys whose page lists only the differences from another table."""
 
 
 def _cell(text: str) -> str:
@@ -177,7 +176,10 @@ def _schema() -> dict[str, Any]:
 
 
 def keys(name: str) -> str:
-    """Return the keys of one table of a scenario: type, an example, the default, the meaning."""
+    """Return type, example, default and meaning of the keys of a table of a scenario.
+
+    An example that equals the default and rows of a table in :data:`EXTENDED` are left out.
+    """
     schema = _schema()
     table = schema if name == "Scenario" else schema["$defs"][name]
     fields = {f.alias or key: f for key, f in TABLES_OF_KEYS[name].model_fields.items()}
@@ -188,13 +190,20 @@ def keys(name: str) -> str:
         *(key for either in other.get("anyOf", [])[:1] for key in either["required"]),
     }
     rows = []
+    repeated = keys(EXTENDED[name]) if name in EXTENDED else ""
     for key, entry in table["properties"].items():
+        if key in {"kind", "distribution", "model"} and "const" in entry:
+            continue  # the page names it above the table
         meaning = MEANINGS.get(f"{name}.{key}") or fields[key].description
         assert meaning, f"nothing says what {name}.{key} means"
         default = _default(name, key, entry, needed=key in needed)
-        kind = " or ".join(dict.fromkeys(kinds(entry))).replace("ratio or number", "ratio")
-        rows.append([f"`{key}`", kind, _example(fields[key], entry), default, meaning])
-    return _table(["key", "type", "example", "default", "meaning"], rows)
+        kind = ", ".join(dict.fromkeys(kinds(entry))).replace("ratio, number", "ratio")
+        example = _example(fields[key])
+        row = [f"`{key}`", kind, "" if example in {default, *kinds(entry)} else example]
+        row += [default, meaning]
+        if f"| {' | '.join(map(_cell, row))} |" not in repeated.splitlines():
+            rows.append(row)
+    return _table(["key", "type", "example", "default", "meaning"], rows) if rows else ""
 
 
 UNITS_TYPED = {
@@ -209,9 +218,12 @@ UNITS_TYPED = {
 }
 """The types of texts with a unit, by a part of their pattern; the first that fits."""
 
+MAX_WORDS = 7
+"""Maximum number of words that the column of types lists."""
+
 JSON_TYPES = {
     "string": "text",
-    "integer": "whole number",
+    "integer": "integer",
     "number": "number",
     "boolean": "boolean",
     "object": "table",
@@ -225,8 +237,9 @@ def kinds(entry: dict[str, Any]) -> list[str]:
         return [kind for choice in choices for kind in kinds(choice)]
     if "$ref" in entry:
         return ["table"]
-    if "enum" in entry or isinstance(entry.get("const"), str):
-        return ["word"]
+    words = entry.get("enum") or ([entry["const"]] if isinstance(entry.get("const"), str) else [])
+    if words:
+        return [_code(word) for word in words] if len(words) <= MAX_WORDS else ["word"]
     if "const" in entry:
         return []  # 0 may go without a unit
     if entry.get("type") == "array":
@@ -251,11 +264,9 @@ def _default(name: str, key: str, entry: dict[str, Any], *, needed: bool) -> str
     return _code(entry["default"]) if "default" in entry else "*none*"
 
 
-def _example(field: FieldInfo, entry: dict[str, Any]) -> str:
-    if field.examples:
-        return "" if isinstance(field.examples[0], dict) else _code(field.examples[0])
-    choices = entry.get("enum", [entry["const"]] if "const" in entry else [])
-    return " or ".join(_code(choice) for choice in choices)
+def _example(field: FieldInfo) -> str:
+    example = next(iter(field.examples or []), {})
+    return "" if isinstance(example, dict) else _code(example)
 
 
 def presets() -> str:
@@ -281,22 +292,24 @@ def papers() -> str:
 
 def _presets(stacks: dict[str, dict[str, Any]]) -> str:
     keys = [key for key in dict.fromkeys(k for p in stacks.values() for k in p) if key != "rules"]
-    rows = [
-        [f"`{key}`", *(_code(preset[key]) if key in preset else "" for preset in stacks.values())]
-        for key in keys
-    ]
-    return _table(["key", *(f"`{name}`" for name in stacks)], rows)
+    columns: dict[tuple[str, ...], list[str]] = {}
+    for name, preset in stacks.items():
+        cells = tuple(_code(preset[key]) if key in preset else "" for key in keys)
+        columns.setdefault(cells, []).append(f"`{name}`")
+    head = ["key", *(", ".join(names) for names in columns.values())]
+    rows = zip((f"`{key}`" for key in keys), *columns, strict=True)
+    return _table(head, [list(row) for row in rows])
 
 
 def engines() -> str:
-    """Return the engines, when each applies, and when to trust it."""
+    """Return the engines by family, when each applies, and when to trust it."""
     rows = [
-        [f"`{name}`", e.family, e.summary, e.applies, e.trust_text(name)]
+        [f"`{name}`", e.summary, e.applies, e.trust_text(name)]
         for family in FAMILIES
         for name, e in REGISTRY.items()
         if e.family == family
     ]
-    return _table(["engine", "family", "what it is", "applies to", "trust"], rows)
+    return _table(["engine", "model", "applies to", "trust"], rows)
 
 
 def metrics() -> str:
@@ -316,10 +329,8 @@ def families() -> str:
 
 
 def model(name: str) -> str:
-    """Return where a formula stands, what it answers, and its domain."""
-    entry = FORMULAS[name]
-    row = [f"`{name}`", entry.source, entry.applies, entry.trust_text(name)]
-    return _table(["engine", "source", "applies to", "trust"], [row])
+    """Return the source of a formula."""
+    return f"Source: {FORMULAS[name].source}.\n"
 
 
 def sizes() -> str:

@@ -92,15 +92,19 @@ def test_every_block_says_what_it_is(page: Path) -> None:
         assert block.language in KNOWN, block.place
 
 
-def test_the_lines_of_the_readme() -> None:
-    """Six lines of Python with what they print, and a paper's question with the paper's answer."""
+def test_readme_has_six_lines_of_python_with_output() -> None:
     found = blocks(ROOT / "README.md")
     code = next(block for block in found if block.language == "python")
     assert len(code.lines) == 6
     assert follows(code, found[found.index(code) + 1])
-    shown = [line for block in found for line in block.lines if "connection rate" in line]
-    engset_kbps, packet_kbps = (float(number) for number in re.findall(r"\d+\.\d+", shown[0])[:2])
-    # The report's Table 6: 154.2 kbit/s.
+
+
+def test_tutorial_shows_the_rate_of_the_paper() -> None:
+    """Compare the formula and the simulation with Table 6 of the report: 154.2 kbit/s."""
+    found = blocks(ROOT / "docs" / "tutorial.md")
+    block = next(block for block in found if "--engine engset,packet" in block.lines[0])
+    shown = next(line for line in block.lines if "connection rate" in line)
+    engset_kbps, packet_kbps = (float(number) for number in re.findall(r"\d+\.\d+", shown)[:2])
     assert engset_kbps == pytest.approx(154.2, rel=0.02)
     assert packet_kbps == pytest.approx(154.2, rel=0.02)
 

@@ -90,7 +90,8 @@ def test_every_command_shows_its_help() -> None:
     command = typer.main.get_command(app)
     assert isinstance(command, typer.core.TyperGroup)
     for name in called(command, ()):
-        assert f"$ tcpcast {' '.join((*name, '--help'))}\n" in text, name
+        # Options that a page shows for another command may be cut off.
+        assert re.search(rf"^\$ tcpcast {' '.join((*name, '--help'))}( \||$)", text, re.M), name
 
 
 def called(command: Any, name: tuple[str, ...]) -> Iterator[tuple[str, ...]]:

@@ -280,7 +280,7 @@ def test_a_capture_is_written_beside_that_of_packet(tmp_path: Path) -> None:
 FLOW = [100, 0, 0, 100, 10**9, 0, 10**5, 10**9, 10, 0, 0, 0, 0, 10**6, 0]
 """Changes of a flow's counters in a tenth of a second: 100 packets, 10 ms of wait each."""
 
-LATE = "this machine stood still for 6.7 % of the time"
+LATE = "this machine stalled for 6.7 % of the time"
 
 
 def outcome_of(lateness: list[int], away_ns: int, distortion: str | None) -> TrafficOutcome:

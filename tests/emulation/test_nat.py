@@ -220,4 +220,4 @@ def test_without_root_it_says_so(tmp_path: Path) -> None:
         cwd=tmp_path,
     )
     assert done.returncode == 3
-    assert "--nat makes a device and rules on this machine, which needs root" in done.stderr
+    assert "--nat creates a device and firewall rules on this machine and requires" in done.stderr

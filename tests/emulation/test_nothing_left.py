@@ -157,5 +157,5 @@ def test_without_namespaces_it_says_what_to_do() -> None:
         ["unshare", "-Ur", "sh", "-c", command], capture_output=True, text=True, check=False
     )
     assert done.returncode == 3
-    assert "lets you make no network namespaces" in done.stderr
+    assert "does not allow you to create network namespaces" in done.stderr
     assert "run as root" in done.stderr

@@ -104,7 +104,7 @@ def test_ends_of_a_sweep_differ_only_if_their_intervals_are_disjoint(rows: list[
     low = min(rows, key=lambda row: row.value)
     assert high.low is not None
     assert low.high is not None
-    assert ("do not differ" in sentence) == (high.low <= low.high)
+    assert ("does not differ" in sentence) == (high.low <= low.high)
 
 
 def test_a_value_that_is_not_trusted_is_marked() -> None:

@@ -37,9 +37,7 @@ def checked_files() -> list[str]:
         ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout.splitlines()
     return [
-        name
-        for name in listed
-        if Path(name).suffix in SUFFIXES and not name.startswith(GENERATED)
+        name for name in listed if Path(name).suffix in SUFFIXES and not name.startswith(GENERATED)
     ]
 
 

@@ -11,7 +11,7 @@ SIM = Path(__file__).parents[2] / "crates" / "sim" / "src"
 
 LAYERS = (
     {"balance", "clock", "packet", "random"},
-    {"agenda", "queue", "rounds", "traffic"},
+    {"event_queue", "queue", "rounds", "traffic"},
     {"jitter", "loss", "population", "probe"},
     {"cross", "tcp"},
     {"config"},

@@ -1,4 +1,4 @@
-//! A capture of the packets at one side of the link, written beside the loop.
+//! Captures the packets at one side of the link, without delaying the loop.
 
 use crate::namespace::no_thread;
 use crate::path::{Observer, Port, Side};
@@ -9,13 +9,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use tcpcast_link::time::Nanos;
 use tcpcast_wire::CaptureWriter;
 
-/// Bytes kept of each packet: all headers, with every option.
+/// Bytes stored per packet: all headers with all options.
 const KEPT: usize = 128;
 const BUFFER_BYTES: usize = 1 << 18;
-/// Buffers that wait for a slow disk before packets are left out.
+/// Maximum number of buffers waiting for a slow disk; more make the capture fail.
 const BUFFERS: usize = 64;
 
-/// Passes buffers to a thread that writes them: a disk may take longer than a packet can wait.
+/// Passes buffers to a writer thread, because the disk may be slower than a packet can wait.
 struct Buffered {
     buffer: Vec<u8>,
     full: Option<SyncSender<Vec<u8>>>,
@@ -30,7 +30,7 @@ impl Buffered {
         Ok(Self { buffer, full: Some(full), writer: Some(writer) })
     }
 
-    fn pass_on(&mut self) -> io::Result<()> {
+    fn send_buffer(&mut self) -> io::Result<()> {
         let buffer = std::mem::replace(&mut self.buffer, Vec::with_capacity(BUFFER_BYTES));
         let slow = || io::Error::other("the disk is too slow for the capture, or full");
         match &self.full {
@@ -41,7 +41,7 @@ impl Buffered {
 
     fn end(mut self) -> io::Result<()> {
         if let Some(full) = self.full.take() {
-            // A writer that has failed takes nothing, and says why below.
+            // A failed writer does not receive the buffer; its error is returned below.
             let _ = full.send(std::mem::take(&mut self.buffer));
         }
         let panicked = || io::Error::other("the capture's writer panicked");
@@ -57,7 +57,7 @@ fn write_all(waiting: &Receiver<Vec<u8>>, mut sink: impl Write) -> io::Result<()
 impl Write for Buffered {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.buffer.len() + bytes.len() > BUFFER_BYTES {
-            self.pass_on()?;
+            self.send_buffer()?;
         }
         self.buffer.extend_from_slice(bytes);
         Ok(bytes.len())
@@ -68,21 +68,21 @@ impl Write for Buffered {
     }
 }
 
-/// Writes what passes one side of the link: what hosts of that side send, and what they get.
+/// Writes the packets at one side of the link: sent and received by hosts of that side.
 pub struct Capture {
     side: Side,
     sides: Vec<Side>,
-    /// The time of day at the link's time 0.
+    /// Time of day at link time 0, ns.
     began: Nanos,
     file: CaptureWriter<Buffered>,
-    fault: Option<io::Error>,
+    error: Option<io::Error>,
 }
 
 impl Capture {
-    /// A capture that begins now, of the side of some of these ports.
+    /// Creates a capture of one side, starting now.
     ///
     /// # Errors
-    /// What the sink returns.
+    /// Returns the errors of the sink.
     pub fn new(side: Side, ports: &[Port], sink: impl Write + Send + 'static) -> io::Result<Self> {
         let began = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Ok(Self {
@@ -90,26 +90,26 @@ impl Capture {
             sides: ports.iter().map(|port| port.side).collect(),
             began: began.as_nanos() as Nanos,
             file: CaptureWriter::new(Buffered::new(sink)?)?,
-            fault: None,
+            error: None,
         })
     }
 
     fn packet(&mut self, now: Nanos, port: u16, packet: &[u8]) {
-        if self.sides[usize::from(port)] != self.side || self.fault.is_some() {
+        if self.sides[usize::from(port)] != self.side || self.error.is_some() {
             return;
         }
         let kept = &packet[..packet.len().min(KEPT)];
         let written = self.file.packet(self.began + now, packet.len() as u32, kept);
-        self.fault = written.err();
+        self.error = written.err();
     }
 
-    /// Writes the rest.
+    /// Writes the remaining packets.
     ///
     /// # Errors
-    /// What the sink returned, now or before.
+    /// Returns the first error of the sink.
     pub fn end(self) -> io::Result<()> {
         let ended = self.file.into_inner().end();
-        self.fault.map_or(ended, Err)
+        self.error.map_or(ended, Err)
     }
 }
 
@@ -123,7 +123,7 @@ impl Observer for Capture {
     }
 }
 
-/// Both of two.
+/// Notifies both observers.
 impl<A: Observer, B: Observer> Observer for (A, B) {
     fn enters(&mut self, now: Nanos, port: u16, packet: &[u8]) {
         self.0.enters(now, port, packet);
@@ -145,13 +145,13 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
         self.1.leaves(now, due, port, packet);
     }
 
-    fn stood_still(&mut self, away: Nanos) {
-        self.0.stood_still(away);
-        self.1.stood_still(away);
+    fn on_pause(&mut self, paused: Nanos) {
+        self.0.on_pause(paused);
+        self.1.on_pause(paused);
     }
 }
 
-/// One, or none.
+/// Notifies the observer, if any.
 impl<O: Observer> Observer for Option<O> {
     fn enters(&mut self, now: Nanos, port: u16, packet: &[u8]) {
         if let Some(observer) = self {
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_of_one_side_are_kept_cut_to_their_headers() {
+    fn capture_stores_truncated_packets_of_one_side() {
         let port = |side| Port { side, address: Ipv4Addr::LOCALHOST, forward: 0, back: 0 };
         let sink = Shared::default();
         let ports = [port(Side::Near), port(Side::Far)];
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_is_told_at_the_end() {
+    fn end_reports_full_disk() {
         struct Full;
         impl Write for Full {
             fn write(&mut self, _bytes: &[u8]) -> io::Result<usize> {

@@ -1,34 +1,34 @@
-//! The link's time: that of the host, less what it was away.
+//! The link's clock: the host's time without pauses of the host.
 //!
-//! A host that stands still for 10 ms would deliver what came due meanwhile as one burst, which
-//! overflows a short queue. So the link's clock stands still with it: everything comes so much
-//! later, at the distances at which it would have come.
+//! If the host pauses for 10 ms, all packets that became due would be sent in one burst and
+//! overflow a short queue. The link's clock therefore pauses together with the host, so that
+//! packets keep their distances.
 
 use tcpcast_link::time::{MILLISECOND, NEVER, Nanos};
 
-/// The link's clock. Times that the caller gives are those of a monotonic clock of the host.
+/// The link's clock. Callers pass times of a monotonic host clock.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
-    /// A pause that is longer counts as the host's absence.
-    patience: Nanos,
-    /// The host's time that is left out.
-    away: Nanos,
+    /// Longer delays of the loop count as pauses.
+    max_delay: Nanos,
+    /// Total pause.
+    paused: Nanos,
     pauses: u64,
     longest: Nanos,
     began: Nanos,
-    /// When the loop was here last, and when it meant to be here again.
+    /// Last call of the loop, and its planned next call, by the host's clock.
     last: Nanos,
     planned: Nanos,
 }
 
 impl Clock {
-    /// A clock that begins at 0 when the host's is at `host`; it stands still in pauses longer than
-    /// a millisecond.
+    /// Creates a clock that starts at 0 when the host's clock is at `host`. Delays of more than a
+    /// millisecond count as pauses.
     #[must_use]
     pub fn starting(host: Nanos) -> Self {
         Self {
-            patience: MILLISECOND,
-            away: 0,
+            max_delay: MILLISECOND,
+            paused: 0,
             pauses: 0,
             longest: 0,
             began: host,
@@ -37,47 +37,47 @@ impl Clock {
         }
     }
 
-    /// The loop comes by: what time it is on the link.
+    /// Called at the start of each pass of the loop. Returns the link's time.
     pub fn tick(&mut self, host: Nanos) -> Nanos {
         let expected = self.last.max(self.planned);
         let pause = host.saturating_sub(expected);
-        if pause > self.patience {
-            self.away += pause;
+        if pause > self.max_delay {
+            self.paused += pause;
             self.pauses += 1;
             self.longest = self.longest.max(pause);
         }
         self.last = host;
         self.planned = host;
-        self.at(host)
+        self.now(host)
     }
 
-    /// What time it is on the link, within a pass of the loop.
+    /// Returns the link's time within a pass of the loop.
     #[must_use]
-    pub fn at(&self, host: Nanos) -> Nanos {
-        host - self.began - self.away
+    pub fn now(&self, host: Nanos) -> Nanos {
+        host - self.began - self.paused
     }
 
-    /// The loop means to sleep until that time of the link, [`NEVER`] if nothing is due; for how
-    /// long that is.
+    /// Sets the planned wake-up time in link time; [`NEVER`] if nothing is due. Returns the time to
+    /// sleep.
     pub fn sleep_until(&mut self, due: Nanos) -> Nanos {
-        let host = if due >= NEVER { NEVER } else { due + self.began + self.away };
+        let host = if due >= NEVER { NEVER } else { due + self.began + self.paused };
         self.planned = host.max(self.last);
         self.planned - self.last
     }
 
-    /// How long the clock has stood still.
+    /// Total pause, ns.
     #[must_use]
-    pub fn away(&self) -> Nanos {
-        self.away
+    pub fn paused(&self) -> Nanos {
+        self.paused
     }
 
-    /// How often, and the longest time.
+    /// Number of pauses, and the longest pause.
     #[must_use]
     pub fn pauses(&self) -> (u64, Nanos) {
         (self.pauses, self.longest)
     }
 
-    /// The host's time since the beginning, as of the last tick.
+    /// Host time from the start to the last tick.
     #[must_use]
     pub fn elapsed(&self) -> Nanos {
         self.last - self.began
@@ -89,23 +89,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_stands_still_while_the_host_is_away() {
+    fn clock_pauses_with_the_host() {
         let mut clock = Clock::starting(5_000_000);
         assert_eq!(clock.tick(5_000_300), 300);
-        // Sleeping as long as meant, and a little longer, is no absence.
+        // A sleep that ends slightly late is not a pause.
         assert_eq!(clock.sleep_until(20_000_300), 20_000_000);
         assert_eq!(clock.tick(5_000_000 + 20_500_000), 20_500_000);
-        // 10 ms too late: the link is where it was to be, and its next packets keep their distances.
+        // 10 ms late: the link's time equals the planned time, so packets keep their distances.
         assert_eq!(clock.sleep_until(30_000_000), 9_500_000);
         assert_eq!(clock.tick(45_000_000), 30_000_000);
-        assert_eq!((clock.away(), clock.pauses()), (10_000_000, (1, 10_000_000)));
+        assert_eq!((clock.paused(), clock.pauses()), (10_000_000, (1, 10_000_000)));
         assert_eq!(clock.sleep_until(31_000_000), 1_000_000);
         assert_eq!(clock.tick(46_000_000), 31_000_000);
         assert_eq!(clock.elapsed(), 41_000_000);
     }
 
     #[test]
-    fn waiting_for_packets_is_no_absence_and_working_long_is() {
+    fn long_work_is_a_pause_but_waiting_is_not() {
         let mut clock = Clock::starting(0);
         clock.tick(0);
         clock.sleep_until(NEVER);

@@ -1,10 +1,10 @@
-//! Programs at both ends of a link.
+//! Runs programs at both ends of a link.
 
 use crate::capture::Capture;
 use crate::forwarding::{Forwarding, Outcome, Stop};
 use crate::namespace::spawn;
-use crate::network::{Host, Network, Way};
-use crate::outside::Outside;
+use crate::nat::Nat;
+use crate::network::{DeviceKind, Host, Network};
 use crate::path::{DirectionConfig, Path, Port, Side, ipv6};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -22,80 +22,81 @@ use std::thread;
 use std::time::{Duration, Instant};
 use tcpcast_link::time::Nanos;
 
-/// The address of the near end.
+/// Address of the near end.
 pub const NEAR: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
-/// That of the far end.
+/// Address of the far end.
 pub const FAR: Ipv4Addr = Ipv4Addr::new(10, 128, 0, 1);
-/// In which variables a program finds the addresses of the other end, of IPv4 and of IPv6.
+/// Environment variable with the IPv4 address of the other end.
 pub const PEER: &str = "TCPCAST_PEER";
-/// The latter.
+/// Environment variable with the IPv6 address of the other end.
 pub const PEER6: &str = "TCPCAST_PEER6";
 
-/// How long the near program waits for the far one to listen.
-const LISTENS_WITHIN: Duration = Duration::from_secs(1);
-/// How long the far program may go on when the near one has ended, and then, when it was asked to.
-const FAR_GOES_ON: Duration = Duration::from_millis(500);
-const FAR_ENDS_WITHIN: Duration = Duration::from_millis(200);
-/// The status of a program that was not found, as shells have it.
+/// Maximum time for which the near program waits for the far one to listen.
+const LISTEN_TIMEOUT: Duration = Duration::from_secs(1);
+/// Maximum time for which the far program may continue after the near one has ended, and after
+/// SIGTERM.
+const FAR_GRACE: Duration = Duration::from_millis(500);
+const FAR_TERM_TIMEOUT: Duration = Duration::from_millis(200);
+/// Exit status if a program is not found, as in shells.
 const NOT_FOUND: i32 = 127;
 
-/// What is run, over which link.
+/// Programs, and the link between them.
 #[derive(Debug)]
 pub struct LinkCommand {
-    /// The link from the near to the far end.
+    /// Link from the near to the far end.
     pub forward: DirectionConfig,
-    /// The other way.
+    /// Link from the far to the near end.
     pub back: DirectionConfig,
-    /// Propagation from near to far, and back.
+    /// Propagation delay from near to far, and back.
     pub delays: (Nanos, Nanos),
-    /// Longest packet, with its IP header.
+    /// Maximum packet size, including the IP header, bytes.
     pub mtu: u32,
-    /// A program with its arguments, for the near end.
+    /// Program and arguments for the near end.
     pub near: Vec<OsString>,
-    /// The same for the far end.
+    /// Program and arguments for the far end.
     pub far: Option<Vec<OsString>>,
-    /// How the ends are joined to the link, where it is not left to the machine.
-    pub way: Option<Way>,
-    /// Where packets at one side are written.
+    /// Kind of device between hosts and link; `None` selects an available one.
+    pub device: Option<DeviceKind>,
+    /// Side to be captured, and the capture file.
     pub capture: Option<(Side, File)>,
-    /// The host, where what it reaches is reached from the near end.
-    pub outside: Option<Outside>,
-    /// Most bytes of memory for packets.
+    /// NAT to this machine's network for the near end.
+    pub nat: Option<Nat>,
+    /// Maximum memory for packets, bytes.
     pub memory: usize,
 }
 
-/// How it ended.
+/// Result of a run.
 #[derive(Debug)]
 pub struct Ended {
-    /// The near program's exit status; 128 and the signal where one ended it.
+    /// Exit status of the near program; 128 plus the signal if a signal ended it.
     pub status: i32,
-    /// How the ends were joined to the link.
-    pub way: Way,
-    /// How the link fared.
+    /// Kind of device between hosts and link.
+    pub device: DeviceKind,
+    /// Result of the forwarding loop.
     pub outcome: Outcome,
-    /// Why the capture is not whole.
-    pub capture_fault: Option<io::Error>,
+    /// Error that truncated the capture.
+    pub capture_error: Option<io::Error>,
 }
 
-/// What went wrong before the programs ran, or while they did.
+/// Error before or during the run.
 #[derive(Debug, thiserror::Error)]
 pub enum LinkError {
-    /// There are no devices.
-    #[error("cannot make the ends of the link: {0}")]
+    /// The devices cannot be created.
+    #[error("cannot create the ends of the link: {0}")]
     Network(io::Error),
-    /// A program was not started.
+    /// A program cannot be started.
     #[error("cannot run {0}: {1}")]
     Program(String, io::Error),
-    /// The loop failed.
+    /// The forwarding loop failed.
     #[error("the link failed: {0}")]
     Loop(io::Error),
-    /// Whoever asked has gone.
-    #[error("whoever started the link has ended")]
+    /// The calling process has ended.
+    #[error("the process that started the link has ended")]
     Abandoned,
 }
 
 impl LinkError {
-    /// The exit status that says so.
+    /// Exit status for this error.
     #[must_use]
     pub fn status(&self) -> i32 {
         match self {
@@ -106,11 +107,11 @@ impl LinkError {
 }
 
 impl LinkCommand {
-    /// Runs the programs and the link between them until the near one ends, in the first process of
-    /// a sandbox; `lifeline` closes when whoever asked has gone.
+    /// Runs the programs and the link until the near program ends, in the first process of a
+    /// sandbox. `lifeline` closes when the calling process ends.
     ///
     /// # Errors
-    /// [`LinkError`] says what failed.
+    /// [`LinkError`] describes the failure.
     pub fn run(self, lifeline: &OwnedFd) -> Result<Ended, LinkError> {
         let (forward, back) = self.delays;
         let ports = vec![
@@ -118,45 +119,47 @@ impl LinkCommand {
             Port { side: Side::Far, address: FAR, forward: 0, back: 0 },
         ];
         let children = Children::new(lifeline).map_err(LinkError::Loop)?;
-        let (mut network, devices) = Network::new(&ports, &vec![self.mtu; ports.len()], self.way)
-            .map_err(LinkError::Network)?;
+        let (mut network, devices) =
+            Network::new(&ports, &vec![self.mtu; ports.len()], self.device)
+                .map_err(LinkError::Network)?;
         network.add_ipv6();
         let capture = self.capture.map(|(side, file)| Capture::new(side, &ports, file));
         let mut capture = capture.transpose().map_err(LinkError::Loop)?;
         let mut path = Path::new(self.forward, self.back, ports, self.memory);
-        let mut way_out = None;
-        if let (Some(outside), Some(far)) = (self.outside, network.hosts.last()) {
-            path = path.with_way_out();
-            way_out = Some(outside.join(far).map_err(LinkError::Network)?);
+        let mut nat_guard = None;
+        if let (Some(nat), Some(far)) = (self.nat, network.hosts.last()) {
+            path = path.with_default_port();
+            nat_guard = Some(nat.join(far).map_err(LinkError::Network)?);
         }
         let mut forwarding = Forwarding::new(path, devices).map_err(LinkError::Loop)?;
         let stop = Stop::new().map_err(LinkError::Loop)?;
         let (ended, outcome) = thread::scope(|scope| -> Result<_, LinkError> {
-            let asked = stop.clone();
+            let stop_handle = stop.clone();
             let capture = &mut capture;
-            let work = spawn(scope, move || forwarding.run(&asked, capture));
+            let work = spawn(scope, move || forwarding.run(&stop_handle, capture));
             let work = work.map_err(LinkError::Loop)?;
             let ended = children.run(&network, &self.near, self.far.as_deref());
             stop.stop();
             Ok((ended, work.join()))
         })?;
-        let panicked = |_| LinkError::Loop(io::Error::other("its loop panicked"));
+        let panicked = |_| LinkError::Loop(io::Error::other("the forwarding loop panicked"));
         let mut outcome = outcome.map_err(panicked)?.map_err(LinkError::Loop)?;
         outcome.missed += network.drops();
-        drop(way_out);
-        let capture_fault = capture.and_then(|capture| capture.end().err());
-        Ok(Ended { status: ended?, way: network.way, outcome, capture_fault })
+        drop(nat_guard);
+        let capture_error = capture.and_then(|capture| capture.end().err());
+        Ok(Ended { status: ended?, device: network.device, outcome, capture_error })
     }
 }
 
-/// Both programs, and whatever else becomes a child of this process when its parent ends.
+/// Child processes: both programs, and orphans that are reparented to this process.
 struct Children<'a> {
     signals: SignalFd,
     lifeline: &'a OwnedFd,
 }
 
 impl<'a> Children<'a> {
-    /// Hears of children that end; made before any thread, so that all have the signal blocked.
+    /// Blocks SIGCHLD and receives it by descriptor. Call it before starting threads, so that all
+    /// threads block the signal.
     fn new(lifeline: &'a OwnedFd) -> io::Result<Self> {
         let mut mask = SigSet::empty();
         mask.add(Signal::SIGCHLD);
@@ -174,26 +177,26 @@ impl<'a> Children<'a> {
         let [here, there, ..] = &network.hosts[..] else {
             return Err(LinkError::Network(io::Error::other("an end is missing")));
         };
-        let mut behind = None;
+        let mut far_child = None;
         if let Some(far) = far {
-            behind = Some(start(there, far, here, Stdio::null())?);
+            far_child = Some(start(there, far, here, Stdio::null())?);
             wait_for_listener(there);
         }
         let program = start(here, near, there, Stdio::inherit())?;
-        let status = self.wait_for(program, &mut behind, None)?.unwrap_or(3);
-        if let Some(far) = behind {
-            let left = self.wait_for(far, &mut behind, Some(FAR_GOES_ON))?;
+        let status = self.wait_for(program, &mut far_child, None)?.unwrap_or(3);
+        if let Some(far) = far_child {
+            let left = self.wait_for(far, &mut far_child, Some(FAR_GRACE))?;
             if left.is_none() {
-                // It may have ended by itself meanwhile.
+                // The program may have ended by itself in the meantime.
                 let _ = kill(far, Signal::SIGTERM);
-                self.wait_for(far, &mut behind, Some(FAR_ENDS_WITHIN))?;
+                self.wait_for(far, &mut far_child, Some(FAR_TERM_TIMEOUT))?;
             }
         }
         Ok(status)
     }
 
-    /// Waits for a child, and tells its status; `None` if it takes longer than that. `other` is
-    /// taken out when it ends.
+    /// Waits for a child and returns its status; `None` after `within`. Sets `other` to `None` when
+    /// that child ends.
     fn wait_for(
         &self,
         child: Pid,
@@ -212,33 +215,33 @@ impl<'a> Children<'a> {
             let limit = left.map_or(PollTimeout::NONE, |left| {
                 PollTimeout::try_from(left + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX)
             });
-            let (hears, lives) = (self.signals.as_fd(), self.lifeline.as_fd());
-            let mut polled = [hears, lives].map(|end| PollFd::new(end, PollFlags::POLLIN));
+            let (signals, lifeline) = (self.signals.as_fd(), self.lifeline.as_fd());
+            let mut polled = [signals, lifeline].map(|end| PollFd::new(end, PollFlags::POLLIN));
             match poll(&mut polled, limit) {
                 Ok(_) | Err(Errno::EINTR) => {}
-                Err(fault) => return Err(LinkError::Loop(fault.into())),
+                Err(error) => return Err(LinkError::Loop(error.into())),
             }
             if polled[1].any() == Some(true) {
                 return Err(LinkError::Abandoned);
             }
-            // Only that there was one matters: several children may have ended.
+            // Discards the signals, because several children may have ended per signal.
             while let Ok(Some(_)) = self.signals.read_signal() {}
         }
     }
 }
 
-/// Takes all children that have ended; the status of the one that is waited for.
+/// Reaps all ended children. Returns the status of `child` if it has ended.
 fn reap(child: Pid, other: &mut Option<Pid>) -> Option<i32> {
-    let mut found = None;
+    let mut result = None;
     loop {
         let (ended, status) = match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
             Ok(WaitStatus::Exited(ended, code)) => (ended, code),
             Ok(WaitStatus::Signaled(ended, signal, _)) => (ended, 128 + signal as i32),
-            Ok(WaitStatus::StillAlive) | Err(_) => return found,
+            Ok(WaitStatus::StillAlive) | Err(_) => return result,
             Ok(_) => continue,
         };
         if ended == child {
-            found = Some(status);
+            result = Some(status);
         }
         if *other == Some(ended) {
             *other = None;
@@ -248,9 +251,12 @@ fn reap(child: Pid, other: &mut Option<Pid>) -> Option<i32> {
 
 fn start(host: &Host, program: &[OsString], peer: &Host, input: Stdio) -> Result<Pid, LinkError> {
     let Some((name, arguments)) = program.split_first() else {
-        return Err(LinkError::Program("nothing".to_owned(), io::ErrorKind::NotFound.into()));
+        return Err(LinkError::Program(
+            "an empty command".to_owned(),
+            io::ErrorKind::NotFound.into(),
+        ));
     };
-    // The child is in the namespace of the thread that starts it.
+    // The child inherits the namespace of the thread that starts it.
     let started = host.namespace.within(|| {
         let mut command = Command::new(name);
         command.args(arguments).env(PEER, peer.address.to_string()).stdin(input);
@@ -259,25 +265,25 @@ fn start(host: &Host, program: &[OsString], peer: &Host, input: Stdio) -> Result
         }
         command.spawn()
     });
-    let named = |fault| LinkError::Program(name.to_string_lossy().into_owned(), fault);
+    let named = |error| LinkError::Program(name.to_string_lossy().into_owned(), error);
     started.map(|child| Pid::from_raw(child.id() as i32)).map_err(named)
 }
 
-/// Waits until something listens at a host, for a second at the most.
+/// Waits until a socket listens at a host, for at most a second.
 fn wait_for_listener(host: &Host) {
-    let until = Instant::now() + LISTENS_WITHIN;
+    let until = Instant::now() + LISTEN_TIMEOUT;
     let waited = host.namespace.within(|| {
-        while !listens() && Instant::now() < until {
+        while !has_listener() && Instant::now() < until {
             thread::sleep(Duration::from_millis(5));
         }
         Ok(())
     });
-    // Whoever cannot look does not wait.
+    // Without access to the socket list, there is no wait.
     drop(waited);
 }
 
-/// Whether a TCP socket listens, or a UDP socket has a port, in the thread's network namespace.
-fn listens() -> bool {
+/// Whether a TCP socket is listening, or a UDP socket is bound, in the thread's network namespace.
+fn has_listener() -> bool {
     const LISTENING: &str = "0A";
     let lines = |name: &str| {
         ["", "6"].map(|version| {

@@ -1,14 +1,14 @@
-//! The loop between devices and path, under the real clock.
+//! The forwarding loop between devices and path, under the real clock.
 //!
 //! ```text
-//! what time is it -> read what waits -> path -> write what has left -> sleep until more is due
+//! read the clock -> read packets -> path -> write packets that have left -> sleep until the next
 //! ```
 //!
-//! It sleeps until shortly before something is due and looks at the clock from there on: a timer
-//! alone would be late by tens of microseconds.
+//! The loop sleeps until shortly before the next event and then polls the clock, because a timer
+//! alone is late by tens of microseconds.
 
 use crate::clock::Clock;
-use crate::device::{Device, waiting_end};
+use crate::device::{Device, poll_fd};
 use crate::path::{InTransit, Observer, Path, Report};
 use crate::scheduling;
 use nix::poll::{PollFd, PollFlags, ppoll};
@@ -22,68 +22,69 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 use tcpcast_link::time::{MICROSECOND, MILLISECOND, NEVER, Nanos};
 
-/// So long before something is due the loop stays awake, at least and at most: one and a half times
-/// what sleeps have lately ended too late by.
+/// Minimum and maximum time for which the loop polls before an event: 1.5 times the recent lateness
+/// of sleeps.
 const SPIN: (Nanos, Nanos) = (30 * MICROSECOND, 300 * MICROSECOND);
-/// Most packets read of a device, and written at all, before the clock is looked at again.
+/// Maximum number of packets read per device, and written in total, between two readings of the
+/// clock.
 const BATCH: usize = 64;
-/// Lateness beyond which a packet counts as late.
+/// Lateness from which a packet counts as late.
 pub const LATE: Nanos = MILLISECOND;
 
-/// Ends the loop from another thread.
+/// Handle to stop the loop from another thread.
 #[derive(Clone, Debug)]
 pub struct Stop {
-    asked: Arc<AtomicBool>,
+    requested: Arc<AtomicBool>,
     wake: Arc<EventFd>,
 }
 
 impl Stop {
-    /// Not asked yet.
+    /// Creates a handle.
     ///
     /// # Errors
-    /// There are no descriptors left.
+    /// Fails if no descriptors are left.
     pub fn new() -> io::Result<Self> {
         let wake = EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK)?;
-        Ok(Self { asked: Arc::new(AtomicBool::new(false)), wake: Arc::new(wake) })
+        Ok(Self { requested: Arc::new(AtomicBool::new(false)), wake: Arc::new(wake) })
     }
 
-    /// Asks the loop to end.
+    /// Requests the end of the loop.
     pub fn stop(&self) {
-        self.asked.store(true, Ordering::Release);
-        // It fails only where it was asked 2^64 times.
+        self.requested.store(true, Ordering::Release);
+        // Fails only after 2^64 requests.
         let _ = self.wake.write(1);
     }
 
-    fn is_asked(&self) -> bool {
-        self.asked.load(Ordering::Acquire)
+    fn is_requested(&self) -> bool {
+        self.requested.load(Ordering::Acquire)
     }
 }
 
-/// How the loop fared.
+/// Result of the loop.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// What the link counted.
+    /// Counters of the link.
     pub path: Report,
-    /// How long it ran, by the host's clock.
+    /// Duration by the host's clock, ns.
     pub elapsed: Nanos,
-    /// How long the link's clock stood still, how often, and the longest time.
-    pub away: Nanos,
-    /// How often it did.
-    pub pauses: u64,
-    /// The longest time.
+    /// Total pause of the link's clock, ns.
+    pub paused: Nanos,
+    /// Number of pauses.
+    pub pause_count: u64,
+    /// Longest pause, ns.
     pub longest_pause: Nanos,
-    /// Packets that the kernel dropped in front of the link.
+    /// Packets that the kernel dropped before the link.
     pub missed: u64,
-    /// Processor time of the loop's thread.
+    /// Processor time of the loop's thread, ns.
     pub cpu: Nanos,
 }
 
-/// Devices at a path, in the order of its ports.
+/// Devices attached to a path, in the order of its ports.
 pub struct Forwarding {
     path: Path,
     devices: Vec<Box<dyn Device>>,
-    /// The devices' descriptors, and that of [`Stop`].
-    waiting: Vec<OwnedFd>,
+    /// Descriptors of the devices.
+    poll_fds: Vec<OwnedFd>,
     clock: Clock,
     began: Instant,
     missed: u64,
@@ -94,14 +95,14 @@ pub struct Forwarding {
 }
 
 impl Forwarding {
-    /// A loop that begins when it is run.
+    /// Creates a loop, which starts with [`Self::run`].
     ///
     /// # Errors
-    /// There are no descriptors left.
+    /// Fails if no descriptors are left.
     pub fn new(path: Path, devices: Vec<Box<dyn Device>>) -> io::Result<Self> {
-        let waiting = devices.iter().map(|device| waiting_end(&**device));
+        let waiting = devices.iter().map(|device| poll_fd(&**device));
         Ok(Self {
-            waiting: waiting.collect::<io::Result<_>>()?,
+            poll_fds: waiting.collect::<io::Result<_>>()?,
             path,
             devices,
             clock: Clock::starting(0),
@@ -118,37 +119,37 @@ impl Forwarding {
         self.began.elapsed().as_nanos() as Nanos
     }
 
-    /// Moves packets until it is asked to stop.
+    /// Forwards packets until the loop is stopped.
     ///
     /// # Errors
-    /// What waiting returned; devices that fail are left alone.
+    /// Returns errors of polling; failing devices are ignored.
     pub fn run(&mut self, stop: &Stop, observer: &mut impl Observer) -> io::Result<Outcome> {
-        scheduling::wake_soon();
-        let _awake = scheduling::stay_awake();
+        scheduling::reduce_wakeup_latency();
+        let _awake = scheduling::prevent_deep_idle();
         let mut spin = SPIN.0;
-        let waiting = std::mem::take(&mut self.waiting);
+        let waiting = std::mem::take(&mut self.poll_fds);
         let ends = waiting.iter().map(AsFd::as_fd).chain([stop.wake.as_fd()]);
         let mut polled: Vec<PollFd> = ends.map(|end| PollFd::new(end, PollFlags::POLLIN)).collect();
         self.began = Instant::now();
         self.clock = Clock::starting(0);
-        while !stop.is_asked() {
-            let away = self.clock.away();
+        while !stop.is_requested() {
+            let paused = self.clock.paused();
             let now = self.clock.tick(self.host());
-            if self.clock.away() > away {
-                observer.stood_still(self.clock.away());
+            if self.clock.paused() > paused {
+                observer.on_pause(self.clock.paused());
             }
             self.read(now, &polled, observer);
             self.write(observer);
             let mut sleep = self.clock.sleep_until(self.path.next());
             if sleep < NEVER {
-                // Some of it is over: reading and writing took their time.
+                // Reading and writing have used a part of the time.
                 let busy = self.host().saturating_sub(self.clock.elapsed());
                 sleep = sleep.saturating_sub(busy + spin);
             }
-            // A busy link looks at the clock no more often than it has to.
-            let begun = if sleep > 0 { self.host() } else { 0 };
+            // Avoids reading the clock on a busy link.
+            let sleep_start = if sleep > 0 { self.host() } else { 0 };
             if wait(&mut polled, sleep)? == 0 && sleep > 0 {
-                let late = (self.host() - begun).saturating_sub(sleep);
+                let late = (self.host() - sleep_start).saturating_sub(sleep);
                 spin = ((7 * spin + late * 3 / 2) / 8).clamp(SPIN.0, SPIN.1);
             }
         }
@@ -174,8 +175,8 @@ impl Forwarding {
     }
 
     fn write(&mut self, observer: &mut impl Observer) {
-        let now = self.clock.at(self.host());
-        self.path.catch_up(now, observer);
+        let now = self.clock.now(self.host());
+        self.path.advance_to(now, observer);
         self.leaving.clear();
         while self.leaving.len() < BATCH {
             let Some(packet) = self.path.leave(now, observer) else { break };
@@ -190,8 +191,8 @@ impl Forwarding {
             let device = &mut self.devices[usize::from(first.to)];
             self.lost.clear();
             device.send(&mut self.path.slab, &self.cells, &mut self.lost);
-            for (at, packet) in self.leaving[begin..end].iter().enumerate() {
-                self.path.delivered(*packet, !self.lost.contains(&at));
+            for (index, packet) in self.leaving[begin..end].iter().enumerate() {
+                self.path.delivered(*packet, !self.lost.contains(&index));
             }
             begin = end;
         }
@@ -199,15 +200,15 @@ impl Forwarding {
 
     fn outcome(&mut self) -> Outcome {
         self.missed += self.devices.iter_mut().map(|device| device.missed()).sum::<u64>();
-        let (pauses, longest_pause) = self.clock.pauses();
+        let (pause_count, longest_pause) = self.clock.pauses();
         let cpu = getrusage(UsageWho::RUSAGE_THREAD).map_or(0, |usage| {
             (usage.user_time().num_microseconds() + usage.system_time().num_microseconds()) * 1000
         });
         Outcome {
             path: self.path.report(),
             elapsed: self.clock.elapsed(),
-            away: self.clock.away(),
-            pauses,
+            paused: self.clock.paused(),
+            pause_count,
             longest_pause,
             missed: self.missed,
             cpu: cpu as Nanos,
@@ -215,43 +216,43 @@ impl Forwarding {
     }
 }
 
-/// How many can be read from; none where the time is over.
+/// Polls the descriptors. Returns the number of readable ones; 0 after the time limit.
 fn wait(polled: &mut [PollFd], sleep: Nanos) -> io::Result<i32> {
     let limit = (sleep < NEVER / 2).then(|| TimeSpec::nanoseconds(sleep as i64));
     match ppoll(polled, limit, None) {
         Ok(ready) => Ok(ready),
         Err(nix::errno::Errno::EINTR) => Ok(1),
-        Err(fault) => Err(fault.into()),
+        Err(error) => Err(error.into()),
     }
 }
 
 impl Outcome {
-    /// Why the run's figures cannot be trusted; `None` where they can.
+    /// Returns the reason why the results are not trustworthy; `None` if they are.
     ///
-    /// A packet is late where it is handed over more than a millisecond behind its time.
+    /// A packet is late if it is delivered more than a millisecond after its due time.
     #[must_use]
     pub fn distortion(&self) -> Option<String> {
         let (forward, back) = (&self.path.forward, &self.path.back);
-        let lost = self.missed + forward.machinery_drops + back.machinery_drops;
+        let lost = self.missed + forward.host_drops + back.host_drops;
         if lost > 0 {
             return Some(format!("{lost} packets were lost by this machine, not by the link"));
         }
         let delivered = forward.lateness.count() + back.lateness.count();
         let late = forward.lateness.above(LATE) + back.lateness.above(LATE);
-        lateness(late, delivered, self.away, self.elapsed)
+        lateness(late, delivered, self.paused, self.elapsed)
     }
 }
 
-/// Why a link is too late for its figures: more than 1 % of its packets were handed over more than
-/// [`LATE`] behind their time, or its clock stood still for more than 5 % of the time.
-pub(crate) fn lateness(late: u64, delivered: u64, away: Nanos, elapsed: Nanos) -> Option<String> {
+/// Returns the reason why the link was too late: more than 1 % of its packets were delivered more
+/// than [`LATE`] after their due time, or its clock was paused for more than 5 % of the time.
+pub(crate) fn lateness(late: u64, delivered: u64, paused: Nanos, elapsed: Nanos) -> Option<String> {
     if late * 100 > delivered {
         let share = late as f64 * 100.0 / delivered as f64;
         return Some(format!("{share:.1} % of the packets were more than 1 ms late"));
     }
-    if away * 20 > elapsed {
-        let share = away as f64 * 100.0 / elapsed as f64;
-        return Some(format!("this machine stood still for {share:.1} % of the time"));
+    if paused * 20 > elapsed {
+        let share = paused as f64 * 100.0 / elapsed as f64;
+        return Some(format!("this machine stalled for {share:.1} % of the time"));
     }
     None
 }
@@ -261,12 +262,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn more_than_one_percent_of_late_packets_or_five_percent_of_pauses_is_too_late() {
+    fn lateness_is_limited_to_one_percent_of_packets_and_five_percent_of_pauses() {
         assert_eq!(lateness(10, 1000, 50, 1000), None);
         assert_eq!(lateness(0, 0, 0, 0), None);
         let packets = "1.1 % of the packets were more than 1 ms late";
         assert_eq!(lateness(11, 1000, 0, 1000).as_deref(), Some(packets));
-        let pauses = "this machine stood still for 5.1 % of the time";
+        let pauses = "this machine stalled for 5.1 % of the time";
         assert_eq!(lateness(0, 1000, 51, 1000).as_deref(), Some(pauses));
     }
 }

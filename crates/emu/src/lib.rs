@@ -1,21 +1,22 @@
-//! A link in user space, through which the kernel's own TCP sends.
+//! A user-space link for the kernel's TCP.
 //!
 //! ```text
-//! near namespaces          path (crate `link`, by the link's clock)           far namespaces
+//! near namespaces       path (crate `link`, by the link's clock)          far namespaces
 //!  program -> device ==> loss -> [queue | transmitter] -> jitter -> delay ==> device -> program
-//!             device <==                 the same the other way           <== device
+//!             device <==    the same components in the other direction    <== device
 //! ```
 //!
-//! - [`path`] is the link itself: packets in cells of a slab, times as arguments, no I/O.
-//! - [`clock`] is the link's time, which stands still while the host is away.
-//! - [`device`] moves packets between a namespace and the slab: TAP, or veth; packets are heard by
-//!   AF_PACKET at both.
-//! - [`forwarding`] is the loop between devices and path under the real clock.
-//! - [`traffic`] drives the kernel's TCP with a scenario's flows and counts what they did.
-//! - [`sandbox`] makes a process whose namespaces and children die with it, [`network`] what is in
-//!   them, [`command`] runs programs at both ends, and [`outside`] is the host behind the far one.
+//! - [`path`] is the link: packets in cells of a slab, times as arguments, no I/O.
+//! - [`clock`] is the link's clock, which pauses with the host.
+//! - [`device`] moves packets between a namespace and the slab: TAP or veth for sending, AF_PACKET
+//!   for receiving.
+//! - [`forwarding`] is the loop between devices and path, under the real clock.
+//! - [`traffic`] sends a scenario's flows with the kernel's TCP and counts their packets.
+//! - [`sandbox`] creates a process whose namespaces and children end with it, [`network`] its
+//!   namespaces and devices, [`command`] runs programs at both ends, and [`nat`] connects the far
+//!   end to the host's network.
 //!
-//! Everything here is for Linux; elsewhere the crate is empty.
+//! Supports only Linux; on other systems the crate is empty.
 #![cfg(target_os = "linux")]
 
 pub mod capture;
@@ -24,8 +25,8 @@ pub mod command;
 pub mod device;
 pub mod forwarding;
 pub mod namespace;
+pub mod nat;
 pub mod network;
-pub mod outside;
 pub mod path;
 pub mod sandbox;
 mod scheduling;

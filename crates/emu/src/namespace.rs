@@ -1,5 +1,4 @@
-//! Network namespaces without a name: one lives as long as a descriptor, a device or a process in
-//! it.
+//! Unnamed network namespaces, which exist as long as a descriptor, device or process uses them.
 
 use nix::sched::{CloneFlags, setns, unshare};
 use std::fs::File;
@@ -11,10 +10,10 @@ use std::thread::{self, Scope, ScopedJoinHandle};
 pub struct Namespace(File);
 
 impl Namespace {
-    /// A new one, with its loopback interface down, as the kernel makes it.
+    /// Creates a namespace, with its loopback interface down.
     ///
     /// # Errors
-    /// The caller may not make namespaces.
+    /// Fails if the caller may not create namespaces.
     pub fn new() -> io::Result<Self> {
         on_thread(|| {
             unshare(CloneFlags::CLONE_NEWNET)?;
@@ -22,25 +21,25 @@ impl Namespace {
         })
     }
 
-    /// That of the calling thread.
+    /// Returns the namespace of the calling thread.
     ///
     /// # Errors
-    /// There is no `/proc`.
+    /// Fails without `/proc`.
     pub fn current() -> io::Result<Self> {
         File::open("/proc/thread-self/ns/net").map(Self)
     }
 
-    /// Its descriptor, to be named to the kernel.
+    /// Descriptor of the namespace.
     #[must_use]
     pub fn file(&self) -> &File {
         &self.0
     }
 
-    /// Does something in it, on a thread of its own: descriptors that are opened there, and programs
-    /// that are started, stay in it.
+    /// Runs `act` in the namespace on a new thread. Descriptors opened there, and programs started
+    /// there, stay in the namespace.
     ///
     /// # Errors
-    /// What `act` returns, or the namespace cannot be entered.
+    /// Returns the error of `act`, or that of entering the namespace.
     pub fn within<T: Send>(&self, act: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
         on_thread(|| {
             setns(&self.0, CloneFlags::CLONE_NEWNET)?;
@@ -50,14 +49,14 @@ impl Namespace {
 }
 
 fn on_thread<T: Send>(act: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
-    let gone = || io::Error::other("a thread in a network namespace panicked");
-    thread::scope(|scope| spawn(scope, act)?.join().map_err(|_| gone())?)
+    let panicked = || io::Error::other("a thread in a network namespace panicked");
+    thread::scope(|scope| spawn(scope, act)?.join().map_err(|_| panicked())?)
 }
 
 /// Starts a thread.
 ///
 /// # Errors
-/// The limit of processes or of memory is reached.
+/// Fails if the limit of processes or memory is reached.
 pub(crate) fn spawn<'scope, T: Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
     act: impl FnOnce() -> T + Send + 'scope,
@@ -65,8 +64,8 @@ pub(crate) fn spawn<'scope, T: Send + 'scope>(
     thread::Builder::new().spawn_scoped(scope, act).map_err(no_thread)
 }
 
-/// The message about a thread that was not started.
-pub(crate) fn no_thread(fault: io::Error) -> io::Error {
-    let what = "raise the limits of processes and memory (ulimit -u, ulimit -v)";
-    io::Error::new(fault.kind(), format!("cannot start a thread: {fault}; {what}"))
+/// Adds advice to the error of a thread that was not started.
+pub(crate) fn no_thread(error: io::Error) -> io::Error {
+    let advice = "raise the limits of processes and memory (ulimit -u, ulimit -v)";
+    io::Error::new(error.kind(), format!("cannot start a thread: {error}; {advice}"))
 }

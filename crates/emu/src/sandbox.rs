@@ -1,14 +1,14 @@
-//! A process whose namespaces, children and devices die with it, however it ends.
+//! A process whose namespaces, children and devices end with it, in any case.
 //!
 //! ```text
 //! caller ---- lifeline (a pipe) ----.
 //!   `- this process, new namespaces  |
-//!         `- process 1 of them <-----'  what it starts is killed by the kernel when it ends
+//!        `- process 1 of them <------'  when it ends, the kernel kills its children
 //! ```
 //!
-//! The first process of a PID namespace takes all others with it. It ends when the caller's end of
-//! the lifeline closes, which the kernel does for a caller that is killed; so nothing has to be
-//! cleaned up.
+//! When the first process of a PID namespace ends, the kernel kills all others. It ends when the
+//! caller's end of the lifeline closes, which the kernel does if the caller is killed. So no
+//! cleanup is needed.
 
 use nix::errno::Errno;
 use nix::libc;
@@ -21,38 +21,38 @@ use nix::unistd::{ForkResult, Gid, Uid, fork, getegid, geteuid};
 use std::fs;
 use std::io;
 
-/// Why there is no sandbox.
+/// Reason why the sandbox cannot be created.
 #[derive(Debug, thiserror::Error)]
 pub enum SandboxError {
-    /// The machine does not let this user make namespaces.
+    /// The machine does not allow this user to create namespaces.
     #[error(
-        "this machine lets you make no network namespaces ({0}); run as root, or let users make \
-         them: sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone, \
+        "this machine does not allow you to create network namespaces ({0}); run as root, or allow \
+         users to create them: sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone, \
          kernel.apparmor_restrict_unprivileged_userns"
     )]
     Refused(Errno),
-    /// A process could not be made.
-    #[error("cannot make a process: {0}")]
+    /// A process cannot be created.
+    #[error("cannot create a process: {0}")]
     Process(Errno),
-    /// The user could not be named in the new user namespace.
-    #[error("cannot name the user in a new user namespace: {0}")]
+    /// The user cannot be mapped into the new user namespace.
+    #[error("cannot map the user into a new user namespace: {0}")]
     Mapping(io::Error),
 }
 
-/// Runs `inside` as the first process of new network, PID and mount namespaces, and returns its exit
-/// code; 128 and the signal where one ended it.
+/// Runs `inside` as the first process of new network, PID and mount namespaces. Returns its exit
+/// code; 128 plus the signal if a signal ended it.
 ///
-/// Where the caller is not privileged, a user namespace comes around them, in which it stays who it
-/// is: programs that `inside` starts have no privileges there.
+/// An unprivileged caller gets a user namespace in which it keeps its identity, so programs started
+/// by `inside` have no privileges there.
 ///
-/// The caller has one thread, and uses no descriptor that `inside` needs.
+/// The caller must have one thread, and must not use descriptors that `inside` needs.
 ///
 /// # Errors
-/// The machine does not allow it.
+/// Fails if the machine does not allow it.
 pub fn run(inside: impl FnOnce() -> i32) -> Result<i32, SandboxError> {
     enter()?;
-    // SAFETY: the process has one thread (a second one would have made `enter` fail), so the child
-    // finds no lock taken that nobody gives back.
+    // SAFETY: the process has one thread (otherwise `enter` would have failed), so the child does
+    // not inherit a lock held by another thread.
     #[allow(unsafe_code)]
     let forked = unsafe { fork() };
     match forked.map_err(SandboxError::Process)? {
@@ -61,14 +61,14 @@ pub fn run(inside: impl FnOnce() -> i32) -> Result<i32, SandboxError> {
                 Ok(WaitStatus::Exited(_, code)) => return Ok(code),
                 Ok(WaitStatus::Signaled(_, signal, _)) => return Ok(128 + signal as i32),
                 Ok(_) | Err(Errno::EINTR) => {}
-                Err(fault) => return Err(SandboxError::Process(fault)),
+                Err(error) => return Err(SandboxError::Process(error)),
             }
         },
         ForkResult::Child => {
             let _ = set_pdeathsig(Signal::SIGKILL);
-            own_proc();
+            mount_proc();
             let code = inside();
-            // SAFETY: it ends the process without running what the parent registered for its own end.
+            // SAFETY: ends the process without running the parent's exit handlers.
             #[allow(unsafe_code)]
             unsafe {
                 libc::_exit(code)
@@ -84,23 +84,23 @@ fn enter() -> Result<(), SandboxError> {
         Err(Errno::EPERM) => {
             let (user, group) = (geteuid(), getegid());
             unshare(CloneFlags::CLONE_NEWUSER).map_err(SandboxError::Refused)?;
-            name_user(user, group).map_err(SandboxError::Mapping)?;
+            map_user(user, group).map_err(SandboxError::Mapping)?;
             unshare(all).map_err(SandboxError::Refused)
         }
         other => other.map_err(SandboxError::Refused),
     }
 }
 
-/// The user is who it was, and nobody else is there: user_namespaces(7).
-fn name_user(user: Uid, group: Gid) -> io::Result<()> {
+/// Maps the user and group to themselves, and no others: user_namespaces(7).
+fn map_user(user: Uid, group: Gid) -> io::Result<()> {
     fs::write("/proc/self/uid_map", format!("{user} {user} 1"))?;
     fs::write("/proc/self/setgroups", "deny")?;
     fs::write("/proc/self/gid_map", format!("{group} {group} 1"))
 }
 
-/// Shows the processes of this PID namespace alone in `/proc`. In some containers that is not
-/// allowed: then all are shown, which harms nothing.
-fn own_proc() {
+/// Mounts a `/proc` with only the processes of this PID namespace. Some containers do not allow
+/// that; all processes are then visible, which does no harm.
+fn mount_proc() {
     let nothing = None::<&str>;
     let private = MsFlags::MS_REC | MsFlags::MS_SLAVE;
     if mount(nothing, "/", nothing, private, nothing).is_ok() {

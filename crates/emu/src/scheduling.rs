@@ -1,18 +1,18 @@
-//! What the kernel is asked for so that a thread wakes when something is due.
+//! Kernel settings that reduce the wake-up latency of a thread.
 
 use nix::libc;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use tcpcast_link::time::{MICROSECOND, Nanos};
 
-/// How long the thread wants to run at once. One that asks for little is given the processor sooner,
-/// and its share of it is the same.
+/// Requested time slice. A thread with a short slice gets the processor sooner, with an unchanged
+/// share.
 const SLICE: Nanos = 100 * MICROSECOND;
-/// Before others that are not real-time threads, where it is allowed. A real-time thread would be
-/// stopped for 50 ms where it takes all of a processor.
+/// Highest priority below real-time threads, if permitted. A real-time thread would be stopped for
+/// 50 ms when it uses a processor completely.
 const NICE: i32 = -20;
 
-/// `struct sched_attr` of the kernel in its first version.
+/// First version of the kernel's `struct sched_attr`.
 #[repr(C)]
 #[derive(Default)]
 struct Attributes {
@@ -26,31 +26,31 @@ struct Attributes {
     period: u64,
 }
 
-/// Has the calling thread wake as soon as it can. What the kernel refuses or does not know is left as
-/// it is: the lateness of packets tells.
-pub(crate) fn wake_soon() {
-    // Timers of a thread may be late by 50 us unless it says otherwise.
+/// Reduces the wake-up latency of the calling thread. Settings that the kernel rejects are ignored;
+/// the lateness of packets shows the effect.
+pub(crate) fn reduce_wakeup_latency() {
+    // By default, the timers of a thread may be late by 50 µs.
     let _ = nix::sys::prctl::set_timerslack(1);
-    if !ask(NICE) {
-        ask(0);
+    if !set_attributes(NICE) {
+        set_attributes(0);
     }
 }
 
-/// Keeps processors from idling so deeply that waking takes them a tenth of a millisecond, until it is
-/// dropped. Nobody but root may ask for that (the kernel's PM QoS); for others nothing changes.
-pub(crate) fn stay_awake() -> Option<File> {
+/// Prevents deep idle states, which take 0.1 ms to leave, until the file is dropped. Requires root
+/// (the kernel's PM QoS); otherwise nothing changes.
+pub(crate) fn prevent_deep_idle() -> Option<File> {
     let mut file = OpenOptions::new().write(true).open("/dev/cpu_dma_latency").ok()?;
-    // The most microseconds that waking may take.
+    // Maximum wake-up latency, µs.
     file.write_all(&0_i32.to_ne_bytes()).ok()?;
     Some(file)
 }
 
-fn ask(nice: i32) -> bool {
+fn set_attributes(nice: i32) -> bool {
     let size = size_of::<Attributes>() as u32;
     let attributes = Attributes { size, nice, runtime: SLICE, ..Attributes::default() };
-    // SAFETY: the kernel reads `size` bytes of `attributes`, which are all of it. No library has
-    // this system call.
+    // SAFETY: the kernel reads the `size` bytes of `attributes`. No library provides this system
+    // call.
     #[allow(unsafe_code)]
-    let done = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) };
-    done == 0
+    let result = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) };
+    result == 0
 }

@@ -1,25 +1,24 @@
-//! What a run of programs over a link counted, as lines of a key and a number: it is told from one
-//! process to another.
+//! The result of a run of programs, as lines with a key and a value, for the calling process.
 
 use crate::command::Ended;
 use crate::path::Counters;
 use std::fmt::Write;
 
 impl Ended {
-    /// One line each: a key, a space, and a whole number or a word. Times are in nanoseconds.
+    /// Returns one line per value: key, space, and an integer or text. Times are in nanoseconds.
     #[must_use]
     pub fn lines(&self) -> String {
         let mut text = String::new();
         let outcome = &self.outcome;
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let mut put = |key: &str, value: &dyn std::fmt::Display| {
             let _ = writeln!(text, "{key} {value}");
         };
         put("status", &self.status);
-        put("way", &self.way.name());
+        put("way", &self.device.name());
         put("elapsed_ns", &outcome.elapsed);
-        put("away_ns", &outcome.away);
-        put("pauses", &outcome.pauses);
+        put("away_ns", &outcome.paused);
+        put("pauses", &outcome.pause_count);
         put("longest_pause_ns", &outcome.longest_pause);
         put("missed", &outcome.missed);
         put("cpu_ns", &outcome.cpu);
@@ -28,8 +27,8 @@ impl Ended {
         if let Some(reason) = outcome.distortion() {
             put("distortion", &reason);
         }
-        if let Some(fault) = &self.capture_fault {
-            put("capture_fault", fault);
+        if let Some(error) = &self.capture_error {
+            put("capture_fault", error);
         }
         text
     }
@@ -50,17 +49,17 @@ fn direction(
         ("full_drops", counters.full_drops),
         ("early_drops", counters.early_drops),
         ("random_drops", counters.random_drops),
-        ("machinery_drops", counters.machinery_drops),
+        ("machinery_drops", counters.host_drops),
         ("misaddressed", counters.misaddressed),
         ("marked", counters.marked),
         ("in_transit", in_transit),
         ("wait_mean_ns", waits.mean()),
         ("wait_p95_ns", waits.quantile(0.95)),
-        ("wait_max_ns", waits.most()),
+        ("wait_max_ns", waits.max()),
         ("late_mean_ns", lateness.mean()),
         ("late_p50_ns", lateness.quantile(0.5)),
         ("late_p99_ns", lateness.quantile(0.99)),
-        ("late_max_ns", lateness.most()),
+        ("late_max_ns", lateness.max()),
     ];
     for (key, number) in numbers {
         put(&format!("{name}.{key}"), &number);

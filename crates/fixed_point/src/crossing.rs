@@ -349,7 +349,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         let class = flow.record.class();
         let off_time = draw_off_time(&traffic[class], coupling, id, &mut flow.off_times);
         // What is left of its path behind the shared router is not told of cross flows.
-        flow.record.got(at, true);
+        flow.record.on_data(at, true);
         probes.cross.transfer_finished(at, &mut flow.record, flow.size);
         probes.reference.population.death(at);
         (flow.on, flow.size, flow.connected) = (false, 0, is_persistent(&traffic[class]));

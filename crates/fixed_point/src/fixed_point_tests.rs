@@ -10,7 +10,8 @@ use tcpcast_sim::queue::{
 use tcpcast_sim::tcp::{Growth, IdleRestart, InstantLoss, TcpConfig};
 use tcpcast_sim::traffic::{Begin, Distribution, Rounding, Start, Traffic};
 use tcpcast_sim::{
-    AccessConfig, ClassConfig, Control, Goal, HopConfig, Replications, RunConfig, Stop, Watch,
+    AccessConfig, ClassConfig, Control, HopConfig, Replications, RunConfig, RunLimit, StopReason,
+    Watch,
 };
 
 const RULE_B: InstantLoss = InstantLoss {
@@ -47,8 +48,8 @@ fn configuration(class: ClassConfig, bottleneck_bps: u64, buffer: u64) -> RunCon
         loss: None,
         jitter: None,
         cross: Vec::new(),
-        before: Vec::new(),
-        after: Vec::new(),
+        hops_before: Vec::new(),
+        hops_after: Vec::new(),
         return_link: None,
         tcp: TcpConfig {
             initial_window: 1,
@@ -97,9 +98,9 @@ impl Own {
 }
 
 fn add_own(config: &mut RunConfig, before: Option<Own>, after: Option<Own>) {
-    config.before = before.iter().map(|own| own.hop()).collect();
-    config.after = after.iter().map(|own| own.hop()).collect();
-    let behind = config.before.len() + 1;
+    config.hops_before = before.iter().map(|own| own.hop()).collect();
+    config.hops_after = after.iter().map(|own| own.hop()).collect();
+    let behind = config.hops_before.len() + 1;
     let streams = [before.and_then(|own| own.cross(0)), after.and_then(|own| own.cross(behind))];
     config.cross = streams.into_iter().flatten().collect();
 }
@@ -151,8 +152,8 @@ fn fair(buffers: Buffers, drop: DropPolicy) -> FairConfig {
     FairConfig { quantum_bytes: 1500, packet_bytes: 1500, buffers, drop, ties }
 }
 
-fn until(seconds: u64) -> Goal {
-    Goal { transfers: u64::MAX, until: seconds * SECOND }
+fn until(seconds: u64) -> RunLimit {
+    RunLimit { transfers: u64::MAX, until: seconds * SECOND }
 }
 
 /// What depends on the dates of packets, to the nanosecond.
@@ -176,12 +177,12 @@ fn check_exact(config: &RunConfig) {
     let mut exact = Replications::new(config, 1);
     exact.advance(until(200), 1, &Control::new(1));
     let mut runs = replications(config, &asked(Scheme::Rates, 1), 1);
-    let goal = Goal {
-        until: 200 * SECOND - hops::time_to_meeting(config, config.packet_bytes),
+    let goal = RunLimit {
+        until: 200 * SECOND - hops::time_to_first_shared(config, config.packet_bytes),
         ..until(200)
     };
     runs.advance(goal, 1, &Control::new(1));
-    let (exact, found) = (exact.settle().unwrap()[0], runs.settle().unwrap()[0]);
+    let (exact, found) = (exact.flush().unwrap()[0], runs.flush().unwrap()[0]);
     let wanted = dates(exact);
     assert!(wanted[0] > 100, "nothing was sent: {wanted:?}");
     assert_eq!(dates(found), wanted);
@@ -265,7 +266,7 @@ fn a_window_that_is_not_cut_sends_packet_n_when_packet_n_minus_v_is_acknowledged
         heard.push(back);
         rtt_sum += back - ready;
     }
-    let found = run.settle().unwrap();
+    let found = run.flush().unwrap();
     assert!(heard.len() > 1000);
     assert_eq!(found.counters.total(ClassCell::RttSamples), heard.len() as u64);
     assert_eq!(found.counters.total(ClassCell::RttSum), rtt_sum);
@@ -296,8 +297,8 @@ fn with_any_queue_it_is_a_replication_that_tells_of_cross_flows_too() {
         let mut point = asked(Scheme::Windows, 4);
         (point.steps, point.step) = (2, 5 * SECOND);
         let mut runs = replications(&config, &point, 2);
-        assert_eq!(runs.advance(until(20), 2, &Control::new(2)), Stop::Done);
-        assert!(runs.settle().is_ok());
+        assert_eq!(runs.advance(until(20), 2, &Control::new(2)), StopReason::Done);
+        assert!(runs.flush().is_ok());
         for run in runs.runs() {
             assert_eq!((run.rows().len(), run.replication().records().count()), (3, 4));
             assert!(run.cross_probes().counters.total(ClassCell::Delivered) > 100, "{queue:?}");
@@ -325,7 +326,7 @@ fn packets_are_conserved_whatever_the_scheme_and_the_queue() {
                     let queue = Fair::new(fair(buffers, drop), Some(300));
                     let mut run = FixedPoint::new(&config, &point, queue, 0);
                     run.advance(until(30), &mut Watch::none());
-                    assert!(run.settle().is_ok());
+                    assert!(run.flush().is_ok());
                     let (own, cross) = (run.probes(), run.cross_probes());
                     for probes in [own, cross] {
                         assert!(probes.counters.total(ClassCell::Delivered) > 20, "{scheme:?}");

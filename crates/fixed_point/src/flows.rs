@@ -48,8 +48,8 @@ impl Path {
                 + class.back
                 + ingress.delay
                 + ack(ingress.rate_bps)
-                + config.time_back(&config.before)
-                + config.time_back(&config.after),
+                + config.time_back(&config.hops_before)
+                + config.time_back(&config.hops_after),
         }
     }
 

@@ -5,7 +5,7 @@
 //! router.
 
 use tcpcast_sim::clock::Nanos;
-use tcpcast_sim::hops::{Fate, OwnHop};
+use tcpcast_sim::hops::{HopOutcome, PerSourceHop};
 use tcpcast_sim::probe::{Probes, SourceRecord};
 use tcpcast_sim::{HopConfig, Packet, RunConfig};
 
@@ -15,7 +15,7 @@ pub(super) struct OwnHops {
     /// The place of the first among all hops of the path.
     first: usize,
     /// Each with the propagation behind it.
-    hops: Vec<(OwnHop, Nanos)>,
+    hops: Vec<(PerSourceHop, Nanos)>,
     packet_bytes: u32,
 }
 
@@ -26,8 +26,9 @@ impl OwnHops {
         config: &RunConfig,
         replication: u32,
     ) -> Self {
-        let hop =
-            |(at, hop): (usize, &HopConfig)| (OwnHop::new(hop, config, replication, at), hop.delay);
+        let hop = |(at, hop): (usize, &HopConfig)| {
+            (PerSourceHop::new(hop, config, replication, at), hop.delay)
+        };
         let hops = (first..).zip(hops).map(hop).collect();
         Self { first, hops, packet_bytes: config.packet_bytes }
     }
@@ -48,8 +49,8 @@ impl OwnHops {
         for (stage, (hop, delay)) in (self.first..).zip(&mut self.hops) {
             let counters = &mut probes.hops[stage];
             match hop.offer(packet.source(), self.packet_bytes, at, counters) {
-                Fate::Leaves(leaves) => at = leaves + *delay,
-                Fate::Lost { at, random } => {
+                HopOutcome::Leaves(leaves) => at = leaves + *delay,
+                HopOutcome::Lost { at, random } => {
                     probes.dropped_at_hop(stage, at, record, packet, random);
                     return Err(at);
                 }
@@ -61,7 +62,7 @@ impl OwnHops {
     /// Tells the counters of the cross traffic.
     pub(super) fn settle(&self, probes: &mut Probes) {
         for (counters, (hop, _)) in probes.hops.iter_mut().skip(self.first).zip(&self.hops) {
-            hop.settle(counters);
+            hop.report_cross_traffic(counters);
         }
     }
 }

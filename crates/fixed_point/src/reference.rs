@@ -25,11 +25,13 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         probes.reference.transfer_started(at, &mut flow.record, size);
         flow.gap_since = at;
         flow.connected = true;
-        let off_time =
-            Idle { heard: at.saturating_sub(flow.heard), sent: at.saturating_sub(flow.sent) };
+        let off_time = Idle {
+            since_ack: at.saturating_sub(flow.heard),
+            since_sent: at.saturating_sub(flow.sent),
+        };
         self.ask(at, id, |sender, tcp, listener| {
             if goes_on {
-                sender.go_on(at, size, off_time, tcp, listener)
+                sender.resume(at, size, off_time, tcp, listener)
             } else {
                 sender.start(at, size, tcp, listener)
             }
@@ -181,7 +183,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
             }
         };
         probes.delivered(&flow.record, true);
-        flow.record.got(arrives, true);
+        flow.record.on_data(arrives, true);
         if *blocks {
             probes.delivered_in_block(arrives, &flow.record, id);
         }

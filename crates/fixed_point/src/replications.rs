@@ -6,7 +6,7 @@ use tcpcast_sim::clock::Nanos;
 use tcpcast_sim::probe::{Probes, SourceRecord};
 use tcpcast_sim::queue::{DropTail, Fair, Managed, Policed, QueueConfig, QueueDiscipline, Red};
 use tcpcast_sim::random::{Named, Purpose, Stream};
-use tcpcast_sim::{Goal, Replication, Replications, RunConfig, Stop, Unbalanced, Watch};
+use tcpcast_sim::{Replication, Replications, RunConfig, RunLimit, StopReason, Unbalanced, Watch};
 
 /// A replication whose probes are those of its reference flows, with what it tells beside them.
 pub trait Iterated: Replication {
@@ -28,7 +28,7 @@ pub fn replications(
     count: u32,
 ) -> Replications<dyn Iterated> {
     let (config, asked) = (config.clone(), asked.clone());
-    Replications::each(count, move |number| set_up(&config, &asked, number))
+    Replications::from_fn(count, move |number| set_up(&config, &asked, number))
 }
 
 fn set_up(config: &RunConfig, asked: &FixedPointConfig, number: u32) -> Box<dyn Iterated> {
@@ -60,12 +60,12 @@ fn set_up(config: &RunConfig, asked: &FixedPointConfig, number: u32) -> Box<dyn 
 }
 
 impl<Q: QueueDiscipline + Send + Sync> Replication for FixedPoint<Q> {
-    fn advance(&mut self, goal: Goal, watch: &mut Watch<'_>) -> Stop {
+    fn advance(&mut self, goal: RunLimit, watch: &mut Watch<'_>) -> StopReason {
         self.advance(goal, watch)
     }
 
-    fn settle(&mut self) -> Result<&Probes, Unbalanced> {
-        self.settle()
+    fn flush(&mut self) -> Result<&Probes, Unbalanced> {
+        self.flush()
     }
 
     fn probes(&self) -> &Probes {

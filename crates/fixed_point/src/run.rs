@@ -16,8 +16,8 @@ use tcpcast_sim::queue::QueueDiscipline;
 use tcpcast_sim::random::Stream;
 use tcpcast_sim::tcp::{InstantLoss, TcpConfig};
 use tcpcast_sim::traffic::{Coupling, Traffic};
-use tcpcast_sim::traffic::{First, first};
-use tcpcast_sim::{Goal, Packet, RunConfig, Stop, Unbalanced, Watch};
+use tcpcast_sim::traffic::{SourceStart, draw_start};
+use tcpcast_sim::{Packet, RunConfig, RunLimit, StopReason, Unbalanced, Watch};
 
 /// A fixed point: one replication.
 pub struct FixedPoint<Q> {
@@ -72,7 +72,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
             config.classes.iter().map(|class| Path::new(class, config)).collect();
         let stages = hops::stages_of(config);
         let probes = || Probes::new(&config.probes, config.classes.len(), stages);
-        let behind = config.before.len() + 1;
+        let behind = config.hops_before.len() + 1;
         let mut run = Self {
             scheme: asked.scheme,
             binning: Binning { conditional: asked.conditional },
@@ -99,8 +99,8 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
             probes: ProbesOfBoth::new(probes),
             lifetime: Lifetime::default(),
             coupling: Coupling::default(),
-            own_before: OwnHops::new(&config.before, 0, config, replication),
-            own_after: OwnHops::new(&config.after, behind, config, replication),
+            own_before: OwnHops::new(&config.hops_before, 0, config, replication),
+            own_after: OwnHops::new(&config.hops_after, behind, config, replication),
             late: late(config, &paths, &link),
             late_at_once: link.time_when_idle().max(1),
             paths,
@@ -139,9 +139,9 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         let mut places = vec![0_usize; traffic.len()];
         let mut schedule = |class: usize, up, off_times: &mut Stream, sizes: &mut Stream, id| {
             let (seconds, size) =
-                match first(&traffic[class], places[class], false, off_times, sizes)? {
-                    First::Sends { after, size } => (after, size),
-                    First::Off { left, .. } => (left, 0),
+                match draw_start(&traffic[class], places[class], false, off_times, sizes)? {
+                    SourceStart::Sends { after, size } => (after, size),
+                    SourceStart::Off { left, .. } => (left, 0),
                 };
             places[class] += 1;
             events.push(nanoseconds(seconds) + up, Event::FileStart, id);
@@ -160,7 +160,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     }
 
     /// Goes on until the goal is reached or the watcher stops it.
-    pub fn advance(&mut self, goal: Goal, watch: &mut Watch<'_>) -> Stop {
+    pub fn advance(&mut self, goal: RunLimit, watch: &mut Watch<'_>) -> StopReason {
         self.limit = self.boundary.min(goal.until);
         loop {
             let (due, served) = (self.events.due(), self.shared.next());
@@ -169,10 +169,10 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
             } else if due <= self.limit {
                 self.event();
             } else if self.pass_limit(goal) {
-                return Stop::Done;
+                return StopReason::Done;
             }
-            if !watch.goes_on(|| self.now as f64 / goal.until as f64) {
-                return Stop::Interrupted;
+            if !watch.should_continue(|| self.now as f64 / goal.until as f64) {
+                return StopReason::Interrupted;
             }
         }
     }
@@ -250,13 +250,13 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     }
 
     /// Nothing is due before the limit: a step, a slot or the run is over.
-    fn pass_limit(&mut self, goal: Goal) -> bool {
+    fn pass_limit(&mut self, goal: RunLimit) -> bool {
         if self.boundary > goal.until {
             self.now = goal.until;
             return true;
         }
         self.now = self.boundary;
-        self.settle_queue();
+        self.flush_queue();
         let now = self.now;
         if self.step < self.asked.steps {
             self.end_step();
@@ -266,7 +266,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
             self.probes.snapshot(now, false);
         }
         if self.step == self.asked.steps {
-            self.boundary = self.probes.reference.counters.slot_ends();
+            self.boundary = self.probes.reference.counters.slot_end();
         }
         self.limit = self.boundary.min(goal.until);
         false
@@ -325,9 +325,9 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         (0..self.distributions.len()).map(|class| self.row(class))
     }
 
-    fn settle_queue(&mut self) {
+    fn flush_queue(&mut self) {
         let now = self.now;
-        self.shared.queue.settle(now, &mut self.probes.reference);
+        self.shared.queue.advance_to(now, &mut self.probes.reference);
         self.probes.reference.occupancy.held(self.shared.queue.held(), now);
         self.own_before.settle(&mut self.probes.reference);
         self.own_after.settle(&mut self.probes.reference);
@@ -337,8 +337,8 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     ///
     /// # Errors
     /// [`Unbalanced`] if one is not.
-    pub fn settle(&mut self) -> Result<&Probes, Unbalanced> {
-        self.settle_queue();
+    pub fn flush(&mut self) -> Result<&Probes, Unbalanced> {
+        self.flush_queue();
         self.probes.reference.states = self.probes.reference.population.as_of(self.now);
         self.probes.snapshot(self.now, true);
         let Lifetime { offered, left, dropped } = self.lifetime;
@@ -427,7 +427,7 @@ pub(super) fn draw_off_time(
 /// engine.
 fn late(config: &RunConfig, paths: &[Path], link: &Transmitter) -> Nanos {
     let alone = paths.iter().map(|path| path.up).min().unwrap_or(0);
-    let takes_time = alone + hops::time_to_meeting(config, config.packet_bytes) > 0;
+    let takes_time = alone + hops::time_to_first_shared(config, config.packet_bytes) > 0;
     if takes_time { 0 } else { link.time_when_idle().max(1) }
 }
 

@@ -32,8 +32,8 @@ impl<Q: QueueDiscipline> Shared<Q> {
 
     /// When the next packet is to be taken, [`NEVER`] if none waits.
     pub(super) fn next(&self) -> Nanos {
-        if Q::HOLDS {
-            self.queue.link_leaves()
+        if Q::HOLDS_PACKETS {
+            self.queue.next_departure()
         } else {
             self.leaving.front().map_or(NEVER, |(leaves, _)| *leaves)
         }
@@ -41,7 +41,11 @@ impl<Q: QueueDiscipline> Shared<Q> {
 
     /// That time has come: which packet, and when it will have left.
     pub(super) fn take(&mut self, probe: &mut impl QueueProbe) -> Option<(Nanos, Packet)> {
-        if Q::HOLDS { self.queue.serve(&mut self.link, probe) } else { self.leaving.pop_front() }
+        if Q::HOLDS_PACKETS {
+            self.queue.serve(&mut self.link, probe)
+        } else {
+            self.leaving.pop_front()
+        }
     }
 
     pub(super) fn offer(
@@ -51,18 +55,18 @@ impl<Q: QueueDiscipline> Shared<Q> {
         probe: &mut impl QueueProbe,
     ) -> Offered {
         match self.queue.offer(now, &packet, &mut self.link, probe) {
-            Verdict::Departs { leaves, .. } if Q::HOLDS => Offered::Leaves(leaves),
+            Verdict::Departs { leaves, .. } if Q::HOLDS_PACKETS => Offered::Leaves(leaves),
             Verdict::Departs { leaves, .. } => {
                 self.leaving.push_back((leaves, packet));
                 Offered::Waits(None)
             }
-            Verdict::Held { pushed_out, .. } => Offered::Waits(pushed_out),
+            Verdict::Held { evicted, .. } => Offered::Waits(evicted),
             Verdict::Dropped => Offered::Dropped,
         }
     }
 
     /// Packets in it that have not been told of.
     pub(super) fn waiting(&self) -> u64 {
-        if Q::HOLDS { self.queue.waiting() } else { self.leaving.len() as u64 }
+        if Q::HOLDS_PACKETS { self.queue.waiting() } else { self.leaving.len() as u64 }
     }
 }

@@ -93,8 +93,8 @@ mod linux {
     use std::io::{self, Write};
     use std::os::fd::OwnedFd;
     use tcpcast_emu::command::LinkCommand;
-    use tcpcast_emu::network::Way;
-    use tcpcast_emu::outside::Outside;
+    use tcpcast_emu::nat::Nat;
+    use tcpcast_emu::network::DeviceKind;
     use tcpcast_emu::path::Side;
     use tcpcast_emu::sandbox;
 
@@ -105,8 +105,8 @@ mod linux {
         let mut command = link.into_command()?;
         if nat {
             // Whoever reads it may have gone; then nobody reads the status either.
-            match Outside::here() {
-                Ok(outside) => command.outside = Some(outside),
+            match Nat::open() {
+                Ok(nat) => command.nat = Some(nat),
                 Err(fault) => {
                     let _ = writeln!(answer, "fault {fault}");
                     return Ok(3);
@@ -151,10 +151,10 @@ mod linux {
                 std::mem::swap(&mut forward, &mut back);
                 delays = (delays.1, delays.0);
             }
-            let way = match self.device.as_deref() {
+            let device = match self.device.as_deref() {
                 None => None,
-                Some("tun") => Some(Way::Tap),
-                Some("veth") => Some(Way::Veth),
+                Some("tun") => Some(DeviceKind::Tap),
+                Some("veth") => Some(DeviceKind::Veth),
                 Some(other) => return Err(unknown("device", other)),
             };
             let capture = match self.capture {
@@ -162,8 +162,8 @@ mod linux {
                 None => None,
             };
             let (near, far, mtu, memory) = (self.near, self.far, self.mtu, self.most_bytes);
-            let outside = None;
-            Ok(LinkCommand { forward, back, delays, mtu, near, far, way, capture, outside, memory })
+            let nat = None;
+            Ok(LinkCommand { forward, back, delays, mtu, near, far, device, capture, nat, memory })
         }
     }
 

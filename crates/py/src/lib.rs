@@ -20,10 +20,10 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 use tcpcast_fixed_point::{FixedPointConfig, Iterated, STEP_CELLS, StepRow};
 use tcpcast_sim::probe::{
-    BUCKETS_PER_OCTAVE, CLASS_CELLS, Course, GoodputCount, LINK_CELLS, LogHistogram, Mark, OCTAVES,
-    PIECES, RATE_UNITS, SIZE_CELLS, StreamCounters, TIMEOUT_KINDS, Totals,
+    BUCKETS_PER_OCTAVE, CLASS_CELLS, GoodputCount, LINK_CELLS, LogHistogram, Mark, OCTAVES, PIECES,
+    RATE_UNITS, SIZE_CELLS, StreamCounters, TIMEOUT_KINDS, TimeSeries, Totals,
 };
-use tcpcast_sim::{Control, Goal, Replication, RunConfig, Stop};
+use tcpcast_sim::{Control, Replication, RunConfig, RunLimit, StopReason};
 
 #[global_allocator]
 static ALLOCATOR: allocator::OrExit = allocator::OrExit;
@@ -90,7 +90,7 @@ impl Simulation {
         max_wall_s: Option<f64>,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<&'static str> {
-        let goal = Goal { transfers: transfers.unwrap_or(u64::MAX), until: until_ns };
+        let goal = RunLimit { transfers: transfers.unwrap_or(u64::MAX), until: until_ns };
         let limit = max_wall_s
             .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
             .and_then(|limit| Instant::now().checked_add(limit));
@@ -120,8 +120,8 @@ impl Simulation {
         });
         let stop = stop.map_err(|_| PyRuntimeError::new_err("the simulator panicked"))?;
         Ok(match (waited?, stop) {
-            (_, Stop::Done) => "done",
-            (_, Stop::Crowded) => "crowded",
+            (_, StopReason::Done) => "done",
+            (_, StopReason::TooManyTransfers) => "crowded",
             (Waited::OutOfTime, _) => "out-of-time",
             _ => "interrupted",
         })
@@ -134,7 +134,7 @@ impl Simulation {
 
     /// The cumulative cells of each replication: rows are slots, zeros first, the end last.
     fn counters<'py>(&mut self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyArray2<u64>>>> {
-        let probes = self.runs.settle().map_err(conservation)?;
+        let probes = self.runs.flush().map_err(conservation)?;
         probes
             .iter()
             .map(|probe| {
@@ -170,7 +170,7 @@ impl Simulation {
 
     /// Histograms and counts of all replications together.
     fn totals<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let probes = self.runs.settle().map_err(conservation)?;
+        let probes = self.runs.flush().map_err(conservation)?;
         let totals = Totals::of(&probes);
         let dict = PyDict::new(py);
         dict.set_item("queue_time_ns", totals.queue_time.to_pyarray(py))?;
@@ -287,10 +287,10 @@ impl Simulation {
     /// Packets that each source of each replication had delivered in order by those of the times
     /// asked for that are over; empty for one that began nothing.
     fn delivered(&mut self) -> PyResult<Vec<Vec<Vec<u32>>>> {
-        self.runs.settle().map_err(conservation)?;
+        self.runs.flush().map_err(conservation)?;
         let of_run = |run: &dyn Replication| {
             let counters = &run.probes().delivered;
-            (0..run.records().count()).map(|flow| counters.of(flow).to_vec()).collect()
+            (0..run.records().count()).map(|flow| counters.flow(flow).to_vec()).collect()
         };
         Ok(self.runs.runs().into_iter().map(of_run).collect())
     }
@@ -308,9 +308,9 @@ impl Simulation {
     /// Each replication over time: the beginning, then the ends of slots; columns are the time,
     /// queue length times time, and the cells of `COURSE_CELLS` of each class.
     fn courses<'py>(&mut self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyArray2<u64>>>> {
-        let probes = self.runs.settle().map_err(conservation)?;
+        let probes = self.runs.flush().map_err(conservation)?;
         let rows = probes.iter().map(|probe| {
-            let (rows, width) = (probe.course.rows(), probe.course.width());
+            let (rows, width) = (probe.time_series.rows(), probe.time_series.width());
             PyArray1::from_slice(py, &rows).reshape([rows.len() / width, width])
         });
         rows.collect()
@@ -336,7 +336,7 @@ impl Simulation {
 
     /// Windows and sequence numbers of the traced sources, in the first replication.
     fn traces<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let probes = self.runs.settle().map_err(conservation)?;
+        let probes = self.runs.flush().map_err(conservation)?;
         let dict = PyDict::new(py);
         let Some(first) = probes.first() else {
             return Ok(dict);
@@ -368,8 +368,8 @@ impl Simulation {
     fn begin_capture(&mut self, index: usize, path: PathBuf) -> PyResult<()> {
         let file = BufWriter::new(File::create(path)?);
         let capture = self.runs.capture_mut(index).ok_or_else(no_capture)?;
-        let announced = self.config.announced(capture.tap());
-        Ok(capture.write_to(Box::new(file), announced)?)
+        let connection_properties = self.config.connection_properties(capture.tap());
+        Ok(capture.write_to(Box::new(file), connection_properties)?)
     }
 
     /// Write what is left of the n-th capture; says whether more packets passed than it keeps.
@@ -404,7 +404,7 @@ fn look(
             return Ok(Waited::OutOfTime);
         }
         if let Some(progress) = progress {
-            progress.call1(py, (control.share(),))?;
+            progress.call1(py, (control.progress(),))?;
         }
         Ok(Waited::Done)
     })
@@ -436,7 +436,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("LINK_CELLS", LINK_CELLS.to_vec())?;
     module.add("CLASS_CELLS", CLASS_CELLS.to_vec())?;
     module.add("SIZE_CELLS", SIZE_CELLS.to_vec())?;
-    module.add("COURSE_CELLS", Course::cells().to_vec())?;
+    module.add("COURSE_CELLS", TimeSeries::cells().to_vec())?;
     module.add("STEP_CELLS", STEP_CELLS.to_vec())?;
     module.add("RATE_UNITS", RATE_UNITS)?;
     module.add("GOODPUT_PIECES", PIECES.to_vec())?;

@@ -2,7 +2,9 @@
 
 use tcpcast_fixed_point::{FixedPointConfig, Iterated};
 use tcpcast_sim::probe::{Capture, Probes};
-use tcpcast_sim::{Control, Goal, Replication, Replications, RunConfig, Stop, Unbalanced};
+use tcpcast_sim::{
+    Control, Replication, Replications, RunConfig, RunLimit, StopReason, Unbalanced,
+};
 
 /// Replications of the packet engine, or of a fixed point.
 pub(crate) enum Runs {
@@ -26,17 +28,22 @@ impl Runs {
         }
     }
 
-    pub(crate) fn advance(&mut self, goal: Goal, threads: usize, control: &Control) -> Stop {
+    pub(crate) fn advance(
+        &mut self,
+        goal: RunLimit,
+        threads: usize,
+        control: &Control,
+    ) -> StopReason {
         match self {
             Self::Packet(runs) => runs.advance(goal, threads, control),
             Self::FixedPoint(runs) => runs.advance(goal, threads, control),
         }
     }
 
-    pub(crate) fn settle(&mut self) -> Result<Vec<&Probes>, Unbalanced> {
+    pub(crate) fn flush(&mut self) -> Result<Vec<&Probes>, Unbalanced> {
         match self {
-            Self::Packet(runs) => runs.settle(),
-            Self::FixedPoint(runs) => runs.settle(),
+            Self::Packet(runs) => runs.flush(),
+            Self::FixedPoint(runs) => runs.flush(),
         }
     }
 

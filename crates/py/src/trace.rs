@@ -14,8 +14,8 @@ use pyo3::types::PyDict;
 use std::io::{self, Read};
 use std::sync::atomic::{AtomicBool, Ordering};
 use tcpcast_trace::{
-    Between, Cause, ConnectionReport, Connections, DirectionReport, End, Interval, Kind, LIMITS,
-    Limits, Passage, Reader, Round, Summary,
+    Cause, ConnectionReport, Connections, DirectionReport, End, Interval, Kind, LIMITS, Limits,
+    Passage, Reader, Round, Summary, TapComparison,
 };
 
 use beside::{Beside, between};
@@ -119,7 +119,7 @@ fn follow(
 ) -> Result<Found, Unread> {
     let mut reader = Reader::new(Watched { stream, interrupted }).map_err(Unread::Before)?;
     let other = after.map(|stream| Reader::new(Watched { stream, interrupted }));
-    let mut between = other.transpose().map_err(Unread::After)?.map(Between::new);
+    let mut between = other.transpose().map_err(Unread::After)?.map(TapComparison::new);
     let mut connections = Connections::new(limits);
     let mut found = Found::default();
     let mut segments = 0_u64;

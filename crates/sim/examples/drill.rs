@@ -1,12 +1,12 @@
-//! Runs scripts of packetdrill's language against a modern connection in virtual time.
+//! Runs packetdrill scripts against a modern connection in virtual time.
 //!
 //! ```text
 //! cargo run -p tcpcast-sim --example drill -- [--stack=linux-cubic] FILE.pkt...
 //! ```
 //!
-//! Prints a line for each script: *passed*, *failed at line N: expected, got*, or *not checked*
-//! with what is missing. Exits with 0 if none failed, 1 if one did, 2 for wrong usage or a file
-//! that cannot be read.
+//! Prints one line per script: *passed*, *failed at line N: expected, got*, or *not checked* with
+//! the unsupported feature. Exit status: 0 if no script failed, 1 if one failed, 2 for wrong usage
+//! or an unreadable file.
 
 #[path = "drill/mod.rs"]
 mod drill;
@@ -21,9 +21,9 @@ fn main() -> ExitCode {
     let mut files = Vec::new();
     for argument in std::env::args().skip(1) {
         match argument.strip_prefix("--stack=") {
-            Some(name) => match Preset::named(name) {
+            Some(name) => match Preset::from_name(name) {
                 Some(named) => preset = named,
-                None => return usage(&format!("no stack is named {name:?}")),
+                None => return usage(&format!("unknown stack {name:?}")),
             },
             None if argument.starts_with("--") => {
                 return usage(&format!("unknown option {argument}"));
@@ -32,7 +32,7 @@ fn main() -> ExitCode {
         }
     }
     if files.is_empty() {
-        return usage("no script is given");
+        return usage("missing script");
     }
     let (mut failed, mut unread) = (false, false);
     for file in files {

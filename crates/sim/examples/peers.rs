@@ -1,18 +1,20 @@
-//! The peers' workloads on the engine alone, for timing and for counting instructions.
+//! Workloads of the comparison with other simulators, for measuring time and instructions.
 //!
-//! `peers w134 TRANSFERS SEED [SOURCES]`: on/off NewReno sources at 10 Mbit/s a 134 of them; `peers
-//! even TRANSFERS SEED [SOURCES]`: the same with OFF times twice as long, and the receiver window and
-//! the initial window of all stacks alike, so that each loses less than a packet in a hundred; `peers
-//! long FLOWS MBIT BUFFER LOSS SECONDS SEED [QUANTUM]`: endless flows over 60 ms, through deficit
-//! round robin with a quantum of so many bytes if there is one; `peers path FLOWS MBIT RTT_MS
-//! BUFFER LOSS SECONDS SEED`: the same over any round-trip time; `peers hops FLOWS MBIT BUFFER
-//! SECONDS SEED`: over 60 ms and two more hops that all share, one before the bottleneck and one
-//! behind it, each a tenth faster; `peers web USERS SECONDS SEED`: HTTP users, a connection a file,
-//! behind FQ-CoDel; `peers short COUNT SEED`: transfers of 1 to 30 packets, `COUNT` of each size,
-//! each alone; `peers loop SOURCES SECONDS SEED [DROP [MBIT BUFFER]]`: HTTP sources behind one fair
-//! queue, losses known at once; DROP is `arriving`, or `longest` with a start in equilibrium.
+//! - `peers w134 TRANSFERS SEED [SOURCES]`: on/off NewReno sources, 10 Mbit/s per 134 sources;
+//! - `peers even TRANSFERS SEED [SOURCES]`: as `w134`, with doubled OFF times and equal receiver
+//!   and initial windows for all stacks, so that each stack loses less than 1 % of packets;
+//! - `peers long FLOWS MBIT BUFFER LOSS SECONDS SEED [QUANTUM]`: endless flows with an RTT of 60
+//!   ms, through deficit round robin if a quantum in bytes is given;
+//! - `peers path FLOWS MBIT RTT_MS BUFFER LOSS SECONDS SEED`: endless flows with any RTT;
+//! - `peers hops FLOWS MBIT BUFFER SECONDS SEED`: endless flows with an RTT of 60 ms and two
+//!   additional shared hops, one before and one behind the bottleneck, each 10 % faster;
+//! - `peers web USERS SECONDS SEED`: HTTP users with one connection per file, behind FQ-CoDel;
+//! - `peers short COUNT SEED`: isolated transfers of 1 to 30 packets, `COUNT` per size;
+//! - `peers loop SOURCES SECONDS SEED [DROP [MBIT BUFFER]]`: HTTP sources behind one fair queue,
+//!   with instantaneous loss feedback; DROP is `arriving`, or `longest` with a start in
+//!   equilibrium.
 //!
-//! With `STACK=linux-cubic` or another of today's stacks in the environment, senders have that.
+//! `STACK=linux-cubic` (or another modern stack) in the environment sets the stack of the senders.
 
 use std::time::Instant;
 use tcpcast_sim::clock::{Nanos, SECOND, transmission_time};
@@ -24,12 +26,12 @@ use tcpcast_sim::queue::{
 use tcpcast_sim::tcp::modern::{Handshake, ModernTcp, Preset, Stack};
 use tcpcast_sim::tcp::{Growth, IdleRestart, InstantLoss, TcpConfig};
 use tcpcast_sim::{
-    AccessConfig, Begin, BottleneckLoss, ClassConfig, Control, Distribution, FileSize, Goal,
-    HopConfig, LinkLoss, LossModel, Replications, Rounding, RunConfig, Start, Traffic,
+    AccessConfig, Begin, BottleneckLoss, ClassConfig, Control, Distribution, FileSize, HopConfig,
+    LinkLoss, LossModel, Replications, Rounding, RunConfig, RunLimit, Start, Traffic,
 };
 
-fn argument<T: std::str::FromStr>(at: usize, default: T) -> T {
-    std::env::args().nth(at).and_then(|text| text.parse().ok()).unwrap_or(default)
+fn argument<T: std::str::FromStr>(index: usize, default: T) -> T {
+    std::env::args().nth(index).and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
 fn access(rate_bps: Option<u64>) -> AccessConfig {
@@ -37,24 +39,24 @@ fn access(rate_bps: Option<u64>) -> AccessConfig {
 }
 
 fn propagation(rtt: Nanos, rates: [Option<u64>; 3]) -> Nanos {
-    let taken: Nanos = rates
+    let transmission: Nanos = rates
         .iter()
         .map(|rate| transmission_time(1500, *rate) + transmission_time(40, *rate))
         .sum();
-    (rtt - taken) / 2
+    (rtt - transmission) / 2
 }
 
-/// Like [`w134`], at a load of which no stack makes a standing queue.
-fn even() -> (RunConfig, Goal) {
-    let (mut config, goal) = w134();
+/// As [`w134`], at a load at which no stack builds a standing queue.
+fn even() -> (RunConfig, RunLimit) {
+    let (mut config, limit) = w134();
     if let Traffic::OnOff { off, .. } = &mut config.classes[0].traffic {
         *off = Distribution::Exponential { minimum: 0.0, scale: 2.0 };
     }
     config.tcp.initial_window = 10;
-    (config, goal)
+    (config, limit)
 }
 
-fn w134() -> (RunConfig, Goal) {
+fn w134() -> (RunConfig, RunLimit) {
     let sources: u32 = argument(4, 134);
     let rate = u64::from(sources) * 10_000_000 / 134;
     let delay = propagation(SECOND / 20, [Some(100_000_000), Some(rate), Some(2_000_000)]);
@@ -86,10 +88,10 @@ fn w134() -> (RunConfig, Goal) {
         classes: vec![class],
         ..common()
     };
-    (config, Goal { transfers: argument(2, 200_000), until: 1_000_000 * SECOND })
+    (config, RunLimit { transfers: argument(2, 200_000), until: 1_000_000 * SECOND })
 }
 
-fn long() -> (RunConfig, Goal) {
+fn long() -> (RunConfig, RunLimit) {
     let (mut config, until) = bulk(60, argument(4, 500), argument(5, 0.0), argument(6, 300));
     let quantum_bytes = argument(8, 0);
     if quantum_bytes > 0 {
@@ -100,13 +102,13 @@ fn long() -> (RunConfig, Goal) {
     (config, until)
 }
 
-fn path() -> (RunConfig, Goal) {
+fn path() -> (RunConfig, RunLimit) {
     let (config, until) =
         bulk(argument(4, 138), argument(5, 115_000), argument(6, 0.0), argument(7, 60));
     (RunConfig { seed: argument(8, 1), ..config }, until)
 }
 
-fn through_hops() -> (RunConfig, Goal) {
+fn through_hops() -> (RunConfig, RunLimit) {
     let (mut config, until) = bulk(48, argument(4, 500), 0.0, argument(5, 300));
     let hop = HopConfig {
         shared: true,
@@ -116,13 +118,13 @@ fn through_hops() -> (RunConfig, Goal) {
         queue: QueueConfig::DropTail,
         loss: None,
     };
-    (config.before, config.after) = (vec![hop.clone()], vec![hop]);
+    (config.hops_before, config.hops_after) = (vec![hop.clone()], vec![hop]);
     config.seed = argument(6, 1);
     (config, until)
 }
 
 /// Endless flows through one drop-tail buffer.
-fn bulk(rtt_ms: u64, buffer: u64, loss: f64, seconds: u64) -> (RunConfig, Goal) {
+fn bulk(rtt_ms: u64, buffer: u64, loss: f64, seconds: u64) -> (RunConfig, RunLimit) {
     let rate = argument(3, 100) * 1_000_000;
     let delay = propagation(rtt_ms * SECOND / 1000, [None, Some(rate), None]);
     let class = ClassConfig {
@@ -149,11 +151,11 @@ fn bulk(rtt_ms: u64, buffer: u64, loss: f64, seconds: u64) -> (RunConfig, Goal) 
         classes: vec![class],
         ..common()
     };
-    (config, Goal { transfers: u64::MAX, until: seconds * SECOND })
+    (config, RunLimit { transfers: u64::MAX, until: seconds * SECOND })
 }
 
-/// The users of the local loop behind a queue of today.
-fn web() -> (RunConfig, Goal) {
+/// The users of the local loop behind FQ-CoDel.
+fn web() -> (RunConfig, RunLimit) {
     let (config, until) = local_loop();
     let managed = ManagedConfig {
         discipline: disciplines::QueueConfig::FqCodel(FqCodelConfig::default()),
@@ -170,7 +172,7 @@ fn web() -> (RunConfig, Goal) {
     (RunConfig { classes, queue, tcp, ..config }, until)
 }
 
-fn short() -> (RunConfig, Goal) {
+fn short() -> (RunConfig, RunLimit) {
     let sizes = vec![1, 2, 4, 8, 16, 30];
     let rate = 100_000_000;
     let taken = transmission_time(540, Some(rate)) + transmission_time(40, Some(rate));
@@ -183,9 +185,7 @@ fn short() -> (RunConfig, Goal) {
         egress: access(None),
         forward: delay,
         back: delay,
-        traffic: Traffic::Transfers {
-            sizes: sizes.iter().copied().map(FileSize::of_full).collect(),
-        },
+        traffic: Traffic::Transfers { sizes: sizes.iter().copied().map(FileSize::full).collect() },
         tcp: None,
         host_noise: 0,
         scale: None,
@@ -200,31 +200,31 @@ fn short() -> (RunConfig, Goal) {
         probes: ProbeConfig { size_bounds: sizes, ..ProbeConfig::default() },
         ..common()
     };
-    (config, Goal { transfers, until: 2_000_000_000 * SECOND })
+    (config, RunLimit { transfers, until: 2_000_000_000 * SECOND })
 }
 
-/// Packet by packet, with one buffer for all.
+/// Packet-by-packet round robin with a shared buffer.
 fn round_robin(drop: DropPolicy) -> FairConfig {
     let ties = Ties::Latest;
     FairConfig { quantum_bytes: 1500, packet_bytes: 1500, buffers: Buffers::Shared, drop, ties }
 }
 
-/// A lognormal distribution by its mean, the standard deviation being as large.
+/// Lognormal distribution with equal mean and standard deviation.
 fn lognormal(mean: f64) -> Distribution {
     let variance = 2_f64.ln();
     Distribution::Lognormal { mu: mean.ln() - variance / 2.0, sigma: variance.sqrt(), minimum: 0.0 }
 }
 
-fn local_loop() -> (RunConfig, Goal) {
+fn local_loop() -> (RunConfig, RunLimit) {
     let longest = argument(5, String::new()) == "longest";
     let rate = argument(6, 100) * 1_000_000;
-    let own = Some(10_000_000);
-    let delay = propagation(SECOND / 10, [own, Some(rate), own]);
+    let access_rate = Some(10_000_000);
+    let delay = propagation(SECOND / 10, [access_rate, Some(rate), access_rate]);
     let class = ClassConfig {
         packet_bytes: None,
         sources: argument(2, 10_000),
-        ingress: access(own),
-        egress: access(own),
+        ingress: access(access_rate),
+        egress: access(access_rate),
         forward: delay,
         back: delay,
         traffic: Traffic::OnOff {
@@ -267,7 +267,7 @@ fn local_loop() -> (RunConfig, Goal) {
         warmup: 120 * SECOND,
         ..common()
     };
-    (config, Goal { transfers: u64::MAX, until: argument(3, 600) * SECOND })
+    (config, RunLimit { transfers: u64::MAX, until: argument(3, 600) * SECOND })
 }
 
 fn common() -> RunConfig {
@@ -281,8 +281,8 @@ fn common() -> RunConfig {
         loss: None,
         jitter: None,
         cross: Vec::new(),
-        before: Vec::new(),
-        after: Vec::new(),
+        hops_before: Vec::new(),
+        hops_after: Vec::new(),
         return_link: None,
         tcp: TcpConfig::default(),
         classes: Vec::new(),
@@ -295,18 +295,18 @@ fn common() -> RunConfig {
 }
 
 fn stack(packet_bytes: u32) -> Option<ModernTcp> {
-    let preset = Preset::named(&std::env::var("STACK").ok()?)?.stack();
+    let preset = Preset::from_name(&std::env::var("STACK").ok()?)?.stack();
     let headers = if preset.timestamps { 52 } else { 40 };
     let stack = Stack { mss: packet_bytes - headers, ..preset };
     Some(ModernTcp { stack, handshake: Handshake::None, rtt: 0, syn_bytes: 0, closes: false })
 }
 
-/// Hosts of today's stacks are late, as in their presets.
+/// Mean processing delay of hosts with modern stacks, as in their presets.
 const HOST_NOISE: Nanos = SECOND / 10_000;
 
 fn main() {
     let scenario: String = argument(1, "w134".to_string());
-    let (mut config, goal) = match scenario.as_str() {
+    let (mut config, limit) = match scenario.as_str() {
         "even" => even(),
         "long" => long(),
         "path" => path(),
@@ -326,10 +326,10 @@ fn main() {
     }
     let mut runs = Replications::new(&config, 1);
     let started = Instant::now();
-    runs.advance(goal, 1, &Control::new(1));
+    runs.advance(limit, 1, &Control::new(1));
     let wall = started.elapsed().as_secs_f64();
     let now = runs.runs().map(|run| run.now()).sum::<u64>() as f64 * 1e-9;
-    let probes = &runs.settle().expect("packets are conserved")[0];
+    let probes = &runs.flush().expect("packets are conserved")[0];
     let total = |cell| probes.counters.total(cell) as f64;
     let delivered = total(ClassCell::Delivered);
     println!(

@@ -1,9 +1,9 @@
-//! What every run is checked for at its end.
+//! Conservation checks at the end of a run.
 
-/// Counters that do not balance: a fault in this program.
+/// Inconsistent counters: an error in this program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unbalanced {
-    /// A packet got lost, or came from nowhere.
+    /// Data packets are not conserved.
     #[error(
         "packets are not conserved: {sent} sent, but {received} received, {dropped} dropped and \
          {in_flight} in flight"
@@ -11,37 +11,38 @@ pub enum Unbalanced {
     Packets {
         /// Data packets sent.
         sent: u64,
-        /// Those that reached their receivers.
+        /// Data packets received.
         received: u64,
-        /// Those that were dropped.
+        /// Data packets dropped.
         dropped: u64,
-        /// Those that are on their way.
+        /// Data packets in flight.
         in_flight: u64,
     },
-    /// An acknowledgement got lost at the return link, or came from nowhere.
+    /// Acknowledgements are not conserved at the return link.
     #[error(
-        "acks are not conserved at the return link: {entered} came, but {left} left, {dropped} were \
-         dropped and {waiting} wait"
+        "acks are not conserved at the return link: {entered} arrived, but {left} left, {dropped} were \
+         dropped and {waiting} are queued"
     )]
     Acks {
-        /// Those that came.
+        /// Acknowledgements arrived.
         entered: u64,
-        /// Those that left it.
+        /// Acknowledgements that left.
         left: u64,
-        /// Those that were dropped.
+        /// Acknowledgements dropped.
         dropped: u64,
-        /// Those that wait.
+        /// Acknowledgements in the queue.
         waiting: u64,
     },
-    /// The length of the queue, summed up over time, is not what its packets waited.
+    /// Little's law is violated: the integral of the queue length differs from the sum of the
+    /// waiting times.
     #[error(
-        "Little's law does not hold: the queue's length adds up to {held} packet nanoseconds, but \
-         its packets waited {waited} (both modulo 2^64)"
+        "Little's law does not hold: the integral of the queue length is {held} packet nanoseconds, but \
+         the sum of the waiting times is {waited} (both modulo 2^64)"
     )]
     Waiting {
-        /// The integral of its length.
+        /// Integral of the queue length.
         held: u64,
-        /// The sum of the times in it.
+        /// Sum of the times in the queue.
         waited: u64,
     },
 }

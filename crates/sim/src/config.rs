@@ -1,162 +1,162 @@
-//! What a run is given: plain numbers, checked by whoever made them.
+//! Configuration of a run: plain numbers, which the caller has validated.
 
 use crate::clock::{Nanos, transmission_time};
 use crate::cross::CrossConfig;
 use crate::jitter::JitterConfig;
 use crate::loss::{BottleneckLoss, LinkLoss, LossModel, LossPlace};
-use crate::probe::{AddedHandshake, Announced, ProbeConfig, Tap};
+use crate::probe::{AddedHandshake, ConnectionProperties, ProbeConfig, Tap};
 use crate::queue::{LinkRate, QueueConfig};
 use crate::tcp::TcpConfig;
 use crate::traffic::Traffic;
 use serde::Deserialize;
 
-/// A link of a source's own.
+/// Access link of a source or receiver.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AccessConfig {
-    /// Bits a second; `None` is unlimited.
+    /// Rate in bit/s; `None` is unlimited.
     pub rate_bps: Option<u64>,
-    /// Propagation one way.
+    /// One-way propagation delay.
     #[serde(rename = "delay_ns")]
     pub delay: Nanos,
-    /// Most packets held, the one in transmission included; `None` is unlimited.
+    /// Buffer limit in packets, including the packet in transmission; `None` is unlimited.
     #[serde(rename = "limit_pkts")]
     pub limit: Option<u64>,
     /// Random loss of data packets.
     pub loss: Option<LinkLoss>,
 }
 
-/// A hop of the path beside the bottleneck.
+/// A hop of the path other than the bottleneck.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HopConfig {
-    /// Bits a second, both ways; `None` is unlimited.
+    /// Rate in bit/s in both directions; `None` is unlimited.
     pub rate_bps: Option<u64>,
-    /// Propagation behind it, one way.
+    /// One-way propagation delay behind the hop.
     #[serde(rename = "delay_ns")]
     pub delay: Nanos,
-    /// Packets that it holds at the most, the one in transmission included; `None` is unlimited.
+    /// Buffer limit in packets, including the packet in transmission; `None` is unlimited.
     #[serde(rename = "buffer_pkts")]
     pub buffer: Option<u64>,
-    /// Its queue discipline; drop-tail where it is not shared.
+    /// Queue discipline; drop-tail if the hop is not shared.
     pub queue: QueueConfig,
-    /// Its random loss of data packets.
+    /// Random loss of data packets.
     pub loss: Option<LinkLoss>,
-    /// Whether packets of all sources meet there; otherwise each source has one of its own.
+    /// Whether all sources share the hop; otherwise each source has a separate one.
     pub shared: bool,
 }
 
-/// The link of the return path that acknowledgements of all sources share.
+/// Link of the return path that is shared by the acknowledgements of all sources.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReturnConfig {
-    /// Bits a second; `None` is unlimited.
+    /// Rate in bit/s; `None` is unlimited.
     pub rate_bps: Option<u64>,
-    /// Packets that it holds at the most, the one in transmission included; `None` is unlimited.
+    /// Buffer limit in packets, including the packet in transmission; `None` is unlimited.
     #[serde(rename = "buffer_pkts")]
     pub buffer: Option<u64>,
-    /// Its queue discipline.
+    /// Queue discipline.
     pub queue: QueueConfig,
-    /// Its random loss of acknowledgements, before the queue.
+    /// Random loss of acknowledgements before the queue.
     pub loss: Option<LossModel>,
 }
 
-/// A class of sources that are alike.
+/// A class of identical sources.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClassConfig {
-    /// How many.
+    /// Number of sources.
     pub sources: u32,
-    /// From the source to the bottleneck.
+    /// Link from the source towards the bottleneck.
     pub ingress: AccessConfig,
-    /// From the bottleneck to the receiver.
+    /// Link from the last shared hop to the receiver.
     pub egress: AccessConfig,
-    /// Propagation from the bottleneck to the next hop, or to the egress link.
+    /// Propagation delay from the bottleneck to the next hop or to the egress link.
     #[serde(rename = "forward_ns")]
     pub forward: Nanos,
-    /// Propagation from the return bottleneck to the ingress link, for acknowledgements; without
-    /// that of other hops.
+    /// Propagation delay of acknowledgements from the return bottleneck to the ingress link,
+    /// without the delays of other hops.
     #[serde(rename = "back_ns")]
     pub back: Nanos,
-    /// Bytes of their data packets with headers; `None` is as in the whole run.
+    /// Bytes per data packet, headers included; `None` for the value of the run.
     pub packet_bytes: Option<u32>,
-    /// What they send.
+    /// Traffic of each source.
     pub traffic: Traffic,
-    /// Their TCP, where it is not that of the run; of the same kind of sender.
+    /// TCP of the class, with the same kind of sender as the run; `None` for the TCP of the run.
     pub tcp: Option<TcpConfig>,
-    /// Mean lateness of each of their hosts with a packet or a timer; 0 for hosts that are punctual.
+    /// Mean processing delay of each host per packet or timer; 0 for none.
     #[serde(rename = "host_noise_ns")]
     pub host_noise: Nanos,
-    /// Scale factor: sources of a larger population for each of them, if there is one; on/off
-    /// traffic only. Rates and buffers are then those of so much smaller a network.
+    /// Scale factor of a scaled population (on/off traffic only): sources of the population per
+    /// simulated source. Rates and buffers must be those of the network scaled down by this factor.
     pub scale: Option<f64>,
 }
 
-/// A whole run.
+/// Configuration of a run.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunConfig {
-    /// Names the random streams.
+    /// Seed of the random streams.
     pub seed: u64,
-    /// Bytes of a data packet, with its headers.
+    /// Bytes per data packet, headers included.
     pub packet_bytes: u32,
-    /// Bytes of an acknowledgement.
+    /// Bytes per acknowledgement.
     pub ack_bytes: u32,
-    /// Bits a second of the bottleneck, both ways unless there is a return link; `None` is
-    /// unlimited, or the queue has the rate, which is then that of the forward path.
+    /// Rate of the bottleneck in bit/s, in both directions unless there is a return link. `None` if
+    /// the rate is unlimited or belongs to the queue, which then limits the forward path only.
     pub bottleneck_bps: Option<u64>,
-    /// Packets that it holds at the most, the one in transmission included; `None` is unlimited.
+    /// Buffer limit of the bottleneck in packets, including the packet in transmission; `None` is
+    /// unlimited.
     #[serde(rename = "buffer_pkts")]
     pub buffer: Option<u64>,
-    /// Its queue discipline.
+    /// Queue discipline of the bottleneck.
     pub queue: QueueConfig,
-    /// Its random loss of data packets; that of rounds is before the queue.
+    /// Random loss of data packets at the bottleneck; correlated loss within rounds occurs before
+    /// the queue.
     pub loss: Option<LinkLoss<BottleneckLoss>>,
-    /// Random delay of data packets behind it.
+    /// Random delay of data packets behind the bottleneck.
     pub jitter: Option<JitterConfig>,
-    /// Cross traffic, in packets of the same size.
+    /// Cross traffic, in packets of `packet_bytes`.
     pub cross: Vec<CrossConfig>,
-    /// Hops between the sources' own links and the bottleneck, in the order of the forward path.
-    #[serde(rename = "hops_before")]
-    pub before: Vec<HopConfig>,
-    /// Hops between the bottleneck and the receivers' own links.
-    #[serde(rename = "hops_after")]
-    pub after: Vec<HopConfig>,
-    /// What acknowledgements share in place of the bottleneck the other way, where they may wait or
-    /// get lost.
+    /// Hops between the ingress links and the bottleneck, in the order of the forward path.
+    pub hops_before: Vec<HopConfig>,
+    /// Hops between the bottleneck and the egress links.
+    pub hops_after: Vec<HopConfig>,
+    /// Shared link of the return path, on which acknowledgements may queue or be lost. Replaces the
+    /// return direction of the bottleneck.
     pub return_link: Option<ReturnConfig>,
-    /// The TCP of the classes that have none of their own; it says which kind of sender all have.
+    /// Default TCP of the classes; determines the kind of sender of all classes.
     pub tcp: TcpConfig,
-    /// The sources.
+    /// Classes of sources.
     pub classes: Vec<ClassConfig>,
-    /// Nothing before this is counted.
+    /// Duration of the warm-up, which the statistics exclude.
     #[serde(rename = "warmup_ns")]
     pub warmup: Nanos,
-    /// What to record.
+    /// Recorded data.
     pub probes: ProbeConfig,
 }
 
 impl RunConfig {
-    /// Whether the bottleneck is not the only hop.
+    /// Whether the path has hops other than the bottleneck.
     pub(crate) fn has_hops(&self) -> bool {
-        !self.before.is_empty() || !self.after.is_empty() || self.return_link.is_some()
+        !self.hops_before.is_empty() || !self.hops_after.is_empty() || self.return_link.is_some()
     }
 
-    /// Bits a second of what acknowledgements of all sources share.
+    /// Rate in bit/s of the return link or of the return direction of the bottleneck.
     pub(crate) fn return_bps(&self) -> Option<u64> {
         self.return_link.as_ref().map_or(self.bottleneck_bps, |link| link.rate_bps)
     }
 
-    /// Returns true if packets take other stages than the bottleneck's queue: hops, or random delay
-    /// or loss behind it.
+    /// Whether the path has stages other than the bottleneck's queue: hops, or random delay or loss
+    /// behind the bottleneck.
     pub(crate) fn has_stages(&self) -> bool {
         let is_behind = |loss: LinkLoss<_>| loss.at == LossPlace::Behind;
         self.has_hops() || self.jitter.is_some() || self.loss.is_some_and(is_behind)
     }
 
-    /// Whether the time is kept that each packet waits at the bottleneck: where a packet that
-    /// leaves says it, and where it follows from the departure, which today's TCP can afford.
-    pub(crate) fn keeps_waits(&self) -> bool {
+    /// Whether waiting times at the bottleneck are recorded: for queues that report them, and for
+    /// queues from whose departure times they follow, if modern TCP makes the cost negligible.
+    pub(crate) fn records_waits(&self) -> bool {
         match &self.queue {
             QueueConfig::Managed(_) => true,
             QueueConfig::DropTail | QueueConfig::Red(_) => self.has_modern(),
@@ -164,19 +164,19 @@ impl RunConfig {
         }
     }
 
-    /// Whether a packet may leave a queue in no time, with tokens or opportunities that are left.
+    /// Whether packets may leave a queue immediately, using unused tokens or packet opportunities.
     pub(crate) fn has_varying_rates(&self) -> bool {
         let varies = |queue: &QueueConfig| match queue {
             QueueConfig::Managed(managed) => !matches!(managed.rate, LinkRate::Constant(_)),
             _ => false,
         };
-        let mut hops = self.before.iter().chain(&self.after);
+        let mut hops = self.hops_before.iter().chain(&self.hops_after);
         varies(&self.queue) || hops.any(|hop| varies(&hop.queue))
     }
 
-    /// Whether packets of a connection can reach a receiver of the class at one instant: nothing
-    /// from the bottleneck on takes a time of its own for each of them.
-    pub(crate) fn brings_many(&self, class: &ClassConfig) -> bool {
+    /// Whether several packets of a connection can reach a receiver of the class at the same time,
+    /// because no link from the bottleneck onwards serialises them.
+    pub(crate) fn allows_simultaneous_arrivals(&self, class: &ClassConfig) -> bool {
         let serialises = |queue: &QueueConfig, rate_bps: Option<u64>| match queue {
             QueueConfig::Managed(managed) => matches!(managed.rate, LinkRate::Constant(Some(_))),
             QueueConfig::Policed(_) => false,
@@ -186,64 +186,64 @@ impl RunConfig {
         };
         class.egress.rate_bps.is_none()
             && !serialises(&self.queue, self.bottleneck_bps)
-            && !self.after.iter().any(|hop| serialises(&hop.queue, hop.rate_bps))
+            && !self.hops_after.iter().any(|hop| serialises(&hop.queue, hop.rate_bps))
     }
 
-    /// Bytes of a data packet of a class, with its headers.
+    /// Bytes per data packet of a class, headers included.
     pub(crate) fn packet_bytes_of(&self, class: &ClassConfig) -> u32 {
         class.packet_bytes.unwrap_or(self.packet_bytes)
     }
 
-    /// Returns true if a class has full packets of another length than the run.
-    pub(crate) fn has_own_lengths(&self) -> bool {
+    /// Whether any class has a packet length different from that of the run.
+    pub(crate) fn has_several_lengths(&self) -> bool {
         self.classes.iter().any(|class| self.packet_bytes_of(class) != self.packet_bytes)
     }
 
-    /// Whether any source has today's TCP.
+    /// Whether any class uses modern TCP.
     pub(crate) fn has_modern(&self) -> bool {
         let of = |class: &ClassConfig| class.tcp.as_ref().unwrap_or(&self.tcp).modern.is_some();
         self.classes.iter().any(of)
     }
 
-    /// Time of an acknowledgement over these hops, without waiting.
+    /// Transmission and propagation time of an acknowledgement over `hops`, without queueing.
     #[must_use]
     pub fn time_back(&self, hops: &[HopConfig]) -> Nanos {
         hops.iter().map(|hop| transmission_time(self.ack_bytes, hop.rate_bps) + hop.delay).sum()
     }
 
-    /// Times of packets without data, of an acknowledgement's length, over the unloaded path: from the
-    /// sender of a class to the tap, and back.
+    /// Times of packets of `ack_bytes` on the unloaded path of a class: from the sender to the tap
+    /// and from the tap to the sender.
     fn unloaded_path(&self, class: &ClassConfig, tap: Tap) -> [Nanos; 2] {
-        let own =
+        let access_time =
             |link: &AccessConfig| transmission_time(self.ack_bytes, link.rate_bps) + link.delay;
         let over = |bps: Option<u64>| transmission_time(self.ack_bytes, bps);
-        let before = own(&class.ingress) + self.time_back(&self.before);
+        let before = access_time(&class.ingress) + self.time_back(&self.hops_before);
         let (forward, back) = (over(self.bottleneck_bps), over(self.return_bps()));
         match tap {
             Tap::Sender => [0, 0],
             Tap::BottleneckIn => [before, before + class.back],
             Tap::BottleneckOut => [before + forward, before + class.back + back],
             Tap::Receiver => {
-                let after = own(&class.egress) + self.time_back(&self.after);
+                let after = access_time(&class.egress) + self.time_back(&self.hops_after);
                 [before + forward + after + class.forward, before + class.back + back + after]
             }
         }
     }
 
-    /// Round-trip time of packets without data over the unloaded path.
+    /// Round-trip time of packets of `ack_bytes` on the unloaded path.
     pub(crate) fn unloaded_rtt(&self, class: &ClassConfig) -> Nanos {
         self.unloaded_path(class, Tap::Receiver).iter().sum()
     }
 
-    /// Properties of each class's connections that a capture at `tap` shows.
+    /// Properties of the connections of each class that a capture at `tap` shows.
     #[must_use]
-    pub fn announced(&self, tap: Tap) -> Vec<Announced> {
+    pub fn connection_properties(&self, tap: Tap) -> Vec<ConnectionProperties> {
         let row = |class: &ClassConfig| {
             let tcp = class.tcp.as_ref().unwrap_or(&self.tcp);
             let modern = tcp.modern.as_ref();
             let (rtt, [forward, back]) = (self.unloaded_rtt(class), self.unloaded_path(class, tap));
             let added = AddedHandshake { rtt, forward, back };
-            Announced {
+            ConnectionProperties {
                 packet_bytes: self.packet_bytes_of(class),
                 packets: tcp.receiver_window,
                 sack: modern.is_some_and(|modern| modern.stack.detection.uses_sack()),
@@ -254,18 +254,19 @@ impl RunConfig {
         self.classes.iter().map(row).collect()
     }
 
-    /// The streams of cross traffic at a hop, by their places among all.
+    /// Streams of cross traffic at a hop, with their indices among all streams.
     pub(crate) fn cross_at(&self, stage: usize) -> Vec<(u32, &CrossConfig)> {
         (0..).zip(&self.cross).filter(|(_, stream)| stream.stage == stage).collect()
     }
 
-    /// The largest scale factor of a class.
+    /// Largest scale factor of all classes.
     pub(crate) fn scale(&self) -> f64 {
         self.classes.iter().filter_map(|class| class.scale).fold(1.0, f64::max)
     }
 
-    /// Whether anything is to be told of packets that pass: captures, or the random loss.
+    /// Whether passing packets must be reported to captures or to the random loss.
     pub(crate) fn is_watched(&self) -> bool {
-        !self.probes.captures.is_empty() || self.loss.is_some_and(|loss| loss.model.listens())
+        !self.probes.captures.is_empty()
+            || self.loss.is_some_and(|loss| loss.model.needs_sender_events())
     }
 }

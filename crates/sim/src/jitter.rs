@@ -1,4 +1,4 @@
-//! Random delays: jitter of each data packet behind the bottleneck, and hosts that are late.
+//! Random delays: jitter of data packets behind the bottleneck, and processing delays of hosts.
 
 use crate::clock::{Nanos, nanoseconds};
 use crate::random::{Draws, Named, Purpose, Stream, scatter};
@@ -6,17 +6,18 @@ use crate::traffic::Distribution;
 use serde::Deserialize;
 use std::f64::consts::LN_2;
 
-/// The distribution of the delay, and whether packets may overtake each other.
+/// Configuration of the jitter.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct JitterConfig {
-    /// Seconds.
+    /// Distribution of the delay in seconds.
     pub delay: Distribution,
-    /// Whether a packet that is delayed less overtakes others; else it waits for those before it.
+    /// Whether packets with a shorter delay overtake others; otherwise they wait for earlier
+    /// packets.
     pub reorder: bool,
 }
 
-/// The delays of one replication.
+/// Jitter of one replication.
 #[derive(Clone, Debug)]
 pub(crate) struct Jitter {
     config: JitterConfig,
@@ -30,8 +31,8 @@ impl Jitter {
         Self { config: config.clone(), draws, last: 0 }
     }
 
-    /// When a packet that is here at `at` gets on; packets come in the order of time.
-    pub(crate) fn gets_on(&mut self, at: Nanos) -> Nanos {
+    /// Departure time of a packet that arrives at `at`; packets arrive in the order of time.
+    pub(crate) fn leaves_at(&mut self, at: Nanos) -> Nanos {
         let due = at + nanoseconds(self.config.delay.draw(&mut self.draws));
         if self.config.reorder {
             return due;
@@ -40,47 +41,49 @@ impl Jitter {
         self.last
     }
 
-    /// Whether a packet may overtake another.
+    /// Whether packets may overtake each other.
     pub(crate) fn reorders(&self) -> bool {
         self.config.reorder
     }
 }
 
-/// Lateness of the hosts of one class: each handles a packet or a timer late by an exponential time.
+/// Processing delays of the hosts of a class: an exponential time per packet or timer.
 ///
-/// The lateness is a hash of the source and the time, so that no source stores a generator.
+/// The delay is computed from a hash of the source and time, so that sources need not store a
+/// generator.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HostNoise {
-    /// Nanoseconds per halving of a uniform number, with [`FRACTION`] bits behind the point.
+    /// Nanoseconds per halving of a uniform number, as fixed-point number with [`FRACTION`] bits.
     scale: u64,
     key: u64,
 }
 
 impl HostNoise {
-    /// Lateness with this mean; `None` for hosts that are punctual.
+    /// Creates processing delays with this mean; `None` if it is 0.
     pub(crate) fn new(mean: Nanos, seed: u64, replication: u32, class: u32) -> Option<Self> {
         let key = Stream::named(seed, replication, class, Purpose::HostNoise).bits();
         let scale = (mean as f64 * LN_2 * ONE) as u64;
         (mean > 0).then_some(Self { scale, key })
     }
 
-    /// Lateness of a receiver with a packet that arrives at `at`, plus that of its sender with the
-    /// acknowledgement; at least 1 ns.
+    /// Processing delay of a receiver for a packet that arrives at `at`, plus that of its sender
+    /// for the acknowledgement; at least 1 ns.
     #[inline(always)]
     pub(crate) fn both_hosts(&self, source: u32, at: Nanos) -> Nanos {
         let bits = self.bits(source, at);
-        self.late((bits >> 32 | 1) * u64::from(bits as u32 | 1)) + 1
+        self.delay((bits >> 32 | 1) * u64::from(bits as u32 | 1)) + 1
     }
 
-    /// Lateness of a timer that expires at `at`.
+    /// Processing delay of a timer that expires at `at`.
     #[inline(always)]
     pub(crate) fn timer(&self, source: u32, at: Nanos) -> Nanos {
-        self.late(self.bits(source, !at) | 1)
+        self.delay(self.bits(source, !at) | 1)
     }
 
-    /// Exponential for a uniform number, and the sum of two exponentials for the product of two.
+    /// Exponential delay for a uniform number; sum of two exponential delays for the product of two
+    /// uniform numbers.
     #[inline(always)]
-    fn late(&self, number: u64) -> Nanos {
+    fn delay(&self, number: u64) -> Nanos {
         ((u128::from(self.scale) * u128::from(halvings(number))) >> (2 * FRACTION)) as Nanos
     }
 
@@ -90,20 +93,20 @@ impl HostNoise {
     }
 }
 
-/// Bits behind the point of numbers that are not integers, and 1 as such a number.
+/// Fractional bits of fixed-point numbers, and 1.0 as such a number.
 const FRACTION: u32 = 31;
 const ONE: f64 = (1_u64 << FRACTION) as f64;
 
-/// The negative logarithm to base 2 of `number` / 2^64, which is not 0.
+/// Negative logarithm to base 2 of `number` / 2^64; `number` must not be 0.
 ///
-/// A cubic replaces the logarithm of a number from 1 to 2: off by less than 0.0016, in a sixth of the
+/// Approximates the logarithm of the mantissa by a cubic, with an error below 0.0016, in 1/6 of the
 /// time of `libm`.
 #[inline(always)]
 fn halvings(number: u64) -> u64 {
     const CUBIC: [u64; 3] =
         [(1.423_197 * ONE) as u64, (0.582_209 * ONE) as u64, (0.159_012 * ONE) as u64];
     let zeros = number.leading_zeros();
-    // The bits behind the first one.
+    // Bits after the leading one.
     let rest = ((number << zeros) << 1) >> (u64::BITS - FRACTION);
     let times_rest = |factor: u64| (factor * rest) >> FRACTION;
     let log2 = times_rest(CUBIC[0] - times_rest(CUBIC[1] - times_rest(CUBIC[2])));
@@ -117,20 +120,20 @@ mod tests {
     fn delays(reorder: bool) -> Vec<Nanos> {
         let delay = Distribution::Exponential { minimum: 0.001, scale: 0.004 };
         let mut jitter = Jitter::new(&JitterConfig { delay, reorder }, 1, 0);
-        (0..20_000).map(|at| jitter.gets_on(at * 1_000_000)).collect()
+        (0..20_000).map(|n| jitter.leaves_at(n * 1_000_000)).collect()
     }
 
     #[test]
-    fn each_packet_is_delayed_by_itself_where_packets_may_overtake() {
+    fn delays_with_reordering_are_independent() {
         let due = delays(true);
-        let waits = (0..).zip(&due).map(|(at, due)| due - at * 1_000_000);
+        let waits = (0..).zip(&due).map(|(n, due)| due - n * 1_000_000);
         let mean = waits.clone().sum::<u64>() as f64 / due.len() as f64;
         assert!((mean / 5e6 - 1.0).abs() < 0.03, "{mean} ns");
         assert!(waits.min() >= Some(1_000_000) && !due.is_sorted());
     }
 
     #[test]
-    fn packets_in_order_wait_for_those_before_them() {
+    fn packets_without_reordering_wait_for_earlier_ones() {
         let (free, kept) = (delays(true), delays(false));
         let running = free.iter().scan(0, |last, due| {
             *last = (*last).max(*due);
@@ -140,39 +143,39 @@ mod tests {
     }
 
     #[test]
-    fn the_lateness_of_a_host_is_exponential() {
+    fn timer_delay_is_exponential() {
         let noise = HostNoise::new(100_000, 1, 0, 0).expect("a mean");
         let mut late: Vec<_> = (0..200_000).map(|at| noise.timer(3, at * 7)).collect();
         late.sort_unstable();
         let mean = late.iter().sum::<u64>() as f64 / late.len() as f64;
         assert!((mean / 1e5 - 1.0).abs() < 0.01, "{mean} ns");
         for share in [0.1, 0.5, 0.9, 0.99] {
-            let found = late[(share * late.len() as f64) as usize] as f64;
+            let quantile = late[(share * late.len() as f64) as usize] as f64;
             let exact = -1e5 * (1.0 - share).ln();
-            assert!((found / exact - 1.0).abs() < 0.03, "{share}: {found} ns, not {exact}");
+            assert!((quantile / exact - 1.0).abs() < 0.03, "{share}: {quantile} ns, not {exact}");
         }
         assert!(HostNoise::new(0, 1, 0, 0).is_none());
     }
 
     #[test]
-    fn the_lateness_of_both_hosts_is_the_sum_of_two_exponentials() {
+    fn delay_of_both_hosts_is_the_sum_of_two_exponentials() {
         let noise = HostNoise::new(100_000, 1, 0, 0).expect("a mean");
         let late: Vec<_> = (0..200_000).map(|at| noise.both_hosts(3, at * 7)).collect();
         let mean = late.iter().sum::<u64>() as f64 / late.len() as f64;
         assert!((mean / 2e5 - 1.0).abs() < 0.01, "{mean} ns");
         for means in [0.2_f64, 0.5, 1.0, 2.0, 4.0, 7.0] {
             let below = late.iter().filter(|late| (**late as f64) < means * 1e5).count();
-            let (found, exact) = (below as f64 / 2e5, 1.0 - (1.0 + means) * (-means).exp());
-            assert!((found - exact).abs() < 0.004, "{means}: {found}, not {exact}");
+            let (share, exact) = (below as f64 / 2e5, 1.0 - (1.0 + means) * (-means).exp());
+            assert!((share - exact).abs() < 0.004, "{means}: {share}, not {exact}");
         }
     }
 
     #[test]
-    fn the_logarithm_is_near() {
+    fn halvings_approximates_the_logarithm() {
         for number in (1..u64::MAX).step_by(42_949_672_953_997).chain(1..100) {
             let exact = 64.0 - (number as f64).log2();
-            let found = halvings(number) as f64 / ONE;
-            assert!((found - exact).abs() < 0.0016, "{number}");
+            let approximation = halvings(number) as f64 / ONE;
+            assert!((approximation - exact).abs() < 0.0016, "{number}");
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Random loss at the bottleneck: packet by packet, as on any link, or by flows and their rounds.
+//! Random loss at the bottleneck: per packet, as on any link, or correlated within the rounds of a
+//! flow.
 
 use crate::packet::Packet;
 use crate::random::Stream;
@@ -6,31 +7,32 @@ use crate::rounds::RoundLoss;
 use serde::Deserialize;
 pub use tcpcast_link::loss::{LinkLoss, LinkLosses, LossModel, LossPlace, LossProcess};
 
-/// How the bottleneck loses packets at random: it knows flows.
+/// Model of the random loss at the bottleneck.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BottleneckLoss {
-    /// Packet by packet, whoever sent it.
+    /// Loss per packet, independent of flows.
     Packet(LossModel),
-    /// With this probability, unless one before it in its flow's round was lost; then with it.
+    /// Correlated loss: each packet with this probability, and the rest of the flow's round with
+    /// it.
     RestOfRound(f64),
 }
 
 impl BottleneckLoss {
-    /// Whether it must be told what senders send and hear.
-    pub(crate) fn listens(self) -> bool {
+    /// Whether sent packets and received acknowledgements must be reported to the loss process.
+    pub(crate) fn needs_sender_events(self) -> bool {
         matches!(self, Self::RestOfRound(_))
     }
 }
 
-/// A loss model at work on the bottleneck, with its own stream.
+/// State of a loss model, with its random stream.
 #[derive(Clone, Debug)]
 enum Process {
     Packet(LossProcess),
     RestOfRound(RoundLoss),
 }
 
-/// The random loss of the bottleneck at work.
+/// Loss process of the bottleneck.
 #[derive(Clone, Debug)]
 pub(crate) struct BottleneckLosses {
     process: Process,
@@ -48,7 +50,7 @@ impl BottleneckLosses {
         Self { process, at: loss.at }
     }
 
-    /// Returns true if the packet of `source` that passes this place now is lost there.
+    /// Whether the packet of `source` that passes this place is lost there.
     #[inline(never)]
     pub(crate) fn loses(&mut self, at: LossPlace, source: u32) -> bool {
         self.at == at
@@ -58,21 +60,21 @@ impl BottleneckLosses {
             }
     }
 
-    /// A sender sends a packet, or hears an acknowledgement.
-    pub(crate) fn at_sender(&mut self, packet: &Packet) {
+    /// Handles a packet that a sender sends or an acknowledgement that it receives.
+    pub(crate) fn observe(&mut self, packet: &Packet) {
         if let Process::RestOfRound(process) = &mut self.process {
-            process.at_sender(packet);
+            process.observe(packet);
         }
     }
 
-    /// Starts the process again; a connection begins with a round of its own anyway.
+    /// Restarts the process; rounds need no restart, because each connection starts a new one.
     pub(crate) fn restart(&mut self) {
         if let Process::Packet(process) = &mut self.process {
             process.restart();
         }
     }
 
-    /// The packet that `source` has just sent was lost on its own link.
+    /// Handles the loss before the bottleneck of the packet that `source` sent last.
     pub(crate) fn lost_before(&mut self, source: u32) {
         if let Process::RestOfRound(process) = &mut self.process {
             process.lost_before(source);

@@ -1,86 +1,86 @@
-//! What travels: a data packet on the forward path, an acknowledgement on the return path.
+//! Packets: data on the forward path, acknowledgements on the return path.
 
 use std::fmt;
 use tcpcast_link::Ecn;
 
-/// A packet. Sequence and acknowledgement numbers count packets, from 1.
+/// A packet. Sequence and acknowledgement numbers count packets, starting at 1.
 ///
-/// Two words: registers hand these over, where four fields would be in memory from the first call on
-/// that is not inlined, and be read from there before they have got there.
+/// The two words are passed in registers. Four fields would be passed in memory by calls that are
+/// not inlined, which causes store-forwarding stalls.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Packet {
-    /// The source and the connection.
-    who: u64,
-    /// The number and the label.
-    what: u64,
+    /// Source index (upper half) and connection.
+    flow: u64,
+    /// Number (upper half) and label.
+    header: u64,
 }
 
 impl Packet {
-    /// A packet of a connection of a source.
+    /// Creates a packet.
     #[inline(always)]
     #[must_use]
     pub fn new(source: u32, connection: u32, number: u32, label: Label) -> Self {
-        Self { who: two(source, connection), what: two(number, label.0) }
+        Self { flow: two(source, connection), header: two(number, label.0) }
     }
 
-    /// Who sent it: the index of the source, and of its receiver.
+    /// Index of the source and its receiver.
     #[inline(always)]
     #[must_use]
     pub fn source(&self) -> u32 {
-        (self.who >> 32) as u32
+        (self.flow >> 32) as u32
     }
 
-    /// Which of the source's connections it belongs to; what is left of an old one is ignored.
+    /// Connection of the source; packets of earlier connections are ignored.
     #[inline(always)]
     #[must_use]
     pub fn connection(&self) -> u32 {
-        self.who as u32
+        self.flow as u32
     }
 
-    /// Sequence number of a data packet; of an acknowledgement, the next packet expected.
+    /// Sequence number of a data packet, or acknowledgement number: the next expected packet.
     #[inline(always)]
     #[must_use]
     pub fn number(&self) -> u32 {
-        (self.what >> 32) as u32
+        (self.header >> 32) as u32
     }
 
-    /// What kind of packet it is, and which.
+    /// Kind and serial number or token of the packet.
     #[inline(always)]
     #[must_use]
     pub fn label(&self) -> Label {
-        Label(self.what as u32)
+        Label(self.header as u32)
     }
 
-    /// What kind of packet it is.
+    /// Kind of the packet.
     #[inline(always)]
     #[must_use]
     pub fn kind(&self) -> Kind {
         self.label().kind()
     }
 
-    /// The same, of another source.
+    /// Returns the packet with another source.
     #[inline(always)]
     #[must_use]
-    pub fn of_source(self, source: u32) -> Self {
-        Self { who: two(source, self.connection()), ..self }
+    pub fn with_source(self, source: u32) -> Self {
+        Self { flow: two(source, self.connection()), ..self }
     }
 
-    /// The same, with another label.
+    /// Returns the packet with another label.
     #[inline(always)]
     #[must_use]
     pub fn with_label(self, label: Label) -> Self {
         self.with(self.number(), label)
     }
 
-    /// The same, with another number and another label.
+    /// Returns the packet with another number and label.
     #[inline(always)]
     #[must_use]
     pub fn with(self, number: u32, label: Label) -> Self {
-        Self { what: two(number, label.0), ..self }
+        Self { header: two(number, label.0), ..self }
     }
 }
 
-/// Both numbers in one.
+/// Packs two numbers into one.
 #[inline(always)]
 fn two(high: u32, low: u32) -> u64 {
     u64::from(high) << 32 | u64::from(low)
@@ -97,75 +97,77 @@ impl fmt::Debug for Packet {
     }
 }
 
-/// What kind of packet one is, and by which serial number captures know it again (an IP
-/// identification): that of a data packet counts those sent, modulo 2^16; that of an
-/// acknowledgement is of the packet that made the receiver send it, 0 if a timer did. All are 0 if
-/// nobody asks.
+/// Kind of a packet, and a serial number that identifies it in captures (the IP identification).
 ///
-/// Where packets carry headers the number is a token, which has more bits: it counts the packets
-/// that its end has sent, and finds the header of the packet. A packet shorter than others has its
-/// length in place of the token's upper bits. There are two bits for ECN between the kind and the
-/// number.
+/// The serial number of a data packet counts transmissions modulo 2^16. An acknowledgement has the
+/// serial number of the packet that triggered it, or 0 if a timer did. All serial numbers are 0 if
+/// no probe needs them.
 ///
-/// One number, kind before serial, so that a packet has no holes and is copied in two moves.
+/// Packets with headers have a token instead of a serial number. A token has more bits, counts the
+/// packets that the sending end has sent, and locates the header of the packet. Short packets store
+/// their length instead of the upper bits of the token. Two ECN bits are stored between the kind
+/// and the token.
+///
+/// A single number, with the kind in the upper bits, so that a packet has no padding and is copied
+/// in two moves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Label(u32);
 
 impl Label {
-    /// A kind takes the two highest bits.
-    const KIND_AT: u32 = 30;
-    /// A queue may mark the packet; it has.
+    /// Position of the kind, which uses the two highest bits.
+    const KIND_SHIFT: u32 = 30;
+    /// ECN: the packet is ECN-capable; a queue has marked it.
     const CAPABLE: u32 = 1 << 29;
     const MARKED: u32 = 1 << 28;
-    /// Says that the packet is shorter than others.
+    /// Flag of packets that are shorter than full ones.
     const SHORT: u32 = 1 << 27;
-    /// The largest token, of which all bits are set.
+    /// Largest token: all bits are set.
     pub(crate) const TOKENS: u32 = Self::SHORT - 1;
     const SHORT_TOKEN_BITS: u32 = 11;
-    /// The same, of a short packet.
+    /// Largest token of a short packet.
     pub(crate) const SHORT_TOKENS: u32 = (1 << Self::SHORT_TOKEN_BITS) - 1;
-    /// The longest that a short packet can be.
-    const LONGEST: u32 = (1 << (27 - Self::SHORT_TOKEN_BITS)) - 1;
+    /// Maximum length of a short packet.
+    const MAX_SHORT_BYTES: u32 = (1 << (27 - Self::SHORT_TOKEN_BITS)) - 1;
 
-    /// A kind and a serial number.
+    /// Creates a label with a serial number.
     #[inline(always)]
     #[must_use]
     pub fn new(kind: Kind, serial: u16) -> Self {
-        Self((kind as u32) << Self::KIND_AT | u32::from(serial))
+        Self((kind as u32) << Self::KIND_SHIFT | u32::from(serial))
     }
 
-    /// A kind and a token, at most [`Label::TOKENS`].
+    /// Creates a label with a token of at most [`Label::TOKENS`].
     #[inline(always)]
     #[must_use]
     pub(crate) fn with_token(kind: Kind, token: u32) -> Self {
         debug_assert!(token <= Self::TOKENS);
-        Self((kind as u32) << Self::KIND_AT | token)
+        Self((kind as u32) << Self::KIND_SHIFT | token)
     }
 
-    /// The same for a packet of `bytes`, which is shorter than others; of the token the lower bits.
+    /// Creates the label of a short packet of `bytes` with the lower bits of a token.
     #[must_use]
     pub(crate) fn of_short(kind: Kind, token: u32, bytes: u32) -> Self {
-        if bytes > Self::LONGEST {
+        if bytes > Self::MAX_SHORT_BYTES {
             return Self::with_token(kind, token);
         }
         let length = bytes << Self::SHORT_TOKEN_BITS;
         let token = token & Self::SHORT_TOKENS;
-        Self((kind as u32) << Self::KIND_AT | Self::SHORT | length | token)
+        Self((kind as u32) << Self::KIND_SHIFT | Self::SHORT | length | token)
     }
 
-    /// The bytes of a packet that is shorter than others.
+    /// Length of a short packet in bytes; `None` for a full packet.
     #[inline(always)]
     #[must_use]
     pub(crate) fn short_bytes(self) -> Option<u32> {
-        let bytes = (self.0 >> Self::SHORT_TOKEN_BITS) & Self::LONGEST;
+        let bytes = (self.0 >> Self::SHORT_TOKEN_BITS) & Self::MAX_SHORT_BYTES;
         (self.0 & Self::SHORT != 0).then_some(bytes)
     }
 
-    /// The kind.
+    /// Kind of the packet.
     #[inline(always)]
     #[must_use]
     pub fn kind(self) -> Kind {
-        match self.0 >> Self::KIND_AT {
+        match self.0 >> Self::KIND_SHIFT {
             0 => Kind::Data,
             1 => Kind::Retransmission,
             2 => Kind::Ack,
@@ -173,28 +175,28 @@ impl Label {
         }
     }
 
-    /// The serial number.
+    /// Serial number of the packet.
     #[inline(always)]
     #[must_use]
     pub fn serial(self) -> u16 {
         self.0 as u16
     }
 
-    /// The same, of a packet that a queue may mark: RFC 3168, section 5.
+    /// Returns the label with the ECN-capable bit (RFC 3168, section 5).
     #[inline(always)]
     #[must_use]
     pub(crate) fn capable(self) -> Self {
         Self(self.0 | Self::CAPABLE)
     }
 
-    /// The same, of a packet that a queue has marked.
+    /// Returns the label with the mark of a queue.
     #[inline(always)]
     #[must_use]
     pub(crate) fn marked(self) -> Self {
         Self(self.0 | Self::MARKED)
     }
 
-    /// The codepoint of a data packet.
+    /// ECN codepoint of a data packet.
     #[inline(always)]
     #[must_use]
     pub fn ecn(self) -> Ecn {
@@ -207,14 +209,14 @@ impl Label {
         }
     }
 
-    /// Whether it is that of a full packet with this token.
+    /// Whether the label belongs to a full packet with this token.
     #[inline(always)]
     #[must_use]
     pub(crate) fn has_token(self, token: u32) -> bool {
         self.0 & (Self::SHORT | Self::TOKENS) == token
     }
 
-    /// How far its token is behind `first`.
+    /// Distance of the token from `first`, modulo the range of tokens.
     #[inline(always)]
     #[must_use]
     pub(crate) fn token_after(self, first: u32) -> u32 {
@@ -223,13 +225,13 @@ impl Label {
     }
 }
 
-/// What kind of packet it is.
+/// Kind of a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// Data sent for the first time.
+    /// First transmission of data.
     #[default]
     Data,
-    /// Data retransmitted.
+    /// Retransmitted data.
     Retransmission,
     /// An acknowledgement.
     Ack,
@@ -238,7 +240,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Whether it is data.
+    /// Whether the packet carries data.
     #[must_use]
     pub fn is_data(self) -> bool {
         matches!(self, Self::Data | Self::Retransmission)
@@ -250,17 +252,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_short_packet_has_its_length_in_its_label() {
+    fn short_label_stores_length_and_lower_token_bits() {
         let token = Label::TOKENS - 3;
         let full = Label::with_token(Kind::Retransmission, token);
         assert_eq!((full.kind(), full.short_bytes()), (Kind::Retransmission, None));
         assert_eq!(full.token_after(token - 7), 7);
-        for bytes in [0, 40, 1499, Label::LONGEST] {
+        for bytes in [0, 40, 1499, Label::MAX_SHORT_BYTES] {
             let short = Label::of_short(Kind::Ack, token, bytes);
             assert_eq!((short.kind(), short.short_bytes()), (Kind::Ack, Some(bytes)));
             assert_eq!(short.token_after(token - 7), 7);
         }
-        let long = Label::of_short(Kind::Data, token, Label::LONGEST + 1);
+        let long = Label::of_short(Kind::Data, token, Label::MAX_SHORT_BYTES + 1);
         assert_eq!(long, Label::with_token(Kind::Data, token));
         assert_eq!(Label::new(Kind::Data, u16::MAX).short_bytes(), None);
     }

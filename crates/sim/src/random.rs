@@ -1,12 +1,12 @@
-//! Named random streams: (seed, replication, entity, purpose) names one, and nothing else does.
+//! Random streams, identified by (seed, replication, entity, purpose).
 //!
-//! There is no global generator, so the draws of one source do not depend on what another does,
-//! nor on the order in which threads run. Every draw goes through `libm`, which gives the same
-//! bits on every platform. The generator is that of the crate `link`, which names no streams.
+//! There is no global generator, so the draws of a source depend neither on other sources nor on
+//! the scheduling of threads. All functions are from `libm`, whose results are identical on all
+//! platforms. The generator is defined in the crate `link`.
 
 pub use tcpcast_link::random::{Draws, Stream, scatter};
 
-/// What a stream is drawn for.
+/// Purpose of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// OFF times, and start times of bulk flows.
@@ -15,31 +15,31 @@ pub enum Purpose {
     Size = 2,
     /// Random loss on the bottleneck.
     BottleneckLoss = 3,
-    /// Random loss on a source's own link.
+    /// Random loss on an ingress link.
     IngressLoss = 4,
-    /// Random loss on a receiver's own link.
+    /// Random loss on an egress link.
     EgressLoss = 5,
     /// Early drops of the bottleneck's queue.
     EarlyDrop = 6,
     /// Cross traffic at a hop.
     Cross = 7,
-    /// Where in that traffic the stream of one source begins.
+    /// Position in the series of cross traffic at which a source starts.
     CrossPlace = 8,
-    /// What a cross flow of a fixed point draws: times between its packets, times of service.
+    /// Draws of a cross flow of a fixed point: gaps between packets, service times.
     CrossFlow = 9,
-    /// Which of several longest queues loses a packet.
+    /// Selection among equally long queues.
     Tie = 10,
-    /// Which of a source's packets get in where cross traffic keeps a hop full.
+    /// Acceptance of packets at a per-source hop whose buffer is full of cross traffic.
     CrossRoom = 11,
-    /// Where the clock of a host stands when a connection begins, and the cycle of BBR.
+    /// Clock offset of a host at the start of a connection, and random draws of BBR.
     Connection = 12,
-    /// Times between the beginnings of transfers.
+    /// Times between the starts of transfers.
     Arrival = 16,
-    /// Sizes of the transfers that begin at random times.
+    /// Sizes of transfers that start at random times.
     ArrivalSize = 17,
-    /// Random loss at a hop that is not the bottleneck.
+    /// Random loss at a hop other than the bottleneck.
     HopLoss = 32,
-    /// Early drops of such a hop's queue.
+    /// Early drops at a hop other than the bottleneck.
     HopEarlyDrop = 33,
     /// Random loss of acknowledgements on the return path.
     AckLoss = 34,
@@ -47,7 +47,7 @@ pub enum Purpose {
     ReturnEarlyDrop = 35,
     /// Random delays behind the bottleneck.
     Jitter = 36,
-    /// Lateness of hosts.
+    /// Processing delays of hosts.
     HostNoise = 37,
     /// Gaps between the ends of OFF times of a scaled population.
     ScaledGap = 40,
@@ -55,13 +55,13 @@ pub enum Purpose {
     ScaledSize = 41,
 }
 
-/// A stream by its name.
+/// Construction of a stream from its identifiers.
 pub trait Named {
-    /// The stream of that name.
+    /// Creates the stream of an entity and purpose.
     #[must_use]
     fn named(seed: u64, replication: u32, entity: u32, purpose: Purpose) -> Self;
 
-    /// The stream of that name at one of several hops.
+    /// Creates the stream of an entity and purpose at a hop.
     #[must_use]
     fn at_hop(seed: u64, replication: u32, entity: u32, purpose: Purpose, hop: u32) -> Self;
 }
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_part_of_the_name_matters() {
+    fn streams_differ_in_every_identifier() {
         let first = |seed, replication, entity, purpose| {
             Stream::named(seed, replication, entity, purpose).unit()
         };
@@ -102,8 +102,8 @@ mod tests {
         ] {
             assert_ne!(base.to_bits(), other.to_bits());
         }
-        let at = |hop| Stream::at_hop(1, 0, 0, Purpose::Size, hop).unit().to_bits();
-        assert_eq!(at(3), at(3));
-        assert!(at(0) != at(1) && at(0) != base.to_bits());
+        let first_at = |hop| Stream::at_hop(1, 0, 0, Purpose::Size, hop).unit().to_bits();
+        assert_eq!(first_at(3), first_at(3));
+        assert!(first_at(0) != first_at(1) && first_at(0) != base.to_bits());
     }
 }

@@ -1,77 +1,78 @@
-//! The rounds of a flow, and the loss that takes the rest of one.
+//! Rounds of a flow, and correlated loss within a round.
 //!
 //! Padhye, Firoiu, Towsley and Kurose (1998), section 2.1: a round starts with the transmission of
-//! a window and ends when the first acknowledgement for one of its packets comes. Losses in
-//! different rounds are independent; if a packet is lost, so is all that follows it in its round.
+//! a window and ends with the first acknowledgement of one of its packets. Losses in different
+//! rounds are independent. If a packet is lost, all later packets of its round are lost too.
 //!
-//! A sender that takes losses for congestion sends more than windows, so this says what a round is
-//! whatever it sends. The first packet of a connection begins one; and so does
-//! - the first packet after an acknowledgement of the first packet of the current round, or of a
-//!   later one;
-//! - a packet whose number is not above that of the packet sent before it: the retransmission with
-//!   which a fast recovery begins, a partial acknowledgement's, a timeout's.
+//! During recovery a sender does not send complete windows, so rounds are defined for any sequence
+//! of packets. The first packet of a connection starts a round, and so does
+//! - the first packet after an acknowledgement of the first packet of the current round or of a
+//!   later packet;
+//! - a packet whose number is not above that of the previous packet: a retransmission at the start
+//!   of a fast recovery, after a partial acknowledgement, or after a timeout.
 //!
-//! All other packets belong to the current round. Duplicates acknowledge nothing, so they end no
-//! round: what they let out during a recovery belongs to the round of its retransmission.
+//! All other packets belong to the current round. Duplicate acknowledgements acknowledge no packet,
+//! so they do not end a round: packets that they clock out during a recovery belong to the round of
+//! its retransmission.
 
 use crate::packet::{Kind, Packet};
 use crate::random::{Draws, Stream};
 use std::collections::VecDeque;
 
-/// The rounds of one flow's packets, from where they are sent to the bottleneck.
+/// Rounds of the packets of a flow between the sender and the bottleneck.
 #[derive(Clone, Debug, Default)]
 struct Rounds {
     connection: u32,
-    /// The first packet of the current round.
+    /// First packet of the current round.
     first: u32,
-    /// The packet sent last.
+    /// Packet that was sent last.
     last: u32,
-    /// The round is over: the next packet begins another.
-    over: bool,
-    /// Packets sent that reach the bottleneck, and those that have.
+    /// Whether the current round has ended: the next packet starts a new one.
+    has_ended: bool,
+    /// Packets sent that are not lost before the bottleneck, and packets that have arrived there.
     sent: u64,
     arrived: u64,
-    /// Which of them begin a round, counted as `sent` does, as far as they are on their way.
-    begins: VecDeque<u64>,
+    /// First packets of the rounds in flight, numbered like `sent`.
+    starts: VecDeque<u64>,
 }
 
 impl Rounds {
     fn sent(&mut self, connection: u32, number: u32) {
         self.sent += 1;
-        if self.over || connection != self.connection || number <= self.last {
+        if self.has_ended || connection != self.connection || number <= self.last {
             self.connection = connection;
             self.first = number;
-            self.over = false;
-            self.begins.push_back(self.sent);
+            self.has_ended = false;
+            self.starts.push_back(self.sent);
         }
         self.last = number;
     }
 
-    /// `next` is the first packet not acknowledged.
+    /// Handles an acknowledgement; `next` is the first unacknowledged packet.
     fn acknowledged(&mut self, connection: u32, next: u32) {
-        self.over |= connection == self.connection && next > self.first;
+        self.has_ended |= connection == self.connection && next > self.first;
     }
 
-    /// The packet that was just sent will not reach the bottleneck; if it began a round, the next
-    /// does.
+    /// Removes the packet that was sent last, because it is lost before the bottleneck. If it
+    /// started a round, the next packet does.
     fn lost_before(&mut self) {
         self.sent -= 1;
     }
 
-    /// The next packet reaches the bottleneck; whether it begins a round there.
+    /// Handles the arrival of the next packet at the bottleneck. Returns whether it starts a round.
     fn arrives(&mut self) -> bool {
         self.arrived += 1;
         let mut first = false;
-        while self.begins.front() == Some(&self.arrived) {
-            self.begins.pop_front();
+        while self.starts.front() == Some(&self.arrived) {
+            self.starts.pop_front();
             first = true;
         }
         first
     }
 }
 
-/// Loses a packet with a fixed probability unless one before it in its round was lost; then it is
-/// lost as well.
+/// Correlated loss: a packet is lost with a fixed probability, and certainly if an earlier packet
+/// of its round was lost.
 #[derive(Clone, Debug)]
 pub(crate) struct RoundLoss {
     rate: f64,
@@ -82,8 +83,8 @@ pub(crate) struct RoundLoss {
 #[derive(Clone, Debug, Default)]
 struct Flow {
     rounds: Rounds,
-    /// A packet of the round that is at the bottleneck was lost.
-    spoiled: bool,
+    /// Whether a packet of the current round at the bottleneck was lost.
+    has_loss: bool,
 }
 
 impl RoundLoss {
@@ -91,8 +92,8 @@ impl RoundLoss {
         Self { rate, stream, flows: vec![Flow::default(); sources] }
     }
 
-    /// A sender sends a packet, or hears an acknowledgement.
-    pub(crate) fn at_sender(&mut self, packet: &Packet) {
+    /// Handles a packet that a sender sends or an acknowledgement that it receives.
+    pub(crate) fn observe(&mut self, packet: &Packet) {
         let index = packet.source() as usize;
         if index >= self.flows.len() {
             // Transfers that begin at random times add sources to the run.
@@ -106,19 +107,19 @@ impl RoundLoss {
         }
     }
 
-    /// The packet that `source` has just sent was lost before the bottleneck.
+    /// Handles the loss before the bottleneck of the packet that `source` sent last.
     pub(crate) fn lost_before(&mut self, source: u32) {
         self.flows[source as usize].rounds.lost_before();
     }
 
-    /// Whether the packet of `source` that arrives now is lost.
+    /// Whether the next packet of `source` that arrives at the bottleneck is lost.
     pub(crate) fn loses(&mut self, source: u32) -> bool {
         let flow = &mut self.flows[source as usize];
         if flow.rounds.arrives() {
-            flow.spoiled = false;
+            flow.has_loss = false;
         }
-        flow.spoiled = flow.spoiled || self.stream.chance(self.rate);
-        flow.spoiled
+        flow.has_loss = flow.has_loss || self.stream.chance(self.rate);
+        flow.has_loss
     }
 }
 
@@ -129,8 +130,8 @@ mod tests {
     use crate::random::{Named, Purpose};
     use proptest::prelude::*;
 
-    /// Sends packets, which reach the bottleneck at once; which of them begin a round.
-    fn begin(rounds: &mut Rounds, numbers: &[u32]) -> Vec<bool> {
+    /// Sends packets that reach the bottleneck immediately. Returns which of them start a round.
+    fn send(rounds: &mut Rounds, numbers: &[u32]) -> Vec<bool> {
         let one = |number: &u32| {
             rounds.sent(1, *number);
             rounds.arrives()
@@ -139,42 +140,43 @@ mod tests {
     }
 
     #[test]
-    fn a_round_lasts_until_its_first_packet_is_acknowledged() {
+    fn round_ends_when_its_first_packet_is_acknowledged() {
         let mut rounds = Rounds::default();
-        assert_eq!(begin(&mut rounds, &[1, 2]), [true, false]);
+        assert_eq!(send(&mut rounds, &[1, 2]), [true, false]);
         rounds.acknowledged(1, 2);
-        assert_eq!(begin(&mut rounds, &[3, 4]), [true, false], "1 is acknowledged");
+        assert_eq!(send(&mut rounds, &[3, 4]), [true, false], "1 is acknowledged");
         rounds.acknowledged(1, 3);
-        assert_eq!(begin(&mut rounds, &[5, 6]), [false, false], "2 was of the round before");
+        assert_eq!(send(&mut rounds, &[5, 6]), [false, false], "2 belongs to the previous round");
         rounds.acknowledged(1, 5);
-        assert_eq!(begin(&mut rounds, &[7, 8]), [true, false], "4, later than 3");
+        assert_eq!(send(&mut rounds, &[7, 8]), [true, false], "4 is later than 3");
     }
 
     #[test]
-    fn retransmissions_begin_rounds() {
+    fn retransmissions_start_rounds() {
         let mut rounds = Rounds::default();
-        begin(&mut rounds, &[1, 2, 3, 4, 5, 6, 7, 8]);
+        send(&mut rounds, &[1, 2, 3, 4, 5, 6, 7, 8]);
         rounds.acknowledged(1, 2);
-        assert_eq!(begin(&mut rounds, &[9]), [true]);
-        // 2 and 4 were lost. Duplicates: fast retransmit, and what they let out after it.
-        assert_eq!(begin(&mut rounds, &[2, 10, 11]), [true, false, false]);
+        assert_eq!(send(&mut rounds, &[9]), [true]);
+        // 2 and 4 were lost: fast retransmit, then packets clocked out by duplicate
+        // acknowledgements.
+        assert_eq!(send(&mut rounds, &[2, 10, 11]), [true, false, false]);
         rounds.acknowledged(1, 4);
-        assert_eq!(begin(&mut rounds, &[4, 12]), [true, false], "a partial acknowledgement");
-        // Timeouts: once, twice; then it goes back over what was sent.
-        assert_eq!(begin(&mut rounds, &[4]), [true]);
-        assert_eq!(begin(&mut rounds, &[4]), [true]);
+        assert_eq!(send(&mut rounds, &[4, 12]), [true, false], "a partial acknowledgement");
+        // Two timeouts, then go-back-N.
+        assert_eq!(send(&mut rounds, &[4]), [true]);
+        assert_eq!(send(&mut rounds, &[4]), [true]);
         rounds.acknowledged(1, 7);
-        assert_eq!(begin(&mut rounds, &[7, 8]), [true, false]);
+        assert_eq!(send(&mut rounds, &[7, 8]), [true, false]);
         // A new connection.
         rounds.sent(2, 9);
         assert!(rounds.arrives());
         rounds.acknowledged(1, 13);
         rounds.sent(2, 10);
-        assert!(!rounds.arrives(), "the acknowledgement was of the connection before");
+        assert!(!rounds.arrives(), "the acknowledgement belongs to the previous connection");
     }
 
     #[test]
-    fn rounds_on_their_way_are_kept_apart() {
+    fn several_rounds_in_flight_are_distinguished() {
         let mut rounds = Rounds::default();
         for number in [1, 2, 3, 1, 2] {
             rounds.sent(1, number);
@@ -184,20 +186,20 @@ mod tests {
         rounds.sent(1, 1);
         rounds.lost_before();
         rounds.sent(1, 2);
-        let found: Vec<bool> = (0..6).map(|_| rounds.arrives()).collect();
-        // 1 2 3, 1 (2) 3, (1) 2: what is in brackets was lost before the bottleneck.
-        assert_eq!(found, [true, false, false, true, false, true]);
-        assert!(rounds.begins.is_empty());
+        let starts: Vec<bool> = (0..6).map(|_| rounds.arrives()).collect();
+        // 1 2 3, 1 (2) 3, (1) 2: packets in brackets are lost before the bottleneck.
+        assert_eq!(starts, [true, false, false, true, false, true]);
+        assert!(rounds.starts.is_empty());
     }
 
     #[test]
-    fn a_share_of_one_less_all_that_survive_is_lost_from_rounds_of_a_size() {
+    fn loss_ratio_of_rounds_matches_the_formula() {
         let mut loss = RoundLoss::new(0.1, 1, Stream::named(1, 0, 0, Purpose::BottleneckLoss));
         let (mut number, mut hit, mut packets_lost, rounds) = (0, 0, 0, 100_000);
         for _ in 0..rounds {
-            loss.at_sender(&Packet::new(0, 1, number + 1, Label::new(Kind::Ack, 0)));
-            let lost = [1, 2, 3, 4, 5].map(|at| {
-                loss.at_sender(&Packet::new(0, 1, number + at, Label::default()));
+            loss.observe(&Packet::new(0, 1, number + 1, Label::new(Kind::Ack, 0)));
+            let lost = [1, 2, 3, 4, 5].map(|n| {
+                loss.observe(&Packet::new(0, 1, number + n, Label::default()));
                 loss.loses(0)
             });
             assert!(lost.windows(2).all(|pair| pair[0] <= pair[1]), "a suffix: {lost:?}");
@@ -207,37 +209,37 @@ mod tests {
         }
         let share = f64::from(hit) / f64::from(rounds);
         assert!((share - (1.0 - 0.9_f64.powi(5))).abs() < 0.005, "{share}");
-        let mean: f64 = (1..=5).map(|at| 1.0 - 0.9_f64.powi(at)).sum();
+        let mean: f64 = (1..=5).map(|n| 1.0 - 0.9_f64.powi(n)).sum();
         let lost = f64::from(packets_lost) / f64::from(rounds);
-        assert!((lost - mean).abs() < 0.03, "{lost} against {mean}");
+        assert!((lost - mean).abs() < 0.03, "{lost}, expected {mean}");
     }
 
     proptest! {
-        /// However packets and acknowledgements come, and however long packets are in flight, each
-        /// arrives in the round in which it was sent.
+        /// Each packet arrives in the round in which it was sent, for any order of packets and
+        /// acknowledgements and any time in flight.
         #[test]
-        fn packets_arrive_in_the_rounds_in_which_they_were_sent(
+        fn packets_arrive_in_their_rounds(
             steps in prop::collection::vec((0_u8..5, 1_u32..12), 1..400),
         ) {
             let mut rounds = Rounds::default();
-            let mut under_way = VecDeque::new();
+            let mut in_flight = VecDeque::new();
             let mut round = 0_u32;
             let mut at_bottleneck = None;
-            for (what, number) in steps {
-                match what {
+            for (action, number) in steps {
+                match action {
                     0 => rounds.acknowledged(1, number),
                     1 | 2 => {
-                        let known = rounds.begins.len();
+                        let before = rounds.starts.len();
                         rounds.sent(1, number);
-                        round += u32::from(rounds.begins.len() > known);
-                        under_way.push_back(round);
+                        round += u32::from(rounds.starts.len() > before);
+                        in_flight.push_back(round);
                         if number == 7 {
                             rounds.lost_before();
-                            under_way.pop_back();
+                            in_flight.pop_back();
                         }
                     }
                     _ => {
-                        if let Some(sent_in) = under_way.pop_front() {
+                        if let Some(sent_in) = in_flight.pop_front() {
                             let first = rounds.arrives();
                             prop_assert_eq!(first, at_bottleneck != Some(sent_in));
                             at_bottleneck = Some(sent_in);

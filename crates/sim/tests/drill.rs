@@ -1,5 +1,5 @@
-//! The scripts of `tests/drill` hold, a file a rule, in a folder a stack; and the runner can fail:
-//! whatever is changed in one of them, it does not pass any more.
+//! Runs the scripts of `tests/drill` (one file per rule, one directory per stack), and checks that
+//! modified scripts fail.
 
 #[path = "../examples/drill/mod.rs"]
 mod drill;
@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use drill::{Outcome, run};
 use tcpcast_sim::tcp::modern::Preset;
 
-/// The scripts of each stack, with their names.
+/// All scripts with stack and name.
 fn scripts() -> Vec<(Preset, String, String)> {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/drill");
     let mut scripts = Vec::new();
@@ -28,20 +28,20 @@ fn scripts() -> Vec<(Preset, String, String)> {
 }
 
 #[test]
-fn scripts_hold() {
+fn scripts_pass() {
     for (preset, name, text) in scripts() {
         let outcome = run(&text, preset);
         assert!(matches!(outcome, Outcome::Passed { .. }), "{name}: {outcome}");
     }
 }
 
-/// A script with another line in the place of one.
-fn with_line(text: &str, at: usize, changed: &str) -> String {
+/// Replaces a line of a script.
+fn with_line(text: &str, index: usize, changed: &str) -> String {
     let lines = text.lines().enumerate();
-    lines.map(|(n, line)| if n == at { changed } else { line }).collect::<Vec<_>>().join("\n")
+    lines.map(|(n, line)| if n == index { changed } else { line }).collect::<Vec<_>>().join("\n")
 }
 
-/// Wrong versions of a line that says what must be.
+/// Wrong variants of a line with an expectation.
 fn wrong_versions(line: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     let Some((time, packet)) = line.split_once(" > ") else {
@@ -57,7 +57,7 @@ fn wrong_versions(line: &str) -> Vec<String> {
     };
     wrong.push(format!("{time}.9 > {packet}"));
     let words: Vec<&str> = packet.split_whitespace().collect();
-    for (at, word) in words.iter().enumerate() {
+    for (index, word) in words.iter().enumerate() {
         let numbers = word.split_once(':').filter(|_| word.ends_with(')'));
         if let Some((start, rest)) = numbers {
             let (end, len) = rest.split_once('(').unwrap();
@@ -68,7 +68,7 @@ fn wrong_versions(line: &str) -> Vec<String> {
             wrong.push(packet.replacen(word, &longer, 1));
         }
         if *word == "ack" {
-            let ack: u64 = words[at + 1].parse().unwrap();
+            let ack: u64 = words[index + 1].parse().unwrap();
             wrong.push(packet.replacen(&format!("ack {ack}"), &format!("ack {}", ack + 1), 1));
         }
         if word.contains("sack") && !word.contains("sackOK") {
@@ -89,21 +89,21 @@ fn wrong_versions(line: &str) -> Vec<String> {
 }
 
 #[test]
-fn whatever_is_changed_a_script_does_not_hold() {
+fn scripts_with_wrong_expectations_fail() {
     let mut tried = 0;
     for (preset, name, text) in scripts() {
-        for (at, line) in text.lines().enumerate() {
-            // The first stamp of a script says only what the others are compared with.
-            let first_stamp =
+        for (index, line) in text.lines().enumerate() {
+            // The first timestamp of a script is only the reference for the others.
+            let first_timestamp =
                 line.contains("TS val") && line.contains("S. ") || line.contains(" S ");
             for wrong in wrong_versions(line) {
-                if first_stamp && wrong.contains("val 7") {
+                if first_timestamp && wrong.contains("val 7") {
                     continue;
                 }
                 tried += 1;
-                let outcome = run(&with_line(&text, at, &wrong), preset);
+                let outcome = run(&with_line(&text, index, &wrong), preset);
                 let passes = matches!(outcome, Outcome::Passed { .. });
-                assert!(!passes, "{name}:{}: {wrong}", at + 1);
+                assert!(!passes, "{name}:{}: {wrong}", index + 1);
             }
         }
     }
@@ -111,21 +111,21 @@ fn whatever_is_changed_a_script_does_not_hold() {
 }
 
 #[test]
-fn without_a_packet_that_arrives_most_scripts_do_not_hold() {
-    let (mut tried, mut noticed) = (0, 0);
+fn most_scripts_without_an_arriving_packet_fail() {
+    let (mut tried, mut failed) = (0, 0);
     for (preset, _, text) in scripts() {
-        for (at, line) in text.lines().enumerate() {
+        for (index, line) in text.lines().enumerate() {
             if line.contains(" < ") {
                 tried += 1;
-                let outcome = run(&with_line(&text, at, ""), preset);
-                noticed += u32::from(!matches!(outcome, Outcome::Passed { .. }));
+                let outcome = run(&with_line(&text, index, ""), preset);
+                failed += u32::from(!matches!(outcome, Outcome::Passed { .. }));
             }
         }
     }
-    assert!(noticed * 10 >= tried * 9, "{noticed} of {tried}");
+    assert!(failed * 10 >= tried * 9, "{failed} of {tried}");
 }
 
-/// A connection on which packets can be exchanged.
+/// Script that establishes a connection.
 const OPEN: &str = "0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3
 +0 listen(3, 1) = 0
 +0 < S 0:0(0) win 65535 <mss 1000,sackOK,nop,nop,nop,wscale 7>
@@ -135,7 +135,7 @@ const OPEN: &str = "0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3
 ";
 
 #[test]
-fn what_is_not_read_is_not_passed() {
+fn unsupported_lines_are_not_checked() {
     for (lines, what) in [
         ("+0 sendmsg(4, ..., 0) = 1", "sendmsg"),
         ("+0 write(4, ..., 1000) = -1 EAGAIN (Resource temporarily unavailable)", "write"),
@@ -151,7 +151,7 @@ fn what_is_not_read_is_not_passed() {
     ] {
         let outcome = run(&format!("{OPEN}{lines}\n"), Preset::LinuxCubic);
         match &outcome {
-            Outcome::NotChecked { line: 7, what: said } if said.contains(what) => (),
+            Outcome::NotChecked { line: 7, what: message } if message.contains(what) => (),
             _ => panic!("{lines}: {outcome}"),
         }
     }
@@ -162,7 +162,7 @@ fn what_is_not_read_is_not_passed() {
 }
 
 #[test]
-fn a_script_without_events_is_not_passed() {
+fn scripts_without_events_are_not_checked() {
     for text in ["", "\n\n", "// A comment.\n"] {
         let outcome = run(text, Preset::LinuxCubic);
         assert!(matches!(outcome, Outcome::NotChecked { .. }), "{text:?}: {outcome}");
@@ -170,7 +170,7 @@ fn a_script_without_events_is_not_passed() {
 }
 
 #[test]
-fn a_packet_that_no_rule_sends_is_missed() {
+fn missing_packets_fail() {
     let script = format!("{OPEN}+0 > . 1:1001(1000) ack 1\n");
     let outcome = run(&script, Preset::LinuxCubic);
     assert!(matches!(outcome, Outcome::Failed { line: 7, .. }), "{outcome}");

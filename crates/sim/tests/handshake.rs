@@ -1,4 +1,4 @@
-//! How connections are opened in the network, beside what can be worked out by hand.
+//! Handshakes in the network, compared with exact calculations.
 
 use tcpcast_sim::clock::{Nanos, SECOND, transmission_time};
 use tcpcast_sim::probe::{OpenedSums, ProbeConfig};
@@ -6,8 +6,8 @@ use tcpcast_sim::queue::QueueConfig;
 use tcpcast_sim::tcp::TcpConfig;
 use tcpcast_sim::tcp::modern::{Handshake, ModernTcp, Preset, Stack};
 use tcpcast_sim::{
-    AccessConfig, BottleneckLoss, ClassConfig, Control, FileSize, Goal, LinkLoss, LossModel,
-    Replications, RunConfig, Stop, Traffic,
+    AccessConfig, BottleneckLoss, ClassConfig, Control, FileSize, LinkLoss, LossModel,
+    Replications, RunConfig, RunLimit, StopReason, Traffic,
 };
 
 const MILLISECOND: Nanos = SECOND / 1000;
@@ -25,7 +25,7 @@ fn config(preset: Preset, handshake: Handshake, loss: f64) -> RunConfig {
         egress: access,
         forward: RTT / 2,
         back: RTT / 2,
-        traffic: Traffic::Transfers { sizes: vec![FileSize::of_full(1)] },
+        traffic: Traffic::Transfers { sizes: vec![FileSize::full(1)] },
         tcp: Some(TcpConfig { modern: Some(modern), ..TcpConfig::default() }),
         scale: None,
         host_noise: 0,
@@ -40,8 +40,8 @@ fn config(preset: Preset, handshake: Handshake, loss: f64) -> RunConfig {
         loss: Some(LinkLoss::before(BottleneckLoss::Packet(LossModel::Bernoulli(loss)))),
         jitter: None,
         cross: Vec::new(),
-        before: Vec::new(),
-        after: Vec::new(),
+        hops_before: Vec::new(),
+        hops_after: Vec::new(),
         return_link: None,
         tcp: TcpConfig::default(),
         classes: vec![class],
@@ -50,12 +50,12 @@ fn config(preset: Preset, handshake: Handshake, loss: f64) -> RunConfig {
     }
 }
 
-/// Sums of the total times of so many transfers of one packet, and of their delivery times.
+/// Sums of the total times of transfers of one packet, and their mean delivery time in seconds.
 fn run(config: &RunConfig, transfers: u64) -> (OpenedSums, f64) {
     let mut runs = Replications::new(config, 1);
-    let goal = Goal { transfers, until: NEVER_ENDING };
-    assert_eq!(runs.advance(goal, 1, &Control::new(1)), Stop::Done);
-    let probes = runs.settle().expect("packets are conserved");
+    let limit = RunLimit { transfers, until: NEVER_ENDING };
+    assert_eq!(runs.advance(limit, 1, &Control::new(1)), StopReason::Done);
+    let probes = runs.flush().expect("packets are conserved");
     let row = &probes[0].transfers.rows[0];
     let delivery: u128 = row.by_losses.iter().map(|sums| sums.delivery).sum();
     (row.opened.clone(), delivery as f64 * 1e-9 / transfers as f64)
@@ -63,27 +63,27 @@ fn run(config: &RunConfig, transfers: u64) -> (OpenedSums, f64) {
 
 const NEVER_ENDING: Nanos = 10_000_000 * SECOND;
 
-/// Seconds from SYN to the last byte on an empty path, and what of it is the delivery of the file.
+/// Total time and delivery time on an idle path in seconds.
 fn lossless(handshake: Handshake) -> (f64, f64) {
     let (opened, delivery) = run(&config(Preset::LinuxCubic, handshake, 0.0), 1);
     (opened.total as f64 * 1e-9, delivery)
 }
 
 #[test]
-fn rfc_9293_section_3_5_data_follow_the_acknowledgement_of_the_syn_ack() {
+fn rfc_9293_section_3_5_data_follow_the_ack_of_the_syn_ack() {
     let seconds = |bytes| transmission_time(bytes, Some(RATE)) as f64 * 1e-9;
     let (total, delivery) = lossless(Handshake::Tcp);
     assert!((delivery - (0.05 + seconds(1500))).abs() < 1e-9, "{delivery}");
-    // SYN, SYN-ACK and its acknowledgement are 52 bytes each.
+    // SYN, SYN-ACK and ACK are 52 bytes each.
     assert!((total - (0.15 + 3.0 * seconds(52) + delivery)).abs() < 1e-8, "{total}");
 }
 
 #[test]
-fn rfc_8446_section_2_tls_1_3_takes_a_round_trip_and_its_flight() {
+fn rfc_8446_section_2_tls_1_3_takes_a_round_trip_and_the_server_flight() {
     let seconds = |bytes| transmission_time(bytes, Some(RATE)) as f64 * 1e-9;
     let (tcp, _) = lossless(Handshake::Tcp);
     let (tls, _) = lossless(Handshake::Tls13);
-    // 3600 bytes are two full packets and one of 704 bytes; they are answered at once.
+    // The flight of 3600 bytes is two full packets and one of 704 bytes, acknowledged immediately.
     let flight = 2.0 * seconds(1500) + seconds(704 + 52) + seconds(52);
     assert!((tls - tcp - 0.1 - flight).abs() < 1e-7, "{tls} and {tcp}");
 }
@@ -95,46 +95,46 @@ fn rfc_5246_section_7_3_tls_1_2_takes_two_round_trips() {
     assert!(tls - tcp > 0.2 && tls - tcp < 0.205, "{tls} and {tcp}");
 }
 
-/// RFC 6298 (5.5): both ends send again, and double their timeouts. SYN comes after 1 s, 3 s, 7 s;
-/// the server answers each at once and begins its own timeout anew, which so expires at 2 s, 5 s,
-/// 11 s. So SYN-ACKs leave at these times, in seconds after the first.
+/// Times of SYN-ACKs in seconds after the first. RFC 6298 (5.5): both ends retransmit and double
+/// their timeouts. SYNs arrive after 1 s, 3 s, 7 s; the server answers each immediately and
+/// restarts its timeout, which expires at 2 s, 5 s, 11 s.
 const SYN_ACKS: [f64; 10] = [0.0, 1.0, 2.0, 3.0, 5.0, 7.0, 11.0, 15.0, 23.0, 31.0];
 
-/// A transfer is late by the time of the first SYN-ACK that is not lost.
+/// The delay of a transfer is the time of the first SYN-ACK that is not lost.
 #[test]
-fn rfc_6298_section_5_5_lost_syn_acks_are_sent_again_after_1_s() {
+fn rfc_6298_section_5_5_lost_syn_acks_are_retransmitted_after_1_s() {
     let (p, transfers) = (0.1, 20_000);
-    let found = run(&config(Preset::RfcSack, Handshake::Tcp, p), transfers);
-    let late = mean_opening(&found, transfers) - lossless_opening();
+    let sums = run(&config(Preset::RfcSack, Handshake::Tcp, p), transfers);
+    let late = mean_opening(&sums, transfers) - lossless_opening();
     let mean = |power: i32| {
-        let term = |(k, at): (usize, &f64)| at.powi(power) * p.powi(k as i32) * (1.0 - p);
+        let term = |(k, time): (usize, &f64)| time.powi(power) * p.powi(k as i32) * (1.0 - p);
         SYN_ACKS.iter().enumerate().map(term).sum::<f64>()
     };
     let error = ((mean(2) - mean(1).powi(2)) / transfers as f64).sqrt();
     assert!((late - mean(1)).abs() < 4.0 * error, "{late} s, expected {} +- {error}", mean(1));
 }
 
-/// Linux sends the first five SYNs again after a second each, and its timers expire up to 32 ms
-/// late. Sometimes the server's own timer is first, and then two answers are on their way.
+/// Linux retransmits the first five SYNs after a second each, and its timers expire up to 32 ms
+/// late. Sometimes the timer of the server expires first, and then two SYN-ACKs are in flight.
 #[test]
 fn linux_doubles_the_timeout_of_a_syn_after_the_fourth_repetition() {
     let p = 0.3;
     let transfers = 20_000;
-    let found = run(&config(Preset::LinuxCubic, Handshake::Tcp, p), transfers);
-    let late = mean_opening(&found, transfers) - lossless_opening();
-    // One answer a second, and two.
+    let sums = run(&config(Preset::LinuxCubic, Handshake::Tcp, p), transfers);
+    let late = mean_opening(&sums, transfers) - lossless_opening();
+    // One SYN-ACK per second, and two per second.
     let one = p / (1.0 - p);
     let two = p / (1.0 - p * p);
     assert!(late < one * 1.04 && late > two, "{late} s, between {two} and {one}");
-    // Of files of one packet, which the timeout of 264 ms may delay, few take longer than this.
-    let longest = found.0.totals.quantile(0.999).unwrap();
-    assert!(longest < 9.0, "{longest}");
+    // Includes the delivery of a file of one packet, which timeouts of 264 ms may delay.
+    let quantile = sums.0.totals.quantile(0.999).unwrap();
+    assert!(quantile < 9.0, "{quantile}");
 }
 
-/// From SYN to the first packet of the file, in seconds.
-fn mean_opening(found: &(OpenedSums, f64), transfers: u64) -> f64 {
-    assert_eq!(found.0.transfers, transfers);
-    found.0.total as f64 * 1e-9 / transfers as f64 - found.1
+/// Mean time from SYN to the first packet of the file, in seconds.
+fn mean_opening(sums: &(OpenedSums, f64), transfers: u64) -> f64 {
+    assert_eq!(sums.0.transfers, transfers);
+    sums.0.total as f64 * 1e-9 / transfers as f64 - sums.1
 }
 
 fn lossless_opening() -> f64 {

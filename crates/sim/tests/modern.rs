@@ -1,4 +1,4 @@
-//! Modern senders and receivers over a link that loses, delays, reorders, duplicates and marks.
+//! Modern senders and receivers over a link with loss, delay, reordering, duplication and marks.
 
 #[path = "modern/link.rs"]
 mod link;
@@ -12,27 +12,30 @@ use tcpcast_sim::tcp::modern::{Ack, Marks, Preset, SackBlock, Sender, Sending, S
 
 const MILLISECOND: u64 = 1_000_000;
 
-/// What holds at any time.
+/// Checks the invariants of a sender.
 fn check(sender: &Sender, now: u64) {
     let flight = sender.flight();
-    assert!(sender.cwnd() >= 1, "a window of a packet at least");
+    assert!(sender.cwnd() >= 1, "the window is at least one packet");
     let (mut sacked, mut lost, mut retransmitted) = (0, 0, 0);
     for number in flight.first()..flight.next() {
         let marks = flight.packet(number).marks;
         sacked += u32::from(marks.any(Marks::SACKED));
         lost += u32::from(marks.any(Marks::LOST));
         retransmitted += u32::from(marks.any(Marks::RETRANSMITTED));
-        assert!(!(marks.any(Marks::SACKED) && marks.any(Marks::LOST)), "held and lost");
+        assert!(
+            !(marks.any(Marks::SACKED) && marks.any(Marks::LOST)),
+            "a packet is both SACKed and lost"
+        );
     }
     if sacked > 0 {
         assert_eq!(flight.sacked, sacked);
     }
     assert_eq!((flight.lost, flight.retransmitted), (lost, retransmitted));
-    assert!(flight.left() <= flight.out() + flight.retransmitted);
+    assert!(flight.left_out() <= flight.out() + flight.retransmitted);
     if flight.out() > 0 {
-        assert!(sender.deadline() < NEVER, "a timer while packets are out");
+        assert!(sender.deadline() < NEVER, "a timer is set while packets are outstanding");
     }
-    assert!(sender.deadline() >= now && sender.pace_at() >= now, "time goes on");
+    assert!(sender.deadline() >= now && sender.pace_at() >= now, "timers are not in the past");
 }
 
 fn presets() -> impl Strategy<Value = (usize, bool, bool, u64)> {
@@ -50,9 +53,9 @@ fn stack_of(preset: usize, timestamps: bool, ecn: bool, window: u64) -> Stack {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
-    /// Whatever the link does, every byte arrives, and the rules of the windows hold all the time.
+    /// All bytes arrive over any link, and the invariants hold at any time.
     #[test]
-    fn every_byte_arrives(
+    fn all_bytes_arrive_over_faulty_links(
         (preset, timestamps, ecn, window) in presets(),
         bytes in 1_u64..400_000,
         seed in any::<u64>(),
@@ -77,9 +80,9 @@ proptest! {
         prop_assert_eq!(link.sender.flight().out(), 0);
     }
 
-    /// Whatever acknowledgements say, true or not, nothing breaks and the windows hold.
+    /// The invariants hold for any acknowledgements, including invalid ones.
     #[test]
-    fn no_acknowledgement_breaks_a_sender(
+    fn invariants_hold_for_arbitrary_acknowledgements(
         (preset, timestamps, ecn, window) in presets(),
         acks in prop::collection::vec(
             (0_u64..80, prop::collection::vec((0_u64..90, 0_u64..30), 0..4), any::<bool>(),
@@ -106,7 +109,7 @@ proptest! {
                 prop_assert!(probes < 100);
             }
             let una = sender.una();
-            // Half a packet more or less: within packets, below, beyond what was sent.
+            // Multiples of half a packet: within packets, below the window, and beyond sent data.
             let ack = (una + ack * mss / 2).saturating_sub(20 * mss);
             let blocks = blocks.into_iter().map(|(start, len)| {
                 let start = (ack + start * mss / 2).saturating_sub(10 * mss);
@@ -128,23 +131,23 @@ proptest! {
     }
 }
 
-/// Sends all that may be sent now; `forced` packets may be beyond the window.
+/// Sends all packets that may be sent now; up to `forced` packets may exceed the window.
 fn drain(sender: &mut Sender, now: u64, stack: &Stack, forced: u32) {
     let mut beyond = 0;
     for count in 0.. {
         let (room, allowed) = (sender.in_flight() < sender.cwnd(), sender.allowed());
         let Some(sent) = sender.poll_transmit(now, stack, &mut ()) else { break };
         if sent.sending == Sending::New {
-            assert!(sent.start + u64::from(sent.len) <= allowed, "within the receiver's window");
+            assert!(sent.start + u64::from(sent.len) <= allowed, "data exceed the receiver window");
         }
         beyond += u32::from(!room);
-        assert!(beyond <= forced, "nothing beyond the window");
-        assert!(count < 100_000, "it ends");
+        assert!(beyond <= forced, "packets exceed the congestion window");
+        assert!(count < 100_000, "the sender does not stop");
     }
 }
 
 #[test]
-fn runs_of_the_same_seed_are_the_same() {
+fn runs_with_the_same_seed_are_identical() {
     let run = |seed| {
         let stack = Preset::LinuxBbr.stack();
         let faults = Faults { loss: 3, reorder: 5, ..Faults::default() };

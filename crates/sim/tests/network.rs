@@ -1,4 +1,4 @@
-//! Today's TCP in the network: over queues, losses and hops, alone and beside the classic ends.
+//! Modern TCP in the network: queues, losses and hops, with and without classic TCP.
 
 use proptest::prelude::*;
 use std::num::NonZeroU64;
@@ -14,9 +14,9 @@ use tcpcast_sim::queue::{
 use tcpcast_sim::tcp::modern::{Handshake, ModernTcp, Preset, Stack};
 use tcpcast_sim::tcp::{TcpConfig, WindowUnit};
 use tcpcast_sim::{
-    AccessConfig, Begin, BottleneckLoss, ClassConfig, Control, Distribution, FileSize, Goal,
-    HopConfig, LinkLoss, LossModel, LossPlace, Replications, ReturnConfig, Rounding, RunConfig,
-    Start, Stop, Traffic,
+    AccessConfig, Begin, BottleneckLoss, ClassConfig, Control, Distribution, FileSize, HopConfig,
+    LinkLoss, LossModel, LossPlace, Replications, ReturnConfig, Rounding, RunConfig, RunLimit,
+    Start, StopReason, Traffic,
 };
 
 const MILLISECOND: Nanos = SECOND / 1000;
@@ -83,8 +83,8 @@ fn run(classes: Vec<ClassConfig>) -> RunConfig {
         loss: None,
         jitter: None,
         cross: Vec::new(),
-        before: Vec::new(),
-        after: Vec::new(),
+        hops_before: Vec::new(),
+        hops_after: Vec::new(),
         return_link: None,
         tcp: TcpConfig::default(),
         classes,
@@ -93,14 +93,14 @@ fn run(classes: Vec<ClassConfig>) -> RunConfig {
     }
 }
 
-/// The sums of each class, the packets of each source, and how far a run came.
-type Found = (Vec<Vec<u64>>, Vec<u64>, Nanos);
+/// Sums per replication, packets per source, and end time.
+type RunResult = (Vec<Vec<u64>>, Vec<u64>, Nanos);
 
-fn found(config: &RunConfig, seconds: u64, threads: usize) -> Found {
+fn simulate(config: &RunConfig, seconds: u64, threads: usize) -> RunResult {
     let mut runs = Replications::new(config, 2);
-    let goal = Goal { transfers: u64::MAX, until: seconds * SECOND };
-    assert_eq!(runs.advance(goal, threads, &Control::new(2)), Stop::Done);
-    let probes = runs.settle().expect("packets are conserved, and Little's law holds");
+    let limit = RunLimit { transfers: u64::MAX, until: seconds * SECOND };
+    assert_eq!(runs.advance(limit, threads, &Control::new(2)), StopReason::Done);
+    let probes = runs.flush().expect("packets are conserved, and Little's law holds");
     let cells = [
         ClassCell::Sent,
         ClassCell::Retransmitted,
@@ -120,35 +120,35 @@ fn found(config: &RunConfig, seconds: u64, threads: usize) -> Found {
     (sums, packets, runs.runs().map(|run| run.now()).max().unwrap_or(0))
 }
 
-/// Packets delivered a second by each source of the first replication.
+/// Packets per second delivered by each source of the first replication.
 fn rates(config: &RunConfig, seconds: u64) -> Vec<f64> {
-    let (_, packets, now) = found(config, seconds, 2);
+    let (_, packets, now) = simulate(config, seconds, 2);
     let sources: u32 = config.classes.iter().map(|class| class.sources).sum();
     let rate = |packets: &u64| *packets as f64 / (now - config.warmup) as f64 * SECOND as f64;
     packets[..sources as usize].iter().map(rate).collect()
 }
 
 #[test]
-fn a_lone_flow_fills_a_link_with_room_for_a_window() {
+fn single_flow_fills_a_link_with_a_sufficient_buffer() {
     for preset in Preset::ALL {
         let config =
             RunConfig { warmup: 10 * SECOND, ..run(vec![class(1, modern(preset), 60, bulk())]) };
         let link = 20e6 / 12e3;
         let share = rates(&config, 30)[0] / link;
-        // BBR leaves the link for its probes of the round-trip time, version 3 headroom to others.
-        let least = match preset {
+        // BBR reduces its rate while it probes the RTT; version 3 leaves headroom for other flows.
+        let min = match preset {
             Preset::LinuxBbr => 0.95,
             Preset::Bbr3 => 0.9,
-            // The repair of slow start's losses, one in a round trip, goes on after the warm-up.
+            // The repair of the losses in slow start, one per round trip, exceeds the warm-up.
             Preset::LinuxRenoClassic => 0.5,
             _ => 0.985,
         };
-        assert!(share > least && share < 1.0001, "{}: {share}", preset.name());
+        assert!(share > min && share < 1.0001, "{}: {share}", preset.name());
     }
 }
 
 #[test]
-fn flows_of_different_stacks_share_a_link() {
+fn flows_of_different_stacks_all_get_a_share() {
     for (one, other) in [
         (modern(Preset::LinuxCubic), modern(Preset::LinuxReno)),
         (modern(Preset::LinuxBbr), modern(Preset::LinuxCubic)),
@@ -166,8 +166,8 @@ fn flows_of_different_stacks_share_a_link() {
     }
 }
 
-/// BBR, version 3, alone on a link with room for one BDP or for a fifth of it: most of the link, with
-/// few packets lost.
+/// A single BBR version 3 flow with a buffer of 1 or 0.2 BDP uses most of the link with little
+/// loss.
 #[test]
 fn bbr3_fills_a_link_with_a_short_buffer() {
     use ClassCell::{Passed, QueueDrops};
@@ -185,9 +185,9 @@ fn bbr3_fills_a_link_with_a_short_buffer() {
     }
 }
 
-/// Random loss of 1 % is below the 2 % that BBR, version 3, heeds; 10 % is not.
+/// BBR version 3 reacts to loss above 2 %: not to 1 % random loss, but to 10 %.
 #[test]
-fn bbr3_gives_way_to_losses_above_two_percent() {
+fn bbr3_reacts_to_loss_above_two_percent() {
     let share = |loss| {
         let config = RunConfig {
             loss: Some(LinkLoss::before(packet_loss(loss))),
@@ -201,9 +201,9 @@ fn bbr3_gives_way_to_losses_above_two_percent() {
     assert!(little > 0.6 && much < 0.5 * little, "{little} and {much}");
 }
 
-/// Beside CUBIC, with room for one BDP, both get a share.
+/// With a buffer of one BDP, BBR version 3 and CUBIC both get a share of the link.
 #[test]
-fn bbr3_and_cubic_share_a_link() {
+fn bbr3_and_cubic_both_get_a_share() {
     let config = RunConfig {
         buffer: Some(100),
         warmup: 20 * SECOND,
@@ -214,13 +214,13 @@ fn bbr3_and_cubic_share_a_link() {
     };
     let rates = rates(&config, 180);
     let sum: f64 = rates.iter().sum();
-    println!("{} of the link is BBR's, {} CUBIC's", rates[0] / sum, rates[1] / sum);
+    println!("share of BBR: {}, share of CUBIC: {}", rates[0] / sum, rates[1] / sum);
     assert!(rates.iter().all(|rate| rate / sum > 0.15), "{rates:?}");
 }
 
-/// On a link with room for three windows of the path BBR keeps two of them, and CUBIC fills it.
+/// With a buffer of three BDP, BBR keeps a short queue and CUBIC fills the buffer.
 #[test]
-fn paced_packets_hardly_queue() {
+fn bbr_keeps_a_shorter_queue_than_cubic() {
     let mean = |preset| {
         let config = RunConfig {
             buffer: Some(300),
@@ -228,8 +228,8 @@ fn paced_packets_hardly_queue() {
             ..run(vec![class(1, modern(preset), 60, bulk())])
         };
         let mut runs = Replications::new(&config, 1);
-        runs.advance(Goal { transfers: u64::MAX, until: 60 * SECOND }, 1, &Control::new(1));
-        let probes = runs.settle().unwrap();
+        runs.advance(RunLimit { transfers: u64::MAX, until: 60 * SECOND }, 1, &Control::new(1));
+        let probes = runs.flush().unwrap();
         probes[0].occupancy.integral() as f64 / (50 * SECOND) as f64
     };
     let (bbr, cubic) = (mean(Preset::LinuxBbr), mean(Preset::LinuxCubic));
@@ -237,20 +237,19 @@ fn paced_packets_hardly_queue() {
 }
 
 #[test]
-fn a_transfer_takes_the_round_trips_of_its_windows() {
-    // 10, then 20 packets: the third round trip brings the last of 40.
+fn transfer_time_is_the_round_trips_of_its_windows() {
+    // Windows of 10 and 20 packets: the last of 40 packets arrives in the third round trip.
     let sizes = vec![10, 40];
-    let traffic =
-        Traffic::Transfers { sizes: sizes.iter().copied().map(FileSize::of_full).collect() };
+    let traffic = Traffic::Transfers { sizes: sizes.iter().copied().map(FileSize::full).collect() };
     let config = RunConfig {
         bottleneck_bps: Some(1_000_000_000),
         probes: ProbeConfig { size_bounds: sizes, ..ProbeConfig::default() },
         ..run(vec![class(0, modern(Preset::LinuxCubic), 100, traffic)])
     };
     let mut runs = Replications::new(&config, 1);
-    let goal = Goal { transfers: 20, until: 1000 * SECOND };
-    assert_eq!(runs.advance(goal, 1, &Control::new(1)), Stop::Done);
-    let probes = runs.settle().unwrap();
+    let limit = RunLimit { transfers: 20, until: 1000 * SECOND };
+    assert_eq!(runs.advance(limit, 1, &Control::new(1)), StopReason::Done);
+    let probes = runs.flush().unwrap();
     let mean = |row: usize| {
         let sums = probes[0].transfers.rows[row].by_losses[0];
         assert_eq!(sums.transfers, 10);
@@ -261,10 +260,9 @@ fn a_transfer_takes_the_round_trips_of_its_windows() {
     assert!((round_trips.1 - 2.5).abs() < 0.03, "{round_trips:?}");
 }
 
-/// A flow that stops sends no more, and leaves the link to the other; packets in flight are
-/// counted.
+/// A flow that stops sends nothing more, and the other flow fills the link.
 #[test]
-fn a_flow_that_stops_leaves_the_link_to_the_other() {
+fn stopped_flow_leaves_the_link_to_the_other() {
     for (one, handshake) in [
         (TcpConfig::default(), Handshake::None),
         (modern(Preset::LinuxCubic), Handshake::Tcp),
@@ -284,34 +282,33 @@ fn a_flow_that_stops_leaves_the_link_to_the_other() {
     }
 }
 
-/// Beside a modern flow that begins after the end, classic ones are what they are without it.
+/// Classic flows have the same results in runs with a modern flow that never starts.
 #[test]
-fn classic_ends_are_the_same_in_either_kind_of_run() {
+fn classic_flows_are_identical_in_runs_with_modern_classes() {
     let bytes = TcpConfig { window_unit: WindowUnit::Bytes, ..TcpConfig::default() };
     let delayed = TcpConfig { delayed_acks: true, ..TcpConfig::default() };
     for tcp in [TcpConfig::default(), bytes, delayed] {
         let loss = Some(LinkLoss::before(packet_loss(0.01)));
-        let alone = vec![
+        let classic = vec![
             class(2, tcp.clone(), 60, bulk()),
             class(20, tcp.clone(), 30, on_off(false)),
             class(20, tcp.clone(), 30, on_off(true)),
         ];
         let never = Traffic::Bulk { start: Start::Times(vec![1000.0]), stop: None };
-        let beside = class(1, modern(Preset::LinuxBbr), 60, never);
-        let together = alone.iter().cloned().chain([beside]).collect();
-        let alone = found(&RunConfig { loss, tcp: tcp.clone(), ..run(alone) }, 20, 2);
-        let together = found(&RunConfig { loss, ..run(together) }, 20, 2);
-        assert_eq!((alone.0, alone.2), (together.0, together.2));
+        let extra = class(1, modern(Preset::LinuxBbr), 60, never);
+        let mixed = classic.iter().cloned().chain([extra]).collect();
+        let classic = simulate(&RunConfig { loss, tcp: tcp.clone(), ..run(classic) }, 20, 2);
+        let mixed = simulate(&RunConfig { loss, ..run(mixed) }, 20, 2);
+        assert_eq!((classic.0, classic.2), (mixed.0, mixed.2));
     }
 }
 
 const HANDSHAKES: [Handshake; 4] =
     [Handshake::None, Handshake::Tcp, Handshake::Tls13, Handshake::Tls12];
 
-/// The short packets of a handshake would be at the bottleneck before full ones that were sent
-/// earlier.
+/// Short handshake packets must not overtake full packets that were sent earlier.
 #[test]
-fn handshakes_over_slow_own_links_come_in_order() {
+fn handshakes_over_slow_access_links_stay_in_order() {
     for handshake in HANDSHAKES {
         let link = AccessConfig { rate_bps: Some(100_000_000), ..access() };
         let tcp = opened(Preset::LinuxCubic, handshake);
@@ -320,8 +317,8 @@ fn handshakes_over_slow_own_links_come_in_order() {
             egress: link,
             ..class(20, tcp, 40, on_off(false))
         };
-        let (cells, ..) = found(&run(vec![users]), 60, 2);
-        assert!(cells.iter().all(|of_run| of_run[2] > 1000), "packets were delivered");
+        let (cells, ..) = simulate(&run(vec![users]), 60, 2);
+        assert!(cells.iter().all(|of_run| of_run[2] > 1000), "too few packets were delivered");
     }
 }
 
@@ -342,7 +339,7 @@ fn behind(rate: LinkRate, discipline: disciplines::QueueConfig) -> QueueConfig {
     QueueConfig::Managed(ManagedConfig { discipline, rate, limit_bytes: None })
 }
 
-/// All that may drop or mark what they hold, with ECN where they know it.
+/// All disciplines that may drop or mark held packets, with ECN if they support it.
 fn disciplines() -> [disciplines::QueueConfig; 5] {
     use disciplines::QueueConfig as Discipline;
     let red = disciplines::RedConfig {
@@ -372,26 +369,26 @@ fn policer(burst_bytes: u64) -> QueueConfig {
     QueueConfig::Policed(PolicedConfig { tokens: tokens(burst_bytes), packet_bytes: 1500 })
 }
 
-/// Rates that are not constant, 20 Mbit/s in the mean.
+/// Varying rates with a mean of 20 Mbit/s.
 fn shaped() -> [LinkRate; 2] {
     let trace = OpportunityTrace::counted(&[(0, 2), (3, 7), (30, 1), (31, 30), (48, 40)]);
     [LinkRate::Bucket(tokens(15_000)), LinkRate::Opportunities(Arc::new(trace.unwrap()))]
 }
 
-/// The queue has the rate, so the configuration has none.
+/// Configuration without a link rate, because the queue has one.
 fn run_behind(queue: QueueConfig, tcp: TcpConfig) -> RunConfig {
     let classes = vec![class(2, tcp, 60, bulk())];
     RunConfig { queue, bottleneck_bps: None, warmup: 5 * SECOND, ..run(classes) }
 }
 
-/// NewReno without the losses of a slow start that overshoots: without SACK it repairs one of them
-/// in each round trip, which takes longer than these runs.
+/// NewReno with an initial threshold that avoids losses in slow start. Without SACK it would repair
+/// one of them per round trip, which would take longer than these runs.
 fn newreno_from_a_threshold() -> TcpConfig {
     TcpConfig { initial_ssthresh: 40, ..TcpConfig::default() }
 }
 
 #[test]
-fn flows_fill_links_whose_rate_is_not_constant() {
+fn flows_fill_links_with_varying_rates() {
     for tcp in [newreno_from_a_threshold(), modern(Preset::LinuxReno), modern(Preset::LinuxCubic)] {
         for rate in shaped() {
             let queue = behind(rate.clone(), disciplines::QueueConfig::DropTail);
@@ -402,9 +399,9 @@ fn flows_fill_links_whose_rate_is_not_constant() {
     }
 }
 
-/// A policer has no queue: what it drops is all that shows, and the round trip stays as it is.
+/// A policer drops packets but does not delay them.
 #[test]
-fn a_policer_drops_and_delays_nothing() {
+fn policer_drops_without_delay() {
     use ClassCell::{Arrived, Delivered, Passed, QueueDrops, RttSamples, RttSum};
     for tcp in [newreno_from_a_threshold(), modern(Preset::LinuxCubic)] {
         let config = run_behind(policer(60_000), tcp);
@@ -412,26 +409,26 @@ fn a_policer_drops_and_delays_nothing() {
         let [arrived, drops, delivered, sum, samples, passed] = sums(&config, 40, cells);
         assert!(drops > 50, "{drops} dropped");
         assert!(arrived - drops <= 35 * 1667 + 41, "{} passed in 35 s", arrived - drops);
-        // A policer's losses come together, and cost NewReno a timeout: 45 % of the rate.
+        // Losses at a policer are bursty and cause timeouts of NewReno: 45 % of the rate.
         assert!(delivered * 10 > 35 * 1667 * 4, "{delivered} delivered");
-        // Delayed acknowledgements may add to it.
+        // The tolerance allows for delayed acknowledgements.
         assert!(sum / samples < 110 * MILLISECOND, "{} ns", sum / samples);
-        assert_eq!(passed, 0, "no wait is kept where nothing waits");
+        assert_eq!(passed, 0, "waiting times are recorded without a queue");
     }
 }
 
-/// Sums of the classes of the first replication.
+/// Sums over all classes of the first replication.
 fn sums<const N: usize>(config: &RunConfig, seconds: u64, cells: [ClassCell; N]) -> [u64; N] {
     let mut runs = Replications::new(config, 1);
-    let goal = Goal { transfers: u64::MAX, until: seconds * SECOND };
-    assert_eq!(runs.advance(goal, 1, &Control::new(1)), Stop::Done);
-    let probes = runs.settle().expect("packets are conserved, and Little's law holds");
+    let limit = RunLimit { transfers: u64::MAX, until: seconds * SECOND };
+    assert_eq!(runs.advance(limit, 1, &Control::new(1)), StopReason::Done);
+    let probes = runs.flush().expect("packets are conserved, and Little's law holds");
     cells.map(|cell| probes[0].counters.total(cell))
 }
 
-/// RFC 3168: with ECN the queue speaks by marks, and the sender heeds them.
+/// RFC 3168: with ECN the queue marks packets instead of dropping them, and the sender reacts.
 #[test]
-fn rfc_3168_marks_take_the_place_of_drops() {
+fn rfc_3168_marks_replace_drops() {
     use ClassCell::{Marked, Passed, QueueDrops, Retransmitted};
     for discipline in disciplines() {
         if discipline == disciplines::QueueConfig::HeadDrop {
@@ -441,8 +438,8 @@ fn rfc_3168_marks_take_the_place_of_drops() {
             let with = |tcp| RunConfig {
                 buffer: Some(1000),
                 queue: managed(discipline),
-                // Without SACK a packet is repaired in each round trip, so that slow start's losses
-                // take that long.
+                // Without SACK the repair of the losses in slow start takes one round trip per
+                // packet.
                 warmup: 30 * SECOND,
                 ..run(vec![class(2, tcp, 60, bulk())])
             };
@@ -450,9 +447,9 @@ fn rfc_3168_marks_take_the_place_of_drops() {
             let [marked, passed, drops, retransmitted] =
                 sums(&with(with_ecn(modern(preset))), 60, cells);
             assert!(marked > 10, "{discipline:?} {preset:?}: {marked} of {passed} marked");
-            // BBR does not heed marks, so that PIE and RED come to where they drop.
-            let heeds = !matches!(preset, Preset::LinuxBbr | Preset::Bbr3);
-            assert!(drops < marked || !heeds, "{discipline:?} {preset:?}: {drops} dropped");
+            // BBR ignores marks, so PIE and RED reach the range in which they drop packets.
+            let reacts = !matches!(preset, Preset::LinuxBbr | Preset::Bbr3);
+            assert!(drops < marked || !reacts, "{discipline:?} {preset:?}: {drops} dropped");
             assert!(drops > 0 || retransmitted == 0, "{discipline:?} {preset:?}");
             if preset == Preset::Dctcp {
                 continue;
@@ -463,9 +460,9 @@ fn rfc_3168_marks_take_the_place_of_drops() {
     }
 }
 
-/// RFC 8257: DCTCP takes many marks, and keeps a shorter queue busy than Reno does.
+/// RFC 8257: DCTCP receives more marks than Reno, and keeps the link busy with a shorter queue.
 #[test]
-fn rfc_8257_dctcp_reduces_by_the_share_of_marks() {
+fn rfc_8257_dctcp_reduces_by_the_fraction_of_marks() {
     use ClassCell::{Delivered, Marked, Passed, Waited};
     let codel =
         CodelConfig { ecn: true, ce_threshold: Some(2 * MILLISECOND), ..CodelConfig::default() };
@@ -485,14 +482,14 @@ fn rfc_8257_dctcp_reduces_by_the_share_of_marks() {
     assert!(mean_ms < 4.0, "{mean_ms} ms");
 }
 
-/// A link that acknowledgements share, or none.
+/// An optional return link.
 fn return_link() -> impl Strategy<Value = Option<ReturnConfig>> {
     let (room, loss) = (prop::option::of(1_u64..100), prop::option::of(0.0_f64..0.3));
     let link = (50_000_u64..2_000_000, room, 0..6_usize, loss);
-    prop::option::of(link.prop_map(|(rate, buffer, at, loss)| ReturnConfig {
+    prop::option::of(link.prop_map(|(rate, buffer, index, loss)| ReturnConfig {
         rate_bps: Some(rate),
         buffer,
-        queue: match disciplines().get(at) {
+        queue: match disciplines().get(index) {
             Some(discipline) => managed_at(rate, *discipline),
             None => QueueConfig::DropTail,
         },
@@ -500,14 +497,14 @@ fn return_link() -> impl Strategy<Value = Option<ReturnConfig>> {
     }))
 }
 
-/// A scenario of everything.
-fn anything() -> impl Strategy<Value = RunConfig> {
-    let end = |at: usize| match at {
+/// Random configurations with any combination of features.
+fn any_config() -> impl Strategy<Value = RunConfig> {
+    let tcp = |index: usize| match index {
         0 => TcpConfig::default(),
         1 => TcpConfig { window_unit: WindowUnit::Bytes, ..TcpConfig::default() },
-        at => {
-            let of_preset = 2 * HANDSHAKES.len();
-            let (preset, kind) = ((at - 2) / of_preset, (at - 2) % of_preset);
+        index => {
+            let per_preset = 2 * HANDSHAKES.len();
+            let (preset, kind) = ((index - 2) / per_preset, (index - 2) % per_preset);
             let tcp = opened(Preset::ALL[preset], HANDSHAKES[kind / 2]);
             if kind % 2 == 0 { tcp } else { with_ecn(tcp) }
         }
@@ -534,11 +531,11 @@ fn anything() -> impl Strategy<Value = RunConfig> {
             drop: DropPolicy::LongestHead,
             ties: Ties::Latest,
         })),
-        (0..5_usize).prop_map(|at| managed(disciplines()[at])),
+        (0..5_usize).prop_map(|index| managed(disciplines()[index])),
         (0..2_usize, 0..5_usize)
-            .prop_map(|(of, at)| behind(shaped()[of].clone(), disciplines()[at])),
+            .prop_map(|(rate, index)| behind(shaped()[rate].clone(), disciplines()[index])),
         (0..2_usize)
-            .prop_map(|of| { behind(shaped()[of].clone(), disciplines::QueueConfig::DropTail) }),
+            .prop_map(|rate| behind(shaped()[rate].clone(), disciplines::QueueConfig::DropTail)),
         (1_500_u64..100_000).prop_map(policer),
     ];
     let loss = prop::option::of(0.0_f64..0.1);
@@ -549,25 +546,24 @@ fn anything() -> impl Strategy<Value = RunConfig> {
         move |(classes, queue, loss, buffer, seed, hop, cross, return_link)| {
             let classes = classes
                 .into_iter()
-                .map(|(sources, at, rtt, traffic)| class(sources, end(at), rtt, traffic));
-            let hop = hop.map(|at| HopConfig {
+                .map(|(sources, index, rtt, traffic)| class(sources, tcp(index), rtt, traffic));
+            let hop = hop.map(|index| HopConfig {
                 rate_bps: Some(18_000_000),
                 delay: 3 * MILLISECOND,
                 buffer: Some(20),
-                queue: match at {
-                    0..5 => managed(disciplines()[at]),
+                queue: match index {
+                    0..5 => managed(disciplines()[index]),
                     5 => QueueConfig::DropTail,
                     6 => policer(30_000),
-                    _ => behind(shaped()[at - 7].clone(), disciplines::QueueConfig::DropTail),
+                    _ => behind(shaped()[index - 7].clone(), disciplines::QueueConfig::DropTail),
                 },
                 loss: None,
                 shared: true,
             });
-            // At the hop, if there is one, at the bottleneck, or at the return link, if there is
-            // one.
+            // At the additional hop, the bottleneck, or the return link.
             let process = ArrivalProcess::Poisson { rate: 400.0 };
-            let cross = cross.map(|at| CrossConfig {
-                stage: at.min(usize::from(hop.is_some()) + usize::from(return_link.is_some())),
+            let cross = cross.map(|stage| CrossConfig {
+                stage: stage.min(usize::from(hop.is_some()) + usize::from(return_link.is_some())),
                 bin: 1,
                 bins: 1,
                 series: 1,
@@ -579,7 +575,7 @@ fn anything() -> impl Strategy<Value = RunConfig> {
                 queue,
                 loss,
                 buffer: Some(buffer),
-                before: hop.into_iter().collect(),
+                hops_before: hop.into_iter().collect(),
                 cross: cross.into_iter().collect(),
                 return_link,
                 ..run(classes.collect())
@@ -588,7 +584,7 @@ fn anything() -> impl Strategy<Value = RunConfig> {
     )
 }
 
-/// A scenario of everything with random loss at each link, before or behind its queue.
+/// Random configurations with random loss on all links, before or behind the queues.
 fn with_losses_on_all_links() -> impl Strategy<Value = RunConfig> {
     let loss = || {
         let at = prop_oneof![Just(LossPlace::Before), Just(LossPlace::Behind)];
@@ -598,7 +594,7 @@ fn with_losses_on_all_links() -> impl Strategy<Value = RunConfig> {
     let rates = (500_000_u64..20_000_000, 500_000_u64..20_000_000);
     let losses = (loss(), loss(), loss(), loss());
     let noise = prop_oneof![Just(0), Just(MILLISECOND / 10), Just(3 * MILLISECOND)];
-    (anything(), losses, rates, noise).prop_map(|(mut config, losses, rates, noise)| {
+    (any_config(), losses, rates, noise).prop_map(|(mut config, losses, rates, noise)| {
         let (ingress, bottleneck, hop, egress) = losses;
         let at_bottleneck =
             |loss: LinkLoss| LinkLoss { model: BottleneckLoss::Packet(loss.model), at: loss.at };
@@ -609,10 +605,10 @@ fn with_losses_on_all_links() -> impl Strategy<Value = RunConfig> {
             class.egress = link(rates.1, egress);
             class.host_noise = noise;
         }
-        for before in &mut config.before {
+        for before in &mut config.hops_before {
             before.loss = hop;
         }
-        let own = HopConfig {
+        let per_source = HopConfig {
             rate_bps: Some(rates.0),
             delay: MILLISECOND,
             buffer: Some(20),
@@ -620,12 +616,12 @@ fn with_losses_on_all_links() -> impl Strategy<Value = RunConfig> {
             loss: hop,
             shared: false,
         };
-        config.after.push(own);
+        config.hops_after.push(per_source);
         config
     })
 }
 
-/// Makes full packets of a class `bytes` long.
+/// Sets the packet length of a class.
 fn set_length(class: &mut ClassConfig, bytes: u32) {
     class.packet_bytes = Some(bytes);
     if let Some(modern) = class.tcp.as_mut().and_then(|tcp| tcp.modern.as_mut()) {
@@ -633,14 +629,14 @@ fn set_length(class: &mut ClassConfig, bytes: u32) {
     }
 }
 
-/// Packets that a link with no other hop carried, by the time for which it was busy.
+/// Number of packets that the bottleneck transmitted, from its busy time.
 fn carried(probes: &tcpcast_sim::probe::Probes, service: Nanos) -> u64 {
     probes.occupancy.busy() / service
 }
 
-/// Packets that are lost behind the queue take time on the link, others do not.
+/// Packets that are lost behind the queue use link time; packets lost before it do not.
 #[test]
-fn packets_lost_behind_the_queue_were_transmitted() {
+fn packets_lost_behind_the_queue_use_link_time() {
     use ClassCell::{Arrived, QueueDrops, RandomDrops};
     for (at, queue) in [
         (LossPlace::Before, QueueConfig::DropTail),
@@ -653,9 +649,9 @@ fn packets_lost_behind_the_queue_were_transmitted() {
             ..run(vec![class(2, modern(Preset::LinuxBbr), 60, bulk())])
         };
         let mut runs = Replications::new(&config, 1);
-        let goal = Goal { transfers: u64::MAX, until: 20 * SECOND };
-        assert_eq!(runs.advance(goal, 1, &Control::new(1)), Stop::Done);
-        let probes = runs.settle().expect("packets are conserved")[0];
+        let limit = RunLimit { transfers: u64::MAX, until: 20 * SECOND };
+        assert_eq!(runs.advance(limit, 1, &Control::new(1)), StopReason::Done);
+        let probes = runs.flush().expect("packets are conserved")[0];
         let [arrived, dropped, lost] = sums(&config, 20, [Arrived, QueueDrops, RandomDrops]);
         let expected = arrived - dropped - if at == LossPlace::Before { lost } else { 0 };
         let transmitted = carried(probes, 600_000);
@@ -666,9 +662,9 @@ fn packets_lost_behind_the_queue_were_transmitted() {
     }
 }
 
-/// A packet that waits on a link for one that is then lost still gets through.
+/// A packet that waits behind a packet that is lost is still delivered.
 #[test]
-fn losses_behind_own_links_delay_nothing() {
+fn losses_behind_access_links_do_not_delay_later_packets() {
     let loss = Some(LinkLoss::behind(LossModel::Bernoulli(0.1)));
     let slow = AccessConfig { rate_bps: Some(10_000_000), loss, ..access() };
     for noise in [0, MILLISECOND / 10] {
@@ -686,29 +682,29 @@ fn losses_behind_own_links_delay_nothing() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
-    /// No packet is lost count of, and the same seed gives the same on any number of threads.
+    /// Packets are conserved, and results do not depend on the number of threads.
     #[test]
-    fn packets_are_conserved_and_runs_repeat(config in anything()) {
-        prop_assert_eq!(found(&config, 8, 1), found(&config, 8, 2));
+    fn packets_are_conserved_and_runs_are_reproducible(config in any_config()) {
+        prop_assert_eq!(simulate(&config, 8, 1), simulate(&config, 8, 2));
     }
 
-    /// Packets are also conserved on links that lose them behind their queues, and if every second
-    /// class has shorter ones.
+    /// Packets are conserved with losses behind queues and with classes of different packet
+    /// lengths.
     #[test]
-    fn packets_lost_on_any_link_are_counted(
+    fn packets_are_conserved_with_losses_on_all_links(
         mut config in with_losses_on_all_links(),
         length in 100_u32..=1500,
     ) {
         config.classes.iter_mut().skip(1).step_by(2).for_each(|class| set_length(class, length));
-        prop_assert_eq!(found(&config, 2, 1), found(&config, 2, 2));
+        prop_assert_eq!(simulate(&config, 2, 1), simulate(&config, 2, 2));
     }
 
-    /// What looks on changes nothing, though it takes other code.
+    /// Captures and traces do not change a run, although it uses different code.
     #[test]
-    fn a_run_that_is_watched_is_the_same(config in anything()) {
+    fn captures_and_traces_do_not_change_a_run(config in any_config()) {
         let mut watched = config.clone();
         watched.probes.captures = vec![(Tap::Sender, 1)];
         watched.probes.traced = vec![0];
-        prop_assert_eq!(found(&config, 5, 1), found(&watched, 5, 1));
+        prop_assert_eq!(simulate(&config, 5, 1), simulate(&watched, 5, 1));
     }
 }

@@ -1,6 +1,6 @@
-//! Reads captures and says what is in them, and how fast they were read.
+//! Counts the frames and segments of captures, and measures the reading rate.
 //!
-//! `count FILE...`; a file `-` is standard input.
+//! Usage: `count FILE...`; `-` reads standard input.
 
 use std::io::{Read, stdin};
 use std::path::Path;

@@ -1,6 +1,7 @@
-//! Packet captures: what TCP did on each connection.
+//! TCP analysis of packet captures.
 //!
-//! A [`Reader`] takes a capture from any stream, and gives its TCP segments one by one.
+//! A [`Reader`] reads the TCP segments of a capture from a stream; [`Connections`] analyses them
+//! per connection.
 
 mod analysis;
 mod between;
@@ -11,12 +12,12 @@ mod segment;
 
 pub use analysis::{
     Announced, Cause, Causes, ConnectionReport, Counts, DEPTHS, DirectionReport, Durations, End,
-    Evidence, Exchange, Failure, Fate, INTERVAL_S, Indication, Indications, Interval, Kind, LIMITS,
-    Limit, Limitation, Mark, Point, Retransmission, Round, RoundTrips, Side, SlowStart, Spurious,
-    Stage,
+    Evidence, Exchange, Failure, FailureDetails, INTERVAL_S, Indication, Indications, Interval,
+    Kind, LIMITS, Limit, Limitation, Mark, Point, Retransmission, Round, RoundTrips, Side,
+    SlowStart, Spurious, Stage,
 };
-pub use between::{Between, ClockOffset, Found, Passage};
+pub use between::{ClockOffset, Comparison, Passage, TapComparison};
 pub use connection::{Connections, Limits};
 pub use frame::Tunnels;
-pub use reader::{Damage, Fault, ReadError, Reader, Skip, Skipped, Stopped, Summary};
-pub use segment::{Endpoint, Flags, MOST_SACK_BLOCKS, Nanos, Options, Segment};
+pub use reader::{Damage, Defect, ReadError, Reader, Skip, Skipped, Stopped, Summary};
+pub use segment::{Endpoint, Flags, MAX_SACK_BLOCKS, Nanos, Options, Segment};

@@ -1,4 +1,4 @@
-//! A TCP segment as it was captured: the fixed header, what is left of the options, and lengths.
+//! A captured TCP segment: header fields, options and lengths.
 
 use std::net::IpAddr;
 
@@ -14,20 +14,20 @@ pub struct Endpoint {
     pub port: u16,
 }
 
-/// The flags of a TCP header.
+/// Flags of a TCP header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flags(pub u8);
 
 impl Flags {
-    /// The sender has nothing more to send.
+    /// The sender has no more data.
     pub const FIN: u8 = 0x01;
-    /// The connection begins.
+    /// Opens the connection.
     pub const SYN: u8 = 0x02;
-    /// The connection is cut.
+    /// Resets the connection.
     pub const RST: u8 = 0x04;
-    /// The receiver should deliver at once.
+    /// The receiver should deliver the data immediately.
     pub const PSH: u8 = 0x08;
-    /// The acknowledgement field counts.
+    /// The acknowledgement field is valid.
     pub const ACK: u8 = 0x10;
     /// ECN echo.
     pub const ECE: u8 = 0x40;
@@ -42,59 +42,59 @@ impl Flags {
     }
 }
 
-/// The most SACK blocks that fit into the options.
-pub const MOST_SACK_BLOCKS: usize = 4;
+/// Maximum number of SACK blocks that fit into the options.
+pub const MAX_SACK_BLOCKS: usize = 4;
 
-/// The TCP options that matter here.
+/// TCP options that the analysis uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Maximum segment size, of a SYN.
+    /// Maximum segment size, from a SYN.
     pub mss: Option<u16>,
-    /// Window scale, of a SYN; larger shifts than 14 are taken for 14 (RFC 7323).
+    /// Window scale, from a SYN; shifts above 14 count as 14 (RFC 7323).
     pub window_scale: Option<u8>,
-    /// SACK permitted, of a SYN.
+    /// SACK permitted, from a SYN.
     pub sack_permitted: bool,
     /// SACK blocks, left and right edge; the first `sack_blocks` of them.
-    pub sack: [(u32, u32); MOST_SACK_BLOCKS],
-    /// How many SACK blocks there are.
+    pub sack: [(u32, u32); MAX_SACK_BLOCKS],
+    /// Number of SACK blocks.
     pub sack_blocks: u8,
     /// Timestamps: value and echo reply.
     pub timestamps: Option<(u32, u32)>,
-    /// Options are cut by the capture, or malformed: what is missing is not known to be absent.
+    /// True if the options are truncated or malformed, so that absent options may have been sent.
     pub cut: bool,
 }
 
 /// One TCP segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
-    /// Number of its frame in the capture, from 1.
+    /// Frame number in the capture, from 1.
     pub frame: u64,
-    /// When it was captured.
+    /// Capture time.
     pub time: Nanos,
-    /// Who sent it.
+    /// Sender.
     pub source: Endpoint,
-    /// To whom.
+    /// Receiver.
     pub destination: Endpoint,
     /// IPv4 identification; `None` for IPv6.
     pub ip_id: Option<u16>,
     /// Time to live, or hop limit.
     pub ttl: u8,
-    /// The two ECN bits of the IP header.
+    /// ECN field of the IP header (two bits).
     pub ecn: u8,
-    /// Bytes of the IP packet, headers included, as the IP header says, however little was captured.
+    /// Length of the IP packet, including headers, from the IP header, bytes.
     pub ip_bytes: u32,
-    /// Bytes of TCP payload, likewise.
+    /// TCP payload by the IP header, bytes.
     pub payload: u32,
     /// Sequence number.
     pub sequence: u32,
-    /// Acknowledgement number; it counts if the flag is set.
+    /// Acknowledgement number, valid if the ACK flag is set.
     pub acknowledgement: u32,
     /// Flags.
     pub flags: Flags,
-    /// Window as sent, without its scale.
+    /// Window as sent, without scaling.
     pub window: u16,
     /// Options.
     pub options: Options,
-    /// It is the first fragment of a fragmented packet; the others carry no TCP header.
+    /// True for the first fragment of a packet; other fragments have no TCP header.
     pub fragment: bool,
 }

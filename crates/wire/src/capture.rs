@@ -1,4 +1,4 @@
-//! The classic capture format (pcap 2.4) with nanosecond stamps and raw IP packets.
+//! Writer of captures in pcap format 2.4, with nanosecond timestamps and raw IP packets.
 
 use std::io::{self, Write};
 
@@ -13,10 +13,10 @@ pub struct CaptureWriter<W> {
 }
 
 impl<W: Write> CaptureWriter<W> {
-    /// Writes the file's header.
+    /// Writes the file header.
     ///
     /// # Errors
-    /// What the sink returns.
+    /// Returns the error of the sink.
     pub fn new(mut sink: W) -> io::Result<Self> {
         let mut header = Vec::with_capacity(24);
         header.extend(MAGIC_NANOSECONDS.to_le_bytes());
@@ -29,10 +29,10 @@ impl<W: Write> CaptureWriter<W> {
         Ok(Self { sink })
     }
 
-    /// Writes one packet of which `bytes` are kept and that was `length` bytes long.
+    /// Writes a packet with a length of `length` bytes, of which `bytes` are stored.
     ///
     /// # Errors
-    /// What the sink returns.
+    /// Returns the error of the sink.
     pub fn packet(&mut self, time_ns: u64, length: u32, bytes: &[u8]) -> io::Result<()> {
         let mut record = Vec::with_capacity(16 + bytes.len());
         record.extend(((time_ns / 1_000_000_000) as u32).to_le_bytes());
@@ -43,7 +43,7 @@ impl<W: Write> CaptureWriter<W> {
         self.sink.write_all(&record)
     }
 
-    /// Gives the sink back.
+    /// Returns the sink.
     pub fn into_inner(self) -> W {
         self.sink
     }
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_with_one_packet() {
+    fn file_with_one_packet_has_header_and_record() {
         let mut writer = CaptureWriter::new(Vec::new()).unwrap();
         writer.packet(2_000_000_003, 1500, &[0x45, 7]).unwrap();
         let bytes = writer.into_inner();

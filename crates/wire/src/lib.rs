@@ -1,4 +1,4 @@
-//! IPv4 and TCP headers, and capture files, written to a byte sink.
+//! Writers of IPv4 and TCP headers, and of capture files.
 
 mod capture;
 mod segment;

@@ -1,4 +1,4 @@
-//! The 40 bytes of an IPv4 and a TCP header, and the options behind them.
+//! Headers of an IPv4 packet with a TCP segment, and TCP options.
 
 /// The ACK flag.
 pub const ACK: u8 = 0x10;
@@ -23,32 +23,32 @@ const TIMESTAMPS: u8 = 8;
 const PROTOCOL_TCP: u8 = 6;
 const TIME_TO_LIVE: u8 = 64;
 
-/// What only a SYN or SYN-ACK says.
+/// Options of a SYN or SYN-ACK only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SynOptions {
-    /// The maximum segment size: RFC 9293, section 3.7.1.
+    /// Maximum segment size: RFC 9293, section 3.7.1.
     pub mss: u16,
-    /// By how many bits later windows are shifted: RFC 7323, section 2.
+    /// Shift of the windows in later segments: RFC 7323, section 2.
     pub window_scale: u8,
-    /// SACK may be used: RFC 2018.
+    /// SACK is permitted: RFC 2018.
     pub sack_permitted: bool,
 }
 
 /// Options of a TCP header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Options {
-    /// RFC 7323: the value, and the echo.
+    /// Timestamp value and echo: RFC 7323.
     pub timestamps: Option<(u32, u32)>,
-    /// RFC 2018: the edges of the blocks; the first `blocks` count.
+    /// SACK blocks, start and end; the first `blocks` are valid: RFC 2018.
     pub sacks: [(u32, u32); 4],
-    /// How many blocks there are; with timestamps at most three.
+    /// Number of SACK blocks; at most three with timestamps.
     pub blocks: u8,
-    /// Those of a SYN.
+    /// Options of a SYN.
     pub syn: Option<SynOptions>,
 }
 
 impl Options {
-    /// The bytes, padded to whole words as Linux does it.
+    /// Encodes the options, padded to 4 bytes like Linux.
     fn bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         if let Some(syn) = self.syn {
@@ -73,7 +73,7 @@ impl Options {
     }
 }
 
-/// A TCP segment in an IPv4 packet; its payload is all zeros and is not written.
+/// A TCP segment in an IPv4 packet. The payload is all zeros and is not written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Segment {
     /// Source address.
@@ -84,7 +84,7 @@ pub struct Segment {
     pub source_port: u16,
     /// Destination port.
     pub destination_port: u16,
-    /// ECN codepoint of the IPv4 packet: RFC 3168, section 5.
+    /// ECN codepoint: RFC 3168, section 5.
     pub codepoint: u8,
     /// Identification of the IPv4 packet.
     pub identification: u16,
@@ -96,14 +96,14 @@ pub struct Segment {
     pub flags: u8,
     /// Window, unscaled.
     pub window: u16,
-    /// Bytes of payload, at most 65,495 less the options.
+    /// Bytes of payload, at most 65,495 minus the options.
     pub payload: u16,
-    /// Its options.
+    /// TCP options.
     pub options: Options,
 }
 
 impl Segment {
-    /// The headers, both checksums right.
+    /// Encodes the headers with valid checksums.
     #[must_use]
     pub fn headers(&self) -> Vec<u8> {
         let mut bytes = vec![0; usize::from(HEADERS)];
@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_checksums_verify() {
+    fn headers_have_valid_checksums() {
         let segment = Segment {
             source: [10, 0, 0, 1],
             destination: [10, 128, 0, 1],
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn options_are_whole_words_and_in_both_lengths() {
+    fn options_are_padded_and_included_in_both_lengths() {
         let mut options = Options { timestamps: Some((7, 0x0102_0304)), ..Options::default() };
         (options.sacks[0], options.blocks) = ((1449, 2897), 1);
         let bytes = Segment { payload: 100, flags: ACK, options, ..Segment::default() }.headers();
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_syn_says_what_holds_for_the_connection() {
+    fn syn_options_are_encoded() {
         let syn = SynOptions { mss: 1460, window_scale: 14, sack_permitted: true };
         let options = Options { syn: Some(syn), timestamps: Some((1, 0)), ..Options::default() };
         let bytes = Segment { flags: SYN, options, ..Segment::default() }.headers();

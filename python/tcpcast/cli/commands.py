@@ -58,8 +58,8 @@ class Command:
 
 RUN = Command(
     "run",
-    "Answer a scenario by several engines, side by side.",
-    "Without --engine: every engine that applies and is quick.",
+    "Answer a scenario with several engines and compare them.",
+    "Default engines: all quick engines that apply.",
     "tcpcast run web-10mbit --engine packet --set traffic.sources=98",
     (
         FILE,
@@ -76,26 +76,26 @@ RUN = Command(
         Option(
             "print_scenario",
             "",
-            "Print the scenario, defaults filled in; run nothing.",
+            "Print the scenario with all defaults and exit.",
             former="--show",
         ),
         THREADS,
-        Option("every", "", "Print every value and warning, not only the main ones.", "--all"),
-        Option("accept_late", "", "Engine kernel: continue on a busy machine."),
+        Option("every", "", "Print all values and warnings.", "--all"),
+        Option("accept_late", "", "Continue engine kernel on a busy machine."),
         FORCE,
     ),
 )
 PREDICT = Command(
     "predict",
-    "Predict the rate of a path, and what limits it.",
-    "RTT, loss, rate, buffer, flows and size may be ranges: --loss 0.01%..10%.",
+    "Predict the rate of a path and its limit.",
+    "RTT, loss, rate, buffer, flows and size accept ranges: --loss 0.01%..10%.",
     "tcpcast predict --rtt 100ms --loss 1% --rwnd 64KiB --explain",
     (
         *PATH.values(),
-        Option("packet", "", "Simulate the path as well."),
-        Option("count", "N", "Values of a range; else 10.", "--points", type=int),
-        Option("explain", "", "Show each quantity with its equation, and all warnings."),
-        Option("plot", "DIR", "Draw rate against loss into a folder."),
+        Option("packet", "", "Also simulate the path."),
+        Option("count", "N", "Values per range; default 10.", "--points", type=int),
+        Option("explain", "", "Show all quantities, equations and warnings."),
+        Option("plot", "DIR", "Plot rate against loss into a folder."),
         FORM,
         FORCE,
         CSV,
@@ -104,15 +104,14 @@ PREDICT = Command(
 )
 PLAN = Command(
     "plan",
-    "Solve for a target: which buffer, users, rate, streams or loss meets it?",
+    "Find the buffer, users, rate, streams or loss that meets a target.",
     "",
     "tcpcast plan buffer web-10mbit --loss 1% --verify",
 )
 SWEEP = Command(
     "sweep",
-    "Answer a scenario for every combination of some values.",
-    "What varies is in the file's table [sweep], or in --vary. The table of the results goes to "
-    "standard output, or with --out into a folder.",
+    "Answer a scenario for all combinations of values.",
+    "The values are in the table [sweep] of the file, or in --vary.",
     'tcpcast sweep path.toml --vary "network.rtt=10ms..200ms log 8" --out DIR',
     (
         CONTEXT,
@@ -120,36 +119,35 @@ SWEEP = Command(
         Option(
             "vary",
             "KEY=RANGE",
-            "What varies: a range such as network.rtt='10ms..200ms log 8', or values separated by "
-            "commas; may be repeated.",
+            "Vary a key: a range such as network.rtt='10ms..200ms log 8', or values with commas; "
+            "repeatable.",
             type=list[str],
         ),
         ENGINE,
         Option(
             "replications",
             "N",
-            "How often each cell is simulated, seed by seed.",
+            "Simulations per cell, with different seeds.",
             type=int,
             least=1,
         ),
         CHANGES,
         SEED,
         replace(FEED, default=None),
-        Option("out", "DIR", "Write Parquet files into a folder; an interrupted sweep goes on."),
+        Option("out", "DIR", "Write Parquet files into a folder, or continue there."),
         Option(
             "processes",
             "N",
-            "Processes of this machine; default one per core.",
+            "Local processes; default one per core.",
             type=int,
             least=1,
         ),
-        Option("dask", "ADDRESS", "Dask scheduler whose workers work: tcp://host:8786."),
-        Option("plot", "DIR", "Draw one or two keys that vary: curves, or heat maps."),
+        Option("dask", "ADDRESS", "Use a Dask scheduler: tcp://host:8786."),
+        Option("plot", "DIR", "Plot one or two varied keys into a folder."),
         Option(
             "level",
             "METRIC=VALUE",
-            "In figures: draw where a metric has this value, such as goodput_bps=50mbit; may be "
-            "repeated.",
+            "Draw an isoline, such as goodput_bps=50mbit; repeatable.",
             type=list[str],
         ),
         FORM,
@@ -162,43 +160,41 @@ SWEEP = Command(
 )
 QUERY = Command(
     "query",
-    "Ask SQL about the results of a sweep.",
-    "Keys are quoted: SELECT \"network.rtt\", goodput_bps FROM sweep WHERE engine = 'pftk'.",
+    "Query the results of a sweep with SQL.",
+    "Quote keys: SELECT \"network.rtt\", goodput_bps FROM sweep WHERE engine = 'pftk'.",
     'tcpcast query DIR "SELECT engine, max(goodput_bps) FROM sweep GROUP BY engine"',
     (
         Argument(
             "folder",
             "DIR",
-            "The folder of a sweep's --out.",
+            "Output folder of a sweep.",
         ),
         Argument(
             "sql",
             "SQL",
-            "A query in SQL; the table is named sweep.",
+            "SQL query of the table sweep.",
         ),
-        Option(
-            "max_wall", "TIME", "Stop the query after this time, such as 60s; default no limit."
-        ),
+        Option("max_wall", "TIME", "Time limit of the query, such as 60s; default none."),
         CSV,
         JSON,
     ),
 )
 TRACE = Command(
     "trace",
-    "Analyse what TCP did in packet captures, the worst direction first.",
-    "One line per direction that carries data. Captures may be compressed by gzip or zstd.",
+    "Analyse TCP in packet captures, worst direction first.",
+    "Prints one line per direction that carries data. Reads gzip and zstd.",
     "tcpcast trace slow.pcap --plot figures",
     (
         Argument(
             "files",
             "FILE",
-            "Captures in pcap or pcapng; - reads standard input.",
+            "pcap or pcapng captures; - is standard input.",
             type=list[str],
         ),
         Option(
             "second_capture",
             "FILE",
-            "A capture of the same packets after the bottleneck: losses in between.",
+            "Second capture, after the bottleneck, to find losses between both.",
             former="--after",
         ),
         CSV,
@@ -206,58 +202,57 @@ TRACE = Command(
         Option(
             "table",
             "NAME",
-            "Print another table as CSV, or JSON: requests, services, failed, "
-            "intervals, rounds, retransmissions or loss_indications.",
+            "Print a table as CSV or JSON: requests, services, failed, intervals, rounds, "
+            "retransmissions or loss_indications.",
         ),
         Option(
             "connection",
             "WHICH",
-            'Only one: a number as --csv has it, an end, or "SOURCE > DESTINATION".',
+            'Select a direction: number of --csv, an end, or "SOURCE > DESTINATION".',
         ),
         Option(
             "group_by",
             "WAY",
-            "Flows together instead of each: all, pair (of hosts), source or destination.",
+            "Group flows: all, pair (of hosts), source or destination.",
             former="--by",
         ),
         Option(
             "rtt",
             "TIME",
-            "With --group-by: least time between two loss events; default the mean RTT.",
+            "Minimum time between loss events of --group-by; default the mean RTT.",
         ),
-        Option("everything", "", "Print every line, not the worst 20.", "--all"),
+        Option("everything", "", "Print all lines, not only the worst 20.", "--all"),
         Option(
             "max_connections",
             "N",
-            "Connections followed at once, default 65536; beyond, idle ones are evicted.",
+            "Maximum tracked connections; above it, idle ones are evicted. Default 65536.",
             type=int,
             least=1,
         ),
-        Option("models", "", "Print every path model for each direction."),
-        Option("scenario", "OUT.toml", "Write a scenario of it, for other engines to answer."),
+        Option("models", "", "Compare all path models with each direction."),
+        Option("scenario", "OUT.toml", "Write a scenario with the measured values."),
         HTML,
         MARKDOWN,
-        Option("plot", "DIR", "Write PNG figures into a folder."),
+        Option("plot", "DIR", "Plot into a folder."),
         FORM,
-        Option("parquet", "DIR", "Write Parquet files into a folder, one per table."),
+        Option("parquet", "DIR", "Write all tables as Parquet into a folder."),
         FORCE,
     ),
 )
 REPORT = Command(
     "report",
-    "Write a report of answers, of a sweep or of captures as one file.",
-    "HTML has figures and needs no network. Options of a simulation go with a scenario; answers "
-    "that are saved are laid out as they are.",
+    "Write a report of answers, a sweep or captures as one file.",
+    "The options of a simulation apply to scenarios only.",
     "tcpcast report captures/ --out slow.html",
     (
         Argument(
             "sources",
             "FILE|DIR|NAME",
-            "A scenario, what `tcpcast run --json` printed, captures, or a folder: of captures, "
-            "or of `tcpcast sweep --out`.",
+            "Scenario, output of `tcpcast run --json`, captures, folder of captures, or folder of "
+            "a sweep.",
             type=list[str],
         ),
-        Option("out", "FILE", "Where to: .html (default NAME.html), or .md for Markdown."),
+        Option("out", "FILE", "Output file, .html or .md; default NAME.html."),
         ENGINE,
         CHANGES,
         SEED,
@@ -268,12 +263,12 @@ REPORT = Command(
 )
 SERVE = Command(
     "serve",
-    "Serve a local page: sliders, every model at once, simulation, captures.",
-    "Prints the address that opens it, once; Ctrl-C ends it.",
+    "Serve a local page with models, simulation and captures.",
+    "Prints its address once. Ctrl-C ends it.",
     "tcpcast serve",
     (
-        Option("port", "N", "Port on 127.0.0.1; 0 takes a free one.", type=int, default=0),
-        Option("no_browser", "", "Only print the address; open no browser."),
+        Option("port", "N", "Port on 127.0.0.1; 0 selects a free one.", type=int, default=0),
+        Option("no_browser", "", "Do not open a browser."),
     ),
 )
 PAPERS = ("engset", "pftk", "parallel", "fixed-point", "short", "kernel")
@@ -281,23 +276,23 @@ PAPERS = ("engset", "pftk", "parallel", "fixed-point", "short", "kernel")
 
 REPRODUCE = Command(
     "reproduce",
-    "Rerun a paper and compare with its printed results.",
-    "Writes a page (index.md) with figures into a folder. Exit code 1 if a value differs that is "
-    "not on the paper's list of known differences, or if a difference on the list is gone.",
+    "Reproduce a paper and compare with its printed results.",
+    "Writes a page (index.md) with figures into a folder. Exit code 1: a new difference, or a "
+    "known one is gone.",
     "tcpcast reproduce engset --quick --output engset-paper",
     (
         CONTEXT,
         Argument(
             "name",
             "PAPER",
-            f"Which paper: {', '.join(PAPERS)}.",
+            f"One of {', '.join(PAPERS)}.",
         ),
-        Option("quick", "", "Shorter runs: about a minute, wider intervals."),
-        Option("output", "DIR", "Where the page and its figures go; ./PAPER-paper if not given."),
+        Option("quick", "", "Use shorter runs, with wider intervals."),
+        Option("output", "DIR", "Output folder; default ./PAPER-paper."),
         Option(
             "measurements",
             "DIR",
-            "Original files of measurements, of kernel alone; may be repeated.",
+            "Measurements for kernel; repeatable.",
             type=list[str],
         ),
         HTML,
@@ -308,37 +303,34 @@ REPRODUCE = Command(
 )
 LINK = Command(
     "link",
-    "Run a program over an emulated link, and print what the link counted.",
-    "COMMAND is what follows --, a shell if nothing does; a single word is a shell command. It "
-    "runs at the near end, 10.0.0.1; the far end is 10.128.0.1, and TCPCAST_PEER has the address "
-    "of the other end, TCPCAST_PEER6 that of IPv6. Its exit status is passed on. Linux; root is "
-    "not needed.",
+    "Run a program over an emulated link, and print its counters.",
+    "COMMAND runs at the near end, 10.0.0.1; default is a shell, and a single word is a shell "
+    "command. The far end is 10.128.0.1. TCPCAST_PEER and TCPCAST_PEER6 contain the address of the "
+    "other end. Needs Linux, not root.",
     "tcpcast link --rtt 60ms --rate 20mbit --buffer 100pkt -- ping -c 3 10.128.0.1",
     (
         CONTEXT,
         replace(
             FILE,
-            help="A scenario, of which [network] and run.seed count; options change it.",
+            help="Scenario for [network] and run.seed; options override it.",
             default=None,
             completion=None,
         ),
         replace(
             PATH["rtt"],
-            help="Round-trip time of the empty link, for 1500 B and an ack.",
+            help="RTT of the idle link, for 1500 B and an ack.",
             default=None,
         ),
-        replace(PATH["rate"], help="Rate; else unlimited."),
+        replace(PATH["rate"], help="Rate; default unlimited."),
         Option(
             "trace",
             "FILE",
-            "Packet opportunities, in place of --rate.",
+            "Packet opportunities, instead of --rate.",
             keys=("network.bottleneck.rate.trace",),
         ),
-        replace(PATH["buffer"], help="Buffer, the packet in transmission included; else 1bdp."),
-        replace(PATH["loss"], help="Random loss from the senders' end."),
-        Option(
-            "ack_loss", "RATIO", "Random loss towards the senders' end.", keys=("network.ack_loss",)
-        ),
+        replace(PATH["buffer"], help="Buffer with the packet in transmission; default 1bdp."),
+        replace(PATH["loss"], help="Random loss on the forward path."),
+        Option("ack_loss", "RATIO", "Random loss on the return path.", keys=("network.ack_loss",)),
         Option(
             "queue",
             "NAME",
@@ -348,33 +340,33 @@ LINK = Command(
         Option(
             "jitter",
             "TIME",
-            "Mean of an exponential delay from the senders' end.",
+            "Mean of an exponential delay on the forward path.",
             keys=("network.jitter", "network.jitter.mean"),
         ),
-        Option("reorder", "", "With --jitter: packets may overtake each other."),
+        Option("reorder", "", "Let packets overtake with --jitter."),
         Option(
             "sender",
             "near|far",
-            "The senders' end, which loss and jitter count from.",
+            "Start of the forward path.",
             type=END,
             default="near",
         ),
         Option(
             "server_command",
             "COMMAND",
-            "A shell command to run behind the link.",
+            "Shell command at the far end.",
             former="--far",
         ),
-        Option("pcap", "FILE", "Write a capture of the packets at one end."),
-        Option("pcap_side", "near|far", "The end of --pcap.", type=END, default="near"),
-        Option("statistics", "FILE", "Write the numbers as JSON, too."),
+        Option("pcap", "FILE", "Capture packets at one end."),
+        Option("pcap_side", "near|far", "End of --pcap.", type=END, default="near"),
+        Option("statistics", "FILE", "Write the counters as JSON."),
         Option(
             "device",
             "tun|veth",
-            "How ends are joined to the link; else what is there.",
+            "Device type; default tun if available.",
             type=Literal["tun", "veth"],
         ),
-        Option("nat", "", "Reach this machine and beyond, behind the link; needs root."),
+        Option("nat", "", "Reach this machine and its networks; needs root."),
         CHANGES,
         SEED,
         FORCE,
@@ -383,17 +375,17 @@ LINK = Command(
 )
 NEW = Command(
     "new",
-    "Copy a packaged scenario, or list them.",
-    "The copy is ./NAME.toml; a file of that name is not overwritten without --force.",
+    "Copy a packaged scenario, or list all.",
+    "Writes ./NAME.toml.",
     "tcpcast new web-10mbit",
     (
-        Argument("name", "NAME", "Which one; without it, all are listed.", default=None),
+        Argument("name", "NAME", "Packaged scenario; default: list all.", default=None),
         FORCE,
     ),
 )
 ENGINES = Command(
     "engines",
-    "List the engines by family, when each applies, and when to trust it.",
+    "List the engines, when each applies, and when to trust it.",
     "",
     "tcpcast engines",
     (JSON,),
@@ -406,20 +398,20 @@ SCHEMA = Command(
 )
 COMPLETION = Command(
     "completion",
-    "Print the script that makes a shell complete tcpcast.",
-    'For zsh: eval "$(tcpcast completion zsh)" in ~/.zshrc. For fish: into the file\n'
+    "Print a completion script for a shell.",
+    'For zsh: eval "$(tcpcast completion zsh)" in ~/.zshrc. For fish: write to\n'
     "~/.config/fish/completions/tcpcast.fish.",
     "tcpcast completion bash > ~/.local/share/bash-completion/completions/tcpcast",
     (
         Argument(
             "shell",
             "SHELL",
-            "bash, zsh or fish.",
+            "Shell.",
             type=Literal["bash", "zsh", "fish"],
         ),
     ),
 )
-MAN = Command("man", "Print the manual page, for man(1).", "", "tcpcast man | man -l -")
+MAN = Command("man", "Print the manual page.", "", "tcpcast man | man -l -")
 
 COMMANDS = {
     each.name: each

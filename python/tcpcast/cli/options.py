@@ -11,13 +11,13 @@ from tcpcast.option import Argument, Option
 FILE = Argument(
     "file",
     "FILE|NAME",
-    "A scenario file, or the name of a packaged one (`tcpcast new` lists them).",
+    "Scenario file or packaged scenario (see `tcpcast new`).",
     completion=scenario_files,
 )
 CHANGES = Option(
     "changes",
     "KEY=VALUE",
-    "Override a key; may be repeated.",
+    "Override a key; repeatable.",
     "--set",
     type=list[str],
     completion=keys,
@@ -25,35 +25,32 @@ CHANGES = Option(
 ENGINE = Option(
     "engine",
     "A,B",
-    "Engines, separated by commas; see `tcpcast engines`.",
+    "Engines to run (see `tcpcast engines`).",
     type=list[str],
     completion=engine_lists,
 )
-SEED = Option("seed", "N", "Seed, instead of the scenario's.", type=int)
-THREADS = Option(
-    "threads", "N", "Threads of the simulator; default one per core.", type=int, least=1
-)
-FORCE = Option("force", "", "Replace files that are already there, whoever wrote them.")
+SEED = Option("seed", "N", "Override the seed.", type=int)
+THREADS = Option("threads", "N", "Simulator threads; default one per core.", type=int, least=1)
+FORCE = Option("force", "", "Overwrite any existing file.")
 FEED = Option(
     "feed",
     "WHAT",
-    "Inputs of formulas of one path: those of the 'scenario', or the p, RTT and T0 "
-    "'measured' in its simulation, which then runs first.",
+    "Inputs of path formulas: of the 'scenario', or 'measured' by a simulation.",
     type=Literal["scenario", "measured"],
     default="scenario",
 )
 FORM = Option(
     "form",
     "FORM",
-    "Form of figures: png, svg or pdf.",
+    "Figure format: png, svg or pdf.",
     "--format",
     type=Literal["png", "svg", "pdf"],
     default="png",
 )
-HTML = Option("html", "FILE", "Write a report with figures as one HTML file.")
-MARKDOWN = Option("markdown", "FILE", "Write the report as Markdown, without figures.")
-JSON = Option("as_json", "", "Print JSON for programs.", "--json")
-CSV = Option("as_csv", "", "Print CSV for programs.", "--csv")
+HTML = Option("html", "FILE", "Write an HTML report with figures.")
+MARKDOWN = Option("markdown", "FILE", "Write a Markdown report.")
+JSON = Option("as_json", "", "Print JSON.", "--json")
+CSV = Option("as_csv", "", "Print CSV.", "--csv")
 
 
 def check_one_form(*, as_csv: bool, as_json: bool) -> None:

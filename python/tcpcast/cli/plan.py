@@ -73,14 +73,13 @@ def _plan(
     PLAN.example,
     "packet",
     FILE,
-    Option("loss", "RATIO", "Largest loss; 1% if left out."),
-    Option("utilisation", "RATIO", "Instead: least utilisation of the link."),
+    Option("loss", "RATIO", "Maximum loss; default 1%."),
+    Option("utilisation", "RATIO", "Minimum utilisation, instead of --loss."),
 )
 def buffer(asked: Asked) -> Solved:
-    """Find the smallest buffer for a loss or a utilisation, and compare other rules.
+    """Find the smallest buffer for a loss or utilisation, and compare rules of thumb.
 
-    The paper's rule, the 600 ms rule and the bandwidth-delay rule stand side by side. Bulk flows,
-    several classes and a utilisation are answered by simulation.
+    Bulk flows, several classes and a utilisation need simulation.
     """
     from tcpcast.plan import plan_buffer
     from tcpcast.units import parse_ratio
@@ -99,16 +98,15 @@ def buffer(asked: Asked) -> Solved:
     "sources",
     FILE,
     MEAN_RATE,
-    Option("grows", "NAME", "Class that grows; all in proportion if left out.", "--class"),
+    Option("grows", "NAME", "Class that grows; default all in proportion.", "--class"),
     SHARE,
     ABOVE,
-    Option("engine", "NAME", "Engine for --share: packet, fixed-point or mean-field."),
+    Option("engine", "NAME", "Engine of --share: packet, fixed-point or mean-field."),
 )
 def users(asked: Asked) -> Solved:
-    """Find the largest population that keeps a mean rate, or a quality.
+    """Find the largest population that keeps a mean rate or a quality.
 
-    A mean rate (--rate) is answered by a formula, a goodput that most files exceed (--share and
-    --above) by simulating one population after another.
+    --rate uses a formula; --share and --above simulate populations.
     """
     from tcpcast.plan import plan_quality, plan_users
 
@@ -124,14 +122,14 @@ def users(asked: Asked) -> Solved:
     "bit/s",
     FILE,
     MEAN_RATE,
-    Option("of_class", "NAME", "Class whose rate counts; the slowest if left out.", "--class"),
+    Option("of_class", "NAME", "Class that must reach the target; default the slowest.", "--class"),
     SHARE,
     ABOVE,
 )
 def rate(asked: Asked) -> Solved:
-    """Find the link rate that the population needs for a mean rate, or a quality.
+    """Find the link rate that the population needs for a mean rate or a quality.
 
-    A goodput that most files exceed (--share and --above) is answered by simulation.
+    --rate uses a formula; --share and --above use simulation.
     """
     from tcpcast.plan import plan_rate, plan_rate_quality
 
@@ -146,15 +144,15 @@ def rate(asked: Asked) -> Solved:
     "tcpcast plan streams --rate 1gbit --rtt 100ms --loss 0.01%",
     "flows",
     PATH_FILE,
-    Option("rate", "RATE", "Rate of the link to fill."),
+    Option("rate", "RATE", "Link rate to fill."),
     RTT,
     Option("loss", "RATIO", "Random loss of data packets."),
     *PATH_ENDS,
 )
 def streams(asked: Asked) -> Solved:
-    """Find how many parallel flows are worth it, and what more of them do.
+    """Find the number of parallel flows that fill a link, and the gain of more.
 
-    The path is --rate, --rtt and --loss, or a scenario.
+    Describe the path by --rate, --rtt and --loss, or by a scenario.
     """
     from tcpcast.plan import plan_streams
 
@@ -168,14 +166,14 @@ def streams(asked: Asked) -> Solved:
     GOODPUT,
     PATH_FILE,
     RTT,
-    Option("flows", "N", "Flows that share the path; 1 if left out."),
-    Option("rate", "RATE", "Rate of the link; unlimited if left out."),
+    Option("flows", "N", "Flows that share the path; default 1."),
+    Option("rate", "RATE", "Link rate; default unlimited."),
     *PATH_ENDS,
 )
 def max_loss(asked: Asked) -> Solved:
-    """Find the loss that a goodput tolerates, and what would help.
+    """Find the loss that a goodput tolerates, and changes that raise it.
 
-    The path is --rtt and what limits it, or a scenario, whose own loss plays no part.
+    Describe the path by --rtt and its limits, or by a scenario, whose loss is ignored.
     """
     from tcpcast.plan import plan_max_loss
     from tcpcast.units import parse_rate

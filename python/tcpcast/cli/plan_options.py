@@ -16,19 +16,19 @@ if TYPE_CHECKING:
 
     Parse = Callable[[object], float]
 
-SHARE = Option("share", "RATIO", "Instead: the share of the files that is faster ...")
-ABOVE = Option("above", "RATE", "... than this goodput of a file.")
-MEAN_RATE = Option("rate", "RATE", "Least mean connection rate.")
-GOODPUT = Option("goodput", "RATE", "Delivered payload, all flows together.", default=REQUIRED)
-PATH_FILE = replace(FILE, help="A scenario in place of the options of the path.", default=None)
+SHARE = Option("share", "RATIO", "Share of files that must be faster than --above.")
+ABOVE = Option("above", "RATE", "Goodput that this share of files must exceed.")
+MEAN_RATE = Option("rate", "RATE", "Minimum mean connection rate.")
+GOODPUT = Option("goodput", "RATE", "Aggregate goodput.", default=REQUIRED)
+PATH_FILE = replace(FILE, help="Scenario, instead of path options.", default=None)
 RTT = replace(PATH["rtt"], default=None)
 PATH_ENDS = tuple(PATH[name] for name in ("mss", "rwnd", "delayed_acks", "min_rto", "stack"))
 COMMON = (
-    Option("verify", "", "Check by simulation, and solve by simulation, too."),
+    Option("verify", "", "Also solve and check by simulation."),
     CHANGES,
     SEED,
     THREADS,
-    Option("plot", "DIR", "Draw what the models say into a folder."),
+    Option("plot", "DIR", "Plot the models into a folder."),
     FORM,
     HTML,
     MARKDOWN,

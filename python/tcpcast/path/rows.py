@@ -23,11 +23,11 @@ class PathRows:
 
     rtt: str = _row(
         "TIME",
-        "Round-trip time of the empty path.",
+        "RTT of the idle path.",
         default=REQUIRED,
         keys=("network.rtt",),
         example="10ms..200ms",
-        page=Input("Round-trip time", "Of the empty path, such as 50ms.", "50ms", "1ms", "1s"),
+        page=Input("Round-trip time", "Of the idle path, such as 50ms.", "50ms", "1ms", "1s"),
     )
     loss: str | None = _row(
         "RATIO",
@@ -45,7 +45,7 @@ class PathRows:
     )
     rate: str | None = _row(
         "RATE",
-        "Rate of the link; else unlimited.",
+        "Link rate; default unlimited.",
         keys=("network.bottleneck.rate",),
         example="1mbit..1gbit",
         page=Input(
@@ -54,20 +54,20 @@ class PathRows:
     )
     buffer: str | None = _row(
         "SIZE",
-        "Buffer of the link; 1bdp if left out.",
+        "Link buffer; default 1bdp.",
         keys=("network.bottleneck.buffer",),
         example="0.25bdp..4bdp",
         page=Input("Buffer", "Of the link, such as 64MB, 100pkt or 0.5bdp; 1bdp if empty."),
     )
     mss: str | None = _row(
         "BYTES",
-        "Payload of a packet; 1500 B less headers if left out.",
+        "Payload of a packet; default 1500 B minus headers.",
         keys=("network.packet",),
         page=Input("MSS", "Payload of a packet in bytes; that of 1500 B packets if empty."),
     )
     rwnd: str | None = _row(
         "WINDOW",
-        "Receiver window; unlimited if left out.",
+        "Receiver window; default unlimited.",
         keys=("tcp.receiver_window",),
         page=Input("Receiver window", "Such as 64KiB; unlimited if empty."),
     )
@@ -81,7 +81,7 @@ class PathRows:
     )
     size: str | None = _row(
         "SIZE",
-        "Predict the time of one transfer, too.",
+        "Also predict the time of a transfer.",
         keys=("traffic.size",),
         example="10KB..1MB",
         page=Input(
@@ -92,20 +92,20 @@ class PathRows:
             "10MB",
         ),
     )
-    delayed_acks: bool = _row("", "One ack for two packets.", default=False)
+    delayed_acks: bool = _row("", "Send one ack per two packets.", default=False)
     min_rto: str | None = _row(
         "TIME",
-        "Minimum RTO; else the stack's.",
+        "Minimum RTO; default the stack's.",
         keys=("tcp.min_rto",),
         page=Input("Minimum RTO", "Such as 200ms; the stack's if empty."),
     )
     iw: str | None = _row(
         "PACKETS",
-        "Initial window; else the stack's.",
+        "Initial window; default the stack's.",
         keys=("tcp.initial_window",),
         page=Input("Initial window", "Packets; the stack's if empty."),
     )
-    stack: str | None = _row("NAME", "TCP preset; linux-cubic if left out.", keys=("tcp.stack",))
+    stack: str | None = _row("NAME", "TCP preset; default linux-cubic.", keys=("tcp.stack",))
 
 
 PATH = {each.name: replace(each.metadata["row"], name=each.name) for each in fields(PathRows)}

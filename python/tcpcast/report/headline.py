@@ -112,18 +112,16 @@ def _by_class(compared: Compared, groups: Sequence[Population]) -> str:
     stated.sort(key=lambda each: -each[0])
     if len(stated) > _MAX_CLASSES:
         stated = [stated[0], stated[-1]]
-    separate = len(stated) > 1 and not _overlap(stated[0][2], stated[-1][2])
+    separate = len(stated) > 1 and _differ(stated[0][2], stated[-1][2])
     unclear = "" if separate or len(stated) < 2 else ", no difference beyond the intervals"
     return "; ".join(clause for _, clause, *_ in stated) + unclear
 
 
-def _overlap(first: Metric, second: Metric) -> bool:
-    """Return True if two values do not differ beyond their intervals, or have none."""
-    if None in (first.low, first.high, second.low, second.high):
-        return True
-    assert first.low is not None
-    assert second.high is not None
-    return first.low <= second.high
+def _differ(larger: Metric, smaller: Metric) -> bool:
+    """Return True if two values differ beyond their intervals; those of formulas are exact."""
+    if larger.low is None or smaller.high is None:
+        return larger.interval_warning is smaller.interval_warning is None
+    return larger.low > smaller.high
 
 
 def _queue(table: Comparison) -> str:
@@ -183,22 +181,30 @@ def sweep_verdict(table: Mapping[str, Sequence[Any]], keys: Sequence[str]) -> st
         return ""
     ends = [choose(rows, key=lambda each: each[1])[0] for choose in (max, min)]
     scale = scale_of(metric, table[metric][ends[0]])
-    shown = [
-        f"{digits(table[metric][at] / scale.factor)} {scale.unit}".strip()
-        + " with "
-        + ", ".join(f"{key} = {table[key][at]}" for key in keys)
-        for at in ends
-    ]
+    names = short_names(keys)
     high, low = (
-        Metric(*(_cell(table, metric + end, at) for end in ("", "_low", "_high"))) for at in ends
+        f"{digits(table[metric][at] / scale.factor)} {scale.unit}".strip()
+        + f" ({', '.join(f'{names[key]} = {table[key][at]}' for key in keys)})"
+        for at in ends
     )
-    name = label(metric)
-    if _overlap(high, low):
-        return (
-            f"The {name} lies between {shown[1]} and {shown[0]}; these two do not differ beyond "
-            "their intervals."
+    largest, smallest = (
+        Metric(
+            *(_cell(table, metric + end, at) for end in ("", "_low", "_high")),
+            interval_warning=_cell(table, f"{metric}_interval_warning", at),
         )
-    return f"The {name} is largest, {shown[0]}, and smallest, {shown[1]}."
+        for at in ends
+    )
+    subject = f"The {label(metric)} "
+    if not _differ(largest, smallest):
+        subject += "does not differ beyond the intervals: it "
+    return f"{subject}lies between {low} and {high}."
+
+
+def short_names(keys: Iterable[str]) -> dict[str, str]:
+    """Return the last part of each key's name, or the full name if another key ends alike."""
+    last = {key: key.rpartition(".")[2] for key in keys}
+    alike = list(last.values())
+    return {key: name if alike.count(name) == 1 else key for key, name in last.items()}
 
 
 def _known(values: Iterable[float | None]) -> Iterable[bool]:
@@ -235,5 +241,5 @@ def _stated(row: Row | None, table: Comparison) -> str:
         return f"no trusted value ({figure.lacking})" if figure.lacking else ""
     shown = f"{value_text(figure, scale)} {scale.unit}".strip()
     interval = interval_text(figure, scale).replace("–", " to ")
-    bounds = f" ({interval})" if interval else ""
-    return shown + bounds + ("" if figure.trusted else ", not to be trusted")
+    remarks = ", ".join(filter(None, [interval, "" if figure.trusted else "not to be trusted"]))
+    return f"{shown} ({remarks})" if remarks else shown

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tcpcast.metrics import HEADLINE, METRICS
 from tcpcast.report import csv
 from tcpcast.report.document import BLANK, Column, Paragraph, Table
-from tcpcast.report.headline import sweep_verdict
+from tcpcast.report.headline import short_names, sweep_verdict
 from tcpcast.report.quantity import ABSENT, DOUBTED, UNTRUSTED, label, scale_of
 from tcpcast.sweeps.table import DOUBT, class_columns, is_metric_column
 from tcpcast.units import digits
@@ -53,7 +53,7 @@ def rows_parts(
         again = ["replication"] if _several(table, "replication") else []
         others = set(table["status"].to_pylist()) - {"answered"}
         fared = ["status", "reason"] if others else []
-        names = [*keys, "engine", *again, *(n for n in HEADLINE if n in names), *fared]
+        names = [*keys, "engine", *again, *_headline(table), *fared]
     some = table.slice(0, MOST_ROWS).to_pydict()
     marks = {name: metric_marks(some, name) for name in names if keys is not None}
     columns = _columns(some, names, keys or {}, marks)
@@ -78,6 +78,13 @@ def rows_parts(
     if table.num_rows > MOST_ROWS:
         parts.append(Paragraph(f"and {table.num_rows - MOST_ROWS:,} rows more; {more}"))
     return parts
+
+
+def _headline(table: Any) -> list[str]:
+    """Return the metrics that the table shows; rates of all flows only without files."""
+    shown = [name for name in HEADLINE if name in table.column_names]
+    has_files = any(name in shown and METRICS[name].file_kinds for name in HEADLINE)
+    return [name for name in shown if not has_files or "bulk" not in METRICS[name].headline_of]
 
 
 def by_class(table: Mapping[str, Sequence[Any]]) -> dict[str, dict[str, Sequence[Any]]]:
@@ -152,8 +159,9 @@ def _several(table: Any, name: str) -> bool:
 
 
 def _heading(name: str, keys: Mapping[str, str]) -> str:
+    """Return the short name of a key with its unit, or another column's name."""
     unit = keys.get(name, "")
-    return f"{name}\n{unit}" if unit not in {"", "1"} else name
+    return "\n".join([short_names(keys).get(name, name), *([] if unit in {"", "1"} else [unit])])
 
 
 def _columns(

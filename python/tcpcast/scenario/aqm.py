@@ -12,7 +12,7 @@ MOST_FLOWS = 1 << 20
 _MOST_GAIN = 1e6
 _RULES = ("rfc", "linux")
 
-MARKS = "ECN-capable packets are marked instead of dropped: those of stacks with tcp.ecn = true"
+MARKS = "mark packets of stacks with tcp.ecn = true instead of dropping them"
 
 Rules = Annotated[Literal["rfc", "linux"], BeforeValidator(choice("set of rules", _RULES))]
 
@@ -20,46 +20,43 @@ Rules = Annotated[Literal["rfc", "linux"], BeforeValidator(choice("set of rules"
 class HeadDrop(Table):
     """First in, first out: a packet that finds the buffer full pushes out the oldest that waits."""
 
-    kind: Literal["head-drop"] = Field(description="tells it from drop-tail")
+    kind: Literal["head-drop"] = Field(description="name of the discipline")
 
 
 class Codel(Table):
     """Controlled delay (RFC 8289)."""
 
-    kind: Literal["codel"] = Field(description="tells it from drop-tail")
+    kind: Literal["codel"] = Field(description="name of the discipline")
     target: PositiveDuration = Field(
         default=0.005, examples=["5ms"], description="acceptable standing queueing delay"
     )
     interval: PositiveDuration = Field(
         default=0.1,
         examples=["100ms"],
-        description="how long the delay has to stay above target before the first drop; about the "
-        "longest round-trip time",
+        description="time above target before the first drop; about the longest RTT",
     )
     ecn: StrictBool = Field(default=True, examples=[False], description=MARKS)
     ce_threshold: PositiveDuration | None = Field(
         default=None,
         examples=["1ms"],
-        description="delay above which every ECN-capable packet is marked, as DCTCP needs it",
+        description="delay above which every ECN-capable packet is marked, for DCTCP",
     )
     rules: Rules = Field(
         default="rfc",
         examples=["linux"],
-        description="whose details: the pseudo-code of RFC 8289, or Linux's codel_impl.h",
+        description="pseudo-code of RFC 8289, or Linux's codel_impl.h",
     )
 
 
 class FqCodel(Codel):
     """Flow queueing with CoDel (RFC 8290): a queue for each flow, new flows first."""
 
-    kind: Literal["fq_codel"] = Field(description="tells it from drop-tail")  # type: ignore[assignment]
-    quantum: Bytes = Field(
-        default=1514, examples=["300B"], description="bytes that a flow may send in a turn"
-    )
+    kind: Literal["fq_codel"] = Field(description="name of the discipline")  # type: ignore[assignment]
+    quantum: Bytes = Field(default=1514, examples=["300B"], description="bytes per flow and turn")
     flows: Annotated[int, *counted(1, MOST_FLOWS)] = Field(
         default=1024,
         examples=[4096],
-        description="queues that flows are hashed to; each source is a flow",
+        description="number of queues that flows are hashed to",
     )
 
     @model_validator(mode="after")
@@ -82,27 +79,27 @@ Gain = Annotated[float, BeforeValidator(_gain)]
 class Pie(Table):
     """Proportional integral controller enhanced (RFC 8033)."""
 
-    kind: Literal["pie"] = Field(description="tells it from drop-tail")
+    kind: Literal["pie"] = Field(description="name of the discipline")
     target: PositiveDuration = Field(
-        default=0.015, examples=["20ms"], description="queueing delay that it aims at, QDELAY_REF"
+        default=0.015, examples=["20ms"], description="target queueing delay, QDELAY_REF"
     )
     update: PositiveDuration = Field(
         default=0.015,
         examples=["16ms"],
-        description="how often the drop probability moves, T_UPDATE",
+        description="update interval of the drop probability, T_UPDATE",
     )
     burst: PositiveDuration = Field(
-        default=0.15, examples=["150ms"], description="bursts that pass without a drop, MAX_BURST"
+        default=0.15, examples=["150ms"], description="maximum burst without drops, MAX_BURST"
     )
     alpha: Gain = Field(
         default=0.125,
         examples=[0.125],
-        description="change of the probability per second of delay above target",
+        description="change of probability per second of delay above target",
     )
     beta: Gain = Field(
         default=1.25,
         examples=[1.25],
-        description="change of the probability per second that the delay has grown",
+        description="change of probability per second of growth in delay",
     )
     ecn: StrictBool = Field(
         default=True,
@@ -112,7 +109,7 @@ class Pie(Table):
     rules: Rules = Field(
         default="rfc",
         examples=["linux"],
-        description="whose details: the pseudo-code of RFC 8033, or Linux's sch_pie.c",
+        description="pseudo-code of RFC 8033, or Linux's sch_pie.c",
     )
 
 

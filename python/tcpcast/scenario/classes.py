@@ -52,29 +52,26 @@ class UserClass(Table):
     level's table key by key.
     """
 
-    name: Name = Field(examples=["far"], description="the row's name in tables by class")
-    sources: Count | None = Field(
-        default=None, examples=[100], description="on/off sources in this class"
-    )
-    flows: Count | None = Field(default=None, examples=[10], description="bulk flows in this class")
+    name: Name = Field(examples=["far"], description="name in tables")
+    sources: Count | None = Field(default=None, examples=[100], description="on/off sources")
+    flows: Count | None = Field(default=None, examples=[10], description="bulk flows")
     rtt: PositiveDuration | None = Field(
-        default=None, examples=["200ms"], description="as network.rtt, for this class"
+        default=None, examples=["200ms"], description="as network.rtt"
     )
     packet: PacketSize | None = Field(
         default=None,
         examples=["200B"],
-        description="as network.packet, for this class; at most network.packet",
+        description="as network.packet; at most network.packet",
     )
     start: Duration | None = Field(
         default=None,
         examples=["10s"],
-        description="when its bulk flows start, uniformly within one RTT from then on; 0 s if left "
-        "out",
+        description="start of its bulk flows, spread over one RTT; default 0 s",
     )
     stop: PositiveDuration | None = Field(
         default=None,
         examples=["70s"],
-        description="when its bulk flows stop sending; never if left out",
+        description="end of its bulk flows; default never",
     )
     ingress: Link = Field(examples=[{"rate": "100mbit"}], description="merged with network.ingress")
     egress: Link = Field(examples=[{"rate": "2mbit"}], description="merged with network.egress")
@@ -85,7 +82,7 @@ class UserClass(Table):
     tcp: Tcp | None = Field(
         default=None,
         examples=[{"stack": "rfc-reno"}],
-        description="its keys override those of the top level's tcp; the preset fills the rest",
+        description="overrides keys of the top level's tcp",
     )
 
 

@@ -106,16 +106,17 @@ class Cross(Table):
 
     model: str
     name: Name | None = Field(
-        default=None, examples=["backbone"], description="the row's name in the table cross"
+        default=None,
+        examples=["backbone"],
+        description="name in the table cross and in --set cross.NAME",
     )
     hop: Name | None = Field(
-        default=None, examples=["bottleneck"], description="its hop; left out, the bottleneck"
+        default=None, examples=["bottleneck"], description="name of the hop; default bottleneck"
     )
     bin: PositiveDuration | None = Field(
         default=None,
         examples=["10ms"],
-        description="at a hop with shared = false: how long the rate of the cross traffic is "
-        "constant",
+        description="interval of constant rate, for hops with shared = false",
     )
 
     def mean_bps(self, hop_bps: float, packet_bytes: int) -> float:
@@ -157,7 +158,9 @@ class Cross(Table):
 class _OfMean(Cross):
     """A stream whose mean rate is said."""
 
-    mean: AmountOfRate = Field(examples=["80%"], description="rate, or share of the hop's")
+    mean: AmountOfRate = Field(
+        examples=["80%"], description=("mean rate, or share of the hop's rate")
+    )
 
     def mean_bps(self, hop_bps: float, packet_bytes: int) -> float:  # noqa: ARG002 - a trace's
         """Return the mean."""
@@ -202,11 +205,13 @@ class FgnCross(_OfMean):
     model: Literal["fgn"]
     sd: AmountOfRate = Field(
         examples=["40%"],
-        description="standard deviation of the rate in bins; a rate, or share of the hop's",
+        description="standard deviation of the rate in bins, or share of the hop's rate",
     )
-    hurst: Hurst = Field(examples=[0.7], description="above 0.5 for long-range dependence, below 1")
+    hurst: Hurst = Field(
+        examples=[0.7], description=("Hurst parameter; above 0.5 for long-range dependence")
+    )
     bin: PositiveDuration | None = Field(
-        default=_USUAL_BIN_S, examples=["10ms"], description="how long a rate is constant"
+        default=_USUAL_BIN_S, examples=["10ms"], description="interval of constant rate"
     )
 
     @property
@@ -233,13 +238,11 @@ class ParetoCross(_OfMean):
 
     model: Literal["pareto"]
     sources: Annotated[int, *counted(1, MOST_CROSS_SOURCES)] = Field(
-        examples=[50], description="number of on/off sources in the stream"
+        examples=[50], description="number of on/off sources"
     )
     on: PositiveDuration = Field(examples=["100ms"], description="mean time on")
     off: PositiveDuration = Field(examples=["200ms"], description="mean time off")
-    alpha: PlainNumber = Field(
-        default=1.5, examples=[1.5], description="exponent of both tails, above 1"
-    )
+    alpha: PlainNumber = Field(default=1.5, examples=[1.5], description="exponent of both tails")
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -292,14 +295,12 @@ class TraceCross(Cross):
     period: PositiveDuration | None = Field(
         default=None,
         examples=["60s"],
-        description="after which the recording is repeated; left out, a mean gap after the last "
-        "time",
+        description="length of the repeated recording; default: last time plus a mean gap",
     )
     offset: Duration | None = Field(
         default=None,
         examples=["0s"],
-        description="where in the recording to begin; left out, at random, differently in each "
-        "replication",
+        description="start position in the recording; default random in each replication",
     )
 
     @model_validator(mode="before")

@@ -29,37 +29,33 @@ class FixedPoint(Table):
     scheme: Annotated[Literal[0, 1, 2], BeforeValidator(_read_scheme)] = Field(
         default=2,
         examples=[2],
-        description="what cross flows are: 0, independent times between packets; 1, likewise, "
-        "delayed so that no more of a flow are in the shared router than a reference flow would "
-        "find; 2, a window flow control of their own, with service times drawn from the measured "
-        "distribution",
+        description="model of cross flows: 0, independent times between packets; 1, the same with "
+        "delays that limit a flow's packets in the shared router; 2, window flow control with "
+        "measured service times",
     )
     conditional: StrictBool = Field(
         default=False,
         examples=[True],
-        description="whether what is measured is kept by the number of active flows, to an eighth "
-        "of an octave",
+        description="group measurements by the number of active flows (eighths of an octave)",
     )
     moments: Annotated[int, *counted(1, 2)] = Field(
         default=2,
         examples=[1],
-        description="moments of the measured distribution of service times, or of times between packets: 1 "
-        "is an exponential distribution, 2 a lognormal one",
+        description="moments of the measured times: 1 exponential, 2 lognormal",
     )
     references: Annotated[int, *counted(1, 10**6)] = Field(
         default=100,
         examples=[1],
-        description="reference flows of each class, at most a tenth of it; the report has 1",
+        description="reference flows per class, at most a tenth of it; 1 in the report",
     )
     steps: Annotated[int, *counted(2, 1000)] = Field(
         default=16, examples=[24], description="iterations before the measurement"
     )
     step: PositiveDuration = Field(
-        default=30.0, examples=["60s"], description="how long each iteration is"
+        default=30.0, examples=["60s"], description="duration of an iteration"
     )
     tolerance: Ratio = Field(
         default=0.05,
         examples=["5%"],
-        description="largest difference of rates and times that passes for none; of queues and "
-        "losses, twice that",
+        description="tolerated difference of rates and times; twice that for queues and losses",
     )

@@ -20,17 +20,17 @@ class Hop(Link):
     """
 
     name: Name = Field(
-        examples=["backbone"], description="its name in tables and after --set network.hop"
+        examples=["backbone"], description="name in tables and in --set network.hop.NAME"
     )
     measured: StrictBool = Field(
         default=False,
         examples=[True],
-        description="the hop of the bottleneck metrics; without any, the slowest shared one",
+        description="hop of the bottleneck metrics; default the slowest shared hop",
     )
     shared: StrictBool = Field(
         default=True,
         examples=[False],
-        description="whether all sources share the hop, or each has its own",
+        description="one hop for all sources, or one per source",
     )
 
 

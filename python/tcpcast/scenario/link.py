@@ -163,32 +163,32 @@ class Link(Table):
         default=math.inf,
         alias="rate",
         examples=["10mbit"],
-        description="of IP bytes; of a bottleneck or a shared hop also a token bucket, or a trace "
-        "of packet opportunities, both for the forward path alone",
+        description=(
+            "rate of IP bytes; for a bottleneck or shared hop also a token bucket or a trace"
+        ),
     )
     delay: Duration | None = Field(
         default=None,
         examples=["10ms"],
-        description="propagation in one direction, instead of network.rtt",
+        description="one-way propagation, instead of network.rtt",
     )
     buffer: BufferSize = Field(
         default=UNLIMITED,
         examples=["150pkt"],
-        description="buffer limit, the packet in transmission included",
+        description="buffer limit, with the packet in transmission",
     )
     queue: Queue = Field(default="droptail", examples=["droptail"], json_schema_extra=queue_words)
     loss_rule: LossRule = Field(
         default=Bernoulli.model_construct(model="bernoulli", rate=0.0),
         alias="loss",
         examples=["1%"],
-        description="random loss of data packets, at the place that loss_at names",
+        description="random loss of data packets",
         json_schema_extra=ratio_too,
     )
     loss_at: LossPlace = Field(
         default="before",
         examples=["behind"],
-        description="before the queue, where lost packets take no time on the link, or behind the "
-        "transmitter, where they have waited and were transmitted",
+        description="lose packets before the queue, or behind the transmitter",
     )
 
     @property

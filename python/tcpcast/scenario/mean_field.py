@@ -18,6 +18,5 @@ class MeanField(Table):
     flows: Annotated[int, *counted(FEWEST_FLOWS, MOST_FLOWS)] = Field(
         default=FLOWS,
         examples=[10_000],
-        description="simulated sources of the scaled population; more are slower and have smaller "
-        "errors",
+        description="simulated sources; more take longer and have smaller errors",
     )

@@ -116,7 +116,7 @@ class Scenario(Table):
         default=[],
         max_length=100,
         examples=[[{"model": "poisson", "mean": "80%"}]],
-        description="cross traffic, a stream each",
+        description="cross traffic, one stream each",
     )
 
     sweep: Sweep | None = Field(

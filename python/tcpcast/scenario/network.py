@@ -44,18 +44,17 @@ class Network(Table):
     rtt: PositiveDuration | None = Field(
         default=None,
         examples=["50ms"],
-        description="one packet and its ack on the empty path, transmission times included",
+        description="base RTT of a packet and its ack, with transmission times",
     )
     return_delay: Duration | None = Field(
         default=None,
         examples=["60ms"],
-        description="propagation of the return path, where it differs from that of the forward "
-        "path",
+        description="propagation of the return path; default as the forward path",
     )
     packet: PacketSize = Field(
-        default=1500, examples=["1500B"], description="a data packet, IP and TCP headers included"
+        default=1500, examples=["1500B"], description="size of a data packet, with headers"
     )
-    ack: AckSize = Field(default=40, examples=["40B"], description="an ack, headers included")
+    ack: AckSize = Field(default=40, examples=["40B"], description=("size of an ack, with headers"))
     ingress: Link = Field(
         default=Link.model_construct(), examples=[{"rate": "100mbit"}], description="one per source"
     )
@@ -68,15 +67,15 @@ class Network(Table):
     jitter: JitterRule | None = Field(
         default=None,
         examples=[{"distribution": "exponential", "mean": "5ms"}],
-        description="random delay of each data packet behind the bottleneck, a distribution of times; with "
-        "reorder = true packets may overtake each other, else each waits for those before it",
+        description="distribution of a random delay behind the bottleneck; reorder = true lets "
+        "packets overtake",
     )
     hops: list[Hop] = Field(
         default=[],
         alias="hop",
         max_length=MOST_HOPS,
         examples=[[{"name": "backbone", "rate": "80mbit"}]],
-        description="hops in series, in the order of the forward path, in place of bottleneck",
+        description="hops in series, in forward order, instead of bottleneck",
     )
     egress: Link = Field(
         default=Link.model_construct(), examples=[{"rate": "2mbit"}], description="one per receiver"
@@ -85,13 +84,13 @@ class Network(Table):
         default=None,
         alias="return",
         examples=[{"rate": "1mbit", "buffer": "50pkt"}],
-        description="shared by all acks, in place of the bottleneck the other way",
+        description="link shared by all acks",
     )
     ack_loss_rule: LossRule | None = Field(
         default=None,
         alias="ack_loss",
         examples=["1%"],
-        description="random loss of acks on the return path, before the queue",
+        description="random loss of acks, before the queue",
         json_schema_extra=ratio_too,
     )
 

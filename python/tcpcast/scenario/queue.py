@@ -111,16 +111,16 @@ class Red(Table):
     and ``q_weight_`` are left alone.
     """
 
-    kind: Literal["red"] = Field(description="tells it from drop-tail")
+    kind: Literal["red"] = Field(description="name of the discipline")
     min_threshold: Threshold = Field(
         default=AUTOMATIC,
         examples=["5pkt"],
-        description="mean number of queued packets below which none is dropped early",
+        description="mean queue below which no packet is dropped early",
     )
     max_threshold: Threshold = Field(
         default=AUTOMATIC,
         examples=["15pkt"],
-        description="mean number of queued packets at which the probability is max_probability",
+        description="mean queue at which the probability is max_probability",
     )
     max_probability: Ratio = Field(
         default=0.1, examples=["10%"], description="probability of an early drop at max_threshold"
@@ -128,12 +128,12 @@ class Red(Table):
     weight: Weight = Field(
         default=AUTOMATIC,
         examples=[0.002],
-        description="weight of a new queue length in the moving average",
+        description="weight of a new sample in the mean queue",
     )
     gentle: StrictBool = Field(
         default=True,
         examples=[True],
-        description="beyond max_threshold the probability rises to 1 at its double, not at once",
+        description="beyond max_threshold, raise the probability gradually to 1 at twice that",
     )
     target_delay: PositiveDuration = Field(
         default=0.005, examples=["5ms"], description="target of the automatic thresholds"
@@ -141,8 +141,10 @@ class Red(Table):
     ecn: StrictBool | None = Field(
         default=None,
         examples=[False],
-        description="packets of stacks with tcp.ecn = true are marked instead of dropped while the "
-        "probability is below 1; false drops them",
+        description=(
+            "mark packets of stacks with tcp.ecn = true while the probability is below 1; false "
+            "drops them"
+        ),
     )
 
     @model_validator(mode="after")
@@ -200,34 +202,35 @@ class FairQueue(Table):
     keeps what it does not use while it has packets.
     """
 
-    kind: Literal["fq"] = Field(description="tells it from drop-tail")
+    kind: Literal["fq"] = Field(description="name of the discipline")
     scheduler: Annotated[
         Literal["round-robin", "drr"], BeforeValidator(choice("scheduler", _SCHEDULERS))
     ] = Field(
         default="round-robin",
         examples=["drr"],
-        description="packet by packet, or deficit round robin by bytes",
+        description="round robin by packets, or deficit round robin by bytes",
     )
     quantum: Bytes | None = Field(
         default=None,
         examples=["3000B"],
-        description="bytes that drr adds to a flow's credit with each turn; one packet if left out",
+        description="bytes of credit per turn with drr; default one packet",
     )
     buffers: Annotated[
         Literal["shared", "individual"], BeforeValidator(choice("kind of buffers", _BUFFERS))
     ] = Field(
         default="shared",
         examples=["individual"],
-        description="shared: one buffer for all flows; individual: one per flow",
+        description="one buffer for all flows, or one per flow",
     )
     drop: Annotated[
         Literal["longest", "longest-head", "arriving"], BeforeValidator(choice("drop", _DROPS))
     ] = Field(
         default="longest",
         examples=["arriving"],
-        description="drop policy of a shared buffer: the last or first packet of the longest "
-        "queue, or "
-        "the arriving packet",
+        description=(
+            "drop policy of a shared buffer: last or first packet of the longest queue, or "
+            "arriving packet"
+        ),
     )
     ties: (
         Annotated[
@@ -238,9 +241,10 @@ class FairQueue(Table):
     ) = Field(
         default=None,
         examples=["random"],
-        description="which of several longest queues loses a packet: the one that reached its "
-        "length last, or one at random; if left out, random with stack max-plus-reno, else the "
-        "latest",
+        description=(
+            "longest queue that loses a packet: the latest or a random one; default latest, "
+            "random with max-plus-reno"
+        ),
     )
 
     @model_validator(mode="before")

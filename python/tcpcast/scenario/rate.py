@@ -57,14 +57,12 @@ class TokenBucket(_Varying):
     once.
     """
 
-    bucket: Rate = Field(examples=["10mbit"], description="rate of the tokens, of IP bytes")
-    burst: Bytes = Field(
-        examples=["15KB"], description="bytes that leave at once after a pause, the bucket's depth"
-    )
+    bucket: Rate = Field(examples=["10mbit"], description="rate of tokens")
+    burst: Bytes = Field(examples=["15KB"], description="depth of the bucket")
     policer: StrictBool = Field(
         default=False,
         examples=[True],
-        description="whether packets that find no tokens are dropped, and nothing is queued",
+        description="drop packets without tokens instead of queueing them",
     )
 
     @model_validator(mode="after")
@@ -200,7 +198,7 @@ class OpportunityRate(_Varying):
         default=None,
         exclude=True,
         examples=["cellular.trace"],
-        description="file with a time in ms on each line, one packet of 1500 B each",
+        description="file with one time in ms per line, for 1500 B each",
     )
     opportunities: Annotated[
         Opportunities,
@@ -210,7 +208,7 @@ class OpportunityRate(_Varying):
     ] = Field(
         default=Opportunities(()),
         examples=["1x2 5"],
-        description="the same, written out: times in ms, x2 for two at a time",
+        description="times in ms, with x2 for two at a time",
         json_schema_extra=_without_default,
     )
 

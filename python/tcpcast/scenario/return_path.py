@@ -18,11 +18,11 @@ RETURN = "return"
 class ReturnLink(Table):
     """The link that the acks of all sources share, in place of the bottleneck the other way."""
 
-    rate: Rate = Field(examples=["1mbit"], description="of IP bytes")
+    rate: Rate = Field(examples=["1mbit"], description="rate of IP bytes")
     buffer: BufferSize = Field(
         default=UNLIMITED,
         examples=["50pkt"],
-        description="buffer limit in acks, the one in transmission included",
+        description="buffer limit in acks, with the one in transmission",
     )
     queue: Queue = Field(default="droptail", examples=["codel"], json_schema_extra=queue_words)
 

@@ -145,33 +145,34 @@ class Run(Table):
     duration: RunTime | None = Field(
         default=None,
         examples=["300s"],
-        description="simulated time, warm-up included, per replication",
+        description="simulated time per replication, with warm-up",
     )
     warmup: WarmUp = Field(
-        default="mser-5", examples=["20s"], description="left out or mser-5: found from the queue"
+        default="mser-5",
+        examples=["20s"],
+        description=("end of the warm-up; mser-5 detects it from the queue"),
     )
     replications: Annotated[int, *counted(1, 100_000)] = Field(
-        default=1, examples=[4], description="independent runs; 1: intervals by batch means"
+        default=1, examples=[4], description=("independent runs; with 1, intervals use batch means")
     )
     seed: Annotated[int, *counted(0, MOST_SEED)] = Field(default=1, examples=[1])
     precision: Precision = Field(
         default=None,
         examples=["1%"],
-        description="lengthen the run until the 95 % intervals are at most this share of the "
-        "value, half "
-        "of their width",
+        description=(
+            "extend the run until the half width of 95 % intervals is this share of the value"
+        ),
     )
     max_wall: TimeLimit = Field(
         default=math.inf,
         examples=["60s"],
-        description="wall-clock limit of each engine; of a plan, with all its simulations",
+        description="wall-clock limit per engine, or for a complete plan",
     )
 
     report_at: ReportTimes | None = Field(
         default=None,
         examples=[["100ms", "1s"]],
-        description="table delivered: bytes that bulk flows have delivered by these times after "
-        "their start",
+        description="times after the start of bulk flows for the table delivered",
     )
 
     @property
@@ -276,17 +277,17 @@ class Probes(Table):
         min_length=1,
         max_length=100,
         examples=[["95%", "50%"]],
-        description="shares of files for the percentiles of file goodput",
+        description="shares of files that reach the reported goodputs",
     )
     goodput_packets: Annotated[int, *counted(1, 10**6)] | None = Field(
         default=None,
         examples=[10],
-        description="also the goodput of each block of so many consecutive packets of a file",
+        description="also report goodput per block of this many packets",
     )
     goodput_least: Size = Field(
         default=10,
         examples=["10pkt"],
-        description="large files are those of more packets than this",
+        description="files above this size are large",
     )
 
     @model_validator(mode="after")

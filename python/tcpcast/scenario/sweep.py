@@ -58,15 +58,15 @@ class Sweep(Table):
     ] = Field(
         default=[],
         examples=[["pftk", "packet"]],
-        description="engines; left out: every engine that applies and is quick",
+        description="engines; default: every quick engine that applies",
     )
     replications: Annotated[int, *counted(1, MOST_REPLICATIONS)] = Field(
         default=1,
         examples=[5],
-        description="how often each cell is simulated, with seeds `run.seed`, `run.seed` + 1, ...",
+        description="simulations per cell, with seeds `run.seed`, `run.seed` + 1, ...",
     )
     feed: Annotated[Literal["scenario", "measured"], BeforeValidator(choice("feed", _FEEDS))] = (
-        Field(default="scenario", description="what formulas of one path are fed, as for run")
+        Field(default="scenario", description="inputs of formulas, as for run")
     )
     zip: Annotated[
         list[list[str]],
@@ -75,13 +75,12 @@ class Sweep(Table):
     ] = Field(
         default=[],
         examples=[["network.rtt", "network.bottleneck.rate"]],
-        description="keys that go through their lists side by side",
+        description="keys whose lists vary in parallel",
     )
     latin: Annotated[int, *counted(2, MOST_DRAWN)] | None = Field(
         default=None,
         examples=[50],
-        description="so many points drawn from all ranges together (a Latin hypercube), in place "
-        "of their combinations",
+        description="number of points of a Latin hypercube, instead of all combinations",
     )
 
     @property

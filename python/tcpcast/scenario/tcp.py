@@ -215,61 +215,55 @@ class Tcp(Table):
         str,
         BeforeValidator(_stack),
         WithJsonSchema({"enum": list(STACKS)}),
-    ] = Field(examples=["linux-cubic"], description="the preset")
+    ] = Field(examples=["linux-cubic"], description="preset, below")
     initial_window: Annotated[int, *counted(1, 10**6)] = Field(
         examples=[2], description="packets sent before the first ack"
     )
     ssthresh: Threshold = Field(
         alias="initial_ssthresh",
         examples=["receiver-window"],
-        description="where slow start of a new connection ends",
+        description="end of slow start of a new connection",
     )
     receiver_window: Window = Field(
         examples=[44],
-        description='the most packets in flight; bytes are of payload. With `"unlimited"` a '
-        "classic stack in fast recovery has at most twice the window in which the loss was found "
-        "in flight, as buffers of real hosts are made for",
+        description=(
+            'maximum data in flight, as packets or bytes of payload. With `"unlimited"`, classic '
+            "stacks have at most twice the window of the loss in flight during fast recovery"
+        ),
     )
     delayed_acks: StrictBool = Field(
-        examples=[True], description="one ack for two packets, or after ack_timeout"
+        examples=[True], description="one ack per two packets, or after ack_timeout"
     )
-    ack_timeout: PositiveDuration = Field(
-        examples=["200ms"], description="the longest an ack is held back"
-    )
-    min_rto: PositiveDuration = Field(examples=["1s"], description="least retransmission timeout")
+    ack_timeout: PositiveDuration = Field(examples=["200ms"], description="maximum delay of an ack")
+    min_rto: PositiveDuration = Field(examples=["1s"], description="minimum RTO")
     initial_rto: PositiveDuration = Field(
-        examples=["1s"], description="retransmission timeout before the first RTT sample"
+        examples=["1s"], description="RTO before the first RTT sample"
     )
-    max_rto: PositiveDuration = Field(
-        examples=["64s"], description="where the doubling of timeouts ends"
-    )
-    rto_granularity: Duration = Field(
-        examples=["0s"], description="clock granularity G of RFC 6298"
-    )
+    max_rto: PositiveDuration = Field(examples=["64s"], description="maximum RTO")
+    rto_granularity: Duration = Field(examples=["0s"], description="clock granularity G (RFC 6298)")
     duplicate_threshold: Annotated[int, *counted(1, MOST_DUPLICATES)] = Field(
-        examples=[3], description="duplicate acks that are a loss"
+        examples=[3], description="duplicate acks that indicate a loss"
     )
     limited_transmit: StrictBool = Field(
         examples=[True],
-        description="duplicate acks below the threshold send new packets (RFC 3042)",
+        description="send new packets on duplicate acks below the threshold (RFC 3042)",
     )
     idle_restart: IdleRestart = Field(
         examples=["10s"],
-        description="idle time after which a persistent connection begins in slow start again: a "
-        "time since its last ack, after which window and threshold are those of a new connection; "
-        "rto: the timeout since it last sent, after which cwnd is at most the initial window (RFC "
-        "5681, section 4.1); or never",
+        description=(
+            "idle time before a persistent connection restarts slow start: a time since the last "
+            "ack (resets window and threshold), rto since the last sending (RFC 5681, 4.1), or "
+            "never"
+        ),
     )
     host_noise: Lateness = Field(
         examples=["0.1ms"],
-        description="mean lateness of a host with a packet or a pacing timer, exponential: real "
-        "hosts are late by scheduling, interrupts and timers; 0s for hosts without noise",
+        description="mean delay by the host's scheduling, interrupts and timers, exponential",
     )
     timestamps: StrictBool | None = Field(
         default=None,
         examples=[False],
-        description="packets carry timestamps (RFC 7323), 12 bytes of each; of today's TCP, to "
-        "which they tell spurious retransmissions",
+        description="timestamps (RFC 7323), 12 bytes per packet",
     )
     handshake: (
         Annotated[
@@ -280,19 +274,19 @@ class Tcp(Table):
     ) = Field(
         default=None,
         examples=["tls13"],
-        description="what comes before the data of a connection, of today's TCP: nothing, SYN and "
-        "SYN-ACK, or also a full handshake of TLS 1.3 or 1.2, of which the server's certificates "
-        "are a part",
+        description=(
+            "packets before the data: none, TCP handshake, or also a full TLS 1.3 or 1.2 "
+            "handshake with certificates"
+        ),
     )
     ecn: StrictBool | None = Field(
         default=None,
         examples=[True],
-        description="both ends use ECN (RFC 3168), so that queues mark packets instead of dropping "
-        "them; of today's TCP",
+        description="ECN (RFC 3168): queues mark packets instead of dropping them",
     )
     rules: TcpRules = Field(
         examples=[{"timer_restart": "send"}],
-        description="`[tcp.rules]`, below: what only an experiment needs",
+        description="`[tcp.rules]`, below",
     )
 
     @model_validator(mode="before")

@@ -49,24 +49,26 @@ class MaxPlusRules(Table):
     ] = Field(
         default="after-halving",
         examples=["every-ack"],
-        description="the window grows with acks of packets sent after the last halving, or all",
+        description=(
+            "window growth by acks of packets sent after the last halving, or by all acks"
+        ),
     )
     whole_halves: StrictBool = Field(
         default=True,
         examples=[False],
-        description="half a window is cut to whole packets, at least one",
+        description="round half a window down to whole packets, at least one",
     )
     halve_once: StrictBool = Field(
         default=True,
         examples=[False],
-        description="the loss of a packet that was sent before the last halving halves no more",
+        description="ignore losses of packets sent before the last halving",
     )
     timeout: StrictBool = Field(
         default=True,
         examples=[False],
-        description="when the oldest packet in flight is older than the retransmission timeout, "
-        "the window is one packet; nothing is retransmitted, and the packets in flight are not "
-        "timed again",
+        description=(
+            "reduce the window to one packet when the oldest packet in flight is older than the RTO"
+        ),
     )
 
 
@@ -79,53 +81,63 @@ class TcpRules(Table):
     ] = Field(
         default="newreno",
         examples=["reno"],
-        description="how several losses in one window are repaired: as rfc-reno, rfc-newreno or "
-        "rfc-newreno-patient do",
+        description=(
+            "recovery from several losses in a window, as in rfc-reno, rfc-newreno or rfc-"
+            "newreno-patient"
+        ),
     )
     slow_start_at_ssthresh: StrictBool = Field(
         default=False,
         examples=[True],
-        description="slow start continues at cwnd = ssthresh, where RFC 5681 allows either",
+        description="use slow start at cwnd = ssthresh, where RFC 5681 allows either",
     )
     window_unit: Annotated[
         Literal["packets", "bytes"], BeforeValidator(choice("unit", ("packets", "bytes")))
     ] = Field(
         default="packets",
         examples=["bytes"],
-        description="in what cwnd and ssthresh are counted: whole packets, one more for a window "
-        "of acks, halves rounded down; or bytes, with fractions of packets: 1/cwnd an ack "
-        "(RFC 5681, equation 3)",
+        description=(
+            "unit of cwnd and ssthresh: whole packets (one more per window of acks, halves "
+            "rounded down), or bytes (1/cwnd per ack; RFC 5681, equation 3)"
+        ),
     )
     timer_restart: Annotated[
         Literal["ack", "send"], BeforeValidator(choice("rule", ("ack", "send")))
     ] = Field(
         default="ack",
         examples=["send"],
-        description="what restarts the retransmission timer outside recovery: an ack of new data "
-        "(RFC 6298, 5.3), or sending, as in the TCP-Engset report (section 3.1)",
+        description=(
+            "event that restarts the RTO timer outside recovery: an ack of new data (RFC 6298, "
+            "5.3), or sending (TCP-Engset report, 3.1)"
+        ),
     )
     backoff_until: Annotated[
         Literal["sample", "ack"], BeforeValidator(choice("rule", ("sample", "ack")))
     ] = Field(
         default="sample",
         examples=["ack"],
-        description="what ends the doubling of timeouts: a new RTT sample, which retransmissions "
-        "do not give (RFC 6298, sections 3 and 5), or any ack of new data, as where the "
-        "timestamp option makes each a sample",
+        description=(
+            "event that ends the backoff: a new RTT sample (RFC 6298), or any ack of new data, as"
+            " with timestamps"
+        ),
     )
     last_packets_threshold: LastPacketsThreshold = Field(
         default="duplicate-threshold",
         examples=[1],
-        description="duplicate_threshold where the missing packet is one of a transfer's last "
-        "duplicate_threshold packets; 1 is the proposal of Ayesta and Avrachenkov (section 3.1)",
+        description=(
+            "duplicate_threshold for a transfer's last packets; 1 as proposed by Ayesta and "
+            "Avrachenkov (3.1)"
+        ),
     )
     limited_transmit_on: Annotated[
         Literal["each", "second"], BeforeValidator(choice("duplicate", ("each", "second")))
     ] = Field(
         default="each",
         examples=["second"],
-        description="with limited_transmit = true: one new packet on each of the first two "
-        "duplicate acks (RFC 3042), or two on the second",
+        description=(
+            "with limited_transmit: one new packet on each of the first two duplicate acks (RFC "
+            "3042), or two on the second"
+        ),
     )
     max_plus: MaxPlusRules | None = Field(
         default=None,

@@ -142,19 +142,16 @@ class OnOff(Table):
 
     kind: Literal["on-off"]
     declared: Count | None = Field(default=None, alias="sources", examples=[134])
-    off: TimeDistribution = Field(
-        examples=[_TIME_EXAMPLE], description="distribution of the OFF times"
-    )
+    off: TimeDistribution = Field(examples=[_TIME_EXAMPLE], description="distribution of OFF times")
     size: SizeDistribution = Field(
-        examples=[_SIZE_EXAMPLE], description="distribution of the file sizes"
+        examples=[_SIZE_EXAMPLE], description="distribution of file sizes"
     )
     size_rounding: Annotated[
         Literal["nearest", "down"], BeforeValidator(choice("rounding", ("nearest", "down")))
     ] = Field(
         default="nearest",
         examples=["down"],
-        description="how drawn sizes become whole packets, at least one; with today's stacks the "
-        "last packet of a size in bytes is as long as what is left",
+        description="rounding of drawn sizes to whole packets, at least one",
     )
     connection: Annotated[
         Literal["new", "persistent"],
@@ -162,9 +159,10 @@ class OnOff(Table):
     ] = Field(
         default="new",
         examples=["persistent"],
-        description="each file has its own connection, or all files of a source share one, whose "
-        "window "
-        "and round-trip estimate outlive OFF times (see tcp.idle_restart)",
+        description=(
+            "one connection per file, or one per source, which keeps its window during OFF times "
+            "(see tcp.idle_restart)"
+        ),
     )
     correlation: Annotated[
         float,
@@ -173,7 +171,7 @@ class OnOff(Table):
     ] = Field(
         default=0.0,
         examples=[-0.3],
-        description="rank correlation (Spearman's) of a file's size and the OFF time after it",
+        description="Spearman's rank correlation of a file's size and the next OFF time",
     )
     start: Annotated[
         Literal["silent", "equilibrium"],
@@ -181,9 +179,7 @@ class OnOff(Table):
     ] = Field(
         default="silent",
         examples=["equilibrium"],
-        description="sources begin with a fresh OFF time, or in equilibrium, with the rest of an "
-        "OFF "
-        "time or a file",
+        description="initial state: a new OFF time, or equilibrium",
     )
 
     @property
@@ -243,7 +239,7 @@ class Bulk(Table):
         default="within-rtt",
         alias="start",
         examples=[{"distribution": "uniform", "low": "0s", "high": "1s"}],
-        description="a distribution, a time for each flow, or within-rtt: uniformly within one RTT",
+        description="distribution, list of times, or uniform within one RTT",
     )
 
     @property
@@ -310,13 +306,13 @@ class Arrivals(Table):
 
     distribution: Annotated[
         Literal["poisson"], BeforeValidator(choice("distribution of arrivals", ("poisson",)))
-    ] = Field(examples=["poisson"], description="at random times, independent of one another")
+    ] = Field(examples=["poisson"], description="Poisson process")
     rate: Annotated[
         float,
         BeforeValidator(units.parse_per_second),
         PlainSerializer(units.format_per_second, return_type=str),
         WithJsonSchema({"type": "string", "pattern": r"^[^/]*/[^/]*$", "examples": ["20/s"]}),
-    ] = Field(examples=["20/s"], description="mean number of transfers that begin per unit of time")
+    ] = Field(examples=["20/s"], description="mean number of starts per unit of time")
 
 
 class Transfers(Table):
@@ -342,12 +338,12 @@ class Transfers(Table):
     count: Annotated[int, *counted(1, 10**8)] | None = Field(
         default=None,
         examples=[50000],
-        description="transfers of each size, each alone; 1000 if left out",
+        description="isolated transfers of each size; default 1000",
     )
     arrivals: Arrivals | None = Field(
         default=None,
         examples=[{"distribution": "poisson", "rate": "20/s"}],
-        description="transfers begin at random times and share the network",
+        description="random start times of transfers that share the network",
     )
 
     @property
@@ -476,8 +472,10 @@ class Captured(Table):
     connection: Chosen | None = Field(
         default=None,
         examples=[3],
-        description='a number as in `tcpcast trace --csv`, an end such as "10.0.0.1:5001", two as '
-        '"10.0.0.1 > 10.0.0.2", or "all"; left out, the direction with most data',
+        description=(
+            'number as in `tcpcast trace --csv`, an end ("10.0.0.1:5001"), both ends ("10.0.0.1 >'
+            ' 10.0.0.2"), or "all"; default the direction with the most data'
+        ),
     )
 
     @property

@@ -1,48 +1,52 @@
-//! Writes of many packets to a device by one system call (io_uring(7)), which is half of what they
-//! take.
+//! Writes many packets to a device with one system call (io_uring(7)), in half of the time of
+//! single writes.
 
 use super::frame;
 use crate::path::Slab;
 use io_uring::{IoUring, opcode, types};
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// Most writes of a call.
-const MOST: usize = 64;
-/// The file as the ring knows it.
+/// Maximum number of writes per call.
+const MAX_WRITES: usize = 64;
+/// Index of the file in the ring.
 const DEVICE: types::Fixed = types::Fixed(0);
-/// Where a file has no offset.
-const NOWHERE: u64 = u64::MAX;
+/// Offset for files without offset.
+const NO_OFFSET: u64 = u64::MAX;
 
-/// A ring of one thread, for one device.
+/// A ring of one thread for one device.
 pub(super) struct Batch(IoUring);
 
 impl Batch {
-    /// A ring of the calling thread; `None` where the kernel has none, or forbids it to this process.
+    /// Creates a ring for the calling thread; `None` if the kernel does not support or allow it.
     pub(super) fn new(device: BorrowedFd<'_>) -> Option<Self> {
-        // Rings of one thread came with Linux 6.0; before 5.11 a write to TAP went to another thread.
-        let ring = IoUring::builder().setup_single_issuer().build(MOST as u32).ok()?;
+        // Single-issuer rings exist since Linux 6.0; before 5.11, TAP writes moved to another
+        // thread.
+        let ring = IoUring::builder().setup_single_issuer().build(MAX_WRITES as u32).ok()?;
         ring.submitter().register_files(&[device.as_raw_fd()]).ok()?;
         Some(Self(ring))
     }
 
-    /// Writes the packets in some cells with their headers; which were not taken, by their place.
+    /// Writes the packets in `cells` with their headers. Adds the indices of rejected packets to
+    /// `lost`.
     pub(super) fn write(&mut self, slab: &Slab, cells: &[u32], lost: &mut Vec<usize>) {
-        for (batch, cells) in cells.chunks(MOST).enumerate() {
+        for (batch, cells) in cells.chunks(MAX_WRITES).enumerate() {
             let mut left = cells.len();
             for (at, cell) in cells.iter().enumerate() {
                 let bytes = frame::of(slab, *cell);
                 let write = opcode::Write::new(DEVICE, bytes.as_ptr(), bytes.len() as u32);
-                let entry = write.offset(NOWHERE).build().user_data((batch * MOST + at) as u64);
-                // SAFETY: the bytes are in the slab, which is borrowed until all writes are done.
+                let entry =
+                    write.offset(NO_OFFSET).build().user_data((batch * MAX_WRITES + at) as u64);
+                // SAFETY: the bytes are in the slab, which is borrowed until all writes are
+                // complete.
                 #[allow(unsafe_code)]
                 let pushed = unsafe { self.0.submission().push(&entry) };
                 if pushed.is_err() {
-                    lost.push(batch * MOST + at);
+                    lost.push(batch * MAX_WRITES + at);
                     left -= 1;
                 }
             }
             while left > 0 {
-                // A signal ends the wait early, and what was not submitted is the next time.
+                // A signal ends the wait early; the next call submits the rest.
                 let _ = self.0.submit_and_wait(left);
                 for done in self.0.completion() {
                     left -= 1;
@@ -62,7 +66,7 @@ mod tests {
     use std::os::unix::net::UnixDatagram;
 
     #[test]
-    fn packets_are_written_in_their_order_and_those_that_are_refused_are_named() {
+    fn write_keeps_order_and_reports_rejected_packets() {
         let (near, far) = UnixDatagram::pair().unwrap();
         let Some(mut batch) = Batch::new(near.as_fd()) else { return };
         let (mut slab, mut cells) = (Slab::new(1 << 20), Vec::new());
@@ -75,14 +79,14 @@ mod tests {
         }
         let mut lost = Vec::new();
         batch.write(&slab, &cells, &mut lost);
-        let mut seen = Vec::new();
+        let mut received = Vec::new();
         far.set_nonblocking(true).unwrap();
-        let mut room = [0; 100];
-        while let Ok(bytes) = far.recv(&mut room) {
+        let mut buffer = [0; 100];
+        while let Ok(bytes) = far.recv(&mut buffer) {
             assert_eq!(bytes, 15);
-            seen.push(room[14]);
+            received.push(buffer[14]);
         }
-        assert_eq!((lost.clone(), seen), (vec![], vec![0x40, 0x41, 0x42, 0x43, 0x44]));
+        assert_eq!((lost.clone(), received), (vec![], vec![0x40, 0x41, 0x42, 0x43, 0x44]));
         drop(far);
         batch.write(&slab, &cells, &mut lost);
         assert_eq!(lost, [0, 1, 2, 3, 4]);

@@ -1,11 +1,12 @@
-//! The Ethernet header before a packet.
+//! Ethernet headers of packets.
 
 use crate::path::Slab;
 
-/// The address of every namespace's end: they never meet.
+/// Address of all host ends, which are never on the same network.
 pub(crate) const HOST_MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
-/// That of the link's ends. What a host sends is addressed to the host's own, as its interface does
-/// not ask for neighbours, so the kernel passes it to the packet socket alone.
+/// Address of all link ends. Packets sent by a host are addressed to the host itself, because its
+/// interface does not resolve neighbours; the kernel therefore passes them only to the packet
+/// socket.
 pub(crate) const LINK_MAC: [u8; 6] = [2, 0, 0, 0, 0, 2];
 
 const HEADER_BYTES: usize = 14;
@@ -18,14 +19,14 @@ const fn header(kind: u16) -> [u8; HEADER_BYTES] {
     [a, b, c, d, e, f, g, h, i, j, k, l, high, low]
 }
 
-/// Writes the header before the packet in a cell, for its host.
+/// Writes the header before the packet in a cell, addressed to its host.
 #[inline]
 pub(super) fn address(slab: &mut Slab, cell: u32) {
     let is_ipv6 = slab.packet(cell).first().is_some_and(|first| first >> 4 == 6);
     slab.set_header(cell, if is_ipv6 { &IPV6 } else { &IPV4 });
 }
 
-/// The packet with its header.
+/// Returns the packet with its header.
 #[inline]
 pub(super) fn of(slab: &Slab, cell: u32) -> &[u8] {
     slab.framed(cell, HEADER_BYTES)

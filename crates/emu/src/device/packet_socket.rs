@@ -1,24 +1,24 @@
-//! A packet socket with its ring: how packets come to the link. It needs no device file, so no
-//! privilege outside the namespaces, and one call of the kernel for many packets.
+//! A packet socket with a ring, which receives packets for the link. It needs no device file, and
+//! therefore no privilege outside the namespaces, and one system call for many packets.
 //!
-//! The kernel writes packets into the ring, so that a burst is not lost for want of a socket buffer,
-//! which a user may not enlarge.
+//! The kernel writes packets into the ring, so that bursts are not limited by the socket buffer,
+//! which an unprivileged user cannot enlarge.
 
 use super::ring::Ring;
 use super::{Received, checked, instruction, program};
-use crate::path::{MOST_BYTES, Slab};
+use crate::path::{MAX_BYTES, Slab};
 use nix::libc;
 use nix::sys::socket::{getsockopt, sockopt::SocketError};
 use std::io;
 use std::mem;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-/// Which packets of an interface.
+/// Direction of the received packets of an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Heard {
-    /// Those that come in.
+pub enum Filter {
+    /// Packets received by the interface.
     Incoming,
-    /// Those that go out.
+    /// Packets sent by the interface.
     Outgoing,
 }
 
@@ -29,7 +29,7 @@ pub struct PacketSocket {
     ring: Ring,
 }
 
-/// Sets an option of a socket.
+/// Sets a socket option.
 pub(super) fn set_option<T>(
     socket: &OwnedFd,
     level: libc::c_int,
@@ -37,8 +37,8 @@ pub(super) fn set_option<T>(
     value: &T,
 ) -> io::Result<()> {
     let length = size_of::<T>() as libc::socklen_t;
-    // SAFETY: the kernel reads `length` bytes of `value`, which are those of a `T`; what a filter's
-    // program points to lives as long as the caller keeps it, which is until this returns.
+    // SAFETY: the kernel reads the `length` bytes of `value`, a `T`. Instructions of a filter
+    // program are kept by the caller until this returns.
     #[allow(unsafe_code)]
     let result = unsafe {
         let value = std::ptr::from_ref(value).cast();
@@ -48,47 +48,47 @@ pub(super) fn set_option<T>(
 }
 
 impl PacketSocket {
-    /// A socket on the interface of that index in the calling thread's network namespace, which is
-    /// up, with so many frames.
+    /// Creates a socket with a ring of `frames` frames on an interface of the calling thread's
+    /// network namespace. The interface must be up.
     ///
     /// # Errors
-    /// The namespace is not the caller's, or there is no memory for the ring.
-    pub fn new(interface: u32, heard: Heard, frames: usize) -> io::Result<Self> {
+    /// Fails without privileges in the namespace, or without memory for the ring.
+    pub fn new(interface: u32, direction: Filter, frames: usize) -> io::Result<Self> {
         let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-        // SAFETY: no pointers are passed, and the descriptor is nobody else's.
+        // SAFETY: no pointers are passed, and the descriptor has no other owner.
         #[allow(unsafe_code)]
         let socket =
             unsafe { OwnedFd::from_raw_fd(checked(libc::socket(libc::AF_PACKET, kind, 0))?) };
-        match heard {
-            Heard::Incoming => {
+        match direction {
+            Filter::Incoming => {
                 let one: libc::c_int = 1;
                 set_option(&socket, libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, &one)?;
-                // What the link itself sends does not come back.
+                // Excludes packets that the link itself sends.
                 set_option(&socket, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, &one)?;
             }
-            Heard::Outgoing => leave_out_incoming(&socket)?,
+            Filter::Outgoing => accept_only_outgoing(&socket)?,
         }
         let ring = Ring::new(&socket, frames)?;
         bind(&socket, interface)?;
         Ok(Self { socket, ring })
     }
 
-    /// As [`super::Device::receive`].
+    /// See [`super::Device::receive`].
     pub(super) fn receive(
         &mut self,
         slab: &mut Slab,
-        most: usize,
+        max: usize,
         cells: &mut Vec<u32>,
     ) -> Received {
         let mut received = Received::default();
-        for taken in 0..most {
+        for taken in 0..max {
             let cell = slab.take();
             let bytes = match cell {
                 Some(cell) => self.ring.take(slab.room(cell)),
                 None => self.ring.take(&mut []),
             };
             match (bytes, cell) {
-                (Some(bytes), Some(cell)) if bytes <= MOST_BYTES => {
+                (Some(bytes), Some(cell)) if bytes <= MAX_BYTES => {
                     slab.set_length(cell, bytes);
                     cells.push(cell);
                 }
@@ -99,8 +99,8 @@ impl PacketSocket {
                         continue;
                     }
                     if taken == 0 {
-                        // What woke the loop is a fault, of an interface that was taken down: asked
-                        // for, it is forgotten.
+                        // The poll was woken by an error, for example an interface that went down.
+                        // Reading the error clears it.
                         let _ = getsockopt(&self.socket, SocketError);
                     }
                     break;
@@ -110,7 +110,7 @@ impl PacketSocket {
         received
     }
 
-    /// Packets that found the ring full since the last call.
+    /// Packets dropped because the ring was full, since the last call.
     pub(super) fn missed(&self) -> u64 {
         self.ring.missed(&self.socket)
     }
@@ -122,8 +122,8 @@ impl AsFd for PacketSocket {
     }
 }
 
-/// Has the kernel hand over what goes out alone.
-fn leave_out_incoming(socket: &OwnedFd) -> io::Result<()> {
+/// Filters all packets except outgoing ones.
+fn accept_only_outgoing(socket: &OwnedFd) -> io::Result<()> {
     let kind = (libc::SKF_AD_OFF + libc::SKF_AD_PKTTYPE) as u32;
     let mut instructions = [
         instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, kind, 0),
@@ -136,14 +136,14 @@ fn leave_out_incoming(socket: &OwnedFd) -> io::Result<()> {
 }
 
 fn bind(socket: &OwnedFd, interface: u32) -> io::Result<()> {
-    // SAFETY: `sockaddr_ll` is plain data, for which all zeros is a value.
+    // SAFETY: `sockaddr_ll` is plain data, and all zeros is a valid value.
     #[allow(unsafe_code)]
     let mut address: libc::sockaddr_ll = unsafe { mem::zeroed() };
     address.sll_family = libc::AF_PACKET as u16;
     address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
     address.sll_ifindex = interface as i32;
     let length = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
-    // SAFETY: the kernel reads `length` bytes of `address`, which are all of it.
+    // SAFETY: the kernel reads the `length` bytes of `address`.
     #[allow(unsafe_code)]
     let result =
         unsafe { libc::bind(socket.as_raw_fd(), std::ptr::from_ref(&address).cast(), length) };

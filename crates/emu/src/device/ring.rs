@@ -1,4 +1,4 @@
-//! The ring of a packet socket: frames that the kernel fills and this end gives back.
+//! The ring of a packet socket: frames that the kernel fills and this process returns.
 
 use super::packet_socket::set_option;
 use nix::libc;
@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 const FRAME_BYTES: usize = 2048;
 const BLOCK_BYTES: usize = 1 << 16;
-/// Frames of a block.
+/// Frames per block.
 const BLOCK: usize = BLOCK_BYTES / FRAME_BYTES;
 
-/// Frames of a packet socket in memory that the kernel shares, in the second version of its format.
+/// Frames of a packet socket in memory shared with the kernel (format version 2).
 #[derive(Debug)]
 pub(super) struct Ring {
     frames: NonNull<u8>,
@@ -20,12 +20,12 @@ pub(super) struct Ring {
     next: usize,
 }
 
-// SAFETY: the memory is the ring's alone in this process, and only `&mut self` reads it.
+// SAFETY: only this ring accesses the memory in this process, and only through `&mut self`.
 #[allow(unsafe_code)]
 unsafe impl Send for Ring {}
 
 impl Ring {
-    /// Makes the ring of a socket that is not bound yet, of at least so many frames of 2 KiB.
+    /// Creates the ring of an unbound socket, with at least `frames` frames of 2 KiB.
     pub(super) fn new(socket: &OwnedFd, frames: usize) -> io::Result<Self> {
         let blocks = frames.div_ceil(BLOCK).max(1);
         let version: libc::c_int = libc::tpacket_versions::TPACKET_V2 as libc::c_int;
@@ -37,8 +37,8 @@ impl Ring {
             tp_frame_nr: (blocks * BLOCK) as u32,
         };
         set_option(socket, libc::SOL_PACKET, libc::PACKET_RX_RING, &request)?;
-        // SAFETY: the kernel chooses where the socket's ring is mapped, over its whole length; the
-        // result is checked.
+        // SAFETY: the kernel chooses the address of the mapping, which covers the complete ring;
+        // the result is checked.
         #[allow(unsafe_code)]
         let memory = unsafe {
             let access = libc::PROT_READ | libc::PROT_WRITE;
@@ -54,30 +54,31 @@ impl Ring {
         }
     }
 
-    /// Copies the IP packet of the next frame into `room`, as much as has room there, and gives the
-    /// frame back; how long the packet is. `None` if the kernel has filled none.
-    pub(super) fn take(&mut self, room: &mut [u8]) -> Option<usize> {
-        // SAFETY: `next` is below `count`, so all of the frame is in the mapped memory, and a frame
-        // begins with its header, aligned to its length.
+    /// Copies the IP packet of the next frame to `buffer`, as far as it fits, and returns the frame
+    /// to the kernel. Returns the packet length; `None` if no frame is filled.
+    pub(super) fn take(&mut self, buffer: &mut [u8]) -> Option<usize> {
+        // SAFETY: `next` is below `count`, so the frame is within the mapped memory, and the frame
+        // starts with its header, aligned to the frame length.
         #[allow(unsafe_code)]
         let (frame, status) = unsafe {
             let frame = self.frames.add(self.next * FRAME_BYTES);
-            // The status is the header's first word, which both ends write.
+            // The status is the first word of the header, written by both sides.
             (frame, AtomicU32::from_ptr(frame.cast().as_ptr()))
         };
         if status.load(Ordering::Acquire) & libc::TP_STATUS_USER == 0 {
             return None;
         }
-        // SAFETY: the kernel has given the frame to this end, so nobody writes it; its header says
-        // where the packet is, and the copy is kept within the frame and within `room`.
+        // SAFETY: the kernel has passed the frame to this process, so it does not write to it. The
+        // header contains the packet's position, and the copy is limited to the frame and to
+        // `buffer`.
         #[allow(unsafe_code)]
         let bytes = unsafe {
             let header: libc::tpacket2_hdr = frame.cast().read();
             let begin = usize::from(header.tp_net).min(FRAME_BYTES);
             let link_header = usize::from(header.tp_net).saturating_sub(header.tp_mac.into());
             let kept = (header.tp_snaplen as usize).saturating_sub(link_header);
-            let copied = kept.min(FRAME_BYTES - begin).min(room.len());
-            frame.add(begin).copy_to_nonoverlapping(NonNull::from(&mut *room).cast(), copied);
+            let copied = kept.min(FRAME_BYTES - begin).min(buffer.len());
+            frame.add(begin).copy_to_nonoverlapping(NonNull::from(&mut *buffer).cast(), copied);
             (header.tp_len as usize).saturating_sub(link_header)
         };
         status.store(libc::TP_STATUS_KERNEL, Ordering::Release);
@@ -85,11 +86,11 @@ impl Ring {
         Some(bytes)
     }
 
-    /// Packets that found the ring full since the last call.
+    /// Packets dropped because the ring was full, since the last call.
     pub(super) fn missed(&self, socket: &OwnedFd) -> u64 {
         let mut stats = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };
         let mut length = size_of::<libc::tpacket_stats>() as libc::socklen_t;
-        // SAFETY: the kernel writes at most `length` bytes, those of `stats`.
+        // SAFETY: the kernel writes at most `length` bytes to `stats`.
         #[allow(unsafe_code)]
         let result = unsafe {
             let value = std::ptr::from_mut(&mut stats).cast();
@@ -102,7 +103,7 @@ impl Ring {
 
 impl Drop for Ring {
     fn drop(&mut self) {
-        // SAFETY: this is the mapping that `new` made, and nobody has references into it.
+        // SAFETY: the mapping was created by `new`, and no references into it exist.
         #[allow(unsafe_code)]
         unsafe {
             libc::munmap(self.frames.as_ptr().cast(), self.count * FRAME_BYTES);

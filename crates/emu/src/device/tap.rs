@@ -1,8 +1,8 @@
-//! A TAP device: what is written to it arrives in its namespace, and what leaves there is heard by a
+//! A TAP device: written packets arrive in its namespace, and packets sent there are received by a
 //! packet socket.
 //!
-//! Reading it would be a system call a packet. So all that the namespace sends by it is refused when
-//! the packet socket has had it, and counts as dropped by the interface.
+//! Reading the device would need a system call per packet. So the device rejects all packets of the
+//! namespace after the packet socket has received them, and the interface counts them as dropped.
 
 use super::batch::Batch;
 use super::packet_socket::PacketSocket;
@@ -16,20 +16,20 @@ use std::os::unix::fs::OpenOptionsExt;
 
 const CLONE_DEVICE: &str = "/dev/net/tun";
 
-/// The end of a TAP device that is not in a namespace.
+/// The end of a TAP device outside the namespace.
 pub struct Tap {
     file: File,
     packets: PacketSocket,
-    /// What writes many packets at once, if the machine has it; known from the first packet on.
+    /// Batch writer, if supported; determined at the first packet.
     batch: Option<Option<Batch>>,
 }
 
 impl Tap {
-    /// Makes a device of that name in the calling thread's network namespace, which `set_up` brings
-    /// up before packets are heard; it goes when this is dropped.
+    /// Creates a device in the calling thread's network namespace, which is removed when this is
+    /// dropped. `set_up` brings it up and creates the packet socket.
     ///
     /// # Errors
-    /// `/dev/net/tun` cannot be opened, or the namespace is not the caller's.
+    /// Fails if `/dev/net/tun` cannot be opened, or without privileges in the namespace.
     pub fn new(name: &str, set_up: impl FnOnce() -> io::Result<PacketSocket>) -> io::Result<Self> {
         let file = OpenOptions::new()
             .read(true)
@@ -38,8 +38,8 @@ impl Tap {
             .open(CLONE_DEVICE)?;
         let mut request = super::interface_request(name);
         request.ifr_ifru.ifru_flags = (libc::IFF_TAP | libc::IFF_NO_PI) as libc::c_short;
-        // SAFETY: TUNSETIFF reads and writes one `ifreq`, which lives until the call returns. No safe
-        // library has this request.
+        // SAFETY: TUNSETIFF reads and writes one `ifreq`, which lives until the call returns. No
+        // safe library provides this request.
         #[allow(unsafe_code)]
         checked(unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF as _, &mut request) })?;
         refuse_all(&file)?;
@@ -47,12 +47,12 @@ impl Tap {
     }
 }
 
-/// Has the device refuse what its namespace sends.
+/// Makes the device reject all packets that its namespace sends.
 fn refuse_all(file: &File) -> io::Result<()> {
     let mut nothing = [instruction(libc::BPF_RET | libc::BPF_K, 0, 0)];
     let mut program = program(&mut nothing);
-    // SAFETY: TUNATTACHFILTER reads one `sock_fprog` and the instructions that it points to, which
-    // live until the call returns. No safe library has this request.
+    // SAFETY: TUNATTACHFILTER reads one `sock_fprog` and its instructions, which live until the
+    // call returns. No safe library provides this request.
     #[allow(unsafe_code)]
     let done = unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNATTACHFILTER as _, &mut program) };
     checked(done).map(drop)
@@ -65,13 +65,13 @@ impl AsFd for Tap {
 }
 
 impl Device for Tap {
-    fn receive(&mut self, slab: &mut Slab, most: usize, cells: &mut Vec<u32>) -> Received {
-        self.packets.receive(slab, most, cells)
+    fn receive(&mut self, slab: &mut Slab, max: usize, cells: &mut Vec<u32>) -> Received {
+        self.packets.receive(slab, max, cells)
     }
 
     fn send(&mut self, slab: &mut Slab, cells: &[u32], lost: &mut Vec<usize>) {
         cells.iter().for_each(|cell| frame::address(slab, *cell));
-        // A ring is of the thread that uses it.
+        // A ring belongs to the thread that uses it.
         let batch = self.batch.get_or_insert_with(|| Batch::new(self.file.as_fd()));
         if let Some(batch) = batch {
             return batch.write(slab, cells, lost);

@@ -1,4 +1,5 @@
-//! The link's end of a veth pair, which needs no device file: packets go by one system call a batch.
+//! The link's end of a veth pair, which needs no device file. One system call sends a batch of
+//! packets.
 
 use super::packet_socket::PacketSocket;
 use super::{Device, Received, checked, frame, interface_request};
@@ -16,18 +17,18 @@ pub struct Veth {
     packets: PacketSocket,
 }
 
-/// Switches off what would make a device hand over packets longer than its MTU, or without their
-/// checksums; in the calling thread's network namespace.
+/// Disables offloads of an interface in the calling thread's network namespace, so that it passes
+/// no packets longer than its MTU or without checksums.
 ///
 /// # Errors
-/// There is no such interface.
+/// Fails if the interface does not exist.
 pub fn without_offloads(interface: &str) -> io::Result<()> {
-    const CHECKSUM: u32 = 0x17; // ETHTOOL_STXCSUM, and so on
+    const CHECKSUM: u32 = 0x17; // ETHTOOL_STXCSUM and others
     const SCATTER: u32 = 0x19;
     const TCP_SEGMENTATION: u32 = 0x1f;
     const SEGMENTATION: u32 = 0x24;
     const RECEIVE_OFFLOAD: u32 = 0x2c;
-    // SAFETY: no pointers are passed, and the descriptor is nobody else's.
+    // SAFETY: no pointers are passed, and the descriptor has no other owner.
     #[allow(unsafe_code)]
     let socket = unsafe {
         let kind = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC;
@@ -38,13 +39,13 @@ pub fn without_offloads(interface: &str) -> io::Result<()> {
         let mut request = interface_request(interface);
         request.ifr_ifru.ifru_data = value.as_mut_ptr().cast();
         // SAFETY: SIOCETHTOOL reads an `ifreq` that points to two words, and both live until the
-        // call returns. No safe library has this request.
+        // call returns. No safe library provides this request.
         #[allow(unsafe_code)]
         let result =
             unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL as _, &mut request) };
         match checked(result) {
-            // What the device has not got is off.
-            Err(fault) if fault.raw_os_error() == Some(libc::EOPNOTSUPP) => {}
+            // Offloads that the device does not support are off.
+            Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => {}
             other => drop(other?),
         }
     }
@@ -58,8 +59,8 @@ impl AsFd for Veth {
 }
 
 impl Device for Veth {
-    fn receive(&mut self, slab: &mut Slab, most: usize, cells: &mut Vec<u32>) -> Received {
-        self.packets.receive(slab, most, cells)
+    fn receive(&mut self, slab: &mut Slab, max: usize, cells: &mut Vec<u32>) -> Received {
+        self.packets.receive(slab, max, cells)
     }
 
     fn send(&mut self, slab: &mut Slab, cells: &[u32], lost: &mut Vec<usize>) {
@@ -69,7 +70,7 @@ impl Device for Veth {
             let end = cells.len().min(begin + BATCH);
             begin += self.send_batch(slab, &cells[begin..end]);
             if begin < end {
-                // The first that was not taken is lost; those behind it are tried again.
+                // The first rejected packet is lost; the following ones are retried.
                 lost.push(begin);
                 begin += 1;
             }
@@ -82,28 +83,28 @@ impl Device for Veth {
 }
 
 impl Veth {
-    /// An end whose packets a socket hears.
+    /// Creates the link's end from its packet socket.
     #[must_use]
     pub fn new(packets: PacketSocket) -> Self {
         Self { packets }
     }
 
     fn send_batch(&self, slab: &Slab, batch: &[u32]) -> usize {
-        // SAFETY: both are plain data of a system call, for which all zeros is a value.
+        // SAFETY: both are plain data for a system call, and all zeros is a valid value.
         #[allow(unsafe_code)]
         let (mut parts, mut messages) = unsafe {
             (mem::zeroed::<[libc::iovec; BATCH]>(), mem::zeroed::<[libc::mmsghdr; BATCH]>())
         };
         for ((cell, part), message) in batch.iter().zip(&mut parts).zip(&mut messages) {
             let bytes = frame::of(slab, *cell);
-            // The kernel only reads what it sends.
+            // The kernel only reads the sent data.
             part.iov_base = bytes.as_ptr().cast_mut().cast();
             part.iov_len = bytes.len();
             message.msg_hdr.msg_iov = part;
             message.msg_hdr.msg_iovlen = 1;
         }
-        // SAFETY: the first `batch.len()` messages point to one part each, and these to cells of the
-        // slab, which is borrowed until the call returns.
+        // SAFETY: each of the first `batch.len()` messages points to one part, and each part to a
+        // cell of the slab, which is borrowed until the call returns.
         #[allow(unsafe_code)]
         let sent = unsafe {
             let count = batch.len().min(BATCH) as libc::c_uint;

@@ -1,4 +1,4 @@
-//! Requests to the kernel's routing socket, in the calling thread's network namespace.
+//! Requests to the kernel's routing socket in the calling thread's network namespace.
 
 use netlink_packet_core::{
     NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkMessage,
@@ -25,11 +25,11 @@ pub(crate) struct Netlink {
 }
 
 fn unexpected() -> io::Error {
-    io::Error::other("the kernel gave an answer to a routing request that cannot be read")
+    io::Error::other("the kernel's answer to a routing request cannot be parsed")
 }
 
 impl Netlink {
-    /// One in the calling thread's network namespace.
+    /// Opens a socket in the calling thread's network namespace.
     pub(crate) fn new() -> io::Result<Self> {
         let mut socket = Socket::new(NETLINK_ROUTE)?;
         socket.bind_auto()?;
@@ -37,8 +37,8 @@ impl Netlink {
         Ok(Self { socket })
     }
 
-    /// Asks for something, and returns what the kernel answers before its last word, if anything.
-    fn ask(
+    /// Sends a request. Returns the kernel's first answer, if it is not an acknowledgement.
+    fn request(
         &self,
         request: RouteNetlinkMessage,
         flags: u16,
@@ -52,18 +52,18 @@ impl Netlink {
         let (answer, _) = self.socket.recv_from_full()?;
         let answer = NetlinkMessage::<RouteNetlinkMessage>::deserialize(&answer);
         match answer.map_err(|_| unexpected())?.payload {
-            NetlinkPayload::Error(fault) if fault.code.is_some() => Err(fault.to_io()),
+            NetlinkPayload::Error(error) if error.code.is_some() => Err(error.to_io()),
             NetlinkPayload::InnerMessage(inner) => Ok(Some(inner)),
             _ => Ok(None),
         }
     }
 
-    fn make(&self, request: RouteNetlinkMessage) -> io::Result<()> {
-        self.ask(request, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL).map(drop)
+    fn create(&self, request: RouteNetlinkMessage) -> io::Result<()> {
+        self.request(request, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL).map(drop)
     }
 
-    /// Makes a veth pair: one end here, the other of that name and address in `there`.
-    pub(crate) fn make_veth(&self, name: &str, peer: &str, there: &File) -> io::Result<()> {
+    /// Creates a veth pair: `name` in this namespace, `peer` in the namespace `there`.
+    pub(crate) fn create_veth(&self, name: &str, peer: &str, there: &File) -> io::Result<()> {
         let mut end = LinkMessage::default();
         end.attributes.push(LinkAttribute::IfName(peer.to_owned()));
         end.attributes.push(LinkAttribute::NetNsFd(there.as_raw_fd()));
@@ -73,36 +73,36 @@ impl Netlink {
             LinkInfo::Kind(InfoKind::Veth),
             LinkInfo::Data(InfoData::Veth(InfoVeth::Peer(end))),
         ]));
-        self.make(RouteNetlinkMessage::NewLink(pair))
+        self.create(RouteNetlinkMessage::NewLink(pair))
     }
 
     fn link(&self, name: &str) -> io::Result<LinkMessage> {
-        let mut asked = LinkMessage::default();
-        asked.attributes.push(LinkAttribute::IfName(name.to_owned()));
-        match self.ask(RouteNetlinkMessage::GetLink(asked), 0)? {
+        let mut request = LinkMessage::default();
+        request.attributes.push(LinkAttribute::IfName(name.to_owned()));
+        match self.request(RouteNetlinkMessage::GetLink(request), 0)? {
             Some(RouteNetlinkMessage::NewLink(link)) => Ok(link),
             _ => Err(unexpected()),
         }
     }
 
-    /// The index of an interface.
+    /// Index of an interface.
     pub(super) fn index(&self, name: &str) -> io::Result<u32> {
         Ok(self.link(name)?.header.index)
     }
 
-    /// Packets that an interface dropped: of those received, and of those sent.
+    /// Number of received and of sent packets that an interface dropped.
     pub(super) fn drops(&self, name: &str) -> io::Result<(u64, u64)> {
         let of = |stats: &Stats64| (stats.rx_dropped, stats.tx_dropped);
         let link = self.link(name)?;
-        let found = link.attributes.iter().find_map(|attribute| match attribute {
+        let drops = link.attributes.iter().find_map(|attribute| match attribute {
             LinkAttribute::Stats64(stats) => Some(of(stats)),
             _ => None,
         });
-        Ok(found.unwrap_or_default())
+        Ok(drops.unwrap_or_default())
     }
 
-    /// Changes an interface and brings it up; with `hardware`, it has that address and asks for no
-    /// neighbours.
+    /// Changes an interface and brings it up. `hardware`: its address; disables neighbour
+    /// resolution.
     pub(crate) fn bring_up(
         &self,
         name: &str,
@@ -118,54 +118,55 @@ impl Netlink {
         }
         link.header.change_mask = link.header.flags;
         link.attributes = attributes;
-        self.ask(RouteNetlinkMessage::SetLink(link), NLM_F_ACK).map(drop)
+        self.request(RouteNetlinkMessage::SetLink(link), NLM_F_ACK).map(drop)
     }
 
-    /// Gives an interface an address in a network of that prefix; one of IPv6 is nobody else's.
-    pub(crate) fn give_address(&self, name: &str, address: IpAddr, prefix: u8) -> io::Result<()> {
-        let mut given = AddressMessage::default();
-        given.header.family = family(address);
-        given.header.prefix_len = prefix;
-        given.header.index = self.index(name)?;
+    /// Adds an address with a prefix length to an interface. IPv6 addresses are used without
+    /// duplicate detection.
+    pub(crate) fn add_address(&self, name: &str, address: IpAddr, prefix: u8) -> io::Result<()> {
+        let mut message = AddressMessage::default();
+        message.header.family = family(address);
+        message.header.prefix_len = prefix;
+        message.header.index = self.index(name)?;
         if address.is_ipv6() {
-            given.header.flags = AddressHeaderFlags::Nodad;
+            message.header.flags = AddressHeaderFlags::Nodad;
         }
-        given.attributes.push(AddressAttribute::Local(address));
-        given.attributes.push(AddressAttribute::Address(address));
-        self.make(RouteNetlinkMessage::NewAddress(given))
+        message.attributes.push(AddressAttribute::Local(address));
+        message.attributes.push(AddressAttribute::Address(address));
+        self.create(RouteNetlinkMessage::NewAddress(message))
     }
 
-    /// Sends everything of a family by an interface.
+    /// Adds a default route of an address family through an interface.
     pub(super) fn route_all(&self, name: &str, family: AddressFamily) -> io::Result<()> {
         let route = route_by(self.index(name)?, family);
-        self.make(RouteNetlinkMessage::NewRoute(route))
+        self.create(RouteNetlinkMessage::NewRoute(route))
     }
 
-    /// Sends what goes to one address by an interface.
+    /// Adds a route to one address through an interface.
     pub(crate) fn route_one(&self, name: &str, to: Ipv4Addr) -> io::Result<()> {
         let mut route = route_by(self.index(name)?, AddressFamily::Inet);
         route.header.destination_prefix_length = 32;
         route.attributes.push(RouteAttribute::Destination(RouteAddress::Inet(to)));
-        self.make(RouteNetlinkMessage::NewRoute(route))
+        self.create(RouteNetlinkMessage::NewRoute(route))
     }
 
-    /// Sends everything else to a neighbour instead.
+    /// Replaces the default route by a route through a gateway.
     pub(crate) fn replace_default(&self, name: &str, by: Ipv4Addr) -> io::Result<()> {
         let mut route = route_by(self.index(name)?, AddressFamily::Inet);
         route.header.scope = RouteScope::Universe;
         route.attributes.push(RouteAttribute::Gateway(RouteAddress::Inet(by)));
         let request = RouteNetlinkMessage::NewRoute(route);
-        self.ask(request, NLM_F_ACK | NLM_F_CREATE | NLM_F_REPLACE).map(drop)
+        self.request(request, NLM_F_ACK | NLM_F_CREATE | NLM_F_REPLACE).map(drop)
     }
 
-    /// Gives the route of [`Self::route_all`] what TCP takes of it: the initial window in packets,
-    /// and the least retransmission timeout in milliseconds.
-    pub(super) fn tune_route(&self, name: &str, window: u32, least_rto_ms: u32) -> io::Result<()> {
+    /// Sets TCP parameters of the route of [`Self::route_all`]: the initial window in packets, and
+    /// the minimum RTO in milliseconds.
+    pub(super) fn tune_route(&self, name: &str, window: u32, min_rto_ms: u32) -> io::Result<()> {
         let mut route = route_by(self.index(name)?, AddressFamily::Inet);
-        let metrics = vec![RouteMetric::InitCwnd(window), RouteMetric::RtoMin(least_rto_ms)];
+        let metrics = vec![RouteMetric::InitCwnd(window), RouteMetric::RtoMin(min_rto_ms)];
         route.attributes.push(RouteAttribute::Metrics(metrics));
         let request = RouteNetlinkMessage::NewRoute(route);
-        self.ask(request, NLM_F_ACK | NLM_F_CREATE | NLM_F_REPLACE).map(drop)
+        self.request(request, NLM_F_ACK | NLM_F_CREATE | NLM_F_REPLACE).map(drop)
     }
 }
 
@@ -173,7 +174,7 @@ fn family(address: IpAddr) -> AddressFamily {
     if address.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 }
 }
 
-/// The route of everything of a family by an interface.
+/// Returns a default route of an address family through an interface.
 fn route_by(index: u32, family: AddressFamily) -> RouteMessage {
     let mut route = RouteMessage::default();
     route.header.address_family = family;

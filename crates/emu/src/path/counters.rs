@@ -1,28 +1,28 @@
-//! What is counted in each direction.
+//! Counters of each direction.
 
 use super::histogram::Histogram;
 
-/// Why a packet did not get through.
+/// Reason for the loss of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Cause {
     /// The buffer was full, or the policer had no tokens.
     Full,
-    /// The queue dropped it while there was room, to signal congestion.
+    /// Dropped by the queue before it was full, to signal congestion.
     Early,
     /// Random loss.
     Random,
-    /// It goes to an address that no port has, or is no IP packet.
+    /// Not an IP packet, or no port has the destination address.
     Misaddressed,
-    /// The machinery lost it: no memory, or a device that did not take it.
-    Machinery,
+    /// Lost by the emulator: no memory, or rejected by a device.
+    Host,
 }
 
-/// Packets, and their bytes.
+/// Number of packets and bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
-    /// How many packets.
+    /// Number of packets.
     pub packets: u64,
-    /// Their bytes, with the IP header.
+    /// Bytes including the IP header.
     pub bytes: u64,
 }
 
@@ -36,28 +36,28 @@ impl Traffic {
 
 /// Counters of one direction.
 ///
-/// Entered = delivered + dropped for any cause but being misaddressed + in transit.
+/// entered = delivered + dropped (except misaddressed) + in transit
 #[derive(Clone, Debug, Default)]
 pub struct Counters {
-    /// What came to the link.
+    /// Packets that entered the link.
     pub entered: Traffic,
-    /// What was handed to the other end.
+    /// Packets delivered to the other end.
     pub delivered: Traffic,
-    /// Dropped because the buffer was full.
+    /// Packets dropped because the buffer was full.
     pub full_drops: u64,
-    /// Dropped early by the queue.
+    /// Packets dropped early by the queue.
     pub early_drops: u64,
-    /// Lost at random.
+    /// Packets lost at random.
     pub random_drops: u64,
-    /// Lost by the machinery, which spoils the run.
-    pub machinery_drops: u64,
-    /// What no port wanted; it did not enter.
+    /// Packets lost by the emulator, which make the run invalid.
+    pub host_drops: u64,
+    /// Packets without a destination port, which did not enter.
     pub misaddressed: u64,
-    /// Marked by the queue.
+    /// Packets marked by the queue.
     pub marked: u64,
-    /// How long packets that got through waited for their transmission.
+    /// Queueing delay of transmitted packets.
     pub waits: Histogram,
-    /// How much later than due packets were handed over.
+    /// Lateness of deliveries.
     pub lateness: Histogram,
 }
 
@@ -67,14 +67,14 @@ impl Counters {
             Cause::Full => self.full_drops += 1,
             Cause::Early => self.early_drops += 1,
             Cause::Random => self.random_drops += 1,
-            Cause::Machinery => self.machinery_drops += 1,
+            Cause::Host => self.host_drops += 1,
             Cause::Misaddressed => self.misaddressed += 1,
         }
     }
 
-    /// Packets that entered and were dropped.
+    /// Number of packets that entered and were dropped.
     #[must_use]
     pub fn dropped(&self) -> u64 {
-        self.full_drops + self.early_drops + self.random_drops + self.machinery_drops
+        self.full_drops + self.early_drops + self.random_drops + self.host_drops
     }
 }

@@ -1,11 +1,11 @@
-//! One direction of a path: what a packet meets from one end to the other.
+//! One direction of a path.
 //!
 //! ```text
-//! enter -> policer -> loss before -> [queue | transmitter] -> loss behind -> jitter -> delay -> leave
+//! enter -> policer -> loss before -> [queue | transmitter] -> loss after -> jitter -> delay -> leave
 //! ```
 //!
-//! Everything happens at exact times of the link, however late the caller comes: what was due is
-//! done in its order before anything that is new.
+//! All events have exact link times, independent of when the caller runs: overdue events are
+//! processed in order before new ones.
 
 use super::counters::{Cause, Counters};
 use std::fmt;
@@ -18,22 +18,23 @@ use tcpcast_link::time::{NEVER, Nanos};
 use tcpcast_link::transmit::{AnyTransmitter, Policer, TokenRate, Transmitter};
 use tcpcast_link::{Ecn, Packet};
 
-/// A packet on the link: its cell, and the ports that it came by and goes to.
+/// A packet on the link: its cell and its ports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InTransit {
-    /// Its cell.
+    /// Cell of the packet.
     pub cell: u32,
-    /// Where it came in.
+    /// Port through which the packet entered.
     pub from: u16,
-    /// Where it goes.
+    /// Destination port.
     pub to: u16,
 }
 
-/// Random delay behind the transmitter.
+/// Random delay after the transmitter.
 pub struct Jitter {
-    /// The delay of the next packet.
+    /// Returns the delay of the next packet.
     pub delay: Box<dyn FnMut() -> Nanos + Send>,
-    /// Whether a packet that is delayed less overtakes others; else it waits for those before it.
+    /// Whether packets with a shorter delay overtake others; otherwise they wait for the preceding
+    /// packets.
     pub reorder: bool,
 }
 
@@ -43,29 +44,29 @@ impl fmt::Debug for Jitter {
     }
 }
 
-/// What a direction is made of.
+/// Configuration of a direction.
 #[derive(Debug)]
 pub struct DirectionConfig {
-    /// A rate above which packets are dropped on arrival, if there is one.
+    /// Rate above which packets are dropped on arrival.
     pub policer: Option<TokenRate>,
-    /// Random loss before the queue or behind the transmitter.
+    /// Random loss before the queue or after the transmitter.
     pub loss: Option<LinkLosses>,
     /// The queue discipline.
     pub queue: QueueConfig,
-    /// How much it holds; the packet in transmission counts as the limits say.
+    /// Queue limits; they define whether the packet in transmission counts.
     pub limits: Limits,
-    /// Draws early drops, ties, and what flows are hashed with.
+    /// Random numbers for early drops, ties and flow hashes.
     pub draws: Stream,
-    /// What serialises packets, by their IP length.
+    /// Transmitter, which serialises packets by their IP length.
     pub transmitter: AnyTransmitter,
-    /// Whether the rate varies, so that a transmission takes no time of its own and all of the time
-    /// to departure is waiting.
+    /// Whether the rate varies. Transmission then takes no time, and all time until departure
+    /// counts as queueing delay.
     pub varies: bool,
     /// Random delay.
     pub jitter: Option<Jitter>,
 }
 
-/// One direction at work.
+/// State of a direction.
 #[derive(Debug)]
 pub(super) struct Direction {
     policer: Option<Policer>,
@@ -73,11 +74,11 @@ pub(super) struct Direction {
     link: HeldLink<AnyQueue<InTransit>, AnyTransmitter>,
     varies: bool,
     jitter: Option<Jitter>,
-    /// When the last packet went on behind the jitter, where the order is kept.
-    went_on: Nanos,
-    /// Propagation to or from each port of the near side, and the least of them.
+    /// Departure of the last packet after the jitter, if the order is kept.
+    last_departure: Nanos,
+    /// Propagation delay to or from each near port, and their minimum.
     delays: Vec<Nanos>,
-    least_delay: Nanos,
+    min_delay: Nanos,
     line: DelayLine<Leaving>,
     pub(super) counters: Counters,
     dropped: Vec<(InTransit, Cause)>,
@@ -89,16 +90,16 @@ pub(super) struct Leaving {
     pub packet: InTransit,
     pub waited: Nanos,
     pub marked: bool,
-    /// It was transmitted and then lost, and is not handed over.
+    /// True if the packet was lost after transmission.
     pub lost: bool,
 }
 
-/// Collects what the queue drops.
-struct Told<'a> {
+/// Collects packets dropped by the queue.
+struct DropCollector<'a> {
     dropped: &'a mut Vec<(InTransit, Cause)>,
 }
 
-impl QueueProbe<InTransit> for Told<'_> {
+impl QueueProbe<InTransit> for DropCollector<'_> {
     fn dropped(&mut self, _now: Nanos, packet: &Packet<InTransit>, reason: Reason) {
         let cause = match reason {
             Reason::Full => Cause::Full,
@@ -109,11 +110,11 @@ impl QueueProbe<InTransit> for Told<'_> {
 }
 
 impl Direction {
-    /// An idle direction; `delays` has the propagation for each near port.
+    /// Creates an idle direction. `delays`: propagation delay of each near port.
     pub(super) fn new(config: DirectionConfig, delays: Vec<Nanos>) -> Self {
         let queue = AnyQueue::new(config.queue, config.limits, config.draws);
-        let least_delay = delays.iter().copied().min().unwrap_or(0);
-        let in_order = delays.iter().all(|delay| *delay == least_delay)
+        let min_delay = delays.iter().copied().min().unwrap_or(0);
+        let in_order = delays.iter().all(|delay| *delay == min_delay)
             && config.jitter.as_ref().is_none_or(|jitter| !jitter.reorder);
         let line = if in_order {
             DelayLine::new(0, NoJitter::None, Order::Kept, Stream::of(0))
@@ -126,23 +127,23 @@ impl Direction {
             link: HeldLink::new(queue, config.transmitter),
             varies: config.varies,
             jitter: config.jitter,
-            went_on: 0,
+            last_departure: 0,
             delays,
-            least_delay,
+            min_delay,
             line,
             counters: Counters::default(),
             dropped: Vec::new(),
         }
     }
 
-    /// A packet enters at `now`; `near` is the near port that it comes from or goes to.
+    /// Processes a packet that enters at `now`. `flow`, `bytes` and `ecn` are fields of its header.
     pub(super) fn enter(
         &mut self,
         now: Nanos,
         packet: InTransit,
         (flow, bytes, ecn): (u32, u32, Ecn),
     ) {
-        self.catch_up(now);
+        self.advance_to(now);
         self.counters.entered.add(bytes);
         if self.policer.as_mut().is_some_and(|policer| !policer.passes(now, bytes)) {
             return self.dropped.push((packet, Cause::Full));
@@ -151,36 +152,36 @@ impl Direction {
             return self.dropped.push((packet, Cause::Random));
         }
         let offered = Packet::new(packet, flow, bytes).with_ecn(ecn);
-        let told = &mut Told { dropped: &mut self.dropped };
-        match self.link.offer(now, offered, told) {
+        let collector = &mut DropCollector { dropped: &mut self.dropped };
+        match self.link.offer(now, offered, collector) {
             Offered::Departs { leaves, marked, .. } => {
                 let waited = if self.varies { leaves - now } else { 0 };
                 self.depart(leaves, waited, marked, packet);
             }
-            // The queue has told of a drop.
+            // The collector contains dropped packets.
             Offered::Held { .. } | Offered::Dropped(_) => {}
         }
     }
 
-    /// Returns true if the packet that passes this place now is lost at random.
-    fn loses(&mut self, at: LossPlace) -> bool {
-        self.loss.as_mut().is_some_and(|loss| loss.loses(at))
+    /// Returns true if a packet is lost at random at this place.
+    fn loses(&mut self, place: LossPlace) -> bool {
+        self.loss.as_mut().is_some_and(|loss| loss.loses(place))
     }
 
-    /// Does what was due by `now` on the link, in its order.
-    pub(super) fn catch_up(&mut self, now: Nanos) {
+    /// Processes all events up to `now` in order.
+    pub(super) fn advance_to(&mut self, now: Nanos) {
         while self.link.leaves() <= now {
             let begins = self.link.leaves();
             self.meet_deadline(begins);
-            let told = &mut Told { dropped: &mut self.dropped };
-            let Some((leaves, served)) = self.link.serve(told) else { break };
+            let collector = &mut DropCollector { dropped: &mut self.dropped };
+            let Some((leaves, served)) = self.link.serve(collector) else { break };
             let until = if self.varies { leaves } else { begins };
             self.depart(leaves, until - served.entered, served.marked, served.token);
         }
         self.meet_deadline(now);
     }
 
-    /// Nothing looks at the queue between two calls, so a deadline may be met late.
+    /// Runs the queue's deadline if it is due, possibly late: the queue is idle between calls.
     fn meet_deadline(&mut self, now: Nanos) {
         if Link::<InTransit>::deadline(&self.link) <= now {
             Link::<InTransit>::on_deadline(&mut self.link, now);
@@ -191,45 +192,45 @@ impl Direction {
         self.counters.waits.add(waited);
         self.counters.marked += u64::from(marked);
         let lost = self.loses(LossPlace::Behind);
-        let mut goes_on = leaves;
+        let mut leaves_at = leaves;
         if let Some(jitter) = &mut self.jitter {
-            goes_on += if lost { 0 } else { (jitter.delay)() };
+            leaves_at += if lost { 0 } else { (jitter.delay)() };
             if !jitter.reorder {
-                goes_on = goes_on.max(self.went_on);
-                self.went_on = goes_on;
+                leaves_at = leaves_at.max(self.last_departure);
+                self.last_departure = leaves_at;
             }
         }
         let near = usize::from(packet.from.min(packet.to));
-        let delay = self.delays.get(near).copied().unwrap_or(self.least_delay);
-        self.line.schedule(goes_on + delay, Leaving { packet, waited, marked, lost });
+        let delay = self.delays.get(near).copied().unwrap_or(self.min_delay);
+        self.line.schedule(leaves_at + delay, Leaving { packet, waited, marked, lost });
     }
 
-    /// The next packet that has left by `now`, and when it did.
+    /// Returns the next packet that left by `now`, and its departure time.
     pub(super) fn leave(&mut self, now: Nanos) -> Option<(Nanos, Leaving)> {
         self.line.pop(now)
     }
 
-    /// A packet that was dropped and not asked for yet.
+    /// Returns a dropped packet that was not processed yet.
     pub(super) fn take_dropped(&mut self) -> Option<(InTransit, Cause)> {
         self.dropped.pop()
     }
 
-    /// A time before which nothing leaves; [`NEVER`] if nothing is in transit.
+    /// Lower bound of the next departure; [`NEVER`] if nothing is in transit.
     pub(super) fn next(&self) -> Nanos {
-        // What waits leaves behind what is in transmission.
+        // Queued packets leave after the packet in transmission.
         let serves = self.link.leaves();
         let waits = self.link.waiting::<InTransit>().packets > 0;
-        let served = if waits { serves + self.least_delay } else { NEVER };
+        let served = if waits { serves + self.min_delay } else { NEVER };
         self.line.next_due().min(served)
     }
 
-    /// Packets in the queue, in transmission and on the delay line.
+    /// Number of packets in the queue, in transmission and on the delay line.
     pub(super) fn in_transit(&self) -> u64 {
-        // What is in transmission is on the line already.
+        // The packet in transmission is already on the delay line.
         self.link.waiting::<InTransit>().packets + self.line.len() as u64
     }
 
-    /// Bytes that could have left by then, of a rate that varies.
+    /// Bytes that could have been sent by then, if the rate varies.
     pub(super) fn capacity(&self, until: Nanos) -> Option<u64> {
         self.link.transmitter().capacity(until)
     }

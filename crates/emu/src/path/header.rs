@@ -1,4 +1,4 @@
-//! What a link reads in an IP header, and the one thing that it writes: the ECN mark.
+//! Reads the IP header fields that a link needs, and sets the ECN mark.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use tcpcast_link::Ecn;
@@ -9,20 +9,20 @@ const UDP: u8 = 17;
 const IPV4_HEADER: usize = 20;
 const IPV6_HEADER: usize = 40;
 
-/// What a link has to know of a packet.
+/// Header fields of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// Where it goes.
+    /// Destination address.
     pub destination: IpAddr,
-    /// A number of its flow: a hash of addresses, protocol and ports. Fragments have no ports, so
-    /// all of a fragmented packet's are left out.
+    /// Hash of addresses, protocol and ports. Fragments have no ports, so ports are omitted for all
+    /// fragments of a packet.
     pub flow: u32,
-    /// Its codepoint.
+    /// ECN codepoint.
     pub ecn: Ecn,
 }
 
 impl Header {
-    /// Reads an IPv4 or IPv6 packet; `None` if it is neither, or cut.
+    /// Parses an IPv4 or IPv6 packet; `None` for other or truncated packets.
     #[must_use]
     pub fn read(packet: &[u8]) -> Option<Self> {
         match packet.first()? >> 4 {
@@ -49,7 +49,7 @@ impl Header {
     fn of_ipv6(packet: &[u8]) -> Self {
         let pair = |at: usize| u64::from(word(packet, at)) << 32 | u64::from(word(packet, at + 4));
         let protocol = packet[6];
-        // Where extension headers stand before the ports, the flow label tells flows apart.
+        // If extension headers precede the ports, the flow label identifies the flow.
         let label = u64::from(word(packet, 0) & 0x000f_ffff);
         let ports = u64::from(ports(packet, IPV6_HEADER, protocol));
         let rest = [u64::from(protocol), if ports == 0 { label } else { ports }];
@@ -59,25 +59,25 @@ impl Header {
     }
 }
 
-fn word(packet: &[u8], at: usize) -> u32 {
-    u32::from_be_bytes([packet[at], packet[at + 1], packet[at + 2], packet[at + 3]])
+fn word(packet: &[u8], start: usize) -> u32 {
+    u32::from_be_bytes([packet[start], packet[start + 1], packet[start + 2], packet[start + 3]])
 }
 
 fn header_bytes(packet: &[u8]) -> usize {
     usize::from(packet[0] & 15) * 4
 }
 
-fn ports(packet: &[u8], at: usize, protocol: u8) -> u32 {
-    let has_ports = matches!(protocol, TCP | UDP) && packet.len() >= at + 4;
-    if has_ports { word(packet, at) } else { 0 }
+fn ports(packet: &[u8], start: usize, protocol: u8) -> u32 {
+    let has_ports = matches!(protocol, TCP | UDP) && packet.len() >= start + 4;
+    if has_ports { word(packet, start) } else { 0 }
 }
 
 fn hash(words: &[u64]) -> u32 {
     (words.iter().fold(0, |hash, word| scatter(hash ^ word)) >> 32) as u32
 }
 
-/// Sets the codepoint of an IP packet to CE (RFC 3168, section 5), and an IPv4 header's checksum to
-/// what follows (RFC 1624, eqn. 3).
+/// Sets the ECN codepoint of an IP packet to CE (RFC 3168, section 5), and updates the checksum of
+/// an IPv4 header (RFC 1624, eqn. 3).
 pub fn mark(packet: &mut [u8]) {
     match packet.first().map(|first| first >> 4) {
         Some(4) if packet.len() >= IPV4_HEADER => {
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_is_its_addresses_protocol_and_ports() {
+    fn flow_depends_on_addresses_protocol_and_ports() {
         let of = |port| Header::read(&segment(port, 2)).unwrap();
         assert_eq!(of(1).destination, Ipv4Addr::new(10, 128, 0, 1));
         assert_eq!((of(1).flow, of(1).ecn), (of(1).flow, Ecn::Ect0));
@@ -131,15 +131,15 @@ mod tests {
     }
 
     #[test]
-    fn fragments_of_a_packet_are_of_one_flow() {
+    fn fragments_of_a_packet_have_the_same_flow() {
         let (mut first, mut second) = (segment(1, 0), segment(2, 0));
-        first[6] = 0x20; // more fragments follow
+        first[6] = 0x20; // more fragments
         (second[6], second[7]) = (0, 100);
         assert_eq!(Header::read(&first).unwrap().flow, Header::read(&second).unwrap().flow);
     }
 
     #[test]
-    fn a_mark_keeps_the_checksum_right() {
+    fn mark_keeps_checksum_valid() {
         for codepoint in [1, 2, 3] {
             let mut packet = segment(9, codepoint);
             assert_eq!(sum(&packet), 0xffff);
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn ipv6_is_read_and_marked_by_its_traffic_class() {
+    fn ipv6_packet_is_read_and_marked() {
         let mut packet = [0_u8; 48];
         (packet[0], packet[1], packet[6]) = (0x60, 0x20, TCP);
         packet[24..40].copy_from_slice(&Ipv6Addr::LOCALHOST.octets());
@@ -162,11 +162,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_ip_packet_is_refused() {
+    fn read_rejects_other_packets() {
         for packet in [&[][..], &[0x45; 19], &[0x60; 39], &[0x10; 60]] {
             assert_eq!(Header::read(packet), None);
         }
-        // A header that says it is longer than the packet has no ports.
+        // A header length beyond the packet means that there are no ports.
         let mut long = segment(1, 0);
         long[0] = 0x4f;
         assert!(Header::read(&long[..24]).is_some());

@@ -1,22 +1,22 @@
-//! Times counted in buckets an eighth of an octave wide.
+//! Histogram of times with buckets of an eighth of an octave.
 
 use tcpcast_link::Nanos;
 
 const PIECES: usize = 8;
 const OCTAVES: usize = 61;
 
-/// How often which time was seen, to within 12 %.
+/// Counts of times with a resolution of 12 %.
 #[derive(Clone, Debug)]
 pub struct Histogram {
     counts: Box<[u64; PIECES * OCTAVES + PIECES]>,
     count: u64,
     sum: u128,
-    most: Nanos,
+    max: Nanos,
 }
 
 impl Default for Histogram {
     fn default() -> Self {
-        Self { counts: Box::new([0; PIECES * OCTAVES + PIECES]), count: 0, sum: 0, most: 0 }
+        Self { counts: Box::new([0; PIECES * OCTAVES + PIECES]), count: 0, sum: 0, max: 0 }
     }
 }
 
@@ -29,41 +29,41 @@ fn bucket(time: Nanos) -> usize {
     (octave - 2) * PIECES + piece
 }
 
-/// The least time that is in a later bucket.
+/// Smallest time beyond a bucket.
 fn end(bucket: usize) -> Nanos {
     let (octave, piece) = (bucket / PIECES, bucket % PIECES);
     if octave == 0 { bucket as Nanos + 1 } else { ((PIECES + piece + 1) as Nanos) << (octave - 1) }
 }
 
 impl Histogram {
-    /// Counts a time.
+    /// Adds a time.
     #[inline]
     pub fn add(&mut self, time: Nanos) {
         self.counts[bucket(time)] += 1;
         self.count += 1;
         self.sum += u128::from(time);
-        self.most = self.most.max(time);
+        self.max = self.max.max(time);
     }
 
-    /// How many times were counted.
+    /// Number of times.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Their mean; 0 of none.
+    /// Mean; 0 if empty.
     #[must_use]
     pub fn mean(&self) -> Nanos {
         (self.sum / u128::from(self.count.max(1))) as Nanos
     }
 
-    /// The longest; 0 of none.
+    /// Maximum; 0 if empty.
     #[must_use]
-    pub fn most(&self) -> Nanos {
-        self.most
+    pub fn max(&self) -> Nanos {
+        self.max
     }
 
-    /// A time that is not exceeded by that share of all, rounded up to a bucket's end; 0 of none.
+    /// Returns a quantile, rounded up to the end of a bucket; 0 if empty.
     #[must_use]
     pub fn quantile(&self, share: f64) -> Nanos {
         let wanted = (share * self.count as f64).ceil() as u64;
@@ -71,13 +71,13 @@ impl Histogram {
         for (at, count) in self.counts.iter().enumerate() {
             seen += count;
             if seen >= wanted && *count > 0 {
-                return (end(at) - 1).min(self.most);
+                return (end(at) - 1).min(self.max);
             }
         }
-        self.most
+        self.max
     }
 
-    /// How many times are longer, to within a bucket.
+    /// Number of times above `time`, to within a bucket.
     #[must_use]
     pub fn above(&self, time: Nanos) -> u64 {
         self.counts[bucket(time) + 1..].iter().sum()
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn buckets_follow_each_other() {
+    fn buckets_are_contiguous() {
         for at in 1..PIECES * OCTAVES {
             assert_eq!(bucket(end(at - 1)), at);
             assert_eq!(bucket(end(at) - 1), at);
@@ -101,10 +101,10 @@ mod tests {
     fn quantiles_are_within_an_eighth() {
         let mut times = Histogram::default();
         (1..=1000).for_each(|time| times.add(time * 1000));
-        assert_eq!((times.count(), times.mean(), times.most()), (1000, 500_500, 1_000_000));
+        assert_eq!((times.count(), times.mean(), times.max()), (1000, 500_500, 1_000_000));
         for (share, exact) in [(0.5, 500_000.0), (0.99, 990_000.0)] {
-            let found = times.quantile(share) as f64;
-            assert!(found >= exact && found <= exact * 1.13, "{found}");
+            let quantile = times.quantile(share) as f64;
+            assert!(quantile >= exact && quantile <= exact * 1.13, "{quantile}");
         }
         assert_eq!((times.quantile(1.0), times.above(2_000_000)), (1_000_000, 0));
         assert!(times.above(500_000).abs_diff(500) < 60);

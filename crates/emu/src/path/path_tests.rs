@@ -1,4 +1,4 @@
-//! The link in virtual time.
+//! Tests of the link in virtual time.
 
 use super::*;
 use std::num::NonZeroU64;
@@ -29,7 +29,8 @@ fn port(side: Side, address: Ipv4Addr, forward: Nanos, back: Nanos) -> Port {
     Port { side, address, forward, back }
 }
 
-/// 12 Mbit/s there, so that 1500 bytes take a millisecond, no limit back; 10 ms each way.
+/// A forward direction of 12 Mbit/s, where 1500 bytes take 1 ms, an unlimited back direction, and
+/// 10 ms delay each way.
 fn path(forward: DirectionConfig) -> Path {
     let ports = vec![
         port(Side::Near, NEAR, 10 * MILLISECOND, 10 * MILLISECOND),
@@ -38,15 +39,15 @@ fn path(forward: DirectionConfig) -> Path {
     Path::new(forward, direction(0, Limits::default()), ports, 1 << 20)
 }
 
-/// Tells of packets by their time and identification.
+/// Records packets by time and identification.
 #[derive(Default)]
-struct Told {
+struct Recorder {
     left: Vec<(Nanos, u16, u16)>,
     dropped: Vec<(u16, Cause)>,
     entered: usize,
 }
 
-impl Observer for Told {
+impl Observer for Recorder {
     fn enters(&mut self, _now: Nanos, _port: u16, _packet: &[u8]) {
         self.entered += 1;
     }
@@ -75,44 +76,44 @@ fn packet(number: u16, to: Ipv4Addr, codepoint: u8) -> Vec<u8> {
     bytes
 }
 
-fn enter(path: &mut Path, told: &mut Told, now: Nanos, from: u16, bytes: &[u8]) {
+fn enter(path: &mut Path, recorder: &mut Recorder, now: Nanos, from: u16, bytes: &[u8]) {
     let cell = path.slab.take().unwrap();
     path.slab.room(cell)[..bytes.len()].copy_from_slice(bytes);
     path.slab.set_length(cell, bytes.len());
-    path.enter(now, from, cell, told);
+    path.enter(now, from, cell, recorder);
 }
 
-/// Takes all that has left by `until`, as late as that.
-fn drain(path: &mut Path, told: &mut Told, until: Nanos) {
-    path.catch_up(until, told);
-    while let Some(packet) = path.leave(until, told) {
+/// Delivers all packets that left by `until`, at that time.
+fn drain(path: &mut Path, recorder: &mut Recorder, until: Nanos) {
+    path.advance_to(until, recorder);
+    while let Some(packet) = path.leave(until, recorder) {
         path.delivered(packet, true);
     }
 }
 
 #[test]
-fn packets_are_serialised_and_delayed_however_late_one_looks() {
+fn packets_are_serialised_and_delayed_independent_of_polling() {
     let mut path = path(direction(12_000_000, Limits::packets(3)));
-    let mut told = Told::default();
+    let mut recorder = Recorder::default();
     for number in 0..5 {
-        enter(&mut path, &mut told, 1000, 0, &packet(number, FAR, 0));
+        enter(&mut path, &mut recorder, 1000, 0, &packet(number, FAR, 0));
     }
-    assert_eq!(told.dropped, [(3, Cause::Full), (4, Cause::Full)]);
-    // What is in transmission leaves after a millisecond; nothing can come before.
+    assert_eq!(recorder.dropped, [(3, Cause::Full), (4, Cause::Full)]);
+    // The packet in transmission leaves after 1 ms, and none can arrive earlier.
     assert_eq!(path.next(), 11 * MILLISECOND + 1000);
     assert_eq!(path.report().in_transit, [3, 0]);
-    drain(&mut path, &mut told, 50 * MILLISECOND);
-    let due: Vec<Nanos> = told.left.iter().map(|(due, ..)| due - 1000).collect();
+    drain(&mut path, &mut recorder, 50 * MILLISECOND);
+    let due: Vec<Nanos> = recorder.left.iter().map(|(due, ..)| due - 1000).collect();
     assert_eq!(due, [11, 12, 13].map(|ms| ms * MILLISECOND));
     let counters = path.report().forward;
     assert_eq!((counters.entered.packets, counters.delivered.packets), (5, 3));
-    assert_eq!((counters.waits.most(), counters.dropped()), (2 * MILLISECOND, 2));
-    assert!(counters.lateness.most() > 36 * MILLISECOND);
+    assert_eq!((counters.waits.max(), counters.dropped()), (2 * MILLISECOND, 2));
+    assert!(counters.lateness.max() > 36 * MILLISECOND);
     assert_eq!((path.slab.taken(), path.next()), (0, NEVER));
 }
 
 #[test]
-fn the_other_direction_and_other_ports_have_their_own_delays() {
+fn directions_and_ports_have_separate_delays() {
     let second = Ipv4Addr::new(10, 0, 0, 2);
     let ports = vec![
         port(Side::Near, NEAR, 30 * MILLISECOND, 5 * MILLISECOND),
@@ -121,84 +122,85 @@ fn the_other_direction_and_other_ports_have_their_own_delays() {
     ];
     let unlimited = || direction(0, Limits::default());
     let mut path = Path::new(unlimited(), unlimited(), ports, 1 << 20);
-    let mut told = Told::default();
-    enter(&mut path, &mut told, 0, 0, &packet(1, FAR, 0));
-    enter(&mut path, &mut told, 1, 1, &packet(2, FAR, 0));
-    enter(&mut path, &mut told, 2, 2, &packet(3, NEAR, 0));
-    enter(&mut path, &mut told, 3, 2, &packet(4, second, 0));
-    drain(&mut path, &mut told, NEVER);
-    told.left.sort_unstable();
+    let mut recorder = Recorder::default();
+    enter(&mut path, &mut recorder, 0, 0, &packet(1, FAR, 0));
+    enter(&mut path, &mut recorder, 1, 1, &packet(2, FAR, 0));
+    enter(&mut path, &mut recorder, 2, 2, &packet(3, NEAR, 0));
+    enter(&mut path, &mut recorder, 3, 2, &packet(4, second, 0));
+    drain(&mut path, &mut recorder, NEVER);
+    recorder.left.sort_unstable();
     let expected = [(5, 0, 3), (10, 2, 2), (20, 1, 4), (30, 2, 1)];
-    let found: Vec<_> = told.left.iter().map(|(due, to, n)| (due / MILLISECOND, *to, *n)).collect();
-    assert_eq!(found, expected);
+    let left: Vec<_> =
+        recorder.left.iter().map(|(due, to, n)| (due / MILLISECOND, *to, *n)).collect();
+    assert_eq!(left, expected);
 }
 
 #[test]
-fn what_goes_nowhere_does_not_enter() {
+fn misaddressed_packets_do_not_enter() {
     let mut path = path(direction(12_000_000, Limits::default()));
-    let mut told = Told::default();
-    enter(&mut path, &mut told, 0, 0, &packet(1, Ipv4Addr::BROADCAST, 0));
-    enter(&mut path, &mut told, 0, 0, &packet(1, NEAR, 0));
-    enter(&mut path, &mut told, 0, 0, &[0x45; 10]);
+    let mut recorder = Recorder::default();
+    enter(&mut path, &mut recorder, 0, 0, &packet(1, Ipv4Addr::BROADCAST, 0));
+    enter(&mut path, &mut recorder, 0, 0, &packet(1, NEAR, 0));
+    enter(&mut path, &mut recorder, 0, 0, &[0x45; 10]);
     let counters = path.report().forward;
-    assert_eq!((counters.misaddressed, counters.entered.packets, told.entered), (3, 0, 0));
+    assert_eq!((counters.misaddressed, counters.entered.packets, recorder.entered), (3, 0, 0));
     assert_eq!((path.slab.taken(), path.next()), (0, NEVER));
 }
 
 #[test]
-fn random_loss_comes_before_the_queue_and_the_policer_before_that() {
+fn policer_precedes_random_loss_and_queue() {
     let lossy = |policer| DirectionConfig {
         loss: Some(LinkLosses::new(LinkLoss::before(LossModel::Bernoulli(1.0)), Stream::of(7))),
         policer,
         ..direction(12_000_000, Limits::default())
     };
-    let mut told = Told::default();
+    let mut recorder = Recorder::default();
     let mut always = path(lossy(None));
-    enter(&mut always, &mut told, 0, 0, &packet(1, FAR, 0));
+    enter(&mut always, &mut recorder, 0, 0, &packet(1, FAR, 0));
     let tokens = TokenRate { rate_bps: NonZeroU64::MIN, burst_bytes: 1000 };
     let mut policed = path(lossy(Some(tokens)));
-    enter(&mut policed, &mut told, 0, 0, &packet(2, FAR, 0));
-    assert_eq!(told.dropped, [(1, Cause::Random), (2, Cause::Full)]);
+    enter(&mut policed, &mut recorder, 0, 0, &packet(2, FAR, 0));
+    assert_eq!(recorder.dropped, [(1, Cause::Random), (2, Cause::Full)]);
     assert_eq!(policed.report().forward.full_drops, 1);
     assert_eq!(always.report().in_transit, [0, 0]);
 }
 
 #[test]
-fn packets_lost_behind_the_queue_were_transmitted() {
+fn packets_lost_after_the_queue_are_transmitted() {
     let model =
         LossModel::GilbertElliott { to_bad: 1.0, to_good: 1.0, loss_good: 0.0, loss_bad: 1.0 };
     let every_second = LinkLosses::new(LinkLoss::behind(model), Stream::of(7));
     let config =
         DirectionConfig { loss: Some(every_second), ..direction(12_000_000, Limits::packets(4)) };
     let mut path = path(config);
-    let mut told = Told::default();
+    let mut recorder = Recorder::default();
     for number in 0..6 {
-        enter(&mut path, &mut told, 0, 0, &packet(number, FAR, 0));
+        enter(&mut path, &mut recorder, 0, 0, &packet(number, FAR, 0));
     }
-    drain(&mut path, &mut told, NEVER);
-    // Four fit, and each takes a millisecond on the link, lost or not.
-    assert_eq!(told.dropped[..2], [(4, Cause::Full), (5, Cause::Full)]);
-    let first = u16::from(told.left[0].2 == 1);
+    drain(&mut path, &mut recorder, NEVER);
+    // Four packets fit, and each takes 1 ms on the link, lost or not.
+    assert_eq!(recorder.dropped[..2], [(4, Cause::Full), (5, Cause::Full)]);
+    let first = u16::from(recorder.left[0].2 == 1);
     let due = |number: u16| (10 + 1 + Nanos::from(number)) * MILLISECOND;
-    let got: Vec<_> = told.left.iter().map(|(due, _, number)| (*due, *number)).collect();
+    let got: Vec<_> = recorder.left.iter().map(|(due, _, number)| (*due, *number)).collect();
     assert_eq!(got, [first, first + 2].map(|number| (due(number), number)));
-    assert_eq!(told.dropped[2..], [1 - first, 3 - first].map(|n| (n, Cause::Random)));
+    assert_eq!(recorder.dropped[2..], [1 - first, 3 - first].map(|n| (n, Cause::Random)));
     let counters = path.report().forward;
     assert_eq!((counters.delivered.packets, counters.random_drops), (2, 2));
     assert_eq!((path.report().in_transit, path.slab.taken(), path.next()), ([0, 0], 0, NEVER));
 }
 
 #[test]
-fn a_queue_that_marks_marks_the_header() {
+fn ecn_queue_marks_ip_header() {
     let codel = CodelConfig { ecn: true, ..CodelConfig::default() };
     let queue = QueueConfig::FqCodel(FqCodelConfig { codel, ..FqCodelConfig::default() });
     let config = DirectionConfig { queue, ..direction(1_200_000, Limits::default()) };
     let mut path = path(config);
     let mut marks = 0;
     for number in 0..200 {
-        enter(&mut path, &mut Told::default(), u64::from(number), 0, &packet(number, FAR, 2));
+        enter(&mut path, &mut Recorder::default(), u64::from(number), 0, &packet(number, FAR, 2));
     }
-    path.catch_up(NEVER, &mut ());
+    path.advance_to(NEVER, &mut ());
     while let Some(left) = path.leave(NEVER, &mut ()) {
         marks += u64::from(path.slab.packet(left.cell)[1] == 3);
         path.delivered(left, true);
@@ -209,9 +211,9 @@ fn a_queue_that_marks_marks_the_header() {
 }
 
 #[test]
-fn jitter_keeps_the_order_or_does_not() {
+fn jitter_reorders_only_if_configured() {
     for reorder in [false, true] {
-        // 9, 8, 7 ... milliseconds.
+        // 9, 8, 7 ms and so on.
         let mut next = 10 * MILLISECOND;
         let delay = Box::new(move || {
             next -= MILLISECOND;
@@ -219,12 +221,13 @@ fn jitter_keeps_the_order_or_does_not() {
         });
         let jitter = Some(Jitter { delay, reorder });
         let mut path = path(DirectionConfig { jitter, ..direction(0, Limits::default()) });
-        let mut told = Told::default();
+        let mut recorder = Recorder::default();
         for number in 0..3 {
-            enter(&mut path, &mut told, 0, 0, &packet(number, FAR, 0));
+            enter(&mut path, &mut recorder, 0, 0, &packet(number, FAR, 0));
         }
-        drain(&mut path, &mut told, NEVER);
-        let left: Vec<_> = told.left.iter().map(|(due, _, n)| (due / MILLISECOND, *n)).collect();
+        drain(&mut path, &mut recorder, NEVER);
+        let left: Vec<_> =
+            recorder.left.iter().map(|(due, _, n)| (due / MILLISECOND, *n)).collect();
         let expected =
             if reorder { [(17, 2), (18, 1), (19, 0)] } else { [(19, 0), (19, 1), (19, 2)] };
         assert_eq!(left, expected);
@@ -232,18 +235,18 @@ fn jitter_keeps_the_order_or_does_not() {
 }
 
 #[test]
-fn what_a_device_does_not_take_is_lost_by_the_machinery() {
+fn packets_rejected_by_device_are_host_drops() {
     let mut path = path(direction(0, Limits::default()));
-    enter(&mut path, &mut Told::default(), 0, 0, &packet(1, FAR, 0));
-    path.catch_up(NEVER, &mut ());
+    enter(&mut path, &mut Recorder::default(), 0, 0, &packet(1, FAR, 0));
+    path.advance_to(NEVER, &mut ());
     let left = path.leave(NEVER, &mut ()).unwrap();
     path.delivered(left, false);
     path.overrun(1);
     let report = path.report();
-    assert_eq!((report.forward.machinery_drops, report.back.machinery_drops), (1, 1));
+    assert_eq!((report.forward.host_drops, report.back.host_drops), (1, 1));
 }
 
-/// An IPv6 packet without a payload.
+/// Creates an IPv6 packet without payload.
 fn packet6(to: Ipv6Addr) -> Vec<u8> {
     let mut bytes = vec![0; 40];
     (bytes[0], bytes[6]) = (0x60, 59);
@@ -253,31 +256,31 @@ fn packet6(to: Ipv6Addr) -> Vec<u8> {
 }
 
 #[test]
-fn a_port_has_an_address_of_ipv6_too() {
+fn port_has_ipv6_address() {
     assert_eq!(ipv6(FAR).to_string(), "fd00::a80:1");
     let mut path = path(direction(0, Limits::default()));
-    let mut told = Told::default();
-    enter(&mut path, &mut told, 0, 0, &packet6(ipv6(FAR)));
-    drain(&mut path, &mut told, 10 * MILLISECOND);
-    assert_eq!(told.left, [(10 * MILLISECOND, 1, 0)]);
-    // What is for all neighbours is for no link; what nobody has is counted.
-    enter(&mut path, &mut told, 0, 0, &packet6("ff02::16".parse().unwrap()));
+    let mut recorder = Recorder::default();
+    enter(&mut path, &mut recorder, 0, 0, &packet6(ipv6(FAR)));
+    drain(&mut path, &mut recorder, 10 * MILLISECOND);
+    assert_eq!(recorder.left, [(10 * MILLISECOND, 1, 0)]);
+    // Multicast packets are ignored; unknown addresses are counted.
+    enter(&mut path, &mut recorder, 0, 0, &packet6("ff02::16".parse().unwrap()));
     assert_eq!(path.report().forward.misaddressed, 0);
-    enter(&mut path, &mut told, 0, 0, &packet6("fd00::1".parse().unwrap()));
-    assert_eq!((path.report().forward.misaddressed, told.entered), (1, 1));
+    enter(&mut path, &mut recorder, 0, 0, &packet6("fd00::1".parse().unwrap()));
+    assert_eq!((path.report().forward.misaddressed, recorder.entered), (1, 1));
     assert_eq!(path.slab.taken(), 0);
 }
 
 #[test]
-fn a_way_out_takes_what_no_port_wants_from_the_near_side() {
+fn default_port_receives_unknown_destinations_from_near_side() {
     let elsewhere = Ipv4Addr::new(192, 0, 2, 7);
-    let mut path = path(direction(0, Limits::default())).with_way_out();
-    let mut told = Told::default();
-    enter(&mut path, &mut told, 0, 0, &packet(1, elsewhere, 0));
-    enter(&mut path, &mut told, 0, 0, &packet(2, Ipv4Addr::new(224, 0, 0, 1), 0));
-    enter(&mut path, &mut told, 0, 0, &packet6("2001:db8::1".parse().unwrap()));
-    // From the far side only what the near one has.
-    enter(&mut path, &mut told, 0, 1, &packet(3, elsewhere, 0));
-    drain(&mut path, &mut told, 10 * MILLISECOND);
-    assert_eq!(told.left, [(10 * MILLISECOND, 1, 1)]);
+    let mut path = path(direction(0, Limits::default())).with_default_port();
+    let mut recorder = Recorder::default();
+    enter(&mut path, &mut recorder, 0, 0, &packet(1, elsewhere, 0));
+    enter(&mut path, &mut recorder, 0, 0, &packet(2, Ipv4Addr::new(224, 0, 0, 1), 0));
+    enter(&mut path, &mut recorder, 0, 0, &packet6("2001:db8::1".parse().unwrap()));
+    // Packets from the far side must have a near address.
+    enter(&mut path, &mut recorder, 0, 1, &packet(3, elsewhere, 0));
+    drain(&mut path, &mut recorder, 10 * MILLISECOND);
+    assert_eq!(recorder.left, [(10 * MILLISECOND, 1, 1)]);
 }

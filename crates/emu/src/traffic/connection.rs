@@ -1,4 +1,4 @@
-//! One connection: the receiver that opened it, the sender that has accepted, and a file on it.
+//! A connection: its receiver, its sender, and the current file.
 
 use super::tcp_info::{TcpInfo, limit_window};
 use nix::errno::Errno;
@@ -12,26 +12,26 @@ use std::net::{Shutdown, SocketAddrV4, TcpStream};
 use std::os::fd::AsRawFd;
 use tcpcast_link::time::Nanos;
 
-/// Bytes written and read at once.
+/// Buffer size of a write or read.
 pub(super) const PIECE: usize = 1 << 17;
-/// Pieces read before others have their turn.
+/// Maximum number of reads before other connections are served.
 const READS: usize = 8;
 
-/// What the connections of a flow told, and were sent, since the beginning of the run.
+/// Kernel counters of connections of a flow, and received bytes, since the start of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Told {
+pub(super) struct SenderStats {
     pub received: u64,
     pub rtt_sum_ns: u64,
     pub rtt_samples: u64,
     pub retransmitted: u64,
-    /// Without those of SYN-ACK.
+    /// Excluding timeouts of SYN-ACKs.
     pub timeouts: u64,
     pub timeout_sequences: u64,
     pub busy_us: u64,
     pub limited_us: u64,
 }
 
-impl Told {
+impl SenderStats {
     pub(super) fn add(&mut self, other: Self) {
         self.received += other.received;
         self.rtt_sum_ns += other.rtt_sum_ns;
@@ -44,35 +44,35 @@ impl Told {
     }
 }
 
-/// A connection with the file that is on it.
+/// A connection and its current file.
 #[derive(Debug)]
 pub(super) struct Connection {
     pub flow: usize,
-    /// The receiver's port.
+    /// Port of the receiver.
     pub port: u16,
     pub receiver: TcpStream,
-    /// Once it has accepted.
+    /// `None` until the connection is accepted.
     pub sender: Option<TcpStream>,
-    /// Which file of its flow it is, and its bytes; without them it never ends.
+    /// Number of the file in its flow, and its size; `None` for an endless transfer.
     pub number: u64,
     pub bytes: Option<u64>,
-    /// When all had been read, by the link's clock.
+    /// Link time when the complete file was read.
     pub delivered: Option<Nanos>,
     unsent: u64,
     unread: u64,
-    /// The most bytes that the receiver advertises; `None` is as many as its buffer holds.
+    /// Maximum advertised window of the receiver, bytes; `None` for the size of its buffer.
     window: Option<u32>,
-    told: Told,
+    stats: SenderStats,
     acks: u32,
     /// Retransmissions before this file.
     retransmitted: u64,
-    /// Timeouts of SYN-ACK, and sequences of them.
-    of_handshake: [u64; 2],
+    /// Timeouts of SYN-ACKs, and timeout sequences of SYN-ACKs.
+    handshake_timeouts: [u64; 2],
 }
 
 impl Connection {
-    /// Asks for a connection from the calling thread's network namespace. The receiver advertises
-    /// at most `window` bytes, if there is such a limit.
+    /// Opens a connection from the calling thread's network namespace. `window`: maximum advertised
+    /// window of the receiver, bytes.
     pub(super) fn open(
         flow: usize,
         to: SocketAddrV4,
@@ -82,11 +82,11 @@ impl Connection {
     ) -> io::Result<Self> {
         let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
         let end = socket(AddressFamily::Inet, SockType::Stream, flags, None)?;
-        // Before the connection, so that the scale of the window fits.
+        // Set before connecting, because it determines the window scale.
         window.map_or(Ok(()), |window| limit_window(&end, window))?;
         match connect(end.as_raw_fd(), &SockaddrIn::from(to)) {
             Ok(()) | Err(Errno::EINPROGRESS) => {}
-            Err(fault) => return Err(fault.into()),
+            Err(error) => return Err(error.into()),
         }
         let receiver = TcpStream::from(end);
         let left = bytes.unwrap_or(u64::MAX);
@@ -101,36 +101,36 @@ impl Connection {
             unsent: left,
             unread: left,
             window,
-            told: Told::default(),
+            stats: SenderStats::default(),
             acks: 0,
             retransmitted: 0,
-            of_handshake: [0; 2],
+            handshake_timeouts: [0; 2],
         })
     }
 
-    /// The sender has accepted, and has sent nothing yet.
+    /// Stores the accepted sender, which has not sent data yet.
     pub(super) fn accepted(&mut self, sender: TcpStream) {
-        self.of_handshake = TcpInfo::of(&sender).map_or([0; 2], |info| info.timeouts());
+        self.handshake_timeouts = TcpInfo::of(&sender).map_or([0; 2], |info| info.timeouts());
         self.sender = Some(sender);
     }
 
-    /// The next file goes over it.
-    pub(super) fn go_on(&mut self, number: u64, bytes: u64) {
+    /// Starts the next file on this connection.
+    pub(super) fn start_file(&mut self, number: u64, bytes: u64) {
         (self.number, self.bytes, self.delivered) = (number, Some(bytes), None);
         (self.unsent, self.unread) = (bytes, bytes);
-        self.retransmitted = self.told.retransmitted;
+        self.retransmitted = self.stats.retransmitted;
     }
 
-    /// Writes what there is room for; whether all of the file is written.
-    pub(super) fn push(&mut self, piece: &[u8], closes: bool) -> io::Result<bool> {
+    /// Writes as much as fits into the send buffer. Returns true if the complete file is written.
+    pub(super) fn write(&mut self, piece: &[u8], closes: bool) -> io::Result<bool> {
         let Some(sender) = &mut self.sender else { return Ok(false) };
         while self.unsent > 0 {
-            let most = self.unsent.min(piece.len() as u64) as usize;
-            match sender.write(&piece[..most]) {
+            let max = self.unsent.min(piece.len() as u64) as usize;
+            match sender.write(&piece[..max]) {
                 Ok(bytes) => self.unsent -= bytes as u64,
-                Err(fault) if fault.kind() == io::ErrorKind::WouldBlock => return Ok(false),
-                Err(fault) if fault.kind() == io::ErrorKind::Interrupted => {}
-                Err(fault) => return Err(fault),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
             }
         }
         if closes {
@@ -139,62 +139,64 @@ impl Connection {
         Ok(true)
     }
 
-    /// Counts what has come without copying it (tcp(7), MSG_TRUNC); whether that is the rest.
-    pub(super) fn take(&mut self, piece: &mut [u8]) -> io::Result<bool> {
-        // Linux's `tcp_measure_rcv_mss` sets another limit when the first full packet comes.
+    /// Counts received bytes without copying them (tcp(7), MSG_TRUNC). Returns true if the file is
+    /// complete.
+    pub(super) fn read(&mut self, piece: &mut [u8]) -> io::Result<bool> {
+        // Linux's `tcp_measure_rcv_mss` changes the limit when the first full packet arrives.
         self.window.map_or(Ok(()), |window| limit_window(&self.receiver, window))?;
         for _ in 0..READS {
             if self.unread == 0 {
                 break;
             }
-            let most = self.unread.min(piece.len() as u64) as usize;
-            match recv(self.receiver.as_raw_fd(), &mut piece[..most], MsgFlags::MSG_TRUNC) {
+            let max = self.unread.min(piece.len() as u64) as usize;
+            match recv(self.receiver.as_raw_fd(), &mut piece[..max], MsgFlags::MSG_TRUNC) {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
                 Ok(bytes) => {
                     self.unread -= bytes as u64;
-                    self.told.received += bytes as u64;
+                    self.stats.received += bytes as u64;
                 }
                 Err(Errno::EAGAIN) => break,
                 Err(Errno::EINTR) => {}
-                Err(fault) => return Err(fault.into()),
+                Err(error) => return Err(error.into()),
             }
         }
         Ok(self.unread == 0)
     }
 
-    /// Asks the kernel.
-    pub(super) fn ask(&mut self) -> Told {
+    /// Updates the counters from the kernel and returns them.
+    pub(super) fn sample(&mut self) -> SenderStats {
         if let Some(info) = self.sender.as_ref().and_then(|sender| TcpInfo::of(sender).ok()) {
-            self.hear(&info);
+            self.update(&info);
         }
-        self.told
+        self.stats
     }
 
-    /// The round-trip time counts once for each ack that came since: TCP takes a sample of each.
-    fn hear(&mut self, info: &TcpInfo) {
+    /// Updates the counters. The RTT is counted once per new acknowledgement, because TCP takes a
+    /// sample for each.
+    fn update(&mut self, info: &TcpInfo) {
         let new = info.acks().wrapping_sub(self.acks);
         self.acks = info.acks();
-        self.told.rtt_samples += u64::from(new);
-        self.told.rtt_sum_ns += u64::from(new) * u64::from(info.rtt_us()) * 1000;
-        self.told.retransmitted = u64::from(info.retransmitted());
+        self.stats.rtt_samples += u64::from(new);
+        self.stats.rtt_sum_ns += u64::from(new) * u64::from(info.rtt_us()) * 1000;
+        self.stats.retransmitted = u64::from(info.retransmitted());
         let [timeouts, sequences] = info.timeouts();
-        self.told.timeouts = timeouts.saturating_sub(self.of_handshake[0]);
-        self.told.timeout_sequences = sequences.saturating_sub(self.of_handshake[1]);
-        (self.told.busy_us, self.told.limited_us) = info.busy_us();
+        self.stats.timeouts = timeouts.saturating_sub(self.handshake_timeouts[0]);
+        self.stats.timeout_sequences = sequences.saturating_sub(self.handshake_timeouts[1]);
+        (self.stats.busy_us, self.stats.limited_us) = info.busy_us();
     }
 
-    /// Retransmissions of the file on it, as of when the kernel was asked last.
+    /// Retransmissions of the current file, as of the last sample.
     pub(super) fn retransmitted(&self) -> u64 {
-        self.told.retransmitted - self.retransmitted
+        self.stats.retransmitted - self.retransmitted
     }
 
-    /// Forgets the connection: the receiver resets it, so that nothing of it is left on the path.
-    /// Where the sender is reset, too, it sends nothing more, not even what was lost.
+    /// Closes the connection. The receiver is reset, so that no packets remain on the path.
+    /// `resets`: also resets the sender, so that it sends nothing more, not even retransmissions.
     pub(super) fn end(self, resets: bool) -> io::Result<()> {
-        let at_once = linger { l_onoff: 1, l_linger: 0 };
-        setsockopt(&self.receiver, sockopt::Linger, &at_once)?;
+        let immediate = linger { l_onoff: 1, l_linger: 0 };
+        setsockopt(&self.receiver, sockopt::Linger, &immediate)?;
         if let Some(sender) = self.sender.filter(|_| resets) {
-            setsockopt(&sender, sockopt::Linger, &at_once)?;
+            setsockopt(&sender, sockopt::Linger, &immediate)?;
         }
         Ok(())
     }
@@ -209,13 +211,13 @@ mod tests {
     fn until(mut done: impl FnMut() -> bool) {
         let end = Instant::now() + Duration::from_secs(10);
         while !done() {
-            assert!(Instant::now() < end, "it takes too long");
+            assert!(Instant::now() < end, "timed out");
             std::thread::sleep(Duration::from_millis(1));
         }
     }
 
     #[test]
-    fn a_connection_takes_one_file_after_another() {
+    fn connection_transfers_several_files() {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
         let to = SocketAddrV4::new(Ipv4Addr::LOCALHOST, port);
@@ -227,28 +229,28 @@ mod tests {
         let mut piece = vec![0; PIECE];
         for (number, bytes) in [(1, 5_u64), (2, 100)] {
             until(|| {
-                connection.push(&piece.clone(), false).unwrap();
-                connection.take(&mut piece).unwrap()
+                connection.write(&piece.clone(), false).unwrap();
+                connection.read(&mut piece).unwrap()
             });
-            connection.go_on(number, bytes);
+            connection.start_file(number, bytes);
         }
-        let told = connection.ask();
-        assert_eq!((told.received, told.retransmitted), (300_005, 0));
-        assert!(told.rtt_samples > 0 && told.rtt_sum_ns > 0);
+        let stats = connection.sample();
+        assert_eq!((stats.received, stats.retransmitted), (300_005, 0));
+        assert!(stats.rtt_samples > 0 && stats.rtt_sum_ns > 0);
         assert_eq!((connection.bytes, connection.retransmitted()), (Some(100), 0));
         connection.end(true).unwrap();
     }
 
-    /// A connection with two timeouts of SYN-ACK begins with them in its `TCP_INFO`.
+    /// A connection with two timeouts of its SYN-ACK starts with these in `TCP_INFO`.
     #[test]
-    fn linux_s_tcp_create_openreq_child_s_timeouts_of_syn_ack_are_not_those_of_data() {
+    fn linux_s_tcp_create_openreq_child_s_timeouts_of_syn_ack_are_excluded() {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let to = SocketAddrV4::new(Ipv4Addr::LOCALHOST, listener.local_addr().unwrap().port());
         let mut connection = Connection::open(0, to, 0, None, None).unwrap();
-        connection.of_handshake = [2, 1];
-        connection.hear(&TcpInfo::with_timeouts(2, 1));
-        assert_eq!((connection.told.timeouts, connection.told.timeout_sequences), (0, 0));
-        connection.hear(&TcpInfo::with_timeouts(5, 2));
-        assert_eq!((connection.told.timeouts, connection.told.timeout_sequences), (3, 1));
+        connection.handshake_timeouts = [2, 1];
+        connection.update(&TcpInfo::with_timeouts(2, 1));
+        assert_eq!((connection.stats.timeouts, connection.stats.timeout_sequences), (0, 0));
+        connection.update(&TcpInfo::with_timeouts(5, 2));
+        assert_eq!((connection.stats.timeouts, connection.stats.timeout_sequences), (3, 1));
     }
 }

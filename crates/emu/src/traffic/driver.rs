@@ -1,16 +1,16 @@
-//! The loop that opens, feeds, reads and ends all connections, on one thread.
+//! Opens, feeds, reads and closes all connections on one thread.
 //!
 //! ```text
-//! due: a file begins -> connect .. accept -> write .. read the rest .. last ack -> told, the next
+//! due: file begins -> connect .. accept -> write .. read the rest .. last ack -> report, next file
 //! ```
 //!
-//! Times of files are the link's own, of packets at its ends, so that it does not matter when the
-//! thread runs; it decides only when the next file begins.
+//! Files are timed by their packets at the ends of the link, so the scheduling of this thread does
+//! not affect the times; it only determines when the next file begins.
 
-use super::connection::{Connection, PIECE, Told};
+use super::connection::{Connection, PIECE, SenderStats};
 use super::flow::Flow;
 use super::tally::{FileTally, Shared};
-use super::{File, SERVICE, Schedule, Session, list, near, tell};
+use super::{File, SERVICE, Schedule, Session, list, near_address, write_line};
 use crate::command::LinkError;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
@@ -24,28 +24,28 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 use tcpcast_link::time::Nanos;
 
-/// How often connections are asked for their round-trip time.
-const SAMPLING: Duration = Duration::from_millis(10);
-/// How often the punctuality of the link is reported.
-const REPORTS: Duration = Duration::from_millis(500);
-/// How often the link is asked whether the last byte of a file is acknowledged.
-const ASKS: Duration = Duration::from_micros(500);
-/// Events of one look.
+/// Interval at which the RTT of connections is sampled.
+const SAMPLE_INTERVAL: Duration = Duration::from_millis(10);
+/// Interval of punctuality reports.
+const REPORT_INTERVAL: Duration = Duration::from_millis(500);
+/// Interval at which the acknowledgement of a file's last byte is checked.
+const ACK_CHECK_INTERVAL: Duration = Duration::from_micros(500);
+/// Maximum number of events per call.
 const EVENTS: usize = 64;
 
-/// Something that is due at a time.
+/// Kind of a timed event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Due {
-    /// The next file of a flow.
+    /// Start of a flow's next file.
     Begin(usize),
-    /// A flow is over.
+    /// Stop of a flow.
     Stop(usize),
     Sample,
     Slot,
     Punctuality,
 }
 
-/// Which descriptor an event is of.
+/// Kind of a descriptor, stored in its epoll token.
 const LISTENS: u64 = 0;
 const READS: u64 = 1;
 const WRITES: u64 = 2;
@@ -54,7 +54,7 @@ fn token(kind: u64, number: usize) -> u64 {
     kind << 48 | number as u64
 }
 
-/// All flows while the link runs.
+/// State of all flows during a run.
 pub(super) struct Driver<'a> {
     flows: Vec<Flow>,
     schedule: Schedule,
@@ -63,27 +63,27 @@ pub(super) struct Driver<'a> {
     answer: &'a mut (dyn Write + Send),
     epoll: Epoll,
     connections: Vec<Option<Connection>>,
-    /// Connections whose file was read, and is not acknowledged.
+    /// Connections whose file was read but is not completely acknowledged.
     unacked: Vec<usize>,
-    agenda: BinaryHeap<Reverse<(Instant, Due)>>,
+    event_queue: BinaryHeap<Reverse<(Instant, Due)>>,
     began: Instant,
-    /// Files that ended after the warm-up.
+    /// Number of files that ended after the warm-up.
     finished: u64,
     piece: Vec<u8>,
 }
 
-/// When something is done once more that began then and is over now: as long after as it took, at
-/// least, so that many flows leave half of the time for their data.
-fn again(due: Instant, begun: Instant) -> Instant {
-    due.max(Instant::now() + begun.elapsed())
+/// Returns the next time of a periodic task that began at `start` and has just ended: at least its
+/// own duration from now, so that half of the time is left for data.
+fn next_time(due: Instant, start: Instant) -> Instant {
+    due.max(Instant::now() + start.elapsed())
 }
 
-fn failed(fault: impl Into<io::Error>) -> LinkError {
-    LinkError::Network(fault.into())
+fn failed(error: impl Into<io::Error>) -> LinkError {
+    LinkError::Network(error.into())
 }
 
 impl<'a> Driver<'a> {
-    /// A loop that begins when it is run, in the thread of the receivers' namespace.
+    /// Creates a driver on the thread of the receivers' namespace.
     pub(super) fn new(
         flows: Vec<Flow>,
         schedule: Schedule,
@@ -100,35 +100,35 @@ impl<'a> Driver<'a> {
             epoll: Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?,
             connections: Vec::new(),
             unacked: Vec::new(),
-            agenda: BinaryHeap::new(),
+            event_queue: BinaryHeap::new(),
             began: Instant::now(),
             finished: 0,
             piece: vec![0; PIECE],
         })
     }
 
-    /// Runs until the time is over, or enough files are.
+    /// Runs until the end of the schedule.
     pub(super) fn run(&mut self) -> Result<(), LinkError> {
         self.begin()?;
         let until = self.schedule.until.map(|until| self.began + until);
         while until.is_none_or(|until| Instant::now() < until) && !self.has_finished() {
             self.wait(until)?;
             let mut events = [EpollEvent::empty(); EVENTS];
-            let found = self.epoll.wait(&mut events, EpollTimeout::ZERO);
-            let found =
-                found.or_else(|fault| if fault == Errno::EINTR { Ok(0) } else { Err(fault) });
-            for event in &events[..found.map_err(failed)?] {
-                self.happens(*event).map_err(failed)?;
+            let count = self.epoll.wait(&mut events, EpollTimeout::ZERO);
+            let count =
+                count.or_else(|error| if error == Errno::EINTR { Ok(0) } else { Err(error) });
+            for event in &events[..count.map_err(failed)?] {
+                self.on_event(*event).map_err(failed)?;
             }
-            self.look_for_acks()?;
-            // What becomes due meanwhile waits for the events that have come meanwhile.
+            self.finish_acked_files()?;
+            // Events that become due in the meantime wait for the next poll.
             let now = Instant::now();
-            while let Some(Reverse((due, what))) = self.agenda.peek().copied() {
+            while let Some(Reverse((due, event))) = self.event_queue.peek().copied() {
                 if due > now {
                     break;
                 }
-                self.agenda.pop();
-                self.do_due(due, what)?;
+                self.event_queue.pop();
+                self.process(due, event)?;
             }
         }
         if self.schedule.slot.is_some() {
@@ -140,7 +140,7 @@ impl<'a> Driver<'a> {
     fn report_punctuality(&mut self) -> Result<(), LinkError> {
         let elapsed = self.began.elapsed().as_nanos() as Nanos;
         let punctuality = self.tally.get().punctuality(elapsed);
-        tell(self.answer, "punctuality", &punctuality)
+        write_line(self.answer, "punctuality", &punctuality)
     }
 
     fn has_finished(&self) -> bool {
@@ -157,37 +157,37 @@ impl<'a> Driver<'a> {
             self.epoll.add(&flow.listener, event).map_err(failed)?;
             if let Some(stop) = flow.config.stop {
                 let stop = self.began + Duration::from_nanos(stop);
-                self.agenda.push(Reverse((stop, Due::Stop(number))));
+                self.event_queue.push(Reverse((stop, Due::Stop(number))));
             }
-            self.draw(number, self.began);
+            self.draw_file(number, self.began);
         }
-        self.agenda.push(Reverse((self.began + SAMPLING, Due::Sample)));
-        self.agenda.push(Reverse((self.began + REPORTS, Due::Punctuality)));
+        self.event_queue.push(Reverse((self.began + SAMPLE_INTERVAL, Due::Sample)));
+        self.event_queue.push(Reverse((self.began + REPORT_INTERVAL, Due::Punctuality)));
         if let Some(slot) = self.schedule.slot {
-            self.agenda.push(Reverse((self.began + slot, Due::Slot)));
+            self.event_queue.push(Reverse((self.began + slot, Due::Slot)));
             self.snapshot()?;
         }
         Ok(())
     }
 
-    /// Draws the next file of a flow, which begins so long after then.
-    fn draw(&mut self, number: usize, then: Instant) {
+    /// Draws the next file of a flow, relative to `then`.
+    fn draw_file(&mut self, number: usize, then: Instant) {
         let flow = &mut self.flows[number];
         flow.next = flow.config.files.next().map(|file| {
             let due = then + Duration::from_nanos(file.after);
             (file, due)
         });
         if let Some((_, due)) = flow.next {
-            self.agenda.push(Reverse((due, Due::Begin(number))));
+            self.event_queue.push(Reverse((due, Due::Begin(number))));
         }
     }
 
-    /// Waits until something is due or happens, or fails when whoever asked has gone.
+    /// Waits for an event or the next due time; fails if the caller has ended.
     fn wait(&self, until: Option<Instant>) -> Result<(), LinkError> {
         let now = Instant::now();
-        let due = self.agenda.peek().map(|Reverse((due, _))| *due);
-        let asks = (!self.unacked.is_empty()).then(|| now + ASKS);
-        let first = [due, asks, until].into_iter().flatten().min();
+        let due = self.event_queue.peek().map(|Reverse((due, _))| *due);
+        let ack_check = (!self.unacked.is_empty()).then(|| now + ACK_CHECK_INTERVAL);
+        let first = [due, ack_check, until].into_iter().flatten().min();
         let limit = first.map(|first| {
             let left = first.saturating_duration_since(now);
             TimeSpec::nanoseconds(left.as_nanos() as i64)
@@ -196,31 +196,31 @@ impl<'a> Driver<'a> {
         let mut polled = ends.map(|end| PollFd::new(end, PollFlags::POLLIN));
         match ppoll(&mut polled, limit, None) {
             Ok(_) | Err(Errno::EINTR) => {}
-            Err(fault) => return Err(failed(fault)),
+            Err(error) => return Err(failed(error)),
         }
         if polled[1].any() == Some(true) { Err(LinkError::Abandoned) } else { Ok(()) }
     }
 
-    fn do_due(&mut self, due: Instant, what: Due) -> Result<(), LinkError> {
-        match what {
+    fn process(&mut self, due: Instant, event: Due) -> Result<(), LinkError> {
+        match event {
             Due::Begin(flow) => self.begin_file(flow, due).map_err(failed)?,
             Due::Stop(flow) => self.stop(flow).map_err(failed)?,
             Due::Sample => {
-                let begun = Instant::now();
+                let start = Instant::now();
                 for connection in self.connections.iter_mut().flatten() {
-                    connection.ask();
+                    connection.sample();
                 }
-                self.agenda.push(Reverse((again(due + SAMPLING, begun), what)));
+                self.event_queue.push(Reverse((next_time(due + SAMPLE_INTERVAL, start), event)));
             }
             Due::Punctuality => {
                 self.report_punctuality()?;
-                self.agenda.push(Reverse((due + REPORTS, what)));
+                self.event_queue.push(Reverse((due + REPORT_INTERVAL, event)));
             }
             Due::Slot => {
-                let begun = Instant::now();
+                let start = Instant::now();
                 self.snapshot()?;
-                let slot = self.schedule.slot.unwrap_or(SAMPLING);
-                self.agenda.push(Reverse((again(due + slot, begun), what)));
+                let slot = self.schedule.slot.unwrap_or(SAMPLE_INTERVAL);
+                self.event_queue.push(Reverse((next_time(due + slot, start), event)));
             }
         }
         Ok(())
@@ -229,59 +229,60 @@ impl<'a> Driver<'a> {
     fn begin_file(&mut self, number: usize, due: Instant) -> io::Result<()> {
         let flow = &mut self.flows[number];
         let Some((File { bytes, .. }, _)) = flow.next.take() else { return Ok(()) };
-        let count = flow.begun;
-        flow.begun += 1;
+        let count = flow.started;
+        flow.started += 1;
         if flow.config.session == Session::Arriving {
-            self.draw(number, due);
+            self.draw_file(number, due);
         }
-        let goes_on = self.flows[number].open.values().next().copied();
-        let at = goes_on.filter(|_| self.flows[number].config.session == Session::Persistent);
-        if let (Some(at), Some(bytes)) = (at, bytes) {
-            return self.go_on(at, count, bytes);
+        let open = self.flows[number].open.values().next().copied();
+        let index = open.filter(|_| self.flows[number].config.session == Session::Persistent);
+        if let (Some(index), Some(bytes)) = (index, bytes) {
+            return self.start_next_file(index, count, bytes);
         }
-        let to = SocketAddrV4::new(near(number), SERVICE);
+        let to = SocketAddrV4::new(near_address(number), SERVICE);
         let window = self.flows[number].config.receiver_window;
         let connection = Connection::open(number, to, count, bytes, window)?;
         let free = self.connections.iter().position(Option::is_none);
-        let at = free.unwrap_or(self.connections.len());
-        let event = EpollEvent::new(EpollFlags::EPOLLIN, token(READS, at));
+        let index = free.unwrap_or(self.connections.len());
+        let event = EpollEvent::new(EpollFlags::EPOLLIN, token(READS, index));
         self.epoll.add(&connection.receiver, event)?;
-        self.flows[number].open.insert(connection.port, at);
+        self.flows[number].open.insert(connection.port, index);
         if free.is_none() {
             self.connections.push(None);
         }
-        self.connections[at] = Some(connection);
+        self.connections[index] = Some(connection);
         Ok(())
     }
 
-    fn go_on(&mut self, at: usize, number: u64, bytes: u64) -> io::Result<()> {
-        let Some(connection) = &mut self.connections[at] else { return Ok(()) };
-        connection.ask();
-        connection.go_on(number, bytes);
+    fn start_next_file(&mut self, index: usize, number: u64, bytes: u64) -> io::Result<()> {
+        let Some(connection) = &mut self.connections[index] else { return Ok(()) };
+        connection.sample();
+        connection.start_file(number, bytes);
         if let Some(files) = &mut self.tally.get().files[connection.flow] {
             files.entry(connection.port).and_modify(FileTally::begin);
         }
-        let event = &mut EpollEvent::new(EpollFlags::EPOLLIN, token(READS, at));
+        let event = &mut EpollEvent::new(EpollFlags::EPOLLIN, token(READS, index));
         self.epoll.modify(&connection.receiver, event)?;
-        self.push(at)
+        self.push(index)
     }
 
-    /// Resets a flow's connections, and begins no more.
+    /// Resets the connections of a flow and starts no more files.
     fn stop(&mut self, number: usize) -> io::Result<()> {
         self.flows[number].next = None;
-        let open: Vec<usize> = self.flows[number].open.drain().map(|(_, at)| at).collect();
-        let ended: Vec<_> = open.iter().filter_map(|at| self.connections[*at].take()).collect();
+        let open: Vec<usize> = self.flows[number].open.drain().map(|(_, index)| index).collect();
+        let ended: Vec<_> =
+            open.iter().filter_map(|index| self.connections[*index].take()).collect();
         ended.into_iter().try_for_each(|connection| self.end(connection, true))
     }
 
     fn end(&mut self, mut connection: Connection, resets: bool) -> io::Result<()> {
         let flow = &mut self.flows[connection.flow];
-        flow.ended.add(connection.ask());
+        flow.ended.add(connection.sample());
         flow.open.remove(&connection.port);
         connection.end(resets)
     }
 
-    fn happens(&mut self, event: EpollEvent) -> io::Result<()> {
+    fn on_event(&mut self, event: EpollEvent) -> io::Result<()> {
         let number = (event.data() & 0xffff_ffff) as usize;
         match event.data() >> 48 {
             LISTENS => self.accept(number),
@@ -290,9 +291,9 @@ impl<'a> Driver<'a> {
                 let connection = self.connections[number].as_ref();
                 let sender = connection.and_then(|connection| connection.sender.as_ref());
                 if event.events().contains(EpollFlags::EPOLLERR)
-                    && let Some(fault) = sender.map_or(Ok(None), TcpStream::take_error)?
+                    && let Some(error) = sender.map_or(Ok(None), TcpStream::take_error)?
                 {
-                    return Err(fault);
+                    return Err(error);
                 }
                 self.push(number)
             }
@@ -303,48 +304,48 @@ impl<'a> Driver<'a> {
         loop {
             let (sender, from) = match self.flows[number].listener.accept() {
                 Ok(accepted) => accepted,
-                Err(fault) if fault.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-                Err(fault) => return Err(fault),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => return Err(error),
             };
             sender.set_nonblocking(true)?;
-            // One that was stopped meanwhile has no receiver.
-            let Some(at) = self.flows[number].open.get(&from.port()).copied() else { continue };
-            if let Some(connection) = &mut self.connections[at] {
-                let event = EpollEvent::new(EpollFlags::empty(), token(WRITES, at));
+            // A stopped connection no longer has a receiver.
+            let Some(index) = self.flows[number].open.get(&from.port()).copied() else { continue };
+            if let Some(connection) = &mut self.connections[index] {
+                let event = EpollEvent::new(EpollFlags::empty(), token(WRITES, index));
                 self.epoll.add(&sender, event)?;
                 connection.accepted(sender);
-                self.push(at)?;
+                self.push(index)?;
             }
         }
     }
 
-    fn push(&mut self, at: usize) -> io::Result<()> {
-        let Some(connection) = &mut self.connections[at] else { return Ok(()) };
+    fn push(&mut self, index: usize) -> io::Result<()> {
+        let Some(connection) = &mut self.connections[index] else { return Ok(()) };
         let closes = self.flows[connection.flow].config.session.closes();
-        let done = connection.push(&self.piece, closes)?;
+        let done = connection.write(&self.piece, closes)?;
         let Some(sender) = &connection.sender else { return Ok(()) };
         let wants = if done { EpollFlags::empty() } else { EpollFlags::EPOLLOUT };
-        Ok(self.epoll.modify(sender, &mut EpollEvent::new(wants, token(WRITES, at)))?)
+        Ok(self.epoll.modify(sender, &mut EpollEvent::new(wants, token(WRITES, index)))?)
     }
 
-    fn read(&mut self, at: usize) -> io::Result<()> {
-        let Some(connection) = &mut self.connections[at] else { return Ok(()) };
-        if connection.take(&mut self.piece)? && connection.delivered.is_none() {
+    fn read(&mut self, index: usize) -> io::Result<()> {
+        let Some(connection) = &mut self.connections[index] else { return Ok(()) };
+        if connection.read(&mut self.piece)? && connection.delivered.is_none() {
             let mut tally = self.tally.get();
             let files = tally.files[connection.flow].as_mut();
             let file = files.and_then(|files| files.get(&connection.port));
             connection.delivered = Some(file.map_or(0, |file| file.last_left));
-            self.unacked.push(at);
-            let nothing = &mut EpollEvent::new(EpollFlags::empty(), token(READS, at));
+            self.unacked.push(index);
+            let nothing = &mut EpollEvent::new(EpollFlags::empty(), token(READS, index));
             self.epoll.modify(&connection.receiver, nothing)?;
         }
         Ok(())
     }
 
     /// Ends the files whose last byte is acknowledged.
-    fn look_for_acks(&mut self) -> Result<(), LinkError> {
-        for at in std::mem::take(&mut self.unacked) {
-            let Some(connection) = &self.connections[at] else { continue };
+    fn finish_acked_files(&mut self) -> Result<(), LinkError> {
+        for index in std::mem::take(&mut self.unacked) {
+            let Some(connection) = &self.connections[index] else { continue };
             let (flow, port) = (connection.flow, connection.port);
             let (now, file) = {
                 let mut tally = self.tally.get();
@@ -353,18 +354,18 @@ impl<'a> Driver<'a> {
                 (now, file.copied().unwrap_or_default())
             };
             if file.is_acked() {
-                self.finish(at, &file, now)?;
+                self.finish(index, &file, now)?;
             } else {
-                self.unacked.push(at);
+                self.unacked.push(index);
             }
         }
         Ok(())
     }
 
-    /// Tells of a file, and of what comes after it; `now` is the link's time.
-    fn finish(&mut self, at: usize, file: &FileTally, now: Nanos) -> Result<(), LinkError> {
-        let Some(mut connection) = self.connections[at].take() else { return Ok(()) };
-        connection.ask();
+    /// Reports a file and schedules the next one. `now`: link time.
+    fn finish(&mut self, index: usize, file: &FileTally, now: Nanos) -> Result<(), LinkError> {
+        let Some(mut connection) = self.connections[index].take() else { return Ok(()) };
+        connection.sample();
         let first = file.first_entered.unwrap_or(0);
         let line = list([
             connection.flow as u64,
@@ -378,14 +379,14 @@ impl<'a> Driver<'a> {
             file.drops,
             connection.retransmitted(),
         ]);
-        tell(self.answer, "transfer", &line)?;
+        write_line(self.answer, "transfer", &line)?;
         let host = Instant::now();
         let warm = self.schedule.wanted.is_some_and(|(warm_up, _)| host - self.began >= warm_up);
         self.finished += u64::from(warm);
         let (flow, port) = (connection.flow, connection.port);
         let session = self.flows[flow].config.session;
         if session == Session::Persistent {
-            self.connections[at] = Some(connection);
+            self.connections[index] = Some(connection);
         } else {
             self.end(connection, false).map_err(failed)?;
             if let Some(files) = &mut self.tally.get().files[flow] {
@@ -394,34 +395,34 @@ impl<'a> Driver<'a> {
         }
         if session != Session::Arriving {
             let since = Duration::from_nanos(now.saturating_sub(file.last_ack));
-            self.draw(flow, host.checked_sub(since).unwrap_or(host));
+            self.draw_file(flow, host.checked_sub(since).unwrap_or(host));
         }
         Ok(())
     }
 
-    /// A line with everything that was counted since the beginning.
+    /// Writes a line with all counters since the start.
     fn snapshot(&mut self) -> Result<(), LinkError> {
-        let (tallies, whole) = {
+        let (tallies, totals) = {
             let mut tally = self.tally.get();
             let waits = std::mem::take(&mut tally.waits);
             let waits: Vec<String> = waits.iter().map(|(steps, n)| list([steps, n])).collect();
-            let whole = format!(
+            let totals = format!(
                 "\"now_ns\":{},\"carried_bytes\":{},\"waits\":[{}]",
                 tally.now(),
                 tally.carried_bytes,
                 waits.join(",")
             );
-            (tally.flows.clone(), whole)
+            (tally.flows.clone(), totals)
         };
-        let mut told: Vec<Told> = self.flows.iter().map(|flow| flow.ended).collect();
+        let mut stats: Vec<SenderStats> = self.flows.iter().map(|flow| flow.ended).collect();
         for connection in self.connections.iter_mut().flatten() {
-            told[connection.flow].add(connection.ask());
+            stats[connection.flow].add(connection.sample());
         }
         let mut rows = Vec::new();
-        for ((flow, tally), told) in self.flows.iter_mut().zip(&tallies).zip(told) {
-            rows.push(flow.row(tally, told).map_err(LinkError::Loop)?);
+        for ((flow, tally), stats) in self.flows.iter_mut().zip(&tallies).zip(stats) {
+            rows.push(flow.row(tally, stats).map_err(LinkError::Loop)?);
         }
-        tell(self.answer, "snapshot", &format!("{{{whole},\"flows\":[{}]}}", rows.join(",")))
+        write_line(self.answer, "snapshot", &format!("{{{totals},\"flows\":[{}]}}", rows.join(",")))
     }
 }
 
@@ -430,11 +431,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_takes_longer_than_its_period_leaves_as_much_time_for_others() {
+    fn next_time_leaves_at_least_the_duration_of_the_task() {
         let now = Instant::now();
         let long = Duration::from_millis(500);
-        let begun = now.checked_sub(long).unwrap();
-        assert!(again(begun + SAMPLING, begun) >= now + long);
-        assert_eq!(again(now + 4 * long, begun), now + 4 * long);
+        let start = now.checked_sub(long).unwrap();
+        assert!(next_time(start + SAMPLE_INTERVAL, start) >= now + long);
+        assert_eq!(next_time(now + 4 * long, start), now + 4 * long);
     }
 }

@@ -1,9 +1,9 @@
-//! A flow at work: where it listens, what it sends next, and what was counted of it.
+//! State of a flow: its listener, next file, and counters.
 
-use super::connection::Told;
+use super::connection::SenderStats;
 use super::tally::FlowTally;
 use super::tcp_info::{NetStat, TcpInfo};
-use super::{File, FlowConfig, SERVICE, list, near};
+use super::{File, FlowConfig, SERVICE, list, near_address};
 use crate::network::Host;
 use nix::sys::socket::{setsockopt, sockopt};
 use std::collections::HashMap;
@@ -12,47 +12,47 @@ use std::io;
 use std::net::{SocketAddrV4, TcpListener};
 use std::time::Instant;
 
-/// A flow, whose connections the driver has.
+/// A flow; its connections are stored in the driver.
 #[derive(Debug)]
 pub(super) struct Flow {
     pub config: FlowConfig,
     pub listener: TcpListener,
     counter: NetStat,
-    /// Whether the kernel tells the timeouts of each connection, those of SYN-ACK apart.
+    /// Whether the kernel counts timeouts per connection.
     counts_timeouts: bool,
-    /// Its open connections: the driver's number, by the receiver's port.
+    /// Open connections: index in the driver, by the receiver's port.
     pub open: HashMap<u16, usize>,
-    /// What those told that are over.
-    pub ended: Told,
-    /// How many files have begun.
-    pub begun: u64,
-    /// The file that comes next, and when it was to begin.
+    /// Counters of ended connections.
+    pub ended: SenderStats,
+    /// Number of started files.
+    pub started: u64,
+    /// The next file and its scheduled start.
     pub next: Option<(File, Instant)>,
 }
 
 impl Flow {
-    /// Listens where a flow comes from, with its congestion control.
+    /// Creates the listener in the flow's namespace with its congestion control.
     pub(super) fn new(number: usize, config: FlowConfig, host: &Host) -> io::Result<Self> {
         let (listener, counter) = host.namespace.within(|| {
-            let listener = TcpListener::bind(SocketAddrV4::new(near(number), SERVICE))?;
+            let listener = TcpListener::bind(SocketAddrV4::new(near_address(number), SERVICE))?;
             let control = OsString::from(&config.control);
-            setsockopt(&listener, sockopt::TcpCongestion, &control).map_err(|fault| {
+            setsockopt(&listener, sockopt::TcpCongestion, &control).map_err(|error| {
                 let control = &config.control;
-                io::Error::other(format!("the congestion control {control} is refused: {fault}"))
+                io::Error::other(format!("congestion control {control} is not available: {error}"))
             })?;
             listener.set_nonblocking(true)?;
-            Ok((listener, NetStat::here()?))
+            Ok((listener, NetStat::open()?))
         })?;
         let counts_timeouts = TcpInfo::of(&listener)?.counts_timeouts();
-        let (open, ended) = (HashMap::new(), Told::default());
-        Ok(Self { config, listener, counter, counts_timeouts, open, ended, begun: 0, next: None })
+        let (open, ended) = (HashMap::new(), SenderStats::default());
+        Ok(Self { config, listener, counter, counts_timeouts, open, ended, started: 0, next: None })
     }
 
-    /// One flow's numbers since the beginning, in the order that whoever reads them knows; `told`
-    /// by all its connections.
-    pub(super) fn row(&mut self, flow: &FlowTally, told: Told) -> io::Result<String> {
+    /// Returns the flow's counters since the start in the order that the reader expects. `stats`:
+    /// sums over all connections.
+    pub(super) fn row(&mut self, flow: &FlowTally, stats: SenderStats) -> io::Result<String> {
         let (recoveries, all) = self.counter.read()?;
-        let timeouts = if self.counts_timeouts { told.timeouts } else { all };
+        let timeouts = if self.counts_timeouts { stats.timeouts } else { all };
         Ok(list([
             flow.arrived,
             flow.queue_drops,
@@ -60,15 +60,15 @@ impl Flow {
             flow.passed,
             flow.waited,
             flow.marked,
-            told.received,
-            told.rtt_sum_ns,
-            told.rtt_samples,
-            told.retransmitted,
+            stats.received,
+            stats.rtt_sum_ns,
+            stats.rtt_samples,
+            stats.retransmitted,
             recoveries,
             timeouts,
-            told.timeout_sequences,
-            told.busy_us,
-            told.limited_us,
+            stats.timeout_sequences,
+            stats.busy_us,
+            stats.limited_us,
         ]))
     }
 }

@@ -1,14 +1,14 @@
-//! A scenario's flows, driven over a link by the kernel's own TCP.
+//! Sends a scenario's flows over a link with the kernel's TCP.
 //!
 //! ```text
-//! near namespaces, one a flow                                  far namespace, of all
-//!   listens, sends as soon as it has accepted  ==> path ==>      connects, reads at once
-//!   TCP_INFO, /proc/net/netstat                    tally         counts bytes
+//! near namespaces, one per flow                 far namespace, for all flows
+//!   listen, send after accepting      ==> path ==>   connect, read immediately
+//!   TCP_INFO, /proc/net/netstat           tally      counts bytes
 //! ```
 //!
-//! A flow sends without end, or files: each over a connection of its own, or all over one. Each has
-//! a namespace of its own, so that the kernel's counters are those of its flow, and sysctls and
-//! routes its own. All sockets are opened by this process, so no program is started.
+//! A flow sends without end or sends files, each on a new connection or all on one connection. Each
+//! flow has its own namespace, so that it has its own kernel counters, sysctls and routes. This
+//! process opens all sockets, so no program is started.
 
 mod connection;
 mod driver;
@@ -20,7 +20,7 @@ use crate::capture::Capture;
 use crate::command::LinkError;
 use crate::forwarding::{Forwarding, Outcome, Stop};
 use crate::namespace::spawn;
-use crate::network::{Network, Way};
+use crate::network::{DeviceKind, Network};
 use crate::path::{DirectionConfig, Path, Port, Side};
 use driver::Driver;
 use flow::Flow;
@@ -34,24 +34,24 @@ use std::time::Duration;
 use tally::Shared;
 use tcpcast_link::time::Nanos;
 
-/// Where senders listen.
+/// Port on which senders listen.
 const SERVICE: u16 = 5001;
-/// The address of the far end.
+/// Address of the far end.
 const FAR: Ipv4Addr = Ipv4Addr::new(10, 128, 0, 1);
-/// Most flows: as many namespaces are made.
-pub const MOST_FLOWS: usize = 256;
+/// Maximum number of flows, each of which needs a namespace.
+pub const MAX_FLOWS: usize = 256;
 
-/// What a flow sends next.
+/// The next file of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct File {
-    /// How long after the end of the one before it, or after its beginning where files arrive; of
-    /// the first one, after the beginning of the run.
+    /// Time since the end of the previous file or, if files arrive independently, since its start.
+    /// For the first file, time since the start of the run.
     pub after: Nanos,
-    /// Its bytes; `None` of a flow that sends without end.
+    /// Size in bytes; `None` for a flow that sends without end.
     pub bytes: Option<u64>,
 }
 
-/// What a flow sends: a file after another, as long as there are any.
+/// Generator of a flow's files; returns `None` after the last.
 pub struct Files(pub Box<dyn FnMut() -> Option<File> + Send>);
 
 impl Files {
@@ -66,102 +66,102 @@ impl fmt::Debug for Files {
     }
 }
 
-/// What files have to do with connections.
+/// Use of connections by files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Session {
-    /// One that never ends.
+    /// One endless connection.
     Endless,
-    /// Each has its own, and begins after the end of the one before it.
+    /// A new connection per file, after the end of the previous file.
     Each,
-    /// All have the same.
+    /// One connection for all files.
     Persistent,
-    /// Each has its own, however many others there are.
+    /// A new connection per file, independent of other files.
     Arriving,
 }
 
 impl Session {
-    /// Whether a sender closes its end with the last byte.
+    /// Whether the sender closes its end after the last byte.
     fn closes(self) -> bool {
         matches!(self, Self::Each | Self::Arriving)
     }
 }
 
-/// A sender, and its path.
+/// Configuration of a sender and its path.
 #[derive(Debug)]
 pub struct FlowConfig {
-    /// Propagation to the far side, and back.
+    /// Propagation delay to the far side, and back.
     pub delays: (Nanos, Nanos),
-    /// The congestion control, as the kernel calls it.
+    /// Congestion control, by its kernel name.
     pub control: String,
-    /// Sysctls of `net.ipv4` in its namespace.
+    /// Sysctls of `net.ipv4` in its namespace, name and value.
     pub sysctls: Vec<(String, String)>,
-    /// Packets sent before the first ack.
+    /// Initial window in packets.
     pub initial_window: u32,
-    /// The least retransmission timeout.
-    pub least_rto_ms: u32,
-    /// The most bytes that its receivers advertise; `None` is as many as their buffers hold.
+    /// Minimum retransmission timeout, ms.
+    pub min_rto_ms: u32,
+    /// Maximum window that its receivers advertise, bytes; `None` for the size of the buffers.
     pub receiver_window: Option<u32>,
-    /// Longest packet of the sender, with its IP header.
+    /// Maximum packet size of the sender, including the IP header, bytes.
     pub mtu: u32,
-    /// What it sends.
+    /// Files to send.
     pub files: Files,
-    /// Over which connections.
+    /// Use of connections.
     pub session: Session,
-    /// When it stops: from then on it sends nothing, not even what was lost.
+    /// Time at which all transmissions stop, including retransmissions.
     pub stop: Option<Nanos>,
 }
 
-/// How long a run is, and how often it is told what was counted so far.
+/// Duration of a run, and interval of its snapshots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Schedule {
-    /// When it is over; `None` where files end.
+    /// End of the run; `None` if the run ends with the files.
     pub until: Option<Duration>,
-    /// It is over earlier when, after that time, so many files have ended.
+    /// Earlier end of the run: after this warm-up, this number of files must end.
     pub wanted: Option<(Duration, u64)>,
-    /// Between two snapshots; `None` for none.
+    /// Interval between snapshots; `None` for no snapshots.
     pub slot: Option<Duration>,
 }
 
-/// What is run, over which link.
+/// Flows and the link over which they run.
 #[derive(Debug)]
 pub struct TrafficCommand {
-    /// The link from the senders to the receivers.
+    /// Link from the senders to the receivers.
     pub forward: DirectionConfig,
-    /// The other way.
+    /// Link from the receivers to the senders.
     pub back: DirectionConfig,
-    /// The senders, at least one.
+    /// Senders, at least one.
     pub flows: Vec<FlowConfig>,
-    /// Sysctls of `net.ipv4` of the receivers.
+    /// Sysctls of `net.ipv4` for the receivers, name and value.
     pub far_sysctls: Vec<(String, String)>,
-    /// How long it is.
+    /// Duration and snapshots.
     pub schedule: Schedule,
-    /// Longest packet of the receivers, with its IP header.
+    /// Maximum packet size of the receivers, including the IP header, bytes.
     pub mtu: u32,
-    /// How the ends are joined to the link, where it is not left to the machine.
-    pub way: Option<Way>,
-    /// Where packets at one side are written.
+    /// Kind of device between hosts and link; `None` selects an available one.
+    pub device: Option<DeviceKind>,
+    /// Side to be captured, and the capture file.
     pub capture: Option<(Side, fs::File)>,
-    /// Most bytes of memory for packets.
+    /// Maximum memory for packets, bytes.
     pub memory: usize,
 }
 
-/// The address of a near port.
-fn near(flow: usize) -> Ipv4Addr {
+/// Address of a near port.
+fn near_address(flow: usize) -> Ipv4Addr {
     let number = flow + 1;
     Ipv4Addr::new(10, 0, (number >> 8) as u8, (number & 255) as u8)
 }
 
 impl TrafficCommand {
-    /// Runs it in the first process of a sandbox, and writes what was counted to `answer`, a line
-    /// at a time: a word and what it is, in JSON. `lifeline` closes when whoever asked has gone.
+    /// Runs the flows in the first process of a sandbox. Writes results to `answer`, one line per
+    /// result: a key and its JSON value. `lifeline` closes when the caller ends.
     ///
     /// # Errors
-    /// [`LinkError`] says what failed.
+    /// [`LinkError`] describes the failure.
     pub fn run(self, lifeline: &OwnedFd, answer: &mut (dyn Write + Send)) -> Result<(), LinkError> {
         let ports = self.ports();
         let mtus: Vec<u32> = self.flows.iter().map(|flow| flow.mtu).chain([self.mtu]).collect();
         let (network, devices) =
-            Network::new(&ports, &mtus, self.way).map_err(LinkError::Network)?;
+            Network::new(&ports, &mtus, self.device).map_err(LinkError::Network)?;
         self.tune(&network).map_err(LinkError::Network)?;
         let capture = self.capture.map(|(side, file)| Capture::new(side, &ports, file));
         let capture = capture.transpose().map_err(LinkError::Loop)?;
@@ -175,8 +175,8 @@ impl TrafficCommand {
         let flows: Vec<Flow> = flows.collect::<io::Result<_>>().map_err(LinkError::Network)?;
         let (schedule, far) = (self.schedule, &network.hosts[network.hosts.len() - 1]);
         let (done, outcome) = thread::scope(|scope| -> Result<_, LinkError> {
-            let (asked, observer) = (stop.clone(), &mut observer);
-            let loops = spawn(scope, move || forwarding.run(&asked, observer));
+            let (stop_handle, observer) = (stop.clone(), &mut observer);
+            let loops = spawn(scope, move || forwarding.run(&stop_handle, observer));
             let loops = loops.map_err(LinkError::Loop)?;
             let done = far
                 .namespace
@@ -185,58 +185,62 @@ impl TrafficCommand {
             Ok((done, loops.join()))
         })?;
         done.map_err(LinkError::Loop)??;
-        let panicked = |_| LinkError::Loop(io::Error::other("its loop panicked"));
+        let panicked = |_| LinkError::Loop(io::Error::other("the forwarding loop panicked"));
         let mut outcome = outcome.map_err(panicked)?.map_err(LinkError::Loop)?;
         outcome.missed += network.drops();
-        if let Some(fault) = observer.1.and_then(|capture| capture.end().err()) {
-            tell(answer, "capture_fault", &fault.to_string())?;
+        if let Some(error) = observer.1.and_then(|capture| capture.end().err()) {
+            write_line(answer, "capture_fault", &error.to_string())?;
         }
-        ended(answer, network.way, &outcome)
+        write_outcome(answer, network.device, &outcome)
     }
 
-    /// Sets what TCP does in each namespace.
+    /// Configures TCP in each namespace.
     fn tune(&self, network: &Network) -> io::Result<()> {
         for (host, flow) in network.hosts.iter().zip(&self.flows) {
-            let route = (flow.initial_window, flow.least_rto_ms);
+            let route = (flow.initial_window, flow.min_rto_ms);
             host.tune(&flow.sysctls, Some(route))?;
         }
         network.hosts.last().map_or(Ok(()), |far| far.tune(&self.far_sysctls, None))
     }
 
-    /// A near port for each flow, and the far one.
+    /// Returns a near port for each flow, and the far port.
     fn ports(&self) -> Vec<Port> {
-        let port = |(at, flow): (usize, &FlowConfig)| {
+        let port = |(index, flow): (usize, &FlowConfig)| {
             let (forward, back) = flow.delays;
-            Port { side: Side::Near, address: near(at), forward, back }
+            Port { side: Side::Near, address: near_address(index), forward, back }
         };
         let far = Port { side: Side::Far, address: FAR, forward: 0, back: 0 };
         self.flows.iter().enumerate().map(port).chain([far]).collect()
     }
 }
 
-fn tell(answer: &mut (dyn Write + Send), word: &str, value: &str) -> Result<(), LinkError> {
-    let line = format!("{word} {value}\n");
+fn write_line(answer: &mut (dyn Write + Send), key: &str, value: &str) -> Result<(), LinkError> {
+    let line = format!("{key} {value}\n");
     answer.write_all(line.as_bytes()).map_err(|_| LinkError::Abandoned)
 }
 
-/// Numbers as JSON has them.
+/// Formats numbers as a JSON list.
 fn list<T: std::fmt::Display>(numbers: impl IntoIterator<Item = T>) -> String {
     let numbers: Vec<String> = numbers.into_iter().map(|number| number.to_string()).collect();
     format!("[{}]", numbers.join(","))
 }
 
-fn ended(answer: &mut (dyn Write + Send), way: Way, outcome: &Outcome) -> Result<(), LinkError> {
+fn write_outcome(
+    answer: &mut (dyn Write + Send),
+    device: DeviceKind,
+    outcome: &Outcome,
+) -> Result<(), LinkError> {
     let late = |share| {
         let (forward, back) = (&outcome.path.forward.lateness, &outcome.path.back.lateness);
         forward.quantile(share).max(back.quantile(share))
     };
     if let Some(reason) = outcome.distortion() {
-        tell(answer, "distortion", &reason)?;
+        write_line(answer, "distortion", &reason)?;
     }
     let numbers = [
         ("elapsed_ns", outcome.elapsed),
-        ("away_ns", outcome.away),
-        ("pauses", outcome.pauses),
+        ("away_ns", outcome.paused),
+        ("pauses", outcome.pause_count),
         ("longest_pause_ns", outcome.longest_pause),
         ("missed", outcome.missed),
         ("cpu_ns", outcome.cpu),
@@ -245,6 +249,6 @@ fn ended(answer: &mut (dyn Write + Send), way: Way, outcome: &Outcome) -> Result
         ("late_max_ns", late(1.0)),
     ];
     let numbers: Vec<String> = numbers.iter().map(|(key, n)| format!("\"{key}\":{n}")).collect();
-    tell(answer, "device", way.name())?;
-    tell(answer, "ended", &format!("{{{}}}", numbers.join(",")))
+    write_line(answer, "device", device.name())?;
+    write_line(answer, "write_outcome", &format!("{{{}}}", numbers.join(",")))
 }

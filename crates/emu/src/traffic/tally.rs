@@ -1,4 +1,4 @@
-//! What the link sees of each flow, counted while it runs.
+//! Per-flow packet counters, updated by the link during a run.
 
 use super::list;
 use crate::forwarding::{LATE, lateness};
@@ -9,13 +9,13 @@ use std::time::Instant;
 use tcpcast_link::time::{MICROSECOND, MILLISECOND, Nanos};
 use tcpcast_wire::{ACK, SYN};
 
-/// The flag of a reset (RFC 9293, section 3.1).
+/// RST flag (RFC 9293, section 3.1).
 const RESET: u8 = 0x04;
 
-/// Waits are told to this.
+/// Resolution of queueing delays.
 pub(super) const WAIT_STEP: Nanos = 20 * MICROSECOND;
 
-/// Ends of the classes of lateness; a last class has what is later.
+/// Upper bounds of the lateness classes; the last class is unbounded.
 pub(super) const LATENESS: [Nanos; 6] = [
     100 * MICROSECOND,
     200 * MICROSECOND,
@@ -36,30 +36,30 @@ pub(super) struct FlowTally {
     pub marked: u64,
 }
 
-/// A file on a connection: moments of the link, and data packets in the forward direction.
+/// Times and data packets of a file in the forward direction, by the link's clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct FileTally {
-    /// When the first packet of the connection came from the far side.
+    /// Arrival of the connection's first packet from the far side.
     pub opened: Nanos,
-    /// When the first data packet entered, and when the last one got through.
+    /// Arrival of the first data packet, and departure of the last one.
     pub first_entered: Option<Nanos>,
     pub last_left: Nanos,
-    /// When the ack of the last byte came to the near side.
+    /// Arrival of the acknowledgement of the last byte at the near side.
     pub last_ack: Nanos,
     pub arrived: u64,
     pub drops: u64,
     highest_ack: Option<u32>,
-    /// The sequence number after the last byte of data.
+    /// Sequence number after the last byte of data.
     end: Option<u32>,
 }
 
 impl FileTally {
-    /// Whether all data that entered so far is acknowledged.
+    /// Whether all data sent so far are acknowledged.
     pub(super) fn is_acked(&self) -> bool {
         self.highest_ack.zip(self.end).is_some_and(|(highest, end)| !is_after(end, highest))
     }
 
-    /// The next file of the connection begins.
+    /// Starts the next file of the connection.
     pub(super) fn begin(&mut self) {
         let Self { highest_ack, end, opened, .. } = *self;
         *self = Self { opened, highest_ack, end, ..Self::default() };
@@ -67,7 +67,7 @@ impl FileTally {
 
     fn acked(&mut self, due: Nanos, ack: u32) {
         if self.highest_ack.is_none_or(|highest| is_after(ack, highest)) {
-            // What acknowledges FIN alone is no ack of data.
+            // An acknowledgement of only a FIN does not acknowledge data.
             if self.highest_ack.zip(self.end).is_none_or(|(highest, end)| is_after(end, highest)) {
                 self.last_ack = due;
             }
@@ -76,34 +76,35 @@ impl FileTally {
     }
 }
 
-/// All flows, and the link as a whole.
+/// Counters of all flows and of the link.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     pub flows: Vec<FlowTally>,
-    /// Open connections of each flow by the receiver's port; `None` of a flow without files.
+    /// Files on open connections of each flow by the receiver's port; `None` for a flow without
+    /// files.
     pub files: Vec<Option<HashMap<u16, FileTally>>>,
-    /// The link's time when a packet was seen last, and when that was.
+    /// Link time of the last packet, and the host's time at that moment.
     now: Nanos,
     seen: Option<Instant>,
-    told: Nanos,
-    /// Bytes of all packets that went forward.
+    last_now: Nanos,
+    /// Bytes of all packets delivered in the forward direction.
     pub carried_bytes: u64,
-    /// How many data packets waited so many steps, since it was asked last.
+    /// Number of data packets by queueing delay in steps, since the last snapshot.
     pub waits: BTreeMap<u64, u64>,
-    /// How many packets of both directions were so late.
+    /// Number of packets of both directions by lateness class.
     pub lateness: [u64; LATENESS.len() + 1],
-    /// Lateness of all packets together.
+    /// Total lateness of all packets.
     late: Nanos,
-    /// How long the link's clock has stood still.
-    away: Nanos,
+    /// Total time for which the link's clock was paused.
+    paused: Nanos,
 }
 
-/// A tally that the loop and whoever asks share.
+/// A tally shared by the forwarding loop and the driver.
 #[derive(Clone, Debug)]
 pub(super) struct Shared(Arc<Mutex<Tally>>);
 
 impl Shared {
-    /// An empty one, of flows with files or without.
+    /// Creates an empty tally for flows with or without files.
     pub(super) fn new(has_files: impl IntoIterator<Item = bool>) -> Self {
         let files: Vec<_> =
             has_files.into_iter().map(|has_files| has_files.then(HashMap::new)).collect();
@@ -116,25 +117,25 @@ impl Shared {
     }
 }
 
-/// What is counted of a TCP segment.
+/// Fields of a TCP segment.
 struct Segment {
     source_port: u16,
     destination_port: u16,
     payload: usize,
     sequence: u32,
-    /// Of all packets but the first of a connection, and resets.
+    /// `None` for the first packet of a connection and for resets.
     ack: Option<u32>,
     opens: bool,
 }
 
 impl Segment {
-    /// Reads an IPv4 packet; `None` if it is not TCP.
+    /// Parses an IPv4 packet; `None` if it is not TCP.
     fn read(packet: &[u8]) -> Option<Self> {
         let ip = usize::from(packet.first()? & 15) * 4;
         let tcp = packet.get(ip..).filter(|tcp| tcp.len() >= 20 && packet[9] == 6)?;
         let payload = tcp.len().saturating_sub(usize::from(tcp[12] >> 4) * 4);
         let word = |at: usize| u32::from_be_bytes([tcp[at], tcp[at + 1], tcp[at + 2], tcp[at + 3]]);
-        // Resets may have it, too, and acknowledge nothing.
+        // Resets may have the ACK flag, but do not acknowledge data.
         let acks = tcp[13] & (ACK | RESET) == ACK;
         Some(Self {
             source_port: u16::from_be_bytes([tcp[0], tcp[1]]),
@@ -152,49 +153,49 @@ fn is_after(number: u32, other: u32) -> bool {
     number.wrapping_sub(other) as i32 > 0
 }
 
-/// The near port whose address stands there in an IPv4 packet, as the senders have theirs.
-fn near_port(packet: &[u8], at: usize) -> Option<usize> {
-    let address = packet.get(at..at + 4)?;
+/// Returns the near port of the address at `offset` in an IPv4 packet.
+fn near_port(packet: &[u8], offset: usize) -> Option<usize> {
+    let address = packet.get(offset..offset + 4)?;
     (usize::from(address[2]) * 256 + usize::from(address[3])).checked_sub(1)
 }
 
 impl Tally {
-    /// The link's time, as far as it is known between two packets.
+    /// Link time, extrapolated since the last packet.
     pub(super) fn now(&mut self) -> Nanos {
         if let Some(seen) = self.seen {
             let since = seen.elapsed().as_nanos() as Nanos;
-            self.told = self.told.max(self.now + since);
+            self.last_now = self.last_now.max(self.now + since);
         }
-        self.told
+        self.last_now
     }
 
-    /// How punctual the link has been since the beginning, `elapsed` ago, as JSON.
+    /// Returns the punctuality of the link since the start, `elapsed` ago, as JSON.
     pub(super) fn punctuality(&self, elapsed: Nanos) -> String {
         let beyond = LATENESS.iter().take_while(|end| **end <= LATE).count();
         let (all, late) = (&self.lateness, &self.lateness[beyond..]);
         let delivered = all.iter().sum();
-        let reason = lateness(late.iter().sum(), delivered, self.away, elapsed);
+        let reason = lateness(late.iter().sum(), delivered, self.paused, elapsed);
         let reason = reason.map_or_else(|| "null".to_owned(), |reason| format!("\"{reason}\""));
         format!(
             "{{\"elapsed_ns\":{elapsed},\"away_ns\":{},\"late_ns\":{},\"lateness\":{},\
              \"distortion\":{reason}}}",
-            self.away,
+            self.paused,
             self.late,
             list(self.lateness)
         )
     }
 
-    fn sees(&mut self, now: Nanos) {
+    fn set_now(&mut self, now: Nanos) {
         self.now = now;
         self.seen = Some(Instant::now());
     }
 
-    /// The file on a connection of a flow, by the receiver's port.
+    /// File on a connection of a flow, by the receiver's port.
     fn file(&mut self, flow: usize, port: u16) -> Option<&mut FileTally> {
         self.files.get_mut(flow)?.as_mut()?.get_mut(&port)
     }
 
-    /// The flow whose port it is, if that is near and the packet has data.
+    /// Flow of a data packet from a near port.
     fn sender(&mut self, port: u16, packet: &[u8]) -> Option<(&mut FlowTally, Segment)> {
         let flow = self.flows.get_mut(usize::from(port))?;
         let segment = Segment::read(packet).filter(|segment| segment.payload > 0)?;
@@ -205,13 +206,13 @@ impl Tally {
 impl Observer for Shared {
     fn enters(&mut self, now: Nanos, port: u16, packet: &[u8]) {
         let mut tally = self.get();
-        tally.sees(now);
+        tally.set_now(now);
         if usize::from(port) >= tally.flows.len() {
             let opens = Segment::read(packet).filter(|segment| segment.opens);
             let (Some(segment), Some(flow)) = (opens, near_port(packet, 16)) else { return };
             if let Some(Some(files)) = tally.files.get_mut(flow) {
-                let fresh = FileTally { opened: now, ..FileTally::default() };
-                files.entry(segment.source_port).or_insert(fresh);
+                let new = FileTally { opened: now, ..FileTally::default() };
+                files.entry(segment.source_port).or_insert(new);
             }
         } else if let Some((flow, segment)) = tally.sender(port, packet) {
             flow.arrived += 1;
@@ -232,7 +233,7 @@ impl Observer for Shared {
         match cause {
             Cause::Full | Cause::Early => flow.queue_drops += 1,
             Cause::Random => flow.random_drops += 1,
-            Cause::Misaddressed | Cause::Machinery => return,
+            Cause::Misaddressed | Cause::Host => return,
         }
         if let Some(file) = tally.file(port.into(), segment.destination_port) {
             file.drops += 1;
@@ -255,7 +256,7 @@ impl Observer for Shared {
 
     fn leaves(&mut self, now: Nanos, due: Nanos, port: u16, packet: &[u8]) {
         let mut tally = self.get();
-        tally.sees(now);
+        tally.set_now(now);
         let class = LATENESS.iter().take_while(|end| now - due > **end).count();
         tally.lateness[class] += 1;
         tally.late += now - due;
@@ -273,18 +274,18 @@ impl Observer for Shared {
         }
     }
 
-    fn stood_still(&mut self, away: Nanos) {
-        self.get().away = away;
+    fn on_pause(&mut self, paused: Nanos) {
+        self.get().paused = paused;
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::traffic::{FAR, near};
+    use crate::traffic::{FAR, near_address};
     use std::net::Ipv4Addr;
 
-    /// A TCP packet of 40 bytes of headers.
+    /// A TCP packet with 40 bytes of headers.
     fn packet(from: Ipv4Addr, to: Ipv4Addr, ack: u32, payload: usize) -> Vec<u8> {
         let mut bytes = vec![0_u8; 40 + payload];
         (bytes[0], bytes[9], bytes[32]) = (0x45, 6, 0x50);
@@ -296,17 +297,18 @@ mod tests {
     }
 
     #[test]
-    fn data_packets_are_those_of_their_senders_port() {
+    fn tally_counts_data_packets_by_port() {
         let mut tally = Shared::new([false; 300]);
-        let (second, last) = (packet(near(1), FAR, 0, 100), packet(near(299), FAR, 0, 100));
+        let (second, last) =
+            (packet(near_address(1), FAR, 0, 100), packet(near_address(299), FAR, 0, 100));
         tally.enters(5, 1, &second);
         tally.enters(6, 299, &last);
-        // A handshake's packet is no data packet.
-        tally.enters(7, 1, &packet(near(1), FAR, 0, 0));
+        // A handshake packet is not a data packet.
+        tally.enters(7, 1, &packet(near_address(1), FAR, 0, 0));
         tally.drops(8, 299, &last, Cause::Random);
         tally.passed(1, &second, 3 * WAIT_STEP, true);
         tally.leaves(10, 9, 300, &second);
-        let seen = tally.get();
+        let counters = tally.get();
         let expected = FlowTally {
             arrived: 1,
             passed: 1,
@@ -314,26 +316,29 @@ mod tests {
             marked: 1,
             ..FlowTally::default()
         };
-        assert_eq!(seen.flows[1], expected);
-        assert_eq!((seen.flows[299].arrived, seen.flows[299].random_drops), (1, 1));
-        assert_eq!((seen.carried_bytes, seen.waits.get(&3), seen.now), (140, Some(&1), 10));
-        assert_eq!(seen.files[1], None);
+        assert_eq!(counters.flows[1], expected);
+        assert_eq!((counters.flows[299].arrived, counters.flows[299].random_drops), (1, 1));
+        assert_eq!(
+            (counters.carried_bytes, counters.waits.get(&3), counters.now),
+            (140, Some(&1), 10)
+        );
+        assert_eq!(counters.files[1], None);
     }
 
     #[test]
-    fn a_file_begins_with_a_packet_of_its_receiver_and_ends_with_its_last_new_ack() {
+    fn file_begins_with_syn_and_ends_with_last_new_ack() {
         let mut tally = Shared::new([true, true]);
-        let ack = |number| packet(FAR, near(1), number, 0);
+        let ack = |number| packet(FAR, near_address(1), number, 0);
         let mut open = ack(0);
         open[33] = SYN;
         tally.enters(1, 2, &open);
         tally.enters(2, 2, &open);
         tally.enters(9, 2, &ack(1));
-        let data = packet(near(1), FAR, 0, 101);
+        let data = packet(near_address(1), FAR, 0, 101);
         tally.enters(12, 1, &data);
         tally.drops(12, 1, &data, Cause::Full);
         tally.leaves(16, 15, 2, &data);
-        // The last one is of FIN.
+        // The last acknowledgement is for the FIN.
         for (due, number) in [(20, 1), (30, 101), (40, 101), (50, 102)] {
             tally.leaves(due + MILLISECOND, due, 1, &ack(number));
             assert_eq!(tally.get().files[1].as_ref().unwrap()[&0].is_acked(), due > 20);
@@ -342,32 +347,32 @@ mod tests {
         assert_eq!((file.opened, file.first_entered, file.last_left), (1, Some(12), 15));
         assert_eq!((file.last_ack, file.arrived, file.drops), (30, 1, 1));
         assert_eq!(tally.get().lateness, [1, 0, 0, 4, 0, 0, 0]);
-        tally.stood_still(60);
-        let told = tally.get().punctuality(1000);
+        tally.on_pause(60);
+        let punctuality = tally.get().punctuality(1000);
         let numbers = r#""away_ns":60,"late_ns":4000001,"lateness":[1,0,0,4,0,0,0],"distortion":"#;
-        assert!(told.contains(numbers), "{told}");
-        assert!(told.ends_with(r#""this machine stood still for 6.0 % of the time"}"#));
+        assert!(punctuality.contains(numbers), "{punctuality}");
+        assert!(punctuality.ends_with(r#""this machine stalled for 6.0 % of the time"}"#));
         assert!(tally.get().files[0].as_ref().unwrap().is_empty());
     }
 
     #[test]
-    fn files_of_one_connection_are_counted_each() {
+    fn files_of_one_connection_are_counted_separately() {
         let mut tally = Shared::new([true]);
-        let mut open = packet(FAR, near(0), 0, 0);
+        let mut open = packet(FAR, near_address(0), 0, 0);
         open[33] = SYN;
         tally.enters(1, 1, &open);
-        let mut data = packet(near(0), FAR, 0, 100);
+        let mut data = packet(near_address(0), FAR, 0, 100);
         tally.enters(5, 0, &data);
-        tally.leaves(9, 9, 0, &packet(FAR, near(0), 100, 0));
+        tally.leaves(9, 9, 0, &packet(FAR, near_address(0), 100, 0));
         tally.get().files[0].as_mut().unwrap().get_mut(&0).unwrap().begin();
         data[24..28].copy_from_slice(&100_u32.to_be_bytes());
         tally.enters(20, 0, &data);
         let file = |tally: &Shared| tally.get().files[0].as_ref().unwrap()[&0];
         assert!(!file(&tally).is_acked());
-        tally.leaves(30, 29, 0, &packet(FAR, near(0), 200, 0));
-        let found = file(&tally);
-        assert!(found.is_acked());
-        assert_eq!((found.opened, found.first_entered, found.last_ack), (1, Some(20), 29));
-        assert_eq!(found.arrived, 1);
+        tally.leaves(30, 29, 0, &packet(FAR, near_address(0), 200, 0));
+        let file = file(&tally);
+        assert!(file.is_acked());
+        assert_eq!((file.opened, file.first_entered, file.last_ack), (1, Some(20), 29));
+        assert_eq!(file.arrived, 1);
     }
 }

@@ -1,12 +1,12 @@
-//! What the kernel tells of a connection, and of all connections of a namespace.
+//! Kernel counters of a connection, and of all connections of a namespace.
 
 use nix::libc;
 use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::os::fd::{AsFd, AsRawFd};
 
-/// Limits the window that a receiver advertises: `TCP_WINDOW_CLAMP`, in bytes. `SO_RCVBUF` would limit
-/// the memory, of which packets take more than their data.
+/// Limits the advertised window of a receiver by `TCP_WINDOW_CLAMP`, in bytes. `SO_RCVBUF` would
+/// limit the memory, and packets use more memory than their data.
 pub(super) fn limit_window(socket: impl AsFd, bytes: u32) -> io::Result<()> {
     // SAFETY: the kernel reads as many bytes as `bytes` has.
     #[allow(unsafe_code)]
@@ -22,11 +22,10 @@ pub(super) fn limit_window(socket: impl AsFd, bytes: u32) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Bytes of `struct tcp_info` (linux/tcp.h) up to its last field that is read here.
+/// Bytes of `struct tcp_info` (linux/tcp.h) up to the last field used here.
 const LENGTH: usize = 248;
 
-/// `TCP_INFO` of a connection, and how much of it the kernel has. Fields that it does not have yet
-/// are 0.
+/// `TCP_INFO` of a connection, and its length in this kernel. Missing fields are 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TcpInfo([u8; LENGTH], usize);
 
@@ -49,63 +48,63 @@ impl TcpInfo {
         if result == 0 { Ok(Self(bytes, known)) } else { Err(io::Error::last_os_error()) }
     }
 
-    fn word(&self, at: usize) -> u32 {
-        u32::from_ne_bytes([self.0[at], self.0[at + 1], self.0[at + 2], self.0[at + 3]])
+    fn word(&self, start: usize) -> u32 {
+        u32::from_ne_bytes([self.0[start], self.0[start + 1], self.0[start + 2], self.0[start + 3]])
     }
 
-    fn long(&self, at: usize) -> u64 {
+    fn long(&self, start: usize) -> u64 {
         let mut bytes = [0; 8];
-        bytes.copy_from_slice(&self.0[at..at + 8]);
+        bytes.copy_from_slice(&self.0[start..start + 8]);
         u64::from_ne_bytes(bytes)
     }
 
-    /// Smoothed round-trip time in microseconds.
+    /// Smoothed RTT, µs.
     pub(super) fn rtt_us(&self) -> u32 {
         self.word(68)
     }
 
-    /// Retransmissions so far.
+    /// Number of retransmissions.
     pub(super) fn retransmitted(&self) -> u32 {
         self.word(100)
     }
 
-    /// Segments received so far: of a sender acks.
+    /// Number of received segments; for a sender, acknowledgements.
     pub(super) fn acks(&self) -> u32 {
         self.word(140)
     }
 
-    /// For how long there was something to send, in microseconds, and for how long of that the
-    /// receiver's window or the send buffer kept it back.
+    /// Time with data to send, and the part of it limited by the receive window or the send buffer,
+    /// µs.
     pub(super) fn busy_us(&self) -> (u64, u64) {
         (self.long(168), self.long(176) + self.long(184))
     }
 
-    /// Whether the kernel counts the timeouts of each connection: since Linux 6.7.
+    /// Whether the kernel counts timeouts per connection (since Linux 6.7).
     pub(super) fn counts_timeouts(&self) -> bool {
         self.1 >= 244
     }
 
-    /// Timeouts so far, and sequences of them. Those of SYN-ACK are among them, as one sequence.
+    /// Number of timeouts, and of timeout sequences. Timeouts of a SYN-ACK count as one sequence.
     pub(super) fn timeouts(&self) -> [u64; 2] {
-        [240, 242].map(|at| u16::from_ne_bytes([self.0[at], self.0[at + 1]]).into())
+        [240, 242].map(|start| u16::from_ne_bytes([self.0[start], self.0[start + 1]]).into())
     }
 }
 
-/// The counters of a namespace's TCP.
+/// TCP counters of a namespace.
 #[derive(Debug)]
 pub(super) struct NetStat(File);
 
-/// Entries into fast recovery, with SACK and without, and expired retransmission timers, those of
-/// SYN-ACK included.
+/// Entries into fast recovery with and without SACK, and expired retransmission timers including
+/// timers of SYN-ACKs.
 const WANTED: [&str; 3] = ["TCPSackRecovery", "TCPRenoRecovery", "TCPTimeouts"];
 
 impl NetStat {
-    /// That of the calling thread's namespace; it can be read from any.
-    pub(super) fn here() -> io::Result<Self> {
+    /// Opens the counters of the calling thread's namespace; any thread can read them.
+    pub(super) fn open() -> io::Result<Self> {
         File::open("/proc/thread-self/net/netstat").map(Self)
     }
 
-    /// Entries into fast recovery, and timeouts.
+    /// Returns the number of entries into fast recovery, and of timeouts.
     pub(super) fn read(&mut self) -> io::Result<(u64, u64)> {
         let mut text = String::new();
         self.0.rewind()?;
@@ -115,17 +114,17 @@ impl NetStat {
     }
 }
 
-/// The value of a counter: names stand on a line, values on the next.
+/// Returns the value of a counter. The file has a line of names followed by a line of values.
 fn value(text: &str, name: &str) -> u64 {
     let lines: Vec<&str> = text.lines().filter(|line| line.starts_with("TcpExt:")).collect();
     let [names, values] = lines[..] else { return 0 };
     let mut pairs = names.split(' ').zip(values.split(' '));
-    pairs.find(|(found, _)| *found == name).and_then(|(_, value)| value.parse().ok()).unwrap_or(0)
+    pairs.find(|(key, _)| *key == name).and_then(|(_, value)| value.parse().ok()).unwrap_or(0)
 }
 
 #[cfg(test)]
 impl TcpInfo {
-    /// That of a connection with so many timeouts, and sequences of them.
+    /// Creates the information of a connection with a number of timeouts and timeout sequences.
     pub(super) fn with_timeouts(timeouts: u16, sequences: u16) -> Self {
         let mut bytes = [0; LENGTH];
         bytes[240..242].copy_from_slice(&timeouts.to_ne_bytes());
@@ -141,7 +140,7 @@ mod tests {
     use std::net::{TcpListener, TcpStream};
 
     #[test]
-    fn a_connection_tells_its_round_trip_time() {
+    fn tcp_info_has_round_trip_time() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let info = TcpInfo::of(&client).unwrap();
@@ -151,23 +150,24 @@ mod tests {
     }
 
     #[test]
-    fn a_receiver_advertises_no_more_than_its_limit() {
+    fn limit_window_limits_advertised_window() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (sender, _) = listener.accept().unwrap();
         limit_window(&client, 5000).unwrap();
         sender.set_nonblocking(true).unwrap();
         while (&sender).write(&[0; 4096]).is_ok() {}
-        // What the window had room for before is taken; then no more than the limit is offered.
+        // First the space advertised before the limit is used up; then at most the limit is
+        // advertised.
         let window = || TcpInfo::of(&sender).unwrap().word(228);
-        let mut room = [0; 1 << 16];
+        let mut buffer = [0; 1 << 16];
         while window() > 5000 {
-            assert!((&client).read(&mut room).unwrap() > 0);
+            assert!((&client).read(&mut buffer).unwrap() > 0);
         }
     }
 
     #[test]
-    fn a_kernel_whose_tcp_info_is_shorter_does_not_count_the_timeouts_of_a_connection() {
+    fn short_tcp_info_has_no_timeout_counters() {
         let TcpInfo(bytes, _) = TcpInfo::with_timeouts(5, 2);
         let [new, old] = [244, 240].map(|length| TcpInfo(bytes, length));
         assert_eq!((new.timeouts(), new.counts_timeouts()), ([5, 2], true));
@@ -175,9 +175,9 @@ mod tests {
     }
 
     #[test]
-    fn counters_are_found_by_name() {
+    fn value_finds_counters_by_name() {
         let text = "TcpExt: A TCPTimeouts B\nTcpExt: 1 22 3\nIpExt: TCPTimeouts\nIpExt: 9\n";
         assert_eq!((value(text, "TCPTimeouts"), value(text, "C")), (22, 0));
-        assert!(NetStat::here().unwrap().read().is_ok());
+        assert!(NetStat::open().unwrap().read().is_ok());
     }
 }

@@ -20,7 +20,8 @@ type Both = (DirectionConfig, DirectionConfig, (Nanos, Nanos));
 /// `both_ways` the return path is like the forward path, but for loss and jitter, where it has no
 /// link of its own; else it has the bottleneck's rate and room for anything.
 pub(super) fn both(config: RunConfig, both_ways: bool) -> PyResult<Both> {
-    let alone = config.before.is_empty() && config.after.is_empty() && config.cross.is_empty();
+    let alone =
+        config.hops_before.is_empty() && config.hops_after.is_empty() && config.cross.is_empty();
     let Some(class) = config.classes.first().filter(|_| alone) else {
         return Err(PyValueError::new_err("a link has one class, no other hops, no cross traffic"));
     };
@@ -40,7 +41,8 @@ pub(super) fn both(config: RunConfig, both_ways: bool) -> PyResult<Both> {
     let mut forward =
         direction(&config.queue, &constant, config.buffer, stream(Purpose::EarlyDrop));
     forward.loss = lossy(loss, Purpose::BottleneckLoss);
-    forward.jitter = config.jitter.as_ref().map(|jitter| distribution(jitter, stream(Purpose::Jitter)));
+    forward.jitter =
+        config.jitter.as_ref().map(|jitter| distribution(jitter, stream(Purpose::Jitter)));
     let early = stream(Purpose::ReturnEarlyDrop);
     // Where acks are only lost, they have the bottleneck's rate and room for any number.
     let own = config.return_link.as_ref().filter(|link| {

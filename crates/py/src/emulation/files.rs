@@ -6,7 +6,7 @@ use tcpcast_emu::traffic::{File, Files, Session};
 use tcpcast_link::time::Nanos;
 use tcpcast_sim::clock::nanoseconds;
 use tcpcast_sim::random::{Named, Purpose, Stream};
-use tcpcast_sim::traffic::{Coupling, First, first};
+use tcpcast_sim::traffic::{Coupling, SourceStart, draw_start};
 use tcpcast_sim::{Distribution, FileSize, Rounding, Traffic};
 
 /// Which of the simulator's sources it is.
@@ -73,7 +73,7 @@ pub(super) fn files(
             let (coupling, by) = (Coupling::default(), *coupling);
             let mut random = OnOff { off_times, sizes, coupling, by };
             let OnOff { off_times, sizes, .. } = &mut random;
-            let mut begins = first(traffic, source.place, false, off_times, sizes);
+            let mut begins = draw_start(traffic, source.place, false, off_times, sizes);
             let distributions = (off.clone(), size.clone(), *rounding);
             let next = move || {
                 let (after, file) = random.next(&distributions, begins.take());
@@ -91,8 +91,10 @@ fn endless(
     mut off_times: Stream,
     mut sizes: Stream,
 ) -> Option<File> {
-    match first(traffic, place, false, &mut off_times, &mut sizes) {
-        Some(First::Sends { after, .. }) => Some(File { after: nanoseconds(after), bytes: None }),
+    match draw_start(traffic, place, false, &mut off_times, &mut sizes) {
+        Some(SourceStart::Sends { after, .. }) => {
+            Some(File { after: nanoseconds(after), bytes: None })
+        }
         _ => None,
     }
 }
@@ -110,16 +112,16 @@ impl OnOff {
     fn next(
         &mut self,
         (off, size, rounding): &(Distribution, Distribution, Rounding),
-        begins: Option<First>,
+        begins: Option<SourceStart>,
     ) -> (Nanos, FileSize) {
         let (seconds, left) = match begins {
-            Some(First::Sends { after, size }) => (after, size),
-            Some(First::Off { left, .. }) => (left, 0),
+            Some(SourceStart::Sends { after, size }) => (after, size),
+            Some(SourceStart::Off { left, .. }) => (left, 0),
             None => (self.coupling.off_time(0, off, self.by, &mut self.off_times), 0),
         };
         let file = match left {
             0 => rounding.file(self.coupling.size(0, size, self.by, &mut self.sizes)),
-            left => FileSize::of_full(left),
+            left => FileSize::full(left),
         };
         (nanoseconds(seconds), file)
     }

@@ -81,7 +81,7 @@ impl TrafficDict {
                 control: flow.control,
                 sysctls: flow.sysctls,
                 initial_window: flow.initial_window,
-                least_rto_ms: flow.least_rto_ms,
+                min_rto_ms: flow.least_rto_ms,
                 receiver_window: flow.receiver_window_bytes,
                 mtu,
                 files,
@@ -105,7 +105,7 @@ impl TrafficDict {
             far_sysctls: self.far_sysctls,
             schedule,
             mtu: packet_bytes,
-            way: None,
+            device: None,
             capture,
             memory: self.most_bytes,
         })

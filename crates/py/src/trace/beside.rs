@@ -10,7 +10,7 @@ use super::{Column, Found, Row, column, signed};
 /// What the capture of a second tap says beyond the directions.
 pub(super) struct Beside {
     pub(super) summary: Summary,
-    pub(super) between: tcpcast_trace::Found,
+    pub(super) between: tcpcast_trace::Comparison,
 }
 
 impl Found {
@@ -31,9 +31,9 @@ const PASSAGE_COUNTS: &[Column<Passage, u64>] = &[
     ("packets_seen_before", |passage| passage.seen_before),
     ("packets_seen_after", |passage| passage.seen_after),
     ("lost_between", |passage| passage.lost),
-    ("under_way", |passage| passage.under_way),
+    ("under_way", |passage| passage.in_flight),
     ("seen_at_both", |passage| passage.matched),
-    ("seen_apart", |passage| passage.apart),
+    ("seen_apart", |passage| passage.not_covered),
 ];
 
 /// A second tap: columns beside the directions, and what is said of the captures as a whole.
@@ -62,8 +62,8 @@ pub(super) fn between<'py>(
     dict.set_item("only_after", found.only_after)?;
     dict.set_item("forgotten", found.forgotten)?;
     dict.set_item("dropped", found.dropped)?;
-    dict.set_item("clock_least_s", found.clocks.least_s)?;
-    dict.set_item("clock_most_s", found.clocks.most_s)?;
+    dict.set_item("clock_least_s", found.clocks.min_s)?;
+    dict.set_item("clock_most_s", found.clocks.max_s)?;
     dict.set_item("warnings", beside.summary.warnings())?;
     dict.set_item("damaged", beside.summary.is_damaged())?;
     dict.set_item("segments", beside.summary.segments)?;

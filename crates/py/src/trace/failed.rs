@@ -2,7 +2,7 @@
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use tcpcast_trace::{ConnectionReport, Failure, Fate, Stage};
+use tcpcast_trace::{ConnectionReport, Failure, FailureDetails, Stage};
 
 use super::requests::{Named, named};
 use super::{column, signed};
@@ -16,7 +16,7 @@ struct Row {
     time: u64,
     ends: [Named; 2],
     by_client: bool,
-    fate: Fate,
+    fate: FailureDetails,
 }
 
 /// All that failed.
@@ -40,7 +40,7 @@ const FAILURES: [(Failure, &str); 5] = [
 impl Failed {
     /// Counts a connection, and keeps it if it failed.
     pub(super) fn take(&mut self, report: &ConnectionReport) {
-        let Some(fate) = report.fate else { return };
+        let Some(fate) = report.failure_details else { return };
         let place = FAILURES.iter().position(|(failure, _)| *failure == fate.failure);
         place.into_iter().for_each(|place| self.counts[place] += 1);
         let over = matches!(fate.stage, Stage::Idle | Stage::AfterFin);

@@ -145,7 +145,7 @@ impl Found {
             self.omitted += events as u64;
             self.rounds -= direction.rounds.len();
             self.omitted_rounds += direction.rounds.len() as u64;
-            self.points -= direction.trail.len();
+            self.points -= direction.sequence_plot.len();
             self.rest.add(direction);
         }
     }

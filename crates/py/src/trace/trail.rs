@@ -12,24 +12,24 @@ const MOST_POINTS: usize = 1 << 20;
 impl Found {
     /// Lets go of a trail for which there is no room.
     pub(super) fn take_trail(&mut self, direction: &mut DirectionReport) {
-        if self.points + direction.trail.len() > MOST_POINTS {
-            direction.trail = Vec::new();
+        if self.points + direction.sequence_plot.len() > MOST_POINTS {
+            direction.sequence_plot = Vec::new();
         }
-        self.trailless += u64::from(direction.trail.is_empty());
-        self.points += direction.trail.len();
+        self.trailless += u64::from(direction.sequence_plot.is_empty());
+        self.points += direction.sequence_plot.len();
     }
 }
 
 /// Each point of a time-sequence plot.
 pub(super) fn trail<'py>(py: Python<'py>, rows: &[Row]) -> PyResult<Bound<'py, PyDict>> {
-    let all = each(rows, |direction| &direction.trail);
+    let all = each(rows, |direction| &direction.sequence_plot);
     let kind = |mark| match mark {
         Mark::Data => "data",
         Mark::Ack => "ack",
         Mark::Window => "window",
         // "sack" is a cause.
         Mark::Sack => "sacked",
-        Mark::Again(why) => cause(why),
+        Mark::Retransmission(why) => cause(why),
     };
     let dict = PyDict::new(py);
     dict.set_item("direction", column(py, &all, |(at, _)| signed(*at as u64)))?;

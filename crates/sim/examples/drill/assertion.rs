@@ -1,38 +1,43 @@
-//! What scripts say of `TCP_INFO`, in the few forms of Python that they use: `assert`, variables,
+//! Assertions about `TCP_INFO` in the subset of Python that scripts use: `assert`, variables,
 //! comparisons, arithmetic.
 
 use std::collections::HashMap;
 
 use super::call::number;
-use super::{Stop, failed, not_read};
+use super::{Stop, failed, not_supported};
 use tcpcast_sim::tcp::modern::{Info, PhaseName, State};
 
-/// The variables of a script, which last from one block to the next.
+/// Variables of a script, shared by all its blocks.
 pub type Variables = HashMap<String, f64>;
 
-/// A block of statements.
-pub fn check(python: &str, info: &Info, state: State, known: &mut Variables) -> Result<(), Stop> {
+/// Executes a block of statements.
+pub fn check(
+    python: &str,
+    info: &Info,
+    state: State,
+    variables: &mut Variables,
+) -> Result<(), Stop> {
     for line in python.replace("\\\n", " ").lines() {
         let line = line.split('#').next().unwrap_or_default();
         for statement in line.split(';').map(str::trim).filter(|s| !s.is_empty()) {
-            run(statement, info, state, known)?;
+            run(statement, info, state, variables)?;
         }
     }
     Ok(())
 }
 
-fn run(statement: &str, info: &Info, state: State, known: &mut Variables) -> Result<(), Stop> {
+fn run(statement: &str, info: &Info, state: State, variables: &mut Variables) -> Result<(), Stop> {
     if statement.starts_with("print") {
         return Ok(());
     }
     if let Some(rest) = statement.strip_prefix("assert") {
         let tokens = tokens(before_message(rest))?;
-        let mut reader = Reader { tokens: &tokens, at: 0, info, state, known };
-        let value = reader.whole()?;
+        let mut evaluator = Evaluator { tokens: &tokens, next: 0, info, state, variables };
+        let value = evaluator.evaluate()?;
         if value != 0.0 {
             return Ok(());
         }
-        let values = reader.values();
+        let values = evaluator.values();
         return failed(format!("expected {}, got {values}", before_message(rest).trim()));
     }
     for operator in ["+=", "-=", "="] {
@@ -43,28 +48,28 @@ fn run(statement: &str, info: &Info, state: State, known: &mut Variables) -> Res
             continue;
         }
         let tokens = tokens(rest)?;
-        let value = Reader { tokens: &tokens, at: 0, info, state, known }.whole()?;
-        let before = known.get(name).copied();
+        let value = Evaluator { tokens: &tokens, next: 0, info, state, variables }.evaluate()?;
+        let before = variables.get(name).copied();
         let value = match (operator, before) {
             ("=", _) => value,
             ("+=", Some(before)) => before + value,
             ("-=", Some(before)) => before - value,
-            _ => return not_read(format!("{name} has no value")),
+            _ => return not_supported(format!("{name} has no value")),
         };
-        known.insert(name.to_owned(), value);
+        variables.insert(name.to_owned(), value);
         return Ok(());
     }
-    not_read(format!("the statement {statement:?}"))
+    not_supported(format!("the statement {statement:?}"))
 }
 
-/// Without the message behind the comma.
+/// The condition of an assertion, without the message after the comma.
 fn before_message(text: &str) -> &str {
     let mut depth = 0;
-    for (at, c) in text.char_indices() {
+    for (index, c) in text.char_indices() {
         match c {
             '(' => depth += 1,
             ')' => depth -= 1,
-            ',' if depth == 0 => return &text[..at],
+            ',' if depth == 0 => return &text[..index],
             _ => (),
         }
     }
@@ -93,7 +98,7 @@ fn tokens(text: &str) -> Result<Vec<Token>, Stop> {
         let end = rest.find(|c: char| !(c.is_alphanumeric() || c == '_' || c == '.'));
         let word = &rest[..end.unwrap_or(rest.len())];
         if word.is_empty() {
-            return not_read(format!("the expression {text:?}"));
+            return not_supported(format!("the expression {text:?}"));
         }
         let value = number(word).map(|n| n as f64).or_else(|| word.parse().ok());
         tokens.push(value.map_or_else(|| Token::Name(word.to_owned()), Token::Number));
@@ -102,25 +107,25 @@ fn tokens(text: &str) -> Result<Vec<Token>, Stop> {
     Ok(tokens)
 }
 
-/// Reads and evaluates at once.
-struct Reader<'a> {
+/// Parses and evaluates an expression in one pass.
+struct Evaluator<'a> {
     tokens: &'a [Token],
-    at: usize,
+    next: usize,
     info: &'a Info,
     state: State,
-    known: &'a Variables,
+    variables: &'a Variables,
 }
 
-impl Reader<'_> {
-    fn whole(&mut self) -> Result<f64, Stop> {
-        let value = self.either()?;
-        match self.tokens.get(self.at) {
+impl Evaluator<'_> {
+    fn evaluate(&mut self) -> Result<f64, Stop> {
+        let value = self.or_expression()?;
+        match self.tokens.get(self.next) {
             None => Ok(value),
-            Some(token) => not_read(format!("{token:?} in an expression")),
+            Some(token) => not_supported(format!("{token:?} in an expression")),
         }
     }
 
-    /// What its names are, for a message.
+    /// Values of the names of the expression, for a message.
     fn values(&self) -> String {
         let names = self.tokens.iter().filter_map(|token| match token {
             Token::Name(name) => self.name(name).ok().map(|value| format!("{name} {value}")),
@@ -130,28 +135,29 @@ impl Reader<'_> {
     }
 
     fn takes_name(&mut self, wanted: &str) -> bool {
-        let found = matches!(self.tokens.get(self.at), Some(Token::Name(name)) if name == wanted);
-        self.at += usize::from(found);
-        found
+        let matches =
+            matches!(self.tokens.get(self.next), Some(Token::Name(name)) if name == wanted);
+        self.next += usize::from(matches);
+        matches
     }
 
     fn takes_sign(&mut self, wanted: &[&'static str]) -> Option<&'static str> {
-        let Some(Token::Sign(sign)) = self.tokens.get(self.at) else { return None };
-        let found = wanted.contains(sign).then_some(*sign);
-        self.at += usize::from(found.is_some());
-        found
+        let Some(Token::Sign(sign)) = self.tokens.get(self.next) else { return None };
+        let sign = wanted.contains(sign).then_some(*sign);
+        self.next += usize::from(sign.is_some());
+        sign
     }
 
-    fn either(&mut self) -> Result<f64, Stop> {
-        let mut value = self.both()?;
+    fn or_expression(&mut self) -> Result<f64, Stop> {
+        let mut value = self.and_expression()?;
         while self.takes_name("or") {
-            let other = self.both()?;
+            let other = self.and_expression()?;
             value = if value != 0.0 { value } else { other };
         }
         Ok(value)
     }
 
-    fn both(&mut self) -> Result<f64, Stop> {
+    fn and_expression(&mut self) -> Result<f64, Stop> {
         let mut value = self.negation()?;
         while self.takes_name("and") {
             let other = self.negation()?;
@@ -218,37 +224,37 @@ impl Reader<'_> {
             return Ok(-self.unary()?);
         }
         if self.takes_sign(&["("]).is_some() {
-            let value = self.either()?;
+            let value = self.or_expression()?;
             return match self.takes_sign(&[")"]) {
                 Some(_) => Ok(value),
-                None => not_read("a parenthesis that is not closed"),
+                None => not_supported("an unclosed parenthesis"),
             };
         }
-        match self.tokens.get(self.at) {
+        match self.tokens.get(self.next) {
             Some(Token::Number(number)) => {
-                self.at += 1;
+                self.next += 1;
                 Ok(*number)
             }
             Some(Token::Name(name)) => {
-                self.at += 1;
+                self.next += 1;
                 if name == "abs" {
                     return Ok(self.unary()?.abs());
                 }
                 self.name(name)
             }
-            other => not_read(format!("{other:?} in an expression")),
+            other => not_supported(format!("{other:?} in an expression")),
         }
     }
 
     fn name(&self, name: &str) -> Result<f64, Stop> {
-        if let Some(&value) = self.known.get(name) {
+        if let Some(&value) = self.variables.get(name) {
             return Ok(value);
         }
         match name.strip_prefix("tcpi_") {
             Some(field) => field_of(self.info, self.state, field),
             None => constant(name),
         }
-        .map_or_else(|| not_read(format!("{name} is not known")), Ok)
+        .map_or_else(|| not_supported(format!("the name {name}")), Ok)
     }
 }
 
@@ -303,7 +309,7 @@ fn field_of(info: &Info, state: State, field: &str) -> Option<f64> {
     Some(value)
 }
 
-/// The names of `linux/tcp.h` and `net/tcp_states.h`.
+/// Constants of `linux/tcp.h` and `net/tcp_states.h`.
 fn constant(name: &str) -> Option<f64> {
     let states = [
         "TCP_ESTABLISHED",
@@ -326,7 +332,7 @@ fn constant(name: &str) -> Option<f64> {
         _ => states
             .iter()
             .position(|&state| state == name)
-            .map(|at| at + 1)
+            .map(|index| index + 1)
             .or_else(|| phases.iter().position(|&phase| phase == name)),
     };
     number.map(|number| number as f64)
@@ -337,14 +343,14 @@ mod tests {
     use super::*;
     use tcpcast_sim::tcp::modern::{Connection, Preset};
 
-    fn checked(python: &str, known: &mut Variables) -> Result<(), Stop> {
+    fn checked(python: &str, variables: &mut Variables) -> Result<(), Stop> {
         let connection = Connection::new(Preset::LinuxCubic.stack(), 1460, 7, 1);
-        check(python, &connection.info(0), connection.state(), known)
+        check(python, &connection.info(0), connection.state(), variables)
     }
 
     #[test]
-    fn statements_are_read() {
-        let mut known = Variables::new();
+    fn supported_statements_are_executed() {
+        let mut variables = Variables::new();
         for python in [
             "assert tcpi_snd_cwnd == 10, tcpi_snd_cwnd",
             "\nassert tcpi_snd_cwnd == 10 and tcpi_unacked < 1, (tcpi_unacked, 'x')\n# text\n",
@@ -353,18 +359,21 @@ mod tests {
             "assert tcpi_ca_state == TCP_CA_Open, 'state %d' % (tcpi_ca_state)",
             "assert not tcpi_snd_ssthresh != 0x7fffffff",
         ] {
-            assert_eq!(checked(python, &mut known), Ok(()), "{python}");
+            assert_eq!(checked(python, &mut variables), Ok(()), "{python}");
         }
     }
 
     #[test]
-    fn what_does_not_hold_fails_and_what_is_not_known_is_named() {
-        let mut known = Variables::new();
-        let failed = checked("assert tcpi_snd_cwnd == 11", &mut known);
-        let said = "expected tcpi_snd_cwnd == 11, got tcpi_snd_cwnd 10";
-        assert_eq!(failed, Err(Stop::Failed(said.to_owned())));
+    fn false_assertions_fail_and_unsupported_statements_are_named() {
+        let mut variables = Variables::new();
+        let failed = checked("assert tcpi_snd_cwnd == 11", &mut variables);
+        let message = "expected tcpi_snd_cwnd == 11, got tcpi_snd_cwnd 10";
+        assert_eq!(failed, Err(Stop::Failed(message.to_owned())));
         for python in ["assert tcpi_sndbuf_limited > 0", "for a in b", "assert cwnd[1]", "x += 1"] {
-            assert!(matches!(checked(python, &mut known), Err(Stop::NotRead(_))), "{python}");
+            assert!(
+                matches!(checked(python, &mut variables), Err(Stop::NotSupported(_))),
+                "{python}"
+            );
         }
     }
 }

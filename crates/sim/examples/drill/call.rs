@@ -1,30 +1,30 @@
-//! System calls as scripts write them: `write(4, ..., 1000) = 1000`.
+//! System calls of scripts: `write(4, ..., 1000) = 1000`.
 
-use super::{Stop, not_read};
+use super::{Stop, not_supported};
 
-/// A call with its arguments and what it must return.
+/// A system call with its arguments and expected result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
     pub name: String,
     pub arguments: Vec<String>,
-    /// The number, and the name of the error behind it.
+    /// Expected return value, and the name of the expected error.
     pub returns: i64,
     pub error: Option<String>,
 }
 
-/// Reads a call.
+/// Parses a call.
 pub fn parse(text: &str) -> Result<Call, Stop> {
-    let found = text.split_once('(').zip(text.rfind(')'));
-    let Some(((name, _), close)) = found.filter(|((name, _), _)| is_name(name.trim())) else {
-        return not_read(format!("{text:?} is no event"));
+    let parts = text.split_once('(').zip(text.rfind(')'));
+    let Some(((name, _), close)) = parts.filter(|((name, _), _)| is_name(name.trim())) else {
+        return not_supported(format!("{text:?} is not an event"));
     };
-    // The text of an error is in parentheses, too.
+    // The text of an error is also in parentheses.
     let close = text.rfind("=").and_then(|equals| text[..equals].rfind(')')).unwrap_or(close);
     let arguments = split(&text[name.len() + 1..close]);
     let result = text[close + 1..].trim().strip_prefix('=').unwrap_or_default().trim();
     let mut words = result.split_whitespace();
     let Some(returns) = words.next().and_then(number) else {
-        return not_read(format!("{text:?} has no result"));
+        return not_supported(format!("{text:?} has no result"));
     };
     let error = words.next().map(str::to_owned);
     Ok(Call { name: name.trim().to_owned(), arguments, returns, error })
@@ -34,7 +34,7 @@ fn is_name(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
-/// A number, perhaps in hexadecimals.
+/// Parses a decimal or hexadecimal number.
 pub fn number(text: &str) -> Option<i64> {
     match text.strip_prefix("0x") {
         Some(digits) => i64::from_str_radix(digits, 16).ok(),
@@ -42,7 +42,7 @@ pub fn number(text: &str) -> Option<i64> {
     }
 }
 
-/// At the commas that are not within brackets.
+/// Splits at commas outside of brackets.
 fn split(text: &str) -> Vec<String> {
     let mut parts = vec![String::new()];
     let mut depth = 0;
@@ -61,14 +61,14 @@ fn split(text: &str) -> Vec<String> {
 }
 
 impl Call {
-    /// An argument, empty if there is none.
-    pub fn argument(&self, at: usize) -> &str {
-        self.arguments.get(at).map_or("", String::as_str)
+    /// An argument; empty if there is none.
+    pub fn argument(&self, index: usize) -> &str {
+        self.arguments.get(index).map_or("", String::as_str)
     }
 
     /// An argument as a number, without the brackets of a value.
-    pub fn number(&self, at: usize) -> Option<i64> {
-        number(self.argument(at).trim_matches(['[', ']', '"']))
+    pub fn number(&self, index: usize) -> Option<i64> {
+        number(self.argument(index).trim_matches(['[', ']', '"']))
     }
 }
 
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn calls_have_arguments_and_a_result() {
+    fn parse_reads_arguments_and_result() {
         let call = parse("setsockopt(4, SOL_SOCKET, SO_SNDBUF, [200000], 4) = 0").unwrap();
         assert_eq!(
             (call.name.as_str(), call.number(3), call.returns),

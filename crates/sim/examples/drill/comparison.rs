@@ -1,35 +1,35 @@
-//! A packet that was sent beside the one that a script expects.
+//! Comparison of sent packets with the packets that a script expects.
 
 use super::packet::{EcnSpec, Spec};
 use tcpcast_sim::clock::Nanos;
 use tcpcast_sim::tcp::modern::{Ecn, Segment, Timestamps};
 
-/// When a script begins: late enough that no stamp is zero.
+/// Start time of a script, late enough that no timestamp is zero.
 pub const START: Nanos = 100_000_000_000;
 /// A millisecond.
 pub const MILLISECOND: Nanos = 1_000_000;
-/// How much too early or late a packet may be: packetdrill's default.
+/// Default tolerance of the time of a packet, as in packetdrill.
 const TOLERANCE: Nanos = 4 * MILLISECOND;
 
-/// What the comparison of packets goes by.
+/// Settings and state of the comparison.
 #[derive(Clone, Copy, Debug)]
 pub struct Comparison {
-    /// How much too early or late a packet may be.
+    /// Tolerance of the time of a packet.
     pub tolerance: Nanos,
-    /// What is added to a stamp of ours in the script to have the real one.
-    pub stamps: Option<u32>,
-    /// Whether the script says how large the receive buffer is.
-    pub knows_buffers: bool,
+    /// Offset of our timestamps from those in the script.
+    pub timestamp_offset: Option<u32>,
+    /// Whether the script sets the size of the receive buffer.
+    pub has_buffer_size: bool,
 }
 
 impl Default for Comparison {
     fn default() -> Self {
-        Self { tolerance: TOLERANCE, stamps: None, knows_buffers: false }
+        Self { tolerance: TOLERANCE, timestamp_offset: None, has_buffer_size: false }
     }
 }
 
 impl Comparison {
-    /// What differs.
+    /// Compares a sent packet with the expected one; the error describes the difference.
     pub fn compare(&mut self, spec: &Spec, got: &Segment) -> Result<(), String> {
         let differ = |what: &str, expected: String, got: String| {
             if expected == got { Ok(()) } else { Err(format!("{what} {got}, not {expected}")) }
@@ -47,7 +47,7 @@ impl Comparison {
             differ("ack", format!("{:?}", spec.ack), format!("{:?}", Some(got.ack)))?;
         }
         let ecn = match spec.ecn {
-            EcnSpec::Unsaid => got.ecn,
+            EcnSpec::Any => got.ecn,
             EcnSpec::NotCapable => Ecn::NotCapable,
             EcnSpec::Capable => Ecn::Capable,
             EcnSpec::Marked => Ecn::Marked,
@@ -58,20 +58,20 @@ impl Comparison {
         }
         let wanted = &spec.options;
         differ("mss", format!("{:?}", wanted.mss), format!("{:?}", got.options.mss))?;
-        // Its number is that of the host's buffers, if the script does not say how large they are.
-        let number = |scale: Option<u8>| if self.knows_buffers { scale } else { scale.map(|_| 0) };
+        // Without a buffer size in the script, the window scale depends on the host of its author.
+        let number =
+            |scale: Option<u8>| if self.has_buffer_size { scale } else { scale.map(|_| 0) };
         let scales = (number(wanted.window_scale), number(got.options.window_scale));
         differ("wscale", format!("{:?}", scales.0), format!("{:?}", scales.1))?;
         let sack = (wanted.sack_permitted.to_string(), got.options.sack_permitted.to_string());
         differ("sackOK", sack.0, sack.1)?;
         let sacks: Vec<_> = got.options.sacks.as_slice().iter().map(|b| (b.start, b.end)).collect();
         differ("sack", format!("{:?}", wanted.sacks), format!("{sacks:?}"))?;
-        self.compare_stamps(wanted.timestamps, got.options.timestamps)
+        self.compare_timestamps(wanted.timestamps, got.options.timestamps)
     }
 
-    /// Stamps of ours are compared by how much they differ from the first; what is echoed is that of
-    /// the script itself.
-    fn compare_stamps(
+    /// Compares timestamps: our values relative to the first one, and echoed values exactly.
+    fn compare_timestamps(
         &mut self,
         wanted: Option<(u32, u32)>,
         got: Option<Timestamps>,
@@ -79,11 +79,11 @@ impl Comparison {
         match (wanted, got) {
             (None, None) => Ok(()),
             (Some((value, echo)), Some(got)) => {
-                let offset = *self.stamps.get_or_insert(got.value.wrapping_sub(value));
+                let offset = *self.timestamp_offset.get_or_insert(got.value.wrapping_sub(value));
                 let ticks = self.tolerance.div_ceil(MILLISECOND) as i32;
-                let apart = got.value.wrapping_sub(offset).wrapping_sub(value) as i32;
-                if apart.abs() > ticks {
-                    return Err(format!("TS val {}", i64::from(value) + i64::from(apart)));
+                let error = got.value.wrapping_sub(offset).wrapping_sub(value) as i32;
+                if error.abs() > ticks {
+                    return Err(format!("TS val {}", i64::from(value) + i64::from(error)));
                 }
                 if echo == got.echo { Ok(()) } else { Err(format!("TS ecr {}", got.echo)) }
             }
@@ -93,7 +93,7 @@ impl Comparison {
     }
 }
 
-/// A time as scripts write it.
+/// Formats a time as in scripts.
 pub fn seconds(at: Nanos) -> String {
     format!("{:.6}", at.saturating_sub(START) as f64 / 1e9)
 }
@@ -111,8 +111,8 @@ fn flags_of(segment: &Segment) -> String {
     letters.into_iter().filter(|(set, _)| *set).map(|(_, letter)| letter).collect()
 }
 
-/// A packet as it would be written in a script.
-pub fn described(at: Nanos, segment: &Segment) -> String {
+/// Formats a sent packet as in scripts.
+pub fn format_segment(at: Nanos, segment: &Segment) -> String {
     let end = segment.seq + u64::from(segment.len);
     let (flags, seq, len, ack) = (flags_of(segment), segment.seq, segment.len, segment.ack);
     let sacks: String = segment
@@ -126,8 +126,8 @@ pub fn described(at: Nanos, segment: &Segment) -> String {
     format!("{flags} {seq}:{end}({len}) ack {ack}{options} at {}", seconds(at))
 }
 
-/// A packet as the script has it.
-pub fn said(spec: &Spec) -> String {
+/// Formats an expected packet.
+pub fn format_spec(spec: &Spec) -> String {
     let ack = spec.ack.map_or(String::new(), |ack| format!(" ack {ack}"));
     let end = spec.start + u64::from(spec.len);
     format!("{} {}:{end}({}){ack}", spec.flags, spec.start, spec.len)

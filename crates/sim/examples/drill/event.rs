@@ -1,47 +1,47 @@
-//! What a script says happens, and when.
+//! Events of a script and their times.
 
 use super::call::{self, Call};
 use super::items::Item;
 use super::packet::{self, Spec};
-use super::{Stop, not_read};
+use super::{Stop, not_supported};
 
-/// Nanoseconds in a second, as a script counts them.
+/// Nanoseconds per second.
 const SECOND: f64 = 1e9;
 
-/// When an event happens, in nanoseconds.
+/// Time of an event in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
-    /// At a time of the script, or this much after the event before.
+    /// At a time of the script, or relative to the previous event.
     At { from: u64, to: u64, relative: bool, range: bool },
     /// At any time.
     Any,
 }
 
-/// What happens.
+/// Action of an event.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Act {
-    /// A command-line option in the script.
+    /// A command-line option.
     Option(String),
     /// Shell commands.
     Shell(String),
-    /// The application calls the system.
+    /// A system call of the application.
     Call(Call),
-    /// A packet arrives.
+    /// A packet that arrives.
     Arrives(Spec),
-    /// A packet must be sent.
+    /// A packet that must be sent.
     Leaves(Spec),
-    /// Something must hold.
+    /// An assertion.
     Asserts(String),
 }
 
-/// An event.
+/// An event of a script.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
     pub when: Option<When>,
     pub act: Act,
 }
 
-/// Reads an item.
+/// Parses an item.
 pub fn parse(item: &Item) -> Result<Event, Stop> {
     let text = item.text.trim();
     if text.starts_with("--") {
@@ -73,13 +73,13 @@ fn quoted(text: &str) -> Option<&str> {
 fn time(text: &str) -> Result<(When, &str), Stop> {
     let end = text.find(|c: char| c.is_whitespace() || c == '<' || c == '>' || c == '%');
     let end = end.filter(|&end| end > 0);
-    let Some(end) = end else { return not_read(format!("{text:?} is no event")) };
+    let Some(end) = end else { return not_supported(format!("{text:?} is not an event")) };
     let (time, rest) = (&text[..end], text[end..].trim_start());
     if time == "*" {
         return Ok((When::Any, rest));
     }
     let relative = time.starts_with('+');
-    // A call that blocks begins at the first time; when it returns is seen by what follows.
+    // Uses only the start time of a blocking call; later events show when it returned.
     let (time, rest) = match (time.split_once("..."), rest.strip_prefix("...")) {
         (Some((begins, _)), _) => (begins, rest),
         (None, Some(ends)) => (time, ends.trim_start().split_once(' ').unwrap_or_default().1),
@@ -94,7 +94,7 @@ fn time(text: &str) -> Result<(When, &str), Stop> {
 fn seconds(text: &str) -> Result<u64, Stop> {
     match text.trim_start_matches('+').parse::<f64>() {
         Ok(seconds) if (0.0..1e9).contains(&seconds) => Ok((seconds * SECOND).round() as u64),
-        _ => not_read(format!("{text:?} is no time")),
+        _ => not_supported(format!("{text:?} is not a time")),
     }
 }
 
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_absolute_relative_or_ranges() {
+    fn parse_reads_absolute_relative_and_range_times() {
         let exact = |from, relative| When::At { from, to: from, relative, range: false };
         assert_eq!(at("0"), exact(0, false));
         assert_eq!(at("+.1"), exact(100_000_000, true));

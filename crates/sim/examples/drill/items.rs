@@ -1,49 +1,49 @@
-//! A script as items: options, shell commands, and events with the line where each begins.
+//! Splits a script into items (options, shell commands, events) with their line numbers.
 
 use super::Stop;
 
-/// A piece of a script.
+/// An item of a script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Item {
-    /// Where it begins, counting from 1.
+    /// Line number, starting index 1.
     pub line: usize,
-    /// Its text without comments.
+    /// Text without comments.
     pub text: String,
 }
 
-/// What encloses a text that goes over several lines.
+/// Delimiters of items that may span several lines.
 const ENCLOSED: [(&str, &str); 2] = [("`", "`"), ("%{", "}%")];
 
 /// Splits a script into items.
 pub fn split(script: &str) -> Result<Vec<Item>, (usize, Stop)> {
     let mut items = Vec::new();
     let lines: Vec<&str> = script.lines().collect();
-    let mut at = 0;
-    while at < lines.len() {
-        let line = at + 1;
-        let mut text = uncommented(lines[at]).trim().to_owned();
-        at += 1;
+    let mut index = 0;
+    while index < lines.len() {
+        let line = index + 1;
+        let mut text = uncommented(lines[index]).trim().to_owned();
+        index += 1;
         if text.starts_with("/*") {
-            while !text.contains("*/") && at < lines.len() {
-                text = lines[at].to_owned();
-                at += 1;
+            while !text.contains("*/") && index < lines.len() {
+                text = lines[index].to_owned();
+                index += 1;
             }
             continue;
         }
         if let Some((open, close)) = ENCLOSED.into_iter().find(|(open, _)| text.contains(open)) {
             while !is_closed(&text, open, close) {
-                let Some(next) = lines.get(at) else {
-                    return Err((line, Stop::NotRead(format!("{open} is not closed"))));
+                let Some(next) = lines.get(index) else {
+                    return Err((line, Stop::NotSupported(format!("{open} is not closed"))));
                 };
                 text = format!("{text}\n{next}");
-                at += 1;
+                index += 1;
             }
             text = without_tail(&text, close);
         } else {
             while opens(&text) {
-                let Some(next) = lines.get(at) else { break };
+                let Some(next) = lines.get(index) else { break };
                 text = format!("{text} {}", uncommented(next).trim());
-                at += 1;
+                index += 1;
             }
         }
         if !text.is_empty() {
@@ -53,22 +53,22 @@ pub fn split(script: &str) -> Result<Vec<Item>, (usize, Stop)> {
     Ok(items)
 }
 
-/// Without what is behind `//`, unless that is within quotes, a shell command or an assertion.
+/// Removes a `//` comment, except within quotes, shell commands and assertions.
 fn uncommented(line: &str) -> &str {
     let mut quoted = false;
-    let mut at = 0;
-    while let Some(rest) = line.get(at..).filter(|rest| !rest.is_empty()) {
+    let mut index = 0;
+    while let Some(rest) = line.get(index..).filter(|rest| !rest.is_empty()) {
         if rest.starts_with("%{") && !quoted {
             match rest.find("}%") {
-                Some(end) => at += end,
+                Some(end) => index += end,
                 None => return line,
             }
         } else if rest.starts_with("//") && !quoted {
-            return &line[..at];
+            return &line[..index];
         } else if rest.starts_with(['"', '`']) {
             quoted = !quoted;
         }
-        at += rest.chars().next().map_or(1, char::len_utf8);
+        index += rest.chars().next().map_or(1, char::len_utf8);
     }
     line
 }
@@ -78,7 +78,7 @@ fn is_closed(text: &str, open: &str, close: &str) -> bool {
     text[begins + open.len()..].contains(close)
 }
 
-/// Without a comment behind the end.
+/// Removes a comment after the closing delimiter.
 fn without_tail(text: &str, close: &str) -> String {
     match text.rfind(close) {
         Some(end) => text[..end + close.len()].to_owned(),
@@ -86,7 +86,7 @@ fn without_tail(text: &str, close: &str) -> String {
     }
 }
 
-/// Whether a call goes on in the next line.
+/// Whether a call continues in the next line.
 fn opens(text: &str) -> bool {
     let count = |wanted: char| text.chars().filter(|&c| c == wanted).count();
     count('(') > count(')')
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn items_keep_their_lines() {
+    fn split_returns_items_with_line_numbers() {
         let script = "// a\n--tolerance_usecs=9\n`sysctl a=1\nsysctl b=2`\n\n+0 > . 1:1(0) // x\n\
                       +0 %{\nassert a\n}%\n+0 sendmsg(4, {a,\n b}, 0) = 1\n";
         let items = split(script).unwrap();

@@ -1,4 +1,4 @@
-//! The part of packetdrill's script language that drives one connection.
+//! Subset of the packetdrill language that drives one connection.
 //!
 //! ```text
 //!   text -> items -> events -> world: application, packets in, virtual time, packets out -> outcome
@@ -18,26 +18,26 @@ use std::fmt;
 
 use tcpcast_sim::tcp::modern::Preset;
 
-/// The outcome of a script.
+/// Outcome of a script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Everything in it was checked and holds.
+    /// All expectations were checked and hold.
     Passed {
-        /// Packets that were sent and that the script does not mention.
+        /// Number of sent packets that the script does not mention.
         unmentioned: usize,
     },
-    /// Something does not hold.
+    /// An expectation does not hold.
     Failed {
-        /// In this line.
+        /// Line number.
         line: usize,
-        /// What was expected and what came.
+        /// Expected and actual behaviour.
         what: String,
     },
-    /// Something in it is not read or not modelled. What comes before it holds.
+    /// The script uses an unsupported feature. The lines before it hold.
     NotChecked {
-        /// In this line.
+        /// Line number.
         line: usize,
-        /// What is missing.
+        /// Unsupported feature.
         what: String,
     },
 }
@@ -55,33 +55,33 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// Why a script does not go on.
+/// Reason for the end of a script before its last line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Stop {
     Failed(String),
-    NotRead(String),
+    NotSupported(String),
 }
 
 impl Stop {
     fn at(self, line: usize) -> Outcome {
         match self {
             Self::Failed(what) => Outcome::Failed { line, what },
-            Self::NotRead(what) => Outcome::NotChecked { line, what },
+            Self::NotSupported(what) => Outcome::NotChecked { line, what },
         }
     }
 }
 
-/// What is not read.
-pub(crate) fn not_read<T>(what: impl Into<String>) -> Result<T, Stop> {
-    Err(Stop::NotRead(what.into()))
+/// Returns an error for an unsupported feature.
+pub(crate) fn not_supported<T>(what: impl Into<String>) -> Result<T, Stop> {
+    Err(Stop::NotSupported(what.into()))
 }
 
-/// What does not hold.
+/// Returns an error for an expectation that does not hold.
 pub(crate) fn failed<T>(what: impl Into<String>) -> Result<T, Stop> {
     Err(Stop::Failed(what.into()))
 }
 
-/// Runs a script against a stack, whose defaults its set-up lines change.
+/// Runs a script against a stack, whose settings the script may change.
 pub fn run(script: &str, preset: Preset) -> Outcome {
     let items = match items::split(script) {
         Ok(items) => items,
@@ -89,12 +89,12 @@ pub fn run(script: &str, preset: Preset) -> Outcome {
     };
     let mut world = world::World::new(preset);
     for item in &items {
-        if let Err(stop) = event::parse(item).and_then(|event| world.follow(event)) {
+        if let Err(stop) = event::parse(item).and_then(|event| world.execute(event)) {
             return stop.at(item.line);
         }
     }
     if items.is_empty() {
-        return Outcome::NotChecked { line: 1, what: "the script has no event".into() };
+        return Outcome::NotChecked { line: 1, what: "the script has no events".into() };
     }
     match world.finish() {
         Ok(unmentioned) => Outcome::Passed { unmentioned },

@@ -1,20 +1,20 @@
-//! Packets as scripts write them: `P. 1:1001(1000) ack 1 win 257 <nop,nop,sack 3:4>`.
+//! Packets of scripts: `P. 1:1001(1000) ack 1 win 257 <nop,nop,sack 3:4>`.
 
-use super::{Stop, not_read};
+use super::{Stop, not_supported};
 
-/// The congestion bits that a packet has, or must have.
+/// ECN bits of a packet; `Any` if the script does not specify them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EcnSpec {
-    Unsaid,
+    Any,
     NotCapable,
     Capable,
     Marked,
 }
 
-/// The options that a packet has, or must have.
+/// TCP options of a packet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OptionSpec {
-    /// `<...>`: whatever they are.
+    /// `<...>`: any options.
     pub any: bool,
     pub mss: Option<u32>,
     pub window_scale: Option<u8>,
@@ -23,7 +23,7 @@ pub struct OptionSpec {
     pub sacks: Vec<(u64, u64)>,
 }
 
-/// A packet.
+/// A packet that arrives or is expected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spec {
     pub flags: String,
@@ -35,7 +35,7 @@ pub struct Spec {
     pub options: OptionSpec,
 }
 
-/// Reads a packet.
+/// Parses a packet.
 pub fn parse(text: &str) -> Result<Spec, Stop> {
     let (ecn, rest) = congestion_bits(text)?;
     let (head, options) = match rest.split_once('<') {
@@ -45,13 +45,13 @@ pub fn parse(text: &str) -> Result<Spec, Stop> {
     let mut words = head.split_whitespace();
     let flags = words.next().unwrap_or_default();
     if flags.is_empty() || !flags.chars().all(|c| "SFRP.EW".contains(c)) {
-        return not_read(format!("{flags:?} are no TCP flags"));
+        return not_supported(format!("{flags:?} are not TCP flags"));
     }
     let Some((start, end, len)) = words.next().and_then(range) else {
-        return not_read(format!("no sequence numbers in {text:?}"));
+        return not_supported(format!("no sequence numbers in {text:?}"));
     };
     if end - start != u64::from(len) {
-        return not_read(format!("{start}:{end} has not {len} bytes"));
+        return not_supported(format!("{start}:{end} does not have {len} bytes"));
     }
     let mut spec =
         Spec { flags: flags.to_owned(), start, len, ack: None, window: None, ecn, options };
@@ -60,22 +60,22 @@ pub fn parse(text: &str) -> Result<Spec, Stop> {
         match (word, value) {
             ("ack", Some(ack)) => spec.ack = Some(ack),
             ("win", Some(window)) => spec.window = u32::try_from(window).ok(),
-            _ => return not_read(format!("{word:?} of a packet")),
+            _ => return not_supported(format!("{word:?} of a packet")),
         }
     }
     Ok(spec)
 }
 
 fn congestion_bits(text: &str) -> Result<(EcnSpec, &str), Stop> {
-    let Some(bracket) = text.strip_prefix('[') else { return Ok((EcnSpec::Unsaid, text)) };
+    let Some(bracket) = text.strip_prefix('[') else { return Ok((EcnSpec::Any, text)) };
     let Some((bits, rest)) = bracket.split_once(']') else {
-        return not_read(format!("[ is not closed in {text:?}"));
+        return not_supported(format!("[ is not closed in {text:?}"));
     };
     let ecn = match bits.trim() {
         "noecn" => EcnSpec::NotCapable,
         "ect0" | "ect1" | "ect01" => EcnSpec::Capable,
         "ce" => EcnSpec::Marked,
-        other => return not_read(format!("[{other}] of a packet")),
+        other => return not_supported(format!("[{other}] of a packet")),
     };
     Ok((ecn, rest.trim_start()))
 }
@@ -92,7 +92,7 @@ fn parse_options(text: &str) -> Result<OptionSpec, Stop> {
     let mut options = OptionSpec::default();
     for option in text.split(',').map(str::trim).filter(|option| !option.is_empty()) {
         let words: Vec<&str> = option.split_whitespace().collect();
-        let number = |at: usize| words.get(at).and_then(|word| word.parse::<u32>().ok());
+        let number = |index: usize| words.get(index).and_then(|word| word.parse::<u32>().ok());
         match words.as_slice() {
             ["..."] => options.any = true,
             ["nop" | "eol"] => (),
@@ -101,22 +101,22 @@ fn parse_options(text: &str) -> Result<OptionSpec, Stop> {
             ["sackOK"] => options.sack_permitted = true,
             ["TS", "val", _, "ecr", _] => {
                 let (Some(value), Some(echo)) = (number(2), number(4)) else {
-                    return not_read(format!("option {option:?}"));
+                    return not_supported(format!("option {option:?}"));
                 };
                 options.timestamps = Some((value, echo));
             }
             ["sack", blocks @ ..] => {
                 for block in blocks {
                     let Some((start, end)) = block.split_once(':') else {
-                        return not_read(format!("SACK block {block:?}"));
+                        return not_supported(format!("SACK block {block:?}"));
                     };
                     match (start.parse(), end.parse()) {
                         (Ok(start), Ok(end)) => options.sacks.push((start, end)),
-                        _ => return not_read(format!("SACK block {block:?}")),
+                        _ => return not_supported(format!("SACK block {block:?}")),
                     }
                 }
             }
-            _ => return not_read(format!("option {option:?}")),
+            _ => return not_supported(format!("option {option:?}")),
         }
     }
     Ok(options)
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packets_have_flags_numbers_and_options() {
+    fn parse_reads_flags_numbers_and_options() {
         let spec = parse("[ect0] PE. 1:1001(1000) ack 1 win 257 <nop,nop,sack 1:2 4:6>").unwrap();
         assert_eq!((spec.flags.as_str(), spec.start, spec.len), ("PE.", 1, 1000));
         assert_eq!((spec.ack, spec.window, spec.ecn), (Some(1), Some(257), EcnSpec::Capable));
@@ -139,9 +139,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_read_is_named() {
+    fn unsupported_packets_are_named() {
         for text in ["S 0:0(0) <FO abcd,nop>", "X 0:0(0)", ". 1:1(0) urg 3", ". 1:9(0) ack 1"] {
-            assert!(matches!(parse(text), Err(Stop::NotRead(_))), "{text}");
+            assert!(matches!(parse(text), Err(Stop::NotSupported(_))), "{text}");
         }
     }
 }

@@ -1,25 +1,25 @@
-//! The settings of a stack that scripts change with shell commands.
+//! Stack settings that scripts change with shell commands.
 
 use super::call::number;
-use super::{Stop, not_read};
+use super::{Stop, not_supported};
 use tcpcast_sim::tcp::modern::{Control, Cubic, Detection, Pacing, Stack};
 
-/// What a script sets up beside the stack.
+/// Settings of a script.
 #[derive(Clone, Copy, Debug)]
 pub struct Setup {
     pub stack: Stack,
-    /// The window scale that follows from the largest receive buffer; [`None`] if the script does
-    /// not say that: then it is that of the host it was written on.
+    /// Window scale that follows from the maximum receive buffer; [`None`] if the script does not
+    /// set the buffer. Then the expected scale depends on the host of its author.
     pub window_scale: Option<u8>,
-    /// Packets of a burst at the least, where they are paced.
-    pub burst: i64,
-    /// Whether we use ECN when the other end offers it, and whether we offer it.
+    /// Minimum number of packets in a min_burst of a paced sender.
+    pub min_burst: i64,
+    /// Whether we accept an offer of ECN, and whether we offer it.
     pub accepts_ecn: bool,
     pub offers_ecn: bool,
 }
 
-/// Settings that change nothing here: segmentation by the interface, buffers, fast open, retries,
-/// pacing, which only BBR does, and caches that a single connection does not see.
+/// Settings without effect here: segmentation offload, buffers, fast open, retries, pacing (used by
+/// BBR only), and caches that do not affect a single connection.
 const NO_EFFECT: [&str; 23] = [
     "tcp_autocorking",
     "tcp_fack",
@@ -47,26 +47,26 @@ const NO_EFFECT: [&str; 23] = [
 ];
 
 impl Setup {
-    /// Runs shell commands, as far as they are settings. Within a script, where the connection is
-    /// there, only those that change nothing here are read.
-    pub fn run(&mut self, shell: &str, before_all: bool) -> Result<(), Stop> {
+    /// Runs shell commands that change settings. After the first system call, only commands without
+    /// effect are supported.
+    pub fn run(&mut self, shell: &str, is_at_start: bool) -> Result<(), Stop> {
         for command in shell.replace("\\\n", " ").split(['\n', ';']) {
             let command = command.split('#').next().unwrap_or_default().trim();
             if !command.is_empty() {
-                self.command(command, before_all)?;
+                self.command(command, is_at_start)?;
             }
         }
         Ok(())
     }
 
-    fn command(&mut self, command: &str, before_all: bool) -> Result<(), Stop> {
+    fn command(&mut self, command: &str, is_at_start: bool) -> Result<(), Stop> {
         let mut words = command.split_whitespace();
         let program = words.next().unwrap_or_default();
         if program.contains("sysctl_restore") {
             return Ok(());
         }
-        if !before_all {
-            return not_read(format!("a command within the script: {command}"));
+        if !is_at_start {
+            return not_supported(format!("a command within the script: {command}"));
         }
         if program.ends_with("defaults.sh") {
             self.defaults();
@@ -82,11 +82,11 @@ impl Setup {
             "ip" if command.contains("initcwnd") => self.route(command),
             "ip" if command.contains("tcp_metrics flush") => Ok(()),
             "ethtool" => Ok(()),
-            _ => not_read(format!("the command {command}")),
+            _ => not_supported(format!("the command {command}")),
         }
     }
 
-    /// What packetdrill's `defaults.sh` sets beside the defaults of Linux.
+    /// Settings of packetdrill's `defaults.sh` that differ from the defaults of Linux.
     fn defaults(&mut self) {
         self.stack.idle_restart = false;
         self.window_scale = Some(8);
@@ -99,7 +99,7 @@ impl Setup {
         while let Some(at) = rest.find(prefix) {
             rest = &rest[at + prefix.len()..];
             let Some((name, value)) = rest.split_once('=') else {
-                return not_read(format!("the setting {rest}"));
+                return not_supported(format!("the setting {rest}"));
             };
             let value = value.trim_start();
             let quote = value.chars().next().filter(|&c| c == '"' || c == '\'');
@@ -110,7 +110,7 @@ impl Setup {
             self.set(name.trim(), value)?;
             any = true;
         }
-        if any { Ok(()) } else { not_read(format!("the setting {command}")) }
+        if any { Ok(()) } else { not_supported(format!("the setting {command}")) }
     }
 
     fn set(&mut self, name: &str, value: &str) -> Result<(), Stop> {
@@ -122,7 +122,7 @@ impl Setup {
         }
         let last = value.split_whitespace().last().and_then(product);
         let Some(number) = last.filter(|&n| n >= 0) else {
-            return not_read(format!("the setting {name}={value}"));
+            return not_supported(format!("the setting {name}={value}"));
         };
         let on = number != 0;
         let stack = &mut self.stack;
@@ -137,13 +137,13 @@ impl Setup {
             ("tcp_ecn", 0..=2) => (self.offers_ecn, self.accepts_ecn) = (number == 1, on),
             ("tcp_frto", _) => stack.frto = on,
             ("tcp_reordering", _) => stack.reordering.initial = number as u32,
-            ("tcp_max_reordering", _) => stack.reordering.most = number as u32,
+            ("tcp_max_reordering", _) => stack.reordering.max = number as u32,
             ("tcp_slow_start_after_idle", _) => stack.idle_restart = on,
             ("tcp_early_retrans", _) => return self.early_retransmit(number),
             ("tcp_recovery", _) => return self.recovery(number),
             ("tcp_rmem", _) => self.window_scale = Some(scale_of(number)),
             ("tcp_min_tso_segs", _) => {
-                self.burst = number;
+                self.min_burst = number;
                 return self.check_bursts();
             }
             ("tcp_rto_max_ms", 1..) => stack.max_rto = number as u64 * 1_000_000,
@@ -152,7 +152,7 @@ impl Setup {
             ("tcp_comp_sack_nr" | "tcp_comp_sack_delay_ns", 0) => {
                 stack.receiving.sack_compression = false;
             }
-            _ => return not_read(format!("the setting {name}={value}")),
+            _ => return not_supported(format!("the setting {name}={value}")),
         }
         Ok(())
     }
@@ -166,7 +166,7 @@ impl Setup {
 
     fn recovery(&mut self, number: i64) -> Result<(), Stop> {
         if number & 1 == 0 {
-            return not_read("tcp_recovery without RACK, which Linux does not have any more");
+            return not_supported("tcp_recovery without RACK, which current Linux always uses");
         }
         if let Detection::Rack { static_window, no_dupthresh, .. } = &mut self.stack.detection {
             *static_window = number & 2 != 0;
@@ -175,14 +175,14 @@ impl Setup {
         Ok(())
     }
 
-    /// A congestion control by its name in Linux.
+    /// Sets the congestion control by its Linux name.
     pub fn control(&mut self, name: &str) -> Result<(), Stop> {
         self.stack.control = match name {
             "reno" => Control::Reno,
             "cubic" => Control::Cubic(Cubic::LINUX),
             "bbr" => Control::Bbr,
             "dctcp" => Control::Dctcp,
-            other => return not_read(format!("the congestion control {other}")),
+            other => return not_supported(format!("the congestion control {other}")),
         };
         Ok(())
     }
@@ -193,11 +193,11 @@ impl Setup {
         let (&[_, value, ">", path], Control::Cubic(cubic)) =
             (words.as_slice(), &mut self.stack.control)
         else {
-            return not_read(format!("the command {command}"));
+            return not_supported(format!("the command {command}"));
         };
         let name = path.rsplit('/').next().unwrap_or_default();
         let Some(value) = number(value).filter(|_| path.contains("/tcp_cubic/")) else {
-            return not_read(format!("the command {command}"));
+            return not_supported(format!("the command {command}"));
         };
         match (name, value) {
             ("hystart_detect", 0..=3) => {
@@ -209,12 +209,12 @@ impl Setup {
             ("hystart_low_window", 0..) => cubic.hystart_low_window = value as u32,
             ("fast_convergence", 0..=1) => cubic.fast_convergence = value == 1,
             ("tcp_friendliness", 0..=1) => cubic.reno_friendly = value == 1,
-            _ => return not_read(format!("the command {command}")),
+            _ => return not_supported(format!("the command {command}")),
         }
         Ok(())
     }
 
-    /// A queue of the interface through which all goes at once, or `fq`, which paces.
+    /// Sets the queue of the interface: one without delay, or `fq`, which paces.
     fn queue(&mut self, command: &str) -> Result<(), Stop> {
         match command.split_whitespace().last() {
             Some("fq") => {
@@ -222,14 +222,14 @@ impl Setup {
                 self.check_bursts()
             }
             Some("pfifo" | "pfifo_fast" | "noqueue") => Ok(()),
-            _ => not_read(format!("the command {command}")),
+            _ => not_supported(format!("the command {command}")),
         }
     }
 
-    /// A pacer's bursts are of two packets at the least.
+    /// Rejects bursts of more than two packets with `fq`, which are not modelled.
     fn check_bursts(&self) -> Result<(), Stop> {
-        if self.stack.pacing == Pacing::Always && self.burst > 2 {
-            return not_read(format!("fq with bursts of tcp_min_tso_segs={}", self.burst));
+        if self.stack.pacing == Pacing::Always && self.min_burst > 2 {
+            return not_supported(format!("fq with bursts of tcp_min_tso_segs={}", self.min_burst));
         }
         Ok(())
     }
@@ -238,21 +238,22 @@ impl Setup {
     fn route(&mut self, command: &str) -> Result<(), Stop> {
         let words: Vec<&str> = command.split_whitespace().collect();
         let after = |key: &str| {
-            let at = words.iter().position(|&word| word == key)?;
-            words.get(at + 1).and_then(|value| number(value))
+            let index = words.iter().position(|&word| word == key)?;
+            words.get(index + 1).and_then(|value| number(value))
         };
-        let others = ["initrwnd", "rto_min", "quickack", "features", "window", "advmss", "mtu"];
+        let unsupported =
+            ["initrwnd", "rto_min", "quickack", "features", "window", "advmss", "mtu"];
         match after("initcwnd").filter(|&n| n > 0) {
-            Some(packets) if !words.iter().any(|word| others.contains(word)) => {
+            Some(packets) if !words.iter().any(|word| unsupported.contains(word)) => {
                 self.stack.initial_window = packets as u32;
                 Ok(())
             }
-            _ => not_read(format!("the command {command}")),
+            _ => not_supported(format!("the command {command}")),
         }
     }
 }
 
-/// A number, or a product of numbers as the shell computes it.
+/// Parses a number, or a product in shell arithmetic.
 fn product(text: &str) -> Option<i64> {
     match text.strip_prefix("$((").and_then(|text| text.strip_suffix("))")) {
         Some(factors) => factors.split('*').map(|factor| number(factor.trim())).product(),
@@ -260,7 +261,7 @@ fn product(text: &str) -> Option<i64> {
     }
 }
 
-/// Linux: the smallest with which the window can be as large as the buffer.
+/// Window scale for a receive buffer, as in Linux: the minimum with which the window can cover it.
 fn scale_of(buffer: i64) -> u8 {
     let bits = 63_u32.saturating_sub(buffer.max(1).leading_zeros());
     bits.saturating_sub(15).min(14) as u8
@@ -273,11 +274,11 @@ mod tests {
 
     fn setup() -> Setup {
         let stack = Preset::LinuxCubic.stack();
-        Setup { stack, window_scale: None, burst: 2, accepts_ecn: true, offers_ecn: false }
+        Setup { stack, window_scale: None, min_burst: 2, accepts_ecn: true, offers_ecn: false }
     }
 
     #[test]
-    fn settings_change_the_stack() {
+    fn supported_settings_change_the_stack() {
         let mut setup = setup();
         let shell = "../../common/defaults.sh\n# a comment\nsysctl -q net.ipv4.tcp_timestamps=0 \
                      net.ipv4.tcp_early_retrans=0\nsysctl -q net.ipv4.tcp_rmem='4096 1 $((6*1024*1024))'";
@@ -289,14 +290,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_named() {
+    fn unsupported_commands_are_named() {
         for shell in [
             "sysctl -q net.ipv4.tcp_thin_linear_timeouts=1",
             "tc qdisc add dev tun0 root netem loss 1%",
             "iptables -A INPUT",
             "echo 1 > /proc/sys/net/ipv4/tcp_sack",
         ] {
-            assert!(matches!(setup().run(shell, true), Err(Stop::NotRead(_))), "{shell}");
+            assert!(matches!(setup().run(shell, true), Err(Stop::NotSupported(_))), "{shell}");
         }
         assert!(setup().run("tc qdisc replace dev tun0 root pfifo", false).is_err());
     }

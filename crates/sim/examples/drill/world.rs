@@ -1,30 +1,30 @@
-//! The world of a script: an application, a connection, packets in and out, in virtual time.
+//! Execution of a script: application, connection, and packets in virtual time.
 
 use std::collections::VecDeque;
 
 use super::assertion::{self, Variables};
 use super::call::Call;
-use super::comparison::{Comparison, MILLISECOND, START, described, said, seconds};
+use super::comparison::{Comparison, MILLISECOND, START, format_segment, format_spec, seconds};
 use super::event::{Act, Event, When};
 use super::packet::{EcnSpec, Spec};
 use super::setup::Setup;
-use super::{Stop, failed, not_read};
+use super::{Stop, failed, not_supported};
 use tcpcast_sim::clock::Nanos;
 use tcpcast_sim::tcp::modern::{
     Connection, Control, Ecn, Flags, Options, Preset, Reading, SackBlock, Segment, State,
     Timestamps,
 };
 
-/// The largest segment of an interface for Ethernet.
+/// Maximum segment size on Ethernet.
 const MSS: u32 = 1460;
-/// How long is waited for a packet that may be sent at any time.
-const PATIENCE: Nanos = 120_000 * MILLISECOND;
+/// Maximum wait for a packet that may be sent at any time.
+const MAX_WAIT: Nanos = 120_000 * MILLISECOND;
 /// The window scale of Linux's default buffers.
 const SCALE: u8 = 7;
-/// More timers than a script can wait for.
-const TIMERS: u32 = 100_000;
+/// Maximum number of timer events while waiting.
+const MAX_TIMERS: u32 = 100_000;
 
-/// The files of the application.
+/// File descriptors of the application.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Files {
     socket: Option<i64>,
@@ -33,7 +33,7 @@ struct Files {
     accepted_closed: bool,
 }
 
-/// See above.
+/// State of a running script.
 pub struct World {
     setup: Setup,
     mss: u32,
@@ -41,28 +41,35 @@ pub struct World {
     connection: Option<Connection>,
     connects: bool,
     now: Nanos,
-    /// The time of the event before, as the script has it.
+    /// Time of the previous event in the script.
     last: Nanos,
     comparison: Comparison,
     sent: VecDeque<(Nanos, Segment)>,
-    /// Packets of connections before this one that the script does not mention.
+    /// Packets of earlier connections that the script does not mention.
     unmentioned: usize,
     variables: Variables,
 }
 
 impl World {
-    /// Nothing has happened.
+    /// Creates the state at the start of a script.
     pub fn new(preset: Preset) -> Self {
         let mut stack = preset.stack();
-        // Packets of a kilobyte take more than twice that in memory: no window grows by them.
+        // Packets of 1 kB occupy more than twice their size in memory, so they do not grow the
+        // window.
         stack.receiving.window_growth = 0;
-        // The scripts' kernels tick each millisecond, and the application reads when it says so.
+        // The kernels of the scripts have 1 ms ticks, and the application reads only in explicit
+        // calls.
         stack.tick = stack.tick.min(MILLISECOND);
         stack.timer_wheel = false;
-        stack.receiving.reading = Reading::Told;
+        stack.receiving.reading = Reading::OnRequest;
         stack.receiving.buffer = 1 << 20;
-        let setup =
-            Setup { stack, window_scale: None, burst: 2, accepts_ecn: true, offers_ecn: stack.ecn };
+        let setup = Setup {
+            stack,
+            window_scale: None,
+            min_burst: 2,
+            accepts_ecn: true,
+            offers_ecn: stack.ecn,
+        };
         Self {
             setup,
             mss: MSS,
@@ -78,8 +85,8 @@ impl World {
         }
     }
 
-    /// Lets an event happen.
-    pub fn follow(&mut self, event: Event) -> Result<(), Stop> {
+    /// Executes an event.
+    pub fn execute(&mut self, event: Event) -> Result<(), Stop> {
         let (from, to, range) = match event.when {
             Some(When::At { from, to, relative, range }) => {
                 let base = if relative { self.last } else { 0 };
@@ -99,14 +106,14 @@ impl World {
         match event.act {
             Act::Option(option) => self.option(&option)?,
             Act::Shell(shell) => {
-                let before_all = self.files == Files::default();
-                self.setup.run(&shell, before_all)?;
+                let is_at_start = self.files == Files::default();
+                self.setup.run(&shell, is_at_start)?;
             }
             Act::Call(call) => self.call(&call)?,
             Act::Arrives(spec) => self.arrive(&spec)?,
             Act::Asserts(python) => {
                 let Some(connection) = &self.connection else {
-                    return not_read("an assertion before there is a connection");
+                    return not_supported("an assertion before the connection exists");
                 };
                 let (info, state) = (connection.info(self.now), connection.state());
                 assertion::check(&python, &info, state, &mut self.variables)?;
@@ -117,7 +124,7 @@ impl World {
         Ok(())
     }
 
-    /// The script is over: how many packets were sent that it does not mention.
+    /// Ends the script. Returns the number of sent packets that it does not mention.
     pub fn finish(self) -> Result<usize, Stop> {
         let state = self.connection.as_ref().map(Connection::state);
         if self.connects && state == Some(State::SynSent) {
@@ -135,14 +142,14 @@ impl World {
             | ("--send_omit_free", _)
             | ("--local_port" | "--bind_port", _) => (),
             ("--ip_version", _) if value.starts_with("ipv4") => (),
-            _ => return not_read(format!("the option {option}")),
+            _ => return not_supported(format!("the option {option}")),
         }
         Ok(())
     }
 
-    /// Timers expire up to `until`, or until something is sent.
+    /// Runs timers up to `until`, or until a packet is sent if `until_sent`.
     fn advance(&mut self, until: Nanos, until_sent: bool) -> Result<(), Stop> {
-        for _ in 0..TIMERS {
+        for _ in 0..MAX_TIMERS {
             let Some(connection) = &mut self.connection else { return Ok(()) };
             let at = connection.deadline();
             if at > until || (until_sent && !self.sent.is_empty()) {
@@ -152,7 +159,7 @@ impl World {
             connection.on_deadline(self.now, &mut ());
             self.collect();
         }
-        failed("expected time to go on, got a timer that expires again and again")
+        failed("expected time to advance, got a timer that expires repeatedly")
     }
 
     fn collect(&mut self) {
@@ -166,15 +173,17 @@ impl World {
 
     fn arrive(&mut self, spec: &Spec) -> Result<(), Stop> {
         let Some(connection) = &mut self.connection else {
-            return not_read("a packet that arrives before the application listens or connects");
+            return not_supported(
+                "a packet that arrives before the application needs_sender_events or connects",
+            );
         };
         let state = connection.state();
         let is_syn = spec.flags.starts_with('S') && !spec.flags.contains('.');
         if is_syn && !matches!(state, State::Listen | State::SynReceived) {
-            return not_read("a second connection, or a SYN to one that is there");
+            return not_supported("a second connection, or a SYN to an existing one");
         }
         if spec.options.any {
-            return not_read("any options of a packet that arrives");
+            return not_supported("unspecified options of a packet that arrives");
         }
         let has = |flag: char| spec.flags.contains(flag);
         let flags = Flags {
@@ -186,7 +195,7 @@ impl World {
             cwr: has('W'),
             psh: has('P'),
         };
-        let offset = self.comparison.stamps.unwrap_or(0);
+        let offset = self.comparison.timestamp_offset.unwrap_or(0);
         let timestamps = spec.options.timestamps.map(|(value, echo)| Timestamps {
             value,
             echo: if echo == 0 { 0 } else { echo.wrapping_add(offset) },
@@ -199,7 +208,7 @@ impl World {
             window: spec.window.unwrap_or(0),
             flags,
             ecn: match spec.ecn {
-                EcnSpec::Unsaid | EcnSpec::NotCapable => Ecn::NotCapable,
+                EcnSpec::Any | EcnSpec::NotCapable => Ecn::NotCapable,
                 EcnSpec::Capable => Ecn::Capable,
                 EcnSpec::Marked => Ecn::Marked,
             },
@@ -215,21 +224,22 @@ impl World {
         Ok(())
     }
 
-    /// A packet must be sent, or several that follow each other at once; says when it was.
+    /// Expects a packet, which may be sent as several consecutive packets. Returns the time of the
+    /// first.
     fn expect(&mut self, spec: &Spec, from: u64, to: u64, any_time: bool) -> Result<u64, Stop> {
-        let patience = if any_time { PATIENCE } else { self.comparison.tolerance };
-        let latest = START + to + patience;
+        let wait = if any_time { MAX_WAIT } else { self.comparison.tolerance };
+        let latest = START + to + wait;
         self.advance(latest, true)?;
         let Some((at, first)) = self.sent.pop_front() else {
             self.now = self.now.max(START + from);
             let until = seconds(latest);
-            return failed(format!("expected {}, got nothing until {until}", said(spec)));
+            return failed(format!("expected {}, got no packet until {until}", format_spec(spec)));
         };
         let earliest = (START + from).saturating_sub(self.comparison.tolerance);
-        let got = described(at, &first);
+        let got = format_segment(at, &first);
         if at < earliest || at > latest {
             let window = format!("{} to {}", seconds(earliest), seconds(latest));
-            return failed(format!("expected {} at {window}, got {got}", said(spec)));
+            return failed(format!("expected {} at {window}, got {got}", format_spec(spec)));
         }
         let mut len = first.len;
         let mut fin = first.flags.fin;
@@ -242,11 +252,11 @@ impl World {
             fin |= next.flags.fin;
             self.sent.pop_front();
         }
-        let whole = Segment { len, flags: Flags { fin, ..first.flags }, ..first };
-        self.comparison.knows_buffers = self.setup.window_scale.is_some();
-        self.comparison
-            .compare(spec, &whole)
-            .map_err(|what| Stop::Failed(format!("expected {}, got {got}: {what}", said(spec))))?;
+        let combined = Segment { len, flags: Flags { fin, ..first.flags }, ..first };
+        self.comparison.has_buffer_size = self.setup.window_scale.is_some();
+        self.comparison.compare(spec, &combined).map_err(|what| {
+            Stop::Failed(format!("expected {}, got {got}: {what}", format_spec(spec)))
+        })?;
         Ok(at - START)
     }
 
@@ -265,24 +275,24 @@ impl World {
             "read" | "recv" => self.read(call),
             "shutdown" if call.argument(1) == "SHUT_WR" => self.close(call),
             "close" => self.close(call),
-            other => not_read(format!("the call {other}")),
+            other => not_supported(format!("the call {other}")),
         }
     }
 
     fn socket(&mut self, call: &Call) -> Result<(), Stop> {
         if call.returns < 0 || !call.argument(1).contains("STREAM") {
-            return not_read("a socket that is not TCP's");
+            return not_supported("a socket other than TCP");
         }
         let files = self.files;
         if files.socket_closed && (self.connects || files.accepted_closed) {
-            // Another connection begins; what the one before sends is not looked at any more.
+            // A new connection starts; further packets of the previous one are not checked.
             self.unmentioned += self.sent.len();
             self.sent.clear();
             self.connection = None;
-            self.comparison.stamps = None;
+            self.comparison.timestamp_offset = None;
             self.files = Files::default();
         } else if files.socket.is_some() {
-            return not_read("a second socket while the first one is open");
+            return not_supported("a second socket while the first one is open");
         }
         self.files.socket = Some(call.returns);
         Ok(())
@@ -290,7 +300,7 @@ impl World {
 
     fn open(&mut self, call: &Call) -> Result<(), Stop> {
         if self.connection.is_some() || call.number(0) != self.files.socket {
-            return not_read(format!("a second {}", call.name));
+            return not_supported(format!("a second {}", call.name));
         }
         self.connects = call.name == "connect";
         let dctcp = self.setup.stack.control == Control::Dctcp;
@@ -301,7 +311,7 @@ impl World {
         match (self.connects, call.returns, call.error.as_deref()) {
             (false, 0, _) => connection.listen(),
             (true, 0, _) | (true, -1, Some("EINPROGRESS")) => connection.connect(),
-            _ => return not_read(format!("{} that returns {}", call.name, call.returns)),
+            _ => return not_supported(format!("{} that returns {}", call.name, call.returns)),
         }
         self.connection = Some(connection);
         Ok(())
@@ -309,7 +319,7 @@ impl World {
 
     fn accept(&mut self, call: &Call) -> Result<(), Stop> {
         if self.files.accepted.is_some() || call.returns < 0 {
-            return not_read("a second accept, or one that fails");
+            return not_supported("a second accept, or one that fails");
         }
         let state = self.connection.as_ref().map(Connection::state);
         if matches!(state, None | Some(State::Listen | State::SynReceived | State::Closed)) {
@@ -319,38 +329,38 @@ impl World {
         Ok(())
     }
 
-    /// The connection behind a file.
+    /// The connection of a file descriptor.
     fn connected(&mut self, call: &Call) -> Result<&mut Connection, Stop> {
         let file = call.number(0);
         let ours = if self.connects { self.files.socket } else { self.files.accepted };
         match &mut self.connection {
             Some(connection) if file.is_some() && file == ours => Ok(connection),
-            _ => not_read(format!("{} of file {}", call.name, call.argument(0))),
+            _ => not_supported(format!("{} of file {}", call.name, call.argument(0))),
         }
     }
 
     fn write(&mut self, call: &Call) -> Result<(), Stop> {
         let flags = if call.name == "write" { "0" } else { call.argument(3) };
         if !["0", "MSG_NOSIGNAL", "MSG_DONTWAIT"].contains(&flags) {
-            return not_read(format!("{} with {flags}", call.name));
+            return not_supported(format!("{} with {flags}", call.name));
         }
         let bytes = call.number(2);
         let now = self.now;
         let connection = self.connected(call)?;
         let open = matches!(connection.state(), State::Established | State::CloseWait);
         match bytes {
-            // How much the send buffer takes is not modelled.
+            // The size of the send buffer is not modelled.
             Some(bytes) if bytes >= 0 && bytes == call.returns && open => {
                 connection.write(now, bytes as u64, &mut ());
                 Ok(())
             }
-            _ => not_read(format!("{} that returns {}", call.name, call.returns)),
+            _ => not_supported(format!("{} that returns {}", call.name, call.returns)),
         }
     }
 
     fn read(&mut self, call: &Call) -> Result<(), Stop> {
-        let Some(most) = call.number(2).filter(|&most| most >= 0) else {
-            return not_read("how much is read");
+        let Some(max) = call.number(2).filter(|&max| max >= 0) else {
+            return not_supported("read without a size");
         };
         let connection = self.connected(call)?;
         let readable = connection.receiver().readable() as i64;
@@ -358,9 +368,9 @@ impl World {
         let expected = match (call.returns, call.error.as_deref()) {
             (-1, Some("EAGAIN")) if !at_end => 0,
             (returns, None) if returns > 0 || at_end => returns,
-            (returns, _) => return not_read(format!("read that returns {returns}")),
+            (returns, _) => return not_supported(format!("read that returns {returns}")),
         };
-        let got = readable.min(most);
+        let got = readable.min(max);
         if got != expected {
             return failed(format!("expected {expected} bytes to read, got {got}"));
         }
@@ -370,10 +380,10 @@ impl World {
 
     fn close(&mut self, call: &Call) -> Result<(), Stop> {
         if call.returns != 0 {
-            return not_read(format!("{} that returns {}", call.name, call.returns));
+            return not_supported(format!("{} that returns {}", call.name, call.returns));
         }
         if !self.connects && call.number(0) == self.files.socket {
-            // The listening socket; the connection stays.
+            // Closes the listening socket; the connection remains.
             self.files.socket_closed = true;
             return Ok(());
         }
@@ -383,7 +393,7 @@ impl World {
         if matches!(connection.state(), State::Established | State::CloseWait) {
             if closes { connection.close(now) } else { connection.shut_down() }
         } else if connection.state() == State::SynSent {
-            return not_read("close before the connection is there");
+            return not_supported("close before the connection is established");
         }
         self.files.socket_closed |= closes && self.connects;
         self.files.accepted_closed |= closes && !self.connects;
@@ -406,11 +416,11 @@ impl World {
                 self.mss = self.mss.min(mss as u32);
                 Ok(())
             }
-            (option, _) => not_read(format!("the socket option {option}")),
+            (option, _) => not_supported(format!("the socket option {option}")),
         }
     }
 
-    /// Changes the stack to be, and that of the connection if it is there.
+    /// Changes the settings and, if there is a connection, its stack.
     fn change(&mut self, change: impl Fn(&mut Setup) -> Result<(), Stop>) -> Result<(), Stop> {
         change(&mut self.setup)?;
         let (control, no_delay) = (self.setup.stack.control, self.setup.stack.no_delay);
@@ -424,7 +434,7 @@ impl World {
         let state = self.connection.as_ref().map(Connection::state);
         match (call.argument(2), call.number(3)) {
             ("SO_ERROR", Some(0)) if state == Some(State::Established) => Ok(()),
-            (option, _) => not_read(format!("the socket option {option}")),
+            (option, _) => not_supported(format!("the socket option {option}")),
         }
     }
 }

@@ -10,7 +10,7 @@ fn draws() -> Stream {
     Stream::named(1, 0, 0, Purpose::CrossRoom)
 }
 
-/// The work, nanosecond by nanosecond.
+/// Reference: computes the work in steps of a nanosecond.
 struct Stepped<'a> {
     loads: &'a [f64],
     room: f64,
@@ -19,7 +19,7 @@ struct Stepped<'a> {
 }
 
 impl Stepped<'_> {
-    fn go_to(&mut self, to: Nanos) {
+    fn advance_to(&mut self, to: Nanos) {
         while self.now < to {
             let load = self.loads[(self.now / BIN) as usize % self.loads.len()];
             self.work = (self.work + load - 1.0).clamp(0.0, self.room);
@@ -28,38 +28,38 @@ impl Stepped<'_> {
     }
 }
 
-/// What series `n` has of the one that is looked at.
-fn times(n: u32, looked_at: u32) -> f64 {
-    2.0_f64.powi(n as i32 - looked_at as i32)
+/// Load of series `n` relative to the tested series.
+fn relative_load(n: u32, tested: u32) -> f64 {
+    2.0_f64.powi(n as i32 - tested as i32)
 }
 
 proptest! {
-    /// Whatever is jumped over, the work is what it is step by step, and what gets in fits.
+    /// The work equals that of the stepwise reference, and accepted packets fit into the buffer.
     #[test]
-    fn it_agrees_with_a_queue_that_is_stepped(
+    fn work_agrees_with_stepwise_reference(
         loads in prop::collection::vec(0.0..2.0_f64, 1..12),
         series in 0_u32..3,
-        most in 1_u64..12,
-        place in 0_u64..2000,
+        limit in 1_u64..12,
+        offset in 0_u64..2000,
         gaps in prop::collection::vec(prop_oneof![0_u64..20, 0_u64..200, 0_u64..3000], 1..60),
     ) {
-        // The series before it have half of it or less, those behind it twice and more.
+        // Other series have at most half or at least twice the load.
         let all: Vec<f64> =
-            [0, 1, 2].iter().flat_map(|n| loads.iter().map(|x| x * times(*n, series))).collect();
-        let hop = FluidHop::new(&all, loads.len(), BIN, PACKET, Some(most));
-        let room = most as f64 * PACKET;
-        let round = BIN * loads.len() as u64;
-        // From so long ago, and such a work, that what was there at the beginning is forgotten.
-        let place = place % round + 4 * round;
+            [0, 1, 2].iter().flat_map(|n| loads.iter().map(|x| x * relative_load(*n, series))).collect();
+        let hop = FluidHop::new(&all, loads.len(), BIN, PACKET, Some(limit));
+        let room = limit as f64 * PACKET;
+        let period = BIN * loads.len() as u64;
+        // The reference starts several periods earlier, so that its initial work does not matter.
+        let offset = offset % period + 4 * period;
         let grows = loads.iter().sum::<f64>() > loads.len() as f64;
         let work = if grows { room } else { 0.0 };
         let mut stepped = Stepped { loads: &loads, room, now: 0, work };
-        stepped.go_to(place);
-        let mut source = hop.begin(series, place, draws());
+        stepped.advance_to(offset);
+        let mut source = hop.begin(series, offset, draws());
         let (mut now, mut last) = (0, 0);
         for gap in gaps {
             now += gap;
-            stepped.go_to(place + now);
+            stepped.advance_to(offset + now);
             let work = hop.work(&mut source, now);
             prop_assert!((work - stepped.work).abs() < 1e-6, "{work} at {now}, {}", stepped.work);
             prop_assume!((stepped.work + PACKET - room).abs() > 1e-6);
@@ -69,11 +69,11 @@ proptest! {
             }
             match hop.offer(&mut source, now) {
                 Some(leaves) => {
-                    // In a full buffer it takes the place of cross traffic, if there is any.
+                    // In a full buffer the packet replaces cross traffic, if any.
                     stepped.work = stepped.work.min(room);
                     if !fits {
                         let behind = leaves as f64 - last as f64;
-                        prop_assert!(behind >= PACKET - 1.0, "{behind} behind its own");
+                        prop_assert!(behind >= PACKET - 1.0, "{behind} after the previous packet");
                         stepped.work = room;
                     }
                     prop_assert!((leaves as f64 - now as f64 - stepped.work).abs() < 0.500_001);
@@ -87,7 +87,7 @@ proptest! {
 }
 
 #[test]
-fn without_others_it_is_a_queue_of_packets() {
+fn hop_without_cross_traffic_is_a_packet_queue() {
     let hop = FluidHop::new(&[0.0; 4], 4, BIN, PACKET, Some(3));
     let mut source = hop.begin(0, 17, draws());
     assert_eq!(hop.offer(&mut source, 5), Some(35));
@@ -99,32 +99,32 @@ fn without_others_it_is_a_queue_of_packets() {
     assert_eq!((hop.mean_load(), hop.loss_ratio()), (0.0, 0.0));
 }
 
-/// Times between the packets of a source whose own link is no faster than the hop, in times of a
-/// packet.
-fn apart(stream: &mut Stream, own: f64) -> f64 {
-    1.0 - libm::log(stream.unit()) * (1.0 / own - 1.0)
+/// Gap between packets of a source whose access link is no faster than the hop, in transmission
+/// times.
+fn gap(stream: &mut Stream, source_load: f64) -> f64 {
+    1.0 - libm::log(stream.unit()) * (1.0 / source_load - 1.0)
 }
 
-/// The share of a source's packets that a drop-tail queue of `most` packets loses among cross
-/// packets that come at random times, packet by packet.
-fn packets_lost(others: f64, own: f64, most: usize, packets: u32) -> f64 {
+/// Loss ratio of a source at a packet-level drop-tail queue of `limit` packets with Poisson cross
+/// packets.
+fn loss_ratio(cross_load: f64, source_load: f64, limit: usize, packets: u32) -> f64 {
     let mut stream = Stream::named(2, 0, 0, Purpose::Cross);
     let mut leaving = std::collections::VecDeque::new();
-    let (mut next_other, mut next_own, mut free) = (0.0, 0.0, 0.0_f64);
+    let (mut next_cross, mut next_own, mut free) = (0.0, 0.0, 0.0_f64);
     let (mut lost, mut sent) = (0, 0);
     while sent < packets {
-        let is_own = next_own < next_other;
-        let now = if is_own { next_own } else { next_other };
+        let is_own = next_own < next_cross;
+        let now = if is_own { next_own } else { next_cross };
         if is_own {
             sent += 1;
-            next_own += apart(&mut stream, own);
+            next_own += gap(&mut stream, source_load);
         } else {
-            next_other -= libm::log(stream.unit()) / others;
+            next_cross -= libm::log(stream.unit()) / cross_load;
         }
         while leaving.front().is_some_and(|leaves| *leaves <= now) {
             leaving.pop_front();
         }
-        if leaving.len() < most {
+        if leaving.len() < limit {
             free = free.max(now) + 1.0;
             leaving.push_back(free);
         } else {
@@ -135,27 +135,31 @@ fn packets_lost(others: f64, own: f64, most: usize, packets: u32) -> f64 {
 }
 
 #[test]
-fn in_a_full_buffer_a_source_loses_as_much_as_the_others() {
+fn full_buffer_has_same_loss_ratio_for_source_and_cross_traffic() {
     let packets = 20_000;
-    for (others, own) in [(1.2, 0.01), (1.5, 0.1), (2.0, 0.1), (0.9, 0.4)] {
-        let hop = FluidHop::new(&[others; 3], 3, SECOND, 1000.0, Some(50));
+    for (cross_load, source_load) in [(1.2, 0.01), (1.5, 0.1), (2.0, 0.1), (0.9, 0.4)] {
+        let hop = FluidHop::new(&[cross_load; 3], 3, SECOND, 1000.0, Some(50));
         let mut source = hop.begin(0, 0, draws());
         let mut stream = Stream::named(3, 0, 0, Purpose::OffTime);
         let (mut now, mut lost) = (0, 0);
         for _ in 0..packets {
-            now += (apart(&mut stream, own) * 1000.0) as Nanos;
+            now += (gap(&mut stream, source_load) * 1000.0) as Nanos;
             lost += u32::from(hop.offer(&mut source, now).is_none());
         }
-        let found = f64::from(lost) / f64::from(packets);
-        let expected = packets_lost(others, own, 50, packets);
-        // A regular source hardly competes with itself, of which the fluid knows nothing.
-        assert!((found - expected).abs() < 0.05, "{found}, {expected} for {others} and {own}");
+        let ratio = f64::from(lost) / f64::from(packets);
+        let expected = loss_ratio(cross_load, source_load, 50, packets);
+        // The tolerance allows for the regularity of the source, which the fluid does not model.
+        assert!(
+            (ratio - expected).abs() < 0.05,
+            "{ratio}, {expected} for {cross_load} and {source_load}"
+        );
     }
 }
 
 #[test]
-fn others_alone_lose_what_does_not_fit() {
-    // Four times the rate for a bin, nothing for three: 120 of 160 wait, 90 fit, 30 are lost.
+fn loss_ratio_without_sources_is_the_overflow() {
+    // Four times the link rate for one bin, then three empty bins: 120 of 160 queue, 90 fit, 30 are
+    // lost.
     let hop = FluidHop::new(&[4.0, 0.0, 0.0, 0.0], 4, BIN, PACKET, Some(3));
     assert!((hop.loss_ratio() - 30.0 / 160.0).abs() < 1e-12, "{}", hop.loss_ratio());
     let mut source = hop.begin(0, 0, draws());
@@ -165,58 +169,58 @@ fn others_alone_lose_what_does_not_fit() {
     assert!(hop.work(&mut source, 150).abs() < 1e-9);
 }
 
-fn noisy(mean: f64, most: Option<u64>) -> FluidHop {
+fn noisy(mean: f64, limit: Option<u64>) -> FluidHop {
     let bin = SECOND / 100;
     let (packet_ns, bins) = (150_000.0, 1 << 14); // 80 Mbit/s
     let rate = mean * 1e9 / packet_ns;
     let noise = FractionalNoise { mean: rate, sd: rate / 2.0, hurst: 0.7, bin, bins: bins / 2 };
     let stream =
         CrossConfig { stage: 0, bin, bins, series: 1, process: ArrivalProcess::Fractional(noise) };
-    FluidHop::named(&[(0, stream)], packet_ns, most, 1, 0)
+    FluidHop::named(&[(0, stream)], packet_ns, limit, 1, 0)
 }
 
 #[test]
-fn a_noise_has_its_load_and_its_ends_meet() {
+fn noise_has_configured_load_and_is_periodic() {
     let hop = noisy(0.8, Some(10_000));
     let counters = hop.streams()[0].rates;
     assert_eq!(counters.bins, 1 << 14);
     let mean = counters.sum / counters.bins as f64 * 150_000.0 / 1e7;
     assert!((mean - hop.mean_load()).abs() < 1e-9);
-    // Long range dependence: the mean of a series of 2^14 varies by 0.4 * 2^(-14 * 0.3).
+    // Long-range dependence: the mean of a series of 2^14 varies by 0.4 * 2^(-14 * 0.3).
     assert!((mean - 0.8 * 1.004).abs() < 4.0 * 0.4 / 2.0_f64.powf(4.2), "{mean}");
-    // A source that goes round finds the same.
+    // The next period of a source has the same work.
     let mut source = hop.begin(0, 0, draws());
     let first: Vec<f64> = (0..50).map(|n| hop.work(&mut source, n * SECOND)).collect();
-    let round = hop.round();
-    let again: Vec<f64> = (0..50).map(|n| hop.work(&mut source, round + n * SECOND)).collect();
-    assert_eq!(first, again);
+    let period = hop.period();
+    let second: Vec<f64> = (0..50).map(|n| hop.work(&mut source, period + n * SECOND)).collect();
+    assert_eq!(first, second);
     assert!(first.iter().any(|work| *work > 0.0));
 }
 
 #[test]
-fn other_laws_are_their_packets_in_bins() {
+fn other_processes_are_counted_in_bins() {
     let (bin, packet_ns) = (SECOND / 100, 150_000.0);
     let process = ArrivalProcess::Poisson { rate: 4000.0 };
     let stream = CrossConfig { stage: 0, bin, bins: 1 << 12, series: 1, process };
     let hop = FluidHop::named(&[(0, stream.clone()), (3, stream)], packet_ns, None, 1, 0);
-    assert_eq!((hop.streams()[0].place, hop.streams()[1].place), (0, 3));
-    // 40 packets a bin of 66.7, twice.
+    assert_eq!((hop.streams()[0].index, hop.streams()[1].index), (0, 3));
+    // Twice 40 packets per bin of 66.7.
     let error = 0.15 * 80.0_f64.sqrt() / (10.0 * 64.0);
     assert!((hop.mean_load() - 1.2).abs() < 4.0 * error, "{}", hop.mean_load());
 }
 
 #[test]
-fn sources_begin_anywhere_and_each_has_its_place() {
+fn sources_start_at_reproducible_random_offsets() {
     let hop = noisy(0.8, Some(10_000));
-    let places: Vec<Nanos> = (0..1000).map(|n| hop.source(1, 0, n, 0).place).collect();
-    let mean = places.iter().sum::<Nanos>() as f64 / 1000.0 / hop.round() as f64;
+    let offsets: Vec<Nanos> = (0..1000).map(|n| hop.source(1, 0, n, 0).offset).collect();
+    let mean = offsets.iter().sum::<Nanos>() as f64 / 1000.0 / hop.period() as f64;
     assert!((mean - 0.5).abs() < 4.0 * (1.0 / 12.0_f64 / 1000.0).sqrt(), "{mean}");
-    assert_eq!(places[7], hop.source(1, 0, 7, 0).place);
-    assert_ne!(places[7], hop.source(1, 1, 7, 0).place);
-    assert!(size_of::<Fluid>() <= 80, "{} bytes for each source", size_of::<Fluid>());
+    assert_eq!(offsets[7], hop.source(1, 0, 7, 0).offset);
+    assert_ne!(offsets[7], hop.source(1, 1, 7, 0).offset);
+    assert!(size_of::<Fluid>() <= 80, "{} bytes per source", size_of::<Fluid>());
 }
 
-/// Packets in each bin that a source meets, without the rates that would be cut.
+/// Standard deviation of the rates, small enough that no rate is below 0.
 const SD: f64 = 100.0;
 const EACH: usize = 1 << 10;
 
@@ -227,12 +231,12 @@ fn small_noise(replication: u32) -> FluidHop {
     FluidHop::named(&[(0, stream)], 150_000.0, Some(10_000), 1, replication)
 }
 
-/// What a source meets in the first 200 tenths of a second, as standard noise.
-fn met(hop: &FluidHop, replication: u32, source: u32) -> Vec<f64> {
+/// Standard noise that a source reads in the first 200 tenths of a second.
+fn noise_of(hop: &FluidHop, replication: u32, source: u32) -> Vec<f64> {
     let source = hop.source(1, replication, source, 0);
     let bin = |n: u64| {
-        let at = hop.index(&source, (source.place + n * hop.bin) / hop.bin);
-        (hop.bins[at].load / 150_000e-9 - 4000.0) / SD
+        let index = hop.index(&source, (source.offset + n * hop.bin) / hop.bin);
+        (hop.bins[index].load / 150_000e-9 - 4000.0) / SD
     };
     (0..200).map(bin).collect()
 }
@@ -250,64 +254,65 @@ fn product(a: &[f64], b: &[f64]) -> f64 {
 }
 
 #[test]
-fn each_source_has_the_noise_and_none_that_of_another() {
-    // A noise has 8 series: sources 0 and 8 read one, 1 and 9 the same with its sign changed.
+fn noise_of_different_sources_is_uncorrelated() {
+    // There are 8 series: sources 0 and 8 read the first, sources 1 and 9 its negative.
     let runs: Vec<Vec<Vec<f64>>> = (0..600)
         .map(|run| {
             let hop = small_noise(run);
-            (0..10).map(|source| met(&hop, run, source)).collect()
+            (0..10).map(|source| noise_of(&hop, run, source)).collect()
         })
         .collect();
-    // From places of their own even those have no more in common than the mean of the series,
-    // whose variance is the sum of the autocovariances round the circle over its length.
+    // Their different offsets leave only the mean of the series in common. Its variance is the sum
+    // of the autocovariances around the circle, divided by its length.
     let of_mean = eigenvalues(0.7, EACH)[0] / EACH as f64;
     assert!(of_mean < 0.02, "{of_mean}");
     let pairs = (0..10).flat_map(|a| (a + 1..10).map(move |b| (a, b)));
     for (a, b) in pairs {
-        let found: Vec<f64> = runs.iter().map(|run| product(&run[a], &run[b])).collect();
-        let (mean, error) = over_replications(&found);
+        let products: Vec<f64> = runs.iter().map(|run| product(&run[a], &run[b])).collect();
+        let (mean, error) = over_replications(&products);
         let wanted = match (a % 8 / 2 == b % 8 / 2, a % 2 == b % 2) {
             (true, true) => of_mean,
             (true, false) => -of_mean,
             (false, _) => 0.0,
         };
         assert!((mean - wanted).abs() < 4.0 * error, "{a}, {b}: {mean} +- {error}, {wanted}");
-        assert!(error < 0.01, "{error} tells nothing");
+        assert!(error < 0.01, "standard error {error} is too large");
     }
-    // Every source by itself has the noise's autocovariance.
+    // Each source has the autocovariance of the noise.
     for source in [0, 1, 2, 3, 9] {
         for lag in [0, 1, 5, 50] {
             let of = |run: &Vec<Vec<f64>>| product(&run[source], &run[source][lag..]);
-            let found: Vec<f64> = runs.iter().map(of).collect();
-            let (mean, error) = over_replications(&found);
+            let products: Vec<f64> = runs.iter().map(of).collect();
+            let (mean, error) = over_replications(&products);
             let power = |x: f64| x.abs().powf(1.4);
             let x = lag as f64;
             let wanted = 0.5 * (power(x + 1.0) - 2.0 * power(x) + power(x - 1.0));
             assert!((mean - wanted).abs() < 4.0 * error, "{source}, {lag}: {mean} +- {error}");
         }
     }
-    // Nor does a source have the same in two replications.
+    // Replications are uncorrelated.
     let next = runs.iter().zip(&runs[1..]);
-    let found: Vec<f64> = next.map(|(run, next)| product(&run[0], &next[0])).collect();
-    let (mean, error) = over_replications(&found);
+    let products: Vec<f64> = next.map(|(run, next)| product(&run[0], &next[0])).collect();
+    let (mean, error) = over_replications(&products);
     assert!(mean.abs() < 4.0 * error, "{mean} +- {error}");
 }
 
 #[test]
-fn bins_of_sources_do_not_begin_together() {
+fn bins_of_sources_start_at_uniform_times() {
     let hop = small_noise(0);
-    let within = |source| (hop.source(1, 0, source, 0).place % hop.bin) as f64 / hop.bin as f64;
-    let mut places: Vec<f64> = (0..1000).map(within).collect();
-    places.sort_by(f64::total_cmp);
-    // Kolmogorov and Smirnov: above 1.95 / sqrt(1000) once in a thousand.
-    let apart = |(n, place): (usize, &f64)| (place - n as f64 / 1000.0).abs();
-    let most = places.iter().enumerate().map(apart).fold(0.0, f64::max);
-    assert!(most < 0.062, "{most}");
+    let within = |source| (hop.source(1, 0, source, 0).offset % hop.bin) as f64 / hop.bin as f64;
+    let mut offsets: Vec<f64> = (0..1000).map(within).collect();
+    offsets.sort_by(f64::total_cmp);
+    // Kolmogorov-Smirnov test: above 1.95 / sqrt(1000) with probability 0.001.
+    let distance = |(n, offset): (usize, &f64)| (offset - n as f64 / 1000.0).abs();
+    let max = offsets.iter().enumerate().map(distance).fold(0.0, f64::max);
+    assert!(max < 0.062, "{max}");
 }
 
 #[test]
-fn all_sources_together_have_no_luck_in_common() {
-    // The mean of a series of 2^10 varies by 13 % of a deviation; that of pairs does not.
+fn mirrored_series_cancel_the_error_of_the_mean() {
+    // The mean of a series of 2^10 varies by 13 % of a standard deviation; that of mirrored pairs
+    // is exact.
     for replication in 0..5 {
         let load = small_noise(replication).mean_load() / (4000.0 * 150_000e-9);
         assert!((load - 1.0).abs() < 1e-9, "{load}");

@@ -1,10 +1,11 @@
 //! Fractional Gaussian noise, exact, by circulant embedding: Davies and Harte, "Tests for Hurst
 //! effect", Biometrika 74 (1987); Dietrich and Newsam (1997) for two series from one transform.
 //!
-//! The autocovariances `c(0), ..., c(M/2), ..., c(1)` on a circle of M bins have the eigenvalues
-//! `l_k`, their Fourier transform, none of which is negative for this noise. With independent standard
-//! normal `U_k` and `V_k` the transform of `sqrt(l_k / M) (U_k + i V_k)` is, in its real and in its
-//! imaginary part, noise of exactly these autocovariances at all distances up to M/2.
+//! The Fourier transform of the autocovariances `c(0), ..., c(M/2), ..., c(1)` on a circle of M
+//! bins yields the eigenvalues `l_k`, which are non-negative for this noise. With independent
+//! standard normal `U_k` and `V_k`, the real and imaginary parts of the transform of `sqrt(l_k / M)
+//! (U_k + i V_k)` are two independent series with exactly these autocovariances at all lags up to
+//! M/2.
 
 use crate::clock::Nanos;
 use crate::random::{Draws, Stream};
@@ -13,65 +14,66 @@ use rustfft::FftPlannerScalar;
 use rustfft::num_complex::Complex64;
 use serde::Deserialize;
 
-/// A rate that is fractional Gaussian noise in bins, in packets a second.
+/// A rate in packets per second that is fractional Gaussian noise per bin.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FractionalNoise {
-    /// Mean before the rates below 0 are cut.
+    /// Mean before negative rates are set to 0.
     pub mean: f64,
-    /// Standard deviation in bins, likewise.
+    /// Standard deviation per bin, before negative rates are set to 0.
     pub sd: f64,
-    /// Hurst's exponent, between 0 and 1.
+    /// Hurst exponent, between 0 and 1.
     pub hurst: f64,
     /// Length of a bin.
     #[serde(rename = "bin_ns")]
     pub bin: Nanos,
-    /// Bins of a series, 2 or more, a power of two.
+    /// Bins per series: a power of two, at least 2.
     pub bins: usize,
 }
 
-/// Autocovariance of noise of unit variance at a distance of `lag` bins,
+/// Autocovariance of noise of unit variance at a lag of `lag` bins,
 /// `(|lag + 1|^2H - 2 |lag|^2H + |lag - 1|^2H) / 2`.
 fn autocovariance(lag: usize, hurst: f64) -> f64 {
     if lag == 0 {
         return 1.0;
     }
-    // Of the terms, nearly equal far away, only the differences are formed.
+    // Computes the differences of the terms directly: at large lags the terms are nearly equal.
     let (lag, exponent) = (lag as f64, 2.0 * hurst);
     let beyond = expm1(exponent * log1p(1.0 / lag)) + expm1(exponent * log1p(-1.0 / lag));
     0.5 * pow(lag, exponent) * beyond
 }
 
-/// Eigenvalues of the noise's autocovariance on a circle of `bins`.
+/// Eigenvalues of the autocovariance of the noise on a circle of `bins` bins.
 #[must_use]
 pub fn eigenvalues(hurst: f64, bins: usize) -> Vec<f64> {
-    let covariance = |at: usize| autocovariance(at.min(bins - at), hurst);
+    let covariance = |bin: usize| autocovariance(bin.min(bins - bin), hurst);
     let mut circle: Vec<Complex64> =
-        (0..bins).map(|at| Complex64::new(covariance(at), 0.0)).collect();
+        (0..bins).map(|bin| Complex64::new(covariance(bin), 0.0)).collect();
     transform(&mut circle);
     circle.iter().map(|value| value.re).collect()
 }
 
-/// Without the instructions of one processor or another, so that like machines agree.
+/// Fourier transform. Uses scalar instructions only, so that results do not depend on the
+/// processor.
 fn transform(values: &mut [Complex64]) {
     FftPlannerScalar::new().plan_fft_forward(values.len()).process(values);
 }
 
-/// Standard noise around a circle of so many bins.
+/// Standard noise on a circle of bins.
 pub(super) struct Circle {
-    /// Of each frequency.
+    /// Amplitude per frequency.
     amplitudes: Vec<f64>,
 }
 
 impl Circle {
     pub fn new(hurst: f64, bins: usize) -> Self {
         let scale = 1.0 / bins as f64;
-        // Rounding may leave a nought just below it.
+        // Rounding may make an eigenvalue of 0 slightly negative.
         let amplitude = |l: f64| sqrt(l.max(0.0) * scale);
         Self { amplitudes: eigenvalues(hurst, bins).into_iter().map(amplitude).collect() }
     }
 
-    /// Two independent series.
+    /// Draws two independent series.
     pub fn draw(&self, stream: &mut Stream) -> (Vec<f64>, Vec<f64>) {
         let amplitudes = self.amplitudes.iter();
         let mut noise: Vec<Complex64> =
@@ -89,7 +91,7 @@ fn standard_normal(stream: &mut Stream) -> Complex64 {
 }
 
 impl FractionalNoise {
-    /// The rate, as packets a bin, where the standard noise is `noise`; below 0 before it is cut.
+    /// Packets per bin for the standard noise `noise`; may be negative.
     pub(super) fn packets_in_bin(&self, noise: f64) -> f64 {
         (self.mean + self.sd * noise) * self.bin as f64 * 1e-9
     }

@@ -1,9 +1,9 @@
-//! Cross traffic: it takes room and time at a hop, and has no sender that listens.
+//! Cross traffic: packets that occupy buffer space and link time at a hop and do not react to
+//! congestion.
 //!
-//! A stream is an arrival process. Where packets of all sources meet, its packets meet them too
-//! ([`Crossed`]) and vanish when they have left; a stream is one flow there. At a hop that each
-//! source has to itself there is a stream for each, as a rate that is constant in each bin
-//! ([`FluidHop`]).
+//! A stream is an arrival process. At a shared hop its packets enter the queue as one flow and are
+//! discarded after the hop ([`CrossTrafficQueue`]). At a per-source hop each source has a separate
+//! stream, modelled as a rate that is constant per time bin ([`FluidHop`]).
 
 mod fluid;
 mod fractional;
@@ -15,7 +15,7 @@ mod replay;
 pub use crate::queue::RateCounters;
 pub use fluid::{Fluid, FluidHop, FluidStream};
 pub use fractional::{FractionalNoise, eigenvalues};
-pub use queue::Crossed;
+pub use queue::CrossTrafficQueue;
 
 use crate::clock::{Nanos, nanoseconds};
 use crate::population::gamma;
@@ -26,77 +26,78 @@ use paced::Paced;
 use replay::Replay;
 use serde::Deserialize;
 
-/// The arrival process of one stream; its packets are of the size of the run's.
+/// Arrival process of one stream, with packets of the size of the run.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(tag = "model", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum ArrivalProcess {
-    /// Independent packets, so many a second.
+    /// Poisson process.
     Poisson {
-        /// Mean, packets a second.
+        /// Mean rate in packets per second.
         rate: f64,
     },
-    /// Of packets that are independent of one another every `shape`-th: gaps are gamma variables.
+    /// Every `shape`-th packet of a Poisson process: gaps are gamma distributed.
     Gamma {
-        /// Mean, packets a second.
+        /// Mean rate in packets per second.
         rate: f64,
-        /// At least 1.
+        /// Shape of the gamma distribution, at least 1.
         shape: f64,
     },
-    /// A rate that is fractional Gaussian noise, cut at 0; packets evenly spaced in each bin.
+    /// A rate of fractional Gaussian noise, at least 0; packets are evenly spaced in each bin.
     #[serde(rename = "fgn")]
     Fractional(FractionalNoise),
-    /// Sources that send at one rate or not at all.
+    /// On/off sources with a constant rate while on.
     #[serde(rename = "pareto")]
     OnOff {
-        /// How many.
+        /// Number of sources.
         sources: u32,
-        /// What one sends while it is on, packets a second.
+        /// Rate of a source while it is on, in packets per second.
         peak: f64,
-        /// Mean of the times on, in seconds; they are Pareto's.
+        /// Mean on time in seconds; Pareto distributed.
         on: f64,
-        /// Mean of the times off, likewise.
+        /// Mean off time in seconds; Pareto distributed.
         off: f64,
         /// Index of both tails, above 1.
         alpha: f64,
-        /// Whether packets are evenly spaced in what all send together, or in what each sends.
+        /// Whether packets are evenly spaced in the aggregate of all sources rather than per
+        /// source.
         together: bool,
     },
-    /// What was measured, over and over.
+    /// Repeated replay of a measured series.
     #[serde(rename = "trace")]
     Replay {
-        /// When, in order.
+        /// Times, ascending.
         #[serde(rename = "times_ns", deserialize_with = "not_empty")]
         times: Vec<Nanos>,
-        /// Packets at each time; what is not whole is carried to the next.
+        /// Packets at each time; fractions are carried over to the next entry.
         #[serde(deserialize_with = "not_empty")]
         packets: Vec<f64>,
-        /// After which time it begins anew, later than the last of `times`.
+        /// Period of the repetition, longer than the last of `times`.
         #[serde(rename = "period_ns")]
         period: Nanos,
-        /// Where in it to begin; `None`: anywhere, another place in each replication.
+        /// Start position in the period; `None` for a random position per replication.
         #[serde(rename = "offset_ns")]
         offset: Option<Nanos>,
     },
 }
 
-/// One stream, and where it is.
+/// One stream and its hop.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CrossConfig {
-    /// The hop, counted from 0 in the order of the forward path.
+    /// Index of the hop on the forward path.
     pub stage: usize,
-    /// Length of a bin of the series that sources read where each has that hop to itself.
+    /// Bin length of the series at a per-source hop.
     #[serde(rename = "bin_ns")]
     pub bin: Nanos,
-    /// Bins of that series.
+    /// Bins per series at a per-source hop.
     pub bins: usize,
-    /// How many such series there are.
+    /// Number of series at a per-source hop.
     pub series: usize,
-    /// Its arrival process.
+    /// Arrival process.
     pub process: ArrivalProcess,
 }
 
-/// The packets of one stream, one after the other.
+/// Arrival times of one stream.
 #[derive(Clone, Debug)]
 pub struct Arrivals(Process);
 
@@ -111,7 +112,7 @@ enum Process {
 }
 
 impl Arrivals {
-    /// The stream `entity` of a replication.
+    /// Creates stream `entity` of a replication.
     #[must_use]
     pub fn named(process: &ArrivalProcess, seed: u64, replication: u32, entity: u32) -> Self {
         let stream = Stream::named(seed, replication, entity, Purpose::Cross);
@@ -143,7 +144,7 @@ impl Arrivals {
         })
     }
 
-    /// When the next packet arrives; times never go back.
+    /// Arrival time of the next packet, in ascending order.
     pub fn next_time(&mut self) -> Nanos {
         match &mut self.0 {
             Process::Poisson { gap, last, stream } => {
@@ -161,7 +162,7 @@ impl Arrivals {
         }
     }
 
-    /// The rates of the bins begun since the last call.
+    /// Takes the rates of the bins that started since the last call.
     pub(crate) fn take_rates(&mut self) -> RateCounters {
         match &mut self.0 {
             Process::Paced(paced) => std::mem::take(&mut paced.rates),

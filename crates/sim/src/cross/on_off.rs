@@ -1,4 +1,4 @@
-//! Sources that send at one rate while they are on: packets of each, or of all as one rate.
+//! On/off sources with a constant rate while on: packets per source, or of the aggregate rate.
 
 use crate::clock::{NEVER, Nanos, nanoseconds};
 use crate::random::{Draws, Stream};
@@ -6,7 +6,7 @@ use crate::traffic::Distribution;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// How long a source is on and off.
+/// Distributions of the on and off times of a source.
 #[derive(Clone, Debug)]
 pub(super) struct Periods {
     on: Distribution,
@@ -16,48 +16,49 @@ pub(super) struct Periods {
 }
 
 impl Periods {
-    /// Pareto periods of these means, in seconds, and of index `alpha`.
+    /// Pareto distributions with the given means in seconds and index `alpha`.
     pub fn new(on: f64, off: f64, alpha: f64) -> Self {
         let distribution =
             |mean: f64| Distribution::Pareto { minimum: mean * (alpha - 1.0) / alpha, alpha };
         Self { on: distribution(on), off: distribution(off), share_on: on / (on + off) }
     }
 
-    /// Whether a source is on at the beginning, and when that is over.
+    /// Draws the initial state of a source in equilibrium: whether it is on, and until when.
     fn first(&self, stream: &mut Stream) -> (bool, Nanos) {
         let on = stream.chance(self.share_on);
-        (on, nanoseconds((if on { &self.on } else { &self.off }).draw_excess(stream)))
+        (on, nanoseconds((if on { &self.on } else { &self.off }).draw_residual(stream)))
     }
 }
 
+/// On/off sources with evenly spaced packets per source.
 #[derive(Clone, Debug)]
 pub(super) struct OnOffSources {
     gap: Nanos,
     periods: Periods,
     stream: Stream,
-    /// The next packet of each source, or the end of its time on if that comes first.
+    /// Time of the next packet of each source, or the end of its on time if that is earlier.
     due: BinaryHeap<Reverse<(Nanos, u32)>>,
-    /// Time on that each source needs beyond `due` until its next packet.
+    /// On time from `due` to the next packet of each source.
     waits: Vec<Nanos>,
-    /// When the time on of each is over.
+    /// End of the on time of each source.
     ends: Vec<Nanos>,
 }
 
 impl OnOffSources {
-    /// So many sources in equilibrium, each with a packet every `gap` of its time on.
+    /// Creates sources in equilibrium that send a packet per `gap` of on time.
     pub fn new(sources: u32, gap: Nanos, periods: Periods, stream: Stream) -> Self {
         let (due, waits) = (BinaryHeap::new(), vec![0; sources as usize]);
-        let mut made = Self { gap, periods, stream, due, waits, ends: Vec::new() };
+        let mut process = Self { gap, periods, stream, due, waits, ends: Vec::new() };
         for source in 0..sources {
-            let (starts, ends) = made.first_period();
-            made.ends.push(ends);
-            let first = ((1.0 - made.stream.unit()) * gap as f64) as Nanos;
-            made.schedule(source, starts, first);
+            let (starts, ends) = process.first_period();
+            process.ends.push(ends);
+            let first = ((1.0 - process.stream.unit()) * gap as f64) as Nanos;
+            process.schedule(source, starts, first);
         }
-        made
+        process
     }
 
-    /// The first time on, from its beginning or from now on to its end.
+    /// Start and end of the first on time, which may have started before time 0.
     fn first_period(&mut self) -> (Nanos, Nanos) {
         match self.periods.first(&mut self.stream) {
             (true, ends) => (0, ends),
@@ -79,10 +80,10 @@ impl OnOffSources {
         NEVER
     }
 
-    /// The next packet of a source that is on at `at` comes after `wait` more of its time on.
+    /// Schedules the next packet of a source that is on at `at`, after a further on time of `wait`.
     ///
-    /// At most one time off and on is drawn: later ones when this one is over, so that a packet in
-    /// the far future takes no time now.
+    /// Draws at most one off and on time. Later ones are drawn when this on time ends, so that a
+    /// packet in the distant future causes no work now.
     fn schedule(&mut self, source: u32, mut at: Nanos, mut wait: Nanos) {
         let ends = &mut self.ends[source as usize];
         if at + wait > *ends && at < NEVER {
@@ -96,26 +97,25 @@ impl OnOffSources {
     }
 }
 
-/// The same sources as one rate, that of those that are on; its packets are as far apart as it
-/// says.
+/// The aggregate rate of on/off sources, with packets spaced according to the current rate.
 #[derive(Clone, Debug)]
 pub(super) struct OnOffRate {
-    /// What one sends while it is on, packets a nanosecond.
+    /// Rate of a source while it is on, in packets per nanosecond.
     peak: f64,
     periods: Periods,
     stream: Stream,
-    /// When each source goes on or off next.
+    /// Time at which each source turns on or off next.
     changes: BinaryHeap<Reverse<(Nanos, u32)>>,
     on: Vec<bool>,
-    /// How many are on.
+    /// Number of sources that are on.
     active: u32,
     now: Nanos,
-    /// What is still to be sent until the next packet has been.
-    left: f64,
+    /// Fraction of a packet that remains until the next packet is sent.
+    remaining: f64,
 }
 
 impl OnOffRate {
-    /// So many sources in equilibrium that send `peak` packets a second in their time on.
+    /// Creates sources in equilibrium that send `peak` packets per second while on.
     pub fn new(sources: u32, peak: f64, periods: Periods, mut stream: Stream) -> Self {
         let mut changes = BinaryHeap::new();
         let mut on = Vec::new();
@@ -125,29 +125,29 @@ impl OnOffRate {
             on.push(is_on);
         }
         let active = on.iter().map(|on| u32::from(*on)).sum();
-        let left = 1.0 - stream.unit();
-        Self { peak: peak * 1e-9, periods, stream, changes, on, active, now: 0, left }
+        let remaining = 1.0 - stream.unit();
+        Self { peak: peak * 1e-9, periods, stream, changes, on, active, now: 0, remaining }
     }
 
     pub fn next_time(&mut self) -> Nanos {
         while let Some(Reverse((change, source))) = self.changes.peek().copied() {
             let rate = f64::from(self.active) * self.peak;
             let until = (change - self.now) as f64;
-            if self.left <= rate * until {
-                self.now = change.min(self.now + libm::round(self.left / rate) as Nanos);
-                self.left = 1.0;
+            if self.remaining <= rate * until {
+                self.now = change.min(self.now + libm::round(self.remaining / rate) as Nanos);
+                self.remaining = 1.0;
                 return self.now;
             }
-            self.left -= rate * until;
+            self.remaining -= rate * until;
             self.now = change;
             self.changes.pop();
-            self.change(source);
+            self.toggle(source);
         }
         NEVER
     }
 
-    /// A source goes on or off, now.
-    fn change(&mut self, source: u32) {
+    /// Turns a source on or off at `now`.
+    fn toggle(&mut self, source: u32) {
         let on = &mut self.on[source as usize];
         *on = !*on;
         let distribution = if *on { &self.periods.on } else { &self.periods.off };
@@ -163,13 +163,13 @@ mod tests {
     use crate::random::{Named, Purpose};
 
     #[test]
-    fn periods_before_a_distant_packet_are_drawn_when_they_begin() {
+    fn periods_before_a_distant_packet_are_drawn_when_they_start() {
         let stream = Stream::named(1, 0, 0, Purpose::Cross);
         let (periods, gap) = (Periods::new(1e-3, 1e-3, 1.5), nanoseconds(100.0));
         let mut sources = OnOffSources::new(50, gap, periods, stream);
         assert!(sources.waits.iter().all(|wait| *wait > 0), "no packet fits into the first period");
         assert!(sources.due.iter().all(|Reverse((due, _))| *due < gap / 2));
-        // 50 sources that are on half of the time: a packet every 4 s.
+        // 50 sources that are on half of the time send a packet every 4 s.
         let times: Vec<_> = (0..50).map(|_| sources.next_time()).collect();
         assert!(times.is_sorted() && (100..300).contains(&(times[49] / nanoseconds(1.0))));
     }

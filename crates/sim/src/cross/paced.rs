@@ -1,4 +1,5 @@
-//! Packets of a rate in bins: evenly spaced in each, what is not whole carried to the next.
+//! Packets of a rate that varies per bin: evenly spaced within a bin, with fractions of a packet
+//! carried over to the next bin.
 
 use super::RateCounters;
 use super::fractional::{Circle, FractionalNoise};
@@ -9,15 +10,15 @@ use crate::random::{Draws, Stream};
 pub(super) struct Paced {
     noise: FractionalNoise,
     stream: Stream,
-    /// The series that comes after this one.
+    /// Series to use after the current one.
     spare: Option<Vec<f64>>,
     series: Vec<f64>,
-    /// The bin after the present one.
+    /// Index of the next bin.
     next: usize,
     starts: Nanos,
-    /// Packets in the present bin.
+    /// Packets in the current bin.
     rate: f64,
-    /// Part of a packet left from the bins before.
+    /// Fraction of a packet carried over from earlier bins.
     carried: f64,
     sent: f64,
     pub rates: RateCounters,
@@ -65,7 +66,8 @@ impl Paced {
         self.rate = self.rates.add(rate);
     }
 
-    /// Half of a circle, in which all distances are exact; the next series is independent of it.
+    /// Starts a series: half of a circle, for which all autocovariances are exact. Consecutive
+    /// series are independent.
     fn new_series(&mut self) {
         self.next = 0;
         self.series = self.spare.take().unwrap_or_else(|| {

@@ -1,8 +1,8 @@
-//! A queue with cross packets in it.
+//! A queue that also receives cross packets.
 //!
-//! It wraps any discipline. The packets of the streams are offered to it like those of sources, in
-//! their order of time among all events; their outcome is counted and goes no further. For
-//! the discipline each stream is a source, so for a fair queue it is a flow.
+//! Wraps any discipline. The packets of the streams are offered to the discipline like packets of
+//! sources, in the order of time, and are discarded after the queue. The discipline treats each
+//! stream as a source, so a fair queue treats it as a flow.
 
 use super::{Arrivals, CrossConfig};
 use crate::clock::{NEVER, Nanos, Transmitter};
@@ -11,27 +11,28 @@ use crate::queue::{AnyQueue, Carried, CrossEvent, Passed, QueueDiscipline, Queue
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// A queue with streams of cross traffic before it, or without any; the disciplines themselves know
-/// nothing of them.
+/// A queue with any number of streams of cross traffic, which the wrapped discipline does not
+/// distinguish from sources.
 #[derive(Clone, Debug)]
-pub struct Crossed {
+pub struct CrossTrafficQueue {
     queue: AnyQueue,
     streams: Vec<Arrivals>,
-    /// The place of each among all streams.
-    places: Vec<usize>,
-    /// The next packet of each stream; empty until the first is asked for.
+    /// Index of each stream among all streams of the run.
+    indices: Vec<usize>,
+    /// Arrival time of the next packet of each stream; empty before the first call of
+    /// `on_cross_arrival`.
     due: BinaryHeap<Reverse<(Nanos, u32)>>,
-    /// When the first of these comes.
-    comes: Nanos,
-    /// Packets of streams that are held and have not been served.
+    /// Earliest of these times.
+    next_arrival: Nanos,
+    /// Cross packets that wait in the queue.
     waiting: u64,
-    /// Times at which they left the queue less those at which they entered it, modulo 2^64; and the
-    /// times at which they pushed a source's packet out.
+    /// Sum of the departure times of cross packets minus their arrival times, modulo 2^64, plus the
+    /// times at which cross packets evicted packets of sources.
     sojourns: u64,
 }
 
-/// What cross packets do to a queue shows in its length, but neither their finding it nor RED's
-/// average of their arrivals is told: those are of the sources' packets.
+/// Reports the queue length only. The backlog found on arrival and the average of RED are reported
+/// for packets of sources, not for cross packets.
 struct LengthOnly<'a, P>(&'a mut P);
 
 impl<P: QueueProbe> QueueProbe for LengthOnly<'_, P> {
@@ -41,8 +42,8 @@ impl<P: QueueProbe> QueueProbe for LengthOnly<'_, P> {
     fn queue_seen(&mut self, _packets: usize) {}
 }
 
-impl Crossed {
-    /// A queue of a replication with these streams before it, each with its place among all.
+impl CrossTrafficQueue {
+    /// Creates the queue of a replication with `streams` (index among all streams, configuration).
     #[must_use]
     pub fn new(
         queue: AnyQueue,
@@ -50,72 +51,75 @@ impl Crossed {
         seed: u64,
         replication: u32,
     ) -> Self {
-        let named = |(place, stream): &(u32, &CrossConfig)| {
-            Arrivals::named(&stream.process, seed, replication, *place)
+        let named = |(index, stream): &(u32, &CrossConfig)| {
+            Arrivals::named(&stream.process, seed, replication, *index)
         };
         Self {
             queue,
-            places: streams.iter().map(|(place, _)| *place as usize).collect(),
+            indices: streams.iter().map(|(index, _)| *index as usize).collect(),
             streams: streams.iter().map(named).collect(),
             due: BinaryHeap::new(),
-            comes: if streams.is_empty() { NEVER } else { 0 },
+            next_arrival: if streams.is_empty() { NEVER } else { 0 },
             waiting: 0,
             sojourns: 0,
         }
     }
 
-    /// Each source is scaled to so many flows, a stream is one.
+    /// Weights the flows for a scaled population: each source counts as `scale` flows, each stream
+    /// as one.
     #[must_use]
-    pub fn among(mut self, scale: f64) -> Self {
+    pub fn with_scale(mut self, scale: f64) -> Self {
         self.queue.charge_first(self.streams.len() as u32, scale);
         self
     }
 
-    /// Whether packets wait until the link is free to take them.
+    /// Whether the queue holds packets until the link is free.
     #[must_use]
     pub fn holds_packets(&self) -> bool {
         self.queue.holds_packets()
     }
 
-    /// Whether there are streams.
+    /// Whether the queue receives cross traffic.
     #[must_use]
-    pub fn is_crossed(&self) -> bool {
+    pub fn has_streams(&self) -> bool {
         !self.streams.is_empty()
     }
 
-    /// The stream that sends as this source; `None` for a source of the scenario.
+    /// Stream with this source index; `None` for a source of the scenario.
     fn stream_of(&self, source: u32) -> Option<usize> {
         let stream = source as usize;
         (stream < self.streams.len()).then_some(stream)
     }
 
-    /// Streams come before sources.
-    fn moved_up(&self, packet: &Packet) -> Packet {
-        packet.of_source(packet.source() + self.streams.len() as u32)
+    /// Maps the source index of a packet to the discipline, where streams precede sources.
+    fn map_to_inner(&self, packet: &Packet) -> Packet {
+        packet.with_source(packet.source() + self.streams.len() as u32)
     }
 
-    fn moved_down(&self, packet: Packet) -> Packet {
-        packet.of_source(packet.source() - self.streams.len() as u32)
+    /// Maps the source index of a packet back.
+    fn map_from_inner(&self, packet: Packet) -> Packet {
+        packet.with_source(packet.source() - self.streams.len() as u32)
     }
 
-    /// A packet had to leave: it, if a source is to be told.
-    fn pushed_out(
+    /// Counts a dropped cross packet. Returns the packet if it belongs to a source instead.
+    fn count_drop(
         &mut self,
         now: Nanos,
         packet: Packet,
         probe: &mut impl QueueProbe,
     ) -> Option<Packet> {
         let Some(stream) = self.stream_of(packet.source()) else {
-            return Some(self.moved_down(packet));
+            return Some(self.map_from_inner(packet));
         };
         self.waiting -= 1;
         self.sojourns = self.sojourns.wrapping_add(now);
-        probe.cross(self.places[stream], CrossEvent::Dropped);
+        probe.cross(self.indices[stream], CrossEvent::Dropped);
         None
     }
 
-    /// The streams begin: the first of their series are drawn when the run does.
-    fn begin(&mut self) {
+    /// Draws the first arrival of each stream; deferred to the start of the run, because it may
+    /// draw long series.
+    fn draw_first_arrivals(&mut self) {
         for (stream, arrivals) in (0..).zip(&mut self.streams) {
             self.due.push(Reverse((arrivals.next_time(), stream)));
         }
@@ -126,11 +130,11 @@ impl Crossed {
     }
 }
 
-impl QueueDiscipline for Crossed {
-    const HOLDS: bool = true;
-    const CROSSED: bool = true;
+impl QueueDiscipline for CrossTrafficQueue {
+    const HOLDS_PACKETS: bool = true;
+    const HAS_CROSS_TRAFFIC: bool = true;
     const ANY_LENGTH: bool = true;
-    const DROPS_HELD: bool = true;
+    const DROPS_HELD_PACKETS: bool = true;
 
     fn offer(
         &mut self,
@@ -139,17 +143,17 @@ impl QueueDiscipline for Crossed {
         link: &mut Transmitter,
         probe: &mut impl QueueProbe,
     ) -> Verdict {
-        let packet = self.moved_up(packet);
+        let packet = self.map_to_inner(packet);
         match self.queue.offer(now, &packet, link, probe) {
-            Verdict::Held { found, pushed_out: Some(packet) } => {
-                Verdict::Held { found, pushed_out: self.pushed_out(now, packet, probe) }
+            Verdict::Held { backlog, evicted: Some(packet) } => {
+                Verdict::Held { backlog, evicted: self.count_drop(now, packet, probe) }
             }
             verdict => verdict,
         }
     }
 
-    fn settle(&mut self, now: Nanos, probe: &mut impl QueueProbe) {
-        self.queue.settle(now, probe);
+    fn advance_to(&mut self, now: Nanos, probe: &mut impl QueueProbe) {
+        self.queue.advance_to(now, probe);
     }
 
     fn restart(&mut self) {
@@ -164,12 +168,12 @@ impl QueueDiscipline for Crossed {
         self.queue.ahead(now)
     }
 
-    fn others_waited(&self, now: Nanos) -> u64 {
+    fn cross_waited(&self, now: Nanos) -> u64 {
         self.sojourns.wrapping_add(self.waiting.wrapping_mul(now))
     }
 
-    fn link_leaves(&self) -> Nanos {
-        self.queue.link_leaves()
+    fn next_departure(&self) -> Nanos {
+        self.queue.next_departure()
     }
 
     fn serve(
@@ -179,11 +183,11 @@ impl QueueDiscipline for Crossed {
     ) -> Option<(Nanos, Packet)> {
         let (leaves, packet) = self.queue.serve(link, probe)?;
         let Some(stream) = self.stream_of(packet.source()) else {
-            return Some((leaves, self.moved_down(packet)));
+            return Some((leaves, self.map_from_inner(packet)));
         };
         self.waiting -= 1;
         self.sojourns = self.sojourns.wrapping_add(leaves);
-        probe.cross(self.places[stream], CrossEvent::Carried);
+        probe.cross(self.indices[stream], CrossEvent::Carried);
         None
     }
 
@@ -200,60 +204,60 @@ impl QueueDiscipline for Crossed {
     }
 
     fn take_dropped(&mut self, into: &mut Vec<(Nanos, Packet)>, probe: &mut impl QueueProbe) {
-        let known = into.len();
+        let before = into.len();
         self.queue.take_dropped(into, probe);
-        if self.streams.is_empty() || into.len() == known {
+        if self.streams.is_empty() || into.len() == before {
             return;
         }
-        for (at, packet) in into.split_off(known) {
-            into.extend(self.pushed_out(at, packet, probe).map(|packet| (at, packet)));
+        for (at, packet) in into.split_off(before) {
+            into.extend(self.count_drop(at, packet, probe).map(|packet| (at, packet)));
         }
     }
 
-    fn fetch_ahead(&self, turns: usize, mut tell: impl FnMut(u32)) {
+    fn prefetch_ahead(&self, turns: usize, mut visit: impl FnMut(u32)) {
         let streams = self.streams.len() as u32;
-        self.queue.fetch_ahead(turns, |source| {
+        self.queue.prefetch_ahead(turns, |source| {
             if let Some(source) = source.checked_sub(streams) {
-                tell(source);
+                visit(source);
             }
         });
     }
 
-    fn cross_comes(&self) -> Nanos {
-        self.comes
+    fn next_cross_arrival(&self) -> Nanos {
+        self.next_arrival
     }
 
-    fn cross_arrives(
+    fn on_cross_arrival(
         &mut self,
         link: &mut Transmitter,
         probe: &mut impl QueueProbe,
     ) -> Option<Packet> {
         let Some(Reverse((now, source))) = self.due.pop() else {
-            self.begin();
-            self.comes = self.next_due();
+            self.draw_first_arrivals();
+            self.next_arrival = self.next_due();
             return None;
         };
         let stream = source as usize;
         let arrivals = &mut self.streams[stream];
         self.due.push(Reverse((arrivals.next_time(), source)));
-        probe.cross_rates(self.places[stream], &arrivals.take_rates());
-        self.comes = self.next_due();
-        probe.cross(self.places[stream], CrossEvent::Offered);
+        probe.cross_rates(self.indices[stream], &arrivals.take_rates());
+        self.next_arrival = self.next_due();
+        probe.cross(self.indices[stream], CrossEvent::Offered);
         let packet = Packet::new(source, 0, 0, crate::packet::Label::default());
         match self.queue.offer(now, &packet, link, &mut LengthOnly(probe)) {
             Verdict::Departs { leaves, .. } => {
                 self.sojourns = self.sojourns.wrapping_add(leaves - now);
-                probe.cross(self.places[stream], CrossEvent::Carried);
+                probe.cross(self.indices[stream], CrossEvent::Carried);
             }
-            Verdict::Dropped => probe.cross(self.places[stream], CrossEvent::Dropped),
-            Verdict::Held { pushed_out, .. } => {
+            Verdict::Dropped => probe.cross(self.indices[stream], CrossEvent::Dropped),
+            Verdict::Held { evicted, .. } => {
                 self.waiting += 1;
                 self.sojourns = self.sojourns.wrapping_sub(now);
-                let of_source = self.pushed_out(now, pushed_out?, probe);
-                if of_source.is_some() {
+                let with_source = self.count_drop(now, evicted?, probe);
+                if with_source.is_some() {
                     self.sojourns = self.sojourns.wrapping_add(now);
                 }
-                return of_source;
+                return with_source;
             }
         }
         None

@@ -17,7 +17,7 @@ fn mean_and_error(values: &[f64]) -> (f64, f64) {
     (mean, (squares / (n - 1.0) / n).sqrt())
 }
 
-/// Packets in each window of a stream.
+/// Number of packets of a stream in each time window.
 fn counts(process: &ArrivalProcess, replication: u32, window: Nanos, windows: usize) -> Vec<f64> {
     let mut arrivals = Arrivals::named(process, 1, replication, 0);
     let mut counts = vec![0.0; windows];
@@ -28,19 +28,19 @@ fn counts(process: &ArrivalProcess, replication: u32, window: Nanos, windows: us
 }
 
 #[test]
-fn no_eigenvalue_is_negative() {
+fn eigenvalues_are_not_negative() {
     for hurst in [0.05, 0.3, 0.5, 0.7, 0.9, 0.99] {
         let values = eigenvalues(hurst, 1 << 12);
-        let least = values.iter().copied().fold(f64::INFINITY, f64::min);
-        assert!(least > -1e-9, "{least} for H = {hurst}");
+        let min = values.iter().copied().fold(f64::INFINITY, f64::min);
+        assert!(min > -1e-9, "{min} for H = {hurst}");
         let total: f64 = values.iter().sum();
         assert!((total / 4096.0 - 1.0).abs() < 1e-9, "not of unit variance: {total}");
     }
 }
 
 #[test]
-fn the_noise_has_the_autocovariances_it_should_have() {
-    let known = |lag: f64, hurst: f64| {
+fn noise_has_exact_autocovariances() {
+    let exact = |lag: f64, hurst: f64| {
         let power = |x: f64| x.abs().powf(2.0 * hurst);
         0.5 * (power(lag + 1.0) - 2.0 * power(lag) + power(lag - 1.0))
     };
@@ -53,22 +53,22 @@ fn the_noise_has_the_autocovariances_it_should_have() {
             })
             .collect();
         for lag in [0, 1, 2, 5, 20, 100, 1000] {
-            // The mean is known to be 0, so that these are without bias.
-            let found: Vec<f64> = series
+            // Unbiased, because the mean is exact to be 0.
+            let estimates: Vec<f64> = series
                 .iter()
                 .map(|x| {
                     let pairs = x.iter().zip(&x[lag..]).map(|(a, b)| a * b);
                     pairs.sum::<f64>() / (x.len() - lag) as f64
                 })
                 .collect();
-            let (mean, error) = mean_and_error(&found);
-            let wanted = known(lag as f64, hurst);
+            let (mean, error) = mean_and_error(&estimates);
+            let wanted = exact(lag as f64, hurst);
             assert!(
                 (mean - wanted).abs() < 4.0 * error,
                 "H = {hurst}, lag {lag}: {mean} +- {error} against {wanted}"
             );
         }
-        // The two series of a transform have nothing to do with each other.
+        // The two series of a transform are uncorrelated.
         let products: Vec<f64> = series
             .chunks(2)
             .map(|pair| pair[0].iter().zip(&pair[1]).map(|(a, b)| a * b).sum())
@@ -79,11 +79,11 @@ fn the_noise_has_the_autocovariances_it_should_have() {
 }
 
 #[test]
-fn far_apart_the_autocovariance_is_that_of_its_expansion() {
-    // c(j) = H (2H - 1) j^(2H - 2), where forming it from its three terms has no digit right.
+fn autocovariance_at_large_lags_matches_expansion() {
+    // c(j) = H (2H - 1) j^(2H - 2); the difference of the three terms would have no correct digit.
     let bins = 1 << 20;
     let values = eigenvalues(0.7, bins);
-    // Transformed back, at the far end of the circle.
+    // Inverse transform at the opposite end of the circle.
     let far: f64 = values
         .iter()
         .enumerate()
@@ -95,7 +95,7 @@ fn far_apart_the_autocovariance_is_that_of_its_expansion() {
 }
 
 #[test]
-fn poisson_counts_are_as_dispersed_as_they_should_be() {
+fn poisson_counts_have_variance_equal_to_mean() {
     let windows = 20_000;
     let counts = counts(&ArrivalProcess::Poisson { rate: 1000.0 }, 0, SECOND / 100, windows);
     let (mean, error) = mean_and_error(&counts);
@@ -106,7 +106,7 @@ fn poisson_counts_are_as_dispersed_as_they_should_be() {
 }
 
 #[test]
-fn every_fourth_of_independent_packets_varies_as_all_do() {
+fn gamma_counts_scaled_by_shape_have_poisson_variance() {
     let windows = 10_000;
     let all = counts(&ArrivalProcess::Poisson { rate: 400.0 }, 0, SECOND, windows);
     let some = counts(&ArrivalProcess::Gamma { rate: 100.0, shape: 4.0 }, 0, SECOND, windows);
@@ -116,7 +116,7 @@ fn every_fourth_of_independent_packets_varies_as_all_do() {
         let (mean, error) = mean_and_error(&counts);
         assert!((mean - 400.0).abs() < 4.0 * error, "{mean} +- {error}");
         let variance = error * error * windows as f64;
-        // Whole numbers of fours add up to 16/6.
+        // Rounding to multiples of four adds a variance of 16/6.
         let dispersion = variance / mean;
         assert!(
             (-4.0 * spread..4.0 * spread + 0.007).contains(&(dispersion - 1.0)),
@@ -126,15 +126,15 @@ fn every_fourth_of_independent_packets_varies_as_all_do() {
 }
 
 #[test]
-fn pareto_sources_vary_as_they_should_and_with_the_slope_of_their_tail() {
-    // The relative variance of the mean rate over 2 s and 32 s, from the Laplace transform of the
-    // autocovariance of an alternating renewal process, inverted with 20 digits. It comes to fall
-    // as the length to the power 2H - 2, H = (3 - alpha) / 2, slowly: by these, to the power -0.35,
-    // -0.43 and -0.57, and from 32 s to 128 s -0.39, -0.47 and -0.64.
+fn pareto_sources_have_exact_variance_at_several_time_scales() {
+    // Relative variance of the mean rate over 2 s and 32 s, from the Laplace transform of the
+    // autocovariance of an alternating renewal process, inverted with 20 digits. Asymptotically it
+    // falls with the window length to the power 2H - 2, H = (3 - alpha) / 2. Between these windows
+    // the exponents are -0.35, -0.43 and -0.57, and from 32 s to 128 s -0.39, -0.47 and -0.64.
     for (alpha, two, thirty_two) in
         [(1.4, 0.0231, 0.00864), (1.5, 0.01772, 0.00535), (1.7, 0.01102, 0.002256)]
     {
-        // Sources apart and together by turns: both laws, and each tail once or twice.
+        // Spacing per source and in the aggregate.
         let kinds = [(20.0, false), (10.0, true)];
         for (peak, together) in kinds.into_iter().filter(|kind| kind.1 || alpha != 1.5) {
             let process =
@@ -147,16 +147,16 @@ fn pareto_sources_vary_as_they_should_and_with_the_slope_of_their_tail() {
 
 fn check_variances(runs: &[Vec<f64>], peak: f64, wanted: [(usize, f64); 2]) {
     for (together, wanted) in wanted {
-        // From the mean that is known: that of each run would take the long waves out.
+        // Relative to the exact mean: the mean of each run would remove slow variations.
         let mean = 10.0 * peak * together as f64; // packets
         let of_run = |run: &Vec<f64>| {
             let windows = run.chunks(together).map(|window| window.iter().sum::<f64>());
             let squares = windows.map(|count| (count / mean - 1.0).powi(2));
             squares.sum::<f64>() / (256 / together) as f64
         };
-        let found: Vec<f64> = runs.iter().map(of_run).collect();
-        let (mean, error) = mean_and_error(&found);
-        assert!(error < 0.15 * wanted, "{error} tells nothing of {wanted}");
+        let variances: Vec<f64> = runs.iter().map(of_run).collect();
+        let (mean, error) = mean_and_error(&variances);
+        assert!(error < 0.15 * wanted, "standard error {error} is too large for {wanted}");
         assert!(
             (mean - wanted).abs() < 4.0 * error,
             "peak {peak}, {together} windows: {mean} +- {error} against {wanted}"
@@ -165,14 +165,14 @@ fn check_variances(runs: &[Vec<f64>], peak: f64, wanted: [(usize, f64); 2]) {
 }
 
 #[test]
-fn pareto_sources_send_their_mean_from_the_beginning() {
+fn pareto_sources_start_in_equilibrium() {
     for together in [false, true] {
         let (sources, peak, alpha) = (20, 50.0, 1.9);
         let process = ArrivalProcess::OnOff { sources, peak, on: 0.3, off: 0.7, alpha, together };
         for window in 0..4 {
-            let found: Vec<f64> =
+            let packets: Vec<f64> =
                 (0..200).map(|n| counts(&process, n, SECOND, 4)[window]).collect();
-            let (mean, error) = mean_and_error(&found);
+            let (mean, error) = mean_and_error(&packets);
             assert!((mean - 300.0).abs() < 4.0 * error, "second {window}: {mean} +- {error}");
         }
     }
@@ -182,7 +182,7 @@ const NOISE: FractionalNoise =
     FractionalNoise { mean: 2000.0, sd: 1000.0, hurst: 0.7, bin: SECOND / 100, bins: 1 << 10 };
 
 #[test]
-fn packets_of_a_noise_are_evenly_spaced_and_none_is_lost_between_bins() {
+fn noise_packets_are_evenly_spaced_per_bin_and_none_is_lost() {
     let mut arrivals = Arrivals::named(&ArrivalProcess::Fractional(NOISE), 1, 0, 0);
     let mut counters = RateCounters::default();
     let (mut last, mut within, mut gaps) = (0, Vec::new(), Vec::new());
@@ -195,7 +195,7 @@ fn packets_of_a_noise_are_evenly_spaced_and_none_is_lost_between_bins() {
         counters.merge(&rates);
         if rates.bins > 0 {
             if let [first, .., end] = within[..] {
-                // Rounding to nanoseconds is all that spaces them differently.
+                // Gaps differ by rounding to nanoseconds only.
                 assert!(end - first <= 1, "gaps from {first} to {end} ns in one bin");
             }
             within.clear();
@@ -212,8 +212,9 @@ fn packets_of_a_noise_are_evenly_spaced_and_none_is_lost_between_bins() {
 }
 
 #[test]
-fn rates_below_nought_are_cut_and_told() {
-    // Of a normal variable 2 deviations above 0: 2.275 % are negative; cut, the mean is 1.004246.
+fn negative_rates_are_set_to_zero_and_counted() {
+    // Normal variable with a mean of 2 standard deviations: 2.275 % are negative, and the mean
+    // after the cut is 1.004246.
     let noise = FractionalNoise { hurst: 0.5, bins: 1 << 16, ..NOISE };
     let mut arrivals = Arrivals::named(&ArrivalProcess::Fractional(noise), 1, 0, 0);
     while arrivals.next_time() < 1000 * SECOND {}
@@ -226,7 +227,7 @@ fn rates_below_nought_are_cut_and_told() {
 }
 
 #[test]
-fn what_was_measured_is_sent_again_in_its_order() {
+fn replay_repeats_series_in_order() {
     let process = |offset| ArrivalProcess::Replay {
         times: vec![10, 20, 50],
         packets: vec![1.5, 0.75, 2.0],
@@ -237,7 +238,7 @@ fn what_was_measured_is_sent_again_in_its_order() {
         let mut arrivals = Arrivals::named(&process(offset), 1, replication, 0);
         (0..8).map(|_| arrivals.next_time()).collect::<Vec<_>>()
     };
-    // A quarter of a packet is left over in each turn.
+    // A quarter of a packet is carried over to the next period.
     assert_eq!(times(Some(0), 0), [10, 20, 50, 50, 110, 120, 150, 150]);
     assert_eq!(times(Some(30), 0)[..3], [20, 20, 80]);
     assert_eq!(times(Some(30), 0), times(Some(130), 3));
@@ -247,16 +248,16 @@ fn what_was_measured_is_sent_again_in_its_order() {
 }
 
 #[test]
-fn what_was_measured_ends_where_time_does() {
+fn replay_ends_at_the_maximum_time() {
     let (times, packets) = (vec![0, NEVER - 1], vec![1.0, 1.0]);
     let process = ArrivalProcess::Replay { times, packets, period: u64::MAX, offset: Some(1) };
     let mut arrivals = Arrivals::named(&process, 1, 0, 0);
-    let found: Vec<_> = (0..4).map(|_| arrivals.next_time()).collect();
-    assert_eq!(found, [NEVER - 2, NEVER, NEVER, NEVER]);
+    let times: Vec<_> = (0..4).map(|_| arrivals.next_time()).collect();
+    assert_eq!(times, [NEVER - 2, NEVER, NEVER, NEVER]);
 }
 
 #[test]
-fn streams_are_their_own_by_seed_replication_and_place() {
+fn streams_differ_by_seed_replication_and_index() {
     let on_off = |together| {
         let (sources, peak, alpha) = (5, 100.0, 1.5);
         ArrivalProcess::OnOff { sources, peak, on: 0.1, off: 0.1, alpha, together }
@@ -291,7 +292,11 @@ fn fair(drop: DropPolicy, ties: Ties) -> QueueConfig {
     })
 }
 
-fn crossed(queue: QueueConfig, most: u64, processes: &[ArrivalProcess]) -> Crossed {
+fn with_cross_traffic(
+    queue: QueueConfig,
+    limit: u64,
+    processes: &[ArrivalProcess],
+) -> CrossTrafficQueue {
     let named = |purpose| Stream::named(1, 0, 0, purpose);
     let (early, tie) = (named(Purpose::EarlyDrop), named(Purpose::Tie));
     let stream = |process: &ArrivalProcess| CrossConfig {
@@ -301,51 +306,51 @@ fn crossed(queue: QueueConfig, most: u64, processes: &[ArrivalProcess]) -> Cross
         series: 1,
         process: process.clone(),
     };
-    let streams: Vec<CrossConfig> = processes.iter().map(stream).collect();
-    let places: Vec<(u32, &CrossConfig)> = (0..).zip(&streams).collect();
-    Crossed::new(AnyQueue::new(queue, Some(most), early, tie), &places, 1, 0)
+    let configs: Vec<CrossConfig> = processes.iter().map(stream).collect();
+    let streams: Vec<(u32, &CrossConfig)> = (0..).zip(&configs).collect();
+    CrossTrafficQueue::new(AnyQueue::new(queue, Some(limit), early, tie), &streams, 1, 0)
 }
 
-/// What sources see of a queue that is driven as a run drives it.
+/// Packets of sources that a queue served and dropped.
 #[derive(Default)]
-struct Seen {
+struct Outcome {
     served: Vec<(Nanos, Packet)>,
     dropped: Vec<Packet>,
 }
 
-/// Offers packets of sources at these times, and serves what is due between them.
-fn drive(queue: &mut Crossed, probes: &mut Probes, offers: &[(Nanos, u32)]) -> Seen {
+/// Offers packets of sources at the given times, like a run, and serves packets in between.
+fn drive(queue: &mut CrossTrafficQueue, probes: &mut Probes, offers: &[(Nanos, u32)]) -> Outcome {
     let mut link = transmitter(Some(12_000_000), 1500); // A packet takes 1 ms.
-    let mut seen = Seen::default();
+    let mut outcome = Outcome::default();
     let end = offers.last().map_or(0, |offer| offer.0);
     for (number, (at, source)) in (1..).zip(offers) {
         loop {
-            let (leaves, comes) = (queue.link_leaves(), queue.cross_comes());
-            if leaves.min(comes) > *at {
+            let (leaves, next_arrival) = (queue.next_departure(), queue.next_cross_arrival());
+            if leaves.min(next_arrival) > *at {
                 break;
-            } else if leaves <= comes {
-                seen.served.extend(queue.serve(&mut link, probes));
+            } else if leaves <= next_arrival {
+                outcome.served.extend(queue.serve(&mut link, probes));
             } else {
-                seen.dropped.extend(queue.cross_arrives(&mut link, probes));
+                outcome.dropped.extend(queue.on_cross_arrival(&mut link, probes));
             }
         }
         let packet = Packet::new(*source, 0, number, crate::packet::Label::default());
         match queue.offer(*at, &packet, &mut link, probes) {
-            Verdict::Departs { leaves, .. } => seen.served.push((leaves, packet)),
-            Verdict::Held { pushed_out, .. } => seen.dropped.extend(pushed_out),
-            Verdict::Dropped => seen.dropped.push(packet),
+            Verdict::Departs { leaves, .. } => outcome.served.push((leaves, packet)),
+            Verdict::Held { evicted, .. } => outcome.dropped.extend(evicted),
+            Verdict::Dropped => outcome.dropped.push(packet),
         }
     }
-    queue.settle(end, probes);
-    seen
+    queue.advance_to(end, probes);
+    outcome
 }
 
 proptest! {
-    /// Every packet is served, dropped or waiting, those of sources and cross packets apart.
+    /// Each packet of a source and each cross packet is served, dropped, or waiting.
     #[test]
-    fn both_kinds_are_conserved(
+    fn source_and_cross_packets_are_conserved(
         gaps in prop::collection::vec((0_u64..3_000_000, 0_u32..3), 50..300),
-        most in 2_u64..20,
+        limit in 2_u64..20,
         kind in 0..6,
         rate in 100.0..1500.0,
     ) {
@@ -358,43 +363,43 @@ proptest! {
             _ => fair(DropPolicy::LongestHead, Ties::Latest),
         };
         let processes = [ArrivalProcess::Poisson { rate }, ArrivalProcess::Poisson { rate: 50.0 }];
-        let mut queue = crossed(config, most, &processes);
+        let mut queue = with_cross_traffic(config, limit, &processes);
         let mut probes = Probes::new(&ProbeConfig::default(), 1, 0);
         let mut now = 0;
         let offers: Vec<(Nanos, u32)> = gaps.iter().map(|(gap, source)| {
             now += gap;
             (now, *source)
         }).collect();
-        let seen = drive(&mut queue, &mut probes, &offers);
+        let outcome = drive(&mut queue, &mut probes, &offers);
         let held = queue.waiting() as usize;
-        prop_assert_eq!(offers.len(), seen.served.len() + seen.dropped.len() + held);
-        prop_assert!(seen.served.iter().all(|(_, packet)| packet.source() < 3 && packet.number() > 0));
+        prop_assert_eq!(offers.len(), outcome.served.len() + outcome.dropped.len() + held);
+        prop_assert!(outcome.served.iter().all(|(_, packet)| packet.source() < 3 && packet.number() > 0));
         let counters = probes.cross.streams();
         let offered: u64 = counters.iter().map(|counters| counters.offered).sum();
         let gone: u64 = counters.iter().map(|counters| counters.carried + counters.dropped).sum();
-        prop_assert!(gone <= offered && offered - gone <= most);
+        prop_assert!(gone <= offered && offered - gone <= limit);
         if kind == 0 {
             prop_assert_eq!(gone, offered);
         }
         prop_assert!(probes.occupancy.seen_at().iter().sum::<u64>() == offers.len() as u64);
     }
 
-    /// A queue in which no cross packet comes is the queue itself.
+    /// Without cross packets the wrapper does not change the outcome.
     #[test]
-    fn without_packets_of_others_it_is_the_queue_itself(
+    fn queue_without_cross_packets_equals_the_wrapped_queue(
         gaps in prop::collection::vec((0_u64..2_000_000, 0_u32..3), 1..100),
     ) {
         let never = ArrivalProcess::Replay {
             times: vec![NEVER / 4], packets: vec![1.0], period: NEVER / 2, offset: Some(0),
         };
-        let mut queue = crossed(QueueConfig::DropTail, 5, &[never]);
+        let mut queue = with_cross_traffic(QueueConfig::DropTail, 5, &[never]);
         let mut probes = Probes::new(&ProbeConfig::default(), 1, 0);
         let mut now = 0;
         let offers: Vec<(Nanos, u32)> = gaps.iter().map(|(gap, source)| {
             now += gap;
             (now, *source)
         }).collect();
-        let seen = drive(&mut queue, &mut probes, &offers);
+        let outcome = drive(&mut queue, &mut probes, &offers);
         let mut plain = DropTail::new(Some(5));
         let mut link = transmitter(Some(12_000_000), 1500);
         let leaves: Vec<Nanos> = offers.iter().filter_map(|(at, _)| {
@@ -403,42 +408,47 @@ proptest! {
                 _ => None,
             }
         }).collect();
-        prop_assert_eq!(seen.served.iter().map(|(at, _)| *at).collect::<Vec<_>>(), leaves);
+        prop_assert_eq!(outcome.served.iter().map(|(at, _)| *at).collect::<Vec<_>>(), leaves);
     }
 }
 
 #[test]
-fn a_stream_is_one_flow_and_takes_no_more_than_its_share() {
-    // Two sources with 700 and 100 packets a second beside a stream of 3000, on 1000: round robin
-    // gives 450, 100, 450; where each source is scaled to two flows, 600, 100, 300.
+fn stream_gets_the_share_of_one_flow() {
+    // Two sources with 700 and 100 packets per second and a stream with 3000 share 1000 packets per
+    // second: round robin yields 450, 100, 450, and 600, 100, 300 if each source counts as two
+    // flows.
     for (drop, ties) in [
         (DropPolicy::LongestTail, Ties::Latest),
         (DropPolicy::LongestTail, Ties::Random),
         (DropPolicy::LongestHead, Ties::Latest),
     ] {
-        for (each, of_source, of_stream) in [(1.0, 450.0, 450.0), (2.0, 600.0, 300.0)] {
-            let queue = crossed(fair(drop, ties), 30, &[ArrivalProcess::Poisson { rate: 3000.0 }]);
-            let (found, of_others) = shares(queue.among(each));
-            for (found, wanted) in
-                found.into_iter().chain([of_others]).zip([of_source, 100.0, of_stream])
+        for (scale, with_source, of_stream) in [(1.0, 450.0, 450.0), (2.0, 600.0, 300.0)] {
+            let queue = with_cross_traffic(
+                fair(drop, ties),
+                30,
+                &[ArrivalProcess::Poisson { rate: 3000.0 }],
+            );
+            let (sources, stream) = shares(queue.with_scale(scale));
+            for (rate, wanted) in
+                sources.into_iter().chain([stream]).zip([with_source, 100.0, of_stream])
             {
-                assert!((found / wanted - 1.0).abs() < 0.01, "{found} for {wanted}, {each}");
+                assert!((rate / wanted - 1.0).abs() < 0.01, "{rate} for {wanted}, {scale}");
             }
         }
     }
 }
 
-/// Packets a second of two sources that offer 700 and 100 of them, and of a stream beside them.
-fn shares(mut queue: Crossed) -> ([f64; 2], f64) {
+/// Packets per second of two sources that offer 700 and 100, and of a stream.
+fn shares(mut queue: CrossTrafficQueue) -> ([f64; 2], f64) {
     let mut probes = Probes::new(&ProbeConfig::default(), 1, 0);
     let ends = 20 * SECOND;
     let mut offers: Vec<(Nanos, u32)> =
         (1..).map(|n| n * SECOND / 700).take_while(|at| *at < ends).map(|at| (at, 0)).collect();
     offers.extend((1..2000).map(|n| (n * SECOND / 100 + 300, 1)));
     offers.sort_unstable();
-    let seen = drive(&mut queue, &mut probes, &offers);
+    let outcome = drive(&mut queue, &mut probes, &offers);
     let share = |source| {
-        seen.served.iter().filter(|(_, packet)| packet.source() == source).count() as f64 / 20.0
+        outcome.served.iter().filter(|(_, packet)| packet.source() == source).count() as f64 / 20.0
     };
     ([share(0), share(1)], probes.cross.streams()[0].carried as f64 / 20.0)
 }

@@ -1,18 +1,18 @@
-//! The links of one source's own: ingress before the bottleneck, egress behind it.
+//! Access links: ingress from the source, egress to the receiver.
 //!
-//! Such a link carries the packets of one source, in order, so when a packet leaves it is known as
-//! soon as it is offered. Only the first of a run of waiting packets needs an event; the others
-//! wait here and follow one by one, each scheduled when the one before it has left.
+//! An access link transmits the packets of one source in order, so the departure time of a packet
+//! is known on arrival. Only the first of several waiting packets needs an event. The others are
+//! stored here, and each is scheduled when the previous one has left.
 
 use crate::clock::{Nanos, transmission_time};
 use crate::packet::Packet;
 
-/// No node: the pool's first node is never used.
+/// Index of no node: the first node of the pool is not used.
 const NONE: u32 = 0;
 
-/// Packets waiting on all the access links of one side, in one pool.
+/// Packets that wait on the access links of one side, in one pool.
 #[derive(Clone, Debug)]
-pub struct Waiting {
+pub struct WaitingPool {
     nodes: Vec<Node>,
     free: u32,
     held: u64,
@@ -26,109 +26,110 @@ struct Node {
     next: u32,
 }
 
-/// One link's packets in the pool.
+/// List of the packets of one link in the pool.
 #[derive(Clone, Copy, Debug)]
-pub struct Line {
+pub struct WaitingList {
     first: u32,
     last: u32,
 }
 
-impl Default for Line {
+impl Default for WaitingList {
     fn default() -> Self {
         Self { first: NONE, last: NONE }
     }
 }
 
-impl Default for Waiting {
+impl Default for WaitingPool {
     fn default() -> Self {
         Self { nodes: vec![Node::default()], free: NONE, held: 0 }
     }
 }
 
-impl Waiting {
-    /// Packets waiting in all.
+impl WaitingPool {
+    /// Total number of waiting packets.
     #[must_use]
     pub fn held(&self) -> u64 {
         self.held
     }
 
-    /// Appends a packet that comes due at `due`; the packet before it comes due at `after`.
+    /// Appends a packet with an event at `due`, to be scheduled at the event of the previous packet
+    /// at `after`.
     #[inline(always)]
-    pub fn push(&mut self, line: &mut Line, after: Nanos, due: Nanos, packet: Packet) {
+    pub fn push(&mut self, line: &mut WaitingList, after: Nanos, due: Nanos, packet: Packet) {
         let node = Node { after, due, packet, next: NONE };
-        let at = if self.free == NONE {
+        let index = if self.free == NONE {
             self.nodes.push(node);
             (self.nodes.len() - 1) as u32
         } else {
-            let at = self.free;
-            self.free = self.nodes[at as usize].next;
-            self.nodes[at as usize] = node;
-            at
+            let index = self.free;
+            self.free = self.nodes[index as usize].next;
+            self.nodes[index as usize] = node;
+            index
         };
         if line.first == NONE {
-            line.first = at;
+            line.first = index;
         } else {
-            self.nodes[line.last as usize].next = at;
+            self.nodes[line.last as usize].next = index;
         }
-        line.last = at;
+        line.last = index;
         self.held += 1;
     }
 
-    /// Takes the first packet, with its time, if the packet before it came due at `after`.
+    /// Takes the first packet and its time, if the event of the previous packet was at `after`.
     ///
-    /// A packet that found the link idle is not on the line but has an event of its own, and those
-    /// that wait for it come later.
+    /// A packet that found the link idle is not on the list; it has a separate event.
     #[inline(always)]
-    pub fn pop_after(&mut self, line: &mut Line, after: Nanos) -> Option<(Nanos, Packet)> {
-        let at = line.first;
-        if at == NONE {
+    pub fn pop_after(&mut self, line: &mut WaitingList, after: Nanos) -> Option<(Nanos, Packet)> {
+        let index = line.first;
+        if index == NONE {
             return None;
         }
-        let node = &mut self.nodes[at as usize];
+        let node = &mut self.nodes[index as usize];
         if node.after != after {
             return None;
         }
         line.first = node.next;
         node.next = self.free;
-        self.free = at;
+        self.free = index;
         self.held -= 1;
         Some((node.due, node.packet))
     }
 }
 
-/// Rate and buffer of the access links of one class.
+/// Properties of the access links of one class.
 #[derive(Clone, Copy, Debug)]
 pub struct AccessLink {
-    /// Time a data packet takes.
+    /// Transmission time of a full data packet.
     pub data_time: Nanos,
-    /// Time an acknowledgement takes, the other way.
+    /// Transmission time of an acknowledgement in the other direction.
     pub ack_time: Nanos,
-    /// Propagation one way.
+    /// One-way propagation delay.
     pub delay: Nanos,
-    /// Most packets held, the one in transmission included; `u64::MAX` where unlimited.
+    /// Buffer limit in packets, including the packet in transmission; `u64::MAX` for no limit.
     pub limit: u64,
-    /// Bits a second; `None` is unlimited.
+    /// Rate in bit/s; `None` is unlimited.
     pub rate_bps: Option<u64>,
 }
 
 impl AccessLink {
-    /// Time a packet of `bytes` takes, which has another length than most.
+    /// Transmission time of a packet of `bytes`.
     #[inline(never)]
     #[must_use]
     pub fn time_of(&self, bytes: u32) -> Nanos {
         transmission_time(bytes, self.rate_bps)
     }
 
-    /// Whether a packet that arrives at `now` finds room on a link that is busy until `free_at`.
+    /// Whether the buffer has room for a packet that arrives at `now`, if the link is busy until
+    /// `free_at`.
     ///
-    /// All data packets take equally long, so the time left tells how many there are.
+    /// All data packets take the same time, so the remaining busy time determines their number.
     #[inline(always)]
     #[must_use]
     pub fn has_room(&self, now: Nanos, free_at: Nanos) -> bool {
         self.has_room_for(self.data_time, now, free_at)
     }
 
-    /// The same if each of a source's packets takes `time`.
+    /// As [`AccessLink::has_room`], if each packet of the source takes `time`.
     #[inline(always)]
     #[must_use]
     pub fn has_room_for(&self, time: Nanos, now: Nanos, free_at: Nanos) -> bool {
@@ -148,9 +149,9 @@ mod tests {
     }
 
     #[test]
-    fn lines_share_a_pool_and_keep_their_order() {
-        let mut pool = Waiting::default();
-        let (mut a, mut b) = (Line::default(), Line::default());
+    fn lines_in_one_pool_keep_their_order() {
+        let mut pool = WaitingPool::default();
+        let (mut a, mut b) = (WaitingList::default(), WaitingList::default());
         pool.push(&mut a, 10, 11, packet(1));
         pool.push(&mut b, 10, 12, packet(2));
         pool.push(&mut a, 20, 21, packet(3));
@@ -166,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn room_is_told_by_the_time_left() {
+    fn has_room_counts_packets_by_remaining_time() {
         let link = AccessLink { data_time: 10, ack_time: 1, delay: 0, limit: 2, rate_bps: None };
         assert!(link.has_room(100, 100));
         assert!(link.has_room(100, 110));

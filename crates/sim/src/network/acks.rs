@@ -3,40 +3,40 @@
 use super::Network;
 use super::path::Path;
 use super::source::Source;
-use crate::agenda::Place;
 use crate::clock::Nanos;
+use crate::event_queue::Place;
 use crate::packet::Packet;
 use crate::probe::{Listener, SourceRecord, Tap};
 use crate::queue::QueueDiscipline;
 use crate::tcp::{AckHeaderOf, ReceivingEnd, SendingEnd, Transmission};
 
-impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HOPS> {
-    /// A receiver's answer, sent so that it has reached the return bottleneck `return_lookahead`
-    /// ago unless its own link was still busy with the answer before.
+impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, HAS_TAPS, HAS_HOP> {
+    /// Sends an acknowledgement, which reached the return bottleneck `return_lookahead` ago unless
+    /// the egress link was still busy with the previous one.
     #[inline(always)]
     pub(crate) fn acknowledge<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
         path: &Path,
         ack: Packet,
-        told: &AckHeaderOf<S>,
+        header: &AckHeaderOf<S>,
     ) {
         let reached = self.now - self.return_lookahead;
         source.return_free = reached.max(source.return_free + path.egress.ack_time);
         if source.return_free == reached {
-            if TAPS || HOPS || !S::POLLS {
-                let ack = keep(source, ack, told);
-                self.send_back(source, path, reached, ack, false);
+            if HAS_TAPS || HAS_HOP || !S::POLLS {
+                let ack = store_header(source, ack, header);
+                self.send_ack(source, path, reached, ack, false);
             } else {
-                self.send_back_at_once(source, path, reached, ack, told);
+                self.send_ack_directly(source, path, reached, ack, header);
             }
         } else {
-            let ack = keep(source, ack, told);
-            self.wait_for_return(source, path, reached, ack);
+            let ack = store_header(source, ack, header);
+            self.schedule_ack(source, path, reached, ack);
         }
     }
 
-    /// Two answers at a time. Neither is looked at before both are on their way.
+    /// Sends two acknowledgements. Neither is processed before both are sent.
     #[cold]
     pub(super) fn acknowledge_twice<S: SendingEnd>(
         &mut self,
@@ -45,56 +45,57 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         acks: [(Packet, AckHeaderOf<S>); 2],
     ) {
         let reached = self.now - self.return_lookahead;
-        let acks = acks.map(|(ack, told)| keep(source, ack, &told));
+        let acks = acks.map(|(ack, header)| store_header(source, ack, &header));
         for ack in acks {
             source.return_free = reached.max(source.return_free + path.egress.ack_time);
-            self.wait_for_return(source, path, reached, ack);
+            self.schedule_ack(source, path, reached, ack);
         }
     }
 
-    /// An answer is sent whose own link is free later than it would have to be.
+    /// Schedules an acknowledgement that waits for its access link.
     #[inline(always)]
-    fn wait_for_return<S: SendingEnd>(
+    fn schedule_ack<S: SendingEnd>(
         &mut self,
         source: &Source<S>,
         path: &Path,
         reached: Nanos,
         ack: Packet,
     ) {
-        self.pass(source, Tap::Receiver, reached - path.to_return, &ack);
+        self.report_passage(source, Tap::Receiver, reached - path.to_return, &ack);
         let due = source.return_free + self.return_lookahead;
-        self.agenda.packet(Place::Return, source.record.class(), due, ack);
+        self.events.schedule(Place::Return, source.record.class(), due, ack);
     }
 
-    /// Over the return path, where nothing looks at what it carries on its way. Mostly it is at its
-    /// sender before anything else happens; then what it carries need not be kept.
+    /// Sends an acknowledgement over the return path without taps. Usually it reaches its sender
+    /// before any other event; then its header need not be stored.
     #[inline(always)]
-    fn send_back_at_once<S: SendingEnd>(
+    fn send_ack_directly<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
         path: &Path,
         reached: Nanos,
         ack: Packet,
-        told: &AckHeaderOf<S>,
+        header: &AckHeaderOf<S>,
     ) {
         let leaves = self.return_link.transmit_next(reached);
-        let due = self.gets_back(source, path, leaves);
-        if self.comes_next(due) {
+        let due = self.sender_time(source, path, leaves);
+        if self.is_next(due) {
             self.now = due;
             if source.connection == ack.connection() {
                 let Source { sender, record, .. } = source;
-                let sent = self.hear(sender, record, path, &ack, told);
-                self.go_on_after(source, path, ack, sent);
+                let sent = self.on_ack(sender, record, path, &ack, header);
+                self.finish_or_send(source, path, ack, sent);
             }
         } else {
-            let ack = keep(source, ack, told);
-            self.agenda.packet(Place::Sender, source.record.class(), due, ack);
+            let ack = store_header(source, ack, header);
+            self.events.schedule(Place::Sender, source.record.class(), due, ack);
         }
     }
 
-    /// The same for one that is kept; `waited` says whether its receiver's own link was busy.
+    /// Sends an acknowledgement whose header is stored; `waited` is true if it waited for its
+    /// access link.
     #[inline(always)]
-    fn send_back<S: SendingEnd>(
+    fn send_ack<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
         path: &Path,
@@ -102,30 +103,31 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         ack: Packet,
         waited: bool,
     ) {
-        if HOPS && self.tandem.has_return() {
-            return self.enter_return(source, path, ack, waited);
+        if HAS_HOP && self.hops.has_return() {
+            return self.enter_return_link(source, path, ack, waited);
         }
         let leaves = self.return_link.transmit_next(reached);
-        if TAPS && self.capturing {
-            let shown = source.receiver.shown(ack.label());
+        if HAS_TAPS && self.capturing {
+            let shown = source.receiver.captured_header(ack.label());
             if !waited {
                 self.capture(Tap::Receiver, &source.record, reached - path.to_return, &ack, shown);
             }
             self.capture(Tap::BottleneckOut, &source.record, reached, &ack, shown);
             self.capture(Tap::BottleneckIn, &source.record, leaves, &ack, shown);
         }
-        let due = self.gets_back(source, path, leaves);
-        if self.comes_next(due) {
+        let due = self.sender_time(source, path, leaves);
+        if self.is_next(due) {
             self.now = due;
-            self.at_sender(source, path, ack);
+            self.process_ack(source, path, ack);
         } else {
-            self.agenda.packet(Place::Sender, source.record.class(), due, ack);
+            self.events.schedule(Place::Sender, source.record.class(), due, ack);
         }
     }
 
-    /// When an acknowledgement that leaves the return bottleneck is looked at by its sender.
+    /// Time at which the sender processes an acknowledgement that leaves the return bottleneck at
+    /// `leaves`.
     #[inline(always)]
-    fn gets_back<S: SendingEnd>(
+    fn sender_time<S: SendingEnd>(
         &self,
         source: &mut Source<S>,
         path: &Path,
@@ -136,68 +138,68 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
     }
 
     #[inline(never)]
-    pub(super) fn waited_for_return<S: SendingEnd>(
+    pub(super) fn send_waiting_ack<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
         path: &Path,
         ack: Packet,
     ) {
-        self.send_back(source, path, self.now - self.return_lookahead, ack, true);
+        self.send_ack(source, path, self.now - self.return_lookahead, ack, true);
     }
 
-    /// An acknowledgement reaches its sender.
+    /// Processes an acknowledgement that reaches its sender.
     #[inline(always)]
-    pub(crate) fn at_sender<S: SendingEnd>(
+    pub(crate) fn process_ack<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
         path: &Path,
         ack: Packet,
     ) {
-        self.pass(source, Tap::Sender, self.sender_now(), &ack);
+        self.report_passage(source, Tap::Sender, self.sender_now(), &ack);
         let Source { receiver, sender, record, connection, .. } = source;
-        let told = receiver.take_header(ack.label());
+        let header = receiver.take_header(ack.label());
         if *connection != ack.connection() {
             return;
         }
         let sent = if S::POLLS {
-            self.hear_late(sender, record, path, &ack, told)
+            self.on_late_ack(sender, record, path, &ack, header)
         } else {
-            self.hear(sender, record, path, &ack, told)
+            self.on_ack(sender, record, path, &ack, header)
         };
-        self.go_on_after(source, path, ack, sent);
+        self.finish_or_send(source, path, ack, sent);
     }
 
-    /// A sender that is polled hears one that was kept on its way, as few are.
+    /// Passes an acknowledgement with a stored header, which is rare, to a polled sender.
     #[inline(never)]
-    fn hear_late<S: SendingEnd>(
+    fn on_late_ack<S: SendingEnd>(
         &mut self,
         sender: &mut S,
         record: &mut SourceRecord,
         path: &Path,
         ack: &Packet,
-        told: &AckHeaderOf<S>,
+        header: &AckHeaderOf<S>,
     ) -> Transmission {
-        self.hear(sender, record, path, ack, told)
+        self.on_ack(sender, record, path, ack, header)
     }
 
-    /// A sender hears an acknowledgement of its connection.
+    /// Passes an acknowledgement of the current connection to its sender.
     #[inline(always)]
-    fn hear<S: SendingEnd>(
+    fn on_ack<S: SendingEnd>(
         &mut self,
         sender: &mut S,
         record: &mut SourceRecord,
         path: &Path,
         ack: &Packet,
-        told: &AckHeaderOf<S>,
+        header: &AckHeaderOf<S>,
     ) -> Transmission {
         let now = self.sender_now();
         let listener = &mut Listener::new(&mut self.probes, record, ack.source());
-        sender.on_ack(now, ack.number(), told, &path.tcp, listener)
+        sender.on_ack(now, ack.number(), header, &path.tcp, listener)
     }
 
-    /// The sender has heard it: its file is over, or it goes on.
+    /// Ends the transfer if the sender has finished; otherwise sends the next packets.
     #[inline(always)]
-    fn go_on_after<S: SendingEnd>(
+    fn finish_or_send<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
         path: &Path,
@@ -212,8 +214,12 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
     }
 }
 
-/// Keeps at its receiver what an acknowledgement carries, until it arrives.
+/// Stores the header of an acknowledgement at its receiver until it arrives.
 #[inline(always)]
-fn keep<S: SendingEnd>(source: &mut Source<S>, ack: Packet, told: &AckHeaderOf<S>) -> Packet {
-    ack.with_label(source.receiver.keep(told, ack.label().serial()))
+fn store_header<S: SendingEnd>(
+    source: &mut Source<S>,
+    ack: Packet,
+    header: &AckHeaderOf<S>,
+) -> Packet {
+    ack.with_label(source.receiver.store_header(header, ack.label().serial()))
 }

@@ -1,21 +1,21 @@
-//! The bottleneck: its random loss, its queue, and what leaves it.
+//! The bottleneck: random loss, queue, and departures.
 
 use super::Network;
 use super::path::Path;
 use super::source::Source;
-use crate::agenda::Place;
 use crate::clock::Nanos;
+use crate::event_queue::Place;
 use crate::loss::LossPlace;
 use crate::packet::Packet;
 use crate::probe::Tap;
 use crate::queue::{Passed, QueueDiscipline, Verdict};
 use crate::tcp::SendingEnd;
 
-impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HOPS> {
-    /// A data packet reaches the place where it first meets others: the bottleneck, unless there is
-    /// a hop before.
+impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, HAS_TAPS, HAS_HOP> {
+    /// Processes a data packet at its first shared hop: the bottleneck, unless there is a shared
+    /// hop before it.
     #[inline(always)]
-    pub(crate) fn meet<S: SendingEnd>(
+    pub(crate) fn arrive_at_first_shared<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
         path: &Path,
@@ -23,111 +23,111 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
     ) {
         let waiting = &mut source.ingress_waiting;
         if let Some((due, next)) = self.ingress_waiting.pop_after(waiting, self.now) {
-            self.agenda.packet(Place::BottleneckQueued, source.record.class(), due, next);
+            self.events.schedule(Place::BottleneckQueued, source.record.class(), due, next);
         }
-        if HOPS && self.tandem.meets_before() {
-            return self.at_meeting(source, path, packet);
+        if HAS_HOP && self.hops.is_shared_before_bottleneck() {
+            return self.enter_first_shared_hop(source, path, packet);
         }
-        self.at_bottleneck(source, path, packet);
+        self.enter_bottleneck(source, path, packet);
     }
 
-    /// A data packet reaches the bottleneck.
+    /// Processes the arrival of a data packet at the bottleneck.
     #[inline(always)]
-    pub(crate) fn at_bottleneck<S: SendingEnd>(
+    pub(crate) fn enter_bottleneck<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
         path: &Path,
         packet: Packet,
     ) {
-        if source.announced != packet.connection() {
-            source.announced = packet.connection();
+        if source.seen_at_bottleneck != packet.connection() {
+            source.seen_at_bottleneck = packet.connection();
             self.probes.population.birth(self.now);
         }
-        self.pass(source, Tap::BottleneckIn, self.now, &packet);
+        self.report_passage(source, Tap::BottleneckIn, self.now, &packet);
         if self.loses_at(LossPlace::Before, &packet) {
             return self.dropped_at_bottleneck(source, packet, true);
         }
         match self.offer::<S>(path, &packet) {
-            Verdict::Departs { leaves, found } => {
-                self.lifetime.sojourns = self.lifetime.sojourns.wrapping_add(leaves - self.now);
-                self.probes.arrived(&source.record, &packet, found);
-                if (S::POLLS || Q::DROPS_HELD) && self.keeps_waits {
+            Verdict::Departs { leaves, backlog } => {
+                self.totals.sojourns = self.totals.sojourns.wrapping_add(leaves - self.now);
+                self.probes.arrived(&source.record, &packet, backlog);
+                if (S::POLLS || Q::DROPS_HELD_PACKETS) && self.records_waits {
                     let waited = (leaves - self.now).saturating_sub(path.service);
                     self.probes.passed(&source.record, Passed { waited, marked: false });
                 }
                 self.leave_bottleneck(source, path, leaves, packet);
             }
-            Verdict::Held { found, pushed_out } => {
-                self.probes.arrived(&source.record, &packet, found);
-                self.held(pushed_out);
+            Verdict::Held { backlog, evicted } => {
+                self.probes.arrived(&source.record, &packet, backlog);
+                self.count_held(evicted);
             }
             Verdict::Dropped => self.dropped_at_bottleneck(source, packet, false),
         }
-        if Q::DROPS_HELD {
+        if Q::DROPS_HELD_PACKETS {
             self.take_dropped();
         }
     }
 
-    /// Returns true if the bottleneck loses a packet at random, at this place.
+    /// Whether the bottleneck loses a packet at random at this place.
     #[inline(always)]
     fn loses_at(&mut self, at: LossPlace, packet: &Packet) -> bool {
         self.loss.as_mut().is_some_and(|loss| loss.loses(at, packet.source()))
     }
 
-    /// Offers a packet to the bottleneck's queue. There, only what leaves as soon as its turn is
-    /// known takes the time of its own length.
+    /// Enqueues a packet at the bottleneck. Only queues whose departures are known on arrival use
+    /// the actual length of the packet.
     #[inline(always)]
     fn offer<S: SendingEnd>(&mut self, path: &Path, packet: &Packet) -> Verdict {
         let Self { queue, link, probes, now, .. } = self;
         let short = if S::POLLS { packet.label().short_bytes() } else { None };
-        let has_own = Q::ANY_LENGTH && path.packet_bytes != link.length();
-        match short.or(has_own.then_some(path.packet_bytes)) {
+        let is_other_length = Q::ANY_LENGTH && path.packet_bytes != link.length();
+        match short.or(is_other_length.then_some(path.packet_bytes)) {
             Some(bytes) => link.with_length(bytes, |link| queue.offer(*now, packet, link, probes)),
             None => queue.offer(*now, packet, link, probes),
         }
     }
 
-    /// A packet waits in the queue until the link takes it.
+    /// Counts a held packet, and stores the packet that it evicted.
     #[inline(always)]
-    fn held(&mut self, pushed_out: Option<Packet>) {
-        if let Some(packet) = pushed_out {
-            // One enters the queue as another leaves it.
-            self.pushed_out.push((self.now, packet));
+    fn count_held(&mut self, evicted: Option<Packet>) {
+        if let Some(packet) = evicted {
+            // The arrival time of the one and the departure time of the other cancel.
+            self.dropped_from_queue.push((self.now, packet));
         } else {
-            self.lifetime.sojourns = self.lifetime.sojourns.wrapping_sub(self.now);
+            self.totals.sojourns = self.totals.sojourns.wrapping_sub(self.now);
         }
     }
 
-    /// Packets that the queue held and dropped leave it; their sources are told behind the event.
+    /// Takes the packets that the queue dropped after accepting them; their sources are notified
+    /// after the event.
     #[inline]
     pub(crate) fn take_dropped(&mut self) {
-        let known = self.pushed_out.len();
-        self.queue.take_dropped(&mut self.pushed_out, &mut self.probes);
-        for (at, _) in &self.pushed_out[known..] {
-            self.lifetime.sojourns = self.lifetime.sojourns.wrapping_add(*at);
+        let before = self.dropped_from_queue.len();
+        self.queue.take_dropped(&mut self.dropped_from_queue, &mut self.probes);
+        for (at, _) in &self.dropped_from_queue[before..] {
+            self.totals.sojourns = self.totals.sojourns.wrapping_add(*at);
         }
     }
 
-    /// The link takes the next of the packets that the queue holds, now, and will have sent it at
-    /// the time that is told.
+    /// Starts the transmission of the next held packet. Returns its departure time and the packet.
     #[inline(always)]
     pub(crate) fn serve(&mut self) -> Option<(Nanos, Packet)> {
-        self.now = self.queue.link_leaves();
+        self.now = self.queue.next_departure();
         let (leaves, packet) = self.queue.serve(&mut self.link, &mut self.probes)?;
-        self.lifetime.sojourns = self.lifetime.sojourns.wrapping_add(leaves);
+        self.totals.sojourns = self.totals.sojourns.wrapping_add(leaves);
         Some((leaves, packet))
     }
 
-    /// The packet that the link has just taken will have left at `leaves`.
+    /// Forwards the packet whose transmission has just started and ends at `leaves`.
     #[inline(always)]
-    pub(crate) fn served<S: SendingEnd>(
+    pub(crate) fn forward_served<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
         path: &Path,
         leaves: Nanos,
         packet: Packet,
     ) {
-        if Q::DROPS_HELD {
+        if Q::DROPS_HELD_PACKETS {
             if let Some(passed) = self.queue.passed() {
                 self.probes.passed(&source.record, passed);
             }
@@ -135,19 +135,19 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         self.leave_bottleneck(source, path, leaves, packet);
     }
 
-    /// A cross packet arrives.
-    pub(crate) fn cross_arrives(&mut self) {
-        let Self { queue, link, probes, now, pushed_out, .. } = self;
-        *now = queue.cross_comes();
-        if let Some(packet) = queue.cross_arrives(link, probes) {
-            pushed_out.push((*now, packet));
+    /// Enqueues the next cross packet.
+    pub(crate) fn on_cross_arrival(&mut self) {
+        let Self { queue, link, probes, now, dropped_from_queue, .. } = self;
+        *now = queue.next_cross_arrival();
+        if let Some(packet) = queue.on_cross_arrival(link, probes) {
+            dropped_from_queue.push((*now, packet));
         }
-        if Q::DROPS_HELD {
+        if Q::DROPS_HELD_PACKETS {
             self.take_dropped();
         }
     }
 
-    /// On from the bottleneck, which the packet will have left at `leaves`.
+    /// Forwards a packet that leaves the bottleneck at `leaves`.
     #[inline(always)]
     pub(crate) fn leave_bottleneck<S: SendingEnd>(
         &mut self,
@@ -156,13 +156,13 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         leaves: Nanos,
         packet: Packet,
     ) {
-        if HOPS && self.loses_at(LossPlace::Behind, &packet) {
+        if HAS_HOP && self.loses_at(LossPlace::Behind, &packet) {
             return self.dropped_after_arrival(leaves, source, packet, true);
         }
-        self.pass(source, Tap::BottleneckOut, leaves, &packet);
-        if HOPS {
-            let gets_on = self.jitter.as_mut().map_or(leaves, |jitter| jitter.gets_on(leaves));
-            return self.behind_bottleneck(source, path, gets_on + path.forward, packet);
+        self.report_passage(source, Tap::BottleneckOut, leaves, &packet);
+        if HAS_HOP {
+            let leaves_at = self.jitter.as_mut().map_or(leaves, |jitter| jitter.leaves_at(leaves));
+            return self.forward_from_bottleneck(source, path, leaves_at + path.forward, packet);
         }
         self.reach_egress(source, path, leaves + path.forward, packet);
     }

@@ -1,11 +1,11 @@
-//! Delivery: over the receiver's own link, to the receiver, and what is counted of it.
+//! Delivery: egress link, receiver, and delivery statistics.
 
 use super::Network;
 use super::path::{Path, Progress};
 use super::send::{is_full, time_on};
 use super::source::Source;
-use crate::agenda::Place;
 use crate::clock::Nanos;
+use crate::event_queue::Place;
 use crate::jitter::HostNoise;
 use crate::loss::LossPlace;
 use crate::packet::{Kind, Label, Packet};
@@ -13,9 +13,9 @@ use crate::probe::Tap;
 use crate::queue::QueueDiscipline;
 use crate::tcp::{AckHeaderOf, ReceivingEnd, SendingEnd};
 
-impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HOPS> {
-    /// Over the egress link, which the packet enters at `enters`, to the receiver, and its answer
-    /// to the return bottleneck; the next event is `return_lookahead` after it has got there.
+impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, HAS_TAPS, HAS_HOP> {
+    /// Forwards a packet that enters the egress link at `enters` to its receiver. The next event is
+    /// `return_lookahead` after the response would reach the return bottleneck.
     #[inline(always)]
     pub(crate) fn reach_egress<S: SendingEnd>(
         &mut self,
@@ -24,7 +24,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         enters: Nanos,
         packet: Packet,
     ) {
-        if !path.plain {
+        if !path.is_lossless {
             if let Some(at) = self.lost_on_egress(source, path, enters, packet) {
                 return self.dropped_on_access(at, source, packet);
             }
@@ -36,8 +36,8 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         }
     }
 
-    /// Schedules the event at `due` in which a packet is handled. `idle` is false if the packet
-    /// waited for another one on the egress link.
+    /// Schedules the event at `due` in which a packet is processed. `idle` is false if the packet
+    /// waits for another one on the egress link.
     #[inline(always)]
     fn reach_host<S: SendingEnd>(
         &mut self,
@@ -49,17 +49,17 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
     ) {
         let class = source.record.class();
         if idle {
-            self.agenda.packet(Place::Return, class, due, packet);
+            self.events.schedule(Place::Return, class, due, packet);
         } else if !is_full::<S>(&packet) || path.egress_loses_behind {
-            self.agenda.packet(Place::ReturnSecond, class, due, packet);
-        } else if !self.agenda.packet_in_order(Place::ReturnSecond, class, due, packet) {
+            self.events.schedule(Place::ReturnSecond, class, due, packet);
+        } else if !self.events.schedule_in_order(Place::ReturnSecond, class, due, packet) {
             let after = due - path.egress.data_time;
             self.egress_waiting.push(&mut source.egress_waiting, after, due, packet);
         }
     }
 
-    /// Returns the time at which a packet is lost on its receiver's own link, which it enters at
-    /// `enters`; `None` if it gets through.
+    /// Returns the time at which a packet that enters the egress link at `enters` is lost there;
+    /// `None` if it is not lost.
     #[inline(never)]
     fn lost_on_egress<S: SendingEnd>(
         &mut self,
@@ -81,8 +81,8 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         None
     }
 
-    /// Schedules the event of a packet that would be handled at `due` if both hosts were punctual. A
-    /// host that is about to handle a packet also handles those that arrive until then.
+    /// Schedules the event of a packet that would be processed at `due` without processing delay. A
+    /// host processes a packet together with all packets that arrive before its processing.
     #[inline(always)]
     fn reach_late_host<S: SendingEnd>(
         &mut self,
@@ -100,79 +100,82 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         }
         let due = source.handled_at;
         if !follows || (idle && !together) {
-            self.agenda.packet_among(Place::Return, class, due, packet);
-        } else if together || !self.agenda.packet_in_order(Place::ReturnSecond, class, due, packet)
+            self.events.schedule_sorted(Place::Return, class, due, packet);
+        } else if together
+            || !self.events.schedule_in_order(Place::ReturnSecond, class, due, packet)
         {
             self.egress_waiting.push(&mut source.egress_waiting, before, due, packet);
         }
     }
 
-    /// The packet that waits for the one that has just left the egress link gets its event.
+    /// Schedules the event of the packet that waits behind the one that has just left the egress
+    /// link.
     #[inline(always)]
-    fn follow<S: SendingEnd>(&mut self, source: &mut Source<S>) {
+    fn schedule_waiting<S: SendingEnd>(&mut self, source: &mut Source<S>) {
         let waiting = &mut source.egress_waiting;
         if let Some((due, next)) = self.egress_waiting.pop_after(waiting, self.now) {
-            self.agenda.packet_among(Place::ReturnQueued, source.record.class(), due, next);
+            self.events.schedule_sorted(Place::ReturnQueued, source.record.class(), due, next);
         }
     }
 
-    /// What the packet led to has reached the return bottleneck `return_lookahead` ago.
+    /// Processes a packet at its receiver. Its response reached the return bottleneck
+    /// `return_lookahead` ago.
     #[inline(always)]
-    pub(crate) fn at_return<S: SendingEnd>(
+    pub(crate) fn process_at_receiver<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
         path: &Path,
         packet: Packet,
     ) {
         if packet.kind() == Kind::Ack {
-            return self.waited_for_return(source, path, packet);
+            return self.send_waiting_ack(source, path, packet);
         }
-        self.follow(source);
+        self.schedule_waiting(source);
         let arrived = self.now - path.answer_to_event;
-        self.lifetime.received += 1;
-        self.pass(source, Tap::Receiver, arrived, &packet);
+        self.totals.received += 1;
+        self.report_passage(source, Tap::Receiver, arrived, &packet);
         if source.received != packet.connection() {
             if S::POLLS && path.tcp.has_handshake() {
-                // Left over from a connection that is over.
-                source.sender.lose_header(packet.label());
+                // A late packet of an earlier connection.
+                source.sender.drop_header(packet.label());
                 return;
             }
             source.received = packet.connection();
             source.receiver.start(&path.tcp);
         }
         let header = source.sender.take_header(packet.label());
-        let mut told = AckHeaderOf::<S>::default();
+        let mut ack_header = AckHeaderOf::<S>::default();
         let number = packet.number();
-        let arrival = source.receiver.on_data(arrived, number, header, &path.tcp, &mut told);
+        let arrival = source.receiver.on_data(arrived, number, header, &path.tcp, &mut ack_header);
         self.probes.delivered(&source.record, arrival.distinct);
         if S::POLLS {
-            self.got_polled(source, path, &packet, arrival.distinct);
+            self.count_polled(source, path, &packet, arrival.distinct);
         }
         if path.progress == Progress::LastOfFile {
-            source.record.got(arrived, arrival.distinct);
+            source.record.on_data(arrived, arrival.distinct);
         } else if path.progress == Progress::Packets {
             source.record.packets += u64::from(arrival.distinct);
         } else {
-            self.got(source, path.progress, arrived, arrival.distinct, packet.source());
+            self.record_delivery(source, path.progress, arrived, arrival.distinct, packet.source());
         }
         if let Some(number) = arrival.ack {
-            let serial = if TAPS { packet.label().serial() } else { 0 };
+            let serial = if HAS_TAPS { packet.label().serial() } else { 0 };
             let ack = packet.with(number, Label::new(Kind::Ack, serial));
             if S::POLLS {
                 if let Some((number, second)) = source.receiver.poll_ack(&path.tcp) {
-                    let acks = [(ack, told), (ack.with(number, ack.label()), second)];
+                    let acks = [(ack, ack_header), (ack.with(number, ack.label()), second)];
                     return self.acknowledge_twice(source, path, acks);
                 }
             }
-            self.acknowledge(source, path, ack, &told);
+            self.acknowledge(source, path, ack, &ack_header);
         } else {
             self.set_ack_timer(source, path, packet.source());
         }
     }
 
-    /// A packet may lack bytes of a full one, or bring nothing.
+    /// Counts short packets and spurious retransmissions of polled sources.
     #[inline(always)]
-    fn got_polled<S: SendingEnd>(
+    fn count_polled<S: SendingEnd>(
         &mut self,
         source: &Source<S>,
         path: &Path,
@@ -188,9 +191,9 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         }
     }
 
-    /// A packet has arrived where more is told of it than that.
+    /// Records a delivered packet for blocks of files or for given times.
     #[inline(never)]
-    fn got<S: SendingEnd>(
+    fn record_delivery<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
         progress: Progress,
@@ -202,7 +205,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         if endless {
             source.record.packets += u64::from(distinct);
         } else {
-            source.record.got(arrived, distinct);
+            source.record.on_data(arrived, distinct);
         }
         if !distinct {
             return;
@@ -216,8 +219,8 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
     }
 }
 
-/// Occupies the egress link with a packet. Returns whether the link was idle, and when the packet
-/// is handled if both hosts are punctual.
+/// Occupies the egress link with a packet. Returns whether the link was idle, and the time at which
+/// the packet is processed without processing delay.
 #[inline(always)]
 fn cross_egress<S: SendingEnd>(
     source: &mut Source<S>,

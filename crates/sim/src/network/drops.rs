@@ -1,15 +1,15 @@
-//! What becomes of a lost packet: it is counted, and its sender told where it has loss feedback.
+//! Lost packets: counters, and feedback to senders with instantaneous loss feedback.
 
 use super::Network;
 use super::path::Path;
 use super::source::Source;
-use crate::agenda::Place;
 use crate::clock::Nanos;
+use crate::event_queue::Place;
 use crate::packet::{Kind, Label, Packet};
 use crate::queue::QueueDiscipline;
 use crate::tcp::SendingEnd;
 
-impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HOPS> {
+impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, HAS_TAPS, HAS_HOP> {
     #[inline(never)]
     pub(crate) fn dropped_on_access<S: SendingEnd>(
         &mut self,
@@ -17,10 +17,10 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         source: &mut Source<S>,
         packet: Packet,
     ) {
-        self.lifetime.dropped += 1;
-        source.lose(&packet);
+        self.totals.dropped += 1;
+        source.count_loss(&packet);
         self.probes.dropped_on_access(at, &source.record, &packet);
-        self.tell_of_loss(at, source, packet);
+        self.send_loss_feedback(at, source, packet);
     }
 
     #[inline(never)]
@@ -30,15 +30,15 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         packet: Packet,
         random: bool,
     ) {
-        source.lose(&packet);
-        self.queue.settle(self.now, &mut self.probes);
+        source.count_loss(&packet);
+        self.queue.advance_to(self.now, &mut self.probes);
         self.probes.arrived(&source.record, &packet, self.queue.held());
-        self.lifetime.dropped += 1;
+        self.totals.dropped += 1;
         self.probes.dropped(self.now, &source.record, &packet, random);
-        self.tell_of_loss(self.now, source, packet);
+        self.send_loss_feedback(self.now, source, packet);
     }
 
-    /// A packet is lost at a hop that is not the bottleneck.
+    /// Handles the loss of a packet at a hop other than the bottleneck.
     pub(crate) fn dropped_at_hop<S: SendingEnd>(
         &mut self,
         stage: usize,
@@ -47,14 +47,14 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         packet: Packet,
         random: bool,
     ) {
-        self.lifetime.dropped += 1;
-        source.lose(&packet);
+        self.totals.dropped += 1;
+        source.count_loss(&packet);
         self.probes.dropped_at_hop(stage, at, &source.record, &packet, random);
-        self.tell_of_loss(at, source, packet);
+        self.send_loss_feedback(at, source, packet);
     }
 
-    /// A packet that was counted on its arrival at the bottleneck is dropped there at `at`: it had
-    /// to leave the queue, or it was lost at random behind the link.
+    /// Handles the loss at `at` of a packet whose arrival at the bottleneck has been counted:
+    /// dropped from the queue, or lost at random behind the link.
     #[inline(never)]
     pub(crate) fn dropped_after_arrival<S: SendingEnd>(
         &mut self,
@@ -63,30 +63,31 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         packet: Packet,
         random: bool,
     ) {
-        source.lose(&packet);
-        self.lifetime.dropped += 1;
+        source.count_loss(&packet);
+        self.totals.dropped += 1;
         self.probes.dropped(at, &source.record, &packet, random);
-        self.tell_of_loss(at, source, packet);
+        self.send_loss_feedback(at, source, packet);
     }
 
-    /// Losses reach senders with `sender_lookahead`, as acknowledgements do.
+    /// Schedules the loss feedback, which reaches the sender with `sender_lookahead`, like an
+    /// acknowledgement.
     ///
-    /// Where a packet is lost at the moment at which it was sent, a sender with a full buffer
-    /// before it would send for ever at that moment, so the feedback comes when the bottleneck
-    /// could have sent a packet more.
-    fn tell_of_loss<S: SendingEnd>(&mut self, at: Nanos, source: &Source<S>, packet: Packet) {
+    /// If a packet is lost at the time of its transmission, a sender in front of a full buffer
+    /// would send indefinitely at that time. So the feedback is delayed by the transmission time of
+    /// a packet at the bottleneck.
+    fn send_loss_feedback<S: SendingEnd>(&mut self, at: Nanos, source: &Source<S>, packet: Packet) {
         if !S::LOSS_FEEDBACK {
             return;
         }
-        let at_once = at <= self.sender_now();
-        let late =
-            self.sender_lookahead + if at_once { self.link.time_when_idle().max(1) } else { 0 };
+        let is_immediate = at <= self.sender_now();
+        let late = self.sender_lookahead
+            + if is_immediate { self.link.time_when_idle().max(1) } else { 0 };
         let feedback = packet.with_label(Label::new(Kind::Loss, 0));
-        self.agenda.packet(Place::Sender, source.record.class(), at + late, feedback);
+        self.events.schedule(Place::Sender, source.record.class(), at + late, feedback);
     }
 
-    /// Loss feedback reaches its sender.
-    pub(crate) fn at_sender_of_lost<S: SendingEnd>(
+    /// Processes loss feedback at its sender.
+    pub(crate) fn on_loss_feedback<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
         path: &Path,
@@ -95,29 +96,30 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         if source.connection != feedback.connection() {
             return;
         }
-        let sent = self.ask(source, path, feedback.source(), |sender, now, tcp, listener| {
-            sender.on_loss(now, feedback.number(), tcp, listener)
-        });
+        let sent =
+            self.call_sender(source, path, feedback.source(), |sender, now, tcp, listener| {
+                sender.on_loss(now, feedback.number(), tcp, listener)
+            });
         self.send(source, path, feedback, sent);
     }
 
-    /// Tells sources of their packets that a queue held and then dropped.
+    /// Notifies sources of packets that queues dropped after accepting them.
     #[inline(always)]
-    pub(crate) fn tell_of_losses<S: SendingEnd>(&mut self, sources: &mut [Source<S>]) {
-        if Q::HOLDS && !self.pushed_out.is_empty() {
-            self.tell_of_pushed_out(sources);
+    pub(crate) fn notify_drops<S: SendingEnd>(&mut self, sources: &mut [Source<S>]) {
+        if Q::HOLDS_PACKETS && !self.dropped_from_queue.is_empty() {
+            self.notify_bottleneck_drops(sources);
         }
-        if HOPS && self.tandem.has_dropped() {
-            self.tell_of_hops(sources);
+        if HAS_HOP && self.hops.has_dropped() {
+            self.notify_hop_drops(sources);
         }
     }
 
-    fn tell_of_pushed_out<S: SendingEnd>(&mut self, sources: &mut [Source<S>]) {
-        let mut pushed_out = std::mem::take(&mut self.pushed_out);
-        for (at, packet) in pushed_out.drain(..) {
+    fn notify_bottleneck_drops<S: SendingEnd>(&mut self, sources: &mut [Source<S>]) {
+        let mut dropped = std::mem::take(&mut self.dropped_from_queue);
+        for (at, packet) in dropped.drain(..) {
             let source = &mut sources[packet.source() as usize];
             self.dropped_after_arrival(at, source, packet, false);
         }
-        self.pushed_out = pushed_out;
+        self.dropped_from_queue = dropped;
     }
 }

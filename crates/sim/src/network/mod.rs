@@ -1,4 +1,4 @@
-//! The network, and a packet's path through it: a file a stage.
+//! The network and the path of a packet through it: one file per stage.
 //!
 //! ```text
 //!            send.rs  access.rs     bottleneck.rs  hops/        delivery.rs
@@ -8,17 +8,17 @@
 //!                                  acks.rs
 //! ```
 //!
-//! At the places marked * it is looked at (`taps.rs`). Other hops may lie before the bottleneck and
-//! behind it (`hops/`).
+//! Packets are captured at the places marked * (`taps.rs`). The path may have other hops before and
+//! behind the bottleneck (`hops/`).
 //!
-//! Only where packets of different sources meet does their order matter, so there is one event a
-//! packet: its arrival at the bottleneck, or at the first place where they meet; and one more at
-//! each further place. Everything between two such places concerns one source alone, and is
-//! arithmetic. What an acknowledgement makes its sender send, and what a packet makes its receiver
-//! answer, is worked out by lookahead, in the event in which it can next matter to other sources:
+//! The order of packets matters only at hops that several sources share. So a packet has one event
+//! at the first shared hop (often the bottleneck) and one at each further shared hop. Everything
+//! between shared hops concerns a single source and is computed directly. The responses of a sender
+//! to an acknowledgement, and of a receiver to a packet, are computed with a lookahead, in the
+//! event in which they can next affect other sources:
 //!
 //! ```text
-//!     acknowledgement at the     acknowledgement             what is sent then
+//!     acknowledgement at the     acknowledgement              data sent then
 //!        return bottleneck        at its sender              at the bottleneck
 //!  -------------|-----------------------|----------------------------|----------> virtual time
 //!               |                       |<---- sender_lookahead ---->|
@@ -26,9 +26,9 @@
 //!                                                          now: the event
 //! ```
 //!
-//! The ends are told the time at which that would have happened, not `now`. Both spans are the
-//! shortest of all classes. Whatever takes longer (a second packet of a burst, a class that is
-//! farther away, an acknowledgement that had to wait) gets an event of its own.
+//! The TCP endpoints receive the time at which the packet arrives, not `now`. Both lookaheads are
+//! the minima over all classes. Packets that take longer (the second packet of a burst, packets of
+//! more distant classes, acknowledgements that waited) have a separate event.
 
 pub(crate) mod access;
 mod acks;
@@ -46,38 +46,38 @@ mod taps;
 mod timers;
 pub(crate) mod transfers;
 
-pub(crate) use order::{Next, Step};
+pub(crate) use order::{HopEvent, NextEvent};
 pub(crate) use path::Path;
 pub(crate) use populations::populations;
 pub(crate) use source::Source;
 
-use crate::agenda::Agenda;
 use crate::clock::{Nanos, Transmitter};
+use crate::event_queue::EventQueue;
 use crate::jitter::Jitter;
 use crate::loss::BottleneckLosses;
 use crate::packet::Packet;
 use crate::population::ScaledPopulation;
 use crate::probe::Probes;
 use crate::traffic::{Coupling, Traffic};
-use access::Waiting;
-use hops::Tandem;
+use access::WaitingPool;
+use hops::HopChain;
 use path::AccessLoss;
 use transfers::Transfers;
 
-/// Data packets over a whole run, the warm-up included.
+/// Data packets over the whole run, warm-up included.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Lifetime {
+pub(crate) struct PacketTotals {
     pub sent: u64,
     pub received: u64,
     pub dropped: u64,
-    /// The times at which packets left the queue less those at which they entered it, summed up
-    /// modulo 2^64. What is still in it has not left: see [`Lifetime::waited`].
+    /// Sum of departure times minus arrival times of the queue, modulo 2^64. Packets in the queue
+    /// have no departure time yet: see [`PacketTotals::waited`].
     pub sojourns: u64,
 }
 
-impl Lifetime {
-    /// What packets have waited in the queue, up to `now` where they are still in it: `waiting` of
-    /// them, and those whose departure is known, which leave later by `ahead` in all.
+impl PacketTotals {
+    /// Total time of packets in the queue up to `now`. `waiting` packets are still queued; packets
+    /// with a known departure leave after `now` by `ahead` in total.
     pub(crate) fn waited(&self, now: Nanos, waiting: u64, ahead: Nanos) -> u64 {
         self.sojourns.wrapping_add(waiting.wrapping_mul(now)).wrapping_sub(ahead)
     }
@@ -85,46 +85,47 @@ impl Lifetime {
 
 /// The shared part of a run.
 ///
-/// A method takes the source that it concerns and the path of the source's packets. Without
-/// `HOPS` the bottleneck is the only place where packets meet.
-pub(crate) struct Network<Q, const TAPS: bool, const HOPS: bool> {
-    pub agenda: Agenda,
+/// Methods take the source that they concern and the path of its packets. Without `HAS_HOP` the
+/// bottleneck is the only shared hop.
+pub(crate) struct Network<Q, const HAS_TAPS: bool, const HAS_HOP: bool> {
+    pub events: EventQueue,
     pub now: Nanos,
-    /// From a sender to where packets meet first, for the class that is nearest.
+    /// Minimum time from a sender to the first shared hop.
     pub sender_lookahead: Nanos,
-    /// From the return bottleneck over the sender to there, likewise.
+    /// Minimum time from the return bottleneck through the sender to the first shared hop.
     pub return_lookahead: Nanos,
-    /// What passes a tap is told at most so long after it has passed.
-    pub latest: Nanos,
-    /// What is due later than this is not to be done yet.
+    /// Maximum delay between the passage of a packet at a tap and its report.
+    pub max_report_delay: Nanos,
+    /// Events after this time are not processed yet.
     pub limit: Nanos,
-    /// Transfers after which the run stops.
+    /// Number of transfers after which the run stops.
     pub wanted: u64,
-    pub ingress_waiting: Waiting,
-    pub egress_waiting: Waiting,
+    pub ingress_waiting: WaitingPool,
+    pub egress_waiting: WaitingPool,
     pub queue: Q,
-    /// Packets that had to leave the queue, and when; their sources are still to be told.
-    pub pushed_out: Vec<(Nanos, Packet)>,
-    /// What a source that is polled sends now; empty between two events.
+    /// Packets that the queue dropped after accepting them, with the time; their sources have not
+    /// been notified yet.
+    pub dropped_from_queue: Vec<(Nanos, Packet)>,
+    /// Packets that a polled source sends in the current event; empty between events.
     pub burst: Vec<Packet>,
     pub link: Transmitter,
     pub return_link: Transmitter,
-    pub tandem: Box<Tandem>,
+    pub hops: Box<HopChain>,
     pub loss: Option<BottleneckLosses>,
-    /// Looked at where there are `HOPS`.
+    /// Used only with `HAS_HOP`.
     pub jitter: Option<Jitter>,
     pub access_loss: AccessLoss,
     pub probes: Probes,
     pub capturing: bool,
-    /// Whether anything is to be told of packets that pass.
+    /// Whether passing packets are reported.
     pub watched: bool,
-    /// Whether the time is kept that each packet waits at the bottleneck.
-    pub keeps_waits: bool,
-    /// Whether the link's rate, or that of a hop, is not constant.
+    /// Whether waiting times at the bottleneck are recorded.
+    pub records_waits: bool,
+    /// Whether the rate of the bottleneck or of a hop varies.
     pub varying_rates: bool,
-    pub lifetime: Lifetime,
+    pub totals: PacketTotals,
     pub traffic: Vec<Traffic>,
-    /// Of each class that is a larger one at a scale; empty where none is.
+    /// Scaled population of each class; empty if no class has one.
     pub populations: Vec<Option<ScaledPopulation>>,
     pub coupling: Coupling,
     pub transfers: Vec<Transfers>,

@@ -1,183 +1,189 @@
-//! What happens next.
+//! Selection of the next event.
 //!
-//! This file alone compares what is pending of different kinds. At equal times this is the order:
+//! Only this file compares pending events of different kinds. At equal times, the order is:
 //!
-//! 1. a departure at another hop, of the first stage where there are several;
-//! 2. a departure from the bottleneck, where its queue holds packets until the link is free;
-//! 3. a cross packet at the bottleneck;
-//! 4. a cross packet at another hop, by stage;
-//! 5. a packet at another hop, by stage, then in the order of scheduling;
-//! 6. the agenda's: packets by [`Place`], then class, then timers (see `agenda/`).
+//! 1. departures at other hops, by stage;
+//! 2. departure from the bottleneck, if its queue holds packets until the link is free;
+//! 3. cross packet at the bottleneck;
+//! 4. cross packets at other hops, by stage;
+//! 5. packets at other hops, by stage, then in the order of scheduling;
+//! 6. the event queue: packets by [`Place`], then by class, then timers (see `event_queue/`).
 //!
-//! So a packet finds a queue as it is when whatever leaves at that moment has left. The agenda
-//! orders its own events, as it is made for that, and a queue its cross traffic.
+//! So packets that leave a queue at the same time as an arrival leave first. The event queue orders
+//! its own events, and each queue orders its cross traffic.
 //!
-//! It belongs to the network and not to the loop above it because a packet's stages ask, too: what
-//! [comes next](Network::comes_next) in any case needs no event.
+//! This code is part of the network, not of the event loop, because the stages of a packet use it
+//! too: they skip the event if it would be [next](Network::is_next) anyway.
 
 use super::Network;
-use super::hops::{Kind, SharedHop, Tandem};
+use super::hops::{HopChain, SharedHop, StageKind};
 use super::source::Source;
-use crate::agenda::Place;
 use crate::clock::{NEVER, Nanos};
+use crate::event_queue::Place;
 use crate::packet::Packet;
 use crate::queue::QueueDiscipline;
 use crate::tcp::SendingEnd;
 
-/// What happens next in a network.
-pub(crate) enum Next {
-    /// Something at a hop beside the bottleneck.
+/// Next event of a network.
+pub(crate) enum NextEvent {
+    /// An event at a hop other than the bottleneck.
     AtHop,
-    /// The bottleneck's link takes a packet that its queue holds.
+    /// The bottleneck becomes free for a held packet.
     Departure,
     /// A cross packet arrives at the bottleneck.
     CrossPacket,
-    /// The first event of this queue of the agenda, due at that time.
+    /// The first event of this line of the event queue, and its time.
     Event(usize, Nanos),
-    /// Nothing before the limit.
+    /// No event before the limit.
     Limit,
 }
 
-/// What happens next at the hops beside the bottleneck.
-pub(crate) enum Step {
+/// Next event at the hops other than the bottleneck.
+pub(crate) enum HopEvent {
     Departure(usize),
     CrossPacket(usize),
     Arrival(usize, Packet),
 }
 
-impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HOPS> {
-    /// What happens next.
+impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, HAS_TAPS, HAS_HOP> {
+    /// Selects the next event.
     #[inline(always)]
-    pub(crate) fn next(&self) -> Next {
-        let (queue, due) = self.agenda.next();
-        if HOPS && self.hops_are_first(due) {
-            Next::AtHop
-        } else if Q::HOLDS && self.link_is_first(due) {
-            Next::Departure
-        } else if Q::CROSSED && self.cross_is_first(due) {
-            Next::CrossPacket
+    pub(crate) fn next_event(&self) -> NextEvent {
+        let (queue, due) = self.events.next();
+        if HAS_HOP && self.hops_are_first(due) {
+            NextEvent::AtHop
+        } else if Q::HOLDS_PACKETS && self.link_is_first(due) {
+            NextEvent::Departure
+        } else if Q::HAS_CROSS_TRAFFIC && self.cross_is_first(due) {
+            NextEvent::CrossPacket
         } else if due > self.limit {
-            Next::Limit
+            NextEvent::Limit
         } else {
-            Next::Event(queue, due)
+            NextEvent::Event(queue, due)
         }
     }
 
-    /// Whether something happens at another hop before the next event of the agenda, due at `due`,
-    /// and before the bottleneck is free for a held packet.
+    /// Whether an event at another hop precedes the next event of the event queue (at `due`) and
+    /// the events of the bottleneck.
     fn hops_are_first(&self, due: Nanos) -> bool {
-        let (next, departs) = self.tandem.next();
-        let leaves = if Q::HOLDS { self.queue.link_leaves() } else { NEVER };
-        let comes = if Q::CROSSED { self.queue.cross_comes() } else { NEVER };
-        let others = leaves.min(comes);
-        let before_link = next < others || (next == others && departs);
+        let (next, departs) = self.hops.next_event_time();
+        let departure = if Q::HOLDS_PACKETS { self.queue.next_departure() } else { NEVER };
+        let cross = if Q::HAS_CROSS_TRAFFIC { self.queue.next_cross_arrival() } else { NEVER };
+        let bottleneck = departure.min(cross);
+        let before_link = next < bottleneck || (next == bottleneck && departs);
         next <= due && next <= self.limit && before_link
     }
 
-    /// Whether the bottleneck is free for a held packet before the next event, due at `due`.
+    /// Whether the bottleneck becomes free for a held packet before the next event at `due`.
     fn link_is_first(&self, due: Nanos) -> bool {
-        let leaves = self.queue.link_leaves();
-        let due = if Q::CROSSED { due.min(self.queue.cross_comes()) } else { due };
+        let leaves = self.queue.next_departure();
+        let due = if Q::HAS_CROSS_TRAFFIC { due.min(self.queue.next_cross_arrival()) } else { due };
         leaves <= due && leaves <= self.limit
     }
 
-    /// Takes what happens next at the hops; there is something.
-    pub(crate) fn step_at_hops(&mut self) -> Step {
-        let (at, step) = self.tandem.step();
+    /// Takes the next event at the hops; there must be one.
+    pub(crate) fn take_hop_event(&mut self) -> HopEvent {
+        let (at, event) = self.hops.take_event();
         self.now = at;
-        step
+        event
     }
 
-    /// Whether a cross packet arrives before the next event, due at `due`, or with it.
+    /// Whether a cross packet arrives at or before the next event at `due`.
     fn cross_is_first(&self, due: Nanos) -> bool {
-        let comes = self.queue.cross_comes();
-        comes <= due && comes <= self.limit
+        let arrival = self.queue.next_cross_arrival();
+        arrival <= due && arrival <= self.limit
     }
 
-    /// Whether nothing else happens before `due`, so that it needs no event.
+    /// Whether no other event precedes `due`, so that processing can continue without scheduling
+    /// one.
     #[inline(always)]
-    pub(crate) fn comes_next(&self, due: Nanos) -> bool {
-        (due == self.now && !(Q::HOLDS && self.departs_now()) && !(HOPS && self.hop_departs_now()))
-            || (due < self.agenda.next().1
+    pub(crate) fn is_next(&self, due: Nanos) -> bool {
+        (due == self.now
+            && !(Q::HOLDS_PACKETS && self.has_departure_now())
+            && !(HAS_HOP && self.has_hop_departure_now()))
+            || (due < self.events.next().1
                 && due <= self.limit
-                && !(Q::HOLDS && self.comes_between(due))
-                && !(HOPS && self.tandem.comes_between(due)))
+                && !(Q::HOLDS_PACKETS && self.has_event_by(due))
+                && !(HAS_HOP && self.hops.has_event_by(due)))
     }
 
-    /// Whether a packet that gets to the first hop at `due` would be there before another one of
-    /// its class that is due at the same time, and had to wait for a departure.
+    /// Whether a packet that reaches the first hop at `due` would overtake an earlier packet of its
+    /// class that is due at the same time and waits for a departure.
     #[inline(always)]
     pub(super) fn overtakes<S: SendingEnd>(&self, source: &Source<S>, due: Nanos) -> bool {
-        (Q::HOLDS || HOPS)
+        (Q::HOLDS_PACKETS || HAS_HOP)
             && self.varying_rates
-            && self.agenda.comes(Place::Bottleneck, source.record.class()) <= due
+            && self.events.next_arrival(Place::Bottleneck, source.record.class()) <= due
     }
 
-    /// Whether a packet that has left the queue at this very moment still counts as held: a token
-    /// bucket takes no time for it, and departures come before arrivals.
-    fn departs_now(&self) -> bool {
-        self.queue.link_leaves() <= self.now
+    /// Whether a departure at `now` is pending: token buckets transmit in no time, and departures
+    /// precede arrivals.
+    fn has_departure_now(&self) -> bool {
+        self.queue.next_departure() <= self.now
     }
 
-    /// The same of a hop.
-    fn hop_departs_now(&self) -> bool {
-        self.tandem.next_departure().0 <= self.now
+    /// Whether a departure at another hop at `now` is pending.
+    fn has_hop_departure_now(&self) -> bool {
+        self.hops.next_departure().0 <= self.now
     }
 
-    /// Whether before `due` the link takes a packet that waits, a cross packet arrives, or a
-    /// source hears of one that had to leave the queue.
-    fn comes_between(&self, due: Nanos) -> bool {
-        due >= self.queue.link_leaves()
-            || !self.pushed_out.is_empty()
-            || (Q::CROSSED && due >= self.queue.cross_comes())
+    /// Whether the bottleneck has an event up to `due`: a departure, a cross packet, or a drop
+    /// notification.
+    fn has_event_by(&self, due: Nanos) -> bool {
+        due >= self.queue.next_departure()
+            || !self.dropped_from_queue.is_empty()
+            || (Q::HAS_CROSS_TRAFFIC && due >= self.queue.next_cross_arrival())
     }
 }
 
-impl Tandem {
-    /// When something happens here next, and whether it is a departure; [`NEVER`] if nothing does.
-    fn next(&self) -> (Nanos, bool) {
+impl HopChain {
+    /// Time of the next event, and whether it is a departure; [`NEVER`] if there is none.
+    fn next_event_time(&self) -> (Nanos, bool) {
         let arrival = self.arrivals.next();
         if self.busy.is_empty() {
             return (arrival, false);
         }
         let departure = self.next_departure().0;
-        let arrival = arrival.min(self.next_cross_packet().0);
+        let arrival = arrival.min(self.next_cross_arrival().0);
         (arrival.min(departure), departure <= arrival)
     }
 
     fn next_departure(&self) -> (Nanos, usize) {
-        self.earliest(SharedHop::link_leaves)
+        self.earliest(SharedHop::next_departure)
     }
 
-    fn next_cross_packet(&self) -> (Nanos, usize) {
-        self.earliest(SharedHop::cross_comes)
+    fn next_cross_arrival(&self) -> (Nanos, usize) {
+        self.earliest(SharedHop::next_cross_arrival)
     }
 
+    /// Earliest time over all stages, and its stage; events of the return link occur late.
     fn earliest(&self, when: impl Fn(&SharedHop) -> Nanos) -> (Nanos, usize) {
-        let of = |at: &usize| match &self.stages[*at].kind {
-            Kind::Shared(hop) if *at == self.forward => (when(hop) + self.acks.late, *at),
-            Kind::Shared(hop) => (when(hop), *at),
-            Kind::Own(_) | Kind::Measured => (NEVER, *at),
+        let time = |stage: &usize| match &self.stages[*stage].kind {
+            StageKind::Shared(hop) if *stage == self.forward => {
+                (when(hop) + self.acks.late, *stage)
+            }
+            StageKind::Shared(hop) => (when(hop), *stage),
+            StageKind::PerSource(_) | StageKind::Bottleneck => (NEVER, *stage),
         };
-        self.busy.iter().map(of).min().unwrap_or((NEVER, 0))
+        self.busy.iter().map(time).min().unwrap_or((NEVER, 0))
     }
 
-    /// Whether before `due` something happens here, or a source hears that it lost a packet.
-    fn comes_between(&self, due: Nanos) -> bool {
-        due >= self.next().0 || !self.pushed_out.is_empty()
+    /// Whether a hop has an event or a drop notification up to `due`.
+    fn has_event_by(&self, due: Nanos) -> bool {
+        due >= self.next_event_time().0 || !self.drops.is_empty()
     }
 
-    /// Takes the next step; there is one.
-    fn step(&mut self) -> (Nanos, Step) {
-        let (at, departs) = self.next();
+    /// Takes the next event; there must be one.
+    fn take_event(&mut self) -> (Nanos, HopEvent) {
+        let (at, departs) = self.next_event_time();
         if departs {
-            return (at, Step::Departure(self.next_departure().1));
+            return (at, HopEvent::Departure(self.next_departure().1));
         }
-        let (comes, stage) = self.next_cross_packet();
-        if comes <= at {
-            return (at, Step::CrossPacket(stage));
+        let (cross, stage) = self.next_cross_arrival();
+        if cross <= at {
+            return (at, HopEvent::CrossPacket(stage));
         }
         let (at, stage, packet) = self.arrivals.take();
-        (at, Step::Arrival(stage, packet))
+        (at, HopEvent::Arrival(stage, packet))
     }
 }

@@ -1,4 +1,4 @@
-//! The path of a class of sources: links of their own on both sides of the bottleneck.
+//! The path of a class of sources: access links on both sides of the bottleneck.
 
 use super::access::AccessLink;
 use crate::clock::{Nanos, transmission_time, transmitter};
@@ -10,55 +10,55 @@ use crate::tcp::TcpConfig;
 use crate::tcp::modern::Reading;
 use crate::traffic::Traffic;
 
-/// What is the same for all sources of a class.
+/// Properties shared by all sources of a class.
 #[derive(Clone, Debug)]
 pub(crate) struct Path {
     pub ingress: AccessLink,
     pub egress: AccessLink,
-    /// From the bottleneck to the next hop, or to the egress link.
+    /// Propagation time from the bottleneck to the next hop or to the egress link.
     pub forward: Nanos,
-    /// From a receiver's answer to the return bottleneck.
+    /// Time from the receiver to the return bottleneck.
     pub to_return: Nanos,
-    /// From a receiver's answer to the event in which it is looked at.
+    /// Time from the response of the receiver to the event in which it is processed.
     pub answer_to_event: Nanos,
-    /// From the end of the transmission on the egress link to that event.
+    /// Time from the end of the transmission on the egress link to that event.
     pub egress_to_event: Nanos,
-    /// From the return bottleneck to the source's own link.
+    /// Propagation time from the return bottleneck to the ingress link.
     pub back: Nanos,
-    /// No own link can overflow or lose at random.
-    pub plain: bool,
-    /// True if packets may be lost behind the source's own link: then one that waits there cannot rely
-    /// on an event of the one before it.
+    /// Whether the access links cannot lose packets.
+    pub is_lossless: bool,
+    /// Whether packets may be lost behind the ingress link: then a packet that waits there cannot
+    /// rely on an event of the previous packet.
     pub ingress_loses_behind: bool,
-    /// True if packets may be lost behind the receiver's own link, likewise.
+    /// Whether packets may be lost behind the egress link.
     pub egress_loses_behind: bool,
-    /// What is kept of the packets that its receivers get.
+    /// Statistics of delivered packets.
     pub progress: Progress,
-    /// How both ends behave.
+    /// TCP of both endpoints.
     pub tcp: TcpConfig,
     /// Bytes of a full data packet.
     pub packet_bytes: u32,
-    /// How long the bottleneck takes for a full data packet that waits for nothing.
+    /// Transmission time of a full data packet at the bottleneck.
     pub service: Nanos,
-    /// Lateness of both hosts.
+    /// Random processing delay of both hosts.
     pub noise: Option<HostNoise>,
 }
 
-/// What is kept of the packets that a receiver gets, beside their number.
+/// Statistics of the packets that a receiver gets, in addition to their number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
-    /// When the last of a file arrives.
+    /// Arrival time of the last packet of each file.
     LastOfFile,
-    /// That, and when each so many of a file have arrived.
+    /// Arrival time of the last packet, and of each block of packets of a file.
     BlocksOfFile,
-    /// How many each source has delivered: its flow never ends.
+    /// Number of delivered packets per source, for endless flows.
     Packets,
-    /// That, and how many in order by given times.
+    /// Number of delivered packets, and packets delivered in order by given times.
     PacketsByTime,
 }
 
 impl Progress {
-    /// Whether flows never end.
+    /// Whether the flows are endless.
     pub(crate) fn is_endless(self) -> bool {
         matches!(self, Self::Packets | Self::PacketsByTime)
     }
@@ -74,7 +74,7 @@ impl Path {
             limit: access.limit.unwrap_or(u64::MAX),
             rate_bps: access.rate_bps,
         };
-        let plain = |access: &AccessConfig| access.limit.is_none() && access.loss.is_none();
+        let is_lossless = |access: &AccessConfig| access.limit.is_none() && access.loss.is_none();
         let loses_behind =
             |access: &AccessConfig| access.loss.is_some_and(|loss| loss.at == LossPlace::Behind);
         let (ingress, egress) = (link(&class.ingress), link(&class.egress));
@@ -82,11 +82,11 @@ impl Path {
             ingress,
             egress,
             forward: class.forward,
-            to_return: egress.ack_time + egress.delay + config.time_back(&config.after),
+            to_return: egress.ack_time + egress.delay + config.time_back(&config.hops_after),
             answer_to_event: 0,
             egress_to_event: 0,
-            back: class.back + ingress.delay + config.time_back(&config.before),
-            plain: plain(&class.ingress) && plain(&class.egress),
+            back: class.back + ingress.delay + config.time_back(&config.hops_before),
+            is_lossless: is_lossless(&class.ingress) && is_lossless(&class.egress),
             ingress_loses_behind: loses_behind(&class.ingress),
             egress_loses_behind: loses_behind(&class.egress),
             progress: match class.traffic {
@@ -100,54 +100,56 @@ impl Path {
             service: transmitter(config.bottleneck_bps, packet_bytes).time_when_idle(),
             noise: None,
         };
-        path.tell_handshake(class, config);
+        path.set_handshake(class, config);
         path
     }
 
-    /// Whether a modern sender closes its connections, and what a handshake has told it: how long
-    /// packets without data take there and back on the unloaded path, those of an acknowledgement's
-    /// length.
-    fn tell_handshake(&mut self, class: &ClassConfig, config: &RunConfig) {
+    /// Sets the handshake parameters of a modern sender: the round-trip time of packets of
+    /// `ack_bytes` on the unloaded path, and whether it closes its connections.
+    fn set_handshake(&mut self, class: &ClassConfig, config: &RunConfig) {
         let Some(modern) = &mut self.tcp.modern else { return };
         modern.syn_bytes = config.ack_bytes;
-        if modern.stack.receiving.reading == Reading::EachPacket && config.brings_many(class) {
+        if modern.stack.receiving.reading == Reading::EachPacket
+            && config.allows_simultaneous_arrivals(class)
+        {
             modern.stack.receiving.reading = Reading::EachInstant;
         }
         modern.closes = class.traffic.closes();
         modern.rtt = config.unloaded_rtt(class);
     }
 
-    /// Makes both hosts as late as class number `at` has its hosts.
-    pub(crate) fn set_noise(&mut self, config: &RunConfig, at: usize, replication: u32) {
-        let mean = config.classes[at].host_noise;
-        self.noise = HostNoise::new(mean, config.seed, replication, at as u32);
+    /// Sets the processing delay of the hosts of class `class`.
+    pub(crate) fn set_noise(&mut self, config: &RunConfig, class: usize, replication: u32) {
+        let mean = config.classes[class].host_noise;
+        self.noise = HostNoise::new(mean, config.seed, replication, class as u32);
     }
 
-    /// Events are `return_lookahead` after the return bottleneck.
+    /// Sets the times to events, which occur `return_lookahead` after the return bottleneck.
     pub(crate) fn set_lookahead(&mut self, return_lookahead: Nanos) {
         self.answer_to_event = self.to_return + return_lookahead;
         self.egress_to_event = self.egress.delay + self.answer_to_event;
     }
 
-    /// From the sender to the first hop.
+    /// Time from the sender to the first hop.
     pub(crate) fn to_hops(&self) -> Nanos {
         self.ingress.data_time + self.ingress.delay
     }
 
-    /// From the return bottleneck to the sender, apart from the bottleneck itself.
+    /// Time from the exit of the return bottleneck to the sender.
     pub(crate) fn return_to_sender(&self) -> Nanos {
         self.back + self.ingress.ack_time
     }
 }
 
-/// The class of each source: the sources of a class stand together.
+/// Class of each source; sources are grouped by class.
 pub(crate) fn class_of(classes: &[ClassConfig]) -> Vec<u16> {
-    let of =
-        |(at, class): (usize, &ClassConfig)| std::iter::repeat_n(at as u16, class.sources as usize);
+    let of = |(index, class): (usize, &ClassConfig)| {
+        std::iter::repeat_n(index as u16, class.sources as usize)
+    };
     classes.iter().enumerate().flat_map(of).collect()
 }
 
-/// Random loss on the sources' and the receivers' own links.
+/// Random loss on access links.
 #[derive(Clone, Debug)]
 pub(crate) struct AccessLoss {
     seed: u64,
@@ -156,12 +158,13 @@ pub(crate) struct AccessLoss {
     egress: Side,
 }
 
+/// Random loss on the links of one side.
 #[derive(Clone, Debug)]
 struct Side {
     purpose: Purpose,
-    /// Of each class.
+    /// Model per class.
     losses: Vec<Option<LinkLoss>>,
-    /// Of each source; none at all where no class has random loss.
+    /// Process per source; empty if no class has random loss.
     processes: Vec<Option<LinkLosses>>,
 }
 
@@ -182,7 +185,7 @@ impl AccessLoss {
         loss
     }
 
-    /// One source more, of class `class`.
+    /// Adds a source of class `class`.
     pub(crate) fn add_source(&mut self, class: usize) {
         for side in [&mut self.ingress, &mut self.egress] {
             if side.losses.iter().all(Option::is_none) {
@@ -194,7 +197,7 @@ impl AccessLoss {
         }
     }
 
-    /// Starts all processes again.
+    /// Restarts all processes.
     pub(crate) fn restart(&mut self) {
         let sides = [&mut self.ingress, &mut self.egress].into_iter();
         sides.flat_map(|side| &mut side.processes).flatten().for_each(LinkLosses::restart);

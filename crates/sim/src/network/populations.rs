@@ -1,19 +1,18 @@
-//! Scaled populations: when their OFF times end.
+//! Scaled populations: ends of OFF times.
 
 use super::Network;
-use crate::agenda::Timer;
 use crate::config::{ClassConfig, RunConfig};
+use crate::event_queue::Timer;
 use crate::population::ScaledPopulation;
 use crate::queue::QueueDiscipline;
 use crate::random::{Named, Stream};
 use crate::traffic::Traffic;
 
-/// The scaled populations of a run, one for each class that is a larger one at a scale; none at all
-/// where none does.
+/// Scaled population of each class, `None` for classes without one; empty if no class has one.
 pub(crate) fn populations(config: &RunConfig, replication: u32) -> Vec<Option<ScaledPopulation>> {
-    let of_class = |(at, class): (usize, &ClassConfig)| match &class.traffic {
+    let of_class = |(index, class): (usize, &ClassConfig)| match &class.traffic {
         Traffic::OnOff { off, coupling, .. } => class.scale.map(|scale| {
-            let stream = |purpose| Stream::named(config.seed, replication, at as u32, purpose);
+            let stream = |purpose| Stream::named(config.seed, replication, index as u32, purpose);
             ScaledPopulation::new(scale, off, *coupling, stream)
         }),
         Traffic::Bulk { .. } | Traffic::Transfers { .. } | Traffic::Arrivals { .. } => None,
@@ -24,22 +23,23 @@ pub(crate) fn populations(config: &RunConfig, replication: u32) -> Vec<Option<Sc
     config.classes.iter().enumerate().map(of_class).collect()
 }
 
-impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HOPS> {
-    /// All sources have told how they begin.
+impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, HAS_TAPS, HAS_HOP> {
+    /// Starts the populations after all sources have been created.
     pub(crate) fn begin_populations(&mut self) {
         for (class, population) in self.populations.iter_mut().enumerate() {
             if let Some(population) = population {
-                population.is_complete();
-                self.agenda.timer(Timer::Population, class as u32, self.sender_lookahead);
+                population.sort_by_age();
+                self.events.set_timer(Timer::Population, class as u32, self.sender_lookahead);
             }
         }
     }
 
-    /// A step of the population of a class: the next OFF times end.
+    /// Performs a step of the population of a class: ends OFF times.
     #[inline(never)]
     pub(crate) fn end_off_times(&mut self, class: u32) {
         let Some(Some(population)) = self.populations.get_mut(class as usize) else { return };
-        population.pass(|source, after| self.agenda.timer(Timer::Start, source, self.now + after));
-        self.agenda.timer(Timer::Population, class, self.now + population.step());
+        population
+            .advance(|source, after| self.events.set_timer(Timer::Start, source, self.now + after));
+        self.events.set_timer(Timer::Population, class, self.now + population.step());
     }
 }

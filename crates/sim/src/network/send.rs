@@ -1,25 +1,25 @@
-//! A packet is sent: over its source's own link to where it first meets packets of other sources.
+//! Transmission of a packet over the access link of its source to the first shared hop.
 
 use super::Network;
 use super::access::AccessLink;
 use super::path::Path;
 use super::source::Source;
-use crate::agenda::Place;
 use crate::clock::Nanos;
+use crate::event_queue::Place;
 use crate::loss::LossPlace;
 use crate::packet::{Kind, Label, Packet};
 use crate::probe::{Listener, Tap};
 use crate::queue::QueueDiscipline;
 use crate::tcp::{SendingEnd, Transmission};
 
-impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HOPS> {
-    /// The time at which a sender is asked in an event that is due now.
+impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, HAS_TAPS, HAS_HOP> {
+    /// Time of the sender in an event at `now`.
     #[inline(always)]
     pub(crate) fn sender_now(&self) -> Nanos {
         self.now - self.sender_lookahead
     }
 
-    /// Hands packets to the source's own link and sets the timer; `any` is a packet of its connection.
+    /// Sends packets over the access link and sets the timer; `any` is a packet of the connection.
     #[inline(always)]
     pub(crate) fn send<S: SendingEnd>(
         &mut self,
@@ -46,8 +46,8 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         }
     }
 
-    /// The same for a sender that is polled. All is asked before anything is sent: a packet that
-    /// comes next takes the clock to where it gets, and the timers must be known by then.
+    /// Polls a sender and sends its packets. All packets and timers are collected before the first
+    /// packet is sent, because sending may advance the clock to the arrival of the packet.
     #[inline(always)]
     fn send_polled<S: SendingEnd>(&mut self, source: &mut Source<S>, path: &Path, any: Packet) {
         let now = self.sender_now();
@@ -64,11 +64,11 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         }
     }
 
-    /// What the sender was asked for goes on its way.
+    /// Sends the packets that were collected from the sender.
     #[inline(never)]
     fn send_burst<S: SendingEnd>(&mut self, source: &mut Source<S>, path: &Path, now: Nanos) {
         let mut burst = std::mem::take(&mut self.burst);
-        // Packets of a handshake, and FIN alone, are none of the data that is told of.
+        // Handshake packets and a FIN without data do not count as data.
         let opening = source.sender.is_opening();
         for packet in &burst {
             self.send_packet(source, path, now, *packet, packet.number() != 0 && !opening);
@@ -95,20 +95,20 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         path: &Path,
         now: Nanos,
         packet: Packet,
-        is_told: bool,
+        counts_as_data: bool,
     ) {
-        self.lifetime.sent += 1;
-        let numbers = TAPS && !S::POLLS && self.watched;
+        self.totals.sent += 1;
+        let numbers = HAS_TAPS && !S::POLLS && self.watched;
         let packet = if numbers { self.with_serial(packet) } else { packet };
-        if !S::POLLS || is_told {
+        if !S::POLLS || counts_as_data {
             self.probes.sent(now, &mut source.record, &packet);
             if !S::LOSS_FEEDBACK && packet.kind() == Kind::Data {
                 source.record.enter_flight(now);
             }
         }
-        self.pass(source, Tap::Sender, now, &packet);
+        self.report_passage(source, Tap::Sender, now, &packet);
         let link = &path.ingress;
-        if !path.plain {
+        if !path.is_lossless {
             if let Some(at) = self.lost_on_ingress(source, path, now, packet) {
                 if let Some(loss) = &mut self.loss {
                     loss.lost_before(packet.source());
@@ -119,24 +119,23 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         let idle = source.ingress_free <= now;
         source.ingress_free = source.ingress_free.max(now) + time_on::<S>(link, &packet);
         let mut due = source.ingress_free + link.delay;
-        if HOPS && self.tandem.begins_with_own() {
-            let Some(meets) = self.reach_meeting(source, path, due, packet) else { return };
-            due = meets;
+        if HAS_HOP && self.hops.starts_per_source() {
+            let Some(arrival) = self.reach_first_shared(source, path, due, packet) else { return };
+            due = arrival;
         }
         if S::POLLS {
-            // `sender_lookahead` is that of full packets: a shorter one would have been here before
-            // now.
+            // `sender_lookahead` is for full packets: a shorter packet would arrive before `now`.
             due = due.max(self.now);
         }
-        if self.comes_next(due) && !self.overtakes(source, due) {
+        if self.is_next(due) && !self.overtakes(source, due) {
             self.now = due;
-            self.meet(source, path, packet);
+            self.arrive_at_first_shared(source, path, packet);
         } else {
             self.schedule_arrival(source, path, idle, due, packet);
         }
     }
 
-    /// Returns the time at which a packet is lost on its source's own link; `None` if it gets through.
+    /// Returns the time at which a packet is lost on the ingress link; `None` if it is not lost.
     #[inline(never)]
     fn lost_on_ingress<S: SendingEnd>(
         &mut self,
@@ -160,12 +159,12 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
 
     #[inline(never)]
     fn with_serial(&self, packet: Packet) -> Packet {
-        let label = Label::new(packet.kind(), self.lifetime.sent as u16);
+        let label = Label::new(packet.kind(), self.totals.sent as u16);
         packet.with_label(label)
     }
 
-    /// A data packet will reach the bottleneck at `due`; `idle` says whether it found its own
-    /// link idle.
+    /// Schedules the arrival of a data packet at the bottleneck at `due`; `idle` is true if its
+    /// access link was idle.
     #[inline(always)]
     fn schedule_arrival<S: SendingEnd>(
         &mut self,
@@ -176,32 +175,32 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         packet: Packet,
     ) {
         let class = source.record.class();
-        if idle || (HOPS && self.tandem.begins_with_own()) {
-            self.agenda.packet(Place::Bottleneck, class, due, packet);
-        } else if self.agenda.packet_in_order(Place::BottleneckQueued, class, due, packet) {
-            // It has an event of its own.
+        if idle || (HAS_HOP && self.hops.starts_per_source()) {
+            self.events.schedule(Place::Bottleneck, class, due, packet);
+        } else if self.events.schedule_in_order(Place::BottleneckQueued, class, due, packet) {
+            // Scheduled as a separate event.
         } else if is_full::<S>(&packet)
             && due - path.ingress.data_time > self.now
             && !path.ingress_loses_behind
         {
-            // The packet before it is still to come, and will send it on its way.
+            // The arrival of the previous packet will schedule this packet.
             let after = due - path.ingress.data_time;
             self.ingress_waiting.push(&mut source.ingress_waiting, after, due, packet);
         } else {
-            self.agenda.packet(Place::BottleneckQueued, class, due, packet);
+            self.events.schedule(Place::BottleneckQueued, class, due, packet);
         }
     }
 }
 
-/// Returns the transmission time of a packet on a source's or a receiver's own link.
+/// Transmission time of a packet on an access link.
 #[inline(always)]
 pub(super) fn time_on<S: SendingEnd>(link: &AccessLink, packet: &Packet) -> Nanos {
     let short = if S::POLLS { packet.label().short_bytes() } else { None };
     short.map_or(link.data_time, |bytes| link.time_of(bytes))
 }
 
-/// Whether a packet is as long as most are: what waits behind one on a source's own link follows it
-/// after the time of such a packet.
+/// Whether a packet is full: the next packet on the access link follows it after the transmission
+/// time of a full packet.
 #[inline(always)]
 pub(super) fn is_full<S: SendingEnd>(packet: &Packet) -> bool {
     !S::POLLS || packet.label().short_bytes().is_none()

@@ -1,24 +1,23 @@
-//! Sessions: how a file begins and ends, on a connection of its own or on the one that all files of
-//! its source take.
+//! Sessions: start and end of files, on one connection per file or on a persistent connection.
 
 use super::Network;
 use super::path::Path;
 use super::source::Source;
-use super::transfers::GAP;
-use crate::agenda::Timer;
+use super::transfers::TRANSFER_GAP;
 use crate::clock::{Nanos, nanoseconds};
+use crate::event_queue::Timer;
 use crate::probe::Listener;
 use crate::queue::QueueDiscipline;
 use crate::tcp::{Idle, ReceivingEnd, SendingEnd, TcpConfig, Transmission};
-use crate::traffic::{FileSize, First, Traffic, first};
+use crate::traffic::{FileSize, SourceStart, Traffic, draw_start};
 
-/// Marks the connection of a source that is OFF and will go on with it: what is left of the last
-/// transfer is ignored meanwhile.
+/// Marks a persistent connection during an OFF time, in which late packets of the last transfer are
+/// ignored.
 const IDLE: u32 = 1 << 31;
 
-impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HOPS> {
-    /// When a source begins for the first time; `None` if it does not by itself. `place` counts the
-    /// sources of its class.
+impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, HAS_TAPS, HAS_HOP> {
+    /// Time of the first start of a source; `None` if it does not start on its own. `place` is its
+    /// index within the class.
     pub(crate) fn first_start<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
@@ -28,28 +27,33 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         let class = source.record.class();
         let population = self.populations.get_mut(class).and_then(Option::as_mut);
         let Source { off_times, sizes, .. } = source;
-        let seconds =
-            match first(&self.traffic[class], place, population.is_some(), off_times, sizes)? {
-                First::Sends { after, size } => {
-                    source.size = size;
-                    after
+        let seconds = match draw_start(
+            &self.traffic[class],
+            place,
+            population.is_some(),
+            off_times,
+            sizes,
+        )? {
+            SourceStart::Sends { after, size } => {
+                source.size = size;
+                after
+            }
+            SourceStart::Off { left, elapsed } => {
+                if let Some(population) = population {
+                    population.turn_off(index, nanoseconds(elapsed));
+                    return None;
                 }
-                First::Off { left, over } => {
-                    if let Some(population) = population {
-                        population.turns_off(index, nanoseconds(over));
-                        return None;
-                    }
-                    left
-                }
-            };
+                left
+            }
+        };
         Some(nanoseconds(seconds) + self.sender_lookahead)
     }
 
-    /// An OFF time is over: a transfer begins.
+    /// Starts a transfer at the end of an OFF time.
     pub(crate) fn start<S: SendingEnd>(&mut self, source: &mut Source<S>, path: &Path, index: u32) {
         let file = match &self.traffic[source.record.class()] {
-            // What is left of a file in which the source began.
-            Traffic::OnOff { .. } if source.size != 0 => FileSize::of_full(source.size),
+            // The rest of a file that was in progress at time 0.
+            Traffic::OnOff { .. } if source.size != 0 => FileSize::full(source.size),
             Traffic::OnOff { size, rounding, coupling, .. } => {
                 let drawn = if let Some(Some(population)) =
                     self.populations.get_mut(source.record.class())
@@ -66,18 +70,18 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
                 if ends {
                     return self.stop(source);
                 }
-                FileSize::of_full(u32::MAX - 1)
+                FileSize::full(u32::MAX - 1)
             }
-            // These begin by themselves: `transfers.rs`.
+            // Started in `transfers.rs`.
             Traffic::Transfers { .. } | Traffic::Arrivals { .. } => return,
         };
         if source.connection & IDLE != 0 {
-            return self.go_on(source, path, index, file);
+            return self.continue_connection(source, path, index, file);
         }
         self.begin(source, path, index, file);
     }
 
-    /// An endless flow stops: what is in flight arrives, and nothing else is sent.
+    /// Stops an endless flow: packets in flight arrive, and nothing else is sent.
     #[cold]
     fn stop<S: SendingEnd>(&mut self, source: &mut Source<S>) {
         if source.size == 0 {
@@ -87,14 +91,14 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         source.record.end_flight(now, source.sender.in_flight());
         source.sender.abandon();
         source.receiver.abandon();
-        if source.announced == source.connection {
+        if source.seen_at_bottleneck == source.connection {
             self.probes.population.death(now);
         }
         source.connection = source.connection.wrapping_add(1) & !IDLE;
         source.size = 0;
     }
 
-    /// A transfer begins on a connection of its own.
+    /// Starts a transfer on a new connection.
     #[inline(always)]
     pub(crate) fn begin<S: SendingEnd>(
         &mut self,
@@ -105,7 +109,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
     ) {
         let now = self.sender_now();
         source.size = file.packets;
-        source.sender.lack(file.lacking);
+        source.sender.set_last_packet_padding(file.lacking);
         self.probes.transfer_started(now, &mut source.record, source.size);
         if S::POLLS && path.tcp.has_handshake() {
             return self.open(source, path, index);
@@ -115,11 +119,11 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         self.send(source, path, source.any_packet(index), sent);
     }
 
-    /// The receiver opens the connection of a transfer: its SYN is sent now.
+    /// Opens the connection of a transfer: the receiver sends its SYN now.
     #[inline(never)]
     fn open<S: SendingEnd>(&mut self, source: &mut Source<S>, path: &Path, index: u32) {
         let size = source.size;
-        self.ask(source, path, index, |sender, now, tcp, listener| {
+        self.call_sender(source, path, index, |sender, now, tcp, listener| {
             sender.start(now, size, tcp, listener)
         });
         source.received = source.connection;
@@ -129,9 +133,9 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         self.set_ack_timer(source, path, index);
     }
 
-    /// A transfer begins on the connection of the one before it.
+    /// Starts a transfer on the connection of the previous one.
     #[inline(never)]
-    fn go_on<S: SendingEnd>(
+    fn continue_connection<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
         path: &Path,
@@ -144,34 +148,35 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
             source.connection = source.connection.wrapping_add(1) & !IDLE;
             return self.begin(source, path, index, file);
         }
-        source.sender.lack(file.lacking);
+        source.sender.set_last_packet_padding(file.lacking);
         let now = self.sender_now();
         source.size = size;
-        // The first packet to reach the bottleneck makes the source active again.
-        source.announced = source.connection.wrapping_sub(1);
+        // The next packet that reaches the bottleneck makes the source active again.
+        source.seen_at_bottleneck = source.connection.wrapping_sub(1);
         self.probes.transfer_started(now, &mut source.record, size);
-        // An ack of data that came twice may still be on its way: then the connection was not idle.
+        // An acknowledgement of duplicate data may still be in flight: then the connection is not
+        // idle.
         let idle = Idle {
-            heard: now.saturating_sub(source.ack_free),
-            sent: now.saturating_sub(source.ingress_free),
+            since_ack: now.saturating_sub(source.ack_free),
+            since_sent: now.saturating_sub(source.ingress_free),
         };
-        let sent = self.ask(source, path, index, |sender, now, tcp, listener| {
-            sender.go_on(now, size, idle, tcp, listener)
+        let sent = self.call_sender(source, path, index, |sender, now, tcp, listener| {
+            sender.resume(now, size, idle, tcp, listener)
         });
         self.send(source, path, source.any_packet(index), sent);
     }
 
-    /// Asks a sender, with a listener to what it publishes.
-    pub(crate) fn ask<S: SendingEnd>(
+    /// Calls a sender with a listener for its events.
+    pub(crate) fn call_sender<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
         path: &Path,
         index: u32,
-        question: impl FnOnce(&mut S, Nanos, &TcpConfig, &mut Listener<'_>) -> Transmission,
+        call: impl FnOnce(&mut S, Nanos, &TcpConfig, &mut Listener<'_>) -> Transmission,
     ) -> Transmission {
         let now = self.sender_now();
         let listener = &mut Listener::new(&mut self.probes, &mut source.record, index);
-        question(&mut source.sender, now, &path.tcp, listener)
+        call(&mut source.sender, now, &path.tcp, listener)
     }
 
     #[inline(never)]
@@ -179,8 +184,8 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         let now = self.sender_now();
         if S::POLLS {
             let opened_at = source.sender.take_opened_at();
-            self.probes.opened_finished(&source.record, opened_at);
-            source.sender.note_deadline();
+            self.probes.transfer_delivered(&source.record, opened_at);
+            source.sender.cache_deadline();
         }
         self.probes.transfer_finished(now, &mut source.record, source.size);
         self.probes.population.death(now);
@@ -196,7 +201,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
                 self.turn_off(source, index);
             }
             Traffic::Transfers { .. } => {
-                self.agenda.timer(Timer::Transfer, class as u32, self.now + GAP);
+                self.events.set_timer(Timer::Transfer, class as u32, self.now + TRANSFER_GAP);
                 self.end_transfer(source, index);
             }
             Traffic::Arrivals { .. } => self.end_transfer(source, index),
@@ -207,15 +212,15 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         }
     }
 
-    /// The OFF time between two files begins.
+    /// Starts the OFF time between two files.
     #[inline(always)]
     fn turn_off<S: SendingEnd>(&mut self, source: &mut Source<S>, index: u32) {
         let class = source.record.class();
         if let Some(Some(population)) = self.populations.get_mut(class) {
-            return population.turns_off(index, 0);
+            return population.turn_off(index, 0);
         }
         let Traffic::OnOff { off, coupling, .. } = &self.traffic[class] else { return };
         let seconds = self.coupling.off_time(index, off, *coupling, &mut source.off_times);
-        self.agenda.timer(Timer::Start, index, self.now + nanoseconds(seconds));
+        self.events.set_timer(Timer::Start, index, self.now + nanoseconds(seconds));
     }
 }

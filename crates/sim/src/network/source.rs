@@ -1,6 +1,6 @@
-//! One source with all that is its own: both TCP endpoints, its links, its random streams.
+//! State of one source: both TCP endpoints, access links, random streams.
 
-use super::access::Line;
+use super::access::WaitingList;
 use crate::clock::{NEVER, Nanos};
 use crate::packet::{Label, Packet};
 use crate::probe::SourceRecord;
@@ -9,33 +9,34 @@ use crate::tcp::{ReceivingEnd, SendingEnd};
 
 /// A source and its receiver.
 ///
-/// They stand together because one event concerns one source: its receiver, its sender, its links.
-/// Where sources are many each event waits for memory, so what is seldom asked for stands in front,
-/// and what every packet needs together behind it, in as few cache lines as can be.
+/// One structure, because an event concerns the receiver, sender and links of one source. With many
+/// sources each event causes cache misses, so rarely used fields come first, and the fields that
+/// every packet uses follow in as few cache lines as possible.
 #[repr(C, align(64))]
 pub(crate) struct Source<S: SendingEnd> {
     pub off_times: Stream,
     pub sizes: Stream,
-    /// When the agenda looks at the receiver's timer, at the latest.
+    /// Earliest scheduled check of the receiver's timer.
     pub ack_timer: Nanos,
     pub record: SourceRecord,
-    /// When the agenda looks at the sender's timer, at the latest.
+    /// Earliest scheduled check of the sender's timer.
     pub timer: Nanos,
     pub egress_free: Nanos,
-    /// When a host that is late handles the last packet that it got.
+    /// Time at which a host with processing delay processes the last packet.
     pub handled_at: Nanos,
-    pub egress_waiting: Line,
-    pub ingress_waiting: Line,
+    pub egress_waiting: WaitingList,
+    pub ingress_waiting: WaitingList,
     pub ingress_free: Nanos,
-    /// When the receiver's last answer has reached the return bottleneck.
+    /// Time at which the last response of the receiver reaches the return bottleneck.
     pub return_free: Nanos,
-    /// When the last acknowledgement has reached the sender.
+    /// Time at which the last acknowledgement reaches the sender.
     pub ack_free: Nanos,
-    /// The current connection or, in an OFF time, the next; packets of an earlier one are ignored.
+    /// Current connection or, in an OFF time, the next one; packets of earlier connections are
+    /// ignored.
     pub connection: u32,
-    /// The connection whose first packet has reached the bottleneck.
-    pub announced: u32,
-    /// The connection that the receiver is in.
+    /// Connection whose first packet has reached the bottleneck.
+    pub seen_at_bottleneck: u32,
+    /// Connection of the receiver.
     pub received: u32,
     pub size: u32,
     pub sender: S,
@@ -48,7 +49,7 @@ impl<S: SendingEnd> Source<S> {
         Self {
             record,
             connection: 1,
-            announced: 0,
+            seen_at_bottleneck: 0,
             received: 0,
             size: 0,
             ingress_free: 0,
@@ -56,8 +57,8 @@ impl<S: SendingEnd> Source<S> {
             handled_at: 0,
             return_free: 0,
             ack_free: 0,
-            ingress_waiting: Line::default(),
-            egress_waiting: Line::default(),
+            ingress_waiting: WaitingList::default(),
+            egress_waiting: WaitingList::default(),
             sender: S::of_source(seed, replication, index),
             timer: NEVER,
             receiver: S::Receiver::default(),
@@ -69,44 +70,45 @@ impl<S: SendingEnd> Source<S> {
 }
 
 impl<S: SendingEnd> Source<S> {
-    /// A word of each of its cache lines that a packet needs that the link takes or drops.
+    /// Prefetches the cache lines that a packet uses when the link transmits or drops it. The
+    /// result is a word of each line, which the caller must consume.
     #[inline(always)]
-    pub(crate) fn fetch_links(&self) -> u64 {
+    pub(crate) fn prefetch_links(&self) -> u64 {
         self.timer ^ self.ack_free
     }
 
-    /// A word of each of its cache lines that a packet needs.
+    /// Prefetches the cache lines that a packet uses.
     #[inline(always)]
-    pub(crate) fn fetch(&self) -> u64 {
-        self.fetch_links() ^ self.sender.fetch() ^ self.receiver.fetch()
+    pub(crate) fn prefetch(&self) -> u64 {
+        self.prefetch_links() ^ self.sender.prefetch() ^ self.receiver.prefetch()
     }
 
-    /// What is found by what [`Source::fetch`] has fetched.
+    /// Prefetches memory that is referenced by the lines of [`Source::prefetch`].
     #[inline(always)]
-    pub(crate) fn fetch_more(&self) -> u64 {
-        self.sender.fetch_more() ^ self.receiver.fetch_more()
+    pub(crate) fn prefetch_second(&self) -> u64 {
+        self.sender.prefetch_second() ^ self.receiver.prefetch_second()
     }
 
-    /// What is found by that.
+    /// Prefetches memory that is referenced by the lines of [`Source::prefetch_second`].
     #[inline(always)]
-    pub(crate) fn fetch_last(&self) -> u64 {
-        self.sender.fetch_last() ^ self.receiver.fetch_last()
+    pub(crate) fn prefetch_third(&self) -> u64 {
+        self.sender.prefetch_third() ^ self.receiver.prefetch_third()
     }
 
-    /// A packet of its connection; `index` is its own.
+    /// A packet of the connection; `index` is the index of the source.
     #[inline(always)]
     pub(crate) fn any_packet(&self, index: u32) -> Packet {
         Packet::new(index, self.connection, 0, Label::default())
     }
 
-    /// A data packet of it was lost; those of a connection that is over do not matter any more, nor
-    /// does one without data.
+    /// Counts a lost data packet, except for packets of earlier connections and packets without
+    /// data.
     #[inline(always)]
-    pub(crate) fn lose(&mut self, packet: &Packet) {
+    pub(crate) fn count_loss(&mut self, packet: &Packet) {
         let counts = packet.connection() == self.connection && packet.number() != 0;
         self.record.losses += u32::from(counts);
         if S::POLLS {
-            self.sender.lose_header(packet.label());
+            self.sender.drop_header(packet.label());
         }
     }
 }

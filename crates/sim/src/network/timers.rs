@@ -1,17 +1,17 @@
-//! What happens when a timer of a sender or of a receiver expires.
+//! Timers of senders and receivers.
 
 use super::Network;
 use super::path::Path;
 use super::source::Source;
-use crate::agenda::Timer;
 use crate::clock::{NEVER, Nanos};
+use crate::event_queue::Timer;
 use crate::packet::{Kind, Label, Packet};
 use crate::probe::Listener;
 use crate::queue::QueueDiscipline;
 use crate::tcp::{AckHeaderOf, ReceivingEnd, SendingEnd, Transmission};
 
-impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HOPS> {
-    /// The agenda looks at a sender's timer.
+impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, HAS_TAPS, HAS_HOP> {
+    /// Handles the event of a sender's retransmission timer.
     pub(crate) fn retransmission_timer<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
@@ -22,10 +22,10 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
             return;
         }
         source.timer = NEVER;
-        // Mostly it has moved on since it was set.
-        let expires = source.sender.noted() + self.sender_lookahead;
+        // Usually the timer has been postponed since the event was scheduled.
+        let expires = source.sender.cached_deadline() + self.sender_lookahead;
         if S::POLLS && expires > self.now {
-            return self.look_at_timer(source, index, expires);
+            return self.schedule_timer_check(source, index, expires);
         }
         let now = self.sender_now();
         let deadline = source.sender.deadline();
@@ -34,42 +34,47 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
             let sent = source.sender.on_timer(now, &path.tcp, listener);
             self.send(source, path, source.any_packet(index), sent);
         } else {
-            self.look_at_timer(source, index, deadline + self.sender_lookahead);
+            self.schedule_timer_check(source, index, deadline + self.sender_lookahead);
         }
     }
 
-    /// The agenda is to look at a sender's timer at `due`, if that ever comes.
+    /// Schedules a check of a sender's timer at `due`, unless that is never.
     #[inline(always)]
-    fn look_at_timer<S: SendingEnd>(&mut self, source: &mut Source<S>, index: u32, due: Nanos) {
+    fn schedule_timer_check<S: SendingEnd>(
+        &mut self,
+        source: &mut Source<S>,
+        index: u32,
+        due: Nanos,
+    ) {
         if due < NEVER {
             source.timer = due;
-            self.agenda.timer(Timer::Retransmission, index, due);
+            self.events.set_timer(Timer::Retransmission, index, due);
         }
     }
 
     #[inline(always)]
     pub(super) fn set_sender_timer<S: SendingEnd>(&mut self, source: &mut Source<S>, index: u32) {
-        if S::POLLS && source.sender.note_deadline() + self.sender_lookahead >= source.timer {
+        if S::POLLS && source.sender.cache_deadline() + self.sender_lookahead >= source.timer {
             return;
         }
         let due = source.sender.deadline() + self.sender_lookahead;
         if due < source.timer {
             source.timer = due;
-            self.agenda.timer(Timer::Retransmission, index, due);
+            self.events.set_timer(Timer::Retransmission, index, due);
         }
     }
 
-    /// The agenda looks at a sender's pacing.
+    /// Handles the event of a sender's pacing timer.
     pub(crate) fn pacing_timer<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
         path: &Path,
         index: u32,
     ) {
-        if *source.sender.looked_at() != self.now {
+        if *source.sender.scheduled_pacing() != self.now {
             return;
         }
-        *source.sender.looked_at() = NEVER;
+        *source.sender.scheduled_pacing() = NEVER;
         if source.sender.pace_at() <= self.sender_now() {
             self.send(source, path, source.any_packet(index), Transmission::default());
         } else {
@@ -77,7 +82,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         }
     }
 
-    /// Sets the timer of a source's pacing; a host that is late sends late.
+    /// Sets the pacing timer of a source, including the processing delay of its host.
     #[inline(always)]
     pub(crate) fn set_pacing_timer<S: SendingEnd>(
         &mut self,
@@ -86,18 +91,18 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         index: u32,
     ) {
         let at = source.sender.pace_at();
-        if at == NEVER || at + self.sender_lookahead >= *source.sender.looked_at() {
+        if at == NEVER || at + self.sender_lookahead >= *source.sender.scheduled_pacing() {
             return;
         }
         let late = path.noise.map_or(0, |noise| noise.timer(index, at));
         let due = at + late + self.sender_lookahead;
-        if due < *source.sender.looked_at() {
-            *source.sender.looked_at() = due;
-            self.agenda.timer(Timer::Pacing, index, due);
+        if due < *source.sender.scheduled_pacing() {
+            *source.sender.scheduled_pacing() = due;
+            self.events.set_timer(Timer::Pacing, index, due);
         }
     }
 
-    /// The agenda looks at a receiver's timer.
+    /// Handles the event of a receiver's timer.
     pub(crate) fn ack_timer<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
@@ -112,17 +117,17 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
             return self.set_ack_timer(source, path, index);
         }
         let now = self.now - path.answer_to_event;
-        let mut told = AckHeaderOf::<S>::default();
-        if let Some(number) = source.receiver.on_timer(now, &path.tcp, &mut told) {
+        let mut header = AckHeaderOf::<S>::default();
+        if let Some(number) = source.receiver.on_timer(now, &path.tcp, &mut header) {
             let (connection, label) = (source.received, Label::new(Kind::Ack, 0));
             let ack = Packet::new(index, connection, number, label);
-            self.acknowledge(source, path, ack, &told);
+            self.acknowledge(source, path, ack, &header);
             if S::POLLS {
-                // A SYN is retransmitted if it is not answered.
+                // Timer for the retransmission of the SYN.
                 self.set_ack_timer(source, path, index);
             }
         } else {
-            // The application has read what is to be acknowledged later.
+            // The application has read data that will be acknowledged later.
             self.set_ack_timer(source, path, index);
         }
     }
@@ -140,7 +145,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         let due = deadline + path.answer_to_event;
         if due < source.ack_timer {
             source.ack_timer = due;
-            self.agenda.timer(Timer::DelayedAck, index, due);
+            self.events.set_timer(Timer::DelayedAck, index, due);
         }
     }
 }

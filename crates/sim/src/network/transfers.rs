@@ -1,10 +1,10 @@
-//! Single transfers: when the next one begins, how large it is, and on which source.
+//! Single transfers: start time, size and source of the next transfer.
 
 use super::Network;
 use super::path::Path;
 use super::source::Source;
-use crate::agenda::Timer;
 use crate::clock::{Nanos, SECOND, nanoseconds};
+use crate::event_queue::Timer;
 use crate::loss::BottleneckLosses;
 use crate::queue::QueueDiscipline;
 use crate::random::{Named, Purpose, Stream};
@@ -12,21 +12,21 @@ use crate::tcp::SendingEnd;
 use crate::traffic::{FileSize, Traffic};
 use std::collections::VecDeque;
 
-/// From the end of a transfer to the beginning of the next on an empty path, or to another look at
-/// whether it is empty.
-pub(crate) const GAP: Nanos = SECOND / 100;
+/// Time from the end of a transfer to the start of the next one on an idle path, or to the next
+/// check whether the path is idle.
+pub(crate) const TRANSFER_GAP: Nanos = SECOND / 100;
 
-/// No more transfers than this last at a time: then more come than go.
-pub(crate) const MOST_AT_A_TIME: usize = 1_000_000;
+/// Maximum number of concurrent transfers; more means that transfers arrive faster than they end.
+pub(crate) const MAX_CONCURRENT: usize = 1_000_000;
 
-/// The transfers of one class.
+/// Transfers of one class.
 #[derive(Clone, Debug)]
 pub(crate) struct Transfers {
-    /// Those that have begun.
-    pub begun: u64,
+    /// Number of started transfers.
+    pub started: u64,
     pub gaps: Stream,
     pub sizes: Stream,
-    /// Sources without a transfer; the one that has been idle longest is the next.
+    /// Sources without a transfer, longest idle first.
     pub idle: VecDeque<u32>,
 }
 
@@ -34,7 +34,7 @@ impl Transfers {
     pub(crate) fn new(seed: u64, replication: u32, class: usize) -> Self {
         let stream = |purpose| Stream::named(seed, replication, class as u32, purpose);
         Self {
-            begun: 0,
+            started: 0,
             gaps: stream(Purpose::Arrival),
             sizes: stream(Purpose::ArrivalSize),
             idle: VecDeque::new(),
@@ -42,27 +42,27 @@ impl Transfers {
     }
 }
 
-impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HOPS> {
-    /// The size of the transfer of class `class` that begins now, and when to ask for the next;
-    /// `None` if it cannot begin yet.
+impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, HAS_TAPS, HAS_HOP> {
+    /// Size of the transfer of class `class` that starts now; `None` if it cannot start yet.
+    /// Schedules the next call.
     pub(crate) fn next_transfer(&mut self, class: usize) -> Option<FileSize> {
         let transfers = &mut self.transfers[class];
         match &self.traffic[class] {
             Traffic::Arrivals { gap, size, rounding } => {
                 let gap = nanoseconds(gap.draw(&mut transfers.gaps));
-                self.agenda.timer(Timer::Transfer, class as u32, self.now + gap);
+                self.events.set_timer(Timer::Transfer, class as u32, self.now + gap);
                 Some(rounding.file(size.draw(&mut transfers.sizes)))
             }
             Traffic::Transfers { sizes } => {
-                let size = sizes[(transfers.begun % sizes.len() as u64) as usize];
-                if !self.is_empty() {
-                    self.agenda.timer(Timer::Transfer, class as u32, self.now + GAP);
+                let size = sizes[(transfers.started % sizes.len() as u64) as usize];
+                if !self.is_idle() {
+                    self.events.set_timer(Timer::Transfer, class as u32, self.now + TRANSFER_GAP);
                     return None;
                 }
-                self.transfers[class].begun += 1;
+                self.transfers[class].started += 1;
                 self.queue.restart();
-                if HOPS {
-                    self.tandem.restart();
+                if HAS_HOP {
+                    self.hops.restart();
                 }
                 self.access_loss.restart();
                 self.loss.iter_mut().for_each(BottleneckLosses::restart);
@@ -72,20 +72,21 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         }
     }
 
-    /// Whether nothing is in flight: a retransmission for nothing may outlast its transfer.
-    fn is_empty(&mut self) -> bool {
-        self.queue.settle(self.now, &mut self.probes);
-        if HOPS {
-            self.tandem.settle(self.now, &mut self.probes);
-            if !self.tandem.is_empty() {
+    /// Whether the path is idle: a spurious retransmission may still be in flight after its
+    /// transfer.
+    fn is_idle(&mut self) -> bool {
+        self.queue.advance_to(self.now, &mut self.probes);
+        if HAS_HOP {
+            self.hops.advance_to(self.now, &mut self.probes);
+            if !self.hops.is_empty() {
                 return false;
             }
         }
         let waiting = self.ingress_waiting.held() + self.egress_waiting.held();
-        self.queue.held() == 0 && waiting + self.agenda.count(|_| true) == 0
+        self.queue.held() == 0 && waiting + self.events.count(|_| true) == 0
     }
 
-    /// A transfer begins whose delivery and losses are told.
+    /// Starts a transfer whose delivery time and losses are recorded.
     pub(crate) fn begin_transfer<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
@@ -93,13 +94,13 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         index: u32,
         size: FileSize,
     ) {
-        source.record.watch();
+        source.record.reset_losses();
         self.begin(source, path, index, size);
     }
 
-    /// A transfer is over; its source is idle.
+    /// Records the end of a transfer; its source becomes idle.
     pub(crate) fn end_transfer<S: SendingEnd>(&mut self, source: &Source<S>, index: u32) {
-        self.probes.watched_finished(self.sender_now(), &source.record);
+        self.probes.single_transfer_finished(self.sender_now(), &source.record);
         self.transfers[source.record.class()].idle.push_back(index);
     }
 }

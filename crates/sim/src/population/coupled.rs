@@ -1,36 +1,37 @@
-//! OFF times that go with the sizes of the files before them.
+//! OFF times that are correlated with the size of the preceding file.
 //!
-//! Behind both are normal numbers of correlation `by` (a Gaussian copula): after a file at z among
-//! all an OFF time is longer than that at q among all if `by z + sqrt(1 - by^2) w > q`, w normal
-//! and independent. So the probability that it ends in a step follows from z, too.
+//! Sizes and OFF times are quantiles of normal variables with correlation `c` (Gaussian copula).
+//! After a file with normal variable z, the OFF time exceeds the value with normal variable q if
+//! `c z + sqrt(1 - c^2) w > q`, where w is an independent normal variable. So the probability
+//! that the OFF time ends in a step depends on z.
 
 use crate::clock::Nanos;
-use crate::traffic::{Distribution, above, deviate};
+use crate::traffic::{Distribution, above, normal_quantile};
 use libm::sqrt;
 
-/// What OFF times may have of their own is at least this, so that it can be divided by.
-const LEAST_OWN: f64 = 1e-6;
+/// Minimum standard deviation of the independent part of OFF times, to avoid a division c zero.
+const MIN_INDEPENDENT: f64 = 1e-6;
 
 #[derive(Clone, Debug)]
 pub(super) struct Coupled {
-    by: f64,
-    own: f64,
+    correlation: f64,
+    independent: f64,
     off: Distribution,
     step: Nanos,
-    /// Where an OFF time of so many steps and a half stands among all, as a normal number.
+    /// Normal variable of an OFF time of n + 1/2 steps, by n.
     ranks: Vec<f64>,
-    /// Of each source, the normal number of its last size and the probability that its OFF time
-    /// would last as long as it has. Of one that is not here no size was drawn.
+    /// Normal variable of the last size of each source, and the probability that its OFF time lasts
+    /// at least as long as it has. `None` or missing if no size was drawn.
     sources: Vec<Option<(f64, f64)>>,
 }
 
 impl Coupled {
-    pub(super) fn new(by: f64, off: &Distribution, step: Nanos) -> Self {
-        let own = sqrt(1.0 - by * by).max(LEAST_OWN);
+    pub(super) fn new(correlation: f64, off: &Distribution, step: Nanos) -> Self {
+        let independent = sqrt(1.0 - correlation * correlation).max(MIN_INDEPENDENT);
         let (ranks, sources) = (Vec::new(), Vec::new());
-        let mut made = Self { by, own, off: off.clone(), step, ranks, sources };
-        made.ranks = (0..super::TABLE).map(|steps| made.rank(steps)).collect();
-        made
+        let mut coupled = Self { correlation, independent, off: off.clone(), step, ranks, sources };
+        coupled.ranks = (0..super::TABLE).map(|steps| coupled.rank(steps)).collect();
+        coupled
     }
 
     fn rank(&self, steps: usize) -> f64 {
@@ -40,12 +41,12 @@ impl Coupled {
         } else if longer >= 1.0 {
             f64::NEG_INFINITY
         } else {
-            -deviate(longer)
+            -normal_quantile(longer)
         }
     }
 
-    /// A source sends a file whose size stands at `size` among all, and is OFF after that.
-    pub(super) fn sends(&mut self, source: u32, size: f64) {
+    /// Records the normal variable of the size of a file, which is followed by an OFF time.
+    pub(super) fn record_size(&mut self, source: u32, size: f64) {
         let source = source as usize;
         if source >= self.sources.len() {
             self.sources.resize(source + 1, None);
@@ -53,12 +54,12 @@ impl Coupled {
         self.sources[source] = Some((size, 1.0));
     }
 
-    /// The probability that the OFF time of a source, which has lasted `steps`, ends in the next
-    /// one, to be asked once for each step; `None` if there was no file before it.
+    /// Probability that the OFF time of a source, which has lasted `steps`, ends in the next step;
+    /// `None` if no file preceded it. Must be called exactly once per step.
     pub(super) fn probability(&mut self, source: u32, steps: usize) -> Option<f64> {
         let &(size, lasted) = self.sources.get(source as usize)?.as_ref()?;
         let rank = self.ranks.get(steps + 1).copied().unwrap_or_else(|| self.rank(steps + 1));
-        let lasts = above((rank - self.by * size) / self.own);
+        let lasts = above((rank - self.correlation * size) / self.independent);
         self.sources[source as usize] = Some((size, lasts));
         Some(if lasted <= f64::MIN_POSITIVE { 1.0 } else { 1.0 - lasts / lasted })
     }

@@ -1,22 +1,22 @@
-//! Draws that vary from stretch to stretch as those of a larger population do.
+//! Uniform draws with means that fluctuate as in a larger population.
 
 use super::{GOLDEN, fraction};
 use crate::random::{Draws, Stream};
 use libm::{cos, log, pow, sqrt};
 
-/// Fewest and most draws in a block; powers of two.
+/// Minimum and maximum number of draws per block; powers of two.
 const BLOCKS: [usize; 2] = [32, 1024];
-/// Draws in a block for each source of the population to one that is simulated. A lattice of so
-/// many points has by itself, wherever it is, a sixteenth of the variance that is wanted.
-const FOR_EACH: f64 = 16.0;
+/// Draws per block and unit of the scale. With this number, the position of the lattice contributes
+/// 1/16 of the required variance.
+const DRAWS_PER_SCALE: f64 = 16.0;
 
-/// Numbers in (0, 1), each uniform, as if of many more only every `scale`-th in size were seen.
+/// Uniform numbers in (0, 1), distributed like every `scale`-th of many sorted numbers.
 ///
-/// A block is a ring of points with gaps that are sums of `scale` exponential variables: with
-/// `scale` = 1 as irregular as independent draws, with many a lattice. Where the ring begins is one
-/// of the points of such a lattice, by chance, and the lattice moves from block to block by a
-/// golden share of a gap, so that it favours no size. The points are told in the order of reversed
-/// bits (van der Corput 1935), so that parts of a block are spread over all sizes, too.
+/// A block is a ring of points with gaps that are sums of `scale` exponential variables: as
+/// irregular as independent draws for `scale` = 1, and nearly a lattice for large scales. The start
+/// of the ring is a random lattice point, and the lattice is shifted from block to block by the
+/// golden ratio of a gap, so that no value is preferred. Points are returned in bit-reversed order
+/// (van der Corput 1935), so that parts of a block are also spread over the whole range.
 #[derive(Clone, Debug)]
 pub(super) struct Strata {
     scale: f64,
@@ -24,15 +24,15 @@ pub(super) struct Strata {
     points: Vec<f64>,
     block: usize,
     next: usize,
-    /// Where the lattice is, as a share of a gap.
+    /// Shift of the lattice, as a fraction of a gap.
     shift: f64,
 }
 
 impl Strata {
     pub(super) fn new(scale: f64, mut stream: Stream) -> Self {
         let shift = stream.unit();
-        let [fewest, most] = BLOCKS;
-        let block = ((scale * FOR_EACH) as usize).clamp(fewest, most).next_power_of_two();
+        let [min, max] = BLOCKS;
+        let block = ((scale * DRAWS_PER_SCALE) as usize).clamp(min, max).next_power_of_two();
         Self { scale, stream, points: Vec::new(), block, next: 0, shift }
     }
 
@@ -41,9 +41,9 @@ impl Strata {
             self.refill();
             self.next = 0;
         }
-        let place = self.next.reverse_bits() >> (usize::BITS - self.block.trailing_zeros());
+        let index = self.next.reverse_bits() >> (usize::BITS - self.block.trailing_zeros());
         self.next += 1;
-        self.points[place]
+        self.points[index]
     }
 
     fn refill(&mut self) {
@@ -57,14 +57,14 @@ impl Strata {
         let gaps = self.block as f64;
         let begins = libm::floor(self.stream.unit() * gaps) + self.shift;
         for point in &mut self.points {
-            // The ends are left out, where distributions have infinite values.
+            // Excludes 0 and 1, at which distributions may be infinite.
             *point = fraction(*point / sum + begins / gaps).clamp(1e-15, 1.0 - 1e-15);
         }
         self.points.sort_by(f64::total_cmp);
     }
 }
 
-/// A gamma variable of shape `shape`, at least 1, and scale 1 (Marsaglia and Tsang 2000).
+/// Draws a gamma variable of shape `shape` (at least 1) and scale 1 (Marsaglia and Tsang 2000).
 pub(crate) fn gamma(shape: f64, stream: &mut Stream) -> f64 {
     let d = shape - 1.0 / 3.0;
     let c = 1.0 / sqrt(9.0 * d);
@@ -77,7 +77,7 @@ pub(crate) fn gamma(shape: f64, stream: &mut Stream) -> f64 {
     }
 }
 
-/// A standard normal variable (Box and Muller 1958).
+/// Draws a standard normal variable (Box and Muller 1958).
 fn normal(stream: &mut Stream) -> f64 {
     let angle = 2.0 * std::f64::consts::PI * stream.unit();
     sqrt(-2.0 * log(stream.unit())) * cos(angle)
@@ -109,7 +109,7 @@ mod tests {
         }
     }
 
-    /// The variance of means of 1024 draws in sequence, in units of that of independent ones.
+    /// Variance of the means of 1024 consecutive draws, relative to independent draws.
     fn spread(scale: f64) -> f64 {
         let mut strata = Strata::new(scale, stream());
         let means: Vec<f64> =
@@ -120,15 +120,15 @@ mod tests {
     }
 
     #[test]
-    fn stretches_vary_as_those_of_a_larger_population() {
+    fn means_have_the_variance_of_a_larger_population() {
         for scale in [1.0, 4.0, 20.0, 64.0] {
-            let found = spread(scale) * scale;
-            assert!((0.85..1.2).contains(&found), "{found} for {scale}");
+            let relative = spread(scale) * scale;
+            assert!((0.85..1.2).contains(&relative), "{relative} for {scale}");
         }
     }
 
     #[test]
-    fn a_draw_is_uniform() {
+    fn draws_are_uniform() {
         let mut strata = Strata::new(7.0, stream());
         let mut counts = [0_u32; 10];
         (0..100_000).for_each(|_| counts[(strata.draw() * 10.0) as usize] += 1);

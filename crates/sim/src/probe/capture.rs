@@ -1,4 +1,4 @@
-//! Captures of chosen links, as a network engineer would take them.
+//! Packet captures at selected places of the path.
 
 use crate::clock::{Nanos, SECOND};
 use crate::packet::{Kind, Label, Packet};
@@ -9,11 +9,11 @@ use std::fmt::Debug;
 use std::io::{self, Write};
 use tcpcast_wire::{ACK, CWR, CaptureWriter, ECE, FIN, Options, SYN, Segment, SynOptions};
 
-/// Where a capture is taken.
+/// Place of a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Tap {
-    /// At the senders: data as TCP hands it over, acknowledgements as it gets them.
+    /// At the senders: data when TCP sends it, acknowledgements when TCP receives them.
     Sender,
     /// Before the bottleneck's queue.
     BottleneckIn,
@@ -23,42 +23,43 @@ pub enum Tap {
     Receiver,
 }
 
-/// What a capture is written to.
+/// Destination of a capture.
 pub trait Sink: Write + Send + Sync + Debug {}
 
 impl<W: Write + Send + Sync + Debug> Sink for W {}
 
-/// A capture, written as the run goes on.
+/// A capture that is written during the run.
 ///
-/// Some packets are told of later than others that pass after them, so packets wait here until
-/// nothing earlier can come: as many as pass in a round trip or two, however long the capture is.
+/// Packets are not reported in the order of their times, so packets wait until no earlier packet
+/// can be reported. At most the packets of one or two round trips wait, independent of
+/// the length of the capture.
 #[derive(Debug)]
 pub struct Capture {
     tap: Tap,
-    most: u64,
-    /// The earliest on top.
-    waiting: BinaryHeap<Reverse<Passed>>,
-    told: u64,
+    limit: u64,
+    /// Packets to write, the earliest on top.
+    waiting: BinaryHeap<Reverse<Pending>>,
+    reported: u64,
     written: u64,
-    writing: Option<Writing>,
-    fault: Option<io::Error>,
+    writer: Option<Writer>,
+    error: Option<io::Error>,
 }
 
 #[derive(Debug)]
-struct Writing {
+struct Writer {
     file: CaptureWriter<Box<dyn Sink>>,
-    classes: Vec<Announced>,
-    /// Longest time from the first packet of an added handshake to the first data packet.
+    classes: Vec<ConnectionProperties>,
+    /// Maximum time from the first packet of an added handshake to the first data packet.
     lead: Nanos,
-    /// Added to the time of each packet, because no time of a capture is negative.
+    /// Offset that is added to all times, because times in a capture must not be negative.
     offset: Nanos,
-    /// Number of the newest connection per source, 0 before the first one.
+    /// Number of the newest connection per source; 0 before the first connection.
     newest: Vec<u32>,
 }
 
-/// Properties that the connections of a class announce when they open.
+/// Properties of the connections of a class that their handshake shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Announced {
+pub struct ConnectionProperties {
     /// Bytes of a full data packet, headers included.
     pub packet_bytes: u32,
     /// Receiver window in packets.
@@ -67,11 +68,11 @@ pub struct Announced {
     pub sack: bool,
     /// True if the connections offer ECN.
     pub ecn: bool,
-    /// Handshake that the capture adds to each connection, `None` if the run simulates one.
+    /// Handshake that the capture adds to each connection; `None` if the run simulates handshakes.
     pub added: Option<AddedHandshake>,
 }
 
-/// Times of a handshake over the unloaded path: it ends when the sender sends its first data.
+/// Times of a handshake over the unloaded path, which ends when the sender sends its first data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AddedHandshake {
     /// Round-trip time of the path.
@@ -82,98 +83,103 @@ pub struct AddedHandshake {
     pub back: Nanos,
 }
 
-/// What a packet shows beside its number and kind, where it carries more than these.
+/// Header fields of a packet that a capture shows in addition to its number and kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Shown {
-    /// Its options.
+pub struct CapturedHeader {
+    /// TCP options.
     pub options: Options,
-    /// Of a data packet, its sequence number and its bytes.
+    /// Sequence number and bytes of a data packet.
     pub data: Option<(u32, u32)>,
-    /// Of an acknowledgement, its number.
+    /// Acknowledgement number.
     pub ack: Option<u32>,
-    /// Flags beside ACK.
+    /// Flags other than ACK.
     pub flags: u8,
-    /// The codepoint of its IP header: RFC 3168, section 5.
+    /// ECN codepoint of the IP header (RFC 3168, section 5).
     pub codepoint: u8,
 }
 
-/// A packet that passes the tap, before it has its place in the order.
-type Passing = (Nanos, Packet, Shown);
+/// A packet at the tap: time, packet, header.
+type Passing = (Nanos, Packet, CapturedHeader);
 
-/// A packet that passed; the order is that of time, then of telling.
+/// A packet to write. Packets are ordered by time, then by the order of the reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Passed {
+struct Pending {
     at: Nanos,
-    told: u64,
+    sequence: u64,
     class: usize,
     packet: Packet,
-    shown: Shown,
+    shown: CapturedHeader,
 }
 
 /// IPv4 and TCP headers without options.
 const HEADERS: u32 = 40;
 /// Unit of the timestamp option's values.
 const MILLISECOND: Nanos = 1_000_000;
-/// The timestamp option, and what fills its words.
+/// The timestamp option with padding.
 const TIMESTAMP_BYTES: u32 = 12;
 
 impl Capture {
-    /// A capture of at most `most` packets, the first; nothing is kept before it is written to
-    /// something.
+    /// Creates a capture of the first `limit` packets; it records nothing before
+    /// [`Capture::write_to`].
     #[must_use]
-    pub fn new(tap: Tap, most: u64) -> Self {
+    pub fn new(tap: Tap, limit: u64) -> Self {
         Self {
             tap,
-            most,
+            limit,
             waiting: BinaryHeap::new(),
-            told: 0,
+            reported: 0,
             written: 0,
-            writing: None,
-            fault: None,
+            writer: None,
+            error: None,
         }
     }
 
     /// Writes the capture to `sink` from now on; `classes` has one row per class.
     ///
     /// # Errors
-    /// What the sink returns.
-    pub fn write_to(&mut self, sink: Box<dyn Sink>, classes: Vec<Announced>) -> io::Result<()> {
+    /// Errors of the sink.
+    pub fn write_to(
+        &mut self,
+        sink: Box<dyn Sink>,
+        classes: Vec<ConnectionProperties>,
+    ) -> io::Result<()> {
         let file = CaptureWriter::new(sink)?;
         let added = || classes.iter().filter_map(|class| class.added);
         let lead = added().map(|added| added.rtt + added.back).max().unwrap_or(0);
-        // Equal at each tap, and whole seconds, so that times remain easy to compare with the run's.
-        let longest = added().map(|added| 2 * added.rtt).max().unwrap_or(0);
-        let offset = longest.next_multiple_of(SECOND);
-        self.writing = Some(Writing { file, classes, lead, offset, newest: Vec::new() });
+        // Equal for all taps and a multiple of a second, for easy comparison with times of the run.
+        let max = added().map(|added| 2 * added.rtt).max().unwrap_or(0);
+        let offset = max.next_multiple_of(SECOND);
+        self.writer = Some(Writer { file, classes, lead, offset, newest: Vec::new() });
         Ok(())
     }
 
-    /// The tap of the capture.
+    /// Tap of the capture.
     #[must_use]
     pub fn tap(&self) -> Tap {
         self.tap
     }
 
-    /// A packet of a class passes a tap at time `at`; none that passes before `settled` is still to
-    /// come.
+    /// Reports a packet of a class that passes a tap at time `at`. All packets that pass a tap
+    /// before `settled` have been reported.
     pub fn pass(
         &mut self,
         tap: Tap,
         class: usize,
         at: Nanos,
         packet: &Packet,
-        shown: Shown,
+        shown: CapturedHeader,
         settled: Nanos,
     ) {
-        let Some(writing) = &mut self.writing else { return };
+        let Some(writer) = &mut self.writer else { return };
         let handshake =
-            (tap == Tap::Sender).then(|| writing.opening(class, at, packet, shown)).flatten();
-        let settled = settled.saturating_add(writing.offset - writing.lead);
-        let passes = (tap == self.tap).then_some((at + writing.offset, *packet, shown));
+            (tap == Tap::Sender).then(|| writer.handshake(class, at, packet, shown)).flatten();
+        let settled = settled.saturating_add(writer.offset - writer.lead);
+        let passes = (tap == self.tap).then_some((at + writer.offset, *packet, shown));
         for (at, packet, shown) in handshake.into_iter().flatten().chain(passes) {
-            self.told += 1;
-            if self.written < self.most {
-                self.waiting.push(Reverse(Passed { at, told: self.told, class, packet, shown }));
+            self.reported += 1;
+            if self.written < self.limit {
+                let sequence = self.reported;
+                self.waiting.push(Reverse(Pending { at, sequence, class, packet, shown }));
             }
         }
         self.write_before(settled);
@@ -181,47 +187,47 @@ impl Capture {
 
     fn write_before(&mut self, settled: Nanos) {
         while self.waiting.peek().is_some_and(|Reverse(first)| first.at < settled) {
-            let Some(Reverse(passed)) = self.waiting.pop() else { return };
-            let Some(writing) = &mut self.writing else { return };
-            if let Err(error) = writing.packet(&passed) {
-                self.fault = Some(error);
-                self.writing = None;
+            let Some(Reverse(pending)) = self.waiting.pop() else { return };
+            let Some(writer) = &mut self.writer else { return };
+            if let Err(error) = writer.packet(&pending) {
+                self.error = Some(error);
+                self.writer = None;
                 self.waiting = BinaryHeap::new();
                 return;
             }
             self.written += 1;
-            if self.written == self.most {
+            if self.written == self.limit {
                 self.waiting = BinaryHeap::new();
             }
         }
     }
 
-    /// Writes what is left, and says whether there were more packets than were to be kept.
+    /// Writes the waiting packets. Returns true if there were more packets than the limit.
     ///
     /// # Errors
-    /// What the sink returned, now or before.
+    /// Errors of the sink, now or earlier.
     pub fn end(&mut self) -> io::Result<bool> {
         self.write_before(Nanos::MAX);
-        if let Some(fault) = self.fault.take() {
-            return Err(fault);
+        if let Some(error) = self.error.take() {
+            return Err(error);
         }
-        if let Some(writing) = self.writing.take() {
-            writing.file.into_inner().flush()?;
+        if let Some(writer) = self.writer.take() {
+            writer.file.into_inner().flush()?;
         }
-        Ok(self.told > self.most)
+        Ok(self.reported > self.limit)
     }
 }
 
-impl Writing {
-    /// SYN, SYN-ACK and ACK, with their times at the tap, if the sender sends `packet` as the first
-    /// of a connection whose handshake is not simulated. The receiver opens the connection, as in
+impl Writer {
+    /// SYN, SYN-ACK and ACK with their times at the tap, if `packet` is the first packet of a
+    /// connection whose handshake is not simulated. The receiver opens the connection, as in
     /// simulated handshakes.
-    fn opening(
+    fn handshake(
         &mut self,
         class: usize,
         at: Nanos,
         packet: &Packet,
-        shown: Shown,
+        shown: CapturedHeader,
     ) -> Option<[Passing; 3]> {
         let AddedHandshake { rtt, forward, back } = self.classes[class].added?;
         let source = packet.source() as usize;
@@ -237,7 +243,7 @@ impl Writing {
             let label = Label::new(kind, 0);
             let packet = Packet::new(packet.source(), packet.connection(), number, label);
             let options = Options { timestamps, ..Options::default() };
-            (packet, Shown { options, ..Shown::default() })
+            (packet, CapturedHeader { options, ..CapturedHeader::default() })
         };
         // Timestamps count milliseconds.
         let before = |value: u32, time| value.wrapping_sub((time / MILLISECOND) as u32);
@@ -250,15 +256,15 @@ impl Writing {
         Some(std::array::from_fn(|n| (times[n], all[n].0, all[n].1)))
     }
 
-    fn packet(&mut self, passed: &Passed) -> io::Result<()> {
-        let Passed { at, packet, shown, .. } = passed;
-        let class = self.classes[passed.class];
+    fn packet(&mut self, pending: &Pending) -> io::Result<()> {
+        let Pending { at, packet, shown, .. } = pending;
+        let class = self.classes[pending.class];
         let mss = class.packet_bytes - HEADERS;
-        // Timestamps take their bytes of each packet's payload.
+        // The timestamp option reduces the payload.
         let stamped = shown.options.timestamps.is_some();
         let payload = mss - if stamped { TIMESTAMP_BYTES } else { 0 };
         let window = class.packets.saturating_mul(payload);
-        let window_scale = scale(window);
+        let window_scale = window_scale(window);
         let mut segment = segment(packet, shown, payload);
         if packet.number() == 0 && shown.flags & FIN == 0 {
             open(&mut segment, packet.kind(), class.ecn);
@@ -273,8 +279,9 @@ impl Writing {
     }
 }
 
-/// Senders live in 10.0.0.0/9 and receivers in 10.128.0.0/9; each connection has its own port.
-fn segment(packet: &Packet, shown: &Shown, payload: u32) -> Segment {
+/// Builds the segment of a packet. Senders have addresses in 10.0.0.0/9 and receivers in
+/// 10.128.0.0/9; each connection has a separate port.
+fn segment(packet: &Packet, shown: &CapturedHeader, payload: u32) -> Segment {
     let [_, b, c, d] = (packet.source() + 1).to_be_bytes();
     let (sender, receiver) = ([10, b & 0x7f, c, d], [10, b | 0x80, c, d]);
     let port = 1024 + (packet.connection() % 60_000) as u16;
@@ -288,7 +295,7 @@ fn segment(packet: &Packet, shown: &Shown, payload: u32) -> Segment {
         ..Segment::default()
     };
     match packet.kind() {
-        // Loss feedback passes no link.
+        // Loss feedback never passes a tap.
         Kind::Ack | Kind::Loss => Segment {
             source: receiver,
             destination: sender,
@@ -311,25 +318,24 @@ fn segment(packet: &Packet, shown: &Shown, payload: u32) -> Segment {
     }
 }
 
-/// The least shift with which a window of so many bytes has room in its field, at most that of RFC
-/// 7323.
-fn scale(window: u32) -> u8 {
+/// Minimum window scale with which `window` fits into its field, at most 14 (RFC 7323).
+fn window_scale(window: u32) -> u8 {
     (0..14).find(|shift| window.div_ceil(1 << shift) <= 65_535).unwrap_or(14)
 }
 
-/// Makes SYN or SYN-ACK of the segment of packet 0: neither has data. They offer ECN as RFC 3168,
-/// section 6.1.1, has it; a SYN that is retransmitted offers it no more.
+/// Turns the segment of packet 0 into a SYN or SYN-ACK without data. ECN is offered as in RFC 3168,
+/// section 6.1.1; a retransmitted SYN does not offer it.
 fn open(segment: &mut Segment, kind: Kind, ecn: bool) {
-    let answers = kind != Kind::Ack;
+    let is_syn_ack = kind != Kind::Ack;
     segment.sequence = 0;
-    segment.acknowledgement = u32::from(answers);
-    let offer = match (ecn, answers) {
+    segment.acknowledgement = u32::from(is_syn_ack);
+    let offer = match (ecn, is_syn_ack) {
         (false, _) => 0,
         (true, true) => ECE,
         (true, false) if segment.flags & ECE != 0 => ECE | CWR,
         (true, false) => 0,
     };
-    segment.flags = SYN | if answers { ACK } else { 0 } | offer;
+    segment.flags = SYN | if is_syn_ack { ACK } else { 0 } | offer;
     segment.payload = 0;
 }
 
@@ -352,7 +358,7 @@ mod tests {
         }
     }
 
-    /// A disk with room for so many bytes.
+    /// A disk with space for the given number of bytes.
     #[derive(Debug)]
     struct Full(usize);
 
@@ -369,9 +375,10 @@ mod tests {
         }
     }
 
-    /// A class with windows of 10 packets, and one with 2 shorter ones; their handshakes are simulated.
-    fn classes() -> Vec<Announced> {
-        let of = |packet_bytes, packets| Announced {
+    /// A class with a window of 10 packets and one with a window of 2 shorter packets; both
+    /// simulate handshakes.
+    fn classes() -> Vec<ConnectionProperties> {
+        let of = |packet_bytes, packets| ConnectionProperties {
             packet_bytes,
             packets,
             sack: false,
@@ -385,7 +392,7 @@ mod tests {
         Packet::new(0, 1, number, Label::new(Kind::Data, 0))
     }
 
-    /// The times of a file's packets; each has 16 and 40 bytes.
+    /// Times of the packets of a capture file; each record has 16 + 40 bytes.
     fn times(file: &Shared) -> Vec<u32> {
         let bytes = file.0.lock().unwrap();
         let time = |record: &[u8]| u32::from_le_bytes(record[4..8].try_into().unwrap());
@@ -393,32 +400,33 @@ mod tests {
     }
 
     #[test]
-    fn packets_are_written_in_order_as_they_are_settled() {
+    fn settled_packets_are_written_in_order_of_time() {
         let (mut capture, file) = (Capture::new(Tap::Sender, 4), Shared::default());
-        capture.pass(Tap::Sender, 0, 1, &packet(1), Shown::default(), 0);
+        capture.pass(Tap::Sender, 0, 1, &packet(1), CapturedHeader::default(), 0);
         capture.write_to(Box::new(file.clone()), classes()).unwrap();
         for (at, settled) in [(20, 10), (12, 11), (15, 12), (30, 16)] {
-            capture.pass(Tap::Sender, 0, at, &packet(1), Shown::default(), settled);
-            capture.pass(Tap::Receiver, 0, at, &packet(1), Shown::default(), settled);
+            capture.pass(Tap::Sender, 0, at, &packet(1), CapturedHeader::default(), settled);
+            capture.pass(Tap::Receiver, 0, at, &packet(1), CapturedHeader::default(), settled);
         }
         assert_eq!(times(&file), [12, 15]);
-        capture.pass(Tap::Sender, 0, 25, &packet(1), Shown::default(), 17);
-        assert!(capture.end().unwrap(), "five passed, four are wanted");
+        capture.pass(Tap::Sender, 0, 25, &packet(1), CapturedHeader::default(), 17);
+        assert!(capture.end().unwrap(), "five packets passed, the limit is four");
         assert_eq!(times(&file), [12, 15, 20, 25]);
     }
 
     #[test]
-    fn each_class_has_its_own_receiver_window_and_length() {
+    fn windows_and_lengths_are_those_of_the_class() {
         let (mut capture, file) = (Capture::new(Tap::Sender, 10), Shared::default());
         capture.write_to(Box::new(file.clone()), classes()).unwrap();
-        // Sources of arriving transfers are made as they are needed, in any order of classes.
+        // Sources of arriving transfers are created on demand, in any order of classes.
         for (source, class) in [(0, 0), (1, 1), (2, 0)] {
-            let packet = packet(1).of_source(source);
-            capture.pass(Tap::Sender, class, source.into(), &packet, Shown::default(), 0);
+            let packet = packet(1).with_source(source);
+            capture.pass(Tap::Sender, class, source.into(), &packet, CapturedHeader::default(), 0);
         }
         capture.end().unwrap();
         let bytes = file.0.lock().unwrap();
-        // 16 bytes of the record and 20 of IPv4 before TCP, whose window is at 14.
+        // The window is at offset 14 of the TCP header, after 16 bytes of the record and 20 of
+        // IPv4.
         let window = |record: &[u8]| u16::from_be_bytes([record[50], record[51]]);
         let windows: Vec<u16> = bytes[24..].chunks(56).map(window).collect();
         assert_eq!(windows, [14_600, 1000, 14_600]);
@@ -428,14 +436,19 @@ mod tests {
     }
 
     #[test]
-    fn a_handshake_says_how_windows_are_scaled() {
+    fn handshake_shows_the_window_scale() {
         let (mut capture, file) = (Capture::new(Tap::Sender, 10), Shared::default());
-        let class =
-            Announced { packet_bytes: 1500, packets: 200, sack: true, ecn: false, added: None };
+        let class = ConnectionProperties {
+            packet_bytes: 1500,
+            packets: 200,
+            sack: true,
+            ecn: false,
+            added: None,
+        };
         capture.write_to(Box::new(file.clone()), vec![class]).unwrap();
         for number in 0..2 {
             let at = Nanos::from(number);
-            capture.pass(Tap::Sender, 0, at, &packet(number), Shown::default(), 0);
+            capture.pass(Tap::Sender, 0, at, &packet(number), CapturedHeader::default(), 0);
         }
         capture.end().unwrap();
         let bytes = file.0.lock().unwrap();
@@ -446,53 +459,75 @@ mod tests {
         assert_eq!(u32::from(window) << 3, 200 * 1460);
     }
 
-    /// In the middle of a path of 80 ms: 12 ms from the sender, 18 ms back.
+    /// Tap in the middle of a path of 80 ms: 12 ms from the sender, 18 ms back to it.
     #[test]
-    fn a_handshake_that_is_not_simulated_comes_before_the_first_packet() {
+    fn added_handshake_precedes_the_first_packet() {
         let (mut capture, file) = (Capture::new(Tap::BottleneckIn, 10), Shared::default());
         let ms = |time: Nanos| time * MILLISECOND;
         let added = Some(AddedHandshake { rtt: ms(80), forward: ms(12), back: ms(18) });
-        let class = Announced { packet_bytes: 1500, packets: 100, sack: false, ecn: false, added };
+        let class = ConnectionProperties {
+            packet_bytes: 1500,
+            packets: 100,
+            sack: false,
+            ecn: false,
+            added,
+        };
         capture.write_to(Box::new(file.clone()), vec![class]).unwrap();
         for (at, number) in [(0, 1), (5, 2)] {
             let settled = at + 1;
-            capture.pass(Tap::Sender, 0, at, &packet(number), Shown::default(), settled);
+            capture.pass(Tap::Sender, 0, at, &packet(number), CapturedHeader::default(), settled);
             let later = at + 13 * MILLISECOND;
-            capture.pass(Tap::BottleneckIn, 0, later, &packet(number), Shown::default(), settled);
+            capture.pass(
+                Tap::BottleneckIn,
+                0,
+                later,
+                &packet(number),
+                CapturedHeader::default(),
+                settled,
+            );
         }
         assert!(!capture.end().unwrap());
         let bytes = file.0.lock().unwrap();
         let mut rest = &bytes[24..];
-        let mut found = Vec::new();
+        let mut packets = Vec::new();
         while let [a, b, c, d, e, f, g, h, kept, ..] = *rest {
             let (seconds, nanos) = (u32::from_le_bytes([a, b, c, d]), [e, f, g, h]);
             let time = Nanos::from(seconds) * SECOND + Nanos::from(u32::from_le_bytes(nanos));
             let (header, behind) = rest[16..].split_at(usize::from(kept));
-            found.push((time, header[33]));
+            packets.push((time, header[33]));
             rest = behind;
         }
-        let times: Vec<Nanos> = found.iter().map(|each| each.0).collect();
+        let times: Vec<Nanos> = packets.iter().map(|packet| packet.0).collect();
         assert_eq!(times, [ms(902), ms(932), ms(982), ms(1013), ms(1013) + 5]);
-        let flags: Vec<u8> = found.iter().map(|each| each.1).collect();
+        let flags: Vec<u8> = packets.iter().map(|packet| packet.1).collect();
         assert_eq!(flags, [SYN, SYN | ACK, ACK, ACK, ACK]);
     }
 
     #[test]
-    fn nothing_is_kept_beyond_what_is_written() {
+    fn written_packets_are_not_kept_in_memory() {
         let mut capture = Capture::new(Tap::Sender, 10);
         capture.write_to(Box::new(Shared::default()), classes()).unwrap();
         for at in 0..10_000 {
-            capture.pass(Tap::Sender, 0, at, &packet(1), Shown::default(), at.saturating_sub(5));
+            capture.pass(
+                Tap::Sender,
+                0,
+                at,
+                &packet(1),
+                CapturedHeader::default(),
+                at.saturating_sub(5),
+            );
             assert!(capture.waiting.len() <= 6);
         }
         assert!(capture.end().unwrap());
     }
 
     #[test]
-    fn a_full_disk_is_told_at_the_end() {
+    fn end_returns_the_error_of_a_full_disk() {
         let mut capture = Capture::new(Tap::Sender, 100);
         capture.write_to(Box::new(Full(100)), classes()).unwrap();
-        (0..50).for_each(|at| capture.pass(Tap::Sender, 0, at, &packet(1), Shown::default(), at));
+        (0..50).for_each(|at| {
+            capture.pass(Tap::Sender, 0, at, &packet(1), CapturedHeader::default(), at)
+        });
         assert_eq!(capture.end().unwrap_err().kind(), io::ErrorKind::StorageFull);
     }
 }

@@ -1,4 +1,4 @@
-//! Sums over a run, cut in equal slots of time so that statistics can be done on them afterwards.
+//! Sums of a run per equally long time slot, for statistics.
 
 use crate::clock::Nanos;
 
@@ -7,170 +7,171 @@ macro_rules! cells {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum $name { $($(#[$cell_doc])* $cell,)+ }
-        /// The names of the cells, in their order.
+        /// Names of the cells, in the order of the enum.
         pub const $names: [&str; [$($text,)+].len()] = [$($text,)+];
     };
 }
 
 cells! {
-    /// Sums of the bottleneck.
+    /// Sums of the bottleneck and the return link.
     LinkCell, LINK_CELLS:
-    /// Time measured.
+    /// Measured time.
     Time = "time_ns",
-    /// Queue length times time, in packet nanoseconds.
+    /// Queue length integrated over time, in packet nanoseconds.
     QueueIntegral = "queue_integral",
-    /// Time in which the link was busy.
+    /// Busy time of the link.
     Busy = "busy_ns",
     /// Data packets dropped at other hops.
     HopDrops = "hop_drops",
-    /// Acknowledgements arrived at the return link.
+    /// Acknowledgements that arrived at the return link.
     ReturnArrived = "return_arrived",
-    /// Dropped there, by the queue or at random.
+    /// Acknowledgements dropped at the return link, by the queue or at random.
     ReturnDrops = "return_drops",
-    /// Time in which it was busy.
+    /// Busy time of the return link.
     ReturnBusy = "return_busy_ns",
-    /// Acknowledgements that got through.
+    /// Acknowledgements that the return link transmitted.
     ReturnPassed = "return_passed",
-    /// The times that these waited for their transmission to begin.
+    /// Waiting times of these acknowledgements before their transmission.
     ReturnWaited = "return_waited_ns",
-    /// Bytes that its link took, where its rate is not constant.
+    /// Bytes that the bottleneck transmitted, if its rate varies.
     Carried = "carried_bytes",
-    /// Bytes that such a link could have taken.
+    /// Bytes that the bottleneck could have transmitted, if its rate varies.
     Capacity = "capacity_bytes",
 }
 
 cells! {
     /// Sums of one class of sources.
     ClassCell, CLASS_CELLS:
-    /// Transfers finished.
+    /// Finished transfers.
     Transfers = "transfers",
-    /// Their packets.
+    /// Packets of finished transfers.
     TransferPackets = "transfer_packets",
-    /// Their ON times: first packet sent to last acknowledgement received.
+    /// ON times of finished transfers: first packet sent to last acknowledgement received.
     OnTime = "on_time_ns",
-    /// Of single transfers: first packet sent to last packet delivered.
+    /// Delivery times of single transfers: first packet sent to last packet delivered.
     DeliveryTime = "delivery_time_ns",
     /// Data packets sent.
     Sent = "sent",
-    /// Of these, retransmitted.
+    /// Retransmissions among the sent packets.
     Retransmitted = "retransmitted",
     /// Distinct data packets delivered.
     Delivered = "delivered",
-    /// Bytes that these lack of full ones.
+    /// Bytes by which delivered packets are shorter than full ones.
     Lacking = "lacking_bytes",
-    /// Data packets arrived at the bottleneck.
+    /// Data packets that arrived at the bottleneck.
     Arrived = "arrived",
-    /// Taken by its link, where the time is kept that they waited.
+    /// Data packets that the bottleneck transmitted, if waiting times are recorded.
     Passed = "passed",
-    /// The times that these waited for their transmission to begin.
+    /// Waiting times of these packets before their transmission.
     Waited = "waited_ns",
-    /// Of these, marked there (RFC 3168).
+    /// Marked packets among these (RFC 3168).
     Marked = "marked",
-    /// Dropped there by the queue: it was full, or they were dropped early.
+    /// Drops of the bottleneck's queue, because it was full or early.
     QueueDrops = "queue_drops",
-    /// Lost there at random.
+    /// Random losses at the bottleneck.
     RandomDrops = "random_drops",
-    /// Dropped on the sources' and the receivers' own links.
+    /// Drops on access links.
     AccessDrops = "access_drops",
-    /// Sum of the round-trip samples.
+    /// Sum of the round-trip time samples.
     RttSum = "rtt_sum_ns",
-    /// Their number.
+    /// Number of round-trip time samples.
     RttSamples = "rtt_samples",
-    /// Packets acknowledged: of finished transfers, and of endless flows.
+    /// Acknowledged packets of finished transfers and of endless flows.
     Acked = "acked",
-    /// Their times in flight, of senders that find losses by acknowledgements.
+    /// Times in flight of acknowledged packets, for senders without instantaneous loss feedback.
     InFlight = "in_flight_ns",
-    /// Fast retransmits: recoveries begun.
+    /// Fast retransmits: started recoveries.
     FastRetransmits = "fast_retransmits",
-    /// Of these, undone as unnecessary.
+    /// Recoveries that were undone as unnecessary.
     SpuriousRecoveries = "spurious_recoveries",
     /// Tail loss probes (RFC 8985).
     TailLossProbes = "tail_loss_probes",
-    /// Of these, retransmissions.
+    /// Tail loss probes that were retransmissions.
     TailRetransmissions = "tail_retransmissions",
-    /// Retransmissions of data that the receiver had, of today's TCP.
+    /// Retransmissions of data that the receiver already had (modern TCP).
     SpuriousRetransmissions = "spurious_retransmissions",
     /// Sequences of timeouts of one packet.
     TimeoutSequences = "timeout_sequences",
-    /// Of these, sequences of two timeouts or more.
+    /// Sequences of two or more timeouts.
     Reached2 = "sequences_of_2",
-    /// Of three or more.
+    /// Sequences of three or more timeouts.
     Reached3 = "sequences_of_3",
-    /// Of four or more.
+    /// Sequences of four or more timeouts.
     Reached4 = "sequences_of_4",
-    /// Of five or more.
+    /// Sequences of five or more timeouts.
     Reached5 = "sequences_of_5",
-    /// Of six or more.
+    /// Sequences of six or more timeouts.
     Reached6 = "sequences_of_6",
     /// Timeouts.
     Timeouts = "timeouts",
-    /// Reductions after timeouts that were undone as unnecessary.
+    /// Window reductions after timeouts that were undone as unnecessary.
     SpuriousTimeouts = "spurious_timeouts",
     /// Sum of the first timeouts of the sequences.
     FirstTimeout = "first_timeout_ns",
     /// Sum of the windows at loss indications.
     WindowAtLoss = "window_at_loss",
-    /// Windows that began anew after an OFF time.
+    /// Window resets after OFF times.
     IdleRestarts = "idle_restarts",
-    /// OFF times begun, of a fixed point.
+    /// Started OFF times (fixed point).
     OffTimes = "off_times",
-    /// Their lengths.
+    /// Lengths of these OFF times.
     OffTime = "off_time_ns",
-    /// Packets of their own flow that arrivals found at the bottleneck, of a fixed point.
+    /// Packets of the same flow that arrivals found at the bottleneck (fixed point).
     OwnFound = "own_found",
-    /// Aggregated service times of packets at the bottleneck, of a fixed point.
+    /// Aggregated service times of packets at the bottleneck (fixed point).
     Service = "service_ns",
-    /// Time that packets spent at the bottleneck, those that had to go too, of a fixed point.
+    /// Time that packets spent at the bottleneck, evicted packets included (fixed point).
     Inside = "inside_ns",
-    /// Of transfers that opened their connections: SYN sent to last packet delivered.
+    /// Times of transfers with a handshake: SYN sent to last packet delivered.
     TotalTime = "total_time_ns",
 }
 
 cells! {
     /// Sums of the transfers of one size interval.
     SizeCell, SIZE_CELLS:
-    /// Transfers finished.
+    /// Finished transfers.
     Transfers = "transfers",
-    /// Their packets.
+    /// Packets of finished transfers.
     Packets = "packets",
-    /// Their ON times.
+    /// ON times of finished transfers.
     OnTime = "on_time_ns",
-    /// Sum of their rates, each its size over its ON time, in `RATE_UNITS`.
+    /// Sum of the rates of finished transfers (size divided by ON time), in `RATE_UNITS`.
     RateSum = "rate_sum",
-    /// Packets arrived at the bottleneck.
+    /// Packets that arrived at the bottleneck.
     Arrived = "arrived",
-    /// Sum of the queues they found.
+    /// Sum of the queue lengths that these packets found.
     QueueSeen = "queue_seen",
-    /// Drops there.
+    /// Drops at the bottleneck.
     Drops = "drops",
     /// Timeouts.
     Timeouts = "timeouts",
-    /// Time between the last sending and the timeout.
+    /// Times between the last transmission and a timeout.
     Stalled = "stalled_ns",
-    /// Retransmissions of successful recoveries.
+    /// Retransmissions in successful recoveries.
     Recovered = "recovered",
 }
 
-/// No more snapshots than this are kept; then every second is dropped and slots are twice as long.
-const MOST_SLOTS: usize = 128;
-/// The first slots are this long.
+/// Maximum number of snapshots; then every second snapshot is dropped and the slot length doubles.
+const MAX_SLOTS: usize = 128;
+/// Initial length of a slot.
 const FIRST_SLOT: Nanos = 1_000_000;
 
-/// The sums of a class. Each packet asks for those of its class a few times, and where they are a
-/// power of two of bytes apart they are found by a shift.
+/// Sums of a class. The alignment makes the row size a power of two, so that the frequent access by
+/// class index is a shift.
 #[derive(Clone, Debug)]
 #[repr(align(256))]
 struct ClassRow([u64; CLASS_CELLS.len()]);
 
-/// The sums of a size interval, likewise.
+/// Sums of a size interval, aligned for the same reason.
 #[derive(Clone, Debug)]
 #[repr(align(128))]
 struct SizeRow([u64; SIZE_CELLS.len()]);
 
-/// The cells of a run and their snapshots. All count modulo 2^64: sums of times come that far.
+/// Cells of a run and their snapshots. All sums are modulo 2^64, because sums of times may
+/// overflow.
 ///
-/// A snapshot holds the sums since the warm-up, so dropping one loses nothing: the run stays cut
-/// in 64 to 128 equal slots however long it gets.
+/// A snapshot contains the sums since the warm-up, so snapshots can be dropped without loss of the
+/// totals: a run of any length has 64 to 128 equally long slots.
 #[derive(Clone, Debug)]
 pub struct Counters {
     link: [u64; LINK_CELLS.len()],
@@ -184,7 +185,7 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Empty counters.
+    /// Creates empty counters.
     #[must_use]
     pub fn new(classes: usize, sizes: usize) -> Self {
         Self {
@@ -199,7 +200,7 @@ impl Counters {
         }
     }
 
-    /// Forgets the sums; time counts from now.
+    /// Resets all sums; time counts from `now`.
     pub fn begin(&mut self, now: Nanos) {
         let (classes, sizes) = (self.classes.len(), self.sizes.len());
         *self = Self { began: now, next: now + FIRST_SLOT, ..Self::new(classes, sizes) };
@@ -212,8 +213,9 @@ impl Counters {
         *cell = cell.wrapping_add(amount);
     }
 
-    /// A sequence of timeouts goes on, `depth` timeouts deep before; 0 for one that is not counted.
-    pub fn deeper(&mut self, class: usize, depth: &mut u8) {
+    /// Counts a further timeout of a sequence with `depth` earlier timeouts and increments `depth`.
+    /// Does nothing if `depth` is 0, which marks sequences that are not counted.
+    pub fn count_repeated_timeout(&mut self, class: usize, depth: &mut u8) {
         if *depth == 0 {
             return;
         }
@@ -236,19 +238,19 @@ impl Counters {
         *cell = cell.wrapping_add(amount);
     }
 
-    /// The cells of a class.
+    /// Cells of a class.
     #[inline(always)]
     pub fn class_mut(&mut self, class: usize) -> &mut [u64; CLASS_CELLS.len()] {
         &mut self.classes[class].0
     }
 
-    /// The cells of a size interval.
+    /// Cells of a size interval.
     #[inline]
     pub fn size_mut(&mut self, row: usize) -> &mut [u64; SIZE_CELLS.len()] {
         &mut self.sizes[row].0
     }
 
-    /// A packet was dropped at a hop that is not the bottleneck.
+    /// Counts a drop at a hop other than the bottleneck.
     pub fn add_hop_drop(&mut self) {
         self.link[LinkCell::HopDrops as usize] += 1;
     }
@@ -258,26 +260,26 @@ impl Counters {
         self.link[cell as usize] = value;
     }
 
-    /// A sum over all classes.
+    /// Sum of a cell over all classes.
     #[must_use]
     pub fn total(&self, cell: ClassCell) -> u64 {
         self.classes.iter().map(|class| class.0[cell as usize]).sum()
     }
 
-    /// A sum of one class.
+    /// Cell of one class.
     #[must_use]
     pub fn of_class(&self, class: usize, cell: ClassCell) -> u64 {
         self.classes[class].0[cell as usize]
     }
 
-    /// When the slot that is open ends.
+    /// End of the current slot.
     #[must_use]
-    pub fn slot_ends(&self) -> Nanos {
+    pub fn slot_end(&self) -> Nanos {
         self.next
     }
 
-    /// Takes a snapshot at the end of a slot, or the last one wherever the run ended; says whether
-    /// each two slots became one.
+    /// Takes a snapshot at the end of a slot, or the `last` one at the end of the run. Returns true
+    /// if pairs of slots were merged.
     pub fn snapshot(&mut self, now: Nanos, last: bool) -> bool {
         self.link[LinkCell::Time as usize] = now - self.began;
         self.remainder.clear();
@@ -289,7 +291,7 @@ impl Counters {
         }
         self.snapshots.extend(cells);
         let width = self.width();
-        let full = self.snapshots.len() == MOST_SLOTS * width;
+        let full = self.snapshots.len() == MAX_SLOTS * width;
         if full {
             every_second(&mut self.snapshots, width);
             self.slot *= 2;
@@ -298,7 +300,7 @@ impl Counters {
         full
     }
 
-    /// Cells in a snapshot: those of the link, of each class, of each size interval.
+    /// Number of cells per snapshot: link, classes, size intervals.
     #[must_use]
     pub fn width(&self) -> usize {
         LINK_CELLS.len()
@@ -306,7 +308,7 @@ impl Counters {
             + self.sizes.len() * SIZE_CELLS.len()
     }
 
-    /// The snapshots one after the other, zeros first, the end of the run last.
+    /// All snapshots in sequence, starting with zeros and ending with the end of the run.
     #[must_use]
     pub fn rows(&self) -> Vec<u64> {
         let mut rows = vec![0; self.width()];
@@ -316,14 +318,14 @@ impl Counters {
     }
 }
 
-/// Leaves every second row of so many columns, the second one first.
+/// Keeps every second row of `width` columns, starting with the second row.
 pub(super) fn every_second(rows: &mut Vec<u64>, width: usize) {
-    let left = rows.len() / width / 2;
-    for kept in 0..left {
-        let from = (2 * kept + 1) * width;
-        rows.copy_within(from..from + width, kept * width);
+    let kept = rows.len() / width / 2;
+    for row in 0..kept {
+        let from = (2 * row + 1) * width;
+        rows.copy_within(from..from + width, row * width);
     }
-    rows.truncate(left * width);
+    rows.truncate(kept * width);
 }
 
 #[cfg(test)]
@@ -331,39 +333,39 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sequence_of_timeouts_counts_at_each_depth_it_reaches() {
+    fn timeout_sequences_count_at_each_depth() {
         let mut counters = Counters::new(2, 1);
         let reached = |counters: &Counters| {
             let first = ClassCell::Reached2 as usize;
             counters.classes[1].0[first..first + 5].to_vec()
         };
         let mut depth = 1;
-        counters.deeper(1, &mut depth);
-        counters.deeper(1, &mut depth);
+        counters.count_repeated_timeout(1, &mut depth);
+        counters.count_repeated_timeout(1, &mut depth);
         assert_eq!((depth, reached(&counters)), (3, vec![1, 1, 0, 0, 0]));
         depth = 1;
-        (0..300).for_each(|_| counters.deeper(1, &mut depth));
+        (0..300).for_each(|_| counters.count_repeated_timeout(1, &mut depth));
         assert_eq!((depth, reached(&counters)), (255, vec![2, 2, 1, 1, 1]));
         depth = 0;
-        counters.deeper(1, &mut depth);
+        counters.count_repeated_timeout(1, &mut depth);
         assert_eq!((depth, reached(&counters)), (0, vec![2, 2, 1, 1, 1]));
         assert!(counters.classes[0].0.iter().all(|cell| *cell == 0));
         assert_eq!(counters.total(ClassCell::Timeouts), 0);
     }
 
     #[test]
-    fn slots_stay_equal_while_a_run_grows() {
+    fn slots_are_equal_in_long_runs() {
         let mut counters = Counters::new(1, 1);
         counters.begin(500);
         for _ in 0..1000 {
-            let end = counters.slot_ends();
+            let end = counters.slot_end();
             counters.add(0, ClassCell::Sent, end - 500 - counters.total(ClassCell::Sent));
             counters.snapshot(end, false);
         }
         let width = counters.width();
         let rows = counters.rows();
         let times: Vec<u64> = rows.chunks(width).map(|row| row[LinkCell::Time as usize]).collect();
-        assert!(times.len() > MOST_SLOTS / 2 && times.len() <= MOST_SLOTS);
+        assert!(times.len() > MAX_SLOTS / 2 && times.len() <= MAX_SLOTS);
         assert!(times.windows(2).all(|pair| pair[1] - pair[0] == times[1]));
         let sent = LINK_CELLS.len() + ClassCell::Sent as usize;
         assert!(rows.chunks(width).all(|row| row[sent] == row[LinkCell::Time as usize]));

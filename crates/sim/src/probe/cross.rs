@@ -1,63 +1,63 @@
-//! The outcome of cross traffic: offered, carried, dropped.
+//! Counters of cross traffic: offered, carried, dropped.
 
 pub use crate::queue::CrossEvent;
 
 use crate::queue::RateCounters;
 
-/// The packets of one stream since the warm-up.
+/// Packets of one stream since the warm-up.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct StreamCounters {
-    /// Arrived.
+    /// Packets that arrived.
     pub offered: u64,
-    /// Taken by the link.
+    /// Packets that the link transmitted.
     pub carried: u64,
-    /// Dropped.
+    /// Packets that were dropped.
     pub dropped: u64,
-    /// The rates of the bins, where the process has such.
+    /// Rates of bins, if the process has rates per bin.
     pub rates: RateCounters,
-    /// Where it is a fluid.
+    /// Sums of fluid series at per-source hops.
     pub fluid: FluidSums,
 }
 
-/// A stream that is a fluid, at a hop of each source's own: of whole series.
+/// Sums of complete series of a fluid stream at a per-source hop.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct FluidSums {
-    /// How many series.
+    /// Number of series.
     pub series: u64,
-    /// Sum of their mean loads, as shares of the link's rate.
+    /// Sum of mean loads, as fractions of the link's rate.
     pub load: f64,
-    /// Sum of what they lose of it without the sources.
+    /// Sum of lost loads without the sources.
     pub lost: f64,
 }
 
-/// The counters of streams, by their places among all.
+/// Counters by stream index.
 #[derive(Clone, Debug, Default)]
 pub struct CrossCounters(Vec<StreamCounters>);
 
 impl CrossCounters {
-    /// All streams; the last may be left out where nothing was counted.
+    /// Counters of all streams, up to the last stream with a count.
     #[must_use]
     pub fn streams(&self) -> &[StreamCounters] {
         &self.0
     }
 
-    /// The counters of one stream.
-    pub fn of(&mut self, stream: usize) -> &mut StreamCounters {
+    /// Counters of one stream.
+    pub fn stream_mut(&mut self, stream: usize) -> &mut StreamCounters {
         if stream >= self.0.len() {
             self.0.resize(stream + 1, StreamCounters::default());
         }
         &mut self.0[stream]
     }
 
-    /// Forgets all.
+    /// Discards all counters.
     pub fn clear(&mut self) {
         self.0.clear();
     }
 
-    /// Adds others' counters.
+    /// Adds the counters of another replication or hop.
     pub fn merge(&mut self, others: &Self) {
         for (stream, other) in others.0.iter().enumerate() {
-            let mine = self.of(stream);
+            let mine = self.stream_mut(stream);
             mine.offered += other.offered;
             mine.carried += other.carried;
             mine.dropped += other.dropped;
@@ -69,7 +69,7 @@ impl CrossCounters {
     }
 
     pub(super) fn count(&mut self, stream: usize, event: CrossEvent) {
-        let counters = self.of(stream);
+        let counters = self.stream_mut(stream);
         match event {
             CrossEvent::Offered => counters.offered += 1,
             CrossEvent::Carried => counters.carried += 1,

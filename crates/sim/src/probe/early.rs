@@ -1,29 +1,29 @@
-//! What a queue that drops early went by.
+//! Early drops of a queue.
 
-/// Averages as arrivals found them, and drops while there was room.
+/// Average queue lengths at arrivals, and drops although the buffer was not full.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct EarlyCounters {
     /// Arrivals at the queue.
     pub arrivals: u64,
-    /// Sum of the averages, each after its arrival had moved it; packets.
+    /// Sum of the average lengths after each arrival, in packets.
     pub averages: f64,
-    /// Packets dropped although there was room.
+    /// Packets dropped although the buffer was not full.
     pub drops: u64,
 }
 
 impl EarlyCounters {
-    /// A packet moved the average to `packets`.
+    /// Counts an arrival after which the average length is `packets`.
     pub fn averaged(&mut self, packets: f64) {
         self.arrivals += 1;
         self.averages += packets;
     }
 
-    /// It was dropped although there was room.
+    /// Counts an early drop.
     pub fn dropped(&mut self) {
         self.drops += 1;
     }
 
-    /// Adds another replication's counts.
+    /// Adds the counts of another replication.
     pub fn merge(&mut self, other: &Self) {
         self.arrivals += other.arrivals;
         self.averages += other.averages;

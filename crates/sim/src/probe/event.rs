@@ -1,66 +1,66 @@
-//! What a TCP sender publishes.
+//! Events of TCP senders.
 
 use crate::clock::Nanos;
 
-/// What a TCP sender publishes.
+/// Event of a TCP sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TcpEvent {
-    /// A round-trip sample was taken.
+    /// The round-trip time was measured.
     RttSample {
-        /// The sample.
+        /// Measured round-trip time.
         rtt: Nanos,
     },
-    /// The handshake is over: the file begins.
+    /// The handshake is complete: the file starts.
     Opened {
-        /// Its packets.
+        /// Packets of the file.
         packets: u32,
     },
-    /// Packets that were in flight are acknowledged.
+    /// Packets in flight are acknowledged.
     Acked {
-        /// How many.
+        /// Number of packets.
         packets: u32,
     },
-    /// As many duplicate acknowledgements as the threshold: recovery begins.
+    /// The threshold of duplicate acknowledgements is reached: recovery starts.
     FastRetransmit {
-        /// The window at which the loss was found.
+        /// Window at the detection of the loss.
         window: u32,
     },
     /// A partial acknowledgement during recovery: one more packet is retransmitted.
     PartialAck,
-    /// A tail loss probe is sent: RFC 8985, section 7.
+    /// A tail loss probe is sent (RFC 8985, section 7).
     TailLossProbe {
-        /// It retransmits, for want of new data.
+        /// Whether the probe is a retransmission, because there is no new data.
         retransmits: bool,
     },
-    /// A reduction of the window turned out to be unnecessary, and was undone.
+    /// An unnecessary reduction of the window is undone.
     Undone {
-        /// It was that of a timeout, not of a fast recovery.
+        /// Whether a timeout caused the reduction, not a fast recovery.
         after_timeout: bool,
     },
-    /// Recovery ends with success.
+    /// Recovery ends successfully.
     Recovered {
-        /// Packets sent at once on the way out.
+        /// Packets sent in a burst at the end of recovery.
         burst: u32,
     },
-    /// A connection that goes on after an OFF time begins with the window of a new one.
+    /// The window is reset to the initial window after an OFF time.
     IdleRestart,
     /// The retransmission timer expired.
     Timeout {
-        /// The first unacknowledged packet.
+        /// First unacknowledged packet.
         number: u32,
-        /// Packets after it in the file.
+        /// Packets of the file after it.
         left: u32,
         /// Whether the whole file has been sent.
         all_sent: bool,
-        /// The window when it expired.
+        /// Window at the timeout.
         window: u32,
         /// Whether the sender was in slow start.
         slow_start: bool,
-        /// Whether it had expired for the same packet before.
+        /// Whether the timer had already expired for the same packet.
         repeated: bool,
-        /// Whether it interrupted a recovery.
+        /// Whether the timeout interrupts a recovery.
         in_recovery: bool,
-        /// The timeout that expired.
+        /// Value of the expired timeout.
         rto: Nanos,
     },
     /// The window after an event.
@@ -69,15 +69,15 @@ pub enum TcpEvent {
         cwnd: u32,
         /// Slow-start threshold.
         ssthresh: u32,
-        /// Packets outstanding, with what the event let out.
+        /// Outstanding packets, including packets sent because of the event.
         flight: u32,
-        /// The smaller of cwnd and the receiver window.
+        /// Minimum of cwnd and the receiver window.
         window: u32,
     },
 }
 
-/// Listens to one sender.
+/// Receives the events of one sender.
 pub trait TcpProbe {
-    /// An event at time `now`.
+    /// Handles an event at time `now`.
     fn tcp(&mut self, now: Nanos, event: TcpEvent);
 }

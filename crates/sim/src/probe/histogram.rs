@@ -1,19 +1,19 @@
 //! A histogram with equal relative resolution, for percentiles.
 
-/// Buckets a power of two, cut in 64 equal parts: a percentile is right to about 0.8 %.
+/// 64 equal buckets per power of two: percentiles have an error of about 0.8 %.
 #[derive(Clone, Debug, Default)]
 pub struct LogHistogram {
     counts: Vec<u64>,
     total: u64,
 }
 
-/// The bits of a double below its exponent and 6 bits of mantissa.
+/// Bits of a double below the exponent and the first 6 bits of the mantissa.
 const SHIFT: u32 = 52 - 6;
-/// Bucket 0 begins at 2^-40.
+/// Upper bits of 2^-40, the lower limit of bucket 0.
 const FIRST: u64 = (1023 - 40) << 6;
 
 impl LogHistogram {
-    /// Counts a positive value; what is below 2^-40 counts as that.
+    /// Counts a positive value; values below 2^-40 count in bucket 0.
     #[inline]
     pub fn add(&mut self, value: f64) {
         let bucket = (value.to_bits() >> SHIFT).saturating_sub(FIRST) as usize;
@@ -30,15 +30,15 @@ impl LogHistogram {
         self.counts[bucket] = 1;
     }
 
-    /// The counts of several histograms together.
+    /// Sum of several histograms.
     #[must_use]
     pub fn sum(histograms: &[Self]) -> Self {
-        let mut whole = Self::default();
-        histograms.iter().for_each(|each| whole.merge(each));
-        whole
+        let mut sum = Self::default();
+        histograms.iter().for_each(|each| sum.merge(each));
+        sum
     }
 
-    /// Adds another histogram's counts.
+    /// Adds the counts of another histogram.
     pub fn merge(&mut self, other: &Self) {
         if other.counts.len() > self.counts.len() {
             self.counts.resize(other.counts.len(), 0);
@@ -49,7 +49,7 @@ impl LogHistogram {
         self.total += other.total;
     }
 
-    /// The value below which the share `q` lies, interpolated in its bucket; `None` when empty.
+    /// Quantile `q`, interpolated within its bucket; `None` if the histogram is empty.
     #[must_use]
     pub fn quantile(&self, q: f64) -> Option<f64> {
         let wanted = q * self.total as f64;
@@ -65,14 +65,14 @@ impl LogHistogram {
         None
     }
 
-    /// The upper end of each bucket that holds something, and how much.
+    /// Upper limit and count of each non-empty bucket.
     pub fn filled(&self) -> impl Iterator<Item = (f64, u64)> {
         let all = self.counts.iter().enumerate();
         all.filter(|(_, count)| **count > 0).map(|(bucket, count)| (edge(bucket + 1), *count))
     }
 }
 
-/// Where a bucket begins.
+/// Lower limit of a bucket.
 fn edge(bucket: usize) -> f64 {
     f64::from_bits((bucket as u64 + FIRST) << SHIFT)
 }
@@ -82,21 +82,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn buckets_that_hold_something_are_told() {
+    fn filled_returns_non_empty_buckets() {
         let mut histogram = LogHistogram::default();
         [1.0, 1.0, 3.0].into_iter().for_each(|value| histogram.add(value));
-        let told: Vec<(f64, u64)> = histogram.filled().collect();
-        assert_eq!(told, [(1.0 + 1.0 / 64.0, 2), (3.0 + 2.0 / 64.0, 1)]);
+        let buckets: Vec<(f64, u64)> = histogram.filled().collect();
+        assert_eq!(buckets, [(1.0 + 1.0 / 64.0, 2), (3.0 + 2.0 / 64.0, 1)]);
     }
 
     #[test]
-    fn percentiles_of_a_ramp() {
+    fn quantiles_of_uniform_values_are_interpolated() {
         let mut histogram = LogHistogram::default();
         assert_eq!(histogram.quantile(0.5), None);
         (1..=100_000).for_each(|n| histogram.add(f64::from(n) * 1e-3));
         for q in [0.05, 0.5, 0.95, 0.99] {
-            let found = histogram.quantile(q).unwrap();
-            assert!((found / (100.0 * q) - 1.0).abs() < 0.002, "{found} at {q}");
+            let value = histogram.quantile(q).unwrap();
+            assert!((value / (100.0 * q) - 1.0).abs() < 0.002, "{value} at {q}");
         }
     }
 }

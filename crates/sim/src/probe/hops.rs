@@ -1,79 +1,80 @@
-//! What passes a hop that is not the measured one.
+//! Counters of hops other than the bottleneck.
 
 use super::{CrossCounters, CrossEvent, LinkCell, LoadCounters, Occupancy, Probes, SourceRecord};
 use crate::clock::Nanos;
 use crate::packet::Packet;
 use crate::queue::{QueueProbe, RateCounters};
 
-/// The counters of one hop: counts, and how full it was.
+/// Counters of one hop: packets and queue length.
 ///
-/// That of a shared hop hears of its queue; that of hops of the sources' own, all taken as one, of
-/// each packet that they carry, as of the moment at which it comes.
+/// The queue of a shared hop reports its events. Per-source hops at one stage share one set of
+/// counters and report each packet that they transmit, at its arrival.
 #[derive(Clone, Debug, Default)]
 pub struct HopCounters {
-    /// Data packets that came.
+    /// Data packets that arrived.
     pub arrived: u64,
-    /// Dropped by the queue.
+    /// Drops of the queue.
     pub queue_drops: u64,
-    /// Lost at random.
+    /// Random losses.
     pub random_drops: u64,
-    /// How full the queue of a shared hop is.
+    /// Queue length of a shared hop.
     pub occupancy: Occupancy,
-    /// What its link carried, where its rate is not constant.
+    /// Load of the link, if its rate varies.
     pub load: LoadCounters,
-    /// The outcome of cross traffic there.
+    /// Cross traffic at the hop.
     pub cross: CrossCounters,
     busy: Nanos,
     held: Nanos,
     longest: u64,
-    /// Of the return link, which acknowledgements take: how much later than it happens it is told
-    /// of; those of them that got through, and how long they waited for their transmission.
-    of_return: Option<Nanos>,
+    /// Return link only: delay between an event and its report; number of transmitted
+    /// acknowledgements and their total waiting time.
+    return_delay: Option<Nanos>,
     passed: u64,
     waited: Nanos,
 }
 
 impl HopCounters {
-    /// They are those of the return link, and told `late` after it happens.
-    pub fn is_of_return(&mut self, late: Nanos) {
-        self.of_return = Some(late);
+    /// Assigns the counters to the return link, whose events are reported `late` after they occur.
+    pub fn set_return_delay(&mut self, late: Nanos) {
+        self.return_delay = Some(late);
     }
 
-    /// An acknowledgement got through that had waited so long.
+    /// Counts a transmitted acknowledgement and its waiting time.
     pub fn passed(&mut self, waited: Nanos) {
         self.passed += 1;
         self.waited = self.waited.wrapping_add(waited);
     }
 
-    /// A link of a source's own takes a packet: `service` on the link, `stay` from its arrival on.
+    /// Counts a packet of a per-source hop with its transmission time `service` and its total time
+    /// at the hop `stay`.
     pub fn carried(&mut self, service: Nanos, stay: Nanos) {
         self.busy += service;
         self.held = self.held.wrapping_add(stay);
         self.longest = self.longest.max(stay.div_ceil(service.max(1)));
     }
 
-    /// The warm-up is over.
+    /// Resets the sums at the end of the warm-up.
     pub fn begin(&mut self, now: Nanos) {
         let mut occupancy = std::mem::take(&mut self.occupancy);
         occupancy.begin(now);
         self.load.begin();
-        let of_return = self.of_return;
-        *self = Self { occupancy, load: self.load, of_return, ..Self::default() };
+        let return_delay = self.return_delay;
+        *self = Self { occupancy, load: self.load, return_delay, ..Self::default() };
     }
 
-    /// Time in which the link was busy, of all its links together.
+    /// Total busy time of all links of the hop.
     #[must_use]
     pub fn busy(&self) -> Nanos {
         self.busy + self.occupancy.busy()
     }
 
-    /// Queue length times time, in packet nanoseconds.
+    /// Queue length integrated over time, in packet nanoseconds.
     #[must_use]
     pub fn held(&self) -> u64 {
         self.held.wrapping_add(self.occupancy.integral())
     }
 
-    /// The most packets that one queue held.
+    /// Maximum length of one queue.
     #[must_use]
     pub fn longest(&self) -> u64 {
         let levels = self.occupancy.time_at().len().max(self.occupancy.seen_at().len());
@@ -82,7 +83,8 @@ impl HopCounters {
 }
 
 impl Probes {
-    /// A data packet was dropped at a hop that is not the bottleneck, by the queue or at random.
+    /// Counts a data packet that was dropped at a hop other than the bottleneck, by the queue or at
+    /// random.
     pub fn dropped_at_hop(
         &mut self,
         stage: usize,
@@ -98,9 +100,9 @@ impl Probes {
         self.lost(now, record, packet);
     }
 
-    /// Brings the sums of the return link, if there is one, into the counters.
-    pub(super) fn tell_of_return(&mut self) {
-        let Some(counters) = self.hops.last().filter(|counters| counters.of_return.is_some())
+    /// Copies the sums of the return link, if there is one, to the counters.
+    pub(super) fn copy_return_sums(&mut self) {
+        let Some(counters) = self.hops.last().filter(|counters| counters.return_delay.is_some())
         else {
             return;
         };
@@ -117,7 +119,7 @@ impl Probes {
 
 impl QueueProbe for HopCounters {
     fn queue_held(&mut self, packets: usize, until: Nanos) {
-        self.occupancy.held(packets, until + self.of_return.unwrap_or(0));
+        self.occupancy.held(packets, until + self.return_delay.unwrap_or(0));
     }
 
     fn queue_seen(&mut self, packets: usize) {
@@ -129,18 +131,18 @@ impl QueueProbe for HopCounters {
     }
 
     fn cross_rates(&mut self, stream: usize, rates: &RateCounters) {
-        self.cross.of(stream).rates.merge(rates);
+        self.cross.stream_mut(stream).rates.merge(rates);
     }
 }
 
-/// The sums of one hop over replications.
+/// Sums of one hop over replications.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HopSums {
-    /// Data packets that came.
+    /// Data packets that arrived.
     pub arrived: u64,
-    /// Dropped by the queue.
+    /// Drops of the queue.
     pub queue_drops: u64,
-    /// Lost at random.
+    /// Random losses.
     pub random_drops: u64,
     /// See [`HopCounters::busy`].
     pub busy: Nanos,
@@ -148,14 +150,14 @@ pub struct HopSums {
     pub held: u64,
     /// See [`HopCounters::longest`].
     pub longest: u64,
-    /// Bytes carried, where the rate is not constant.
+    /// Bytes transmitted, if the rate varies.
     pub carried: u64,
-    /// Bytes that could have been.
+    /// Bytes that could have been transmitted, if the rate varies.
     pub capacity: u64,
 }
 
 impl HopSums {
-    /// Adds another replication's counters.
+    /// Adds the counters of another replication.
     pub fn add(&mut self, counters: &HopCounters) {
         self.arrived += counters.arrived;
         self.queue_drops += counters.queue_drops;

@@ -1,11 +1,11 @@
-//! When losses were found, whoever's they were.
+//! Loss indications of all flows.
 
 use crate::clock::Nanos;
 
-/// No more times than this are kept: 32 MB.
-const MOST_TIMES: usize = 1 << 22;
+/// Maximum number of stored times: 32 MB.
+const MAX_TIMES: usize = 1 << 22;
 
-/// The times of the loss indications of all flows: fast retransmits, and the first timeout of each
+/// Times of the loss indications of all flows: fast retransmits and the first timeout of each
 /// sequence.
 #[derive(Clone, Debug, Default)]
 pub struct Indications {
@@ -15,30 +15,30 @@ pub struct Indications {
 }
 
 impl Indications {
-    /// Forgets the past; time counts from now.
+    /// Discards all times; time counts from `now`.
     pub fn begin(&mut self, now: Nanos) {
         *self = Self { began: now, ..Self::default() };
     }
 
-    /// A sender found a loss. Senders are asked in the order of time.
+    /// Records the detection of a loss by a sender, in the order of time.
     pub fn add(&mut self, at: Nanos) {
         debug_assert!(self.times.last().is_none_or(|last| *last <= at));
-        if self.times.len() < MOST_TIMES {
+        if self.times.len() < MAX_TIMES {
             self.times.push(at);
         } else {
             self.cut = true;
         }
     }
 
-    /// Whether there were more than are kept.
+    /// Whether indications were discarded because of the limit.
     #[must_use]
     pub fn is_cut(&self) -> bool {
         self.cut
     }
 
-    /// The loss events of all flows taken as one: indications that come `apart` or later after the
-    /// last one that counts; the first counts. Nanoseconds since the warm-up; endpoints are asked
-    /// late, so that the first may be just before its end.
+    /// Loss events of the aggregate of all flows: the first indication, and each indication at
+    /// least `apart` after the previous event. Times are in nanoseconds since the end of the
+    /// warm-up. The first may be slightly negative, because senders are processed with a delay.
     #[must_use]
     pub fn events(&self, apart: Nanos) -> Vec<i64> {
         let mut next = 0;
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_event_lasts_from_one_that_counts() {
+    fn events_are_separated_by_the_minimum_distance() {
         let mut indications = Indications::default();
         indications.add(7);
         indications.begin(100);
@@ -72,13 +72,13 @@ mod tests {
     }
 
     #[test]
-    fn there_is_an_end_to_what_is_kept() {
+    fn number_of_stored_times_is_limited() {
         let mut indications = Indications::default();
-        (0..MOST_TIMES as u64).for_each(|time| indications.add(time));
+        (0..MAX_TIMES as u64).for_each(|time| indications.add(time));
         assert!(!indications.is_cut());
-        indications.add(MOST_TIMES as u64);
+        indications.add(MAX_TIMES as u64);
         assert!(indications.is_cut());
-        indications.begin(MOST_TIMES as u64 + 1);
+        indications.begin(MAX_TIMES as u64 + 1);
         assert!(!indications.is_cut());
     }
 }

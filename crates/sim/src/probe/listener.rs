@@ -1,11 +1,11 @@
-//! What senders publish, brought into the probes' sums.
+//! Adds the events of senders to the probes.
 
 use super::{
     ClassCell, Counters, Mark, Probes, SizeCell, SourceRecord, TcpEvent, TcpProbe, TimeoutKind,
 };
 use crate::clock::Nanos;
 
-/// The probes, listening to one source's sender.
+/// Receives the events of the sender of one source.
 #[derive(Debug)]
 pub struct Listener<'a> {
     probes: &'a mut Probes,
@@ -14,7 +14,7 @@ pub struct Listener<'a> {
 }
 
 impl<'a> Listener<'a> {
-    /// Listens to the sender of source `source`.
+    /// Creates the listener for the sender of source `source`.
     #[inline(always)]
     pub fn new(probes: &'a mut Probes, record: &'a mut SourceRecord, source: u32) -> Self {
         Self { probes, record, source }
@@ -63,7 +63,7 @@ impl Listener<'_> {
             TcpEvent::PartialAck => record.recovery_retransmitted += 1,
             TcpEvent::IdleRestart => probes.counters.add(class, ClassCell::IdleRestarts, 1),
             TcpEvent::TailLossProbe { .. } | TcpEvent::Undone { .. } => {
-                count_todays(&mut probes.counters, class, event);
+                count_modern_event(&mut probes.counters, class, event);
             }
             TcpEvent::Recovered { burst } => {
                 let repaired = u64::from(record.recovery_retransmitted);
@@ -82,13 +82,13 @@ impl Listener<'_> {
                 rto,
             } => {
                 let stalled = now - record.last_sent;
-                let kind = TimeoutKind::of(number, left, all_sent, repeated, in_recovery);
+                let kind = TimeoutKind::classify(number, left, all_sent, repeated, in_recovery);
                 probes.recovery.timeout(kind, stalled, slow_start.then_some(window));
                 probes.counters.add(class, ClassCell::Timeouts, 1);
                 probes.counters.add_size(row, SizeCell::Timeouts, 1);
                 probes.counters.add_size(row, SizeCell::Stalled, stalled);
                 if repeated {
-                    probes.counters.deeper(class, &mut record.depth);
+                    probes.counters.count_repeated_timeout(class, &mut record.depth);
                 } else {
                     record.depth = 1;
                     probes.indications.add(now);
@@ -100,14 +100,14 @@ impl Listener<'_> {
                     probes.trace.mark(now, *source, number, Mark::Timeout);
                 }
             }
-            TcpEvent::Opened { packets } => probes.file_begins(now, record, packets),
+            TcpEvent::Opened { packets } => probes.start_file(now, record, packets),
             TcpEvent::RttSample { .. } | TcpEvent::Acked { .. } | TcpEvent::Window { .. } => {}
         }
     }
 }
 
-/// Counts what only today's senders publish.
-fn count_todays(counters: &mut Counters, class: usize, event: TcpEvent) {
+/// Counts events that only modern senders emit.
+fn count_modern_event(counters: &mut Counters, class: usize, event: TcpEvent) {
     match event {
         TcpEvent::TailLossProbe { retransmits } => {
             counters.add(class, ClassCell::TailLossProbes, 1);

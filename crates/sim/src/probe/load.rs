@@ -1,8 +1,8 @@
-//! The load of a link whose rate is not constant.
+//! Load of a link with a varying rate.
 
 use crate::queue::Carried;
 
-/// What such a link has carried since the warm-up, and what it could have; of any other, nothing.
+/// Transmitted bytes and capacity of a link since the warm-up; zero for links with a constant rate.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LoadCounters {
     total: Carried,
@@ -10,17 +10,17 @@ pub struct LoadCounters {
 }
 
 impl LoadCounters {
-    /// The sums since the run began.
-    pub fn tell(&mut self, total: Option<Carried>) {
+    /// Sets the sums since the start of the run.
+    pub fn set_total(&mut self, total: Option<Carried>) {
         self.total = total.unwrap_or_default();
     }
 
-    /// The warm-up is over.
+    /// Ends the warm-up.
     pub fn begin(&mut self) {
         self.before = self.total;
     }
 
-    /// The sums since then.
+    /// Sums since the end of the warm-up.
     #[must_use]
     pub fn carried(&self) -> Carried {
         self.total.since(self.before)

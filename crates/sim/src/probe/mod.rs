@@ -1,8 +1,7 @@
-//! Probes: what happens is published as events, and these listen. Nothing here changes a run.
+//! Probes: counters, histograms and captures that record the events of a run without changing it.
 
 mod capture;
 mod counters;
-mod course;
 mod cross;
 mod delivered;
 mod early;
@@ -17,13 +16,13 @@ mod occupancy;
 mod population;
 mod queue;
 mod recovery;
+mod time_series;
 mod totals;
 mod trace;
 mod transfers;
 
-pub use capture::{AddedHandshake, Announced, Capture, Shown, Sink, Tap};
+pub use capture::{AddedHandshake, Capture, CapturedHeader, ConnectionProperties, Sink, Tap};
 pub use counters::{CLASS_CELLS, ClassCell, Counters, LINK_CELLS, LinkCell, SIZE_CELLS, SizeCell};
-pub use course::Course;
 pub use cross::{CrossCounters, CrossEvent, FluidSums, StreamCounters};
 pub use delivered::DeliveredCounters;
 pub use early::EarlyCounters;
@@ -36,7 +35,8 @@ pub use listener::Listener;
 pub use load::LoadCounters;
 pub use occupancy::Occupancy;
 pub use population::Population;
-pub use recovery::{RecoveryCounters, Stage, TIMEOUT_KINDS, TimeoutKind};
+pub use recovery::{LossStage, RecoveryCounters, TIMEOUT_KINDS, TimeoutKind};
+pub use time_series::TimeSeries;
 pub use totals::Totals;
 pub use trace::{Mark, MarkPoint, Trace, TracePoint};
 pub use transfers::{OpenedSums, TransferCounters, TransferRow, TransferSums};
@@ -45,203 +45,206 @@ use crate::clock::Nanos;
 use crate::packet::{Kind, Packet};
 use serde::Deserialize;
 
-/// What a run keeps of one source. What every packet needs comes last: see `Source`.
+/// Statistics of one source. Fields that every packet uses come last: see `Source`.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct SourceRecord {
     recovery_since: Nanos,
     started: Nanos,
-    /// Packets of finished transfers; of an endless flow, distinct packets delivered.
+    /// Packets of finished transfers, or distinct delivered packets of an endless flow.
     pub packets: u64,
     /// Sum of the ON times of finished transfers.
     pub on_time: Nanos,
     recovery_retransmitted: u32,
-    /// Data packets of the current transfer that were lost, each time that they were.
+    /// Losses of data packets in the current transfer, retransmissions included.
     pub losses: u32,
-    /// When the receiver got the last packet of a file that it had not had.
+    /// Time at which the receiver got the latest new packet of a file.
     delivered: Nanos,
-    /// Times of acknowledgements less times of first sendings, of the packets since the transfer
-    /// began; of an endless flow, since the warm-up.
+    /// Sum of acknowledgement times minus first transmission times, over all packets since the
+    /// start of the transfer or, for an endless flow, since the end of the warm-up.
     in_flight: Nanos,
     last_sent: Nanos,
     recovery_sent: u32,
-    /// Bits of a full packet, at most 2^19, which are exact; a double would make the record longer.
+    /// Bits of a full packet: at most 2^19, so exact in single precision, which saves memory.
     packet_bits: f32,
     class: u16,
     row: u16,
     traced: bool,
-    /// True from the beginning of a transfer to its last acknowledgement.
+    /// True from the start of a transfer to its last acknowledgement.
     active: bool,
-    /// Timeouts so far of the current sequence; 0 if it began before the warm-up was over.
+    /// Timeouts in the current sequence; 0 if the sequence began during the warm-up.
     depth: u8,
-    /// How far an endless flow has come.
-    pub stage: Stage,
+    /// Progress of an endless flow towards its steady state.
+    pub stage: LossStage,
 }
 
 impl SourceRecord {
-    /// The record of a source of class `class`, whose full packets have so many bytes.
+    /// Creates the record of a source of class `class` with full packets of `packet_bytes` bytes.
     #[must_use]
     pub fn new(class: u16, packet_bytes: u32, traced: bool) -> Self {
         Self { class, packet_bits: 8.0 * packet_bytes as f32, traced, ..Self::default() }
     }
 
-    /// The source's class.
+    /// Class of the source.
     #[inline(always)]
     #[must_use]
     pub fn class(&self) -> usize {
         self.class as usize
     }
 
-    /// Time since the current transfer began; `None` between two transfers.
+    /// Time since the start of the current transfer; `None` between transfers.
     #[must_use]
     pub fn age(&self, now: Nanos) -> Option<Nanos> {
         self.active.then(|| now.saturating_sub(self.started))
     }
 
-    /// The warm-up is over.
+    /// Resets the sums at the end of the warm-up.
     pub fn begin_measurement(&mut self) {
         self.packets = 0;
         self.on_time = 0;
         self.depth = 0;
     }
 
-    /// A packet is sent for the first time.
+    /// Counts the first transmission of a packet.
     ///
-    /// The sum over packets of the times between their first sending and the acknowledgement that
-    /// covers them is the sum of the later times less that of the earlier: one subtraction for a
-    /// packet and one addition for an acknowledgement, exactly, and nothing is kept of a packet. By
-    /// Little's law it is the number of packets in flight, integrated over time.
+    /// The total time in flight is the sum of the acknowledgement times minus the sum of the first
+    /// transmission times, so it needs no state per packet and is exact: one subtraction per packet
+    /// and one addition per acknowledgement. By Little's law it equals the number of packets in
+    /// flight, integrated over time.
     #[inline(always)]
     pub fn enter_flight(&mut self, now: Nanos) {
         self.in_flight = self.in_flight.wrapping_sub(now);
     }
 
-    /// So many packets are acknowledged.
+    /// Counts `packets` newly acknowledged packets.
     #[inline(always)]
     fn leave_flight(&mut self, now: Nanos, packets: u32) {
         self.in_flight = self.in_flight.wrapping_add(now.wrapping_mul(u64::from(packets)));
     }
 
-    /// How long packets were in flight, all together, `flight` of which still are.
+    /// Total time in flight of all packets up to `now`; `flight` packets are still in flight.
     #[must_use]
     pub fn in_flight_until(&self, now: Nanos, flight: u32) -> Nanos {
         self.in_flight.wrapping_add(now.wrapping_mul(u64::from(flight)))
     }
 
-    /// The flow stops with so many packets in flight, which will not be acknowledged.
+    /// Ends the times in flight when a flow stops: `flight` packets will not be acknowledged.
     pub fn end_flight(&mut self, now: Nanos, flight: u32) {
         self.leave_flight(now, flight);
     }
 
-    /// Counts the time in flight from now on, `flight` packets being there.
+    /// Restarts the time in flight at `now`, when `flight` packets are in flight.
     pub fn count_flight_from(&mut self, now: Nanos, flight: u32) {
         self.in_flight = now.wrapping_mul(u64::from(flight)).wrapping_neg();
     }
 
-    /// A transfer begins of which delivery and losses are to be told.
-    pub fn watch(&mut self) {
+    /// Resets the loss counter at the start of a transfer that is reported individually.
+    pub fn reset_losses(&mut self) {
         self.losses = 0;
     }
 
-    /// The receiver of a file got a packet; `distinct` if for the first time.
+    /// Records the arrival of a packet of a file; `distinct` is true for its first arrival.
     #[inline(always)]
-    pub fn got(&mut self, now: Nanos, distinct: bool) {
+    pub fn on_data(&mut self, now: Nanos, distinct: bool) {
         if distinct {
             self.delivered = now;
         }
     }
 }
 
-/// How often packets of one sequence number were sent to the bottleneck and dropped there.
+/// Arrivals and drops at the bottleneck for one sequence number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NumberRecord {
     /// Arrivals at the bottleneck.
     pub packets: u64,
-    /// Drops there.
+    /// Drops at the bottleneck.
     pub drops: u64,
 }
 
-/// Sequence numbers above this are counted together.
-const LARGEST_NUMBER: usize = 4096;
+/// Larger sequence numbers share one counter.
+const MAX_NUMBER: usize = 4096;
 
-/// Rates of transfers are summed in millionths of a packet a second.
+/// Unit of the rate sums: 10^-6 packets per second.
 pub const RATE_UNITS: f64 = 1e6;
 
-/// What to record.
+/// Selects the recorded data.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProbeConfig {
-    /// Upper ends of the size intervals, in packets; sizes above the last are a row of their own.
+    /// Upper ends of the size intervals, in packets; larger sizes form an additional interval.
     pub size_bounds: Vec<u32>,
-    /// Sources whose window and sequence numbers are recorded.
+    /// Sources whose windows and sequence numbers are recorded.
     pub traced: Vec<u32>,
-    /// The most points that are kept of them, of each sort; a million unless told.
+    /// Maximum number of recorded points per kind; 1,000,000 if `None`.
     pub trace_points: Option<usize>,
-    /// Whether the run is recorded over time, from its beginning on.
-    pub course: bool,
-    /// Captures: where, and how many packets at the most.
+    /// Whether sums are recorded over time, warm-up included.
+    #[serde(rename = "course")]
+    pub time_series: bool,
+    /// Captures: tap and maximum number of packets.
     pub captures: Vec<(Tap, u64)>,
-    /// The goodput of each so many packets of a file is recorded; 0 for none.
+    /// Block size in packets for goodputs of blocks; 0 for no blocks.
     pub goodput_packets: u32,
-    /// The goodputs of files of more packets than this are counted apart.
+    /// Files with more packets than this count as large; their goodputs are counted separately.
     pub goodput_least: u32,
-    /// Times after the start of an endless flow by which it is told what it has delivered, rising.
+    /// Times since the start of an endless flow at which its delivered packets are recorded,
+    /// ascending.
     #[serde(rename = "report_at_ns")]
     pub report_at: Vec<Nanos>,
 }
 
-/// All the probes of a run.
+/// All probes of a run.
 #[derive(Debug)]
 pub struct Probes {
-    /// Sums, cut in slots of time for the statistics.
+    /// Sums per time slot, for statistics.
     pub counters: Counters,
-    /// How many sources are active, as a birth-death process.
+    /// Number of active sources, as a birth-death process.
     pub population: Population,
-    /// The same, as of the last time the counters were brought up to date.
+    /// Copy of `population` at the last flush.
     pub states: Population,
-    /// How full the bottleneck's queue is.
+    /// Length of the bottleneck's queue.
     pub occupancy: Occupancy,
-    /// What its link carried, where its rate is not constant.
+    /// Load of the bottleneck's link, if its rate is not constant.
     pub load: LoadCounters,
-    /// What it dropped early, if it does.
+    /// Early drops of the bottleneck.
     pub early: EarlyCounters,
-    /// The outcome of cross traffic at the bottleneck, per stream.
+    /// Cross traffic at the bottleneck, per stream.
     pub cross: CrossCounters,
-    /// Each hop of the path, the bottleneck's place left empty; none where that is the only one.
+    /// Counters per hop of the path; the bottleneck's entry is unused. Empty if the bottleneck is
+    /// the only hop.
     pub hops: Vec<HopCounters>,
     /// Timeouts and recoveries.
     pub recovery: RecoveryCounters,
-    /// When losses were found.
+    /// Times at which senders detected losses.
     pub indications: Indications,
-    /// Drops by sequence number.
-    pub by_number: Box<[NumberRecord; LARGEST_NUMBER + 1]>,
+    /// Arrivals and drops at the bottleneck by sequence number.
+    pub by_number: Box<[NumberRecord; MAX_NUMBER + 1]>,
     /// ON times of the finished transfers of each class, in seconds.
     pub on_times: Vec<LogHistogram>,
-    /// Rates of the finished transfers of each class, in packets a second.
+    /// Rates of the finished transfers of each class, in packets per second.
     pub rates: Vec<LogHistogram>,
-    /// Times in seconds that packets waited at the bottleneck, where they are kept.
+    /// Waiting times at the bottleneck in seconds, if they are recorded.
     pub waits: LogHistogram,
     /// Goodputs of files.
     pub goodput: GoodputCounters,
     /// Single transfers by size and losses.
     pub transfers: TransferCounters,
-    /// What endless flows have delivered by given times; the warm-up is in it.
+    /// Packets that endless flows have delivered by given times, warm-up included.
     pub delivered: DeliveredCounters,
-    /// The run over time, its warm-up included, if it was asked for.
-    pub course: Course,
-    /// Windows and sequence numbers of chosen sources.
+    /// Sums over time, warm-up included, if they are recorded.
+    pub time_series: TimeSeries,
+    /// Windows and sequence numbers of selected sources.
     pub trace: Trace,
-    /// Captures of chosen links.
+    /// Captures at selected places.
     pub captures: Vec<Capture>,
     size_bounds: Vec<u32>,
     finished: u64,
 }
 
 impl Probes {
-    /// Probes for so many classes, and so many hops.
+    /// Creates the probes for the given numbers of classes and hops.
     #[must_use]
     pub fn new(config: &ProbeConfig, classes: usize, hops: usize) -> Self {
-        let (block, least) = (config.goodput_packets, config.goodput_least);
+        let (block, threshold) = (config.goodput_packets, config.goodput_least);
         Self {
             counters: Counters::new(classes, config.size_bounds.len() + 1),
             population: Population::default(),
@@ -253,24 +256,28 @@ impl Probes {
             hops: vec![HopCounters::default(); hops],
             recovery: RecoveryCounters::default(),
             indications: Indications::default(),
-            by_number: Box::new([NumberRecord::default(); LARGEST_NUMBER + 1]),
+            by_number: Box::new([NumberRecord::default(); MAX_NUMBER + 1]),
             on_times: vec![LogHistogram::default(); classes],
             rates: vec![LogHistogram::default(); classes],
             waits: LogHistogram::default(),
-            goodput: GoodputCounters::new(block, least),
+            goodput: GoodputCounters::new(block, threshold),
             transfers: TransferCounters::default(),
             delivered: DeliveredCounters::new(&config.report_at),
-            course: Course::new(classes, config.course),
-            trace: config.trace_points.map_or_else(Trace::default, Trace::of),
-            captures: config.captures.iter().map(|(tap, most)| Capture::new(*tap, *most)).collect(),
+            time_series: TimeSeries::new(classes, config.time_series),
+            trace: config.trace_points.map_or_else(Trace::default, Trace::with_limit),
+            captures: config
+                .captures
+                .iter()
+                .map(|(tap, limit)| Capture::new(*tap, *limit))
+                .collect(),
             size_bounds: config.size_bounds.clone(),
             finished: 0,
         }
     }
 
-    /// The warm-up is over: forget the figures, keep what has begun.
+    /// Resets all sums at the end of the warm-up; transfers in progress continue.
     pub fn begin_measurement(&mut self, now: Nanos) {
-        self.course.keep(&self.counters);
+        self.time_series.save(&self.counters);
         self.counters.begin(now);
         self.population.begin(now);
         self.occupancy.begin(now);
@@ -289,14 +296,14 @@ impl Probes {
         self.transfers = TransferCounters::default();
     }
 
-    /// A source begins a transfer.
+    /// Records the start of a transfer.
     pub fn transfer_started(&mut self, now: Nanos, record: &mut SourceRecord, size: u32) {
         record.started = now;
         record.active = true;
         record.row = self.size_bounds.partition_point(|bound| *bound < size) as u16;
     }
 
-    /// The last packet of a transfer was acknowledged.
+    /// Records the end of a transfer: its last packet was acknowledged.
     #[inline(always)]
     pub fn transfer_finished(&mut self, now: Nanos, record: &mut SourceRecord, size: u32) {
         let on_time = now - record.started;
@@ -315,7 +322,7 @@ impl Probes {
         self.counters.add_size(row, SizeCell::OnTime, on_time);
         let seconds = on_time as f64 * 1e-9;
         let rate = f64::from(size) / seconds;
-        // A file that took no time has a rate without bounds.
+        // The rate of a file with an ON time of 0 is infinite.
         let sum = &mut self.counters.size_mut(row)[SizeCell::RateSum as usize];
         *sum = sum.saturating_add((rate * RATE_UNITS) as u64);
         self.on_times[class].add(seconds);
@@ -324,7 +331,7 @@ impl Probes {
         self.goodput.file(class, row, size, record.packet_bits, taken);
     }
 
-    /// A sender hands a data packet to its link.
+    /// Counts a data packet that a sender passes to its link.
     #[inline(always)]
     pub fn sent(&mut self, now: Nanos, record: &mut SourceRecord, packet: &Packet) {
         record.last_sent = now;
@@ -335,32 +342,32 @@ impl Probes {
             cells[ClassCell::Retransmitted as usize] += 1;
         }
         if record.traced {
-            let again = packet.kind() == Kind::Retransmission;
-            let mark = if again { Mark::Retransmitted } else { Mark::Sent };
+            let is_retransmission = packet.kind() == Kind::Retransmission;
+            let mark = if is_retransmission { Mark::Retransmitted } else { Mark::Sent };
             self.trace.mark(now, packet.source(), packet.number(), mark);
         }
     }
 
-    /// A data packet arrives at the bottleneck and finds `queue` packets there.
+    /// Counts a data packet that arrives at the bottleneck and finds `queue` packets there.
     #[inline(always)]
     pub fn arrived(&mut self, record: &SourceRecord, packet: &Packet, queue: usize) {
         self.counters.class_mut(record.class())[ClassCell::Arrived as usize] += 1;
         let of_size = self.counters.size_mut(record.row as usize);
         of_size[SizeCell::Arrived as usize] += 1;
         of_size[SizeCell::QueueSeen as usize] += queue as u64;
-        self.by_number[(packet.number() as usize).min(LARGEST_NUMBER)].packets += 1;
+        self.by_number[(packet.number() as usize).min(MAX_NUMBER)].packets += 1;
     }
 
-    /// A data packet was dropped at the bottleneck, by the queue or at random.
+    /// Counts a data packet that the bottleneck dropped, by the queue or at random.
     pub fn dropped(&mut self, now: Nanos, record: &SourceRecord, packet: &Packet, random: bool) {
         let cell = if random { ClassCell::RandomDrops } else { ClassCell::QueueDrops };
         self.counters.add(record.class(), cell, 1);
         self.counters.add_size(record.row as usize, SizeCell::Drops, 1);
-        self.by_number[(packet.number() as usize).min(LARGEST_NUMBER)].drops += 1;
+        self.by_number[(packet.number() as usize).min(MAX_NUMBER)].drops += 1;
         self.lost(now, record, packet);
     }
 
-    /// A data packet was dropped on a source's or a receiver's own link.
+    /// Counts a data packet that was dropped on an access link.
     pub fn dropped_on_access(&mut self, now: Nanos, record: &SourceRecord, packet: &Packet) {
         self.counters.add(record.class(), ClassCell::AccessDrops, 1);
         self.lost(now, record, packet);
@@ -372,25 +379,26 @@ impl Probes {
         }
     }
 
-    /// A data packet reached its receiver; `distinct` if for the first time.
+    /// Counts a data packet that reached its receiver; `distinct` is true for its first arrival.
     #[inline(always)]
     pub fn delivered(&mut self, record: &SourceRecord, distinct: bool) {
         self.counters.class_mut(record.class())[ClassCell::Delivered as usize] +=
             u64::from(distinct);
     }
 
-    /// A retransmission reached its receiver, which had the data.
+    /// Counts a spurious retransmission: the receiver already had the data.
     pub fn delivered_again(&mut self, record: &SourceRecord) {
         self.counters.add(record.class(), ClassCell::SpuriousRetransmissions, 1);
     }
 
-    /// A data packet that was delivered lacks so many bytes of a full one.
+    /// Counts a delivered data packet that is `lacking` bytes shorter than a full one.
     #[inline(never)]
     pub fn delivered_short(&mut self, record: &SourceRecord, lacking: u32) {
         self.counters.add(record.class(), ClassCell::Lacking, u64::from(lacking));
     }
 
-    /// Shows a packet of a class to the captures at a tap; none that passes before `settled` is still to come.
+    /// Passes a packet of a class to the captures; all packets that pass a tap before `settled`
+    /// have been reported.
     #[inline(never)]
     pub fn capture(
         &mut self,
@@ -398,7 +406,7 @@ impl Probes {
         class: usize,
         at: Nanos,
         packet: &Packet,
-        shown: Shown,
+        shown: CapturedHeader,
         settled: Nanos,
     ) {
         for capture in &mut self.captures {
@@ -406,7 +414,7 @@ impl Probes {
         }
     }
 
-    /// Transfers finished since the warm-up.
+    /// Number of transfers finished since the warm-up.
     #[inline]
     #[must_use]
     pub fn finished(&self) -> u64 {

@@ -1,25 +1,25 @@
-//! How full the bottleneck's queue is: over time, and as arrivals find it.
+//! Length of a queue: over time, and as found by arrivals.
 
 use crate::clock::Nanos;
 
-/// Time and arrivals by queue length, the packet in transmission included.
+/// Time and arrivals by queue length, including the packet in transmission.
 #[derive(Clone, Debug, Default)]
 pub struct Occupancy {
     time_at: Vec<Nanos>,
     seen_at: Vec<u64>,
     since: Nanos,
     integral: u64,
-    /// What was before [`Occupancy::begin`].
+    /// Integral before [`Occupancy::begin`].
     before: u64,
 }
 
 impl Occupancy {
-    /// Forgets the past; the level stays what it is.
+    /// Resets the sums at `now`.
     pub fn begin(&mut self, now: Nanos) {
         *self = Self { since: now, before: self.lifetime_integral(), ..Self::default() };
     }
 
-    /// The queue held `packets` until `until`.
+    /// Records that the queue held `packets` until `until`.
     #[inline(always)]
     pub fn held(&mut self, packets: usize, until: Nanos) {
         let span = until.saturating_sub(self.since);
@@ -31,7 +31,7 @@ impl Occupancy {
         self.integral = self.integral.wrapping_add(span.wrapping_mul(packets as u64));
     }
 
-    /// An arrival found `packets`.
+    /// Records an arrival that found `packets`.
     #[inline(always)]
     pub fn seen(&mut self, packets: usize) {
         add(&mut self.seen_at, packets, 1);
@@ -43,32 +43,32 @@ impl Occupancy {
         self.integral
     }
 
-    /// The same since the run began, modulo 2^64.
+    /// Queue length integrated over time since the start of the run, modulo 2^64.
     #[must_use]
     pub fn lifetime_integral(&self) -> u64 {
         self.before.wrapping_add(self.integral)
     }
 
-    /// Time in which there was a packet.
+    /// Time in which the queue was not empty.
     #[must_use]
     pub fn busy(&self) -> Nanos {
         self.time_at.iter().skip(1).sum()
     }
 
-    /// Time spent at each length.
+    /// Time by queue length.
     #[must_use]
     pub fn time_at(&self) -> &[Nanos] {
         &self.time_at
     }
 
-    /// Arrivals that found each length.
+    /// Arrivals by the queue length that they found.
     #[must_use]
     pub fn seen_at(&self) -> &[u64] {
         &self.seen_at
     }
 }
 
-/// Adds to the count at `packets`, which need not be there yet.
+/// Adds to the count at `packets`; extends `counts` if necessary.
 #[inline(always)]
 fn add(counts: &mut Vec<u64>, packets: usize, amount: u64) {
     match counts.get_mut(packets) {
@@ -87,9 +87,9 @@ fn grow(counts: &mut Vec<u64>, packets: usize, amount: u64) {
 mod tests {
     use super::*;
 
-    /// A million packets for six hours, twice.
+    /// A million packets for six hours, twice, overflow 64 bits.
     #[test]
-    fn the_integral_counts_modulo_two_to_the_64() {
+    fn integral_wraps_modulo_2_to_the_64() {
         let (packets, hours) = (1_000_000_u64, 6 * 3_600_000_000_000_u64);
         let mut occupancy = Occupancy::default();
         let mut expected = 0_u64;

@@ -1,15 +1,15 @@
-//! How many sources are active: the birth-death process at the entry of the bottleneck.
+//! Number of active sources: the birth-death process at the entry of the bottleneck.
 
 use crate::clock::Nanos;
 use tcpcast_link::ring::Ring;
 
 /// Time, births and deaths by the number of active sources.
 ///
-/// A source is active from the arrival of its first packet at the bottleneck to its last
-/// acknowledgement (Engset report, section 3.4).
+/// A source is active from the arrival of the first packet of a transfer at the bottleneck to its
+/// last acknowledgement (Engset report, section 3.4).
 ///
-/// Deaths are told late, by the time from a sender to the bottleneck, so births wait until no death
-/// before them can come.
+/// Deaths are reported late, by the time from a sender to the bottleneck, so births are stored
+/// until no earlier death can be reported.
 #[derive(Clone, Debug, Default)]
 pub struct Population {
     active: usize,
@@ -21,36 +21,36 @@ pub struct Population {
 }
 
 impl Population {
-    /// Forgets the past; who is active stays so, and who is born but not yet counted.
+    /// Resets the sums; keeps the number of active sources and the stored births.
     pub fn begin(&mut self, now: Nanos) {
-        self.settle(now);
+        self.advance_to(now);
         let born = std::mem::take(&mut self.born);
         *self = Self { active: self.active, born, since: now, ..Self::default() };
     }
 
-    /// One source more.
+    /// Records that a source becomes active.
     pub fn birth(&mut self, at: Nanos) {
         self.born.push(at);
     }
 
-    /// One source less.
+    /// Records that a source becomes inactive.
     #[inline(always)]
     pub fn death(&mut self, at: Nanos) {
-        self.settle(at);
+        self.advance_to(at);
         self.deaths_at[self.active] += 1;
         self.active -= 1;
     }
 
-    /// What the process looks like if nothing more is told of the time before `now`.
+    /// Copy of the process up to `now`, if no earlier events will be reported.
     #[must_use]
     pub fn as_of(&self, now: Nanos) -> Self {
-        let mut settled = self.clone();
-        settled.settle(now);
-        settled
+        let mut copy = self.clone();
+        copy.advance_to(now);
+        copy
     }
 
-    /// Brings the times and the births up to `now`.
-    pub fn settle(&mut self, now: Nanos) {
+    /// Counts the times and stored births up to `now`.
+    pub fn advance_to(&mut self, now: Nanos) {
         while self.born.first().is_some_and(|at| *at <= now) {
             let at = self.born.take();
             self.stay_until(at);
@@ -66,24 +66,24 @@ impl Population {
             self.births_at.resize(self.active + 1, 0);
             self.deaths_at.resize(self.active + 1, 0);
         }
-        // The warm-up ends at a time that a late death may still precede.
+        // A death that is reported late may precede the end of the warm-up.
         self.time_at[self.active] += now.saturating_sub(self.since);
         self.since = self.since.max(now);
     }
 
-    /// Time spent with each number of active sources.
+    /// Time by the number of active sources.
     #[must_use]
     pub fn time_at(&self) -> &[Nanos] {
         &self.time_at
     }
 
-    /// Births out of each state.
+    /// Births by the number of active sources before them.
     #[must_use]
     pub fn births_at(&self) -> &[u64] {
         &self.births_at
     }
 
-    /// Deaths out of each state.
+    /// Deaths by the number of active sources before them.
     #[must_use]
     pub fn deaths_at(&self) -> &[u64] {
         &self.deaths_at
@@ -95,24 +95,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn births_that_wait_outlive_the_warm_up() {
+    fn stored_births_survive_the_end_of_the_warm_up() {
         let mut population = Population::default();
         population.birth(10);
         population.birth(20);
         population.begin(15);
         population.death(25);
-        population.settle(30);
+        population.advance_to(30);
         assert_eq!(population.time_at(), [0, 5 + 5, 5]);
         assert_eq!(population.births_at(), [0, 1, 0]);
     }
 
     #[test]
-    fn times_and_transitions() {
+    fn times_and_transitions_are_counted_by_state() {
         let mut population = Population::default();
         population.birth(10);
         population.birth(30);
         population.death(60);
-        population.settle(100);
+        population.advance_to(100);
         assert_eq!(population.time_at(), [10, 20 + 40, 30]);
         assert_eq!(population.births_at(), [1, 1, 0]);
         assert_eq!(population.deaths_at(), [0, 0, 1]);

@@ -1,30 +1,30 @@
-//! Timeouts by their kind, and what recoveries were like (Engset report, Table 7, Figures 15, 16).
+//! Timeouts by kind, and statistics of recoveries (Engset report, Table 7, Figures 15 and 16).
 
 use super::event::TcpEvent;
 use super::totals::accumulate;
 use crate::clock::Nanos;
 
-/// How far an endless flow has come since it began, the warm-up included.
+/// Progress of an endless flow since its start, warm-up included.
 ///
-/// What a flow sends says nothing of its steady state before it is beyond its first recovery.
+/// The rate of a flow does not represent its steady state before its first recovery has ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Stage {
-    /// It has found no loss: its window has only grown.
+pub enum LossStage {
+    /// No loss detected: the window has only grown.
     #[default]
     Lossless,
-    /// Its first fast recovery is not over.
+    /// The first fast recovery is in progress.
     FirstRecovery,
-    /// Its first recovery is over, or a timeout came first.
+    /// The first recovery has ended, or a timeout occurred first.
     Beyond,
 }
 
-impl Stage {
-    /// The stage after an event of loss detection.
+impl LossStage {
+    /// Stage after an event.
     #[must_use]
     pub fn after(self, event: &TcpEvent) -> Self {
         match (self, event) {
             (Self::Lossless, TcpEvent::FastRetransmit { .. }) => Self::FirstRecovery,
-            // A fast recovery begins where there is none.
+            // A second fast retransmit implies that the first recovery has ended.
             (Self::FirstRecovery, TcpEvent::FastRetransmit { .. })
             | (_, TcpEvent::Recovered { .. } | TcpEvent::Timeout { .. }) => Self::Beyond,
             _ => self,
@@ -32,30 +32,36 @@ impl Stage {
     }
 }
 
-/// Why a timeout could not be avoided; Table 7's classes.
+/// Cause of a timeout: the classes of Table 7.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimeoutKind {
-    /// Packet 1 or 2 was lost: there are not enough later packets for three duplicates.
+    /// Packet 1 or 2 was lost, with too few packets in flight for three duplicate acknowledgements.
     Beginning,
     /// One of the last three packets was lost, and the whole file had been sent. In files of three
-    /// or four packets one packet is both; the report does not say which it counts as, and with
-    /// this rule the shares of its Table 7 come out best.
+    /// or four packets, a packet may be in both classes. The report does not define which class it
+    /// counts in; this rule reproduces the fractions of its Table 7 best.
     End,
-    /// It expired again for the same packet.
+    /// The timer expired again for the same packet.
     AfterTimeout,
-    /// It interrupted a recovery.
+    /// The timeout interrupted a recovery.
     InRecovery,
-    /// Any other.
+    /// Any other timeout.
     Other,
 }
 
-/// The names of the kinds in the order of the enum.
+/// Names of the kinds, in the order of [`TimeoutKind`].
 pub const TIMEOUT_KINDS: [&str; 5] = ["TObeg", "TOend", "TOTO", "TDTO", "other"];
 
 impl TimeoutKind {
-    /// The kind of a timeout of packet `number`, with `left` packets after it in the file.
+    /// Kind of a timeout of packet `number` with `left` later packets in the file.
     #[must_use]
-    pub fn of(number: u32, left: u32, all_sent: bool, repeated: bool, in_recovery: bool) -> Self {
+    pub fn classify(
+        number: u32,
+        left: u32,
+        all_sent: bool,
+        repeated: bool,
+        in_recovery: bool,
+    ) -> Self {
         if repeated {
             Self::AfterTimeout
         } else if in_recovery {
@@ -75,35 +81,35 @@ impl TimeoutKind {
 pub struct RecoveryCounters {
     /// Timeouts by kind.
     pub timeouts: [u64; 5],
-    /// Time between the last sending and the timeout, by kind.
+    /// Times between the last transmission and the timeout, by kind.
     pub stalled: [Nanos; 5],
-    /// Timeouts in slow start by the window at which they occurred.
+    /// Timeouts in slow start, by window.
     pub by_window: Vec<u64>,
     /// Successful recoveries.
     pub recoveries: u64,
-    /// Their total duration.
+    /// Total duration of successful recoveries.
     pub duration: Nanos,
-    /// Packets sent during them, retransmissions included.
+    /// Packets sent during successful recoveries, retransmissions included.
     pub sent: u64,
-    /// Recoveries by the number of retransmissions in them.
+    /// Recoveries by number of retransmissions.
     pub by_retransmissions: Vec<u64>,
-    /// Recoveries by the number of packets sent at once on their end.
+    /// Recoveries by number of packets sent in a burst at the end.
     pub by_burst: Vec<u64>,
 }
 
-/// Larger windows, bursts and numbers of retransmissions are counted together.
-const LARGEST: usize = 1024;
+/// Larger windows, bursts and numbers of retransmissions share one counter.
+const MAX_COUNTED: usize = 1024;
 
 fn count(histogram: &mut Vec<u64>, value: u32) {
-    let at = (value as usize).min(LARGEST);
-    if at >= histogram.len() {
-        histogram.resize(at + 1, 0);
+    let index = (value as usize).min(MAX_COUNTED);
+    if index >= histogram.len() {
+        histogram.resize(index + 1, 0);
     }
-    histogram[at] += 1;
+    histogram[index] += 1;
 }
 
 impl RecoveryCounters {
-    /// A timeout, with the window if the sender was in slow start.
+    /// Counts a timeout, with the window if the sender was in slow start.
     pub fn timeout(&mut self, kind: TimeoutKind, stalled: Nanos, slow_start_window: Option<u32>) {
         self.timeouts[kind as usize] += 1;
         self.stalled[kind as usize] += stalled;
@@ -112,7 +118,7 @@ impl RecoveryCounters {
         }
     }
 
-    /// Adds another replication's counts.
+    /// Adds the counts of another replication.
     pub fn merge(&mut self, other: &Self) {
         for (mine, theirs) in self.timeouts.iter_mut().zip(other.timeouts) {
             *mine += theirs;
@@ -128,7 +134,7 @@ impl RecoveryCounters {
         accumulate(&mut self.by_burst, &other.by_burst);
     }
 
-    /// A recovery ended with success.
+    /// Counts a successful recovery.
     pub fn recovered(&mut self, duration: Nanos, sent: u32, retransmissions: u32, burst: u32) {
         self.recoveries += 1;
         self.duration += duration;
@@ -143,16 +149,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_flow_is_beyond_its_first_recovery_once_that_has_ended() {
+    fn stage_is_beyond_after_first_recovery_or_timeout() {
         let fast = TcpEvent::FastRetransmit { window: 8 };
-        let stages = |events: &[TcpEvent]| events.iter().fold(Stage::default(), Stage::after);
-        assert_eq!(stages(&[]), Stage::Lossless);
-        assert_eq!(stages(&[TcpEvent::IdleRestart]), Stage::Lossless);
+        let stages =
+            |events: &[TcpEvent]| events.iter().fold(LossStage::default(), LossStage::after);
+        assert_eq!(stages(&[]), LossStage::Lossless);
+        assert_eq!(stages(&[TcpEvent::IdleRestart]), LossStage::Lossless);
         let repairing = [fast, TcpEvent::PartialAck, TcpEvent::PartialAck];
-        assert_eq!(stages(&repairing), Stage::FirstRecovery);
-        assert_eq!(stages(&[fast, TcpEvent::Recovered { burst: 3 }]), Stage::Beyond);
-        assert_eq!(stages(&[fast, fast]), Stage::Beyond);
-        assert_eq!(stages(&[fast, TcpEvent::Recovered { burst: 3 }, fast]), Stage::Beyond);
+        assert_eq!(stages(&repairing), LossStage::FirstRecovery);
+        assert_eq!(stages(&[fast, TcpEvent::Recovered { burst: 3 }]), LossStage::Beyond);
+        assert_eq!(stages(&[fast, fast]), LossStage::Beyond);
+        assert_eq!(stages(&[fast, TcpEvent::Recovered { burst: 3 }, fast]), LossStage::Beyond);
         let timeout = TcpEvent::Timeout {
             number: 9,
             left: 90,
@@ -163,13 +170,13 @@ mod tests {
             in_recovery: false,
             rto: 1,
         };
-        assert_eq!(stages(&[timeout]), Stage::Beyond);
-        assert_eq!(stages(&[timeout, fast]), Stage::Beyond);
+        assert_eq!(stages(&[timeout]), LossStage::Beyond);
+        assert_eq!(stages(&[timeout, fast]), LossStage::Beyond);
     }
 
     #[test]
-    fn kinds() {
-        let kind = TimeoutKind::of;
+    fn timeouts_are_classified_by_cause() {
+        let kind = TimeoutKind::classify;
         assert_eq!(kind(1, 2, true, true, false), TimeoutKind::AfterTimeout);
         assert_eq!(kind(9, 21, false, false, true), TimeoutKind::InRecovery);
         assert_eq!(kind(1, 2, false, false, false), TimeoutKind::Beginning);

@@ -1,4 +1,4 @@
-//! What all replications saw together: histograms and counts, added up.
+//! Histograms and counts, summed over replications.
 
 use super::{
     CrossCounters, EarlyCounters, HopSums, LogHistogram, NumberRecord, Probes, RecoveryCounters,
@@ -6,24 +6,24 @@ use super::{
 };
 use crate::clock::Nanos;
 
-/// The sums of several replications' probes.
+/// Sums of the probes of several replications.
 #[derive(Clone, Debug, Default)]
 pub struct Totals {
-    /// Time at each queue length.
+    /// Time by queue length.
     pub queue_time: Vec<Nanos>,
-    /// Arrivals that found each queue length.
+    /// Arrivals by the queue length that they found.
     pub queue_seen: Vec<u64>,
-    /// What the queue dropped early.
+    /// Early drops of the queue.
     pub early: EarlyCounters,
-    /// The outcome of cross traffic, per stream.
+    /// Cross traffic per stream.
     pub cross: CrossCounters,
-    /// Each hop of the path.
+    /// Sums per hop of the path.
     pub hops: Vec<HopSums>,
-    /// Time with each number of active sources.
+    /// Time by number of active sources.
     pub states_time: Vec<Nanos>,
-    /// Births out of each state.
+    /// Births by state.
     pub births: Vec<u64>,
-    /// Deaths out of each state.
+    /// Deaths by state.
     pub deaths: Vec<u64>,
     /// Timeouts and recoveries.
     pub recovery: RecoveryCounters,
@@ -31,18 +31,18 @@ pub struct Totals {
     pub by_number: Vec<NumberRecord>,
     /// ON times of the transfers of each class in seconds.
     pub on_times: Vec<LogHistogram>,
-    /// Rates of the transfers of each class in packets a second.
+    /// Rates of the transfers of each class in packets per second.
     pub rates: Vec<LogHistogram>,
-    /// Times in seconds that packets waited at the bottleneck.
+    /// Waiting times at the bottleneck in seconds.
     pub waits: LogHistogram,
-    /// Goodputs of files by their size interval, in bit/s.
+    /// Goodputs of files by size interval, in bit/s.
     pub goodputs_by_size: Vec<LogHistogram>,
     /// Single transfers by size and losses.
     pub transfers: TransferCounters,
 }
 
 impl Totals {
-    /// Adds up.
+    /// Sums the probes of all replications.
     #[must_use]
     pub fn of(replications: &[&Probes]) -> Self {
         let mut totals = Self::default();
@@ -82,7 +82,8 @@ impl Totals {
     }
 }
 
-/// Adds histograms to others, place by place; `mine` grows where it is shorter.
+/// Adds each histogram of `theirs` to the one with the same index in `mine`, which grows if
+/// necessary.
 fn merge_all(mine: &mut Vec<LogHistogram>, theirs: &[LogHistogram]) {
     if theirs.len() > mine.len() {
         mine.resize(theirs.len(), LogHistogram::default());
@@ -90,7 +91,7 @@ fn merge_all(mine: &mut Vec<LogHistogram>, theirs: &[LogHistogram]) {
     mine.iter_mut().zip(theirs).for_each(|(sum, each)| sum.merge(each));
 }
 
-/// Adds `theirs` to `mine`, place by place; `mine` grows where it is shorter.
+/// Adds `theirs` to `mine` element by element; `mine` grows if necessary.
 pub(super) fn accumulate(mine: &mut Vec<u64>, theirs: &[u64]) {
     if theirs.len() > mine.len() {
         mine.resize(theirs.len(), 0);

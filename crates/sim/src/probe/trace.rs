@@ -1,29 +1,29 @@
-//! Windows and sequence numbers of chosen flows, for plots: all of them, or those that show the
-//! whole run when there are too many.
+//! Windows and sequence numbers of selected flows, for plots. If there are too many points, they
+//! are thinned evenly over the whole run.
 
 use std::collections::BTreeMap;
 
 use crate::clock::Nanos;
 
-/// What happened to a sequence number.
+/// Event of a sequence number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Mark {
-    /// Sent for the first time.
+    /// First transmission.
     Sent,
-    /// Retransmitted.
+    /// Retransmission.
     Retransmitted,
-    /// Dropped on the way.
+    /// Drop anywhere on the path.
     Dropped,
-    /// Its timer expired.
+    /// Retransmission timeout.
     Timeout,
 }
 
-/// A window at a time.
+/// Window of a source at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TracePoint {
-    /// When.
+    /// Time.
     pub time: Nanos,
-    /// Which source.
+    /// Source index.
     pub source: u32,
     /// Congestion window.
     pub cwnd: u32,
@@ -33,35 +33,35 @@ pub struct TracePoint {
     pub flight: u32,
 }
 
-/// What happened to a sequence number, and when.
+/// Event of a sequence number at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MarkPoint {
-    /// When.
+    /// Time.
     pub time: Nanos,
-    /// Which source.
+    /// Source index.
     pub source: u32,
-    /// The sequence number.
+    /// Sequence number.
     pub number: u32,
-    /// What happened to it.
+    /// Event.
     pub mark: Mark,
 }
 
-/// The most points kept of each sort.
-const MOST_POINTS: usize = 1_000_000;
+/// Default maximum number of points per kind.
+const MAX_POINTS: usize = 1_000_000;
 
-/// Points kept of a series in a bin at the most: the lowest, the highest and the last.
+/// Maximum number of points per series and bin: the lowest, the highest and the last.
 const KEPT: u64 = 3;
 
-/// A point of several series that are thinned together, each for itself.
+/// A point of a series; several series are thinned with the same bins.
 pub trait Plotted: Copy {
-    /// What tells series apart.
+    /// Key of a series.
     type Series: Ord + Copy;
 
-    /// When it was.
+    /// Time of the point.
     fn time(&self) -> Nanos;
-    /// The series that it belongs to.
+    /// Series of the point.
     fn series(&self) -> Self::Series;
-    /// Of which the lowest and the highest in a bin stay.
+    /// Value of the point, whose minimum and maximum per bin are kept.
     fn height(&self) -> u32;
 }
 
@@ -97,35 +97,35 @@ impl Plotted for MarkPoint {
     }
 }
 
-/// Points over the whole of a run, never more than a limit. As they become too many, time is cut
-/// into bins, of which each series keeps its lowest, its highest and its last point. Bins are as
-/// wide as a power of two, so that those of one width fill those of the next: points that were
-/// thinned twice are those that would have been left of all.
+/// Points of a whole run, up to a maximum number. If there are too many points, time is divided
+/// into bins, and each series keeps its lowest, highest and last point per bin. Bin widths are
+/// powers of two, so narrower bins subdivide wider ones, and repeated thinning yields the same
+/// points as thinning all points once.
 #[derive(Clone, Debug)]
 pub struct Series<T> {
     points: Vec<T>,
-    most: usize,
+    limit: usize,
     bin: Nanos,
 }
 
 impl<T> Default for Series<T> {
     fn default() -> Self {
-        Self::of(MOST_POINTS)
+        Self::with_limit(MAX_POINTS)
     }
 }
 
 impl<T> Series<T> {
-    fn of(most: usize) -> Self {
-        Self { points: Vec::new(), most, bin: 0 }
+    fn with_limit(limit: usize) -> Self {
+        Self { points: Vec::new(), limit, bin: 0 }
     }
 
-    /// The points, in the order in which they were told of.
+    /// Points in the order in which they were recorded.
     #[must_use]
     pub fn points(&self) -> &[T] {
         &self.points
     }
 
-    /// How wide the bins are in which points were thinned; 0 while every point is there.
+    /// Width of the bins of the thinned points; 0 if all points are kept.
     #[must_use]
     pub fn bin(&self) -> Nanos {
         self.bin
@@ -134,26 +134,27 @@ impl<T> Series<T> {
 
 impl<T: Plotted> Series<T> {
     fn add(&mut self, point: T) {
-        if self.points.len() >= self.most {
+        if self.points.len() >= self.limit {
             self.thin();
         }
         self.points.push(point);
     }
 
-    /// Leaves at most about half of the limit, or what a bin for each series holds.
+    /// Reduces the points to about half of the limit, or to one bin per series if there are many
+    /// series.
     fn thin(&mut self) {
         let series = self.series_count();
         let (first, last) = self.points.iter().fold((Nanos::MAX, 0), |(first, last), point| {
             (first.min(point.time()), last.max(point.time()))
         });
-        let room = (self.most as u64 / (2 * KEPT * series)).max(1);
+        let room = (self.limit as u64 / (2 * KEPT * series)).max(1);
         let wanted = (last.saturating_sub(first) / room).max(1);
         self.bin = wanted.next_power_of_two().max(self.bin);
         let mut kept = self.kept().into_iter();
         self.points.retain(|_| kept.next().unwrap_or(false));
-        if self.points.len() > self.most / 4 * 3 {
-            // The series are so many that a bin of each fills the room.
-            self.most = 2 * self.points.len();
+        if self.points.len() > self.limit / 4 * 3 {
+            // One bin per series already fills most of the limit: raise it.
+            self.limit = 2 * self.points.len();
         }
     }
 
@@ -164,29 +165,29 @@ impl<T: Plotted> Series<T> {
         all.len().max(1) as u64
     }
 
-    /// For each point, whether it is the lowest, the highest or the last of its series and bin.
+    /// Flag per point: true if it is the lowest, highest or last of its series and bin.
     fn kept(&self) -> Vec<bool> {
         let mut bins: BTreeMap<(Nanos, T::Series), [usize; KEPT as usize]> = BTreeMap::new();
-        for (at, point) in self.points.iter().enumerate() {
-            let bin = bins.entry((point.time() / self.bin, point.series())).or_insert([at; 3]);
+        for (index, point) in self.points.iter().enumerate() {
+            let bin = bins.entry((point.time() / self.bin, point.series())).or_insert([index; 3]);
             let [lowest, highest, last] = bin;
             if point.height() < self.points[*lowest].height() {
-                *lowest = at;
+                *lowest = index;
             }
             if point.height() > self.points[*highest].height() {
-                *highest = at;
+                *highest = index;
             }
             if point.time() >= self.points[*last].time() {
-                *last = at;
+                *last = index;
             }
         }
         let mut kept = vec![false; self.points.len()];
-        bins.into_values().flatten().for_each(|at| kept[at] = true);
+        bins.into_values().flatten().for_each(|index| kept[index] = true);
         kept
     }
 }
 
-/// The recorded points. Traces begin at time 0, before the warm-up is over.
+/// Recorded points, from time 0 and so including the warm-up.
 #[derive(Clone, Debug, Default)]
 pub struct Trace {
     /// Windows.
@@ -196,10 +197,10 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// For so many points of each sort at the most.
+    /// Creates empty series with a maximum number of points per kind.
     #[must_use]
-    pub fn of(most: usize) -> Self {
-        Self { windows: Series::of(most), numbers: Series::of(most) }
+    pub fn with_limit(limit: usize) -> Self {
+        Self { windows: Series::with_limit(limit), numbers: Series::with_limit(limit) }
     }
 
     /// Records a window.
@@ -223,17 +224,17 @@ mod tests {
     }
 
     #[test]
-    fn few_points_are_all_kept() {
-        let mut series = Series::of(100);
+    fn points_below_the_limit_are_all_kept() {
+        let mut series = Series::with_limit(100);
         (0..100).for_each(|at| series.add(window(at, 0, at as u32)));
         assert_eq!((series.points().len(), series.bin()), (100, 0));
     }
 
     #[test]
-    fn the_whole_run_is_there_however_long_it_is() {
-        let mut series = Series::of(200);
+    fn thinned_points_cover_the_whole_run() {
+        let mut series = Series::with_limit(200);
         for at in 0..100_000 {
-            // A saw with teeth of 1000, and one flow that says something only now and then.
+            // A sawtooth with a period of 1000, and a flow with rare points.
             series.add(window(at, 1, (at % 1000) as u32));
             if at % 20_000 == 7 {
                 series.add(window(at, 2, 5));
@@ -256,8 +257,8 @@ mod tests {
     }
 
     #[test]
-    fn each_kind_of_mark_stays() {
-        let mut series = Series::of(200);
+    fn rare_marks_survive_thinning() {
+        let mut series = Series::with_limit(200);
         for at in 0..50_000 {
             series.add(MarkPoint { time: at, source: 0, number: at as u32, mark: Mark::Sent });
             if at == 30_000 {
@@ -269,8 +270,8 @@ mod tests {
     }
 
     #[test]
-    fn more_series_than_room_keep_a_bin_each() {
-        let mut series = Series::of(30);
+    fn many_series_keep_one_bin_each() {
+        let mut series = Series::with_limit(30);
         for at in 0..3000 {
             series.add(window(at, (at % 100) as u32, 1));
         }
@@ -282,12 +283,12 @@ mod tests {
     }
 
     proptest! {
-        /// Thinned again and again, what is left is what one look at all points would leave.
+        /// Repeated thinning yields the same points as thinning all points once.
         #[test]
-        fn thinned_at_last_as_if_at_once(
+        fn repeated_thinning_equals_single_thinning(
             steps in prop::collection::vec((0_u64..50, 0_u32..3, 0_u32..40), 1..600),
         ) {
-            let (mut often, mut all) = (Series::of(40), Series::of(usize::MAX));
+            let (mut often, mut all) = (Series::with_limit(40), Series::with_limit(usize::MAX));
             let mut time = 0;
             for (step, source, cwnd) in steps {
                 time += step;

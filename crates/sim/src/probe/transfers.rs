@@ -1,23 +1,23 @@
-//! Single transfers by their size and by how many of their packets were lost.
+//! Single transfers by size and number of losses.
 
 use super::{ClassCell, LogHistogram, Probes, SourceRecord};
 use crate::clock::Nanos;
 
-/// Transfers with more losses than this are counted together.
-const MOST_LOSSES: usize = 4096;
+/// Larger numbers of losses share one counter.
+const MAX_LOSSES: usize = 4096;
 
-/// Sums over transfers, exact, so that adding up replications in any order gives the same.
+/// Exact sums over transfers, independent of the order in which replications are merged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TransferSums {
-    /// How many.
+    /// Number of transfers.
     pub transfers: u64,
-    /// First packet sent to last acknowledgement received, in nanoseconds.
+    /// Sum of completion times in nanoseconds: first packet sent to last acknowledgement received.
     pub completion: u128,
-    /// Of its squares.
+    /// Sum of squared completion times.
     pub completion_squares: u128,
-    /// First packet sent to last packet delivered.
+    /// Sum of delivery times: first packet sent to last packet delivered.
     pub delivery: u128,
-    /// Of its squares.
+    /// Sum of squared delivery times.
     pub delivery_squares: u128,
 }
 
@@ -40,29 +40,29 @@ impl TransferSums {
     }
 }
 
-/// The transfers of one size interval.
+/// Transfers of one size interval.
 #[derive(Clone, Debug, Default)]
 pub struct TransferRow {
-    /// By the number of their packets lost, each time that they were.
+    /// Sums by number of losses, where a packet may be lost several times.
     pub by_losses: Vec<TransferSums>,
     /// Completion times in seconds.
     pub completions: LogHistogram,
-    /// Delivery times in seconds, of senders that find losses as today's do.
+    /// Delivery times of modern senders in seconds.
     pub deliveries: LogHistogram,
-    /// Those that opened their connections.
+    /// Transfers with a handshake.
     pub opened: OpenedSums,
 }
 
-/// Sums over transfers that opened their connections: SYN sent to last packet delivered.
+/// Sums over transfers with a handshake. Their total time is SYN sent to last packet delivered.
 #[derive(Clone, Debug, Default)]
 pub struct OpenedSums {
-    /// How many.
+    /// Number of transfers.
     pub transfers: u64,
-    /// Of their times, in nanoseconds.
+    /// Sum of total times in nanoseconds.
     pub total: u128,
-    /// Of the squares of these.
+    /// Sum of squared total times.
     pub total_squares: u128,
-    /// Their times in seconds.
+    /// Total times in seconds.
     pub totals: LogHistogram,
 }
 
@@ -82,62 +82,62 @@ impl OpenedSums {
     }
 }
 
-/// The transfers of all size intervals.
+/// Transfers of all size intervals.
 #[derive(Clone, Debug, Default)]
 pub struct TransferCounters {
-    /// In the order of the intervals; the last ones are missing where no transfer was in them.
+    /// One row per size interval, up to the last interval with a transfer.
     pub rows: Vec<TransferRow>,
 }
 
 impl TransferCounters {
-    /// A transfer of size interval `row` is over, `losses` of its packets having been lost.
+    /// Counts a finished transfer of size interval `row` with `losses` losses.
     pub fn add(&mut self, row: usize, losses: usize, completion: Nanos, delivery: Nanos) {
-        let row = at(&mut self.rows, row);
+        let row = entry(&mut self.rows, row);
         row.completions.add(completion as f64 * 1e-9);
-        at(&mut row.by_losses, losses.min(MOST_LOSSES)).add(completion, delivery);
+        entry(&mut row.by_losses, losses.min(MAX_LOSSES)).add(completion, delivery);
     }
 
-    /// The last packet of a transfer of size interval `row` was delivered so long after the first
-    /// was sent.
+    /// Counts the delivery time of a transfer of size interval `row`.
     pub fn delivered(&mut self, row: usize, delivery: Nanos) {
-        at(&mut self.rows, row).deliveries.add(delivery as f64 * 1e-9);
+        entry(&mut self.rows, row).deliveries.add(delivery as f64 * 1e-9);
     }
 
-    /// The same of a transfer that opened its connection, from the sending of SYN on.
+    /// Counts the total time of a transfer with a handshake.
     pub fn opened(&mut self, row: usize, total: Nanos) {
-        at(&mut self.rows, row).opened.add(total);
+        entry(&mut self.rows, row).opened.add(total);
     }
 
-    /// Adds another replication's transfers.
+    /// Adds the transfers of another replication.
     pub fn merge(&mut self, other: &Self) {
-        for (place, theirs) in other.rows.iter().enumerate() {
-            let mine = at(&mut self.rows, place);
+        for (row, theirs) in other.rows.iter().enumerate() {
+            let mine = entry(&mut self.rows, row);
             mine.completions.merge(&theirs.completions);
             mine.deliveries.merge(&theirs.deliveries);
             mine.opened.merge(&theirs.opened);
             for (losses, sums) in theirs.by_losses.iter().enumerate() {
-                at(&mut mine.by_losses, losses).merge(sums);
+                entry(&mut mine.by_losses, losses).merge(sums);
             }
         }
     }
 }
 
 impl Probes {
-    /// A handshake is over, and a file of so many packets begins.
-    pub fn file_begins(&mut self, now: Nanos, record: &mut SourceRecord, packets: u32) {
+    /// Records the end of a handshake and the start of a file of `packets` packets.
+    pub fn start_file(&mut self, now: Nanos, record: &mut SourceRecord, packets: u32) {
         self.transfer_started(now, record, packets);
-        record.watch();
+        record.reset_losses();
     }
 
-    /// The last packet of a transfer that was watched is acknowledged.
-    pub fn watched_finished(&mut self, now: Nanos, record: &SourceRecord) {
+    /// Records the end of a single transfer: its last packet is acknowledged.
+    pub fn single_transfer_finished(&mut self, now: Nanos, record: &SourceRecord) {
         let (completion, delivery) = (now - record.started, record.delivered - record.started);
         self.counters.add(record.class(), ClassCell::DeliveryTime, delivery);
         self.transfers.add(record.row as usize, record.losses as usize, completion, delivery);
     }
 
-    /// A transfer whose connection was opened at `opened_at`, if by it, is about to finish.
-    pub fn opened_finished(&mut self, record: &SourceRecord, opened_at: Option<Nanos>) {
+    /// Records the delivery of a transfer before its end. `opened_at` is the start of its
+    /// handshake, if it had one.
+    pub fn transfer_delivered(&mut self, record: &SourceRecord, opened_at: Option<Nanos>) {
         let row = record.row as usize;
         self.transfers.delivered(row, record.delivered - record.started);
         if let Some(opened_at) = opened_at {
@@ -148,12 +148,12 @@ impl Probes {
     }
 }
 
-/// The entry at `place`, which is made if there is none.
-fn at<T: Clone + Default>(list: &mut Vec<T>, place: usize) -> &mut T {
-    if place >= list.len() {
-        list.resize(place + 1, T::default());
+/// The entry at `index`; extends the list if necessary.
+fn entry<T: Clone + Default>(list: &mut Vec<T>, index: usize) -> &mut T {
+    if index >= list.len() {
+        list.resize(index + 1, T::default());
     }
-    &mut list[place]
+    &mut list[index]
 }
 
 #[cfg(test)]
@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn replications_add_up_whatever_they_hold() {
+    fn merge_is_exact_and_independent_of_the_order() {
         let (mut one, mut other, mut both) =
             (TransferCounters::default(), TransferCounters::default(), TransferCounters::default());
         for (row, losses, time) in [(0, 0, 7_u64), (2, 1, 1 << 40), (2, 9000, 3)] {
@@ -172,15 +172,15 @@ mod tests {
             other.add(row, losses, time, time - 1);
             both.add(row, losses, time, time - 1);
         }
-        let mut turned = other.clone();
-        turned.merge(&one);
+        let mut reversed = other.clone();
+        reversed.merge(&one);
         one.merge(&other);
         let sums = |counters: &TransferCounters| {
             counters.rows.iter().map(|row| row.by_losses.clone()).collect::<Vec<_>>()
         };
         assert_eq!(sums(&one), sums(&both));
-        assert_eq!(sums(&turned), sums(&both));
-        assert_eq!(both.rows[2].by_losses[MOST_LOSSES].transfers, 1);
+        assert_eq!(sums(&reversed), sums(&both));
+        assert_eq!(both.rows[2].by_losses[MAX_LOSSES].transfers, 1);
         let twice = both.rows[2].by_losses[1];
         assert_eq!((twice.transfers, twice.completion), (2, (1 << 40) + 5));
         assert_eq!(twice.completion_squares, (1 << 80) + 25);

@@ -1,5 +1,5 @@
-//! A queue of any discipline, which is chosen with every packet: for places where packets can afford
-//! that, so that there is not code for each.
+//! A queue of any discipline, selected at run time for each packet. Used where its speed does not
+//! matter, to avoid a copy of the code per discipline.
 
 use super::{
     Carried, DropTail, Fair, Managed, Passed, Policed, QueueConfig, QueueDiscipline, QueueProbe,
@@ -18,7 +18,7 @@ pub enum AnyQueue {
     Red(Box<Red>),
     /// Fair queueing.
     Fair(Box<Fair>),
-    /// A discipline that may drop or mark what it holds.
+    /// A discipline that may drop or mark packets that it holds.
     Managed(Box<Managed>),
     /// A policer.
     Policed(Policed),
@@ -37,32 +37,32 @@ macro_rules! each {
 }
 
 impl AnyQueue {
-    /// An empty queue that holds `most` packets; `early` is for early drops, `tie` for the choice
-    /// among queues that are equally long.
+    /// Creates an empty queue with a buffer limit of `limit` packets. `early` decides early drops,
+    /// `tie` selects among equally long queues.
     #[must_use]
-    pub fn new(config: QueueConfig, most: Option<u64>, early: Stream, tie: Stream) -> Self {
+    pub fn new(config: QueueConfig, limit: Option<u64>, early: Stream, tie: Stream) -> Self {
         match config {
-            QueueConfig::DropTail => Self::DropTail(DropTail::new(most)),
-            QueueConfig::Red(red) => Self::Red(Box::new(Red::new(red, most, early))),
+            QueueConfig::DropTail => Self::DropTail(DropTail::new(limit)),
+            QueueConfig::Red(red) => Self::Red(Box::new(Red::new(red, limit, early))),
             QueueConfig::Fair(fair) if fair.is_random() => {
-                Self::Fair(Box::new(Fair::at_random(fair, most, tie)))
+                Self::Fair(Box::new(Fair::at_random(fair, limit, tie)))
             }
-            QueueConfig::Fair(fair) => Self::Fair(Box::new(Fair::new(fair, most))),
+            QueueConfig::Fair(fair) => Self::Fair(Box::new(Fair::new(fair, limit))),
             QueueConfig::Managed(managed) => {
-                Self::Managed(Box::new(Managed::new(managed, most, early)))
+                Self::Managed(Box::new(Managed::new(managed, limit, early)))
             }
             QueueConfig::Policed(policed) => Self::Policed(Policed::new(policed)),
         }
     }
 
-    /// As [`Fair::charge_first`], where flows take turns.
+    /// Calls [`Fair::charge_first`] for fair queues.
     pub fn charge_first(&mut self, flows: u32, times: f64) {
         if let Self::Fair(fair) = self {
             fair.charge_first(flows, times);
         }
     }
 
-    /// Whether packets wait until the link is free to take them.
+    /// Whether the queue holds packets until the link is free.
     #[must_use]
     pub fn holds_packets(&self) -> bool {
         matches!(self, Self::Fair(_) | Self::Managed(_))
@@ -70,8 +70,8 @@ impl AnyQueue {
 }
 
 impl QueueDiscipline for AnyQueue {
-    const HOLDS: bool = true;
-    const DROPS_HELD: bool = true;
+    const HOLDS_PACKETS: bool = true;
+    const DROPS_HELD_PACKETS: bool = true;
 
     fn offer(
         &mut self,
@@ -83,8 +83,8 @@ impl QueueDiscipline for AnyQueue {
         each!(self, queue => queue.offer(now, packet, link, probe))
     }
 
-    fn settle(&mut self, now: Nanos, probe: &mut impl QueueProbe) {
-        each!(self, queue => queue.settle(now, probe));
+    fn advance_to(&mut self, now: Nanos, probe: &mut impl QueueProbe) {
+        each!(self, queue => queue.advance_to(now, probe));
     }
 
     fn restart(&mut self) {
@@ -99,8 +99,8 @@ impl QueueDiscipline for AnyQueue {
         each!(self, queue => queue.ahead(now))
     }
 
-    fn link_leaves(&self) -> Nanos {
-        each!(self, queue => queue.link_leaves())
+    fn next_departure(&self) -> Nanos {
+        each!(self, queue => queue.next_departure())
     }
 
     fn serve(
@@ -127,7 +127,7 @@ impl QueueDiscipline for AnyQueue {
         each!(self, queue => queue.take_dropped(into, probe));
     }
 
-    fn fetch_ahead(&self, turns: usize, tell: impl FnMut(u32)) {
-        each!(self, queue => queue.fetch_ahead(turns, tell));
+    fn prefetch_ahead(&self, turns: usize, visit: impl FnMut(u32)) {
+        each!(self, queue => queue.prefetch_ahead(turns, visit));
     }
 }

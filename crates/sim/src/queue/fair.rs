@@ -1,20 +1,21 @@
-//! Fair queueing: a queue a flow, served in turn.
+//! Fair queueing: one queue per flow, served round robin.
 //!
-//! Deficit round robin (Shreedhar and Varghese 1995): a flow whose turn begins may send a quantum
-//! of bytes more, and what it does not use of it is kept for its next turn while it has packets.
-//! With a quantum of one packet that is round robin packet by packet, Nagle's fair queueing. A
-//! quantum is never less than a packet, so that no turn passes in vain and a packet costs a
-//! constant number of steps however many flows there are.
+//! Deficit round robin (Shreedhar and Varghese 1995): at the start of its turn a flow receives a
+//! credit of one quantum of bytes, and it keeps unused credit for the next turn while it has
+//! packets. With a quantum of one packet this is packet-by-packet round robin (Nagle's fair
+//! queueing). A quantum is at least one packet, so each turn sends a packet, and the cost per
+//! packet does not depend on the number of flows.
 //!
-//! A flow has a queue from its first packet until its last has left the link. Flows that join do
-//! so at the end of the round, and the one in service goes there when its turn is over, behind
-//! those that came meanwhile. One that loses its only packet to another's leaves the round.
+//! A flow has a queue from its first packet until its last packet has left the link. New flows join
+//! the end of the round. The flow in service moves to the end when its turn ends, behind flows that
+//! joined meanwhile. A flow whose only packet is evicted leaves the round.
 //!
-//! Flows, their packets and the longest of their queues are kept as in the crate `link`, whose `Drr`
-//! is the same discipline for packets of any length. This one is for packets of one length, of which
-//! it needs to know neither that nor when they came: a flow takes 32 bytes in place of 56 and a packet
-//! 24 in place of 48, and with a hundred thousand flows the time goes into fetching these. Nor would
-//! every result stay: where only heavy flows have packets, a turn suffices here after one round.
+//! The data structures for flows, packets and the longest queue belong to the crate `link`, whose
+//! `Drr` is the same discipline for packets of any length. This implementation is for packets of
+//! equal length, so it stores neither the length nor the arrival time of a packet: a flow takes 32
+//! bytes instead of 56 and a packet 24 instead of 48. With 100,000 flows, loading them from memory
+//! dominates the run time. `Drr` would also change some results: if only heavy flows have packets,
+//! one round suffices here before a flow is served.
 
 use super::{QueueDiscipline, QueueProbe, Verdict};
 use crate::clock::{NEVER, Nanos, Transmitter};
@@ -29,20 +30,20 @@ use tcpcast_link::queue::{Chain, Flows, Listed, Longest, NONE, Place, Pool};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FairConfig {
-    /// What a flow may send in a turn, in bytes; at least `packet_bytes`.
+    /// Bytes that a flow may send per turn; at least `packet_bytes`.
     pub quantum_bytes: u32,
-    /// Bytes of a packet.
+    /// Bytes per packet.
     pub packet_bytes: u32,
-    /// Whose buffer a packet takes room in.
+    /// Shared buffer or per-flow buffers.
     pub buffers: Buffers,
-    /// Who goes when there is none; where buffers are per flow, the packet that arrives.
+    /// Drop policy of a full shared buffer; a full per-flow buffer drops the arriving packet.
     pub drop: DropPolicy,
-    /// Of which queue, where several are the longest.
+    /// Selection among equally long queues.
     pub ties: Ties,
 }
 
 impl FairConfig {
-    /// Whether there is anything to draw.
+    /// Whether the selection among equally long queues is random.
     #[must_use]
     pub fn is_random(&self) -> bool {
         self.ties != Ties::Latest
@@ -54,18 +55,17 @@ impl FairConfig {
 #[repr(align(32))]
 struct Flow {
     source: u32,
-    /// Bytes that it may still send in this turn.
+    /// Bytes that the flow may still send in this turn.
     credit: u32,
-    /// The flow after it in the round.
+    /// Next flow of the round.
     next: u32,
-    /// What waits.
+    /// Queued packets.
     chain: Chain,
     place: Place,
 }
 
 impl Flow {
-    /// An empty queue.
-    fn of(source: u32) -> Self {
+    fn new(source: u32) -> Self {
         Self { source, credit: 0, next: NONE, chain: Chain::EMPTY, place: Place::NOWHERE }
     }
 }
@@ -87,54 +87,56 @@ impl Listed for Flow {
     }
 }
 
+/// Packet to drop when a packet arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Victim {
-    Nobody,
+    None,
     Arriving,
-    /// A packet of that flow.
-    Of(u32),
+    /// A queued packet of this flow.
+    Queued(u32),
 }
 
-/// The fair queue.
+/// A fair queue.
 #[derive(Clone, Debug)]
 pub struct Fair {
     config: FairConfig,
-    most: u64,
+    limit: u64,
     pool: Pool<Packet>,
     flows: Flows<Flow>,
     longest: Longest<Stream>,
-    /// Packets that wait, of all flows.
+    /// Queued packets of all flows.
     waiting: u64,
-    /// Ends of the round; the flow in service is not in it.
+    /// First and last flow of the round, which excludes the flow in service.
     first: u32,
     last: u32,
-    /// The flow whose packet is in transmission.
+    /// Flow of the packet in transmission.
     served: u32,
     leaves: Nanos,
-    /// Flows below this number are heavy.
+    /// Flows of sources below this index are heavy.
     heavy: u32,
-    /// Bytes that a packet of theirs counts for.
+    /// Bytes charged per packet of a heavy flow.
     heavy_bytes: u32,
 }
 
 impl Fair {
-    /// An empty queue; `most` packets fit, the one in transmission included, in the rooms that the
-    /// configuration says; `None` is unlimited. Of several longest queues it takes the latest.
+    /// Creates an empty queue. `limit` is the limit in packets, including the packet in
+    /// transmission, of the shared buffer or of each per-flow buffer; `None` is unlimited. Among
+    /// equally long queues the latest loses a packet.
     #[must_use]
-    pub fn new(config: FairConfig, most: Option<u64>) -> Self {
-        Self::with(config, most, Longest::latest())
+    pub fn new(config: FairConfig, limit: Option<u64>) -> Self {
+        Self::with_longest(config, limit, Longest::latest())
     }
 
-    /// Likewise, but of several longest queues it draws one.
+    /// Creates an empty queue that selects among equally long queues at random.
     #[must_use]
-    pub fn at_random(config: FairConfig, most: Option<u64>, draws: Stream) -> Self {
-        Self::with(config, most, Longest::new(config.ties, draws))
+    pub fn at_random(config: FairConfig, limit: Option<u64>, draws: Stream) -> Self {
+        Self::with_longest(config, limit, Longest::new(config.ties, draws))
     }
 
-    fn with(config: FairConfig, most: Option<u64>, longest: Longest<Stream>) -> Self {
+    fn with_longest(config: FairConfig, limit: Option<u64>, longest: Longest<Stream>) -> Self {
         Self {
             config,
-            most: most.unwrap_or(u64::MAX),
+            limit: limit.unwrap_or(u64::MAX),
             pool: Pool::default(),
             flows: Flows::default(),
             longest,
@@ -148,14 +150,14 @@ impl Fair {
         }
     }
 
-    /// The first so many flows are heavy: a packet of theirs is charged `times` as much, so that it
-    /// takes as many turns. That is a weight of one over `times`.
+    /// Makes the flows of the first `flows` sources heavy: their packets are charged `times` their
+    /// length, which corresponds to a weight of 1 / `times`.
     pub fn charge_first(&mut self, flows: u32, times: f64) {
         self.heavy = flows;
         self.heavy_bytes = libm::round(f64::from(self.config.packet_bytes) * times) as u32;
     }
 
-    /// Bytes that a packet of a flow counts for.
+    /// Bytes charged per packet of a flow.
     #[inline(always)]
     fn bytes_of(&self, flow: &Flow) -> u32 {
         if flow.source < self.heavy { self.heavy_bytes } else { self.config.packet_bytes }
@@ -171,41 +173,41 @@ impl Fair {
 
     fn has_room(&self, flow: u32) -> bool {
         match self.config.buffers {
-            Buffers::Shared => self.waiting + self.in_service() < self.most,
-            Buffers::PerFlow if flow == NONE => self.most > 0,
+            Buffers::Shared => self.waiting + self.in_service() < self.limit,
+            Buffers::PerFlow if flow == NONE => self.limit > 0,
             Buffers::PerFlow => {
                 let len = u64::from(self.len(flow));
-                len + u64::from(flow == self.served) < self.most
+                len + u64::from(flow == self.served) < self.limit
             }
         }
     }
 
-    /// Who goes to make room for a packet of `flow`.
+    /// Selects the packet to drop to make room for a packet of `flow`.
     fn victim(&mut self, flow: u32) -> Victim {
         if self.config.drop == DropPolicy::Arriving || self.config.buffers == Buffers::PerFlow {
             return Victim::Arriving;
         }
         let len = if flow == NONE { 0 } else { self.len(flow) };
         match self.longest.longest(len + 1) {
-            Some(other) => Victim::Of(other),
-            None if self.config.drop == DropPolicy::LongestHead && len > 0 => Victim::Of(flow),
+            Some(other) => Victim::Queued(other),
+            None if self.config.drop == DropPolicy::LongestHead && len > 0 => Victim::Queued(flow),
             None => Victim::Arriving,
         }
     }
 
-    /// Takes a packet from a queue.
+    /// Evicts a packet from the queue of a flow.
     #[inline(always)]
-    fn push_out(&mut self, flow: u32) -> Option<Packet> {
+    fn evict(&mut self, flow: u32) -> Option<Packet> {
         let tail = self.config.drop == DropPolicy::LongestTail;
         let packet = self.take(flow, tail)?;
         if self.len(flow) == 0 && flow != self.served {
-            // Its place in the round is found when its turn comes.
+            // The round still contains the flow, until its turn comes.
             self.flows.forget(flow);
         }
         Some(packet)
     }
 
-    /// Takes the first packet of a queue, or the last.
+    /// Takes the last packet of a queue if `tail`, otherwise the first.
     #[inline(always)]
     fn take(&mut self, flow: u32, tail: bool) -> Option<Packet> {
         self.shrinks(flow);
@@ -215,8 +217,8 @@ impl Fair {
         Some(packet)
     }
 
-    /// Takes flows without a packet from the beginning of the round.
-    fn pass_emptied(&mut self) {
+    /// Removes flows without packets from the start of the round.
+    fn remove_empty(&mut self) {
         while self.first != NONE && self.len(self.first) == 0 {
             let flow = self.first;
             self.first = self.flows.get(flow).next;
@@ -226,7 +228,7 @@ impl Fair {
 
     #[inline(always)]
     fn wait(&mut self, flow: u32, packet: Packet) {
-        let flow = if flow == NONE { self.flows.add(Flow::of(packet.source())) } else { flow };
+        let flow = if flow == NONE { self.flows.add(Flow::new(packet.source())) } else { flow };
         let len = self.len(flow);
         self.pool.push(&mut self.flows.get_mut(flow).chain, packet);
         self.waiting += 1;
@@ -238,7 +240,7 @@ impl Fair {
         }
     }
 
-    /// A packet is about to leave the queue of a flow.
+    /// Updates the longest queue before a packet leaves the queue of a flow.
     #[inline(never)]
     fn shrinks(&mut self, flow: u32) {
         if self.config.drop != DropPolicy::Arriving {
@@ -252,12 +254,12 @@ impl Fair {
         self.flows.append(&mut self.first, &mut self.last, flow);
     }
 
-    /// The flow whose turn begins; `None` if no packet waits.
+    /// Starts the next turn and returns its flow; `None` if no packet is queued.
     #[inline(always)]
     fn next_in_round(&mut self) -> Option<u32> {
-        let mut passed = 0;
+        let mut skipped = 0;
         loop {
-            self.pass_emptied();
+            self.remove_empty();
             let flow = self.first;
             if flow == NONE {
                 return None;
@@ -266,17 +268,17 @@ impl Fair {
             let state = self.flows.get_mut(flow);
             state.credit = state.credit.saturating_add(quantum_bytes);
             self.first = state.next;
-            // Where so many have been passed, all are heavy.
-            let is_next = state.credit >= self.heavy_bytes || passed == self.heavy;
+            // After `heavy` skipped flows, all flows of the round are heavy.
+            let is_next = state.credit >= self.heavy_bytes || skipped == self.heavy;
             if state.source >= self.heavy || is_next {
                 return Some(flow);
             }
-            passed += 1;
+            skipped += 1;
             self.join_round(flow);
         }
     }
 
-    /// The turn of the flow in service goes on, or is over; which flow is next.
+    /// Continues the turn of the flow in service or ends it. Returns the flow to serve next.
     #[inline(always)]
     fn next_flow(&mut self) -> Option<u32> {
         let flow = self.served;
@@ -302,7 +304,7 @@ impl Fair {
 }
 
 impl QueueDiscipline for Fair {
-    const HOLDS: bool = true;
+    const HOLDS_PACKETS: bool = true;
 
     fn offer(
         &mut self,
@@ -311,30 +313,30 @@ impl QueueDiscipline for Fair {
         link: &mut Transmitter,
         probe: &mut impl QueueProbe,
     ) -> Verdict {
-        let found = self.held();
-        probe.queue_seen(found);
+        let backlog = self.held();
+        probe.queue_seen(backlog);
         let flow = self.flows.find(packet.source());
-        let victim = if self.has_room(flow) { Victim::Nobody } else { self.victim(flow) };
+        let victim = if self.has_room(flow) { Victim::None } else { self.victim(flow) };
         if victim == Victim::Arriving {
             return Verdict::Dropped;
         }
-        probe.queue_held(found, now);
+        probe.queue_held(backlog, now);
         if self.served == NONE {
-            let flow = self.flows.add(Flow::of(packet.source()));
+            let flow = self.flows.add(Flow::new(packet.source()));
             self.flows.get_mut(flow).credit = self.config.quantum_bytes;
             self.begin_service(flow);
             self.leaves = link.transmit_next(now);
-            return Verdict::Departs { leaves: self.leaves, found };
+            return Verdict::Departs { leaves: self.leaves, backlog };
         }
         self.wait(flow, *packet);
-        let pushed_out = match victim {
-            Victim::Of(flow) => self.push_out(flow),
-            Victim::Nobody | Victim::Arriving => None,
+        let evicted = match victim {
+            Victim::Queued(flow) => self.evict(flow),
+            Victim::None | Victim::Arriving => None,
         };
-        Verdict::Held { found, pushed_out }
+        Verdict::Held { backlog, evicted }
     }
 
-    fn settle(&mut self, _now: Nanos, _probe: &mut impl QueueProbe) {}
+    fn advance_to(&mut self, _now: Nanos, _probe: &mut impl QueueProbe) {}
 
     fn held(&self) -> usize {
         (self.waiting + self.in_service()) as usize
@@ -348,18 +350,18 @@ impl QueueDiscipline for Fair {
         self.waiting
     }
 
-    fn link_leaves(&self) -> Nanos {
+    fn next_departure(&self) -> Nanos {
         self.leaves
     }
 
-    fn fetch_ahead(&self, turns: usize, mut tell: impl FnMut(u32)) {
+    fn prefetch_ahead(&self, turns: usize, mut visit: impl FnMut(u32)) {
         let (mut flow, mut fetched) = (self.first, 0);
         for _ in 0..turns {
             if flow == NONE {
                 break;
             }
             let state = self.flows.get(flow);
-            tell(state.source);
+            visit(state.source);
             flow = state.next;
             fetched ^= self.pool.fetch(&state.chain);
         }

@@ -1,4 +1,4 @@
-//! First in, first out: the departure is known on arrival.
+//! First-in first-out queues: the departure time of a packet is known on arrival.
 
 use super::{QueueDiscipline, QueueProbe, Verdict, disciplines};
 use crate::clock::{Nanos, Transmitter};
@@ -11,37 +11,38 @@ use tcpcast_link::queue::{
 /// The drop-tail queue.
 pub type DropTail = Fifo<Open, Nanos>;
 
-/// Random early detection over a buffer that may also be full. It drops; where it is to mark, it is
-/// among the managed disciplines.
+/// Random early detection that drops packets, with a limited buffer. RED with ECN marks is a
+/// managed discipline.
 pub type Red = Fifo<disciplines::Red, LeavingBytes>;
 
-/// A first-in first-out queue behind a rule that may drop early. Its buffer counts packets.
+/// A first-in first-out queue with an admission rule that may drop packets early. The buffer limit
+/// is in packets.
 #[derive(Clone, Debug)]
 pub struct Fifo<A, L>(Departures<A, L>);
 
 impl DropTail {
-    /// An empty queue that holds `most` packets, the one in transmission included; `None` is
-    /// unlimited.
+    /// Creates an empty queue with a limit of `limit` packets, including the packet in
+    /// transmission; `None` is unlimited.
     #[must_use]
-    pub fn new(most: Option<u64>) -> Self {
-        Self(Departures::of_packets(most, Open))
+    pub fn new(limit: Option<u64>) -> Self {
+        Self(Departures::of_packets(limit, Open))
     }
 }
 
 impl Red {
-    /// An empty queue that holds `most` packets, the one in transmission included; `early` is for
-    /// early drops.
+    /// Creates an empty queue with a limit of `limit` packets, including the packet in
+    /// transmission; `early` decides early drops.
     #[must_use]
-    pub fn new(config: disciplines::RedConfig, most: Option<u64>, early: Stream) -> Self {
-        let limits = Limits { packets: most, ..Limits::default() };
+    pub fn new(config: disciplines::RedConfig, limit: Option<u64>, early: Stream) -> Self {
+        let limits = Limits { packets: limit, ..Limits::default() };
         Self(Departures::new(limits, disciplines::Red::new(config, early)))
     }
 }
 
-/// Passes on what the queue publishes.
-struct Told<'a, P>(&'a mut P);
+/// Forwards the events of the queue of crate `link` to a probe.
+struct ProbeAdapter<'a, P>(&'a mut P);
 
-impl<P: QueueProbe> disciplines::QueueProbe<()> for Told<'_, P> {
+impl<P: QueueProbe> disciplines::QueueProbe<()> for ProbeAdapter<'_, P> {
     #[inline(always)]
     fn found(&mut self, packets: u64) {
         self.0.queue_seen(packets as usize);
@@ -74,17 +75,17 @@ impl<A: Admission, L: Leaving> QueueDiscipline for Fifo<A, L> {
         probe: &mut impl QueueProbe,
     ) -> Verdict {
         let arriving = tcpcast_link::Packet::new((), packet.source(), link.length());
-        match self.0.offer(now, arriving, link, &mut Told(probe)) {
+        match self.0.offer(now, arriving, link, &mut ProbeAdapter(probe)) {
             Ok(Departure { leaves, found, .. }) => {
-                Verdict::Departs { leaves, found: found as usize }
+                Verdict::Departs { leaves, backlog: found as usize }
             }
             Err(_) => Verdict::Dropped,
         }
     }
 
     #[inline(always)]
-    fn settle(&mut self, now: Nanos, probe: &mut impl QueueProbe) {
-        self.0.settle(now, &mut Told(probe));
+    fn advance_to(&mut self, now: Nanos, probe: &mut impl QueueProbe) {
+        self.0.settle(now, &mut ProbeAdapter(probe));
     }
 
     fn restart(&mut self) {
@@ -107,14 +108,14 @@ mod tests {
     use crate::random::{Named, Purpose};
 
     #[derive(Debug, Default, PartialEq)]
-    struct Heard {
+    struct RecordingProbe {
         seen: Vec<usize>,
         held: Vec<(usize, Nanos)>,
         averages: usize,
         early: usize,
     }
 
-    impl QueueProbe for Heard {
+    impl QueueProbe for RecordingProbe {
         fn queue_held(&mut self, packets: usize, until: Nanos) {
             self.held.push((packets, until));
         }
@@ -125,28 +126,28 @@ mod tests {
             self.averages += 1;
         }
         fn dropped_early(&mut self) {
-            assert!(self.seen.len() == self.averages, "it is told of first");
+            assert!(self.seen.len() == self.averages, "reported before the early drop");
             self.early += 1;
         }
     }
 
     #[test]
-    fn the_one_in_transmission_counts_and_departures_come_first() {
+    fn limit_includes_packet_in_transmission_and_departures_precede_arrivals() {
         let mut link = transmitter(Some(12_000_000_000), 1500); // 1500 bytes take 1000 ns
         let mut queue = DropTail::new(Some(2));
-        let mut heard = Heard::default();
-        let mut offer = |now| queue.offer(now, &Packet::default(), &mut link, &mut heard);
-        assert_eq!(offer(0), Verdict::Departs { leaves: 1000, found: 0 });
-        assert_eq!(offer(0), Verdict::Departs { leaves: 2000, found: 1 });
+        let mut recorded = RecordingProbe::default();
+        let mut offer = |now| queue.offer(now, &Packet::default(), &mut link, &mut recorded);
+        assert_eq!(offer(0), Verdict::Departs { leaves: 1000, backlog: 0 });
+        assert_eq!(offer(0), Verdict::Departs { leaves: 2000, backlog: 1 });
         assert_eq!(offer(999), Verdict::Dropped);
-        assert_eq!(offer(1000), Verdict::Departs { leaves: 3000, found: 1 });
+        assert_eq!(offer(1000), Verdict::Departs { leaves: 3000, backlog: 1 });
         let (seen, held) = (vec![0, 1, 2, 1], vec![(0, 0), (1, 0), (2, 1000), (1, 1000)]);
-        assert_eq!(heard, Heard { seen, held, ..Heard::default() });
+        assert_eq!(recorded, RecordingProbe { seen, held, ..RecordingProbe::default() });
         assert_eq!((queue.held(), queue.ahead(1500)), (2, 2000));
     }
 
     #[test]
-    fn early_drops_are_told_of_after_their_arrival_and_none_where_there_is_no_room() {
+    fn early_drops_are_reported_after_the_arrival_and_only_if_buffer_has_room() {
         let config = disciplines::RedConfig {
             min_threshold: 1.0,
             max_threshold: 2.0,
@@ -161,13 +162,13 @@ mod tests {
             let mut link = transmitter(Some(12_000_000_000), 1500);
             let stream = Stream::named(1, 0, 0, Purpose::EarlyDrop);
             let mut red = Red::new(config, Some(room), stream);
-            let mut heard = Heard::default();
+            let mut recorded = RecordingProbe::default();
             let accepted = (0..6).filter(|_| {
-                red.offer(0, &Packet::default(), &mut link, &mut heard) != Verdict::Dropped
+                red.offer(0, &Packet::default(), &mut link, &mut recorded) != Verdict::Dropped
             });
             assert_eq!(accepted.count(), 4);
-            assert_eq!((heard.seen, heard.averages), (vec![0, 1, 2, 3, 4, 4], 6));
-            assert_eq!(heard.early, early);
+            assert_eq!((recorded.seen, recorded.averages), (vec![0, 1, 2, 3, 4, 4], 6));
+            assert_eq!(recorded.early, early);
         }
     }
 }

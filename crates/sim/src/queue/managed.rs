@@ -1,9 +1,9 @@
-//! Disciplines of the crate `link` that drop or mark packets which they hold: CoDel, FQ-CoDel, PIE,
-//! head-drop, and RED where it marks; and any in front of a link whose rate is not constant.
+//! Disciplines of the crate `link` that drop or mark packets that they hold (CoDel, FQ-CoDel, PIE,
+//! head-drop, and RED with ECN marks), and all disciplines in front of a link with a varying rate.
 //!
-//! A packet is dropped on arrival, to make room for another one, or when the link is about to take
-//! it. What is dropped beside the packet that arrives is asked for after each call:
-//! [`QueueDiscipline::take_dropped`].
+//! A packet is dropped on arrival, to make room for another one, or when the link is about to
+//! transmit it. The caller takes dropped packets other than the arriving one with
+//! [`QueueDiscipline::take_dropped`] after each call.
 
 use super::{Carried, LinkRate, Passed, QueueDiscipline, QueueProbe, Verdict};
 use crate::clock::{Nanos, Transmitter};
@@ -16,42 +16,42 @@ use tcpcast_link::queue::{Limits, Reason};
 
 use tcpcast_link::transmit::{AnyTransmitter, Transmitter as _};
 
-/// Which discipline, in front of which link.
+/// A discipline and its link.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ManagedConfig {
-    /// The discipline with its parameters.
+    /// Discipline with its parameters.
     pub discipline: disciplines::QueueConfig,
-    /// The link's rate.
+    /// Rate of the link.
     pub rate: LinkRate,
-    /// Most bytes held, those in transmission included; `None` is unlimited.
+    /// Buffer limit in bytes, including the packet in transmission; `None` is unlimited.
     pub limit_bytes: Option<u64>,
 }
 
-/// A discipline that may drop or mark what it holds. Each source is a flow.
+/// A discipline that may drop or mark packets that it holds. Each source is a flow.
 #[derive(Clone, Debug)]
 pub struct Managed {
     link: HeldLink<disciplines::AnyQueue<Packet>, AnyTransmitter>,
-    /// Whether the link's rate is not constant: then a packet waits until it leaves, for that takes
-    /// no time of its own.
+    /// Whether the rate of the link varies. Such links transmit packets in no time, so the waiting
+    /// time ends at the departure.
     shaped: bool,
-    /// Bytes that the link took.
+    /// Bytes that the link has transmitted.
     bytes: u64,
-    /// What was dropped beside the packet that arrived, and when; still to be asked for.
+    /// Dropped packets other than the arriving one, with times, until the caller takes them.
     dropped: Vec<(Nanos, Packet)>,
-    /// Of the packet that was served last.
+    /// Waiting time and mark of the packet that was served last.
     passed: Option<Passed>,
-    /// When it was last called.
+    /// Time of the last call.
     now: Nanos,
 }
 
-/// Passes on what a discipline publishes.
-struct Told<'a, P> {
+/// Forwards the events of a discipline to a probe and collects dropped packets.
+struct DropCollector<'a, P> {
     probe: &'a mut P,
     dropped: &'a mut Vec<(Nanos, Packet)>,
 }
 
-impl<P: QueueProbe> disciplines::QueueProbe<Packet> for Told<'_, P> {
+impl<P: QueueProbe> disciplines::QueueProbe<Packet> for DropCollector<'_, P> {
     fn dropped(&mut self, now: Nanos, packet: &tcpcast_link::Packet<Packet>, reason: Reason) {
         if reason == Reason::Early {
             self.probe.dropped_early();
@@ -73,10 +73,11 @@ impl<P: QueueProbe> disciplines::QueueProbe<Packet> for Told<'_, P> {
 }
 
 impl Managed {
-    /// An empty queue that holds `most` packets, the one in transmission included; `None` is
-    /// unlimited. `early` is for early drops, and for what flows are hashed with.
+    /// Creates an empty queue with a limit of `limit` packets, including the packet in
+    /// transmission; `None` is unlimited. `early` decides early drops and provides the hash key of
+    /// the flows.
     #[must_use]
-    pub fn new(config: ManagedConfig, most: Option<u64>, mut early: Stream) -> Self {
+    pub fn new(config: ManagedConfig, limit: Option<u64>, mut early: Stream) -> Self {
         use disciplines::{AnyQueue, FqCodelConfig, QueueConfig};
         let discipline = match config.discipline {
             QueueConfig::FqCodel(fq_codel) => {
@@ -84,7 +85,7 @@ impl Managed {
             }
             other => other,
         };
-        let limits = Limits { packets: most, bytes: config.limit_bytes, ..Limits::default() };
+        let limits = Limits { packets: limit, bytes: config.limit_bytes, ..Limits::default() };
         let transmitter = config.rate.transmitter();
         let queue = AnyQueue::new(discipline, limits, Stream::of(early.bits()));
         Self {
@@ -97,8 +98,8 @@ impl Managed {
         }
     }
 
-    /// Does what was due by `now`. Nothing else looks at the queue between two calls, so that it may
-    /// be done late.
+    /// Runs the timers of the discipline up to `now`. Nothing reads the queue between two calls, so
+    /// they may run late.
     #[inline]
     fn catch_up(&mut self, now: Nanos) {
         self.now = now;
@@ -109,8 +110,8 @@ impl Managed {
 }
 
 impl QueueDiscipline for Managed {
-    const HOLDS: bool = true;
-    const DROPS_HELD: bool = true;
+    const HOLDS_PACKETS: bool = true;
+    const DROPS_HELD_PACKETS: bool = true;
 
     #[inline]
     fn offer(
@@ -124,25 +125,23 @@ impl QueueDiscipline for Managed {
         let bytes = link.length();
         let arriving = tcpcast_link::Packet::new(*packet, packet.source(), bytes)
             .with_ecn(packet.label().ecn());
-        let told = &mut Told { probe, dropped: &mut self.dropped };
-        match self.link.offer(now, arriving, told) {
+        let collector = &mut DropCollector { probe, dropped: &mut self.dropped };
+        match self.link.offer(now, arriving, collector) {
             Offered::Departs { leaves, found, marked } => {
-                debug_assert!(!marked, "it waited for nobody");
+                debug_assert!(!marked, "a packet that did not wait was marked");
                 self.bytes += u64::from(bytes);
-                Verdict::Departs { leaves, found: found as usize }
+                Verdict::Departs { leaves, backlog: found as usize }
             }
-            Offered::Held { found, .. } => {
-                Verdict::Held { found: found as usize, pushed_out: None }
-            }
+            Offered::Held { found, .. } => Verdict::Held { backlog: found as usize, evicted: None },
             Offered::Dropped(_) => {
-                // It was told of last, and the caller knows.
+                // The arriving packet was collected last; the caller receives it as the verdict.
                 self.dropped.pop();
                 Verdict::Dropped
             }
         }
     }
 
-    fn settle(&mut self, _now: Nanos, _probe: &mut impl QueueProbe) {}
+    fn advance_to(&mut self, _now: Nanos, _probe: &mut impl QueueProbe) {}
 
     fn restart(&mut self) {
         self.link.restart(self.now);
@@ -161,12 +160,12 @@ impl QueueDiscipline for Managed {
         self.link.waiting().packets
     }
 
-    fn fetch_ahead(&self, turns: usize, tell: impl FnMut(u32)) {
-        self.link.fetch_ahead(turns, tell);
+    fn prefetch_ahead(&self, turns: usize, visit: impl FnMut(u32)) {
+        self.link.fetch_ahead(turns, visit);
     }
 
     #[inline]
-    fn link_leaves(&self) -> Nanos {
+    fn next_departure(&self) -> Nanos {
         self.link.leaves()
     }
 
@@ -178,8 +177,8 @@ impl QueueDiscipline for Managed {
     ) -> Option<(Nanos, Packet)> {
         let now = self.link.leaves();
         self.catch_up(now);
-        let told = &mut Told { probe, dropped: &mut self.dropped };
-        let (leaves, served) = self.link.serve(told)?;
+        let collector = &mut DropCollector { probe, dropped: &mut self.dropped };
+        let (leaves, served) = self.link.serve(collector)?;
         self.bytes += u64::from(served.bytes);
         let begins = if self.shaped { leaves } else { now };
         self.passed = Some(Passed { waited: begins - served.entered, marked: served.marked });

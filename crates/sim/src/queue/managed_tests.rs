@@ -22,14 +22,14 @@ impl QueueProbe for Lengths {
     fn queue_seen(&mut self, _packets: usize) {}
 }
 
-/// A packet takes a millisecond.
-fn managed(discipline: QueueConfig, most: u64) -> Managed {
-    at(LinkRate::Constant(Some(12_000_000)), discipline, most)
+/// A queue whose link transmits a packet per millisecond.
+fn managed(discipline: QueueConfig, limit: u64) -> Managed {
+    with_rate(LinkRate::Constant(Some(12_000_000)), discipline, limit)
 }
 
-fn at(rate: LinkRate, discipline: QueueConfig, most: u64) -> Managed {
+fn with_rate(rate: LinkRate, discipline: QueueConfig, limit: u64) -> Managed {
     let config = ManagedConfig { discipline, rate, limit_bytes: None };
-    Managed::new(config, Some(most), Stream::named(1, 0, 0, Purpose::EarlyDrop))
+    Managed::new(config, Some(limit), Stream::named(1, 0, 0, Purpose::EarlyDrop))
 }
 
 fn codel(ecn: bool) -> QueueConfig {
@@ -42,7 +42,7 @@ fn packet(source: u32, number: u32, capable: bool) -> Packet {
     Packet::new(source, 1, number, label)
 }
 
-/// What a queue did with packets that come at these times.
+/// Served and dropped packets with times, and waiting times.
 #[derive(Debug, Default, PartialEq)]
 struct Outcome {
     served: Vec<(Nanos, Packet)>,
@@ -55,7 +55,7 @@ fn drive(queue: &mut Managed, arrivals: &[(Nanos, Packet)]) -> Outcome {
     let mut unused = transmitter(None, 1500);
     let link = &mut unused;
     let serve = |queue: &mut Managed, until, outcome: &mut Outcome, probe: &mut Lengths| {
-        while queue.link_leaves() <= until {
+        while queue.next_departure() <= until {
             let served = queue.serve(&mut transmitter(None, 1500), probe);
             outcome.waits.extend(served.and(queue.passed()).map(|passed| passed.waited));
             outcome.served.extend(served);
@@ -78,12 +78,12 @@ fn drive(queue: &mut Managed, arrivals: &[(Nanos, Packet)]) -> Outcome {
     outcome
 }
 
-/// Twice as many as the link sends, for a second.
+/// Packets at twice the link rate for one second.
 fn overload(capable: bool) -> Vec<(Nanos, Packet)> {
     (0..2000).map(|at| (u64::from(at) * MILLISECOND / 2, packet(at % 4, at + 1, capable))).collect()
 }
 
-/// A packet takes the tokens of a millisecond, and three find some at once.
+/// A token bucket of one packet per millisecond with a burst of three packets.
 fn bucket() -> LinkRate {
     let rate_bps = std::num::NonZeroU64::new(12_000_000).unwrap();
     LinkRate::Bucket(TokenRate { rate_bps, burst_bytes: 4500 })
@@ -93,46 +93,46 @@ fn opportunities(text: &str) -> LinkRate {
     LinkRate::Opportunities(Arc::new(OpportunityTrace::parse(text).unwrap()))
 }
 
-/// The times at which the link lets go of packets, in milliseconds.
-fn leave(outcome: &Outcome) -> Vec<Nanos> {
+/// Departure times in milliseconds.
+fn departures(outcome: &Outcome) -> Vec<Nanos> {
     outcome.served.iter().map(|(leaves, _)| leaves / MILLISECOND).collect()
 }
 
 #[test]
-fn a_shaper_delays_what_exceeds_its_burst_and_drops_what_finds_no_room() {
+fn shaper_delays_packets_beyond_burst_and_drops_when_full() {
     let arrivals: Vec<_> = (1..=8).map(|number| (0, packet(0, number, false))).collect();
-    let outcome = drive(&mut at(bucket(), QueueConfig::DropTail, 2), &arrivals);
-    // What leaves at once leaves before the next one comes.
-    assert_eq!(leave(&outcome), [0, 0, 0, 1, 2]);
+    let outcome = drive(&mut with_rate(bucket(), QueueConfig::DropTail, 2), &arrivals);
+    // A packet that finds tokens leaves before the next packet arrives.
+    assert_eq!(departures(&outcome), [0, 0, 0, 1, 2]);
     let dropped: Vec<u32> = outcome.dropped.iter().map(|(_, packet)| packet.number()).collect();
     assert_eq!(dropped, [6, 7, 8]);
-    assert_eq!(outcome.waits[4], 2 * MILLISECOND, "the wait for tokens is one in the queue");
+    assert_eq!(outcome.waits[4], 2 * MILLISECOND, "the wait for tokens counts as queueing");
 }
 
 #[test]
-fn packets_leave_at_the_opportunities_of_a_trace_which_repeats() {
+fn packets_leave_at_opportunities_of_repeating_trace() {
     let arrivals: Vec<_> = (1..=6).map(|number| (0, packet(0, number, false))).collect();
-    let mut queue = at(opportunities("2\n2\n7\n"), QueueConfig::DropTail, 100);
+    let mut queue = with_rate(opportunities("2\n2\n7\n"), QueueConfig::DropTail, 100);
     let outcome = drive(&mut queue, &arrivals);
-    assert_eq!(leave(&outcome), [2, 2, 7, 9, 9, 14]);
+    assert_eq!(departures(&outcome), [2, 2, 7, 9, 9, 14]);
     let carried = queue.carried(14 * MILLISECOND);
     assert_eq!(carried, Some(Carried { bytes: 6 * 1500, capacity: 6 * 1500 }));
 }
 
 #[test]
-fn a_transfer_from_fresh_state_finds_the_bucket_full() {
-    let mut queue = at(bucket(), QueueConfig::DropTail, 100);
+fn restart_fills_the_token_bucket() {
+    let mut queue = with_rate(bucket(), QueueConfig::DropTail, 100);
     let arrivals =
         |at| -> Vec<_> { (1..=5).map(|number| (at, packet(0, number, false))).collect() };
-    let first = leave(&drive(&mut queue, &arrivals(0)));
+    let first = departures(&drive(&mut queue, &arrivals(0)));
     assert_eq!(first, [0, 0, 0, 1, 2]);
     queue.restart();
-    let again = drive(&mut queue, &arrivals(2 * MILLISECOND));
-    assert_eq!(leave(&again), [2, 2, 2, 3, 4]);
+    let second = drive(&mut queue, &arrivals(2 * MILLISECOND));
+    assert_eq!(departures(&second), [2, 2, 2, 3, 4]);
 }
 
 #[test]
-fn the_oldest_that_waits_makes_room() {
+fn head_drop_evicts_the_oldest_packet() {
     let arrivals: Vec<_> = (1..=5).map(|number| (0, packet(0, number, false))).collect();
     let outcome = drive(&mut managed(QueueConfig::HeadDrop, 3), &arrivals);
     let numbers = |packets: &[(Nanos, Packet)]| -> Vec<_> {
@@ -144,7 +144,7 @@ fn the_oldest_that_waits_makes_room() {
 }
 
 #[test]
-fn rfc_8289_what_is_not_capable_is_dropped_and_what_is_is_marked() {
+fn rfc_8289_codel_marks_ecn_capable_packets_and_drops_others() {
     let dropped = drive(&mut managed(codel(true), 1000), &overload(false));
     assert!(dropped.dropped.len() > 10, "{}", dropped.dropped.len());
     assert!(dropped.served.iter().all(|(_, packet)| packet.label().ecn() == Ecn::NotEct));
@@ -157,15 +157,15 @@ fn rfc_8289_what_is_not_capable_is_dropped_and_what_is_is_marked() {
 }
 
 #[test]
-fn it_does_what_the_discipline_alone_does() {
+fn managed_codel_drops_the_same_packets_as_codel() {
     let outcome = drive(&mut managed(codel(false), 1000), &overload(false));
     let config = CodelConfig { rules: CodelRules::Rfc8289, ..CodelConfig::default() };
-    let mut alone = Codel::new(Limits::packets(1000), config);
+    let mut reference = Codel::new(Limits::packets(1000), config);
     let mut dropped: Vec<tcpcast_link::Packet> = Vec::new();
     let (mut served, mut free) = (0, 0);
-    let mut take = |alone: &mut Codel, until, dropped: &mut Vec<_>| {
-        while free <= until && alone.held().packets > 0 {
-            match alone.dequeue(free, dropped) {
+    let mut take = |reference: &mut Codel, until, dropped: &mut Vec<_>| {
+        while free <= until && reference.held().packets > 0 {
+            match reference.dequeue(free, dropped) {
                 Some(_) => (served, free) = (served + 1, free + MILLISECOND),
                 None => break,
             }
@@ -173,13 +173,13 @@ fn it_does_what_the_discipline_alone_does() {
         free = free.max(until.min(1 << 40));
     };
     for (at, packet) in overload(false) {
-        if alone.held().packets > 0 {
-            take(&mut alone, at, &mut dropped);
+        if reference.held().packets > 0 {
+            take(&mut reference, at, &mut dropped);
         }
-        let was_idle = alone.held().packets == 0;
-        alone.enqueue(at, tcpcast_link::Packet::new(packet.number(), 0, 1500), &mut dropped);
+        let was_idle = reference.held().packets == 0;
+        reference.enqueue(at, tcpcast_link::Packet::new(packet.number(), 0, 1500), &mut dropped);
         if was_idle {
-            take(&mut alone, at, &mut dropped);
+            take(&mut reference, at, &mut dropped);
         }
     }
     let ours: Vec<u32> = outcome.dropped.iter().map(|(_, packet)| packet.number()).collect();
@@ -189,9 +189,9 @@ fn it_does_what_the_discipline_alone_does() {
     assert_eq!(ours[..common], theirs[..common]);
 }
 
-/// PIE moves its probability every 15 ms, also while nothing comes.
+/// PIE updates its drop probability every 15 ms, even without arrivals.
 #[test]
-fn rfc_8033_what_was_due_is_done_before_the_next_packet() {
+fn rfc_8033_pie_updates_run_during_idle_times() {
     let pie = QueueConfig::Pie(PieConfig::default());
     let mut arrivals = overload(false);
     let pause = arrivals.iter().map(|(at, packet)| (at + 60_000 * MILLISECOND, *packet));
@@ -201,7 +201,7 @@ fn rfc_8033_what_was_due_is_done_before_the_next_packet() {
     let (first, second): (Vec<(Nanos, Packet)>, Vec<_>) =
         outcome.dropped.iter().partition(|(at, _)| *at < 30_000 * MILLISECOND);
     assert!(first.len() > 50, "{}", first.len());
-    // By then it has forgotten what was, so that both overloads fare alike.
+    // The probability has decayed by then, so both overloads have about the same drops.
     assert!(
         first.len().abs_diff(second.len()) < first.len() / 3,
         "{} {}",
@@ -211,11 +211,11 @@ fn rfc_8033_what_was_due_is_done_before_the_next_packet() {
 }
 
 proptest! {
-    /// Each packet is served or dropped, once, and those of a flow are served in order.
+    /// Each packet is served or dropped exactly once, and packets of a flow are served in order.
     #[test]
-    fn no_packet_is_lost_count_of(
+    fn packets_are_conserved_and_flows_stay_in_order(
         gaps in prop::collection::vec((0_u64..2 * MILLISECOND, 0_u32..6, any::<bool>()), 1..400),
-        most in 1_u64..40,
+        limit in 1_u64..40,
         which in 0_usize..4,
     ) {
         let discipline = [
@@ -229,7 +229,7 @@ proptest! {
             now += gap;
             (now, packet(*source, number, *capable))
         }).collect();
-        let mut queue = managed(discipline, most);
+        let mut queue = managed(discipline, limit);
         let outcome = drive(&mut queue, &arrivals);
         prop_assert_eq!((queue.held(), queue.waiting()), (0, 0));
         let gone = outcome.served.iter().chain(&outcome.dropped);

@@ -1,4 +1,4 @@
-//! Queue disciplines: who waits, who is dropped, and when the others leave.
+//! Queue disciplines: enqueue, drop, and departure of packets.
 
 mod any;
 mod fair;
@@ -27,58 +27,58 @@ use serde::Deserialize;
 /// The outcome of an enqueue for the packet that arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It will have left the link at that time.
+    /// The packet is accepted and its departure from the link is known.
     Departs {
-        /// When its last bit is gone.
+        /// Time at which its last bit leaves.
         leaves: Nanos,
-        /// Packets that it found before it, the one in transmission included.
-        found: usize,
+        /// Packets found on arrival, including the packet in transmission.
+        backlog: usize,
     },
-    /// It waits until [`QueueDiscipline::serve`] takes it.
+    /// The packet is held until [`QueueDiscipline::serve`] returns it.
     Held {
-        /// Packets that it found before it, the one in transmission included.
-        found: usize,
-        /// The packet that had to go to make room.
-        pushed_out: Option<Packet>,
+        /// Packets found on arrival, including the packet in transmission.
+        backlog: usize,
+        /// Packet that was evicted to make room.
+        evicted: Option<Packet>,
     },
-    /// There was no room, or the discipline dropped it early.
+    /// The packet is dropped, because the buffer is full or early by the discipline.
     Dropped,
 }
 
-/// Hears how full the queue is.
+/// Receives the events of a queue.
 pub trait QueueProbe {
-    /// The queue held `packets`, the one in transmission included, until `until`.
+    /// The queue held `packets`, including the packet in transmission, until `until`.
     fn queue_held(&mut self, packets: usize, until: Nanos);
-    /// A packet arrived and found `packets` before it.
+    /// A packet arrived and found `packets` in the queue.
     fn queue_seen(&mut self, packets: usize);
-    /// A packet arrived and moved the average, which the discipline decides by, to `packets`.
+    /// A packet arrived and changed the average length, which the discipline uses, to `packets`.
     fn queue_averaged(&mut self, _packets: f64) {}
-    /// The packet that was just told of is dropped although there is room.
+    /// The packet of the last `queue_seen` is dropped although the buffer is not full.
     fn dropped_early(&mut self) {}
-    /// What happened to a packet of a stream of others.
+    /// An event of a cross packet of a stream.
     fn cross(&mut self, _stream: usize, _event: CrossEvent) {}
-    /// The rates of bins that a stream of others has begun.
+    /// Rates of the bins that a stream of cross traffic has started.
     fn cross_rates(&mut self, _stream: usize, _rates: &RateCounters) {}
 }
 
-/// Which discipline, with its parameters.
+/// Configuration of a discipline.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum QueueConfig {
-    /// First in, first out; what finds the buffer full is dropped.
+    /// First in, first out; packets that find the buffer full are dropped.
     DropTail,
-    /// Random early detection that drops; one that marks is among the managed ones.
+    /// Random early detection that drops packets; RED with ECN marks is a managed discipline.
     Red(RedConfig),
     /// Fair queueing.
     Fair(FairConfig),
-    /// A discipline that may drop or mark what it holds, or whose link has no constant rate.
+    /// A discipline that may drop or mark packets that it holds, or whose link rate varies.
     Managed(ManagedConfig),
-    /// No queue: a policer.
+    /// A policer without a queue.
     Policed(PolicedConfig),
 }
 
 impl QueueConfig {
-    /// Bits a second over a long time, where the discipline itself has the rate.
+    /// Long-term rate in bit/s, if the rate belongs to the discipline.
     pub(crate) fn mean_bps(&self) -> Option<u64> {
         match self {
             Self::DropTail | Self::Red(_) | Self::Fair(_) => None,
@@ -88,33 +88,34 @@ impl QueueConfig {
     }
 }
 
-/// How a packet fared that the link takes.
+/// Waiting time and ECN mark of a packet that the link starts to transmit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Passed {
-    /// How long it waited for its transmission to begin.
+    /// Time from arrival to the start of transmission.
     pub waited: Nanos,
-    /// Whether the queue marked it.
+    /// Whether the queue marked the packet.
     pub marked: bool,
 }
 
 /// A discipline in front of one link.
 ///
-/// A discipline that serves in the order of arrival knows when a packet leaves as soon as it
-/// arrives, which saves an event a packet. One that does not says so by [`QueueDiscipline::HOLDS`],
-/// answers that it holds the packet, and is asked for the next one whenever the link is free. At
-/// equal times departures come before arrivals.
+/// A discipline that serves packets in the order of arrival knows the departure time of a packet on
+/// arrival, which saves one event per packet. Other disciplines set
+/// [`QueueDiscipline::HOLDS_PACKETS`] and return [`Verdict::Held`]; the caller then calls
+/// [`QueueDiscipline::serve`] whenever the link becomes free. At equal times departures precede
+/// arrivals.
 pub trait QueueDiscipline {
-    /// Whether packets wait until the link is free to take them.
-    const HOLDS: bool = false;
-    /// Whether packets of others come as well; such a queue says that it holds packets, too.
-    const CROSSED: bool = false;
-    /// Whether full packets of sources may have other lengths than the link.
+    /// Whether the queue holds packets until the link is free.
+    const HOLDS_PACKETS: bool = false;
+    /// Whether the queue also receives cross packets; requires `HOLDS_PACKETS`.
+    const HAS_CROSS_TRAFFIC: bool = false;
+    /// Whether full packets may have lengths other than the packet length of the link.
     const ANY_LENGTH: bool = false;
-    /// Whether packets may be dropped that it held: then [`QueueDiscipline::take_dropped`] is to be
-    /// called after each other call.
-    const DROPS_HELD: bool = false;
+    /// Whether the queue may drop packets that it holds: then [`QueueDiscipline::take_dropped`]
+    /// must be called after every other call.
+    const DROPS_HELD_PACKETS: bool = false;
 
-    /// Offers a packet of the link's length to the queue in front of `link`.
+    /// Enqueues a packet of the link's packet length.
     fn offer(
         &mut self,
         now: Nanos,
@@ -123,26 +124,26 @@ pub trait QueueDiscipline {
         probe: &mut impl QueueProbe,
     ) -> Verdict;
 
-    /// Tells the probe what has left by `now`.
-    fn settle(&mut self, now: Nanos, probe: &mut impl QueueProbe);
+    /// Reports departures up to `now` to the probe.
+    fn advance_to(&mut self, now: Nanos, probe: &mut impl QueueProbe);
 
-    /// Forgets the past of a queue that is empty, for a transfer from fresh state.
+    /// Resets the state of an empty queue before a new isolated transfer.
     fn restart(&mut self) {}
 
-    /// Packets held, the one in transmission included, as of the last call.
+    /// Packets in the queue, including the packet in transmission, as of the last call.
     fn held(&self) -> usize;
 
-    /// How much later than `now`, summed up, those of them leave of which it is known when.
+    /// Sum of the remaining times after `now` of packets with a known departure.
     fn ahead(&self, now: Nanos) -> Nanos;
 
-    /// When the packet in transmission will have left, if others are held for that time;
+    /// Departure time of the packet in transmission, at which a held packet can be served;
     /// [`NEVER`] while the link is idle.
-    fn link_leaves(&self) -> Nanos {
+    fn next_departure(&self) -> Nanos {
         NEVER
     }
 
-    /// That time has come: takes the next packet, and says when it will have left; `None` if none
-    /// waits.
+    /// Starts the transmission of the next packet at [`QueueDiscipline::next_departure`]. Returns
+    /// the packet and its departure time; `None` if no packet waits.
     fn serve(
         &mut self,
         _link: &mut Transmitter,
@@ -151,42 +152,43 @@ pub trait QueueDiscipline {
         None
     }
 
-    /// How the packet fared that was served last, where that is known.
+    /// Waiting time and mark of the packet that was served last, if known.
     fn passed(&self) -> Option<Passed> {
         None
     }
 
-    /// Takes the packets that were held and dropped, and when; not the one that was offered last.
+    /// Takes the packets that the queue held and dropped, with the times, except for the packet
+    /// that was offered last.
     fn take_dropped(&mut self, _into: &mut Vec<(Nanos, Packet)>, _probe: &mut impl QueueProbe) {}
 
-    /// What the link has carried by `now` and could have, where its rate is not constant.
+    /// Load and capacity of the link up to `now`, if its rate is not constant.
     fn carried(&self, _now: Nanos) -> Option<Carried> {
         None
     }
 
-    /// Looks at the packets that are likely to be served or dropped in the next so many turns, all at
-    /// once, and tells whose they are.
-    fn fetch_ahead(&self, _turns: usize, _tell: impl FnMut(u32)) {}
+    /// Prefetches the packets that are likely to be served or dropped in the next `turns` turns,
+    /// and calls `visit` with their sources.
+    fn prefetch_ahead(&self, _turns: usize, _visit: impl FnMut(u32)) {}
 
-    /// Packets that are held and have not been served; not those of others.
+    /// Held packets that have not been served, without cross packets.
     fn waiting(&self) -> u64 {
         0
     }
 
-    /// What the sum of the sources' waits lacks of that of all, modulo 2^64: the waits of packets of
-    /// others, up to `now` where they are still here, and the moments at which these pushed packets
-    /// of sources out.
-    fn others_waited(&self, _now: Nanos) -> u64 {
+    /// Waiting time to add to the sum over packets of sources, modulo 2^64, to obtain the sum over
+    /// all packets: waiting times of cross packets up to `now`, plus the times at which cross
+    /// packets evicted packets of sources.
+    fn cross_waited(&self, _now: Nanos) -> u64 {
         0
     }
 
-    /// When the next packet of others arrives; [`NEVER`] if none does.
-    fn cross_comes(&self) -> Nanos {
+    /// Arrival time of the next cross packet; [`NEVER`] if there is none.
+    fn next_cross_arrival(&self) -> Nanos {
         NEVER
     }
 
-    /// That time has come. The source's packet that had to go to make room, if one had.
-    fn cross_arrives(
+    /// Enqueues the next cross packet. Returns the packet of a source that was evicted, if any.
+    fn on_cross_arrival(
         &mut self,
         _link: &mut Transmitter,
         _probe: &mut impl QueueProbe,

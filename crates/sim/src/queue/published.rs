@@ -1,31 +1,31 @@
-//! What a queue publishes of cross traffic.
+//! Events of cross traffic at a queue.
 
-/// What a queue did with a packet of others.
+/// Event of a cross packet at a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CrossEvent {
-    /// It arrived.
+    /// The packet arrived.
     Offered,
-    /// The link has taken it, or will.
+    /// The link transmits the packet now or later.
     Carried,
-    /// It was dropped, on arrival or later.
+    /// The packet was dropped, on arrival or later.
     Dropped,
 }
 
-/// Rates in bins, of laws that have such, in packets a bin.
+/// Statistics of the rates of a process with rates per bin, in packets per bin.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RateCounters {
-    /// How many bins.
+    /// Number of bins.
     pub bins: u64,
-    /// Of these, such as had a rate below 0, which was cut.
+    /// Bins with a negative rate, which was set to 0.
     pub cut: u64,
     /// Sum of the rates.
     pub sum: f64,
-    /// Sum of their squares.
+    /// Sum of the squared rates.
     pub squares: f64,
 }
 
 impl RateCounters {
-    /// A bin with that rate, which may be below 0: the rate after the cut.
+    /// Adds a bin with `rate`. Returns the rate, or 0 if it is negative.
     pub(crate) fn add(&mut self, rate: f64) -> f64 {
         let kept = rate.max(0.0);
         let cut = u64::from(rate < 0.0);

@@ -1,4 +1,4 @@
-//! Rates that are not constant: what a link of the crate `link` transmits at, and the policer.
+//! Link rates, including varying ones, and the policer.
 
 use super::{QueueDiscipline, QueueProbe, Verdict};
 use crate::clock::{Nanos, Transmitter};
@@ -10,24 +10,24 @@ use tcpcast_link::transmit::{
     AnyTransmitter, ConstantRate, Opportunities, OpportunityTrace, Policer, TokenBucket, TokenRate,
 };
 
-/// Bytes that a packet opportunity of a trace is worth, with IP header: as in the emulators whose
-/// format it is.
+/// Bytes per packet opportunity of a trace, IP header included, as in the emulators that defined
+/// the format.
 pub const OPPORTUNITY_BYTES: u32 = 1500;
 
 /// The rate of a link.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LinkRate {
-    /// Bits a second; `None` is unlimited.
+    /// Constant rate in bit/s; `None` is unlimited.
     Constant(Option<u64>),
-    /// A token bucket: what finds tokens leaves at once, the rest waits for them.
+    /// A token bucket: packets leave immediately if there are enough tokens, and otherwise wait.
     Bucket(TokenRate),
-    /// Packet opportunities.
+    /// A trace of packet opportunities.
     Opportunities(Arc<OpportunityTrace>),
 }
 
 impl LinkRate {
-    /// A transmitter of that rate at its beginning.
+    /// Creates a transmitter with this rate.
     #[must_use]
     pub fn transmitter(&self) -> AnyTransmitter {
         match self {
@@ -42,7 +42,7 @@ impl LinkRate {
         }
     }
 
-    /// Bits a second over a long time; `None` is unlimited.
+    /// Long-term rate in bit/s; `None` is unlimited.
     pub(super) fn mean_bps(&self) -> Option<u64> {
         match self {
             Self::Constant(bps) => *bps,
@@ -52,35 +52,35 @@ impl LinkRate {
     }
 }
 
-/// What a link whose rate is not constant has carried, and what it could have: its load, where the
-/// time in which it holds packets does not tell that.
+/// Transmitted bytes and capacity of a link with a varying rate, whose load does not follow from
+/// its busy time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Carried {
-    /// Bytes that it took.
+    /// Transmitted bytes.
     pub bytes: u64,
-    /// Bytes that it could have taken, a burst not counted.
+    /// Bytes that the link could have transmitted, without the initial burst.
     pub capacity: u64,
 }
 
 impl Carried {
-    /// What has been added since.
+    /// Difference from an earlier value.
     #[must_use]
     pub fn since(self, before: Self) -> Self {
         Self { bytes: self.bytes - before.bytes, capacity: self.capacity - before.capacity }
     }
 }
 
-/// A policer's rate and burst, for packets of so many bytes.
+/// Token bucket and packet length of a policer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PolicedConfig {
-    /// The token bucket.
+    /// Token bucket.
     pub tokens: TokenRate,
-    /// Bytes of a packet.
+    /// Bytes per packet.
     pub packet_bytes: u32,
 }
 
-/// A policer: what finds no tokens is dropped, and nothing waits.
+/// A policer: packets that find too few tokens are dropped, and no packet waits.
 #[derive(Clone, Debug)]
 pub struct Policed {
     policer: Policer,
@@ -89,7 +89,7 @@ pub struct Policed {
 }
 
 impl Policed {
-    /// A policer whose bucket is full.
+    /// Creates a policer with a full bucket.
     #[must_use]
     pub fn new(config: PolicedConfig) -> Self {
         Self { policer: Policer::new(config.tokens), config, bytes: 0 }
@@ -109,10 +109,10 @@ impl QueueDiscipline for Policed {
             return Verdict::Dropped;
         }
         self.bytes += u64::from(self.config.packet_bytes);
-        Verdict::Departs { leaves: now, found: 0 }
+        Verdict::Departs { leaves: now, backlog: 0 }
     }
 
-    fn settle(&mut self, _now: Nanos, _probe: &mut impl QueueProbe) {}
+    fn advance_to(&mut self, _now: Nanos, _probe: &mut impl QueueProbe) {}
 
     fn restart(&mut self) {
         self.policer.restart();

@@ -14,30 +14,30 @@ impl QueueProbe for Seen {
     }
 }
 
-/// RFC 2697: what finds no tokens is dropped; a packet of 1500 bytes takes those of a millisecond.
+/// RFC 2697: packets without tokens are dropped. A packet of 1500 bytes uses the tokens of 1 ms.
 #[test]
-fn rfc_2697_a_policer_passes_a_burst_and_then_the_rate() {
+fn rfc_2697_policer_passes_burst_and_then_rate() {
     let rate_bps = NonZeroU64::new(12_000_000).unwrap();
     let tokens = TokenRate { rate_bps, burst_bytes: 4500 };
     let mut queue = Policed::new(PolicedConfig { tokens, packet_bytes: 1500 });
     let (mut link, mut probe) = (transmitter(None, 1500), Seen(Vec::new()));
     let mut passes = |at: Nanos| match queue.offer(at, &Packet::default(), &mut link, &mut probe) {
-        Verdict::Departs { leaves, found: 0 } => leaves == at,
+        Verdict::Departs { leaves, backlog: 0 } => leaves == at,
         Verdict::Dropped => false,
         other => panic!("{other:?}"),
     };
-    // Two a millisecond: the burst, then every second one.
+    // Two packets per millisecond: the burst passes, then every second packet.
     let passed: Vec<bool> = (0..12).map(|at| passes(at * MILLISECOND / 2)).collect();
     let expected = [1, 1, 1, 1, 1, 0, 1, 0, 1, 0, 1, 0];
     assert_eq!(passed, expected.map(|passed| passed == 1));
     assert_eq!(probe.0, [0; 12]);
     let carried = queue.carried(5_500_000);
     assert_eq!(carried, Some(Carried { bytes: 8 * 1500, capacity: 8250 }));
-    assert_eq!((queue.held(), queue.link_leaves()), (0, NEVER));
+    assert_eq!((queue.held(), queue.next_departure()), (0, NEVER));
 }
 
 #[test]
-fn a_transfer_from_fresh_state_finds_a_policer_s_bucket_full() {
+fn restart_fills_the_bucket_of_a_policer() {
     let tokens = TokenRate { rate_bps: NonZeroU64::new(12_000_000).unwrap(), burst_bytes: 3000 };
     let mut queue = Policed::new(PolicedConfig { tokens, packet_bytes: 1500 });
     let (mut link, mut probe) = (transmitter(None, 1500), Seen(Vec::new()));

@@ -1,39 +1,39 @@
-//! What an event does: it finds the source that is concerned, and the network does the rest.
+//! Dispatch of events: finds the source of an event and calls the network.
 
 use super::Simulation;
-use crate::agenda::{Event, Place, Timer};
 use crate::clock::Nanos;
-use crate::network::{Source, Step};
+use crate::event_queue::{Event, Place, Timer};
+use crate::network::{HopEvent, Source};
 use crate::packet::{Kind, Packet};
 use crate::queue::QueueDiscipline;
 use crate::tcp::SendingEnd;
 use std::hint::black_box;
 
-/// Packets whose sources are fetched together.
-const FETCHED: usize = 8;
+/// Number of packets whose sources are prefetched at the same time.
+const PREFETCHED: usize = 8;
 
-/// So many sources do not fit into the nearer caches of a processor any more.
-const MANY: usize = 1 << 11;
+/// Number of sources that no longer fit into the inner caches of a processor.
+const MANY_SOURCES: usize = 1 << 11;
 
-impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
-    Simulation<S, Q, TAPS, HOPS>
+impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool>
+    Simulation<S, Q, HAS_TAPS, HAS_HOP>
 {
     #[inline(always)]
     pub(super) fn event(&mut self, queue: usize, due: Nanos) {
         self.network.now = due;
-        let (place, class, packet) = if let Some((place, class)) = self.network.agenda.place(queue)
+        let (place, class, packet) = if let Some((place, class)) = self.network.events.place(queue)
         {
-            if place == Place::Return && self.has_many() {
-                self.fetch_ahead(queue);
+            if place == Place::Return && self.has_many_sources() {
+                self.prefetch_ahead(queue);
             }
-            (place, usize::from(class), self.network.agenda.take(queue, due))
+            (place, usize::from(class), self.network.events.take(queue, due))
         } else if let Some((place, packet)) = self.take_from_heap(queue, due) {
             (place, self.sources[packet.source() as usize].record.class(), packet)
         } else {
-            return self.network.tell_of_losses(&mut self.sources);
+            return self.network.notify_drops(&mut self.sources);
         };
         self.packet(place, class, packet);
-        self.network.tell_of_losses(&mut self.sources);
+        self.network.notify_drops(&mut self.sources);
     }
 
     #[inline(always)]
@@ -42,22 +42,23 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
         let path = &self.paths[class];
         match place {
             Place::Return | Place::ReturnSecond | Place::ReturnQueued => {
-                self.network.at_return(source, path, packet);
+                self.network.process_at_receiver(source, path, packet);
             }
             Place::Bottleneck | Place::BottleneckQueued => {
-                self.network.meet(source, path, packet);
+                self.network.arrive_at_first_shared(source, path, packet);
             }
             Place::Sender if S::LOSS_FEEDBACK && packet.kind() == Kind::Loss => {
-                self.network.at_sender_of_lost(source, path, packet);
+                self.network.on_loss_feedback(source, path, packet);
             }
-            Place::Sender => self.network.at_sender(source, path, packet),
+            Place::Sender => self.network.process_ack(source, path, packet),
         }
     }
 
-    /// A timer expires, or a packet is somewhere that came out of order.
+    /// Takes a timer or straggler. Handles a timer, and returns the place and packet of a
+    /// straggler.
     #[inline(never)]
     fn take_from_heap(&mut self, queue: usize, due: Nanos) -> Option<(Place, Packet)> {
-        match self.network.agenda.take_from_heap(queue, due) {
+        match self.network.events.take_from_heap(queue, due) {
             Event::Packet(place, packet) => return Some((place, packet)),
             Event::Timer(Timer::Transfer, class) => self.begin_transfer(class as usize),
             Event::Timer(Timer::Population, class) => self.network.end_off_times(class),
@@ -77,15 +78,15 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
         None
     }
 
-    /// A transfer begins on a source that is idle or new, unless it has to wait.
+    /// Starts a transfer on an idle or new source, unless the path is not idle yet.
     #[inline(never)]
     fn begin_transfer(&mut self, class: usize) {
         let Some(size) = self.network.next_transfer(class) else { return };
         let idle = self.network.transfers[class].idle.pop_front();
         let index = match idle {
             Some(index) => index,
-            None if self.sources.len() >= self.most_sources => {
-                self.crowded = true;
+            None if self.sources.len() >= self.max_sources => {
+                self.too_many_transfers = true;
                 self.network.limit = 0;
                 return;
             }
@@ -99,85 +100,84 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
         self.network.begin_transfer(source, &self.paths[class], index, size);
     }
 
-    /// The bottleneck takes the next of the packets that it holds.
+    /// Serves the next held packet of the bottleneck.
     pub(super) fn serve_next(&mut self) {
-        if self.has_many() {
-            self.fetch_for_link();
+        if self.has_many_sources() {
+            self.prefetch_for_link();
         }
         if let Some((leaves, packet)) = self.network.serve() {
             let source = &mut self.sources[packet.source() as usize];
             let path = &self.paths[source.record.class()];
-            self.network.served(source, path, leaves, packet);
+            self.network.forward_served(source, path, leaves, packet);
         }
-        if Q::DROPS_HELD {
+        if Q::DROPS_HELD_PACKETS {
             self.network.take_dropped();
-            self.network.tell_of_losses(&mut self.sources);
+            self.network.notify_drops(&mut self.sources);
         }
     }
 
-    /// The next thing happens at one of the hops.
+    /// Processes the next event at a hop.
     pub(super) fn hop_event(&mut self) {
-        match self.network.step_at_hops() {
-            Step::Arrival(stage, packet) => {
+        match self.network.take_hop_event() {
+            HopEvent::Arrival(stage, packet) => {
                 let source = &mut self.sources[packet.source() as usize];
                 let path = &self.paths[source.record.class()];
                 self.network.enter_hop(source, path, stage, packet);
             }
-            Step::Departure(stage) => {
+            HopEvent::Departure(stage) => {
                 if let Some((leaves, packet)) = self.network.serve_hop(stage) {
                     let source = &mut self.sources[packet.source() as usize];
                     let path = &self.paths[source.record.class()];
-                    self.network.served_at_hop(source, path, stage, leaves, packet);
+                    self.network.forward_served_at_hop(source, path, stage, leaves, packet);
                 }
                 self.network.take_dropped_at_hop(stage);
             }
-            Step::CrossPacket(stage) => self.network.cross_arrives_at_hop(stage),
+            HopEvent::CrossPacket(stage) => self.network.on_cross_arrival_at_hop(stage),
         }
-        self.network.tell_of_losses(&mut self.sources);
+        self.network.notify_drops(&mut self.sources);
     }
 
-    /// Whether sources are so many that each waits for memory.
+    /// Whether the number of sources makes each access a cache miss.
     #[inline(always)]
-    fn has_many(&self) -> bool {
-        self.sources.len() >= MANY
+    fn has_many_sources(&self) -> bool {
+        self.sources.len() >= MANY_SOURCES
     }
 
-    /// Prefetching: saves 17 % of the time of the bench row of 100,000 on/off sources.
+    /// Prefetches the sources of the next packets, so that their cache misses overlap.
     ///
-    /// Looks at the sources of the packets that come next, all at once: where sources are many each
-    /// waits for memory, and several together hardly longer than one.
+    /// Saves 17 % of the time of the benchmark with 100,000 on/off sources.
     #[inline(always)]
-    fn fetch_ahead(&mut self, queue: usize) {
-        if self.until_fetch == 0 {
-            self.until_fetch = FETCHED;
-            let coming = || self.network.agenda.coming(queue).take(FETCHED);
-            let sources = || coming().filter_map(|next| self.sources.get(next.source() as usize));
-            fetch(sources, |source| source.fetch());
-            fetch(sources, |source| source.fetch_more());
-            fetch(sources, |source| source.fetch_last());
+    fn prefetch_ahead(&mut self, queue: usize) {
+        if self.until_prefetch == 0 {
+            self.until_prefetch = PREFETCHED;
+            let packets = || self.network.events.packets(queue).take(PREFETCHED);
+            let sources = || packets().filter_map(|next| self.sources.get(next.source() as usize));
+            prefetch(sources, |source| source.prefetch());
+            prefetch(sources, |source| source.prefetch_second());
+            prefetch(sources, |source| source.prefetch_third());
         }
-        self.until_fetch -= 1;
+        self.until_prefetch -= 1;
     }
 
-    /// Prefetching: saves 11 to 21 % of the time of the bench rows of 10,000 HTTP sources.
+    /// Prefetches the sources of the packets that the link transmits next.
     ///
-    /// The same as [`Simulation::fetch_ahead`], for the packets that the link takes next.
+    /// Saves 11 to 21 % of the time of the benchmarks with 10,000 HTTP sources.
     #[inline(always)]
-    fn fetch_for_link(&mut self) {
-        if self.until_fetch_for_link == 0 {
-            self.until_fetch_for_link = FETCHED;
-            let mut fetched = 0;
-            self.network.queue.fetch_ahead(FETCHED, |source| {
-                fetched ^= self.sources.get(source as usize).map_or(0, Source::fetch_links);
+    fn prefetch_for_link(&mut self) {
+        if self.until_prefetch_for_link == 0 {
+            self.until_prefetch_for_link = PREFETCHED;
+            let mut words = 0;
+            self.network.queue.prefetch_ahead(PREFETCHED, |source| {
+                words ^= self.sources.get(source as usize).map_or(0, Source::prefetch_links);
             });
-            black_box(fetched);
+            black_box(words);
         }
-        self.until_fetch_for_link -= 1;
+        self.until_prefetch_for_link -= 1;
     }
 }
 
-/// Looks at a word or several of each of them.
+/// Reads `word` of each item, which loads its cache lines.
 #[inline(always)]
-fn fetch<I: Iterator>(all: impl Fn() -> I, word: impl Fn(I::Item) -> u64) {
-    black_box(all().map(word).fold(0, u64::wrapping_add));
+fn prefetch<I: Iterator>(items: impl Fn() -> I, word: impl Fn(I::Item) -> u64) {
+    black_box(items().map(word).fold(0, u64::wrapping_add));
 }

@@ -1,34 +1,34 @@
-//! How much memory a run takes, told before it is set up.
+//! Estimate of the memory of a run before its setup.
 
 use crate::config::RunConfig;
 use crate::network::Source;
-use crate::probe::{CLASS_CELLS, Course, LINK_CELLS, SIZE_CELLS};
+use crate::probe::{CLASS_CELLS, LINK_CELLS, SIZE_CELLS, TimeSeries};
 use crate::tcp::cc::{Reno, RenoBytes};
 use crate::tcp::modern::{Packet, PacketReceiver, PacketSender};
 use crate::tcp::{AnySender, MaxPlus, Sender, WindowUnit};
 use std::mem::size_of;
 
-/// Of a source, beside itself: its class, its timers, and what is told of it at the end.
-const BESIDE_A_SOURCE: u64 = 80;
+/// Bytes per source in addition to [`Source`]: its class, timers, and results.
+const BYTES_PER_SOURCE: u64 = 80;
 
-/// Both ends of a modern connection, with a window of 64 packets.
-const OF_MODERN_ENDS: usize =
+/// Bytes of both endpoints of a modern connection with a window of 64 packets.
+const MODERN_ENDS_BYTES: usize =
     size_of::<PacketSender>() + size_of::<PacketReceiver>() + 64 * size_of::<Packet>();
 
-/// Of a replication, beside its sources and its sums: histograms, counts by sequence number, the
-/// wheel of its timers.
-const OF_A_REPLICATION: u64 = 1_250_000;
+/// Bytes per replication in addition to sources and sums: histograms, counts by sequence number,
+/// timing wheel.
+const BYTES_PER_REPLICATION: u64 = 1_250_000;
 
-/// Snapshots of the sums, those that are kept and a copy to be looked at.
+/// Snapshots of the sums: the stored ones, and a copy for the caller.
 const SNAPSHOTS: u64 = 2 * 128;
 
-/// About how many bytes so many replications of a run take once all sources are made: not its
-/// packets, of which it holds no more than its buffers do.
+/// Approximate memory in bytes of `replications` replications of a run with all sources, without
+/// packets, whose number is limited by the buffers.
 #[must_use]
 pub fn bytes(config: &RunConfig, replications: u32) -> u64 {
     let sources: u64 = config.classes.iter().map(|class| u64::from(class.sources)).sum();
     let source = match config.tcp.window_unit {
-        _ if config.has_modern() => size_of::<Source<AnySender>>() + OF_MODERN_ENDS,
+        _ if config.has_modern() => size_of::<Source<AnySender>>() + MODERN_ENDS_BYTES,
         _ if config.tcp.instant.is_some() => size_of::<Source<MaxPlus>>(),
         WindowUnit::Packets => size_of::<Source<Sender<Reno>>>(),
         WindowUnit::Bytes => size_of::<Source<Sender<RenoBytes>>>(),
@@ -36,10 +36,11 @@ pub fn bytes(config: &RunConfig, replications: u32) -> u64 {
     let rows = config.probes.size_bounds.len() + 1;
     let cells =
         LINK_CELLS.len() + config.classes.len() * CLASS_CELLS.len() + rows * SIZE_CELLS.len();
-    let sums = SNAPSHOTS * (cells * size_of::<u64>()) as u64;
-    let reported = sources * (config.probes.report_at.len() * size_of::<u32>()) as u64;
-    let course = if config.probes.course { Course::bytes(config.classes.len()) as u64 } else { 0 };
-    let each =
-        course + sources * (source as u64 + BESIDE_A_SOURCE) + reported + sums + OF_A_REPLICATION;
+    let time_series =
+        usize::from(config.probes.time_series) * TimeSeries::max_bytes(config.classes.len());
+    let sums = SNAPSHOTS * (cells * size_of::<u64>()) as u64 + time_series as u64;
+    let reported = config.probes.report_at.len() * size_of::<u32>();
+    let per_source = (source + reported) as u64 + BYTES_PER_SOURCE;
+    let each = sources * per_source + sums + BYTES_PER_REPLICATION;
     each.saturating_mul(u64::from(replications))
 }

@@ -1,13 +1,13 @@
-//! A run: the loop over events, how it begins (`setup.rs`), how its counters are brought up to date
-//! (`settle.rs`), and its replications on threads.
+//! A run: the event loop, its setup (`setup.rs`), the flush of its counters (`flush.rs`), and
+//! parallel replications (`replications.rs`).
 //!
-//! The loop asks the network what happens next and finds the source that is concerned
-//! (`events.rs`); what then happens is the network's (`network/`).
+//! The loop takes the next event from the network, finds the source that it concerns (`events.rs`),
+//! and calls the network (`network/`) to process it.
 
 mod events;
+mod flush;
 mod memory;
 mod replications;
-mod settle;
 mod setup;
 mod watch;
 
@@ -16,122 +16,123 @@ pub use replications::{Control, Replication, Replications};
 pub use watch::Watch;
 
 use crate::clock::Nanos;
-use crate::network::{Network, Next, Path, Source};
+use crate::network::{Network, NextEvent, Path, Source};
 use crate::probe::{Capture, Probes, SourceRecord};
 use crate::queue::QueueDiscipline;
 use crate::tcp::SendingEnd;
 
-/// How far to go.
+/// End of a run: the first limit that is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Goal {
-    /// Finished transfers after the warm-up; `u64::MAX` for no such goal.
+pub struct RunLimit {
+    /// Finished transfers after the warm-up; `u64::MAX` for no limit.
     pub transfers: u64,
     /// Virtual time.
     pub until: Nanos,
 }
 
-/// Why a run stopped.
+/// Reason for the end of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stop {
-    /// The goal was reached.
+pub enum StopReason {
+    /// A limit was reached.
     Done,
-    /// It was told to stop.
+    /// The watcher stopped the run.
     Interrupted,
-    /// More transfers have begun than can be held: more come than go.
-    Crowded,
+    /// The number of concurrent transfers exceeded its maximum: transfers arrive faster than they
+    /// end.
+    TooManyTransfers,
 }
 
-/// A run. Without `TAPS` nothing can be told of packets that pass, and none of them costs a
-/// look at whether anything is; without `HOPS` there is no hop beside the bottleneck.
-pub struct Simulation<S: SendingEnd, Q, const TAPS: bool, const HOPS: bool> {
-    pub(crate) network: Network<Q, TAPS, HOPS>,
+/// A run. Without `HAS_TAPS` passing packets are not reported, at no cost per packet; without
+/// `HAS_HOP` (a further hop) the bottleneck is the only hop.
+pub struct Simulation<S: SendingEnd, Q, const HAS_TAPS: bool, const HAS_HOP: bool> {
+    pub(crate) network: Network<Q, HAS_TAPS, HAS_HOP>,
     pub(crate) sources: Vec<Source<S>>,
-    /// The class of each source that the run begins with, and the first source of each class.
+    /// Class of each initial source, and index of the first source of each class.
     class_of: Vec<u16>,
     first_of_class: Vec<usize>,
-    /// Of each class of endless flows, the packets acknowledged when the warm-up was over.
+    /// Packets acknowledged during the warm-up, per class of endless flows.
     acked_before: Vec<u64>,
-    /// Whether all of them are made.
-    begun: bool,
-    /// What is told of one that is not.
-    nothing: SourceRecord,
+    /// Whether all initial sources exist.
+    has_all_sources: bool,
+    /// Record that is reported for sources that do not exist yet.
+    missing_record: SourceRecord,
     pub(crate) paths: Vec<Path>,
-    /// When the warm-up is over.
+    /// End of the warm-up.
     warmup: Nanos,
     boundary: Nanos,
     measuring: bool,
-    crowded: bool,
-    /// Packets at the return bottleneck, and at the link, until sources are fetched again.
-    until_fetch: usize,
-    until_fetch_for_link: usize,
-    most_sources: usize,
-    /// What a source that joins on the way is made with.
+    too_many_transfers: bool,
+    /// Packets at the return bottleneck and at the link until the next prefetch of sources.
+    until_prefetch: usize,
+    until_prefetch_for_link: usize,
+    max_sources: usize,
+    /// Parameters of sources that are added during the run.
     seed: u64,
     replication: u32,
     traced: Vec<u32>,
 }
 
-impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
-    Simulation<S, Q, TAPS, HOPS>
+impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool>
+    Simulation<S, Q, HAS_TAPS, HAS_HOP>
 {
-    /// Goes on until the goal is reached or the watcher stops it.
-    pub fn advance(&mut self, goal: Goal, watch: &mut Watch<'_>) -> Stop {
-        if !self.make_sources(watch) {
-            return Stop::Interrupted;
+    /// Runs until a limit is reached or the watcher stops the run.
+    pub fn advance(&mut self, limit: RunLimit, watch: &mut Watch<'_>) -> StopReason {
+        if !self.create_sources(watch) {
+            return StopReason::Interrupted;
         }
-        self.network.limit = self.boundary.min(goal.until);
-        self.network.wanted = if self.measuring { goal.transfers } else { u64::MAX };
-        if self.transfers() >= goal.transfers {
-            return Stop::Done;
+        self.network.limit = self.boundary.min(limit.until);
+        self.network.wanted = if self.measuring { limit.transfers } else { u64::MAX };
+        if self.transfers() >= limit.transfers {
+            return StopReason::Done;
         }
-        if self.crowded {
-            return Stop::Crowded;
+        if self.too_many_transfers {
+            return StopReason::TooManyTransfers;
         }
         loop {
-            match self.network.next() {
-                Next::AtHop => self.hop_event(),
-                Next::Departure => self.serve_next(),
-                Next::CrossPacket => {
-                    self.network.cross_arrives();
-                    self.network.tell_of_losses(&mut self.sources);
+            match self.network.next_event() {
+                NextEvent::AtHop => self.hop_event(),
+                NextEvent::Departure => self.serve_next(),
+                NextEvent::CrossPacket => {
+                    self.network.on_cross_arrival();
+                    self.network.notify_drops(&mut self.sources);
                 }
-                Next::Event(queue, due) => self.event(queue, due),
-                Next::Limit if self.crowded => return Stop::Crowded,
-                Next::Limit if self.pass_limit(goal) => return Stop::Done,
-                Next::Limit => {}
+                NextEvent::Event(queue, due) => self.event(queue, due),
+                NextEvent::Limit if self.too_many_transfers => return StopReason::TooManyTransfers,
+                NextEvent::Limit if self.reach_limit(limit) => return StopReason::Done,
+                NextEvent::Limit => {}
             }
-            if !watch.goes_on(|| self.share(goal)) {
-                return Stop::Interrupted;
+            if !watch.should_continue(|| self.progress(limit)) {
+                return StopReason::Interrupted;
             }
         }
     }
 
-    /// The probes as they stand.
+    /// Probes, without a flush of pending counts.
     #[must_use]
     pub fn probes(&self) -> &Probes {
         &self.network.probes
     }
 
-    /// Virtual time now.
+    /// Current virtual time.
     #[must_use]
     pub fn now(&self) -> Nanos {
         self.network.now
     }
 
-    /// Whether the warm-up is over.
+    /// Whether the warm-up has ended.
     #[must_use]
     pub fn is_measuring(&self) -> bool {
         self.measuring
     }
 
-    /// Each source's packets and ON time since the warm-up.
+    /// Packets and ON time of each source since the warm-up.
     pub fn records(&self) -> impl Iterator<Item = &SourceRecord> {
         let missing = self.class_of.len().saturating_sub(self.sources.len());
         let made = self.sources.iter().map(|source| &source.record);
-        made.chain(std::iter::repeat_n(&self.nothing, missing))
+        made.chain(std::iter::repeat_n(&self.missing_record, missing))
     }
 
-    /// A capture.
+    /// The capture with this index.
     pub fn capture_mut(&mut self, index: usize) -> Option<&mut Capture> {
         self.network.probes.captures.get_mut(index)
     }
@@ -140,53 +141,54 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
         if self.measuring { self.network.probes.finished() } else { 0 }
     }
 
-    /// The share done, from 0 to 1.
+    /// Completed fraction of the run, from 0 to 1.
     #[inline(never)]
-    fn share(&self, goal: Goal) -> f64 {
-        let by_time = self.network.now as f64 / goal.until as f64;
-        by_time.max(self.transfers() as f64 / goal.transfers as f64)
+    fn progress(&self, limit: RunLimit) -> f64 {
+        let by_time = self.network.now as f64 / limit.until as f64;
+        by_time.max(self.transfers() as f64 / limit.transfers as f64)
     }
 
-    /// When the counters are looked at next: the warm-up is over, or one of their slots.
-    fn counted_until(&self) -> Nanos {
-        if self.measuring { self.network.probes.counters.slot_ends() } else { self.warmup }
+    /// End of the warm-up or of the current slot of the counters.
+    fn slot_end(&self) -> Nanos {
+        if self.measuring { self.network.probes.counters.slot_end() } else { self.warmup }
     }
 
-    /// Nothing is due before the limit: the goal is reached, or a slot or the warm-up is over.
+    /// Handles the end of the run, of a slot, or of the warm-up, when no event is due before it.
+    /// Returns true at the end of the run.
     #[inline(never)]
-    fn pass_limit(&mut self, goal: Goal) -> bool {
-        if self.transfers() >= goal.transfers {
+    fn reach_limit(&mut self, limit: RunLimit) -> bool {
+        if self.transfers() >= limit.transfers {
             return true;
         }
-        if self.boundary > goal.until {
-            self.network.now = goal.until;
+        if self.boundary > limit.until {
+            self.network.now = limit.until;
             return true;
         }
         self.network.now = self.boundary;
-        self.settle_queue();
+        self.flush_queue();
         let now = self.network.now;
-        if now == self.network.probes.course.slot_ends() {
-            self.network.probes.close_course(now, false);
+        if now == self.network.probes.time_series.slot_end() {
+            self.network.probes.close_time_series(now, false);
         }
-        if now == self.counted_until() {
-            self.count(goal, now);
+        if now == self.slot_end() {
+            self.close_slot(limit, now);
         }
-        self.boundary = self.counted_until().min(self.network.probes.course.slot_ends());
-        self.network.limit = self.boundary.min(goal.until);
+        self.boundary = self.slot_end().min(self.network.probes.time_series.slot_end());
+        self.network.limit = self.boundary.min(limit.until);
         false
     }
 
-    /// A slot of the counters or the warm-up is over.
-    fn count(&mut self, goal: Goal, now: Nanos) {
+    /// Closes a slot of the counters, or ends the warm-up.
+    fn close_slot(&mut self, limit: RunLimit, now: Nanos) {
         if self.measuring {
-            self.settle_flows();
+            self.flush_flows();
             self.network.probes.snapshot(now, false);
         } else {
             self.measuring = true;
-            self.network.wanted = goal.transfers;
+            self.network.wanted = limit.transfers;
             self.network.probes.begin_measurement(now);
             self.sources.iter_mut().for_each(|source| source.record.begin_measurement());
-            self.begin_flows();
+            self.reset_flows();
         }
     }
 }

@@ -1,11 +1,11 @@
-//! Replications of one run, side by side on threads. Each has its own streams and its own place,
-//! so neither their number nor the number of threads changes any of them.
+//! Parallel replications of one run. Each replication has separate random streams, so its results
+//! depend neither on the number of replications nor on the number of threads.
 
-use super::{Goal, Simulation, Stop, Watch};
+use super::{RunLimit, Simulation, StopReason, Watch};
 use crate::balance::Unbalanced;
 use crate::clock::Nanos;
 use crate::config::RunConfig;
-use crate::cross::Crossed;
+use crate::cross::CrossTrafficQueue;
 use crate::probe::{Capture, Probes, SourceRecord};
 use crate::queue::{AnyQueue, DropTail, Fair, Managed, QueueConfig, QueueDiscipline, Red};
 use crate::random::{Named, Purpose, Stream};
@@ -14,49 +14,51 @@ use crate::tcp::{AnySender, MaxPlus, Sender, SendingEnd, WindowUnit};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-/// One replication: a [`Simulation`] whatever its queue.
+/// One replication: a [`Simulation`] with any queue.
 ///
-/// What differs between runs is chosen once, here, so that a packet meets no choice on its way.
+/// The type of the simulation is selected once per run, so that packets are processed without
+/// run-time dispatch.
 pub trait Replication: Send + Sync {
     /// See [`Simulation::advance`].
-    fn advance(&mut self, goal: Goal, watch: &mut Watch<'_>) -> Stop;
+    fn advance(&mut self, limit: RunLimit, watch: &mut Watch<'_>) -> StopReason;
 
-    /// See [`Simulation::settle`].
+    /// See [`Simulation::flush`].
     ///
     /// # Errors
-    /// [`Unbalanced`] if it lost count of a packet.
-    fn settle(&mut self) -> Result<&Probes, Unbalanced>;
+    /// [`Unbalanced`] if a conservation check fails.
+    fn flush(&mut self) -> Result<&Probes, Unbalanced>;
 
-    /// The probes as they stand.
+    /// Probes, without a flush of pending counts.
     fn probes(&self) -> &Probes;
 
-    /// Virtual time now.
+    /// Current virtual time.
     fn now(&self) -> Nanos;
 
-    /// Whether the warm-up is over.
+    /// Whether the warm-up has ended.
     fn is_measuring(&self) -> bool;
 
-    /// Each source's packets and ON time since the warm-up.
+    /// Packets and ON time of each source since the warm-up.
     fn records(&self) -> Box<dyn Iterator<Item = &SourceRecord> + '_>;
 
-    /// The capture of that number, where the run takes it.
+    /// The capture with this index, if the replication takes it.
     fn capture_mut(&mut self, _index: usize) -> Option<&mut Capture> {
         None
     }
 }
 
-impl<S, Q, const TAPS: bool, const HOPS: bool> Replication for Simulation<S, Q, TAPS, HOPS>
+impl<S, Q, const HAS_TAPS: bool, const HAS_HOP: bool> Replication
+    for Simulation<S, Q, HAS_TAPS, HAS_HOP>
 where
     S: SendingEnd + Send + Sync,
     S::Receiver: Send + Sync,
     Q: QueueDiscipline + Send + Sync,
 {
-    fn advance(&mut self, goal: Goal, watch: &mut Watch<'_>) -> Stop {
-        self.advance(goal, watch)
+    fn advance(&mut self, limit: RunLimit, watch: &mut Watch<'_>) -> StopReason {
+        self.advance(limit, watch)
     }
 
-    fn settle(&mut self) -> Result<&Probes, Unbalanced> {
-        self.settle()
+    fn flush(&mut self) -> Result<&Probes, Unbalanced> {
+        self.flush()
     }
 
     fn probes(&self) -> &Probes {
@@ -80,11 +82,12 @@ where
     }
 }
 
-/// Any sender has code for any queue, with taps and hops; the usual ones also have code without
-/// these for each of the usual queues. More would be too much code.
+/// Selects the simulation type. Each kind of sender has code for any queue, with taps and hops.
+/// Common senders also have code without taps and hops for each common queue. More combinations
+/// would be too much code.
 fn replication(config: &RunConfig, number: u32) -> Box<dyn Replication> {
-    let alone = !config.is_watched() && !config.has_stages() && !needs_any_queue(config);
-    let queue = alone.then_some(&config.queue);
+    let is_plain = !config.is_watched() && !config.has_stages() && !needs_any_queue(config);
+    let queue = is_plain.then_some(&config.queue);
     if config.has_modern() {
         return of_any_sender(config, number, queue);
     }
@@ -95,18 +98,18 @@ fn replication(config: &RunConfig, number: u32) -> Box<dyn Replication> {
         (true, _, Some(QueueConfig::Fair(fair))) if !fair.is_random() => {
             bare::<MaxPlus, _>(config, number, Fair::new(*fair, config.buffer))
         }
-        (true, ..) => whole::<MaxPlus, _>(config, number, any_queue(config, number)),
+        (true, ..) => full::<MaxPlus, _>(config, number, any_queue(config, number)),
         (false, WindowUnit::Packets, _) => of_packets(config, number, queue),
         (false, WindowUnit::Bytes, Some(QueueConfig::DropTail)) => {
             bare::<Sender<RenoBytes>, _>(config, number, DropTail::new(config.buffer))
         }
         (false, WindowUnit::Bytes, _) => {
-            whole::<Sender<RenoBytes>, _>(config, number, any_queue(config, number))
+            full::<Sender<RenoBytes>, _>(config, number, any_queue(config, number))
         }
     }
 }
 
-/// Where today's TCP is among the sources each has an end of any kind.
+/// Replication with modern TCP in any class: each source may have any kind of endpoint.
 fn of_any_sender(
     config: &RunConfig,
     number: u32,
@@ -121,11 +124,11 @@ fn of_any_sender(
             let queue = Managed::new(managed.clone(), config.buffer, early);
             bare::<AnySender, _>(config, number, queue)
         }
-        _ => whole::<AnySender, _>(config, number, any_queue(config, number)),
+        _ => full::<AnySender, _>(config, number, any_queue(config, number)),
     }
 }
 
-/// Classic senders that count their windows in packets.
+/// Replication with classic senders whose windows count packets.
 fn of_packets(
     config: &RunConfig,
     number: u32,
@@ -142,15 +145,15 @@ fn of_packets(
         Some(QueueConfig::Fair(fair)) if !fair.is_random() => {
             bare::<Sender<Reno>, _>(config, number, Fair::new(*fair, config.buffer))
         }
-        // What hops and taps are mostly asked for with: a twentieth less than with any queue.
+        // Most runs with hops or taps have this queue; 5 % faster than `any_queue`.
         None if config.queue == QueueConfig::DropTail && !needs_any_queue(config) => {
-            whole::<Sender<Reno>, _>(config, number, DropTail::new(config.buffer))
+            full::<Sender<Reno>, _>(config, number, DropTail::new(config.buffer))
         }
-        _ => whole::<Sender<Reno>, _>(config, number, any_queue(config, number)),
+        _ => full::<Sender<Reno>, _>(config, number, any_queue(config, number)),
     }
 }
 
-/// Without taps and hops, through one queue of its own.
+/// Replication without taps and hops, with a specific queue.
 fn bare<S, Q>(config: &RunConfig, number: u32, queue: Q) -> Box<dyn Replication>
 where
     S: SendingEnd + Send + Sync + 'static,
@@ -160,8 +163,8 @@ where
     Box::new(Simulation::<S, Q, false, false>::new(config, queue, number))
 }
 
-/// With taps and hops.
-fn whole<S, Q>(config: &RunConfig, number: u32, queue: Q) -> Box<dyn Replication>
+/// Replication with taps and hops.
+fn full<S, Q>(config: &RunConfig, number: u32, queue: Q) -> Box<dyn Replication>
 where
     S: SendingEnd + Send + Sync + 'static,
     S::Receiver: Send + Sync,
@@ -170,22 +173,21 @@ where
     Box::new(Simulation::<S, Q, true, true>::new(config, queue, number))
 }
 
-/// Returns true if other packets than those of the sources come to the bottleneck, or if theirs have
-/// several lengths.
+/// Whether the bottleneck receives cross packets, or packets of several lengths.
 fn needs_any_queue(config: &RunConfig) -> bool {
-    !config.cross_at(config.before.len()).is_empty() || config.has_own_lengths()
+    !config.cross_at(config.hops_before.len()).is_empty() || config.has_several_lengths()
 }
 
-/// The bottleneck's queue, whatever it is and whatever else comes there.
-pub(super) fn any_queue(config: &RunConfig, number: u32) -> Crossed {
+/// The bottleneck's queue as a [`CrossTrafficQueue`], with its cross traffic.
+pub(super) fn any_queue(config: &RunConfig, number: u32) -> CrossTrafficQueue {
     let stream = |purpose| Stream::named(config.seed, number, 0, purpose);
     let (early, tie) = (stream(Purpose::EarlyDrop), stream(Purpose::Tie));
     let queue = AnyQueue::new(config.queue.clone(), config.buffer, early, tie);
-    let crossed = config.cross_at(config.before.len());
-    Crossed::new(queue, &crossed, config.seed, number).among(config.scale())
+    let streams = config.cross_at(config.hops_before.len());
+    CrossTrafficQueue::new(queue, &streams, config.seed, number).with_scale(config.scale())
 }
 
-/// Watches a run from another thread: how far it is, and whether it should stop.
+/// Controls replications from another thread: reports progress and requests a stop.
 #[derive(Debug, Default)]
 pub struct Control {
     stop: AtomicBool,
@@ -194,14 +196,14 @@ pub struct Control {
 }
 
 impl Control {
-    /// For so many replications.
+    /// Creates the control of `replications` replications.
     #[must_use]
     pub fn new(replications: usize) -> Self {
         let shares = (0..replications).map(|_| AtomicU64::new(0)).collect();
         Self { shares, ..Self::default() }
     }
 
-    /// Asks all replications to stop soon.
+    /// Requests all replications to stop soon.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }
@@ -212,17 +214,18 @@ impl Control {
         self.finished.load(Ordering::Acquire)
     }
 
-    /// The share done of all replications together, from 0 to 1.
+    /// Mean completed fraction of all replications, from 0 to 1.
     #[must_use]
-    pub fn share(&self) -> f64 {
+    pub fn progress(&self) -> f64 {
         let total: f64 =
             self.shares.iter().map(|share| f64::from_bits(share.load(Ordering::Relaxed))).sum();
         total / self.shares.len().max(1) as f64
     }
 }
 
-/// All replications of a run, of the kind `R`. The first is there from the beginning; each other
-/// one is set up when a thread takes it, so that thousands can be stopped before they are.
+/// All replications of a run, of type `R`. The first is created immediately, each other one when a
+/// thread starts it, so that a run with thousands of replications can be stopped before their
+/// setup.
 pub struct Replications<R: Replication + ?Sized = dyn Replication> {
     runs: Vec<Option<Box<R>>>,
     set_up: SetUp<R>,
@@ -231,78 +234,79 @@ pub struct Replications<R: Replication + ?Sized = dyn Replication> {
 type SetUp<R> = Box<dyn Fn(u32) -> Box<R> + Send + Sync>;
 
 impl Replications {
-    /// `count` replications; the first is traced and captured, if any is to be.
+    /// Creates `count` replications. Only the first one records traces and captures.
     #[must_use]
     pub fn new(config: &RunConfig, count: u32) -> Self {
-        // Traces and captures are of the first replication.
-        let mut others = config.clone();
-        others.probes.traced.clear();
-        others.probes.captures.clear();
+        let mut other_config = config.clone();
+        other_config.probes.traced.clear();
+        other_config.probes.captures.clear();
         let first = replication(config, 0);
-        Self::of(first, count, Box::new(move |number| replication(&others, number)))
+        Self::with_first(first, count, Box::new(move |number| replication(&other_config, number)))
     }
 }
 
 impl<R: Replication + ?Sized> Replications<R> {
-    /// `count` replications of any kind, each set up by its number.
+    /// Creates `count` replications of any type; `set_up` creates a replication from its number.
     #[must_use]
-    pub fn each(count: u32, set_up: impl Fn(u32) -> Box<R> + Send + Sync + 'static) -> Self {
-        Self::of(set_up(0), count, Box::new(set_up))
+    pub fn from_fn(count: u32, set_up: impl Fn(u32) -> Box<R> + Send + Sync + 'static) -> Self {
+        Self::with_first(set_up(0), count, Box::new(set_up))
     }
 
-    fn of(first: Box<R>, count: u32, set_up: SetUp<R>) -> Self {
+    fn with_first(first: Box<R>, count: u32, set_up: SetUp<R>) -> Self {
         let mut runs: Vec<_> = (0..count).map(|_| None).collect();
-        if let Some(place) = runs.first_mut() {
-            *place = Some(first);
+        if let Some(slot) = runs.first_mut() {
+            *slot = Some(first);
         }
         Self { runs, set_up }
     }
 
-    /// How many there are to be.
+    /// Number of replications.
     #[must_use]
     pub fn len(&self) -> usize {
         self.runs.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no replications.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.runs.is_empty()
     }
 
-    /// Advances all to the goal on `threads` threads, this one among them; `Interrupted` if any was
-    /// stopped short, `Crowded` if any could not go on.
-    pub fn advance(&mut self, goal: Goal, threads: usize, control: &Control) -> Stop {
-        let (interrupted, crowded) = (AtomicBool::new(false), AtomicBool::new(false));
+    /// Advances all replications to `limit` on `threads` threads, including this one. Returns
+    /// `Interrupted` if any was stopped, `TooManyTransfers` if any could not continue.
+    pub fn advance(&mut self, limit: RunLimit, threads: usize, control: &Control) -> StopReason {
+        let (interrupted, too_many_transfers) = (AtomicBool::new(false), AtomicBool::new(false));
         let next = AtomicUsize::new(0);
         let set_up = &self.set_up;
         let work: Vec<_> = self.runs.iter_mut().map(Mutex::new).collect();
         let take = || {
             loop {
-                let at = next.fetch_add(1, Ordering::Relaxed);
-                let Some(run) = work.get(at) else { break };
-                let share = &control.shares[at];
+                let index = next.fetch_add(1, Ordering::Relaxed);
+                let Some(run) = work.get(index) else { break };
+                let share = &control.shares[index];
                 let mut report = |done: f64| share.store(done.to_bits(), Ordering::Relaxed);
-                // Each run is taken once, so the lock is free and cannot be poisoned.
+                // Each replication is taken once, so the lock is free and cannot be poisoned.
                 let Ok(mut run) = run.try_lock() else {
                     continue;
                 };
                 let stop = if control.stop.load(Ordering::Relaxed) {
-                    Stop::Interrupted
+                    StopReason::Interrupted
                 } else {
                     let mut watch = Watch::new(&control.stop, &mut report);
-                    run.get_or_insert_with(|| set_up(at as u32)).advance(goal, &mut watch)
+                    run.get_or_insert_with(|| set_up(index as u32)).advance(limit, &mut watch)
                 };
                 match stop {
-                    Stop::Interrupted => interrupted.store(true, Ordering::Relaxed),
-                    Stop::Crowded => crowded.store(true, Ordering::Relaxed),
-                    Stop::Done => report(1.0),
+                    StopReason::Interrupted => interrupted.store(true, Ordering::Relaxed),
+                    StopReason::TooManyTransfers => {
+                        too_many_transfers.store(true, Ordering::Relaxed)
+                    }
+                    StopReason::Done => report(1.0),
                 }
             }
         };
         std::thread::scope(|scope| {
             for _ in 1..threads.clamp(1, work.len().max(1)) {
-                // A machine that has no more threads runs on those that it has.
+                // If no more threads can be created, the existing ones do the work.
                 if std::thread::Builder::new().spawn_scoped(scope, take).is_err() {
                     break;
                 }
@@ -310,27 +314,27 @@ impl<R: Replication + ?Sized> Replications<R> {
             take();
         });
         control.finished.store(true, Ordering::Release);
-        match (interrupted.into_inner(), crowded.into_inner()) {
-            (true, _) => Stop::Interrupted,
-            (false, true) => Stop::Crowded,
-            (false, false) => Stop::Done,
+        match (interrupted.into_inner(), too_many_transfers.into_inner()) {
+            (true, _) => StopReason::Interrupted,
+            (false, true) => StopReason::TooManyTransfers,
+            (false, false) => StopReason::Done,
         }
     }
 
-    /// The probes of each replication, settled.
+    /// Flushes all replications and returns their probes.
     ///
     /// # Errors
-    /// [`Unbalanced`] if a replication lost count of a packet.
-    pub fn settle(&mut self) -> Result<Vec<&Probes>, Unbalanced> {
-        self.runs.iter_mut().flatten().map(|run| run.settle()).collect()
+    /// [`Unbalanced`] if a conservation check of a replication fails.
+    pub fn flush(&mut self) -> Result<Vec<&Probes>, Unbalanced> {
+        self.runs.iter_mut().flatten().map(|run| run.flush()).collect()
     }
 
-    /// The replications that are set up: all, unless they were stopped before.
+    /// Replications that have been set up: all, unless the run was stopped earlier.
     pub fn runs(&self) -> impl Iterator<Item = &R> {
         self.runs.iter().flatten().map(AsRef::as_ref)
     }
 
-    /// The capture of that number, which the first replication takes.
+    /// The capture with this index of the first replication.
     pub fn capture_mut(&mut self, index: usize) -> Option<&mut Capture> {
         self.runs.first_mut()?.as_mut()?.capture_mut(index)
     }

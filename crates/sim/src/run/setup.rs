@@ -1,76 +1,78 @@
-//! How a run begins: its sources, its network, and the first events.
+//! Setup of a run: sources, network, and first events.
 
 use super::{Simulation, Watch};
-use crate::agenda::{Agenda, Timer};
 use crate::clock::{Nanos, nanoseconds, transmitter};
 use crate::config::{ClassConfig, RunConfig};
+use crate::event_queue::{EventQueue, Timer};
 use crate::jitter::Jitter;
 use crate::loss::BottleneckLosses;
 use crate::network::Path;
 use crate::network::Source;
-use crate::network::access::Waiting;
-use crate::network::hops::{self, Tandem};
+use crate::network::access::WaitingPool;
+use crate::network::hops::{self, HopChain};
 use crate::network::path::{AccessLoss, class_of};
 use crate::network::populations;
-use crate::network::transfers::{GAP, MOST_AT_A_TIME, Transfers};
-use crate::network::{Lifetime, Network};
+use crate::network::transfers::{MAX_CONCURRENT, TRANSFER_GAP, Transfers};
+use crate::network::{Network, PacketTotals};
 use crate::probe::{Probes, SourceRecord};
 use crate::queue::QueueDiscipline;
 use crate::random::{Named, Purpose, Stream};
 use crate::tcp::SendingEnd;
 use crate::traffic::{Coupling, Traffic};
 
-impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
-    Simulation<S, Q, TAPS, HOPS>
+impl<S: SendingEnd, Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool>
+    Simulation<S, Q, HAS_TAPS, HAS_HOP>
 {
-    /// A run that is still to begin; replication `replication` of the configuration's seed. Its
-    /// sources are made when it first advances, so that this can be stopped, too.
+    /// Creates replication `replication` of a run. Its sources are created at the first call of
+    /// `advance`, so that their creation can be interrupted.
     #[must_use]
     pub fn new(config: &RunConfig, queue: Q, replication: u32) -> Self {
-        debug_assert!(TAPS || !config.is_watched(), "made without taps");
-        debug_assert!(HOPS || !config.has_stages(), "made without hops");
-        debug_assert!(Q::ANY_LENGTH || !config.has_own_lengths(), "made for one length");
+        debug_assert!(HAS_TAPS || !config.is_watched(), "the simulation type has no taps");
+        debug_assert!(HAS_HOP || !config.has_stages(), "the simulation type has no hops");
+        debug_assert!(
+            Q::ANY_LENGTH || !config.has_several_lengths(),
+            "the queue type supports one packet length only"
+        );
         let class_of = class_of(&config.classes);
         let mut paths: Vec<Path> =
             config.classes.iter().map(|class| Path::new(class, config)).collect();
         let mut network = network(config, queue, &paths, &class_of, replication);
-        for (at, path) in paths.iter_mut().enumerate() {
+        for (class, path) in paths.iter_mut().enumerate() {
             path.set_lookahead(network.return_lookahead);
-            path.set_noise(config, at, replication);
+            path.set_noise(config, class, replication);
         }
         let answers = paths.iter().map(|path| path.answer_to_event);
-        network.latest = answers.fold(network.sender_lookahead, Nanos::max);
+        network.max_report_delay = answers.fold(network.sender_lookahead, Nanos::max);
         Self {
-            boundary: config.warmup.min(network.probes.course.slot_ends()),
+            boundary: config.warmup.min(network.probes.time_series.slot_end()),
             network,
             sources: Vec::new(),
             first_of_class: first_of_class(&config.classes),
-            most_sources: class_of.len() + MOST_AT_A_TIME,
+            max_sources: class_of.len() + MAX_CONCURRENT,
             class_of,
-            begun: false,
+            has_all_sources: false,
             acked_before: vec![0; config.classes.len()],
-            nothing: SourceRecord::default(),
+            missing_record: SourceRecord::default(),
             paths,
             warmup: config.warmup,
             measuring: false,
-            crowded: false,
-            until_fetch: 0,
-            until_fetch_for_link: 0,
+            too_many_transfers: false,
+            until_prefetch: 0,
+            until_prefetch_for_link: 0,
             seed: config.seed,
             replication,
             traced: config.probes.traced.clone(),
         }
     }
 
-    /// Makes the sources that are still to be made, and their first events; says whether all are
-    /// there, or the watcher stopped it.
-    pub(super) fn make_sources(&mut self, watch: &mut Watch<'_>) -> bool {
-        if self.begun {
+    /// Creates the missing sources and their first events. Returns false if the watcher stopped it.
+    pub(super) fn create_sources(&mut self, watch: &mut Watch<'_>) -> bool {
+        if self.has_all_sources {
             return true;
         }
         self.sources.reserve_exact(self.class_of.len() - self.sources.len());
         while let Some(class) = self.class_of.get(self.sources.len()).copied() {
-            if !watch.goes_on(|| 0.0) {
+            if !watch.should_continue(|| 0.0) {
                 return false;
             }
             self.add_source(class);
@@ -78,7 +80,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
         }
         self.network.begin_populations();
         self.schedule_transfers();
-        self.begun = true;
+        self.has_all_sources = true;
         true
     }
 
@@ -89,35 +91,35 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
         self.sources.push(Source::new(record, self.seed, self.replication, index));
     }
 
-    /// Of the source that was made last.
+    /// Schedules the start of the source that was created last.
     fn schedule_start(&mut self) {
         let index = self.sources.len() - 1;
         let source = &mut self.sources[index];
         let class = source.record.class();
         let place = index - self.first_of_class[class];
         if let Some(due) = self.network.first_start(source, place, index as u32) {
-            self.network.agenda.timer(Timer::Start, index as u32, due);
+            self.network.events.set_timer(Timer::Start, index as u32, due);
         }
         if let Traffic::Bulk { stop: Some(stop), .. } = self.network.traffic[class] {
             let due = nanoseconds(stop) + self.network.sender_lookahead;
-            self.network.agenda.timer(Timer::Start, index as u32, due);
+            self.network.events.set_timer(Timer::Start, index as u32, due);
         }
     }
 
     fn schedule_transfers(&mut self) {
-        let Network { agenda, traffic, transfers, sender_lookahead, .. } = &mut self.network;
+        let Network { events, traffic, transfers, sender_lookahead, .. } = &mut self.network;
         for (class, (traffic, transfers)) in traffic.iter().zip(transfers).enumerate() {
             let gap = match traffic {
-                Traffic::Transfers { .. } => GAP,
+                Traffic::Transfers { .. } => TRANSFER_GAP,
                 Traffic::Arrivals { gap, .. } => nanoseconds(gap.draw(&mut transfers.gaps)),
                 Traffic::OnOff { .. } | Traffic::Bulk { .. } => continue,
             };
-            agenda.timer(Timer::Transfer, class as u32, gap + *sender_lookahead);
+            events.set_timer(Timer::Transfer, class as u32, gap + *sender_lookahead);
         }
     }
 }
 
-/// The index of each class's first source: those of a class stand together.
+/// Index of the first source of each class; sources are grouped by class.
 fn first_of_class(classes: &[ClassConfig]) -> Vec<usize> {
     let ends = classes.iter().scan(0, |end, class| {
         let first = *end;
@@ -127,29 +129,29 @@ fn first_of_class(classes: &[ClassConfig]) -> Vec<usize> {
     ends.collect()
 }
 
-/// The probes of a run; what happens at its return link is told `return_lookahead` later.
+/// Creates the probes of a run; events of the return link are reported `return_lookahead` later.
 fn probes(config: &RunConfig, return_lookahead: Nanos) -> Probes {
     let classes = config.classes.len();
     let mut probes = Probes::new(&config.probes, classes, hops::stages_of(config));
     if let (Some(_), Some(counters)) = (&config.return_link, probes.hops.last_mut()) {
-        counters.is_of_return(return_lookahead);
+        counters.set_return_delay(return_lookahead);
     }
     probes
 }
 
-fn network<Q, const TAPS: bool, const HOPS: bool>(
+fn network<Q, const HAS_TAPS: bool, const HAS_HOP: bool>(
     config: &RunConfig,
     queue: Q,
     paths: &[Path],
     class_of: &[u16],
     replication: u32,
-) -> Network<Q, TAPS, HOPS> {
-    let to_meeting =
-        |path: &Path| path.to_hops() + hops::time_to_meeting(config, path.packet_bytes);
-    let sender_lookahead = paths.iter().map(to_meeting).min().unwrap_or(0);
+) -> Network<Q, HAS_TAPS, HAS_HOP> {
+    let to_first_shared =
+        |path: &Path| path.to_hops() + hops::time_to_first_shared(config, path.packet_bytes);
+    let sender_lookahead = paths.iter().map(to_first_shared).min().unwrap_or(0);
     let from_return = paths.iter().map(Path::return_to_sender).min().unwrap_or(0);
     let return_link = transmitter(config.bottleneck_bps, config.ack_bytes);
-    // What a return link of its own takes is known when an acknowledgement's turn comes.
+    // The time on a return link is known only when an acknowledgement is served.
     let on_return = match config.return_link {
         Some(_) => 0,
         None => return_link.time_when_idle(),
@@ -160,30 +162,30 @@ fn network<Q, const TAPS: bool, const HOPS: bool>(
         BottleneckLosses::new(loss, class_of.len(), stream)
     });
     Network {
-        agenda: Agenda::new(paths.len()),
+        events: EventQueue::new(paths.len()),
         now: 0,
         sender_lookahead,
         return_lookahead,
-        latest: 0,
+        max_report_delay: 0,
         limit: 0,
         wanted: u64::MAX,
-        ingress_waiting: Waiting::default(),
-        egress_waiting: Waiting::default(),
+        ingress_waiting: WaitingPool::default(),
+        egress_waiting: WaitingPool::default(),
         queue,
-        pushed_out: Vec::new(),
+        dropped_from_queue: Vec::new(),
         burst: Vec::new(),
         link: transmitter(config.queue.mean_bps().or(config.bottleneck_bps), config.packet_bytes),
         return_link,
-        tandem: Box::new(Tandem::new(config, replication, return_lookahead)),
+        hops: Box::new(HopChain::new(config, replication, return_lookahead)),
         loss,
         jitter: config.jitter.as_ref().map(|loss| Jitter::new(loss, config.seed, replication)),
         access_loss: AccessLoss::new(config, class_of, replication),
         probes: probes(config, return_lookahead),
         watched: config.is_watched(),
-        keeps_waits: config.keeps_waits(),
+        records_waits: config.records_waits(),
         varying_rates: config.has_varying_rates(),
         capturing: !config.probes.captures.is_empty(),
-        lifetime: Lifetime::default(),
+        totals: PacketTotals::default(),
         traffic: config.classes.iter().map(|class| class.traffic.clone()).collect(),
         populations: populations(config, replication),
         coupling: Coupling::default(),

@@ -39,8 +39,8 @@ fn configuration(traffic: Traffic, rate_bps: u64, buffer: u64, tcp: TcpConfig) -
         loss: None,
         jitter: None,
         cross: Vec::new(),
-        before: Vec::new(),
-        after: Vec::new(),
+        hops_before: Vec::new(),
+        hops_after: Vec::new(),
         return_link: None,
         tcp,
         classes: vec![class],
@@ -53,29 +53,29 @@ fn simulation(config: &RunConfig) -> Simulation<Sender<Reno>, DropTail, false, f
     Simulation::new(config, DropTail::new(config.buffer), 0)
 }
 
-fn until(transfers: u64) -> Goal {
-    Goal { transfers, until: 1_000_000 * SECOND }
+fn until(transfers: u64) -> RunLimit {
+    RunLimit { transfers, until: 1_000_000 * SECOND }
 }
 
 #[test]
-fn transfers_begin_on_an_empty_path_though_the_ones_before_left_packets_on_it() {
-    // A timer just shorter than the round trip sends everything again, and the copies are in
-    // the queue, a packet of which takes 24 ms, when the transfer is over.
+fn single_transfers_start_on_an_idle_path_after_spurious_retransmissions() {
+    // A timeout slightly below the round-trip time retransmits all packets. The copies are still in
+    // the queue, which takes 24 ms per packet, when the transfer ends.
     let rto = RTT - RTT / 50;
     let tcp = TcpConfig { initial_rto: rto, min_rto: rto, ..TcpConfig::default() };
     let sizes = vec![1, 1, 40];
-    let sizes = sizes.into_iter().map(FileSize::of_full).collect();
+    let sizes = sizes.into_iter().map(FileSize::full).collect();
     let config = configuration(Traffic::Transfers { sizes }, 500_000, 9, tcp);
     let mut run = simulation(&config);
-    assert_eq!(run.advance(until(30), &mut Watch::none()), Stop::Done);
-    let probes = run.settle().unwrap();
+    assert_eq!(run.advance(until(30), &mut Watch::none()), StopReason::Done);
+    let probes = run.flush().unwrap();
     let sent = probes.counters.total(ClassCell::Sent);
-    assert!(sent > 10 * 42 + 20, "nothing was sent for nothing: {sent}");
+    assert!(sent > 10 * 42 + 20, "no spurious retransmissions: {sent}");
     for (row, transfers) in probes.transfers.rows.iter().zip([20_u64, 10]) {
-        let told: Vec<&TransferSums> =
+        let counted: Vec<&TransferSums> =
             row.by_losses.iter().filter(|sums| sums.transfers > 0).collect();
-        assert_eq!(told.len(), 1, "transfers of one size differ");
-        let sums = told[0];
+        assert_eq!(counted.len(), 1, "transfers of one size differ");
+        let sums = counted[0];
         assert_eq!(sums.transfers, transfers);
         let count = u128::from(transfers);
         assert_eq!(sums.completion * sums.completion, count * sums.completion_squares);
@@ -86,8 +86,8 @@ fn transfers_begin_on_an_empty_path_though_the_ones_before_left_packets_on_it() 
 }
 
 #[test]
-fn a_run_that_is_watched_is_the_run_without_taps() {
-    let traffic = Traffic::Transfers { sizes: [1, 40, 90].map(FileSize::of_full).to_vec() };
+fn captures_do_not_change_a_run() {
+    let traffic = Traffic::Transfers { sizes: [1, 40, 90].map(FileSize::full).to_vec() };
     let config = configuration(traffic, 2_000_000, 9, TcpConfig::default());
     let mut bare = simulation(&config);
     bare.advance(until(200), &mut Watch::none());
@@ -97,16 +97,16 @@ fn a_run_that_is_watched_is_the_run_without_taps() {
     let queue = any_queue(&config, 0);
     let mut watched = Simulation::<Sender<Reno>, _, true, true>::new(&config, queue, 0);
     watched.advance(until(200), &mut Watch::none());
-    let (bare, watched) = (bare.settle().unwrap(), watched.settle().unwrap());
+    let (bare, watched) = (bare.flush().unwrap(), watched.flush().unwrap());
     assert!(bare.counters.total(ClassCell::Retransmitted) > 0, "nothing was lost");
     assert_eq!(format!("{:?}", bare.counters), format!("{:?}", watched.counters));
     assert_eq!(format!("{:?}", bare.transfers), format!("{:?}", watched.transfers));
 }
 
-/// A drop-tail queue that counts one packet too few at every tenth arrival.
-struct Forgetful(DropTail, u32);
+/// A drop-tail queue that reports one packet too few at each tenth arrival.
+struct Miscounting(DropTail, u32);
 
-impl QueueDiscipline for Forgetful {
+impl QueueDiscipline for Miscounting {
     fn offer(
         &mut self,
         now: Nanos,
@@ -120,8 +120,8 @@ impl QueueDiscipline for Forgetful {
         }
         self.0.offer(now, packet, link, probe)
     }
-    fn settle(&mut self, now: Nanos, probe: &mut impl QueueProbe) {
-        self.0.settle(now, probe);
+    fn advance_to(&mut self, now: Nanos, probe: &mut impl QueueProbe) {
+        self.0.advance_to(now, probe);
     }
     fn held(&self) -> usize {
         self.0.held()
@@ -132,51 +132,54 @@ impl QueueDiscipline for Forgetful {
 }
 
 #[test]
-fn little_s_law_is_checked() {
+fn flush_checks_little_s_law() {
     let traffic =
         Traffic::Bulk { start: Start::Drawn(Distribution::Constant { value: 0.0 }), stop: None };
     let mut config = configuration(traffic, 2_000_000, 9, TcpConfig::default());
     (config.classes[0].sources, config.warmup) = (3, 2 * SECOND);
-    let goal = Goal { transfers: u64::MAX, until: 20 * SECOND };
+    let limit = RunLimit { transfers: u64::MAX, until: 20 * SECOND };
     let mut run = simulation(&config);
     for until in [SECOND, 7 * SECOND, 20 * SECOND] {
-        run.advance(Goal { until, ..goal }, &mut Watch::none());
-        assert!(run.settle().is_ok(), "while the queue is not empty");
+        run.advance(RunLimit { until, ..limit }, &mut Watch::none());
+        assert!(run.flush().is_ok(), "with packets in the queue");
     }
-    let queue = Forgetful(DropTail::new(config.buffer), 0);
+    let queue = Miscounting(DropTail::new(config.buffer), 0);
     let mut run = Simulation::<Sender<Reno>, _, false, false>::new(&config, queue, 0);
-    run.advance(goal, &mut Watch::none());
-    assert!(matches!(run.settle(), Err(Unbalanced::Waiting { .. })));
+    run.advance(limit, &mut Watch::none());
+    assert!(matches!(run.flush(), Err(Unbalanced::Waiting { .. })));
 }
 
 #[test]
-fn a_set_up_that_is_stopped_goes_on_where_it_was() {
+fn interrupted_setup_continues_with_the_same_result() {
     let traffic = Traffic::Bulk {
         start: Start::Drawn(Distribution::Uniform { low: 0.0, high: 0.1 }),
         stop: None,
     };
     let mut config = configuration(traffic, 100_000_000, 900, TcpConfig::default());
     config.classes[0].sources = 40_000;
-    let goal = Goal { transfers: u64::MAX, until: SECOND / 5 };
-    let mut whole = simulation(&config);
-    assert_eq!(whole.advance(goal, &mut Watch::none()), Stop::Done);
+    let limit = RunLimit { transfers: u64::MAX, until: SECOND / 5 };
+    let mut complete = simulation(&config);
+    assert_eq!(complete.advance(limit, &mut Watch::none()), StopReason::Done);
     let (mut stopped, mut looks) = (simulation(&config), 0);
     let stop = AtomicBool::new(false);
     let mut second = |_| {
         looks += 1;
         stop.store(looks == 2, Ordering::Relaxed);
     };
-    assert_eq!(stopped.advance(goal, &mut Watch::new(&stop, &mut second)), Stop::Interrupted);
+    assert_eq!(
+        stopped.advance(limit, &mut Watch::new(&stop, &mut second)),
+        StopReason::Interrupted
+    );
     assert_eq!((stopped.sources.len(), stopped.records().count()), ((1 << 11) - 1, 40_000));
-    assert!(stopped.settle().is_ok());
-    assert_eq!(stopped.advance(goal, &mut Watch::none()), Stop::Done);
-    let (whole, stopped) = (whole.settle().unwrap(), stopped.settle().unwrap());
-    assert!(whole.counters.total(ClassCell::Sent) > 1000);
-    assert_eq!(format!("{:?}", whole.counters), format!("{:?}", stopped.counters));
+    assert!(stopped.flush().is_ok());
+    assert_eq!(stopped.advance(limit, &mut Watch::none()), StopReason::Done);
+    let (complete, stopped) = (complete.flush().unwrap(), stopped.flush().unwrap());
+    assert!(complete.counters.total(ClassCell::Sent) > 1000);
+    assert_eq!(format!("{:?}", complete.counters), format!("{:?}", stopped.counters));
 }
 
 #[test]
-fn arriving_transfers_take_idle_sources_and_stop_when_there_are_too_many() {
+fn arriving_transfers_reuse_idle_sources_and_stop_at_the_maximum() {
     let distribution = |scale| Distribution::Exponential { minimum: 0.0, scale };
     let rounding = Rounding::Nearest;
     let traffic = |gap| Traffic::Arrivals {
@@ -184,40 +187,40 @@ fn arriving_transfers_take_idle_sources_and_stop_when_there_are_too_many() {
         size: Distribution::Constant { value: 40.0 },
         rounding,
     };
-    // 2.1 of 20.8 transfers a second.
+    // 2.1 of 20.8 possible transfers per second.
     let config = configuration(traffic(0.48), 10_000_000, 100, TcpConfig::default());
     let mut run = simulation(&config);
-    assert_eq!(run.advance(until(2000), &mut Watch::none()), Stop::Done);
-    assert!(run.sources.len() < 20, "{} for one at a time", run.sources.len());
-    // 30 a second: more come than go.
+    assert_eq!(run.advance(until(2000), &mut Watch::none()), StopReason::Done);
+    assert!(run.sources.len() < 20, "{} sources for one transfer at a time", run.sources.len());
+    // 30 per second exceed the capacity.
     let config = configuration(traffic(0.033), 10_000_000, 100, TcpConfig::default());
     let mut run = simulation(&config);
-    run.most_sources = 200;
-    assert_eq!(run.advance(until(100_000), &mut Watch::none()), Stop::Crowded);
+    run.max_sources = 200;
+    assert_eq!(run.advance(until(100_000), &mut Watch::none()), StopReason::TooManyTransfers);
     assert_eq!(run.sources.len(), 200);
-    assert!(run.settle().is_ok());
-    assert_eq!(run.advance(until(100_000), &mut Watch::none()), Stop::Crowded);
+    assert!(run.flush().is_ok());
+    assert_eq!(run.advance(until(100_000), &mut Watch::none()), StopReason::TooManyTransfers);
 }
 
 #[test]
-fn a_course_changes_nothing_and_begins_with_the_run() {
+fn time_series_includes_the_warm_up_and_does_not_change_the_run() {
     let bulk = Traffic::Bulk { start: Start::Times(vec![0.0]), stop: None };
     let mut config = configuration(bulk, 2_000_000, 20, TcpConfig::default());
     config.classes[0].sources = 3;
     config.warmup = 7 * SECOND + 1;
-    let goal = Goal { transfers: u64::MAX, until: 40 * SECOND };
-    let rows = |course: bool| {
+    let limit = RunLimit { transfers: u64::MAX, until: 40 * SECOND };
+    let rows = |time_series: bool| {
         let mut config = config.clone();
-        config.probes.course = course;
+        config.probes.time_series = time_series;
         let mut run = simulation(&config);
-        assert_eq!(run.advance(goal, &mut Watch::none()), Stop::Done);
-        let probes = run.settle().unwrap();
-        (probes.counters.rows(), probes.course.rows(), probes.occupancy.lifetime_integral())
+        assert_eq!(run.advance(limit, &mut Watch::none()), StopReason::Done);
+        let probes = run.flush().unwrap();
+        (probes.counters.rows(), probes.time_series.rows(), probes.occupancy.lifetime_integral())
     };
-    let (with, course, held) = rows(true);
+    let (with, time_series, held) = rows(true);
     assert_eq!(with, rows(false).0);
     let width = 6;
-    let ends: Vec<&[u64]> = course.chunks(width).collect();
+    let ends: Vec<&[u64]> = time_series.chunks(width).collect();
     assert!(ends.len() > 256, "{}", ends.len());
     assert_eq!((ends[0], ends[ends.len() - 1][0]), (&[0; 6][..], 40 * SECOND));
     assert_eq!(ends[ends.len() - 1][1], held);

@@ -1,14 +1,14 @@
-//! How a run is watched from another thread: how far it is, and whether it should stop.
+//! Progress reports and stop requests of a run.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Events between two reports of progress.
+/// Number of events between progress reports.
 const EVENTS_BETWEEN_REPORTS: u32 = 1 << 10;
 
 static NEVER: AtomicBool = AtomicBool::new(false);
 
-/// Stops a run from another thread, and reports its progress. Each event checks whether to stop: an
-/// event may take 100 ms and 200 MB, because a sender may send a million packets in it.
+/// Stops a run from another thread and reports its progress. The stop flag is checked at each
+/// event, because one event may take 100 ms and 200 MB: a sender may send a million packets.
 pub struct Watch<'a> {
     stop: &'a AtomicBool,
     report: Option<&'a mut dyn FnMut(f64)>,
@@ -16,12 +16,13 @@ pub struct Watch<'a> {
 }
 
 impl<'a> Watch<'a> {
-    /// Stops a run when `stop` is set; `report` gets the share done now and then.
+    /// Stops a run when `stop` is set, and calls `report` with the completed fraction from time to
+    /// time.
     pub fn new(stop: &'a AtomicBool, report: &'a mut dyn FnMut(f64)) -> Self {
         Self { report: Some(report), stop, ..Self::none() }
     }
 
-    /// Lets a run go on to its goal.
+    /// Neither stops the run nor reports progress.
     #[must_use]
     pub fn none() -> Self {
         Self { stop: &NEVER, report: None, events_left: EVENTS_BETWEEN_REPORTS }
@@ -29,7 +30,7 @@ impl<'a> Watch<'a> {
 
     /// Counts an event; returns false if the run should stop.
     #[inline(always)]
-    pub fn goes_on(&mut self, share: impl FnOnce() -> f64) -> bool {
+    pub fn should_continue(&mut self, share: impl FnOnce() -> f64) -> bool {
         self.events_left -= 1;
         if self.events_left == 0 {
             self.report(share);

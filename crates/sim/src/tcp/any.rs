@@ -1,7 +1,7 @@
-//! Ends of either kind, for runs in which classic and modern TCP meet: each source has the one of
-//! its class.
+//! Ends of any TCP variant, for runs that mix classic and modern TCP: the class of a source selects
+//! its variant.
 
-use super::bursts::{Burst, labelled};
+use super::burst::{Burst, store_and_label};
 use super::cc::{Reno, RenoBytes};
 use super::headers::Headers;
 use super::modern::{AckHeader, DataHeader, PacketOut, PacketReceiver, PacketSender};
@@ -10,37 +10,37 @@ use super::{
 };
 use crate::clock::{NEVER, Nanos};
 use crate::packet::{Kind, Label};
-use crate::probe::{Shown, TcpProbe};
+use crate::probe::{CapturedHeader, TcpProbe};
 use crate::random::{Draws, Named, Purpose, Stream};
 use crate::traffic::FileSize;
 use tcpcast_link::Ecn;
 
-/// The sending end of one source, whichever TCP it speaks. What every packet needs comes first: see
+/// Sending end of one source, for any TCP variant. Fields that every packet needs come first: see
 /// `Source`.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct AnySender {
     end: SenderKind,
     headers: Headers<DataHeader>,
-    /// When the agenda looks at its pacing next.
-    looked_at: Nanos,
-    /// Its timer does not expire before this.
-    expires: Nanos,
-    /// The header of a packet that came out of turn.
+    /// Time of the pacing event in the event queue.
+    scheduled_pacing: Nanos,
+    /// Cached lower bound of the timer's expiry.
+    cached_deadline: Nanos,
+    /// Storage for the header of a reordered packet.
     spare: DataHeader,
-    /// What a classic sender has let out and is still to be sent.
+    /// Packets released by a classic sender and not yet sent.
     released: Transmission,
     seeds: Option<Stream>,
     opened_at: Option<Nanos>,
-    /// Packets that were acknowledged when the application was gone.
+    /// Packets acknowledged when the application went away.
     acked: u64,
-    /// Bytes that the last packet of what comes next lacks of a full one.
-    lacking: u32,
+    /// Bytes by which the last packet of the next file is below full size.
+    last_packet_padding: u32,
 }
 
 #[derive(Clone, Debug)]
 enum SenderKind {
-    /// It has sent nothing yet.
+    /// Nothing was sent yet.
     None,
     Packets(Box<Sender<Reno>>),
     Bytes(Box<Sender<RenoBytes>>),
@@ -53,18 +53,18 @@ impl Default for AnySender {
             end: SenderKind::None,
             released: Transmission::default(),
             headers: Headers::default(),
-            looked_at: NEVER,
-            expires: 0,
+            scheduled_pacing: NEVER,
+            cached_deadline: 0,
             spare: DataHeader::default(),
             seeds: None,
             opened_at: None,
             acked: 0,
-            lacking: 0,
+            last_packet_padding: 0,
         }
     }
 }
 
-/// Asks the end, whichever it is; `$none` where there is none yet.
+/// Calls the active variant; `$none` is the value if there is none yet.
 macro_rules! each {
     ($end:expr, $sender:ident => $do:expr, $none:expr) => {
         match $end {
@@ -76,12 +76,12 @@ macro_rules! each {
     };
 }
 
-/// Asks the end; what a classic one lets out is `$released`, a modern one is polled.
-macro_rules! ask {
-    ($any:expr, $tcp:expr, $classic:ident => $ask:expr, ($modern:ident, $rules:ident) => $do:expr) => {
+/// Calls the active variant; stores packets released by a classic sender.
+macro_rules! dispatch {
+    ($any:expr, $tcp:expr, $classic:ident => $call:expr, ($modern:ident, $rules:ident) => $do:expr) => {
         match (&mut $any.end, &$tcp.modern) {
-            (SenderKind::Packets($classic), _) => $any.released = $ask,
-            (SenderKind::Bytes($classic), _) => $any.released = $ask,
+            (SenderKind::Packets($classic), _) => $any.released = $call,
+            (SenderKind::Bytes($classic), _) => $any.released = $call,
             (SenderKind::Modern($modern), Some($rules)) => $do,
             (SenderKind::Modern(_), None) | (SenderKind::None, _) => (),
         }
@@ -125,11 +125,11 @@ impl SendingEnd for AnySender {
                 WindowUnit::Bytes => SenderKind::Bytes(Box::default()),
             };
         }
-        ask!(self, tcp, sender => sender.start(now, size, tcp, probe), (_sender, _rules) => ());
+        dispatch!(self, tcp, sender => sender.start(now, size, tcp, probe), (_sender, _rules) => ());
         Transmission::default()
     }
 
-    fn go_on(
+    fn resume(
         &mut self,
         now: Nanos,
         more: u32,
@@ -138,9 +138,9 @@ impl SendingEnd for AnySender {
         probe: &mut impl TcpProbe,
     ) -> Transmission {
         let file = self.take_file(more);
-        ask!(
+        dispatch!(
             self, tcp,
-            sender => sender.go_on(now, more, idle, tcp, probe),
+            sender => sender.resume(now, more, idle, tcp, probe),
             (sender, rules) => sender.write_file(now, file, rules, probe)
         );
         Transmission::default()
@@ -164,22 +164,22 @@ impl SendingEnd for AnySender {
     }
 
     #[inline(always)]
-    fn note_deadline(&mut self) -> Nanos {
-        self.expires = match &self.end {
+    fn cache_deadline(&mut self) -> Nanos {
+        self.cached_deadline = match &self.end {
             SenderKind::Modern(sender) => sender.deadline_at_least(),
             _ => self.classic_deadline(),
         };
-        self.expires
+        self.cached_deadline
     }
 
     #[inline(always)]
-    fn noted(&self) -> Nanos {
-        self.expires
+    fn cached_deadline(&self) -> Nanos {
+        self.cached_deadline
     }
 
     #[inline(always)]
-    fn lack(&mut self, bytes: u32) {
-        self.lacking = bytes;
+    fn set_last_packet_padding(&mut self, bytes: u32) {
+        self.last_packet_padding = bytes;
     }
 
     fn in_flight(&self) -> u32 {
@@ -213,7 +213,7 @@ impl SendingEnd for AnySender {
     }
 
     fn on_timer(&mut self, now: Nanos, tcp: &TcpConfig, probe: &mut impl TcpProbe) -> Transmission {
-        ask!(
+        dispatch!(
             self, tcp,
             sender => sender.on_timer(now, tcp, probe),
             (sender, rules) => sender.on_timer(now, rules, probe)
@@ -231,14 +231,14 @@ impl SendingEnd for AnySender {
     ) {
         let Self { end, released, headers, .. } = self;
         if let (SenderKind::Modern(sender), Some(rules)) = (end, &tcp.modern) {
-            if !sender.rests(now, rules, probe) {
+            if !sender.is_idle(now, rules, probe) {
                 Burst { sender, headers, now, rules, probe, send }.send_all();
             }
             return;
         }
         while let Some((number, kind)) = released.take_first() {
-            let header = DataHeader::default();
-            send(number, labelled(headers, &PacketOut { number, kind, header, short: None }));
+            let packet = PacketOut { number, kind, header: DataHeader::default(), short: None };
+            send(number, store_and_label(headers, &packet));
         }
     }
 
@@ -264,13 +264,13 @@ impl SendingEnd for AnySender {
     }
 
     #[inline(always)]
-    fn lose_header(&mut self, label: Label) {
+    fn drop_header(&mut self, label: Label) {
         self.headers.take_any(label, &mut self.spare);
     }
 
-    fn shown(&self, label: Label) -> Shown {
-        let header = self.headers.of(label);
-        header.map_or_else(Shown::default, |header| header.shown(label.ecn()))
+    fn captured_header(&self, label: Label) -> CapturedHeader {
+        let header = self.headers.get(label);
+        header.map_or_else(CapturedHeader::default, |header| header.captured_header(label.ecn()))
     }
 
     #[inline(always)]
@@ -281,27 +281,27 @@ impl SendingEnd for AnySender {
         }
     }
 
-    fn looked_at(&mut self) -> &mut Nanos {
-        &mut self.looked_at
+    fn scheduled_pacing(&mut self) -> &mut Nanos {
+        &mut self.scheduled_pacing
     }
 
     #[inline(always)]
-    fn fetch(&self) -> u64 {
-        self.looked_at
+    fn prefetch(&self) -> u64 {
+        self.scheduled_pacing
     }
 
     #[inline(always)]
-    fn fetch_more(&self) -> u64 {
-        self.headers.fetch() ^ self.modern().map_or(0, PacketSender::fetch)
+    fn prefetch_second(&self) -> u64 {
+        self.headers.prefetch() ^ self.modern().map_or(0, PacketSender::prefetch)
     }
 
     #[inline(always)]
-    fn fetch_last(&self) -> u64 {
-        self.modern().map_or(0, PacketSender::fetch_more)
+    fn prefetch_third(&self) -> u64 {
+        self.modern().map_or(0, PacketSender::prefetch_second)
     }
 }
 
-/// What classic ends are asked apart, so that a modern one is asked without a choice among all.
+/// Out-of-line calls of classic ends, so that calls of a modern end need a single comparison.
 impl AnySender {
     #[inline(never)]
     fn classic_finished(&self) -> bool {
@@ -333,11 +333,11 @@ impl AnySender {
     }
 
     fn take_file(&mut self, packets: u32) -> FileSize {
-        FileSize { packets, lacking: std::mem::take(&mut self.lacking) }
+        FileSize { packets, lacking: std::mem::take(&mut self.last_packet_padding) }
     }
 }
 
-/// The receiving end of one source, whichever TCP it speaks.
+/// Receiving end of one source, for any TCP variant.
 #[derive(Clone, Debug, Default)]
 pub struct AnyReceiver {
     end: ReceiverKind,
@@ -346,7 +346,7 @@ pub struct AnyReceiver {
 
 #[derive(Clone, Debug, Default)]
 enum ReceiverKind {
-    /// It has received nothing yet.
+    /// Nothing was received yet.
     #[default]
     None,
     Classic(Box<Receiver>),
@@ -399,11 +399,11 @@ impl ReceivingEnd for AnyReceiver {
         number: u32,
         header: &DataHeader,
         tcp: &TcpConfig,
-        told: &mut AckHeader,
+        ack_header: &mut AckHeader,
     ) -> Arrival {
         match (&mut self.end, &tcp.modern) {
             (ReceiverKind::Modern(receiver), Some(rules)) => {
-                let (distinct, ack) = receiver.on_data(now, number, header, rules, told);
+                let (distinct, ack) = receiver.on_data(now, number, header, rules, ack_header);
                 Arrival { distinct, ack }
             }
             (ReceiverKind::Classic(receiver), _) => receiver.on_data(now, number, tcp),
@@ -430,9 +430,9 @@ impl ReceivingEnd for AnyReceiver {
         }
     }
 
-    fn on_timer(&mut self, now: Nanos, tcp: &TcpConfig, told: &mut AckHeader) -> Option<u32> {
+    fn on_timer(&mut self, now: Nanos, tcp: &TcpConfig, header: &mut AckHeader) -> Option<u32> {
         match (&mut self.end, &tcp.modern) {
-            (ReceiverKind::Modern(receiver), Some(rules)) => receiver.on_timer(now, rules, told),
+            (ReceiverKind::Modern(receiver), Some(rules)) => receiver.on_timer(now, rules, header),
             (ReceiverKind::Classic(receiver), _) => receiver.on_timer(),
             (ReceiverKind::Modern(_), None) | (ReceiverKind::None, _) => None,
         }
@@ -446,13 +446,13 @@ impl ReceivingEnd for AnyReceiver {
         if !receiver.is_ack_due() {
             return None;
         }
-        let mut told = AckHeader::NONE;
-        receiver.poll_ack(rules, &mut told).map(|number| (number, told))
+        let mut header = AckHeader::NONE;
+        receiver.poll_ack(rules, &mut header).map(|number| (number, header))
     }
 
     #[inline(always)]
-    fn keep(&mut self, told: &AckHeader, _serial: u16) -> Label {
-        Label::with_token(Kind::Ack, self.headers.push(*told))
+    fn store_header(&mut self, header: &AckHeader, _serial: u16) -> Label {
+        Label::with_token(Kind::Ack, self.headers.push(*header))
     }
 
     #[inline(always)]
@@ -460,22 +460,22 @@ impl ReceivingEnd for AnyReceiver {
         self.headers.take(label).unwrap_or(&AckHeader::NONE)
     }
 
-    fn shown(&self, label: Label) -> Shown {
-        self.headers.of(label).map_or_else(Shown::default, AckHeader::shown)
+    fn captured_header(&self, label: Label) -> CapturedHeader {
+        self.headers.get(label).map_or_else(CapturedHeader::default, AckHeader::captured_header)
     }
 
     #[inline(always)]
-    fn fetch(&self) -> u64 {
+    fn prefetch(&self) -> u64 {
         u64::from(self.modern().is_some())
     }
 
     #[inline(always)]
-    fn fetch_more(&self) -> u64 {
-        self.modern().map_or(0, PacketReceiver::fetch)
+    fn prefetch_second(&self) -> u64 {
+        self.modern().map_or(0, PacketReceiver::prefetch)
     }
 
     #[inline(always)]
-    fn fetch_last(&self) -> u64 {
-        self.modern().map_or(0, PacketReceiver::fetch_more)
+    fn prefetch_third(&self) -> u64 {
+        self.modern().map_or(0, PacketReceiver::prefetch_second)
     }
 }

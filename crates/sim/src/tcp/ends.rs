@@ -1,29 +1,30 @@
-//! What a run asks of the two ends of a connection, whichever TCP they speak.
+//! Traits of the two ends of a connection, implemented by all TCP variants.
 
 use super::cc::CongestionControl;
 use super::{Arrival, Receiver, Sender, TcpConfig, Transmission};
 use crate::clock::{NEVER, Nanos};
 use crate::packet::{Kind, Label};
-use crate::probe::{Shown, TcpProbe};
+use crate::probe::{CapturedHeader, TcpProbe};
 
-/// The end that sends: times and acknowledgements go in, what to send comes out.
+/// Sending end: takes times and acknowledgements and returns packets to send.
 pub trait SendingEnd: Default {
-    /// The end that answers it.
+    /// Receiving end of the connection.
     type Receiver: ReceivingEnd;
 
-    /// Whether it has instantaneous loss feedback: it is told of each lost packet at the loss.
+    /// Whether the sender has instantaneous loss feedback: `on_loss` is called for each lost
+    /// packet.
     const LOSS_FEEDBACK: bool = false;
 
-    /// Whether it is polled for what to send in place of saying it when it is asked; its packets
-    /// carry headers, and it may pace them.
+    /// Whether packets are fetched with `poll_transmit`, not returned by the event methods. Packets
+    /// of polled senders carry headers and can be paced.
     const POLLS: bool = false;
 
-    /// The end of source `index` of a replication.
+    /// Creates the end of source `index` of a replication.
     fn of_source(_seed: u64, _replication: u32, _index: u32) -> Self {
         Self::default()
     }
 
-    /// Begins a connection of `size` packets from fresh state.
+    /// Starts a new connection that sends `size` packets.
     fn start(
         &mut self,
         now: Nanos,
@@ -32,8 +33,8 @@ pub trait SendingEnd: Default {
         probe: &mut impl TcpProbe,
     ) -> Transmission;
 
-    /// Goes on with `more` packets on the connection of which everything is acknowledged.
-    fn go_on(
+    /// Sends `more` packets on an open connection on which everything is acknowledged.
+    fn resume(
         &mut self,
         now: Nanos,
         more: u32,
@@ -42,38 +43,38 @@ pub trait SendingEnd: Default {
         probe: &mut impl TcpProbe,
     ) -> Transmission;
 
-    /// The last packet of what comes next lacks so many bytes of a full one, if it is polled.
+    /// Sets how many bytes the last packet of the next file lacks to full size; polled senders
+    /// only.
     #[inline(always)]
-    fn lack(&mut self, _bytes: u32) {}
+    fn set_last_packet_padding(&mut self, _bytes: u32) {}
 
     /// Whether everything has been acknowledged.
     fn finished(&self) -> bool;
 
-    /// Whether the connection can go on with `more` packets: its numbers are not used up.
+    /// Whether enough packet numbers are left to send `more` packets.
     fn has_numbers(&self, more: u32) -> bool;
 
-    /// When its timer expires, [`NEVER`] if it is off.
+    /// Expiry of the timer, [`NEVER`] if it is off.
     fn deadline(&self) -> Nanos;
 
-    /// A time that is no later, where that takes less to know; [`SendingEnd::noted`] has it from now
-    /// on.
+    /// Computes and caches a lower bound of the deadline, which is cheaper than the exact value.
     #[inline(always)]
-    fn note_deadline(&mut self) -> Nanos {
+    fn cache_deadline(&mut self) -> Nanos {
         self.deadline()
     }
 
-    /// The time that was noted last, if it is polled: what it follows from may be far away in memory.
+    /// The cached lower bound; polled senders only. Reading it avoids access to distant memory.
     #[inline(always)]
-    fn noted(&self) -> Nanos {
+    fn cached_deadline(&self) -> Nanos {
         0
     }
 
-    /// Packets sent at least once and not acknowledged, if it finds losses by acknowledgements.
+    /// Packets sent at least once and not acknowledged; 0 for senders with loss feedback.
     fn in_flight(&self) -> u32 {
         0
     }
 
-    /// Packets of its connection that are acknowledged, likewise.
+    /// Packets of the connection acknowledged so far; 0 for senders with loss feedback.
     fn acked(&self) -> u64 {
         0
     }
@@ -91,7 +92,7 @@ pub trait SendingEnd: Default {
     /// The timer expired.
     fn on_timer(&mut self, now: Nanos, tcp: &TcpConfig, probe: &mut impl TcpProbe) -> Transmission;
 
-    /// Sends all packets that it may send now, if it is polled.
+    /// Sends all packets allowed now; polled senders only.
     #[inline(always)]
     fn poll_transmit(
         &mut self,
@@ -102,68 +103,68 @@ pub trait SendingEnd: Default {
     ) {
     }
 
-    /// Whether the data that it was given is still to begin: packets of a handshake come before it.
+    /// Whether the handshake is still in progress, so that no data was sent yet.
     #[inline(always)]
     fn is_opening(&self) -> bool {
         false
     }
 
-    /// The application is gone: it sends nothing any more and hears nothing.
+    /// The application has gone: nothing more is sent, and further packets are ignored.
     fn abandon(&mut self) {}
 
-    /// When the connection was opened, if that took a handshake and has not been asked before.
+    /// Returns once when the connection was opened; [`None`] without a handshake.
     #[inline(always)]
     fn take_opened_at(&mut self) -> Option<Nanos> {
         None
     }
 
-    /// What the chances of the other end's connection follow from, where it opens that.
+    /// Random seed for the connection at the receiving end, if that end opens the connection.
     fn seed(&mut self) -> u64 {
         0
     }
 
-    /// What a data packet carries that arrives with this label.
+    /// Removes and returns the header of an arriving data packet.
     fn take_header(&mut self, label: Label) -> &DataHeaderOf<Self>;
 
-    /// The data packet with this label does not arrive.
+    /// Removes the header of a lost data packet.
     #[inline(always)]
-    fn lose_header(&mut self, _label: Label) {}
+    fn drop_header(&mut self, _label: Label) {}
 
-    /// What captures show of a data packet with this label, which is on its way.
-    fn shown(&self, _label: Label) -> Shown {
-        Shown::default()
+    /// Header of a data packet in flight, as captures show it.
+    fn captured_header(&self, _label: Label) -> CapturedHeader {
+        CapturedHeader::default()
     }
 
-    /// When a packet that is paced may be sent, [`NEVER`] if none waits: then it is to be polled.
+    /// Time at which the pacer allows the next packet, [`NEVER`] if none waits. Poll again then.
     #[inline(always)]
     fn pace_at(&self) -> Nanos {
         NEVER
     }
 
-    /// When the agenda looks at that, [`NEVER`] if it does not; of one that is polled.
-    fn looked_at(&mut self) -> &mut Nanos {
-        unreachable!("it paces nothing")
+    /// Time of the pending pacing event, [`NEVER`] if there is none; polled senders only.
+    fn scheduled_pacing(&mut self) -> &mut Nanos {
+        unreachable!("this sender does not pace")
     }
 
-    /// A word of each of its cache lines, so that they are there when it is asked.
+    /// Reads one word of each cache line of this object, to load it early.
     #[inline(always)]
-    fn fetch(&self) -> u64 {
+    fn prefetch(&self) -> u64 {
         0
     }
 
-    /// A word of each line of what it keeps elsewhere.
+    /// Reads one word of each cache line that is reached through one pointer.
     #[inline(always)]
-    fn fetch_more(&self) -> u64 {
+    fn prefetch_second(&self) -> u64 {
         0
     }
 
-    /// The same of what is kept elsewhere from there.
+    /// Reads one word of each cache line that is reached through two pointers.
     #[inline(always)]
-    fn fetch_last(&self) -> u64 {
+    fn prefetch_third(&self) -> u64 {
         0
     }
 
-    /// Packet `number` was lost, if it has loss feedback.
+    /// Packet `number` was lost; called only if the sender has loss feedback.
     fn on_loss(
         &mut self,
         _now: Nanos,
@@ -175,96 +176,100 @@ pub trait SendingEnd: Default {
     }
 }
 
-/// What data packets to the receiver of `S` carry.
+/// Header of data packets sent by `S`.
 pub type DataHeaderOf<S> = <<S as SendingEnd>::Receiver as ReceivingEnd>::DataHeader;
 
-/// What acknowledgements to `S` carry.
+/// Header of acknowledgements sent to `S`.
 pub type AckHeaderOf<S> = <<S as SendingEnd>::Receiver as ReceivingEnd>::AckHeader;
 
-/// How long a sender has been idle.
+/// Idle time of a sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Idle {
-    /// Since its last acknowledgement.
-    pub heard: Nanos,
-    /// Since it sent its last packet.
-    pub sent: Nanos,
+    /// Time since the last acknowledgement.
+    pub since_ack: Nanos,
+    /// Time since the last packet was sent.
+    pub since_sent: Nanos,
 }
 
-/// The end that answers.
+/// Receiving end.
 pub trait ReceivingEnd: Default {
-    /// What data packets carry beside their number; nothing to the classic ends.
+    /// Header of data packets in addition to their number; `()` for the classic ends.
     type DataHeader;
-    /// What acknowledgements carry beside the number that they expect.
+    /// Header of acknowledgements in addition to the expected packet number.
     type AckHeader: Default;
 
-    /// A new connection begins.
+    /// Starts a new connection.
     fn start(&mut self, tcp: &TcpConfig);
 
-    /// Opens the connection that has just begun, where that takes a handshake: its timer is due
-    /// now.
+    /// Opens the connection if it begins with a handshake; the timer is due immediately.
     fn connect(&mut self, _now: Nanos, _seed: u64, _tcp: &TcpConfig) {}
 
-    /// The application is gone: it opens the connection no more.
+    /// The application has gone: the connection is not opened.
     fn abandon(&mut self) {}
 
-    /// A data packet arrives. If it is acknowledged now, what that carries becomes `told`, which is
-    /// empty.
+    /// A data packet arrives. Fills in `ack_header`, which must be empty, if an acknowledgement is
+    /// due now.
     fn on_data(
         &mut self,
         now: Nanos,
         number: u32,
         header: &Self::DataHeader,
         tcp: &TcpConfig,
-        told: &mut Self::AckHeader,
+        ack_header: &mut Self::AckHeader,
     ) -> Arrival;
 
-    /// Packets of the data that it has got in order.
+    /// Data packets received in order.
     fn in_order(&self) -> u32 {
         0
     }
 
-    /// When a delayed acknowledgement is due, [`NEVER`] if none is.
+    /// Deadline of the delayed acknowledgement, [`NEVER`] if none is pending.
     fn ack_deadline(&self) -> Nanos;
 
-    /// It is due.
-    fn on_timer(&mut self, now: Nanos, tcp: &TcpConfig, told: &mut Self::AckHeader) -> Option<u32>;
+    /// The delayed acknowledgement is due.
+    fn on_timer(
+        &mut self,
+        now: Nanos,
+        tcp: &TcpConfig,
+        ack_header: &mut Self::AckHeader,
+    ) -> Option<u32>;
 
-    /// Another acknowledgement to send now, beside the one that was just told of.
+    /// Returns a further acknowledgement to send now, after the one just returned.
     #[inline(always)]
     fn poll_ack(&mut self, _tcp: &TcpConfig) -> Option<(u32, Self::AckHeader)> {
         None
     }
 
-    /// Keeps what an acknowledgement carries until it arrives, and labels it; `serial` is that of
-    /// the packet that led to it.
+    /// Stores the header of an acknowledgement until it arrives and returns its label; `serial` is
+    /// the serial number of the packet that caused it.
     #[inline(always)]
-    fn keep(&mut self, _told: &Self::AckHeader, serial: u16) -> Label {
+    fn store_header(&mut self, _header: &Self::AckHeader, serial: u16) -> Label {
         Label::new(Kind::Ack, serial)
     }
 
-    /// What an acknowledgement carries that arrives with this label.
+    /// Removes and returns the header of an arriving acknowledgement.
     fn take_header(&mut self, label: Label) -> &Self::AckHeader;
 
-    /// What captures show of an acknowledgement with this label, which is on its way.
-    fn shown(&self, _label: Label) -> Shown {
-        Shown::default()
+    /// Header of an acknowledgement in flight, as captures show it.
+    fn captured_header(&self, _label: Label) -> CapturedHeader {
+        CapturedHeader::default()
     }
 
-    /// As [`SendingEnd::fetch`].
+    /// See [`SendingEnd::prefetch`].
     #[inline(always)]
-    fn fetch(&self) -> u64 {
+    fn prefetch(&self) -> u64 {
         0
     }
 
-    /// As [`SendingEnd::fetch_more`].
+    /// See [`SendingEnd::prefetch_second`].
     #[inline(always)]
-    fn fetch_more(&self) -> u64 {
+    fn prefetch_second(&self) -> u64 {
         0
     }
 
-    /// As [`SendingEnd::fetch_last`].
+    /// See [`SendingEnd::prefetch_third`].
     #[inline(always)]
-    fn fetch_last(&self) -> u64 {
+    fn prefetch_third(&self) -> u64 {
         0
     }
 }
@@ -283,7 +288,7 @@ impl<C: CongestionControl + Default> SendingEnd for Sender<C> {
         self.start(now, size, tcp, probe)
     }
 
-    fn go_on(
+    fn resume(
         &mut self,
         now: Nanos,
         more: u32,
@@ -291,7 +296,7 @@ impl<C: CongestionControl + Default> SendingEnd for Sender<C> {
         tcp: &TcpConfig,
         probe: &mut impl TcpProbe,
     ) -> Transmission {
-        self.go_on(now, more, idle, tcp, probe)
+        self.resume(now, more, idle, tcp, probe)
     }
 
     #[inline(always)]
@@ -342,7 +347,7 @@ impl<C: CongestionControl + Default> SendingEnd for Sender<C> {
     }
 
     #[inline(always)]
-    fn fetch(&self) -> u64 {
+    fn prefetch(&self) -> u64 {
         self.deadline() ^ u64::from(self.in_flight())
     }
 }
@@ -363,7 +368,7 @@ impl ReceivingEnd for Receiver {
         number: u32,
         _header: &(),
         tcp: &TcpConfig,
-        _told: &mut (),
+        _ack_header: &mut (),
     ) -> Arrival {
         self.on_data(now, number, tcp)
     }
@@ -377,7 +382,7 @@ impl ReceivingEnd for Receiver {
         self.ack_deadline()
     }
 
-    fn on_timer(&mut self, _now: Nanos, _tcp: &TcpConfig, _told: &mut ()) -> Option<u32> {
+    fn on_timer(&mut self, _now: Nanos, _tcp: &TcpConfig, _header: &mut ()) -> Option<u32> {
         self.on_timer()
     }
 
@@ -387,12 +392,12 @@ impl ReceivingEnd for Receiver {
     }
 
     #[inline(always)]
-    fn fetch(&self) -> u64 {
+    fn prefetch(&self) -> u64 {
         self.ack_deadline() ^ u64::from(self.in_order())
     }
 }
 
-/// Answers each packet with its own number, for senders that count packets in flight.
+/// Acknowledges each packet by its own number, for senders that count packets in flight.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Echo;
 
@@ -409,7 +414,7 @@ impl ReceivingEnd for Echo {
         number: u32,
         _header: &(),
         _tcp: &TcpConfig,
-        _told: &mut (),
+        _ack_header: &mut (),
     ) -> Arrival {
         Arrival { distinct: true, ack: Some(number) }
     }
@@ -418,7 +423,7 @@ impl ReceivingEnd for Echo {
         NEVER
     }
 
-    fn on_timer(&mut self, _now: Nanos, _tcp: &TcpConfig, _told: &mut ()) -> Option<u32> {
+    fn on_timer(&mut self, _now: Nanos, _tcp: &TcpConfig, _header: &mut ()) -> Option<u32> {
         None
     }
 

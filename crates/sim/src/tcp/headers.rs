@@ -1,44 +1,44 @@
-//! What packets in flight carry beside their numbers, where they carry more than that.
+//! Headers of packets in flight.
 //!
-//! A packet itself has a number, a kind and a token; stamps, SACK blocks and the like wait here
-//! until it arrives. So packets of ends that need none of it stay as small as they are. What an
-//! acknowledgement carries that is at its sender before anything else happens need not wait.
+//! A packet holds only a number, a kind and a token. Timestamps, SACK blocks and other header
+//! fields are stored here until the packet arrives, so packets of ends without such headers stay
+//! small. An acknowledgement that reaches its sender before any other event needs no stored header.
 
 use super::modern::{AckHeader, DataHeader};
 use crate::packet::Label;
 use tcpcast_link::ring::Ring;
 
-/// What waits.
-pub(crate) trait Carried: Copy + Default {
-    /// Whether its packet is shorter than others, so that its label has fewer bits of its token.
+/// A header that is stored while its packet is in flight.
+pub(crate) trait StoredHeader: Copy + Default {
+    /// Whether the packet is shorter than full size; its label then has fewer token bits.
     #[inline(always)]
     fn is_short(&self) -> bool {
         false
     }
 }
 
-impl Carried for DataHeader {
+impl StoredHeader for DataHeader {
     #[inline(always)]
     fn is_short(&self) -> bool {
         self.is_short()
     }
 }
 
-impl Carried for AckHeader {}
+impl StoredHeader for AckHeader {}
 
-/// What waits for a packet that others may overtake.
-pub(crate) trait Overtaken: Carried {
-    /// What stands in the place of one that waits no more.
+/// A header of a packet that can be reordered.
+pub(crate) trait ReorderableHeader: StoredHeader {
+    /// Placeholder for a removed header.
     const GONE: Self;
 
-    /// Whether it is that.
+    /// Whether this is the placeholder.
     fn is_gone(&self) -> bool;
 
-    /// A word of it.
-    fn fetch(&self) -> u64;
+    /// Reads one word, to load its cache line.
+    fn prefetch(&self) -> u64;
 }
 
-impl Overtaken for DataHeader {
+impl ReorderableHeader for DataHeader {
     const GONE: Self = Self::GONE;
 
     #[inline(always)]
@@ -47,125 +47,124 @@ impl Overtaken for DataHeader {
     }
 
     #[inline(always)]
-    fn fetch(&self) -> u64 {
-        self.fetch()
+    fn prefetch(&self) -> u64 {
+        self.prefetch()
     }
 }
 
-/// The headers of a source's packets in one direction, in the order in which they were sent.
+/// Headers of a source's packets in one direction, in sending order.
 ///
-/// Acknowledgements of one source keep their order on every path, so when one arrives, those that were
-/// sent before it and have not arrived are lost, and their headers are dropped ([`Headers::take`]).
-/// Data packets may overtake each other, but each arrives or is told as lost
-/// ([`Headers::take_any`]).
+/// Acknowledgements of one source are never reordered: when one arrives, all earlier ones that have
+/// not arrived are lost and their headers are dropped ([`Headers::take`]). Data packets can be
+/// reordered, but each one arrives or is reported as lost ([`Headers::take_any`]).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Headers<H> {
-    /// The token of the first header that is kept.
+    /// Token of the first entry.
     first: u32,
-    kept: Ring<H>,
-    /// How many of them are gone; the first one is not.
+    entries: Ring<H>,
+    /// Number of placeholders; the first entry is never one.
     gone: u32,
 }
 
-impl<H: Carried> Headers<H> {
-    /// Keeps the header of a packet that is sent, and returns its token.
+impl<H: StoredHeader> Headers<H> {
+    /// Stores the header of a sent packet and returns its token.
     #[inline(always)]
     pub(crate) fn push(&mut self, header: H) -> u32 {
-        let token = self.first.wrapping_add(self.kept.len() as u32) & Label::TOKENS;
-        self.kept.push(header);
+        let token = self.first.wrapping_add(self.entries.len() as u32) & Label::TOKENS;
+        self.entries.push(header);
         token
     }
 
-    /// The header of a packet that is on its way.
-    pub(crate) fn of(&self, label: Label) -> Option<&H> {
-        self.kept.get(self.place(label))
+    /// Returns the header of a packet in flight.
+    pub(crate) fn get(&self, label: Label) -> Option<&H> {
+        self.entries.get(self.index(label))
     }
 
-    /// Where the header of a packet is; beyond the last one if it is there no more.
+    /// Returns the index of a packet's header; `entries.len()` or more if it is not stored.
     #[inline(always)]
-    fn place(&self, label: Label) -> usize {
+    fn index(&self, label: Label) -> usize {
         let after = label.token_after(self.first) as usize;
-        if label.short_bytes().is_some() { self.place_of_short(after) } else { after }
+        if label.short_bytes().is_some() { self.index_of_short(after) } else { after }
     }
 
-    /// Of several packets with the same lower bits of their tokens only one is short.
+    /// Among packets with equal lower token bits only one is short.
     #[inline(always)]
-    fn place_of_short(&self, after: usize) -> usize {
-        let is_there = self.kept.get(after).is_some_and(H::is_short);
-        if is_there && self.kept.len() <= Self::APART { after } else { self.search_short(after) }
+    fn index_of_short(&self, after: usize) -> usize {
+        let short = self.entries.get(after).is_some_and(H::is_short);
+        if short && self.entries.len() <= Self::PERIOD { after } else { self.search_short(after) }
     }
 
-    /// Packets whose tokens are so far apart have the same lower bits of them.
-    const APART: usize = Label::SHORT_TOKENS as usize + 1;
+    /// Distance of tokens with equal lower bits.
+    const PERIOD: usize = Label::SHORT_TOKENS as usize + 1;
 
     #[cold]
     fn search_short(&self, after: usize) -> usize {
-        let is_short = |place: &usize| self.kept.get(*place).is_some_and(H::is_short);
-        let mut alike = (after..self.kept.len()).step_by(Self::APART).rev();
-        alike.find(is_short).unwrap_or(self.kept.len())
+        let is_short = |index: &usize| self.entries.get(*index).is_some_and(H::is_short);
+        let mut candidates = (after..self.entries.len()).step_by(Self::PERIOD).rev();
+        candidates.find(is_short).unwrap_or(self.entries.len())
     }
 
-    /// Takes the header of a packet that arrives; [`None`] if one sent after it has arrived.
+    /// Removes the header of an arriving packet; [`None`] if a later packet has already arrived.
     #[inline(always)]
     pub(crate) fn take(&mut self, label: Label) -> Option<&H> {
-        if label.has_token(self.first) && !self.kept.is_empty() {
+        if label.has_token(self.first) && !self.entries.is_empty() {
             self.first = self.first.wrapping_add(1) & Label::TOKENS;
-            return Some(self.kept.take_in_place());
+            return Some(self.entries.take_in_place());
         }
-        self.take_behind_lost(label)
+        self.take_after_lost(label)
     }
 
     #[inline(never)]
-    fn take_behind_lost(&mut self, label: Label) -> Option<&H> {
-        let lost = self.place(label);
-        if lost >= self.kept.len() {
+    fn take_after_lost(&mut self, label: Label) -> Option<&H> {
+        let lost = self.index(label);
+        if lost >= self.entries.len() {
             return None;
         }
         self.first = self.first.wrapping_add(lost as u32 + 1) & Label::TOKENS;
-        Some(self.kept.take_up_to(lost))
+        Some(self.entries.take_up_to(lost))
     }
 }
 
-impl<H: Overtaken> Headers<H> {
-    /// A word of the first header that is kept, and of the place of the next one.
+impl<H: ReorderableHeader> Headers<H> {
+    /// Reads one word of the first entry and of the next free slot.
     #[inline(always)]
-    pub(crate) fn fetch(&self) -> u64 {
-        let (first, next) = (self.kept.first(), self.kept.next_place());
-        first.map_or(0, H::fetch) ^ next.map_or(0, H::fetch)
+    pub(crate) fn prefetch(&self) -> u64 {
+        let (first, next) = (self.entries.first(), self.entries.next_place());
+        first.map_or(0, H::prefetch) ^ next.map_or(0, H::prefetch)
     }
 
-    /// Takes the header of a packet that arrives or is lost, whatever came before it; where that is not
-    /// simply the next one it is moved to `spare`, an empty one if it is not there.
+    /// Removes the header of a packet that arrives or is lost, in any order. Unless it is the first
+    /// entry, it is moved to `spare`; an empty header if it is not stored.
     #[inline(always)]
     pub(crate) fn take_any<'a>(&'a mut self, label: Label, spare: &'a mut H) -> &'a mut H {
-        if !label.has_token(self.first) || self.kept.is_empty() || self.gone > 0 {
-            *spare = self.take_out_of_turn(label);
+        if !label.has_token(self.first) || self.entries.is_empty() || self.gone > 0 {
+            *spare = self.take_reordered(label);
             return spare;
         }
         self.first = self.first.wrapping_add(1) & Label::TOKENS;
-        self.kept.take_in_place()
+        self.entries.take_in_place()
     }
 
     #[inline(never)]
-    fn take_out_of_turn(&mut self, label: Label) -> H {
-        let place = self.place(label);
-        if place > 0 || self.kept.is_empty() {
-            let header = self.kept.replace(place, H::GONE).filter(|header| !header.is_gone());
+    fn take_reordered(&mut self, label: Label) -> H {
+        let index = self.index(label);
+        if index > 0 || self.entries.is_empty() {
+            let header = self.entries.replace(index, H::GONE).filter(|header| !header.is_gone());
             self.gone += u32::from(header.is_some());
             return header.unwrap_or_default();
         }
         self.first = self.first.wrapping_add(1) & Label::TOKENS;
-        let header = self.kept.take();
+        let header = self.entries.take();
         self.drop_gone();
-        self.kept.rewind();
+        self.entries.rewind();
         header
     }
 
-    /// Drops those before the first one that waits.
+    /// Removes placeholders at the front.
     #[inline(never)]
     fn drop_gone(&mut self) {
-        while self.kept.first().is_some_and(H::is_gone) {
-            self.kept.take();
+        while self.entries.first().is_some_and(H::is_gone) {
+            self.entries.take();
             self.first = self.first.wrapping_add(1) & Label::TOKENS;
             self.gone -= 1;
         }
@@ -177,24 +176,24 @@ mod tests {
     use super::*;
     use crate::packet::Kind;
 
-    /// A number, and whether its packet is short.
+    /// Packet number; whether the packet is short.
     #[derive(Clone, Copy, Debug, Default, PartialEq)]
     struct Header(u32, bool);
 
-    impl Carried for Header {
+    impl StoredHeader for Header {
         fn is_short(&self) -> bool {
             self.1
         }
     }
 
-    impl Overtaken for Header {
+    impl ReorderableHeader for Header {
         const GONE: Self = Self(u32::MAX, false);
 
         fn is_gone(&self) -> bool {
             *self == Self::GONE
         }
 
-        fn fetch(&self) -> u64 {
+        fn prefetch(&self) -> u64 {
             u64::from(self.0)
         }
     }
@@ -204,59 +203,61 @@ mod tests {
     }
 
     #[test]
-    fn a_header_is_found_by_its_token_and_those_before_it_are_dropped() {
+    fn take_finds_header_by_token_and_drops_earlier_ones() {
         let mut headers = Headers { first: Label::TOKENS - 1, ..Headers::default() };
-        let of = |at: u32| Header(at, at == 5);
-        let tokens: Vec<u32> = (0..6).map(|at| headers.push(of(at))).collect();
+        let header = |n: u32| Header(n, n == 5);
+        let tokens: Vec<u32> = (0..6).map(|n| headers.push(header(n))).collect();
         assert_eq!(tokens, [Label::TOKENS - 1, Label::TOKENS, 0, 1, 2, 3]);
-        let label = |at: usize| Label::with_token(Kind::Data, tokens[at]);
+        let label = |n: usize| Label::with_token(Kind::Data, tokens[n]);
         assert_eq!(headers.take(label(0)), Some(&full(0)));
-        assert_eq!(headers.of(label(3)), Some(&full(3)));
+        assert_eq!(headers.get(label(3)), Some(&full(3)));
         assert_eq!(headers.take(label(3)), Some(&full(3)));
-        assert_eq!(headers.of(label(3)), None);
-        assert_eq!(headers.take(label(2)), None, "a later one has arrived");
-        assert_eq!(headers.kept.len(), 2);
+        assert_eq!(headers.get(label(3)), None);
+        assert_eq!(headers.take(label(2)), None, "a later packet has arrived");
+        assert_eq!(headers.entries.len(), 2);
         let short = Label::of_short(Kind::Data, tokens[5], 60);
         let taken = headers.take(short);
-        assert_eq!(taken, Some(&of(5)), "a short packet's, by what is left of its token");
+        assert_eq!(taken, Some(&header(5)), "short packet, found by the lower token bits");
         assert_eq!(headers.take(short), None);
-        assert_eq!((headers.kept.len(), headers.push(full(6)), headers.push(full(7))), (0, 4, 5));
+        assert_eq!(
+            (headers.entries.len(), headers.push(full(6)), headers.push(full(7))),
+            (0, 4, 5)
+        );
     }
 
     #[test]
-    fn packets_that_overtake_each_other_have_their_own_headers() {
+    fn take_any_returns_headers_of_reordered_packets() {
         let mut headers = Headers { first: Label::TOKENS - 1, ..Headers::default() };
-        let of = |at: u32| Header(at + 1, at == 4);
-        let tokens: Vec<u32> = (0..6).map(|at| headers.push(of(at))).collect();
-        let label = |at: usize| match of(at as u32).is_short() {
-            true => Label::of_short(Kind::Data, tokens[at], 60),
-            false => Label::with_token(Kind::Data, tokens[at]),
+        let header = |n: u32| Header(n + 1, n == 4);
+        let tokens: Vec<u32> = (0..6).map(|n| headers.push(header(n))).collect();
+        let label = |n: usize| match header(n as u32).is_short() {
+            true => Label::of_short(Kind::Data, tokens[n], 60),
+            false => Label::with_token(Kind::Data, tokens[n]),
         };
-        let take = |headers: &mut Headers<Header>, at| {
-            *headers.take_any(label(at), &mut Header::default())
-        };
-        for at in [3_usize, 1, 0, 5] {
-            assert_eq!(headers.of(label(at)), Some(&of(at as u32)));
-            assert_eq!(take(&mut headers, at), of(at as u32));
-            assert_eq!(take(&mut headers, at), Header::default());
+        let take =
+            |headers: &mut Headers<Header>, n| *headers.take_any(label(n), &mut Header::default());
+        for n in [3_usize, 1, 0, 5] {
+            assert_eq!(headers.get(label(n)), Some(&header(n as u32)));
+            assert_eq!(take(&mut headers, n), header(n as u32));
+            assert_eq!(take(&mut headers, n), Header::default());
         }
-        assert_eq!((headers.kept.len(), headers.gone), (4, 2), "2 and 4 are on their way");
-        assert_eq!(take(&mut headers, 2), of(2));
-        assert_eq!((headers.kept.len(), headers.gone), (2, 1));
-        assert_eq!(take(&mut headers, 4), of(4), "a short packet's is the first one");
-        assert_eq!((headers.kept.len(), headers.gone), (0, 0));
-        assert_eq!((headers.push(of(6)), take(&mut headers, 5)), (4, Header::default()));
+        assert_eq!((headers.entries.len(), headers.gone), (4, 2), "2 and 4 are in flight");
+        assert_eq!(take(&mut headers, 2), header(2));
+        assert_eq!((headers.entries.len(), headers.gone), (2, 1));
+        assert_eq!(take(&mut headers, 4), header(4), "the first entry, a short packet");
+        assert_eq!((headers.entries.len(), headers.gone), (0, 0));
+        assert_eq!((headers.push(header(6)), take(&mut headers, 5)), (4, Header::default()));
     }
 
     #[test]
-    fn a_short_packet_is_told_from_full_ones_far_before_it() {
+    fn short_packet_is_distinguished_from_earlier_full_packets() {
         let (mut headers, many) = (Headers::default(), 3 * (Label::SHORT_TOKENS + 1));
-        (0..many).for_each(|at| {
-            headers.push(full(at));
+        (0..many).for_each(|n| {
+            headers.push(full(n));
         });
         let token = headers.push(Header(many, true));
         let short = Label::of_short(Kind::Data, token, 700);
-        assert_eq!(headers.of(short), Some(&Header(many, true)));
+        assert_eq!(headers.get(short), Some(&Header(many, true)));
         assert_eq!(headers.take(short), Some(&Header(many, true)));
     }
 }

@@ -1,7 +1,7 @@
-//! TCP endpoints without I/O: what arrives and what time it is go in, what to send comes out.
+//! TCP endpoints as pure state machines: they take time and packets and return packets to send.
 
 mod any;
-mod bursts;
+mod burst;
 pub mod classic;
 mod ends;
 mod headers;
@@ -17,18 +17,18 @@ use crate::clock::{Nanos, SECOND};
 use modern::{Handshake, ModernTcp};
 use serde::Deserialize;
 
-/// How the loss of several packets of one window is repaired.
+/// Loss recovery with several losses in one window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Recovery {
     /// RFC 5681: recovery ends at the first new acknowledgement.
     Reno,
-    /// RFC 6582: it ends when all that was outstanding is acknowledged.
+    /// RFC 6582: recovery ends when all packets outstanding at its start are acknowledged.
     ///
-    /// `restart_timer` restarts the timer at each retransmission: the Engset report's "impatient"
-    /// variant, which RFC 6582 section 4 calls slow-but-steady. Without it only the retransmission
-    /// that begins recovery sets the timer: the report's "patient". The RFC's own impatient variant
-    /// also resets it at the first partial acknowledgement.
+    /// `restart_timer: true` is the Engset report's "impatient" variant, which RFC 6582 section 4
+    /// calls slow-but-steady: each retransmission restarts the timer. `false` is the report's
+    /// "patient" variant: only the first retransmission of a recovery sets the timer. The RFC's own
+    /// impatient variant also resets the timer at the first partial acknowledgement.
     #[serde(rename = "newreno")]
     NewReno {
         /// Whether each retransmission restarts the timer.
@@ -36,95 +36,95 @@ pub enum Recovery {
     },
 }
 
-/// What restarts the retransmission timer outside recovery.
+/// Event that restarts the retransmission timer outside recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TimerRestart {
     /// An acknowledgement of new data: RFC 6298 (5.3).
     Ack,
-    /// The sending of a packet, as in the Engset report (section 3.1): an acknowledgement that
-    /// releases nothing leaves the timer running.
+    /// Sending a packet, as in the Engset report (section 3.1): an acknowledgement that allows no
+    /// new packet does not restart the timer.
     Send,
 }
 
-/// What ends the doubling of the timeout after a retransmission.
+/// Event that ends the exponential back-off of the retransmission timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BackoffUntil {
-    /// A new sample of the round-trip time, which what was retransmitted does not give: RFC 6298,
-    /// section 5, with Karn's rule (section 3).
+    /// A new round-trip sample: RFC 6298, section 5. Retransmitted packets give no sample (Karn's
+    /// rule, section 3).
     Sample,
-    /// Any acknowledgement of new data, as where the timestamp option makes each a sample (RFC
+    /// Any acknowledgement of new data. With the timestamp option each of them gives a sample (RFC
     /// 6298, section 3).
     Ack,
 }
 
-/// In what cwnd and ssthresh are counted.
+/// Unit of cwnd and ssthresh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WindowUnit {
-    /// Whole packets: a packet more for a window of acknowledgements, halves rounded down.
+    /// Whole packets: one more packet per window of acknowledgements; halves are rounded down.
     Packets,
-    /// Bytes, and so fractions of packets: equations (3) and (4) of RFC 5681 as they stand.
+    /// Bytes, so fractions of packets count: RFC 5681, equations (3) and (4).
     Bytes,
 }
 
-/// What the first duplicate acknowledgements send while there are too few for a loss.
+/// Packets sent on duplicate acknowledgements below the loss threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LimitedTransmit {
     /// Nothing: RFC 5681 without RFC 3042.
     Off,
-    /// RFC 3042, section 2: the first and the second send a new packet each.
+    /// RFC 3042, section 2: the first two duplicates send one new packet each.
     EachDuplicate,
-    /// The second sends two, as Ayesta and Avrachenkov describe it (section 2.1).
+    /// The second duplicate sends two packets: Ayesta and Avrachenkov, section 2.1.
     OnSecond,
 }
 
-/// When a connection that goes on after an idle time restarts in slow start.
+/// Condition for a slow-start restart after an idle time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum IdleRestart {
-    /// It keeps its window.
+    /// The connection always keeps its window.
     Never,
-    /// RFC 5681, section 4.1: when nothing was sent for longer than the retransmission timeout,
-    /// cwnd is at most the initial window, and ssthresh stays.
+    /// RFC 5681, section 4.1: if nothing was sent for longer than the retransmission timeout, cwnd
+    /// is reduced to at most the initial window; ssthresh is kept.
     AfterTimeout,
-    /// After an idle time longer than this, from its last acknowledgement on, window and threshold
-    /// are those of a new connection; the round-trip estimate stays.
+    /// If the last acknowledgement is older than this, window and threshold are reset to those of
+    /// a new connection; the round-trip estimate is kept.
     After(Nanos),
 }
 
 impl IdleRestart {
-    /// Whether a connection restarts after such an idle time, with this retransmission timeout.
+    /// Whether a connection restarts after this idle time, given its retransmission timeout.
     #[must_use]
     pub fn is_due(self, idle: Idle, rto: Nanos) -> bool {
         match self {
             Self::Never => false,
-            Self::AfterTimeout => idle.sent > rto,
-            Self::After(longest) => idle.heard > longest,
+            Self::AfterTimeout => idle.since_sent > rto,
+            Self::After(max_idle) => idle.since_ack > max_idle,
         }
     }
 }
 
-/// The TCP all sources of a run have. Windows in packets, times in nanoseconds.
+/// TCP configuration of the sources of a run. Windows in packets, times in nanoseconds.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TcpConfig {
-    /// How losses are repaired.
+    /// Loss recovery.
     pub recovery: Recovery,
-    /// What restarts the timer.
+    /// Event that restarts the timer.
     pub timer_restart: TimerRestart,
-    /// What ends the doubling of the timeout.
+    /// Event that ends the back-off of the timeout.
     pub backoff_until: BackoffUntil,
-    /// Duplicate acknowledgements that are a loss; at least 1, and 3 in RFC 5681.
+    /// Duplicate acknowledgements that indicate a loss; at least 1, and 3 in RFC 5681.
     pub duplicate_threshold: u32,
-    /// The same where the missing packet is one of the last `duplicate_threshold` of a file, which
-    /// too few packets follow (Ayesta and Avrachenkov, section 3.1); at most `duplicate_threshold`.
+    /// Threshold for the last `duplicate_threshold` packets of a file, which too few packets follow
+    /// (Ayesta and Avrachenkov, section 3.1); at most `duplicate_threshold`.
     pub last_packets_threshold: u32,
-    /// What fewer duplicates send.
+    /// Packets sent on duplicates below the threshold.
     pub limited_transmit: LimitedTransmit,
-    /// In what the windows below are counted while they change.
+    /// Unit in which windows grow and shrink.
     pub window_unit: WindowUnit,
     /// First congestion window.
     pub initial_window: u32,
@@ -132,7 +132,7 @@ pub struct TcpConfig {
     pub initial_ssthresh: u32,
     /// Slow start while cwnd <= ssthresh instead of cwnd < ssthresh; RFC 5681 allows either.
     pub slow_start_at_ssthresh: bool,
-    /// Receiver window; `u32::MAX` where it is unlimited.
+    /// Receiver window; `u32::MAX` if unlimited.
     pub receiver_window: u32,
     /// Acknowledge every second packet, or after `ack_timeout`: RFC 5681, section 4.2.
     pub delayed_acks: bool,
@@ -151,16 +151,16 @@ pub struct TcpConfig {
     /// Clock granularity G of RFC 6298.
     #[serde(rename = "rto_granularity_ns")]
     pub rto_granularity: Nanos,
-    /// When a connection that goes on after an idle time restarts.
+    /// Condition for a slow-start restart after an idle time.
     pub idle_restart: IdleRestart,
-    /// Instantaneous loss detection with these rules, in place of most of the above.
+    /// Instantaneous loss detection; replaces most of the settings above.
     pub instant: Option<InstantLoss>,
-    /// Today's TCP, in place of all of the above.
+    /// Modern TCP; replaces all of the settings above.
     pub modern: Option<ModernTcp>,
 }
 
 impl TcpConfig {
-    /// Whether a connection begins with a handshake.
+    /// Whether connections begin with a handshake.
     #[must_use]
     pub fn has_handshake(&self) -> bool {
         self.modern.is_some_and(|modern| modern.handshake != Handshake::None)

@@ -1,28 +1,29 @@
-//! Sizes of files and the OFF times after them, drawn together.
+//! Correlated draws of file sizes and the following OFF times.
 
 use super::Distribution;
 use super::distribution::normal;
 use crate::random::Stream;
 
-/// The normal number behind the last size of each source, while its OFF time is still to be drawn.
+/// Normal variable behind the last size of each source, until its OFF time is drawn.
 ///
-/// Each quantity keeps its distribution: it is the value at the same quantile as a normal number,
-/// and the two normal numbers are correlated (a Gaussian copula). Each takes its chance from its
-/// own stream.
+/// A size or OFF time is the value of its distribution at the quantile of a normal variable, and
+/// the two normal variables are correlated (Gaussian copula). So both keep their distributions.
+/// Each uses a separate random stream.
 #[derive(Clone, Debug, Default)]
 pub struct Coupling(Vec<Option<f64>>);
 
 impl Coupling {
-    /// Draws the size of a file of a source; `by` is the correlation, 0 where there is none.
+    /// Draws the size of a file of a source; `correlation` is the correlation, 0 for independent
+    /// draws.
     #[inline]
     pub fn size(
         &mut self,
         source: u32,
         distribution: &Distribution,
-        by: f64,
+        correlation: f64,
         stream: &mut Stream,
     ) -> f64 {
-        if by == 0.0 {
+        if correlation == 0.0 {
             distribution.draw(stream)
         } else {
             self.coupled_size(source, distribution, stream)
@@ -44,19 +45,19 @@ impl Coupling {
         distribution.at_normal(z)
     }
 
-    /// Draws the OFF time after it; without a size before it, as if there were no coupling.
+    /// Draws the OFF time after the last size; independent if no size was drawn before.
     #[inline]
     pub fn off_time(
         &mut self,
         source: u32,
         distribution: &Distribution,
-        by: f64,
+        correlation: f64,
         stream: &mut Stream,
     ) -> f64 {
-        if by == 0.0 {
+        if correlation == 0.0 {
             distribution.draw(stream)
         } else {
-            self.coupled_off_time(source, distribution, by, stream)
+            self.coupled_off_time(source, distribution, correlation, stream)
         }
     }
 
@@ -64,11 +65,13 @@ impl Coupling {
         &mut self,
         source: u32,
         distribution: &Distribution,
-        by: f64,
+        correlation: f64,
         stream: &mut Stream,
     ) -> f64 {
         match self.0.get_mut(source as usize).and_then(Option::take) {
-            Some(z) => distribution.at_normal(by * z + libm::sqrt(1.0 - by * by) * normal(stream)),
+            Some(z) => distribution.at_normal(
+                correlation * z + libm::sqrt(1.0 - correlation * correlation) * normal(stream),
+            ),
             None => distribution.draw(stream),
         }
     }
@@ -110,18 +113,23 @@ mod tests {
         ]
     }
 
-    fn pairs(size: &Distribution, off: &Distribution, by: f64, seed: u64) -> (Vec<f64>, Vec<f64>) {
+    fn pairs(
+        size: &Distribution,
+        off: &Distribution,
+        correlation: f64,
+        seed: u64,
+    ) -> (Vec<f64>, Vec<f64>) {
         let stream = |purpose| Stream::named(seed, 0, 3, purpose);
         let (mut sizes, mut off_times) = (stream(Purpose::Size), stream(Purpose::OffTime));
         let mut coupling = Coupling::default();
         let pair = |_| {
-            let drawn = coupling.size(3, size, by, &mut sizes);
-            (drawn, coupling.off_time(3, off, by, &mut off_times))
+            let drawn = coupling.size(3, size, correlation, &mut sizes);
+            (drawn, coupling.off_time(3, off, correlation, &mut off_times))
         };
         (0..DRAWS).map(pair).unzip()
     }
 
-    /// Largest distance of two empirical distributions (Kolmogorov and Smirnov).
+    /// Maximum distance of two empirical distributions (Kolmogorov-Smirnov).
     fn distance(one: &[f64], other: &[f64]) -> f64 {
         let sorted = |values: &[f64]| {
             let mut values = values.to_vec();
@@ -130,7 +138,7 @@ mod tests {
         };
         let (one, other) = (sorted(one), sorted(other));
         let below = |value: f64| other.partition_point(|x| *x <= value) as f64;
-        let gap = |(at, value): (usize, &f64)| ((at + 1) as f64 - below(*value)).abs();
+        let gap = |(index, value): (usize, &f64)| ((index + 1) as f64 - below(*value)).abs();
         one.iter().enumerate().map(gap).fold(0.0, f64::max) / DRAWS as f64
     }
 
@@ -138,7 +146,7 @@ mod tests {
         let mut order: Vec<usize> = (0..values.len()).collect();
         order.sort_by(|one, other| values[*one].total_cmp(&values[*other]));
         let mut ranks = vec![0.0; values.len()];
-        order.iter().enumerate().for_each(|(rank, at)| ranks[*at] = rank as f64);
+        order.iter().enumerate().for_each(|(rank, index)| ranks[*index] = rank as f64);
         ranks
     }
 
@@ -154,41 +162,45 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(24))]
 
         #[test]
-        fn each_keeps_its_law_and_their_ranks_are_as_correlated_as_was_asked(
+        fn distributions_are_kept_and_ranks_have_the_given_correlation(
             (size, off) in (distribution(), distribution()),
             rank in -1.0..1.0_f64,
             seed in 0..1000_u64,
         ) {
-            let by = 2.0 * (std::f64::consts::PI * rank / 6.0).sin();
-            let (sizes, off_times) = pairs(&size, &off, by, seed);
-            // Beyond 2.5 sqrt(2 / n) once in 130,000 comparisons of two samples.
-            let most = 2.5 * (2.0 / DRAWS as f64).sqrt();
+            let correlation = 2.0 * (std::f64::consts::PI * rank / 6.0).sin();
+            let (sizes, off_times) = pairs(&size, &off, correlation, seed);
+            // Above 2.5 sqrt(2 / n) with probability 1 / 130,000.
+            let max = 2.5 * (2.0 / DRAWS as f64).sqrt();
             for (drawn, distribution) in [(&sizes, &size), (&off_times, &off)] {
                 let mut stream = Stream::named(seed, 1, 0, Purpose::Arrival);
-                let alone: Vec<f64> = (0..DRAWS).map(|_| distribution.draw(&mut stream)).collect();
-                prop_assert!(distance(drawn, &alone) < most, "{distribution:?}");
+                let independent: Vec<f64> = (0..DRAWS).map(|_| distribution.draw(&mut stream)).collect();
+                prop_assert!(distance(drawn, &independent) < max, "{distribution:?}");
             }
-            let found = spearman(&sizes, &off_times);
-            prop_assert!((found - rank).abs() < 0.03, "{found} for {rank}");
+            let correlation = spearman(&sizes, &off_times);
+            prop_assert!((correlation - rank).abs() < 0.03, "{correlation} for {rank}");
         }
     }
 
     #[test]
-    fn a_silence_without_a_size_before_it_is_drawn_by_itself() {
+    fn off_time_without_previous_size_is_independent() {
         let off = Distribution::Exponential { minimum: 0.0, scale: 2.0 };
         let stream = || Stream::named(1, 0, 3, Purpose::OffTime);
         let mut coupling = Coupling::default();
-        let alone = off.draw(&mut stream());
-        assert_eq!(coupling.off_time(3, &off, 0.9, &mut stream()), alone);
+        let independent = off.draw(&mut stream());
+        assert_eq!(coupling.off_time(3, &off, 0.9, &mut stream()), independent);
         coupling.size(3, &off, 0.9, &mut Stream::named(1, 0, 3, Purpose::Size));
-        assert_ne!(coupling.off_time(3, &off, 0.9, &mut stream()), alone);
-        assert_eq!(coupling.off_time(3, &off, 0.9, &mut stream()), alone, "it is used once");
+        assert_ne!(coupling.off_time(3, &off, 0.9, &mut stream()), independent);
+        assert_eq!(
+            coupling.off_time(3, &off, 0.9, &mut stream()),
+            independent,
+            "a size is used once"
+        );
     }
 
     #[test]
-    fn values_at_quantiles_of_the_normal_law() {
+    fn at_normal_returns_values_at_normal_quantiles() {
         let close =
-            |found: f64, wanted: f64| assert!((found / wanted - 1.0).abs() < 1e-12, "{found}");
+            |value: f64, wanted: f64| assert!((value / wanted - 1.0).abs() < 1e-12, "{value}");
         let median = |distribution: Distribution| distribution.at_normal(0.0);
         close(
             median(Distribution::Exponential { minimum: 1.0, scale: 3.0 }),

@@ -1,4 +1,4 @@
-//! The distributions that OFF times and file sizes follow, drawn by inversion through `libm`.
+//! Distributions of OFF times and file sizes, drawn by inversion with functions of `libm`.
 
 use super::not_empty;
 use crate::random::{Draws, Stream};
@@ -6,7 +6,7 @@ use libm::{cos, erfc, exp, log, pow, sqrt};
 use serde::Deserialize;
 use std::f64::consts::{FRAC_1_SQRT_2, PI};
 
-/// A random variable: seconds for an OFF time, packets for a size.
+/// Distribution of OFF times in seconds or of file sizes in packets.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(tag = "distribution", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Distribution {
@@ -14,7 +14,7 @@ pub enum Distribution {
     Exponential {
         /// Smallest value.
         minimum: f64,
-        /// Mean less the minimum.
+        /// Mean minus the minimum.
         scale: f64,
     },
     /// Exponential body up to `k`, Pareto tail beyond (Engset report, section 3.2).
@@ -22,13 +22,13 @@ pub enum Distribution {
     ExponentialPareto {
         /// Smallest value.
         minimum: f64,
-        /// Where the tail begins.
+        /// Start of the tail.
         k: f64,
         /// Scale of the body.
         theta: f64,
         /// Index of the tail.
         alpha: f64,
-        /// Share of draws in the tail.
+        /// Probability of the tail.
         tail: f64,
     },
     /// Exponential body up to `k`, exponential tail beyond (Engset report, section 3.2).
@@ -36,13 +36,13 @@ pub enum Distribution {
     ExponentialExponential {
         /// Smallest value.
         minimum: f64,
-        /// Where the tail begins.
+        /// Start of the tail.
         k: f64,
         /// Scale of the body.
         theta1: f64,
         /// Scale of the tail.
         theta2: f64,
-        /// Share of draws in the tail.
+        /// Probability of the tail.
         tail: f64,
     },
     /// `minimum + exp(Normal(mu, sigma))`.
@@ -61,7 +61,7 @@ pub enum Distribution {
         /// Index of the tail.
         alpha: f64,
     },
-    /// Always the same.
+    /// A constant.
     Constant {
         /// The value.
         value: f64,
@@ -73,35 +73,35 @@ pub enum Distribution {
         /// Upper end.
         high: f64,
     },
-    /// One of the given values, with the given cumulative probabilities.
+    /// Discrete values with cumulative probabilities.
     Empirical {
-        /// The values, at least one.
+        /// Values, at least one.
         #[serde(deserialize_with = "not_empty")]
         values: Vec<f64>,
-        /// Cumulative probabilities, the last one 1.
+        /// Cumulative probabilities; the last one is 1.
         #[serde(deserialize_with = "not_empty")]
         cumulative: Vec<f64>,
     },
 }
 
 impl Distribution {
-    /// Draws one value. Every distribution but the lognormal takes one number from the stream, that
-    /// two.
+    /// Draws a value. The lognormal distribution uses two numbers of the stream, all others one.
     pub fn draw(&self, stream: &mut Stream) -> f64 {
         let u = stream.unit();
         self.at(u, |sigma| sigma * radius(u) * cos(2.0 * PI * stream.unit()))
     }
 
-    /// The value at the same quantile as `z` of the standard normal distribution.
+    /// Value at the quantile of `z` in the standard normal distribution.
     pub(crate) fn at_normal(&self, z: f64) -> f64 {
-        let rising = matches!(self, Self::Uniform { .. } | Self::Empirical { .. });
-        let beyond = if rising { -z } else { z };
+        let is_increasing = matches!(self, Self::Uniform { .. } | Self::Empirical { .. });
+        let beyond = if is_increasing { -z } else { z };
         let u = erfc(beyond * FRAC_1_SQRT_2) / 2.0;
         self.at(u, |sigma| sigma * z)
     }
 
-    /// What a uniform number becomes, or a normal one as soon as its scale is known. Larger uniform
-    /// numbers become smaller values, but for the uniform and the empirical distribution.
+    /// Transforms the uniform number `u`, or for the lognormal distribution the number that
+    /// `normal` returns for a scale. Decreases with `u`, except for the uniform and empirical
+    /// distributions.
     fn at(&self, u: f64, normal: impl FnOnce(f64) -> f64) -> f64 {
         match self {
             Self::Exponential { minimum, scale } => minimum - scale * log(u),
@@ -124,15 +124,15 @@ impl Distribution {
             Self::Constant { value } => *value,
             Self::Uniform { low, high } => low + (high - low) * u,
             Self::Empirical { values, cumulative } => {
-                let at = cumulative.partition_point(|c| *c < u);
-                values[at.min(values.len() - 1)]
+                let index = cumulative.partition_point(|c| *c < u);
+                values[index.min(values.len() - 1)]
             }
         }
     }
 }
 
-/// A number of the standard normal distribution (Box and Muller 1958); the second one that could be
-/// had is dropped, so that a draw has no memory.
+/// Draws from the standard normal distribution (Box and Muller 1958). Discards the second number of
+/// the method, so that draws have no state.
 pub(crate) fn normal(stream: &mut Stream) -> f64 {
     let u = stream.unit();
     radius(u) * cos(2.0 * PI * stream.unit())
@@ -155,12 +155,12 @@ mod tests {
         (draws.iter().sum::<f64>() / n, share)
     }
 
-    fn close(found: f64, wanted: f64, relative: f64) {
-        assert!((found / wanted - 1.0).abs() < relative, "{found} against {wanted}");
+    fn close(value: f64, wanted: f64, relative: f64) {
+        assert!((value / wanted - 1.0).abs() < relative, "{value}, expected {wanted}");
     }
 
     #[test]
-    fn exponential_with_a_minimum() {
+    fn exponential_has_minimum_and_mean() {
         let (mean, share) =
             mean_and_share(&Distribution::Exponential { minimum: 3.0, scale: 9.0 }, 12.0);
         close(mean, 12.0, 0.01);
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn body_and_tails_of_the_report() {
+    fn body_and_tail_match_the_engset_report() {
         // F = 12: EP has k = 17.2, EE(7) k = 4.286 and theta2 = 84.97.
         let (k, tail) = (17.25, 0.1);
         let theta = (k - 3.0) / 10.0_f64.ln();
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn the_other_laws_keep_their_means() {
+    fn other_distributions_have_their_means() {
         let sigma = 0.5;
         let mu = 10.0_f64.ln() - sigma * sigma / 2.0;
         close(

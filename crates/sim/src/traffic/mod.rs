@@ -1,22 +1,22 @@
-//! What the sources want to send: files and OFF times, one endless flow each, or single transfers.
+//! Traffic of the sources: files and OFF times, endless flows, or single transfers.
 
 mod coupling;
 mod distribution;
-mod excess;
-mod first;
-mod inverse;
+mod residual;
+mod start;
+mod survival;
 
 pub use coupling::Coupling;
 pub use distribution::Distribution;
-pub use first::{First, first};
-pub(crate) use inverse::{above, deviate};
+pub use start::{SourceStart, draw_start};
+pub(crate) use survival::{above, normal_quantile};
 
 use crate::random::Stream;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error};
 use std::num::NonZeroU32;
 
-/// A list of a configuration that is drawn from, or taken in turn.
+/// Deserialises a list and rejects an empty one.
 pub(crate) fn not_empty<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     list: D,
 ) -> Result<Vec<T>, D::Error> {
@@ -24,52 +24,52 @@ pub(crate) fn not_empty<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     if values.is_empty() { Err(D::Error::invalid_length(0, &"at least one")) } else { Ok(values) }
 }
 
-/// The traffic of one class of sources.
+/// Traffic of a class of sources.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Traffic {
-    /// An OFF time, a file, an OFF time, ...
+    /// Alternating OFF times and files.
     OnOff {
         /// Distribution of the OFF times, in seconds.
         off: Distribution,
         /// Distribution of the file sizes, in packets.
         size: Distribution,
-        /// How a drawn size becomes whole packets, at least 1.
+        /// Rounding of a drawn size to packets, at least 1.
         rounding: Rounding,
-        /// Whether all files of a source go over one connection; if not, each has its own.
+        /// Whether all files of a source use one connection instead of a connection per file.
         persistent: bool,
-        /// Correlation of the two normal numbers that a file's size and the OFF time after it are
-        /// made of (a Gaussian copula); 0 if they are drawn each by itself.
+        /// Correlation of the normal variables behind the size of a file and the following OFF time
+        /// (Gaussian copula); 0 for independent draws.
         coupling: f64,
-        /// What comes first.
+        /// Initial state.
         begin: Begin,
     },
-    /// One endless flow a source.
+    /// One endless flow per source.
     Bulk {
-        /// When each flow starts, in seconds.
+        /// Start times of the flows, in seconds.
         start: Start,
-        /// When all stop, in seconds: from then on they send nothing, not even what was lost.
+        /// Stop time of all flows, in seconds; then they send nothing, not even retransmissions.
         stop: Option<f64>,
     },
-    /// Single transfers one after the other, each from fresh state on the empty path.
+    /// Isolated single transfers in sequence, each on the idle path with reset state.
     Transfers {
-        /// Their sizes, taken in turn; at least one.
+        /// Sizes, used cyclically; at least one.
         #[serde(deserialize_with = "not_empty")]
         sizes: Vec<FileSize>,
     },
-    /// Single transfers that begin at random times, each a new connection, on one network.
+    /// Single transfers that start at random times on new connections and share the network.
     Arrivals {
-        /// Distribution of the times between their beginnings, in seconds.
+        /// Distribution of the times between starts, in seconds.
         gap: Distribution,
-        /// Distribution of their sizes, in packets.
+        /// Distribution of the sizes, in packets.
         size: Distribution,
-        /// How a drawn size becomes whole packets, at least 1.
+        /// Rounding of a drawn size to packets, at least 1.
         rounding: Rounding,
     },
 }
 
 impl Traffic {
-    /// Whether the sender of a file closes its connection behind it.
+    /// Whether senders close their connections after a file.
     #[must_use]
     pub fn closes(&self) -> bool {
         match self {
@@ -80,91 +80,91 @@ impl Traffic {
     }
 }
 
-/// A file to send.
+/// Size of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FileSize {
-    /// Its packets.
+    /// Number of packets.
     pub packets: u32,
-    /// Bytes that the last of them lacks of a full one.
+    /// Bytes by which the last packet is shorter than a full one.
     pub lacking: u32,
 }
 
 impl FileSize {
-    /// Of so many full packets.
+    /// A file of `packets` full packets.
     #[must_use]
-    pub fn of_full(packets: u32) -> Self {
+    pub fn full(packets: u32) -> Self {
         Self { packets, lacking: 0 }
     }
 }
 
-/// How a drawn size becomes whole packets.
+/// Rounding of a drawn size to packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Rounding {
-    /// To the nearest.
+    /// To the nearest number of packets.
     Nearest,
-    /// What is not whole is cut off.
+    /// Down to a number of packets.
     Down,
-    /// Bytes are whole, and the last packet is as long as what is left; each packet has room for
-    /// so many.
+    /// To the nearest number of bytes, with a shorter last packet; the value is the payload per
+    /// packet.
     Bytes(NonZeroU32),
 }
 
 impl Rounding {
-    /// The file of a drawn size: at least one packet, or one byte.
+    /// File of a drawn size in packets: at least one packet, or one byte.
     #[inline]
     #[must_use]
     pub fn file(self, size: f64) -> FileSize {
-        let most = f64::from(u32::MAX - 1);
-        let whole = match self {
+        let max = f64::from(u32::MAX - 1);
+        let packets = match self {
             Self::Nearest => libm::round(size),
             Self::Down => libm::floor(size),
             Self::Bytes(payload) => {
                 let payload = u64::from(payload.get());
-                let room = payload as f64;
-                let bytes = libm::round(size * room).clamp(1.0, most * room) as u64;
+                let scale = payload as f64;
+                let bytes = libm::round(size * scale).clamp(1.0, max * scale) as u64;
                 let packets = bytes.div_ceil(payload);
                 let lacking = packets * payload - bytes;
                 return FileSize { packets: packets as u32, lacking: lacking as u32 };
             }
         };
-        FileSize::of_full(whole.clamp(1.0, most) as u32)
+        FileSize::full(packets.clamp(1.0, max) as u32)
     }
 }
 
-/// What an on/off source begins with.
+/// Initial state of an on/off source.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Begin {
-    /// An OFF time from its beginning on.
+    /// The start of an OFF time.
     Off,
-    /// What is left of an OFF time or, with probability `active`, of a file, as someone finds who
-    /// comes at any time. What is left of files begins within the first `within` seconds.
+    /// Equilibrium: the residual of an OFF time or, with probability `active`, of a file. Residual
+    /// files start within the first `within` seconds.
     Equilibrium {
-        /// Probability of being in a file.
+        /// Probability of a file.
         active: f64,
-        /// In seconds.
+        /// Maximum start time of residual files in seconds.
         within: f64,
     },
 }
 
-/// When bulk flows start.
+/// Start times of bulk flows.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Start {
-    /// Each at a draw from a distribution, in seconds.
+    /// Drawn from a distribution, in seconds.
     Drawn(Distribution),
-    /// The n-th flow at the n-th time, in seconds; the list repeats when it is shorter.
+    /// Listed times in seconds, one per flow; the list is used cyclically.
     Times(#[serde(deserialize_with = "not_empty")] Vec<f64>),
 }
 
 impl Start {
-    /// When the flow at `place` of its class starts, in seconds.
-    pub(crate) fn of(&self, place: usize, stream: &mut Stream) -> f64 {
+    /// Start time in seconds of the flow with this index in its class.
+    pub(crate) fn time(&self, index: usize, stream: &mut Stream) -> f64 {
         match self {
             Self::Drawn(distribution) => distribution.draw(stream),
-            Self::Times(times) => times[place % times.len()],
+            Self::Times(times) => times[index % times.len()],
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A sender, a receiver and what lies between them.
+//! A sender and a receiver, connected by a simulated link.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -9,7 +9,7 @@ use tcpcast_sim::tcp::modern::{
 
 const MILLISECOND: u64 = 1_000_000;
 
-/// What the link does to packets, in percent.
+/// Faults of the link, in percent of packets.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Faults {
     pub loss: u32,
@@ -36,13 +36,13 @@ pub struct Link {
     /// Packets that the queue dropped.
     pub drops: u64,
     pub events: Vec<(u64, Event)>,
-    /// The most packets in the queue, the one in service not counted.
+    /// Maximum number of packets in the queue, without the one in service.
     pub buffer: usize,
     faults: Faults,
     delay: u64,
-    /// Nanoseconds for an IP byte, scaled by 1000.
+    /// Transmission time of a byte in units of 1 ps.
     byte_time: Option<u64>,
-    /// When the packets in the queue and in service leave it.
+    /// Departure times of the packets in the queue and in service.
     departures: std::collections::VecDeque<u64>,
     arrivals: BinaryHeap<Reverse<(u64, u64)>>,
     waiting: std::collections::HashMap<u64, Arrival>,
@@ -85,15 +85,15 @@ impl Link {
         }
     }
 
-    /// The application writes.
+    /// Writes application data.
     pub fn write(&mut self, bytes: u64) {
         self.sender.write(self.now, bytes, &self.stack, &mut ());
         self.pump();
     }
 
-    fn draw(&mut self, most: u64) -> u64 {
+    fn draw(&mut self, limit: u64) -> u64 {
         self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        (self.random >> 33) % most
+        (self.random >> 33) % limit
     }
 
     fn happens(&mut self, percent: u32) -> bool {
@@ -106,17 +106,17 @@ impl Link {
         self.waiting.insert(self.serial, arrival);
     }
 
-    /// When the next thing happens.
+    /// Time of the next event.
     pub fn next_at(&self) -> u64 {
         let arrival = self.arrivals.peek().map_or(u64::MAX, |Reverse((at, _))| *at);
         let timers = self.sender.deadline().min(self.sender.pace_at());
         arrival.min(timers).min(self.receiver.deadline())
     }
 
-    /// The next thing happens.
+    /// Processes the next event.
     pub fn step(&mut self) {
         let at = self.next_at();
-        assert!(at >= self.now, "time does not go back");
+        assert!(at >= self.now, "time goes backwards");
         self.now = at;
         let due = self.arrivals.peek().is_some_and(|Reverse((when, _))| *when == at);
         if due {
@@ -128,18 +128,18 @@ impl Link {
                 Some(Arrival::Ack(ack)) => {
                     self.sender.on_ack(at, &ack, &self.stack, &mut self.events);
                 }
-                None => panic!("each arrival is kept"),
+                None => panic!("unknown arrival"),
             }
         } else if self.sender.deadline() == at {
             self.sender.on_deadline(at, &self.stack, &mut self.events);
             self.forced = true;
         } else if self.receiver.deadline() == at {
-            self.receiver.on_deadline(at, &self.stack);
+            self.receiver.on_deadline(at);
         }
         self.pump();
     }
 
-    /// Sends all that may be sent now.
+    /// Sends all packets that may be sent now.
     fn pump(&mut self) {
         while let Some(outgoing) = self.receiver.poll_ack(&self.stack) {
             self.send_ack(outgoing);
@@ -150,12 +150,12 @@ impl Link {
             let sent = self.sender.poll_transmit(self.now, &self.stack, &mut self.events);
             let Some(sent) = sent else { break };
             if !room {
-                assert!(allowed_beyond > 0, "nothing is sent beyond the window");
+                assert!(allowed_beyond > 0, "packets exceed the congestion window");
                 allowed_beyond -= 1;
             }
             if sent.sending == Sending::New {
                 let end = sent.start + u64::from(sent.len);
-                assert!(end <= self.sender.allowed(), "within the receiver's window");
+                assert!(end <= self.sender.allowed(), "data exceed the receiver window");
             }
             self.send_data(sent);
         }
@@ -192,7 +192,7 @@ impl Link {
         }
     }
 
-    /// When a packet of `bytes` has left the queue; [`None`] if that is full.
+    /// Departure time of a packet of `bytes`; [`None`] if the queue is full.
     fn enqueue(&mut self, bytes: u64) -> Option<u64> {
         let Some(byte_time) = self.byte_time else { return Some(self.now) };
         while self.departures.front().is_some_and(|&at| at <= self.now) {

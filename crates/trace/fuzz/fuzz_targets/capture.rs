@@ -1,6 +1,6 @@
-//! Any bytes as a capture: `cargo +nightly fuzz run capture` here.
+//! Reads any bytes as a capture: `cargo +nightly fuzz run capture` in this directory.
 //!
-//! Compressed input is left out, which would try the decompressing libraries instead.
+//! Compressed input is skipped, because it would test the decompression libraries.
 
 #![no_main]
 

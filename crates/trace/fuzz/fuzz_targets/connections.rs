@@ -1,7 +1,8 @@
-//! Any bytes as what a few connections send: `cargo +nightly fuzz run connections` here.
+//! Converts any bytes to segments of a few connections: `cargo +nightly fuzz run connections` in
+//! this directory.
 //!
-//! Sequence numbers and acknowledgements are steps from where the connection is, so that most of them are near
-//! the truth, and some far from it.
+//! Sequence and acknowledgement numbers are differences from the connection's state, so that most
+//! of them are plausible and some are far away.
 
 #![no_main]
 
@@ -12,7 +13,7 @@ use tcpcast_trace::{
     Segment,
 };
 
-/// Bytes of a segment.
+/// Bytes per segment.
 const STEP: usize = 10;
 const LIMITS: Limits = Limits { connections: 2, events: 8, points: 6 };
 const FLAGS: [u8; 8] = [
@@ -26,11 +27,11 @@ const FLAGS: [u8; 8] = [
     0,
 ];
 const PAYLOADS: [u32; 8] = [0, 0, 1, 100, 100, 1000, 1000, 65_000];
-/// Steps of time, ns: within a burst, a round trip, a timer, an interval.
+/// Time differences, ns: within a burst, a round trip, a timeout, an interval.
 const GAPS: [u64; 8] =
     [0, 1_000, 1_000_000, 3_000_000, 50_000_000, 300_000_000, 2_000_000_000, 150_000_000_000];
 
-/// What the ends of the connections have sent, and the time.
+/// Sequence numbers of the connections, and the time.
 struct Driver {
     next: [[u32; 2]; 3],
     time: u64,
@@ -74,7 +75,8 @@ impl Driver {
     }
 }
 
-/// Mostly nothing or a segment of 100 or 1000 bytes, to either side; seldom anywhere.
+/// Returns a small difference: usually zero or a segment of 100 or 1000 bytes in either direction,
+/// rarely a large one.
 fn near(byte: u8) -> i32 {
     let steps = i32::from(byte & 31) - 16;
     match byte >> 5 {
@@ -128,11 +130,11 @@ fuzz_target!(|bytes: &[u8]| {
     let count = connections.count();
     reports.extend(connections.finish());
     assert_eq!(reports.len() as u64, count);
-    let all: u64 = reports.iter().map(check).sum();
-    assert_eq!(all, driver.frame);
+    let total: u64 = reports.iter().map(check).sum();
+    assert_eq!(total, driver.frame);
 });
 
-/// What holds of every connection; how many segments it had.
+/// Checks the invariants of a connection. Returns its number of segments.
 fn check(report: &ConnectionReport) -> u64 {
     assert!(report.first_frame > 0 && report.first <= report.last);
     report.directions.iter().map(check_direction).sum()
@@ -172,7 +174,7 @@ fn check_round_trips(direction: &DirectionReport) {
         [rtt.karn, rtt.sender, rtt.timestamps].into_iter().flatten()
     {
         assert!(min_s <= p50_s && p50_s <= p95_s && p95_s <= p99_s && p99_s <= max_s);
-        // A sum of many is rounded.
+        // A sum of many values is rounded.
         assert!(min_s <= mean_s * (1.0 + 1e-9) && mean_s <= max_s * (1.0 + 1e-9));
     }
     assert!(rtt.flight_correlation.is_none_or(|value| value.abs() <= 1.0));

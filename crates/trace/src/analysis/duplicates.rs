@@ -1,33 +1,35 @@
-//! Frames that were captured twice: on two interfaces, or by a port that mirrors both ways.
+//! Detection of frames that were captured twice: on two interfaces, or at a port that mirrors both
+//! directions.
 
 use std::hash::BuildHasher;
 
 use crate::segment::{Flags, Nanos, Segment};
 
-/// Two captures of one frame are not further apart. No sender repeats itself so soon with the same
-/// identification.
-const SOON: Nanos = 100_000_000;
-/// The same without an identification: shorter than any round trip that a retransmission could answer.
-const AT_ONCE: Nanos = 20_000;
-/// Packets in a row with the IP identification of the one before, after which it tells none of them apart.
+/// Maximum time between two captures of a frame. No sender reuses an identification so soon.
+const MAX_DELAY_WITH_ID: Nanos = 100_000_000;
+/// Limit without an identification: shorter than any round trip after which a
+/// retransmission could follow.
+const MAX_DELAY_WITHOUT_ID: Nanos = 20_000;
+/// Number of consecutive packets with the same IP identification after which identifications are
+/// ignored.
 pub(crate) const SAME_IDS: u8 = 3;
-/// Places for recent segments, of which each is one line of memory for a few of them.
-const PLACES: usize = 1024;
+/// Size of the cache of recent segments: sets of `WAYS` entries, one cache line each.
+const SETS: usize = 1024;
 const WAYS: usize = 4;
 
-/// What was captured lately, of all connections together: marks, and when.
+/// Cache of recently captured segments of all connections: hash and time.
 #[derive(Clone, Debug)]
-pub(crate) struct Recent {
-    places: Vec<[(u64, Nanos); WAYS]>,
+pub(crate) struct RecentSegments {
+    sets: Vec<[(u64, Nanos); WAYS]>,
 }
 
-impl Recent {
+impl RecentSegments {
     pub(crate) fn new() -> Self {
-        Self { places: vec![[(0, 0); WAYS]; PLACES] }
+        Self { sets: vec![[(0, 0); WAYS]; SETS] }
     }
 
-    /// When a segment like this was captured last, if lately. `connection` tells connections apart; `hashes` must be
-    /// the same in every run.
+    /// Returns the time of an identical recent segment, and stores this one. `connection`
+    /// identifies the connection. `hashes` must be the same in every run.
     #[inline(always)]
     pub(crate) fn find(
         &mut self,
@@ -36,38 +38,38 @@ impl Recent {
         hashes: &impl BuildHasher,
     ) -> Option<Nanos> {
         let mark = mark(segment, connection, hashes);
-        let place = &mut self.places[mark as usize % PLACES];
-        let found = place.iter().position(|known| known.0 == mark);
-        let since = found.map(|way| place[way].1);
-        // The latest first; the oldest goes.
-        match found {
-            Some(way) => place.copy_within(..way, 1),
-            None => place.copy_within(..WAYS - 1, 1),
+        let set = &mut self.sets[mark as usize % SETS];
+        let hit = set.iter().position(|known| known.0 == mark);
+        let since = hit.map(|way| set[way].1);
+        // Most recent first; the oldest entry is evicted.
+        match hit {
+            Some(way) => set.copy_within(..way, 1),
+            None => set.copy_within(..WAYS - 1, 1),
         }
-        place[0] = (mark, segment.time);
+        set[0] = (mark, segment.time);
         since
     }
 }
 
-/// Whether a segment is the same packet as one like it that was captured at `since`. `usual`: it has happened in this
-/// direction before; `told`: identifications tell its packets apart.
-pub(crate) fn copies(segment: &Segment, since: Nanos, usual: bool, told: bool) -> bool {
-    // A clock that was set back between two captures of one frame is known to happen.
-    segment.time.abs_diff(since) < tolerance(segment, usual, told)
+/// Whether a segment is a copy of an identical one captured at `since`. `usual`: copies were seen
+/// in this direction before. `distinct_ids`: its IP identifications distinguish packets.
+pub(crate) fn is_copy(segment: &Segment, since: Nanos, usual: bool, distinct_ids: bool) -> bool {
+    // The clock may be set back between two captures of a frame.
+    segment.time.abs_diff(since) < tolerance(segment, usual, distinct_ids)
 }
 
-fn tolerance(segment: &Segment, usual: bool, told: bool) -> Nanos {
-    let identified = told && segment.ip_id.is_some_and(|id| id != 0);
+fn tolerance(segment: &Segment, usual: bool, distinct_ids: bool) -> Nanos {
+    let identified = distinct_ids && segment.ip_id.is_some_and(|id| id != 0);
     let occupies = segment.payload > 0 || segment.flags.any(Flags::SYN | Flags::FIN);
     if identified {
-        SOON
+        MAX_DELAY_WITH_ID
     } else {
-        // Without an identification duplicate acknowledgements look alike, too.
-        Nanos::from(occupies || usual) * AT_ONCE
+        // Without an identification, duplicate acknowledgements are also identical.
+        Nanos::from(occupies || usual) * MAX_DELAY_WITHOUT_ID
     }
 }
 
-/// The time to live is left out: it differs on two sides of a router.
+/// Excludes the time to live, which differs on both sides of a router.
 #[inline]
 fn mark(segment: &Segment, connection: u64, hashes: &impl BuildHasher) -> u64 {
     let (value, echo) = segment.options.timestamps.unwrap_or_default();
@@ -81,6 +83,6 @@ fn mark(segment: &Segment, connection: u64, hashes: &impl BuildHasher) -> u64 {
         u64::from(value) << 32 | u64::from(echo),
         u64::from(sack.0) << 32 | u64::from(sack.1),
     ];
-    // 0 is an empty place.
+    // 0 marks an empty entry.
     hashes.hash_one(numbers) | 1 << 63
 }

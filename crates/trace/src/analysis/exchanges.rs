@@ -1,92 +1,96 @@
-//! Requests and responses: data of the client, then data of the server, in turn.
+//! Requests and responses: alternating data of client and server.
 //!
-//! A request begins with new data of the client after a response, and its response with the next new data of the
-//! server. The two are separable if the client had received all before it sent the request, and the server had
-//! received the request before it responded: the acknowledgement numbers tell. With pipelining, or several streams in
-//! a connection, they are not, and the exchange is marked.
+//! A request begins with new data of the client after a response, and its response with the next
+//! new data of the server. The exchange is separable if the client had received the whole response
+//! before it sent the request, and the server had received the request before it responded, by
+//! acknowledgement numbers. With pipelining or several streams in a connection, the exchange is
+//! marked as overlapping.
 
 use std::mem::take;
 
+use super::direction_stats::EventQuota;
 use super::flow::Flow;
-use super::journal::Budget;
 use super::side::Tap;
 use crate::segment::{Nanos, Segment};
 
-/// An end with data reacts to a segment from the other one within this time.
+/// Longest reaction time of an end with data to a segment from the other end.
 const REACTION: Nanos = 1_500_000;
-/// Least and most time of a delayed acknowledgement: Linux delays by 40 ms and more, Windows and BSD by up to 200 ms;
-/// RFC 1122, section 4.2.3.2, allows less than 500 ms.
+/// Range of delayed acknowledgements: Linux delays by 40 ms or more, Windows and BSD by up to 200
+/// ms; RFC 1122, section 4.2.3.2, allows less than 500 ms.
 const DELAYED: std::ops::Range<Nanos> = 20_000_000..500_000_000;
-/// Segments that a sender may have in flight at first (RFC 6928).
+/// Initial window in segments (RFC 6928).
 const INITIAL_WINDOW: u64 = 10;
-/// The tap is away from an end from this round trip on.
-const AWAY: Nanos = 1_000_000;
-/// Pacing spreads a window over a round trip, so that gaps longer than this part of one are the server's.
+/// Round-trip time to an end from which the tap counts as remote.
+const REMOTE: Nanos = 1_000_000;
+/// Pacing spreads a window over a round trip, so gaps longer than this fraction (one quarter) are
+/// caused by the server.
 const PACED_PART: Nanos = 4;
 
-/// A request and its response. Times are those of the tap.
+/// A request and its response. Times are measured at the tap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Exchange {
-    /// First byte of the request, ns since 1970.
+    /// Time of the first byte of the request, ns since 1970.
     pub time: Nanos,
     /// Payload of the request.
     pub request_bytes: u64,
-    /// Payload of the response; 0 if there is none.
+    /// Payload of the response; 0 if there is no response.
     pub response_bytes: u64,
-    /// From the first byte of the request to the first byte of the response.
+    /// Time from the first byte of the request to the first byte of the response, ns.
     pub first_byte: Nanos,
-    /// From the first byte of the request to the last byte of the response, retransmissions included.
+    /// Time from the first byte of the request to the last byte of the response, including
+    /// retransmissions, ns.
     pub last_byte: Nanos,
-    /// From the end of the request to the first byte of the response: the server, and the round trip to it.
+    /// Time from the end of the request to the first byte of the response, ns: the server and the
+    /// round trip to it.
     pub answer: Nanos,
-    /// Gaps within the response in which the server had nothing to send.
+    /// Gaps within the response without data to send, ns.
     pub pauses: Nanos,
-    /// Time until data arrived that had to be retransmitted.
+    /// Time until lost data were retransmitted, ns.
     pub repair: Nanos,
-    /// Time for which a small segment waited for the acknowledgement of an earlier one (RFC 896).
+    /// Time for which a small segment waited for an acknowledgement (RFC 896), ns.
     pub held: Nanos,
-    /// The part of that time for which the receiver delayed its acknowledgement (RFC 1122, section 4.2.3.2).
+    /// Part of `held` caused by a delayed acknowledgement (RFC 1122, section 4.2.3.2), ns.
     pub delayed: Nanos,
-    /// Packets retransmitted, of both directions.
+    /// Retransmitted packets of both directions.
     pub retransmissions: u32,
-    /// The connection had lost packets of the server before.
+    /// True if packets of the server were lost earlier in the connection.
     pub after_losses: bool,
-    /// Client and server did not wait for each other: its times belong to several requests.
+    /// True if client and server did not wait for each other, so the times cover several requests.
     pub overlaps: bool,
 }
 
-/// State of a direction before a segment of it.
+/// State of a direction before one of its segments.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Standing {
+pub(crate) struct FlowState {
     next: u64,
     acknowledged: u64,
-    /// Last data sent, and the last acknowledgement of new data, if it came later.
+    /// Time of the last data, and of the last acknowledgement of new data.
     sent: Nanos,
-    moved: Nanos,
-    /// Last segment from the other end.
-    heard: Nanos,
+    acked: Nanos,
+    /// Time of the last segment from the other end.
+    peer_time: Nanos,
     retransmissions: u64,
-    /// Nothing was in flight, after data had been.
-    rests: bool,
+    /// True if nothing is in flight after data were sent.
+    is_idle: bool,
 }
 
 impl Flow {
     #[inline(always)]
-    pub(crate) fn standing(&self) -> Standing {
-        Standing {
+    pub(crate) fn state(&self) -> FlowState {
+        FlowState {
             next: self.next,
             acknowledged: self.acknowledged,
             sent: self.last_sent,
-            moved: self.last_data.unwrap_or(0),
-            heard: self.recovery.last_heard(),
+            acked: self.last_data.unwrap_or(0),
+            peer_time: self.recovery.last_peer_time(),
             retransmissions: self.counts.retransmissions,
-            rests: self.rests(),
+            is_idle: self.is_idle(),
         }
     }
 
-    /// Nothing is in flight, after data have been.
+    /// Whether nothing is in flight after data were sent.
     #[inline(always)]
-    pub(crate) fn rests(&self) -> bool {
+    pub(crate) fn is_idle(&self) -> bool {
         self.next == self.acknowledged && self.last_sent > 0
     }
 
@@ -95,7 +99,7 @@ impl Flow {
     }
 }
 
-/// Whose turn it is.
+/// The end whose data are expected or being sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Turn {
     #[default]
@@ -110,55 +114,55 @@ pub(crate) struct Exchanges {
     client: usize,
     turn: Turn,
     current: Exchange,
-    /// Last needed transmission of the request, and of the response.
-    asked: Nanos,
-    answered: Nanos,
-    /// The last segment of the response.
-    tail: Tail,
+    /// Time of the last useful transmission of the request, and of the response.
+    request_sent: Nanos,
+    response_sent: Nanos,
+    last_response: SegmentSize,
     /// Payload of both directions before the current exchange.
     bytes: [u64; 2],
     kept: Vec<Exchange>,
-    most: usize,
+    max: usize,
     omitted: u64,
 }
 
-/// Payload of a segment, and of the largest one so far.
+/// Payload of a segment, and of the largest segment so far.
 #[derive(Clone, Copy, Debug, Default)]
-struct Tail {
+struct SegmentSize {
     payload: u32,
     largest: u32,
 }
 
 /// A data segment, and both directions after it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Turned<'a> {
+pub(crate) struct DataEvent<'a> {
     pub(crate) segment: &'a Segment,
     pub(crate) from: usize,
-    pub(crate) before: &'a Standing,
+    pub(crate) before: &'a FlowState,
     pub(crate) flows: &'a [Flow; 2],
     pub(crate) tap: &'a Tap,
-    pub(crate) budget: &'a Budget,
+    pub(crate) quota: &'a EventQuota,
 }
 
-impl Turned<'_> {
-    /// Round trip between the tap and an end.
-    fn to(&self, end: usize) -> Nanos {
+impl DataEvent<'_> {
+    /// Round-trip time between the tap and an end.
+    fn rtt_to(&self, end: usize) -> Nanos {
         self.tap.round_trip(end).unwrap_or(0)
     }
 
-    /// The sender answers within this time at the tap; a quarter of the round trip is left for queues.
+    /// Longest reaction time of the sender, seen at the tap. A quarter of the round trip is added
+    /// for queues.
     fn reaction(&self) -> Nanos {
-        let near = self.to(self.from);
-        near + near / 4 + REACTION
+        let tap_rtt = self.rtt_to(self.from);
+        tap_rtt + tap_rtt / 4 + REACTION
     }
 
-    fn tail(&self) -> Tail {
-        Tail { payload: self.segment.payload, largest: self.flows[self.from].largest }
+    fn size(&self) -> SegmentSize {
+        SegmentSize { payload: self.segment.payload, largest: self.flows[self.from].largest }
     }
 
-    /// Whether a segment of this direction ends with a full packet: the sender may have had more to send. Packets may
-    /// be smaller than the MSS by the path's MTU, but not much.
-    fn full(&self, Tail { payload, largest }: Tail) -> bool {
+    /// Whether a segment of this direction ends with a full packet, so the sender may have more
+    /// data. The path MTU may make packets smaller than the MSS, but not much.
+    fn is_full(&self, SegmentSize { payload, largest }: SegmentSize) -> bool {
         let [flow, other] = [self.from, 1 - self.from].map(|end| &self.flows[end]);
         let stamps = flow.announced.timestamps && other.announced.timestamps;
         let mss = other
@@ -169,106 +173,106 @@ impl Turned<'_> {
         payload >= full && payload % full.max(1) == 0
     }
 
-    /// How long this small segment waited for the acknowledgement of the data before it (RFC 896), and how much of
-    /// that is a delayed acknowledgement: it left when the acknowledgement came. Nothing else was in flight.
-    /// `bytes`: payload of the message, this segment included.
+    /// Returns the time for which a small segment waited for the acknowledgement of the previous
+    /// data (RFC 896), and the part caused by a delayed acknowledgement. The segment followed the
+    /// acknowledgement, with nothing else in flight. `bytes`: payload of the message, including
+    /// this segment.
     fn held(&self, bytes: u64) -> Option<(Nanos, Nanos)> {
-        let Standing { sent, moved, .. } = *self.before;
+        let FlowState { sent, acked, .. } = *self.before;
         let flow = &self.flows[self.from];
-        let since = self.segment.time.saturating_sub(moved);
-        let prompt = since <= self.reaction() && since + REACTION >= self.to(self.from);
-        if !(prompt && !self.full(self.tail()) && moved > sent) {
+        let since = self.segment.time.saturating_sub(acked);
+        let prompt = since <= self.reaction() && since + REACTION >= self.rtt_to(self.from);
+        if !(prompt && !self.is_full(self.size()) && acked > sent) {
             return None;
         }
-        let delay = moved.saturating_sub(sent).saturating_sub(self.to(1 - self.from));
+        let delay = acked.saturating_sub(sent).saturating_sub(self.rtt_to(1 - self.from));
         let delayed = if DELAYED.contains(&delay) { delay } else { 0 };
-        // Otherwise the congestion window may have held it.
+        // Otherwise the congestion window may have delayed the segment.
         let early = bytes <= INITIAL_WINDOW * u64::from(flow.largest);
         let nagle = early && flow.counts.retransmissions == 0;
         let held = self.segment.time.saturating_sub(sent);
         (delayed > 0 || nagle).then_some((held, delayed))
     }
 
-    /// Whether neither an acknowledgement nor pacing explains when the segment was sent, `gap` after the last one.
+    /// Whether neither an acknowledgement nor pacing explains the gap of `gap` before the segment.
     fn unprompted(&self, gap: Nanos) -> bool {
-        let quiet = self.segment.time.saturating_sub(self.before.heard);
-        let round = self.to(0).saturating_add(self.to(1));
-        quiet > self.reaction() && gap > REACTION + round / PACED_PART
+        let since_peer = self.segment.time.saturating_sub(self.before.peer_time);
+        let round = self.rtt_to(0).saturating_add(self.rtt_to(1));
+        since_peer > self.reaction() && gap > REACTION + round / PACED_PART
     }
 }
 
 impl Exchanges {
-    /// Both ends have sent data, or the client again after a pause. `before`: what stood before the current segment
-    /// from the end `from`.
-    pub(crate) fn new(client: usize, most: usize, turned: &Turned<'_>) -> Box<Self> {
-        let flow = &turned.flows[client];
-        let sender = turned.from == client;
-        let sent = if sender { turned.before.sent } else { flow.last_sent };
-        let mut found = Box::new(Self {
+    /// Called when both ends have sent data, or the client again after a pause.
+    pub(crate) fn new(client: usize, max: usize, event: &DataEvent<'_>) -> Box<Self> {
+        let flow = &event.flows[client];
+        let sender = event.from == client;
+        let sent = if sender { event.before.sent } else { flow.last_sent };
+        let mut exchanges = Box::new(Self {
             client,
             turn: Turn::NoRequest,
             current: Exchange::default(),
-            asked: sent,
-            answered: 0,
-            tail: Tail::default(),
+            request_sent: sent,
+            response_sent: 0,
+            last_response: SegmentSize::default(),
             bytes: [0; 2],
             kept: Vec::new(),
-            most,
+            max,
             omitted: 0,
         });
         if sent > 0 {
-            found.turn = Turn::Client;
-            found.current.time = flow.first_data.unwrap_or(sent);
-            found.repairs_a_lone_request(flow, sender);
+            exchanges.turn = Turn::Client;
+            exchanges.current.time = flow.first_data.unwrap_or(sent);
+            exchanges.add_request_repair(flow, sender);
         }
-        found
+        exchanges
     }
 
-    /// Of a request before, only the last transmission is known.
-    fn repairs_a_lone_request(&mut self, flow: &Flow, sender: bool) {
+    /// Adds retransmissions of the first request; only its last transmission is known.
+    fn add_request_repair(&mut self, flow: &Flow, sender: bool) {
         if !sender && flow.counts.retransmissions > 0 {
-            self.current.repair = self.asked.saturating_sub(self.current.time);
+            self.current.repair = self.request_sent.saturating_sub(self.current.time);
             self.current.retransmissions = flow.counts.retransmissions as u32;
         }
     }
 
-    /// A data segment.
+    /// Processes a data segment.
     #[inline]
-    pub(crate) fn read(&mut self, turned: &Turned<'_>) {
-        let flow = &turned.flows[turned.from];
-        let resent = flow.counts.retransmissions - turned.before.retransmissions;
-        if flow.next > turned.before.next {
-            if turned.from == self.client {
-                self.asks(turned);
+    pub(crate) fn read(&mut self, event: &DataEvent<'_>) {
+        let flow = &event.flows[event.from];
+        let resent = flow.counts.retransmissions - event.before.retransmissions;
+        if flow.next > event.before.next {
+            if event.from == self.client {
+                self.on_client_data(event);
             } else {
-                self.responds(turned);
+                self.on_server_data(event);
             }
-        } else if turned.before.acknowledged < turned.before.next {
-            self.repeats(turned, resent > 0);
+        } else if event.before.acknowledged < event.before.next {
+            self.on_repeated_data(event, resent > 0);
         }
         self.current.retransmissions += resent as u32;
     }
 
-    /// New data of the client.
+    /// Processes new data of the client.
     #[inline]
-    fn asks(&mut self, turned: &Turned<'_>) {
+    fn on_client_data(&mut self, event: &DataEvent<'_>) {
         if self.turn == Turn::Client {
-            self.holds(turned);
+            self.add_wait_if_idle(event);
         } else {
-            self.begin(turned);
+            self.begin(event);
         }
-        self.asked = turned.segment.time;
+        self.request_sent = event.segment.time;
     }
 
     #[inline(never)]
-    fn begin(&mut self, turned: &Turned<'_>) {
-        // It had not received the whole response.
-        let overlaps = turned.flows[1 - self.client].outstanding() && self.turn == Turn::Server;
+    fn begin(&mut self, event: &DataEvent<'_>) {
+        // The client had not received the whole response.
+        let overlaps = event.flows[1 - self.client].outstanding() && self.turn == Turn::Server;
         self.current.overlaps |= overlaps;
-        self.finish(turned.flows, turned.budget, u64::from(turned.segment.payload));
-        let server = &turned.flows[1 - self.client];
+        self.finish(event.flows, event.quota, u64::from(event.segment.payload));
+        let server = &event.flows[1 - self.client];
         self.current = Exchange {
-            time: turned.segment.time,
+            time: event.segment.time,
             overlaps,
             after_losses: server.counts.retransmissions > 0,
             ..Exchange::default()
@@ -276,76 +280,77 @@ impl Exchanges {
         self.turn = Turn::Client;
     }
 
-    /// New data of the server.
+    /// Processes new data of the server.
     #[inline]
-    fn responds(&mut self, turned: &Turned<'_>) {
-        let time = turned.segment.time;
+    fn on_server_data(&mut self, event: &DataEvent<'_>) {
+        let time = event.segment.time;
         match self.turn {
             Turn::NoRequest => return,
-            Turn::Client => self.begin_response(turned),
+            Turn::Client => self.begin_response(event),
             Turn::Server => {
-                let gap = time.saturating_sub(self.answered);
-                if !self.holds(turned) && turned.unprompted(gap) {
-                    self.lags(turned, gap);
+                let gap = time.saturating_sub(self.response_sent);
+                if !self.add_wait_if_idle(event) && event.unprompted(gap) {
+                    self.add_gap(event, gap);
                 }
             }
         }
-        self.answered = time;
-        self.tail = turned.tail();
+        self.response_sent = time;
+        self.last_response = event.size();
     }
 
     #[inline(never)]
-    fn begin_response(&mut self, turned: &Turned<'_>) {
-        let time = turned.segment.time;
+    fn begin_response(&mut self, event: &DataEvent<'_>) {
+        let time = event.segment.time;
         self.turn = Turn::Server;
         self.current.first_byte = time.saturating_sub(self.current.time);
-        self.current.answer = time.saturating_sub(self.asked);
-        let early = turned.flows[self.client].outstanding();
+        self.current.answer = time.saturating_sub(self.request_sent);
+        let early = event.flows[self.client].outstanding();
         self.current.overlaps |= early;
-        // The end of the response before is not known, either.
+        // The end of the previous response is also unknown.
         if let Some(last) = self.kept.last_mut().filter(|_| early) {
             last.overlaps = true;
         }
     }
 
-    /// Adds the time for which a segment within a message waited for an acknowledgement; whether it did.
+    /// Adds the time for which a segment within a message waited for an acknowledgement. Returns
+    /// whether it waited.
     #[inline(always)]
-    fn holds(&mut self, turned: &Turned<'_>) -> bool {
-        // Bulk data are most often sent while others are in flight.
-        turned.before.rests && self.add_held(turned)
+    fn add_wait_if_idle(&mut self, event: &DataEvent<'_>) -> bool {
+        // Bulk data are usually sent with other data in flight.
+        event.before.is_idle && self.add_held(event)
     }
 
     #[inline(never)]
-    fn add_held(&mut self, turned: &Turned<'_>) -> bool {
-        let all = turned.flows[turned.from].counts.unique_bytes;
-        let held = turned.held(all.saturating_sub(self.bytes[turned.from]));
-        let (whole, delayed) = held.unwrap_or_default();
-        self.current.held = self.current.held.saturating_add(whole);
+    fn add_held(&mut self, event: &DataEvent<'_>) -> bool {
+        let all = event.flows[event.from].counts.unique_bytes;
+        let held = event.held(all.saturating_sub(self.bytes[event.from]));
+        let (total, delayed) = held.unwrap_or_default();
+        self.current.held = self.current.held.saturating_add(total);
         self.current.delayed = self.current.delayed.saturating_add(delayed);
         held.is_some()
     }
 
-    /// Neither an acknowledgement nor pacing explains a gap within the response: the server had nothing to send before,
-    /// or its last packets were lost before the tap.
+    /// Adds a gap within the response that neither an acknowledgement nor pacing explains: the
+    /// server had no data, or its last packets were lost before the tap.
     #[inline(never)]
-    fn lags(&mut self, turned: &Turned<'_>, gap: Nanos) {
-        let round = turned.to(0).saturating_add(turned.to(1));
-        if !turned.full(self.tail) {
+    fn add_gap(&mut self, event: &DataEvent<'_>, gap: Nanos) {
+        let round = event.rtt_to(0).saturating_add(event.rtt_to(1));
+        if !event.is_full(self.last_response) {
             self.current.pauses = self.current.pauses.saturating_add(gap);
-        } else if turned.to(turned.from) > AWAY && gap > round.saturating_mul(2) {
+        } else if event.rtt_to(event.from) > REMOTE && gap > round.saturating_mul(2) {
             self.current.repair = self.current.repair.saturating_add(gap);
             self.current.retransmissions += 1;
         }
     }
 
-    /// Data below the highest, while some were not acknowledged.
+    /// Processes data below the highest number, some of them not acknowledged.
     #[inline(never)]
-    fn repeats(&mut self, turned: &Turned<'_>, resent: bool) {
-        let time = turned.segment.time;
-        let client = turned.from == self.client;
+    fn on_repeated_data(&mut self, event: &DataEvent<'_>, resent: bool) {
+        let time = event.segment.time;
+        let client = event.from == self.client;
         let last = match self.turn {
-            Turn::Client if client => &mut self.asked,
-            Turn::Server if !client => &mut self.answered,
+            Turn::Client if client => &mut self.request_sent,
+            Turn::Server if !client => &mut self.response_sent,
             _ => return,
         };
         if resent {
@@ -354,42 +359,46 @@ impl Exchanges {
         *last = time;
     }
 
-    /// The exchange ends; `next`: payload of the client that already belongs to the next one.
-    fn finish(&mut self, flows: &[Flow; 2], budget: &Budget, next: u64) {
-        let mut all = [0, 1].map(|end: usize| flows[end].counts.unique_bytes);
-        all[self.client] = all[self.client].saturating_sub(next);
-        let [before, after] = [self.bytes, all];
-        self.bytes = all;
+    /// Ends the exchange. `next`: payload of the client that belongs to the next exchange.
+    fn finish(&mut self, flows: &[Flow; 2], quota: &EventQuota, next: u64) {
+        let mut totals = [0, 1].map(|end: usize| flows[end].counts.unique_bytes);
+        totals[self.client] = totals[self.client].saturating_sub(next);
+        let [before, after] = [self.bytes, totals];
+        self.bytes = totals;
         if self.turn == Turn::NoRequest {
             return;
         }
-        let mut found = take(&mut self.current);
+        let mut exchange = take(&mut self.current);
         let server = 1 - self.client;
-        found.request_bytes = after[self.client].saturating_sub(before[self.client]);
+        exchange.request_bytes = after[self.client].saturating_sub(before[self.client]);
         if self.turn == Turn::Server {
-            found.response_bytes = after[server].saturating_sub(before[server]);
-            found.last_byte = self.answered.saturating_sub(found.time);
+            exchange.response_bytes = after[server].saturating_sub(before[server]);
+            exchange.last_byte = self.response_sent.saturating_sub(exchange.time);
         }
-        if self.kept.len() < self.most && budget.take() {
-            self.kept.push(found);
+        if self.kept.len() < self.max && quota.take() {
+            self.kept.push(exchange);
         } else {
             self.omitted += 1;
         }
     }
 
     /// Whether the last request has no response; `None` before the first request.
-    pub(crate) fn waits(&self) -> Option<bool> {
+    pub(crate) fn awaits_response(&self) -> Option<bool> {
         (self.turn != Turn::NoRequest).then_some(self.turn == Turn::Client)
     }
 
-    /// How long the connection was idle before the current request.
+    /// Idle time of the connection before the current request.
     pub(crate) fn idle(&self) -> Nanos {
-        if self.answered > 0 { self.current.time.saturating_sub(self.answered) } else { 0 }
+        if self.response_sent > 0 {
+            self.current.time.saturating_sub(self.response_sent)
+        } else {
+            0
+        }
     }
 
-    /// The exchanges in order, and the number of those beyond the limit.
-    pub(crate) fn report(mut self, flows: &[Flow; 2], budget: &Budget) -> (Vec<Exchange>, u64) {
-        self.finish(flows, budget, 0);
+    /// Returns the exchanges in order, and the number of exchanges beyond the limit.
+    pub(crate) fn report(mut self, flows: &[Flow; 2], quota: &EventQuota) -> (Vec<Exchange>, u64) {
+        self.finish(flows, quota, 0);
         (self.kept, self.omitted)
     }
 }

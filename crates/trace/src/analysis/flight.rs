@@ -1,4 +1,5 @@
-//! The segments between the oldest unacknowledged byte and the newest sent: in order, without gaps.
+//! Segments in flight, from the oldest unacknowledged byte to the newest sent, in order and without
+//! gaps.
 
 use std::collections::VecDeque;
 use std::mem::replace;
@@ -6,65 +7,65 @@ use std::mem::replace;
 use super::scoreboard::Gain;
 use crate::segment::Nanos;
 
-/// A stretch of the sequence space that was sent as one, or that nobody saw being sent.
+/// A range of the sequence space sent in one frame, or not captured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sent {
-    /// Its first byte.
+    /// First byte.
     pub(super) start: u64,
-    /// When it was first captured; of a hole, when the hole was noticed.
+    /// Time of the first capture or, for a hole, of its detection.
     pub(super) first: Nanos,
-    /// When it was last captured.
+    /// Time of the last capture.
     pub(super) last: Nanos,
-    /// How many sequence numbers it takes.
+    /// Number of sequence numbers.
     pub(super) length: u32,
-    /// Timestamp value of the last transmission, 0 without the option.
+    /// Timestamp value of the last transmission; 0 if there is no timestamp option.
     pub(super) timestamp: u32,
-    /// IPv4 identification of the first transmission, 0 without.
+    /// IPv4 identification of the first transmission; 0 if there is none.
     pub(super) ip_id: u16,
-    /// Transmissions captured; 0 is a hole.
+    /// Number of captured transmissions; 0 for a hole.
     pub(super) sends: u8,
-    /// The receiver has said that it holds it.
+    /// True if SACK covers the range.
     pub(super) sacked: bool,
-    /// A SYN or a FIN, which take a number each and say nothing about the path under load.
+    /// A SYN or FIN, which uses one sequence number and shows nothing about the path under load.
     pub(super) control: bool,
 }
 
 impl Sent {
-    /// The first byte after it.
+    /// First byte after the range.
     #[inline(always)]
     pub(super) fn end(&self) -> u64 {
         self.start + u64::from(self.length)
     }
 
-    /// Sent more than once, so that an ack does not say which transmission it answers.
+    /// Sent more than once, so that an acknowledgement does not show which transmission arrived.
     #[inline(always)]
     pub(super) fn ambiguous(&self) -> bool {
         self.sends > 1
     }
 }
 
-/// What was known of the bytes of a segment that did not continue the sequence.
+/// History of the bytes of a segment that did not continue the sequence.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Overlap {
-    /// Bytes that had been captured before.
+    /// Bytes captured before.
     pub(super) seen: u64,
-    /// Bytes that a hole lacked.
+    /// Bytes that filled a hole.
     pub(super) filled: u64,
-    /// When the hole was noticed.
+    /// Time when the hole was detected.
     pub(super) noticed: Nanos,
-    /// The segment captured after the hole, by which it was noticed: IP identification, timestamp.
+    /// IP identification and timestamp of the first segment captured after the hole.
     pub(super) after: Option<(u16, u32)>,
-    /// When the bytes were last sent.
+    /// Time of the previous transmission.
     pub(super) last_sent: Option<Nanos>,
-    /// How often, at most.
+    /// Maximum number of transmissions.
     pub(super) sends: u8,
-    /// They were acknowledged before they were captured.
+    /// True if some bytes were acknowledged before they were captured.
     pub(super) disordered: bool,
 }
 
-/// A segment as it is kept: it ends where the next begins.
+/// Compact form of [`Sent`]: a segment ends where the next one starts.
 #[derive(Clone, Copy, Debug, Default)]
-struct Kept {
+struct StoredSegment {
     start: u64,
     first: Nanos,
     timestamp: u32,
@@ -76,7 +77,7 @@ struct Kept {
 const SACKED: u8 = 1;
 const CONTROL: u8 = 2;
 
-impl Kept {
+impl StoredSegment {
     fn of(sent: &Sent) -> Self {
         let Sent { start, first, timestamp, ip_id, sends, sacked, control, .. } = *sent;
         let marks = (u8::from(sacked) * SACKED) | (u8::from(control) * CONTROL);
@@ -87,7 +88,7 @@ impl Kept {
         Self { start, first: noticed, ..Self::default() }
     }
 
-    /// The same with its end and the time of its last transmission.
+    /// Returns the full form, given the end and the time of the last transmission.
     #[inline(always)]
     fn sent(self, end: u64, last: Nanos) -> Sent {
         let Self { start, first, timestamp, ip_id, sends, marks } = self;
@@ -105,154 +106,156 @@ impl Kept {
     }
 }
 
-/// The segments in flight. There are many for each connection that is followed: they are kept in little memory.
+/// Segments in flight, stored compactly because there may be many for each connection.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Flight {
-    segments: VecDeque<Kept>,
-    /// The first byte after them.
+    segments: VecDeque<StoredSegment>,
+    /// First byte after the segments.
     end: u64,
-    /// Where those begin that were sent more than once, and when they were last sent; in order.
+    /// Starts of the segments that were sent more than once, with the time of the last
+    /// transmission, in order.
     repeated: VecDeque<(u64, Nanos)>,
 }
 
-/// More segments than this are not kept: acks are missing from such a capture.
-pub(super) const MOST_SEGMENTS: usize = 1 << 15;
-/// Room for so many is made at first.
-const LEAST: usize = 2;
+/// Maximum number of stored segments; more means that acknowledgements are missing from the
+/// capture.
+pub(super) const MAX_SEGMENTS: usize = 1 << 15;
+/// Initial capacity.
+const MIN_CAPACITY: usize = 2;
 
 impl Flight {
-    /// Fetches both ends of it from memory.
+    /// Prefetches both ends of the queue.
     #[inline]
-    pub(super) fn fetch(&self) -> u64 {
+    pub(super) fn prefetch(&self) -> u64 {
         let ends = [self.segments.front(), self.segments.back()];
         ends.iter().flatten().fold(0, |sum: u64, kept| sum.wrapping_add(kept.start))
     }
 
-    /// Appends what continues the sequence at `next`; what it jumps over becomes a hole.
+    /// Appends a segment at or after `next`; skipped bytes become a hole.
     #[inline]
     pub(super) fn append(&mut self, next: u64, sent: Sent) {
         let mut from = next;
         while from < sent.start {
-            self.push(Kept::hole(from, sent.first));
+            self.push(StoredSegment::hole(from, sent.first));
             from = sent.start.min(from + u64::from(u32::MAX));
         }
-        self.push(Kept::of(&sent));
+        self.push(StoredSegment::of(&sent));
         self.end = sent.end();
-        while self.segments.len() > MOST_SEGMENTS {
+        while self.segments.len() > MAX_SEGMENTS {
             self.pop();
         }
     }
 
     #[inline]
-    fn push(&mut self, kept: Kept) {
+    fn push(&mut self, kept: StoredSegment) {
         let room = self.segments.capacity();
         if self.segments.len() == room {
-            // By half as many: most of them stay as long as they are.
-            self.segments.reserve_exact((room / 2).max(LEAST));
+            // Grows by half: most queues stay short.
+            self.segments.reserve_exact((room / 2).max(MIN_CAPACITY));
         }
         self.segments.push_back(kept);
     }
 
-    /// What begins at `start` was in flight before anything was captured.
+    /// Adds a hole at `start`: data in flight before the capture began.
     pub(super) fn prepend(&mut self, start: u64, noticed: Nanos) {
         if self.segments.front().is_some_and(|first| first.start > start) {
-            self.segments.push_front(Kept::hole(start, noticed));
+            self.segments.push_front(StoredSegment::hole(start, noticed));
         }
     }
 
-    /// The first byte after the segment at a place.
+    /// First byte after the segment at `index`.
     #[inline(always)]
-    fn end_of(&self, at: usize) -> u64 {
-        self.segments.get(at + 1).map_or(self.end, |next| next.start)
+    fn end_of(&self, index: usize) -> u64 {
+        self.segments.get(index + 1).map_or(self.end, |next| next.start)
     }
 
-    /// Notes a further transmission of `[start, end)`, holes being filled with `sent`. Frames larger than a `full`
-    /// segment are aggregated.
+    /// Records a further transmission of `[start, end)`. `sent` fills holes. Frames larger than a
+    /// `full` segment are aggregated.
     pub(super) fn resend(&mut self, sent: Sent, full: u32) -> Overlap {
         let (start, end) = (sent.start, sent.end());
         let mut overlap = Overlap::default();
         self.split(start, full);
         self.split(end, full);
-        let mut at = self.position(start);
-        while let Some(&found) = self.segments.get(at).filter(|found| found.start < end) {
-            let bytes = self.end_of(at).min(end) - found.start.max(start);
-            if found.sends == 0 {
+        let mut index = self.position(start);
+        while let Some(&segment) = self.segments.get(index).filter(|segment| segment.start < end) {
+            let bytes = self.end_of(index).min(end) - segment.start.max(start);
+            if segment.sends == 0 {
                 overlap.filled += bytes;
-                overlap.noticed = found.first;
-                let next = self.segments.range(at + 1..).find(|next| next.sends > 0);
+                overlap.noticed = segment.first;
+                let next = self.segments.range(index + 1..).find(|next| next.sends > 0);
                 overlap.after = next.map(|next| (next.ip_id, next.timestamp));
-                at = self.fill(at, sent);
+                index = self.fill(index, sent);
             } else {
                 overlap.seen += bytes;
-                overlap.last_sent = overlap.last_sent.max(Some(self.repeat(&found, sent.last)));
-                overlap.sends = overlap.sends.max(found.sends);
-                let known = &mut self.segments[at];
+                overlap.last_sent = overlap.last_sent.max(Some(self.repeat(&segment, sent.last)));
+                overlap.sends = overlap.sends.max(segment.sends);
+                let known = &mut self.segments[index];
                 known.sends = known.sends.saturating_add(1);
                 known.timestamp = sent.timestamp;
-                at += 1;
+                index += 1;
             }
         }
         overlap
     }
 
-    /// Splits the aggregated frame around `number`, so that each part keeps its own history. A sender splits an
-    /// aggregated frame in the same way when a part of it is lost.
+    /// Splits an aggregated frame at `number`, so that each part keeps its own history. A sender
+    /// does the same when a part is lost.
     fn split(&mut self, number: u64, full: u32) {
-        let at = self.position(number);
-        let Some(&whole) = self.segments.get(at) else { return };
-        let aggregated = self.end_of(at) - whole.start > u64::from(full);
-        if whole.start >= number || whole.sends == 0 || !aggregated {
+        let index = self.position(number);
+        let Some(&segment) = self.segments.get(index) else { return };
+        let aggregated = self.end_of(index) - segment.start > u64::from(full);
+        if segment.start >= number || segment.sends == 0 || !aggregated {
             return;
         }
-        if whole.sends > 1 {
-            let after = self.repeated.partition_point(|one| one.0 <= whole.start);
-            let time = self.repeated.get(after.wrapping_sub(1)).map_or(whole.first, |one| one.1);
+        if segment.sends > 1 {
+            let after = self.repeated.partition_point(|one| one.0 <= segment.start);
+            let time = self.repeated.get(after.wrapping_sub(1)).map_or(segment.first, |one| one.1);
             self.repeated.insert(after, (number, time));
         }
-        self.segments.insert(at + 1, Kept { start: number, ..whole });
+        self.segments.insert(index + 1, StoredSegment { start: number, ..segment });
     }
 
-    /// A segment is sent once more at `time`; when it was last sent before.
-    fn repeat(&mut self, found: &Kept, time: Nanos) -> Nanos {
-        let place = self.repeated.partition_point(|one| one.0 < found.start);
-        if found.sends > 1 {
+    /// Records a retransmission at `time` and returns the time of the previous transmission.
+    fn repeat(&mut self, segment: &StoredSegment, time: Nanos) -> Nanos {
+        let index = self.repeated.partition_point(|one| one.0 < segment.start);
+        if segment.sends > 1 {
             return self
                 .repeated
-                .get_mut(place)
-                .map_or(found.first, |one| replace(&mut one.1, time));
+                .get_mut(index)
+                .map_or(segment.first, |one| replace(&mut one.1, time));
         }
-        self.repeated.insert(place, (found.start, time));
-        found.first
+        self.repeated.insert(index, (segment.start, time));
+        segment.first
     }
 
-    /// Puts `sent` into the hole at `at`; returns the place after what it filled.
-    fn fill(&mut self, at: usize, sent: Sent) -> usize {
-        let (hole, hole_end) = (self.segments[at], self.end_of(at));
+    /// Fills the hole at `index` with `sent`; returns the index after the filled part.
+    fn fill(&mut self, index: usize, sent: Sent) -> usize {
+        let (hole, hole_end) = (self.segments[index], self.end_of(index));
         let start = hole.start.max(sent.start);
         let end = hole_end.min(sent.end());
-        let mut place = at;
+        let mut filled_index = index;
         if hole.start < start {
-            self.segments[at] = Kept::hole(hole.start, hole.first);
-            place += 1;
-            self.segments.insert(place, Kept::default());
+            self.segments[index] = StoredSegment::hole(hole.start, hole.first);
+            filled_index += 1;
+            self.segments.insert(filled_index, StoredSegment::default());
         }
         let sacked = hole.marks & SACKED;
-        let filled = Kept::of(&Sent { start, sacked: false, ..sent });
-        self.segments[place] = Kept { marks: filled.marks | sacked, ..filled };
+        let filled = StoredSegment::of(&Sent { start, sacked: false, ..sent });
+        self.segments[filled_index] = StoredSegment { marks: filled.marks | sacked, ..filled };
         if end < hole_end {
-            self.segments.insert(place + 1, Kept::hole(end, hole.first));
+            self.segments.insert(filled_index + 1, StoredSegment::hole(end, hole.first));
         }
-        place + 1
+        filled_index + 1
     }
 
-    /// Whether the oldest data below `to` were sent once, and SACK had not covered them.
-    pub(super) fn oldest_is_alone(&self, to: u64) -> bool {
-        let data = |kept: &&Kept| kept.sends > 0 && kept.marks & CONTROL == 0;
+    /// Whether the oldest data below `to` were sent once and not covered by SACK.
+    pub(super) fn oldest_was_late(&self, to: u64) -> bool {
+        let data = |kept: &&StoredSegment| kept.sends > 0 && kept.marks & CONTROL == 0;
         let mut below = self.segments.iter().take_while(|kept| kept.start < to);
         below.find(data).is_some_and(|kept| kept.sends == 1 && kept.marks & SACKED == 0)
     }
 
-    /// Takes what is acknowledged up to `to`, segment by segment.
+    /// Removes the oldest segment if it is completely acknowledged by `to`.
     #[inline]
     pub(super) fn take_until(&mut self, to: u64) -> Option<Sent> {
         if self.segments.is_empty() || self.end_of(0) > to {
@@ -261,8 +264,8 @@ impl Flight {
         self.pop()
     }
 
-    /// Takes the part below `to` of the oldest segment: of an aggregated frame, some segments. The rest was sent at
-    /// the same time.
+    /// Removes the part below `to` of the oldest segment, an aggregated frame. The rest keeps its
+    /// send time.
     #[inline(always)]
     pub(super) fn take_part(&mut self, to: u64) -> Option<Sent> {
         match self.segments.front() {
@@ -274,7 +277,7 @@ impl Flight {
     #[inline(never)]
     fn cut(&mut self, to: u64) -> Option<Sent> {
         let first = self.segments.front_mut()?;
-        let part = Kept { start: first.start, ..*first };
+        let part = StoredSegment { start: first.start, ..*first };
         first.start = to;
         let repeated = self.repeated.front_mut().filter(|one| one.0 == part.start);
         let last = repeated.map_or(part.first, |one| {
@@ -284,7 +287,7 @@ impl Flight {
         Some(part.sent(to, last))
     }
 
-    /// Takes the oldest.
+    /// Removes the oldest segment.
     #[inline]
     fn pop(&mut self) -> Option<Sent> {
         let end = self.end_of(0);
@@ -293,31 +296,32 @@ impl Flight {
         Some(kept.sent(end, repeated.map_or(kept.first, |one| one.1)))
     }
 
-    /// Marks what the receiver holds now; calls `found` with the time of each first transmission that is new and
-    /// the only one.
-    pub(super) fn mark_sacked(&mut self, gain: Gain, full: u32, mut found: impl FnMut(Nanos)) {
+    /// Marks segments covered by SACK. Calls `on_new` with the send time of each newly covered
+    /// segment that was sent once.
+    pub(super) fn mark_sacked(&mut self, gain: Gain, full: u32, mut on_new: impl FnMut(Nanos)) {
         self.split(gain.stretch.0, full);
         self.split(gain.stretch.1, full);
         let from = self.position(gain.from);
-        for at in from..self.segments.len() {
-            let end = self.end_of(at);
-            let Some(segment) = self.segments.get_mut(at).filter(|one| one.start < gain.to) else {
+        for index in from..self.segments.len() {
+            let end = self.end_of(index);
+            let Some(segment) = self.segments.get_mut(index).filter(|one| one.start < gain.to)
+            else {
                 break;
             };
-            // One that began before the gain may be whole only now.
-            let whole = segment.start >= gain.stretch.0 && end <= gain.stretch.1;
-            if whole && segment.marks & SACKED == 0 {
+            // A segment that began before the gain may be complete only now.
+            let complete = segment.start >= gain.stretch.0 && end <= gain.stretch.1;
+            if complete && segment.marks & SACKED == 0 {
                 segment.marks |= SACKED;
                 if segment.sends == 1 && segment.marks & CONTROL == 0 {
-                    found(segment.first);
+                    on_new(segment.first);
                 }
             }
         }
     }
 
-    /// The place of the first segment that ends after `start`.
+    /// Index of the first segment that ends after `start`.
     fn position(&self, start: u64) -> usize {
-        // Most often it is the oldest.
+        // Fast path: usually the oldest segment.
         if self.segments.is_empty() || self.end_of(0) > start {
             return 0;
         }
@@ -339,14 +343,14 @@ mod tests {
     }
 
     impl Flight {
-        /// A segment's first byte, the one after its last, and how often it was sent.
-        fn told(&self, at: usize) -> (u64, u64, u8) {
-            (self.segments[at].start, self.end_of(at), self.segments[at].sends)
+        /// Returns start, end and number of transmissions of a segment.
+        fn range(&self, index: usize) -> (u64, u64, u8) {
+            (self.segments[index].start, self.end_of(index), self.segments[index].sends)
         }
     }
 
     #[test]
-    fn a_hole_is_filled_from_both_sides() {
+    fn resend_fills_hole_from_both_sides() {
         let mut flight = Flight::default();
         flight.append(0, sent(0, 10, 1));
         flight.append(10, sent(40, 50, 2));
@@ -355,7 +359,7 @@ mod tests {
         assert_eq!(late.after, Some((0, 0)));
         let both = flight.resend(sent(5, 25, 4), 0);
         assert_eq!((both.seen, both.filled, both.last_sent), (10, 10, Some(3)));
-        let sends: Vec<_> = (0..flight.segments.len()).map(|at| flight.told(at)).collect();
+        let sends: Vec<_> = (0..flight.segments.len()).map(|index| flight.range(index)).collect();
         let expected = [
             (0, 5, 1),
             (5, 10, 2),
@@ -369,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn half_a_segment_is_acknowledged() {
+    fn take_part_removes_acknowledged_half() {
         let mut flight = Flight::default();
         flight.append(0, sent(0, 100, 1));
         assert_eq!(flight.take_until(40), None);
@@ -380,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn when_it_was_last_sent_is_known_of_each() {
+    fn resend_returns_previous_send_time() {
         let mut flight = Flight::default();
         (0..4).for_each(|n| flight.append(10 * n, sent(10 * n, 10 * n + 10, n)));
         for (start, time, before) in [(20, 7, 2), (0, 8, 0), (20, 9, 7), (30, 10, 3)] {
@@ -398,9 +402,9 @@ mod tests {
     }
 
     proptest! {
-        /// Beside a set of bytes: what is new, what was seen, and no gap anywhere.
+        /// Compares with a set of bytes: new bytes, seen bytes, and no gaps.
         #[test]
-        fn it_knows_what_was_seen(segments in prop::collection::vec((0_u64..300, 1_u64..40), 1..60)) {
+        fn flight_matches_set_of_bytes(segments in prop::collection::vec((0_u64..300, 1_u64..40), 1..60)) {
             let mut flight = Flight::default();
             let mut seen = [false; 400];
             let mut next = 0;
@@ -419,15 +423,15 @@ mod tests {
                 }
                 prop_assert_eq!(overlap.seen, known as u64);
                 seen[start as usize..end as usize].fill(true);
-                let mut at = 0;
-                for place in 0..flight.segments.len() {
-                    let (start, end, sends) = flight.told(place);
-                    prop_assert_eq!(start, at);
+                let mut expected = 0;
+                for index in 0..flight.segments.len() {
+                    let (start, end, sends) = flight.range(index);
+                    prop_assert_eq!(start, expected);
                     prop_assert!(start < end);
-                    at = end;
-                    prop_assert!(seen[start as usize..at as usize].iter().all(|s| *s == (sends > 0)));
+                    expected = end;
+                    prop_assert!(seen[start as usize..end as usize].iter().all(|s| *s == (sends > 0)));
                 }
-                prop_assert_eq!(at, next);
+                prop_assert_eq!(expected, next);
             }
         }
     }

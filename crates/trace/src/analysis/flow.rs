@@ -1,44 +1,45 @@
-//! The data that one end sends.
+//! Analysis of the data that one end sends.
 
+use super::direction_stats::{DirectionStats, EventQuota, Retransmit};
+use super::evidence::NewSegment;
 use super::flight::{Flight, Overlap, Sent};
-use super::journal::{Budget, Journal, Repeat};
-use super::recovery::{HANDSHAKE, Known, Recovery, Resent};
+use super::negotiated::NegotiatedOptions;
+use super::out_of_window::{MAX_WINDOW, OutOfWindow, Reach};
+use super::recovery::{HANDSHAKE, Recovery, Resent, SenderState};
 use super::report::{Announced, Counts};
-use super::rounds::{New, Wait};
+use super::rounds::{NewData, Wait};
 use super::rtt::Estimate;
 use super::scoreboard::Scoreboard;
 use super::sequence::{earlier, first, unwrapped};
-use super::signs::Fresh;
-use super::strays::{MOST_WINDOW, Reach, Strays};
-use super::terms::Terms;
-use super::trail::Mark;
+use super::sequence_plot::Mark;
 use crate::segment::{Flags, Nanos, Segment};
 
-/// A packet that comes so much later than its successor was not sent later.
+/// Longest time by which a reordered packet follows its successor; a later one is a retransmission.
 const REORDERED: Nanos = 3_000_000;
-/// A live peer is not asked more often than this whether it lives.
+/// Minimum interval between keepalive probes.
 const KEEP_ALIVE: Nanos = 1_000_000_000;
-/// In-order packets after which rising IP identifications are relied on.
+/// Number of in-order packets after which increasing IP identifications are trusted.
 const TRUSTED: i8 = 4;
 
-/// Facts about the connection that its data segments need.
+/// Properties of the connection needed to process its data segments.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Outlook<'a> {
-    /// Round trip between the tap and the end that sends the data; 0 if not known.
-    pub(crate) near: Nanos,
-    /// Losses and retransmissions kept one by one; and of all directions together.
-    pub(crate) most_events: usize,
-    pub(crate) budget: &'a Budget,
-    /// Points of the trail that are kept; 0 for none.
-    pub(crate) most_points: usize,
+pub(crate) struct ConnectionContext<'a> {
+    /// Round-trip time between the tap and the sender of the data; 0 if unknown.
+    pub(crate) tap_rtt: Nanos,
+    /// Maximum number of losses and of retransmissions listed per direction; `quota` limits all
+    /// directions.
+    pub(crate) max_events: usize,
+    pub(crate) quota: &'a EventQuota,
+    /// Maximum number of points of the sequence plot; 0 for no plot.
+    pub(crate) max_points: usize,
 }
 
-/// What was sent before the first acknowledgement of data.
+/// Data sent before the first acknowledgement of data.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct InitialWindow {
     pub(super) bytes: u64,
     pub(super) packets: u64,
-    pub(super) over: bool,
+    pub(super) complete: bool,
 }
 
 /// One direction of a connection.
@@ -46,65 +47,69 @@ pub(super) struct InitialWindow {
 pub(crate) struct Flow {
     pub(crate) counts: Counts,
     pub(crate) announced: Announced,
-    pub(crate) terms: Terms,
-    /// Initial sequence number, of a SYN captured.
+    pub(crate) negotiated: NegotiatedOptions,
+    /// Initial sequence number, if a SYN was captured.
     pub(crate) isn: Option<u32>,
-    /// The sequence space is known.
-    pub(super) begun: bool,
-    /// Where the data end that were sent with a SYN; it has answered the other end's SYN.
-    in_syn: u64,
-    answers_syn: bool,
-    /// An acknowledgement has said where it begins, or a SYN has.
+    /// True once the sequence space is initialised.
+    pub(super) initialised: bool,
+    /// End of the data sent with a SYN.
+    syn_data_end: u64,
+    /// True if a SYN-ACK was sent.
+    syn_ack_sent: bool,
+    /// True once an acknowledgement or a SYN has determined the start of the data.
     pub(super) anchored: bool,
     pub(super) origin: u64,
     pub(super) acknowledged: u64,
+    /// Highest sequence number sent, plus one.
     pub(super) next: u64,
-    /// End of what was sent into a closed window only.
+    /// End of the data that were sent only as probes of a closed window.
     pub(super) probed: u64,
     pub(super) flight: Flight,
-    /// When the newest was first captured of all that is acknowledged.
+    /// First capture time of the newest acknowledged segment.
     pub(super) latest: Nanos,
     pub(super) board: Scoreboard,
     pub(super) recovery: Recovery,
     pub(super) estimate: Estimate,
-    /// The receiver's last window, and the highest number that any window allowed.
+    /// Last window of the receiver, and the highest number that any window allowed.
     pub(super) window: u64,
     pub(super) edge: u64,
     pub(super) window_max: u64,
     pub(super) unscaled: bool,
-    /// The receiver has said anything.
-    pub(super) answered: bool,
-    /// More was sent than its windows allowed: they are to be scaled, and nobody knows how.
-    pub(super) misread: bool,
-    /// The newest segment was not a full one.
+    /// True if a packet of the receiver has announced a window.
+    pub(super) window_seen: bool,
+    /// True if more was sent than the unscaled windows allow, so their scale is unknown.
+    pub(super) bad_scale: bool,
+    /// True if the newest segment was not full.
     pub(super) short: bool,
     pub(super) first_data: Option<Nanos>,
     pub(super) last_data: Option<Nanos>,
     pub(super) last_sent: Nanos,
     last_ip_id: u16,
     rising_ids: i8,
-    /// It has sent keepalive probes.
-    pub(super) asked: bool,
+    /// True if keepalive probes were sent.
+    pub(super) keep_alive_sent: bool,
     pub(super) largest: u32,
-    /// Payload of a full segment that aggregated frames show without the SYNs; 0 if none did.
-    pub(super) guessed: u32,
+    /// Payload of a full segment inferred from aggregated frames if the SYNs are missing; 0 if
+    /// unknown.
+    pub(super) inferred_full: u32,
     pub(super) initial: InitialWindow,
     pub(super) flight_max: u64,
     pub(super) flight_sum: f64,
-    /// Of its own numbers, and of those that acknowledge them.
-    strays: Strays,
-    /// The last segment that was too far away: its number and its payload.
-    stray: (u32, u32),
-    pub(super) stray_acks: Strays,
-    /// Acknowledgements of its data that brought none.
+    /// Checks of this end's sequence numbers.
+    sequence_window: OutOfWindow,
+    /// Sequence number and payload of the last out-of-window segment.
+    last_out_of_window: (u32, u32),
+    /// Checks of the acknowledgements of this direction.
+    pub(super) ack_window: OutOfWindow,
+    /// Acknowledgements of these data that carried no data.
     pub(super) bare_acks: u64,
-    pub(super) journal: Option<Box<Journal>>,
+    pub(super) stats: Option<Box<DirectionStats>>,
 }
 
 impl Flow {
-    /// Fetches from memory what each segment changes, a word of each line of it; their sum says nothing.
+    /// Prefetches each cache line that segments change. The returned sum only keeps the reads.
     #[inline]
-    pub(crate) fn fetch(&self) -> u64 {
+    pub(crate) fn prefetch(&self) -> u64 {
         let words = [
             self.counts.packets,
             self.counts.duplicate_acks,
@@ -118,29 +123,29 @@ impl Flow {
         words.iter().fold(0, |sum: u64, word| sum.wrapping_add(*word))
     }
 
-    /// The same of what it points to.
+    /// Prefetches the objects that this one points to.
     #[inline]
-    pub(crate) fn fetch_more(&self) -> u64 {
-        let journal = self.journal.as_ref().map_or(0, |journal| journal.fetch());
-        journal.wrapping_add(self.flight.fetch())
+    pub(crate) fn prefetch_second(&self) -> u64 {
+        let stats = self.stats.as_ref().map_or(0, |stats| stats.prefetch());
+        stats.wrapping_add(self.flight.prefetch())
     }
 
-    /// The same of what that points to.
+    /// Prefetches the objects that those point to.
     #[inline]
-    pub(crate) fn fetch_most(&self) -> u64 {
-        self.journal.as_ref().map_or(0, |journal| journal.fetch_more())
+    pub(crate) fn prefetch_third(&self) -> u64 {
+        self.stats.as_ref().map_or(0, |stats| stats.prefetch_second())
     }
 
-    /// A segment from the end whose data this is.
+    /// Processes a segment from the sender of these data.
     #[inline]
-    pub(crate) fn sends(&mut self, segment: &Segment, outlook: &Outlook<'_>) {
+    pub(crate) fn on_segment(&mut self, segment: &Segment, context: &ConnectionContext<'_>) {
         self.count(segment);
         let flags = segment.flags;
         if flags.any(Flags::RST) {
             return;
         }
         let syn = flags.any(Flags::SYN);
-        if !self.begun {
+        if !self.initialised {
             self.begin(first(segment.sequence));
         }
         if syn {
@@ -149,19 +154,19 @@ impl Flow {
         let start = unwrapped(self.next, segment.sequence).wrapping_add(u64::from(syn));
         let occupies = segment.payload > 0 || flags.any(Flags::FIN);
         if occupies && !syn {
-            match self.strays.judge(segment.sequence, start, self.next) {
+            match self.sequence_window.check(segment.sequence, start, self.next) {
                 Reach::Within => {}
-                reach => return self.strayed(segment, reach, outlook),
+                reach => return self.out_of_window(segment, reach, context),
             }
         }
         if segment.payload > 0 {
-            self.data(segment, start, outlook);
+            self.data(segment, start, context);
         } else if !flags.any(Flags::SYN | Flags::FIN) && start + 1 == self.next {
             let closed = self.window == 0 && self.counts.zero_windows > 0;
             if closed {
                 self.counts.zero_window_probes += 1;
             } else {
-                self.asks_for_life(segment.time);
+                self.on_keep_alive(segment.time);
             }
         }
         if flags.any(Flags::FIN) {
@@ -169,24 +174,24 @@ impl Flow {
         }
     }
 
-    /// A segment of which the numbers are too far away: it counts, but says nothing, unless it is one of several.
+    /// Counts an out-of-window segment; only the second of two nearby ones is analysed.
     #[cold]
-    fn strayed(&mut self, segment: &Segment, reach: Reach, outlook: &Outlook<'_>) {
+    fn out_of_window(&mut self, segment: &Segment, reach: Reach, context: &ConnectionContext<'_>) {
         self.counts.out_of_window += 1;
         if reach == Reach::Moved {
             self.move_to(segment.sequence);
-            let (number, payload) = self.stray;
+            let (number, payload) = self.last_out_of_window;
             self.counts.unique_bytes +=
                 u64::from(if number == segment.sequence { 0 } else { payload });
             if segment.payload > 0 {
-                self.data(segment, self.next, outlook);
+                self.data(segment, self.next, context);
             }
             return;
         }
-        self.stray = (segment.sequence, segment.payload);
+        self.last_out_of_window = (segment.sequence, segment.payload);
         if segment.payload > 0 {
-            let packets = self.carries(segment, outlook);
-            self.note_data(segment, packets, (self.next - self.acknowledged).min(MOST_WINDOW));
+            let packets = self.count_data(segment, context);
+            self.add_data(segment, packets, (self.next - self.acknowledged).min(MAX_WINDOW));
         }
     }
 
@@ -195,7 +200,7 @@ impl Flow {
         let counts = &mut self.counts;
         counts.packets += 1;
         counts.ip_bytes += u64::from(segment.ip_bytes);
-        // Most packets are neither, and need not touch these counts.
+        // Most packets have neither, and need not touch these counters.
         if segment.fragment || segment.ecn == 3 {
             counts.fragments += u64::from(segment.fragment);
             counts.ce_marks += u64::from(segment.ecn == 3);
@@ -206,16 +211,17 @@ impl Flow {
         }
     }
 
-    pub(super) fn begin(&mut self, at: u64) {
-        self.begun = true;
-        self.origin = at;
-        self.acknowledged = at;
-        self.next = at;
+    pub(super) fn begin(&mut self, start: u64) {
+        self.initialised = true;
+        self.origin = start;
+        self.acknowledged = start;
+        self.next = start;
     }
 
-    /// What the capture began with was not the oldest in flight: this is.
-    pub(super) fn reach_back(&mut self, to: u64, now: Nanos) {
-        if to < self.origin && self.origin - to < MOST_WINDOW {
+    /// Moves the origin back to `to`: the capture began with segments in flight, and this one is
+    /// older.
+    pub(super) fn extend_back(&mut self, to: u64, now: Nanos) {
+        if to < self.origin && self.origin - to < MAX_WINDOW {
             self.flight.prepend(to, now);
             self.origin = to;
             self.acknowledged = to;
@@ -234,143 +240,145 @@ impl Flow {
             ecn: segment.flags.any(Flags::ECE),
             complete: !options.cut,
         };
-        let at = unwrapped(self.next, segment.sequence);
-        self.in_syn = self.in_syn.max(at + 1 + u64::from(segment.payload));
-        self.control(segment, at);
-        self.answers_syn |= segment.flags.any(Flags::ACK);
+        let start = unwrapped(self.next, segment.sequence);
+        self.syn_data_end = self.syn_data_end.max(start + 1 + u64::from(segment.payload));
+        self.control(segment, start);
+        self.syn_ack_sent |= segment.flags.any(Flags::ACK);
     }
 
-    /// A SYN or FIN with the number `at`.
-    fn control(&mut self, segment: &Segment, at: u64) {
-        let mut sent = stamp(segment, at, at + 1);
+    /// Processes a SYN or FIN with the sequence number `number`.
+    fn control(&mut self, segment: &Segment, number: u64) {
+        let mut sent = stamp(segment, number, number + 1);
         sent.control = true;
-        if at >= self.next {
+        if number >= self.next {
             self.flight.append(self.next, sent);
-            self.next = at + 1;
+            self.next = number + 1;
             return;
         }
         self.flight.resend(sent, u32::MAX);
         if segment.payload == 0 {
             let syn = segment.flags.any(Flags::SYN);
-            // Both ends may open at once: then each sends its SYN once more with its answer (RFC 9293, figure 7).
-            let answers = syn && segment.flags.any(Flags::ACK) && !self.answers_syn;
+            // In a simultaneous open, each end sends its SYN again in its SYN-ACK (RFC 9293, figure
+            // 7).
+            let answers = syn && segment.flags.any(Flags::ACK) && !self.syn_ack_sent;
             self.counts.syn_retransmissions += u64::from(syn && !answers);
             self.counts.fin_retransmissions += u64::from(!syn);
         }
     }
 
     #[inline]
-    fn data(&mut self, segment: &Segment, start: u64, outlook: &Outlook<'_>) {
+    fn data(&mut self, segment: &Segment, start: u64, context: &ConnectionContext<'_>) {
         let end = start + u64::from(segment.payload);
-        let packets = self.carries(segment, outlook);
-        if self.probes(segment, start, end) {
-            self.note_data(segment, packets, self.next - self.acknowledged);
+        let packets = self.count_data(segment, context);
+        if self.is_probe(segment, start, end) {
+            self.add_data(segment, packets, self.next - self.acknowledged);
             return;
         }
         if !self.anchored {
-            self.reach_back(start, segment.time);
+            self.extend_back(start, segment.time);
         }
         if packets == 1 {
             self.largest = self.largest.max(segment.payload);
         }
         let old = self.next;
         if end > old {
-            self.advance(segment, (start.max(old), end), packets, outlook);
+            self.on_new_data(segment, (start.max(old), end), packets, context);
         }
         if start < old {
             let sent = stamp(segment, start, end.min(old));
             let overlap = self.overlap(sent);
             self.counts.unique_bytes += overlap.filled;
-            self.late(segment, stamp(segment, start, end), &overlap, packets, outlook);
+            self.on_old_data(segment, stamp(segment, start, end), &overlap, packets, context);
         }
-        // More is not allowed: acknowledgements are missing.
-        let flight = (self.next - self.acknowledged).min(MOST_WINDOW);
+        // A larger flight is impossible: acknowledgements are missing.
+        let flight = (self.next - self.acknowledged).min(MAX_WINDOW);
         self.flight_max = self.flight_max.max(flight);
         self.flight_sum += flight as f64;
         if packets > 1 {
-            // Its packets leave one after another: on average half of the others are out with each.
+            // The packets leave one by one: on average, half of the others are in flight with each.
             let others = u64::from(segment.payload) * (packets - 1) / packets;
             self.flight_sum += (packets - 1) as f64 * flight as f64 - (packets * others / 2) as f64;
         }
-        self.note_data(segment, packets, flight);
-        if let Some(journal) = self.journal.as_mut().filter(|_| end > old) {
-            journal.mark(segment.time, Mark::Data, start.max(old), end);
+        self.add_data(segment, packets, flight);
+        if let Some(stats) = self.stats.as_mut().filter(|_| end > old) {
+            stats.add_point(segment.time, Mark::Data, start.max(old), end);
         }
     }
 
-    /// Counts data, whatever their numbers say; how many packets the frame stands for.
+    /// Counts data regardless of their sequence numbers. Returns the number of packets in the
+    /// frame.
     #[inline]
-    fn carries(&mut self, segment: &Segment, outlook: &Outlook<'_>) -> u64 {
-        let packets = self.packets_in(segment, self.terms.mss);
+    fn count_data(&mut self, segment: &Segment, context: &ConnectionContext<'_>) -> u64 {
+        let packets = self.packets_in(segment, self.negotiated.mss);
         self.counts.data_packets += packets;
         self.counts.bytes += u64::from(segment.payload);
         self.first_data.get_or_insert(segment.time);
         self.last_data = self.last_data.max(Some(segment.time));
-        let journal = || Journal::new(segment.time, outlook.most_events, outlook.most_points);
-        let journal = self.journal.get_or_insert_with(journal);
+        let stats = || DirectionStats::new(segment.time, context.max_events, context.max_points);
+        let stats = self.stats.get_or_insert_with(stats);
         if let Some((value, _)) = segment.options.timestamps {
-            journal.signs.stamped(segment.time, value, outlook.near);
+            stats.evidence.on_timestamp(segment.time, value, context.tap_rtt);
         }
         packets
     }
 
     #[inline]
-    fn note_data(&mut self, segment: &Segment, packets: u64, flight: u64) {
-        if let Some(journal) = &mut self.journal {
-            journal.data(segment.time, packets, segment.payload, flight);
+    fn add_data(&mut self, segment: &Segment, packets: u64, flight: u64) {
+        if let Some(stats) = &mut self.stats {
+            stats.data(segment.time, packets, segment.payload, flight);
         }
     }
 
-    /// Data that continue the sequence.
+    /// Processes data that continue the sequence.
     #[inline]
-    fn advance(
+    fn on_new_data(
         &mut self,
         segment: &Segment,
         (start, end): (u64, u64),
         packets: u64,
-        outlook: &Outlook<'_>,
+        context: &ConnectionContext<'_>,
     ) {
         let sent = stamp(segment, start, end);
-        let alone = self.next == self.acknowledged;
+        let idle = self.next == self.acknowledged;
         self.recovery.sent_new(
             segment.time,
-            alone,
-            !self.terms.lacks_sack && self.board.bytes() == 0,
+            idle,
+            !self.negotiated.lacks_sack && self.board.bytes() == 0,
         );
-        // Only after a pause is it asked what was waited for.
-        let wait = if alone { self.wait() } else { Wait::Open };
-        // A window that is full ends with any segment: the sender may have more.
-        let room = self.misread || end + u64::from(self.largest) <= self.edge;
+        // The reason for waiting is needed only after a pause.
+        let wait = if idle { self.wait() } else { Wait::Open };
+        // When the window is full, a short segment does not mean that the sender has no more data.
+        let room = self.bad_scale || end + u64::from(self.largest) <= self.edge;
         self.short = segment.payload != self.largest && segment.payload % self.largest.max(1) > 0
-            || self.terms.mss.is_some_and(|mss| segment.payload < u32::from(mss) / 2);
-        if let Some(journal) = &mut self.journal {
-            let (time, near, short) = (segment.time, outlook.near, self.short && room);
-            let (timed, heard) = (!self.recovery.fast(), self.recovery.last_heard());
-            journal.signs.sent_new(&Fresh { time, start, end, heard, near, short });
-            journal.rounds.sent_new(&New { time, end, alone, timed, wait, near });
+            || self.negotiated.mss.is_some_and(|mss| segment.payload < u32::from(mss) / 2);
+        if let Some(stats) = &mut self.stats {
+            let (time, tap_rtt, short) = (segment.time, context.tap_rtt, self.short && room);
+            let (timed, peer_time) = (!self.recovery.is_fast(), self.recovery.last_peer_time());
+            stats.evidence.sent_new(&NewSegment { time, start, end, peer_time, tap_rtt, short });
+            stats.rounds.sent_new(&NewData { time, end, idle, timed, wait, tap_rtt });
         }
         self.flight.append(self.next, sent);
-        // What was probed with before has been counted.
+        // Bytes that were sent as probes are already counted.
         self.counts.unique_bytes += end - start.max(self.probed.min(end));
         self.next = end;
-        self.misread |= self.terms.scale.is_none() && self.answered && end > self.edge;
+        self.bad_scale |= self.negotiated.scale.is_none() && self.window_seen && end > self.edge;
         if sent.ip_id != 0 {
             let step = sent.ip_id.wrapping_sub(self.last_ip_id);
             let change = if (1..=1024).contains(&step) { 1 } else { -2 };
             self.rising_ids = self.rising_ids.saturating_add(change).clamp(-8, 8);
             self.last_ip_id = sent.ip_id;
         }
-        if !self.initial.over {
+        if !self.initial.complete {
             self.initial.bytes += end - start;
             self.initial.packets += packets;
         }
     }
 
-    /// Whether the segment only probes a closed window, or asks whether the peer is there.
-    fn probes(&mut self, segment: &Segment, start: u64, end: u64) -> bool {
+    /// Whether the segment is a window probe or a keepalive probe.
+    fn is_probe(&mut self, segment: &Segment, start: u64, end: u64) -> bool {
         let one = segment.payload == 1;
         let closed = self.window == 0 && self.counts.zero_windows > 0;
-        // With data in flight the retransmission timer runs, and nothing needs to be probed.
+        // With data in flight, the retransmission timer runs instead of the persist timer.
         let next = start == self.acknowledged && self.next == self.acknowledged;
         let beyond = start >= self.edge && !self.unscaled;
         if closed && next && (one || beyond) {
@@ -381,15 +389,15 @@ impl Flow {
             return true;
         }
         let idle = segment.time.saturating_sub(self.last_sent);
-        let asks = one && end == self.next && self.acknowledged == self.next && idle >= KEEP_ALIVE;
-        if asks {
-            self.asks_for_life(segment.time);
+        let probe = one && end == self.next && self.acknowledged == self.next && idle >= KEEP_ALIVE;
+        if probe {
+            self.on_keep_alive(segment.time);
         }
         self.last_sent = segment.time;
-        asks
+        probe
     }
 
-    /// What was known of bytes below the highest sent.
+    /// Returns the history of bytes below the highest number sent.
     fn overlap(&mut self, sent: Sent) -> Overlap {
         let (start, end) = (sent.start, sent.end());
         let mut overlap = Overlap::default();
@@ -400,31 +408,32 @@ impl Flow {
         }
         if start < self.acknowledged {
             let end = end.min(self.acknowledged);
-            let late = self.journal.as_mut().map_or(0, |journal| journal.seen_late(start, end));
+            let late = self.stats.as_mut().map_or(0, |stats| stats.remove_unseen(start, end));
             self.counts.missing_bytes = self.counts.missing_bytes.saturating_sub(late);
-            // Before the capture began nothing was seen.
+            // Bytes before the start of the capture were not seen.
             let before = self.origin.clamp(start, end) - start;
             overlap.filled += late.max(before);
             overlap.disordered = late > 0;
         }
-        // What is neither was seen, but is acknowledged or not kept any more.
+        // Other bytes were seen, but are acknowledged or no longer stored.
         overlap.seen = end - start - overlap.filled.min(end - start);
         overlap
     }
 
-    /// A segment that does not continue the sequence.
-    fn late(
+    /// Processes a segment that does not continue the sequence: a retransmission or a reordered
+    /// segment.
+    fn on_old_data(
         &mut self,
         segment: &Segment,
         sent: Sent,
         overlap: &Overlap,
         packets: u64,
-        outlook: &Outlook<'_>,
+        context: &ConnectionContext<'_>,
     ) {
-        if overlap.seen == 0 && self.reordered(segment, overlap, outlook.near) {
+        if overlap.seen == 0 && self.reordered(segment, overlap, context.tap_rtt) {
             self.counts.out_of_order += 1;
-            if let Some(journal) = &mut self.journal {
-                journal.mark(segment.time, Mark::Data, sent.start, sent.end());
+            if let Some(stats) = &mut self.stats {
+                stats.add_point(segment.time, Mark::Data, sent.start, sent.end());
             }
             return;
         }
@@ -433,38 +442,39 @@ impl Flow {
         let resent = Resent {
             time: segment.time,
             start: sent.start,
-            // FIN goes with the last data.
+            // A FIN is sent with the last data.
             end: sent.end() + u64::from(segment.flags.any(Flags::FIN)),
             last_sent: overlap.last_sent,
             repeated: overlap.sends > 1,
         };
-        let known = Known {
+        let sender = SenderState {
             acknowledged: self.acknowledged,
             next: self.next,
-            sack: !self.terms.lacks_sack,
+            sack: !self.negotiated.lacks_sack,
             sacked_bytes: self.board.bytes(),
             estimate: &self.estimate,
-            near: outlook.near,
+            tap_rtt: context.tap_rtt,
         };
         let wait = self.wait();
-        // What went with a SYN and was not taken goes once more with the handshake (RFC 7413): no loss.
+        // Data of a SYN that were not acknowledged are sent again after the handshake (RFC 7413),
+        // without a loss.
         let opening =
-            segment.flags.any(Flags::SYN) || sent.end() <= self.in_syn && !resent.repeated;
-        let verdict = if opening { HANDSHAKE } else { self.recovery.judge(&resent, &known) };
+            segment.flags.any(Flags::SYN) || sent.end() <= self.syn_data_end && !resent.repeated;
+        let verdict = if opening { HANDSHAKE } else { self.recovery.classify(&resent, &sender) };
         let offset = sent.start.saturating_sub(self.origin + u64::from(self.isn.is_some()));
         let (next, duplicates) = (self.next, self.recovery.duplicates);
-        if let Some(journal) = &mut self.journal {
+        if let Some(stats) = &mut self.stats {
             let (oldest, repeated) = (sent.start <= self.acknowledged && !opening, resent.repeated);
-            let repeat =
-                Repeat { sent, packets, offset, verdict, next, duplicates, oldest, repeated };
-            journal.repeat(&repeat, outlook.budget);
+            let event =
+                Retransmit { sent, packets, offset, verdict, next, duplicates, oldest, repeated };
+            stats.retransmission(&event, context.quota);
             let span = (sent.start, sent.end());
-            journal.rounds.sent_again(segment.time, span, packets, &verdict, wait);
+            stats.rounds.retransmitted(segment.time, span, packets, &verdict, wait);
         }
     }
 
-    /// Whether a segment that nobody had seen was sent before those that came before it.
-    fn reordered(&self, segment: &Segment, overlap: &Overlap, near: Nanos) -> bool {
+    /// Whether a segment not captured before was sent before the segments that preceded it.
+    fn reordered(&self, segment: &Segment, overlap: &Overlap, tap_rtt: Nanos) -> bool {
         if overlap.disordered {
             return true;
         }
@@ -479,8 +489,8 @@ impl Flow {
             }
         }
         let lag = segment.time.saturating_sub(overlap.noticed);
-        // A retransmission takes a round trip to the sender.
-        lag < REORDERED.max(near / 5 * 4)
+        // A retransmission takes at least a round trip to the sender.
+        lag < REORDERED.max(tap_rtt / 5 * 4)
     }
 }
 

@@ -1,67 +1,69 @@
-//! How the flight changes from round to round: whether it grows as in slow start, and by how much a recovery cuts it.
+//! Changes of the flight per round: growth in slow start, and reduction by a recovery.
 
 use super::report::SlowStart;
-use super::rounds::{Parts, Round, Wait};
+use super::rounds::{Round, TimeParts, Wait};
 use crate::segment::Nanos;
 
-/// Slow start grows a flight by half in a round, at least, where every second segment is acknowledged
-/// (RFC 5681, section 3.1); less than this is none.
-const LEAST_GROWTH: f64 = 1.2;
-/// Rounds without growth that end a slow start.
+/// Minimum growth per round in slow start. If every second segment is acknowledged, the flight
+/// grows by at least half (RFC 5681, section 3.1).
+const MIN_GROWTH: f64 = 1.2;
+/// Number of rounds without growth that end a slow start.
 const STALLS: u8 = 2;
-/// After an idle time of one RTO, a sender restarts in slow start (RFC 5681, section 4.1).
-const LONG_PAUSE: Nanos = 300_000_000;
-/// More recoveries are not kept of a direction.
-const MOST_RECOVERIES: usize = 1024;
-/// A window is as large as a recovery left it until this part of the flight before is acknowledged.
+/// An idle time of one RTO restarts slow start (RFC 5681, section 4.1).
+const RESTART_PAUSE: Nanos = 300_000_000;
+/// Maximum number of recoveries stored per direction.
+const MAX_RECOVERIES: usize = 1024;
+/// A window counts as unchanged after a recovery until this fraction (one quarter) of the former
+/// flight is acknowledged.
 const SETTLED: u64 = 4;
 
-/// Whether a sender is in slow start.
+/// Slow-start detection.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Growth {
-    over: bool,
-    /// Flight at which it ends; 0 if nobody knows.
+    ended: bool,
+    /// Flight at which slow start ends; 0 if unknown.
     threshold: u32,
     last: u32,
-    greatest: u32,
+    max_flight: u32,
     stalls: u8,
-    /// Of the current slow start, from the flight of its first round on; 0 before that.
+    /// Flight of the first round of the current slow start; 0 before that.
     first: u32,
     current: SlowStart,
-    /// Of those before.
+    /// Sum of the previous slow starts.
     seen: SlowStart,
 }
 
 impl Growth {
-    /// A round is over: its rest was slow start, or not.
+    /// Processes a completed round: attributes its rest to slow start if the sender is in slow
+    /// start.
     pub(super) fn round(&mut self, round: &mut Round, acks: u32) {
-        self.greatest = self.greatest.max(round.flight_bytes);
-        let Parts { application, receiver_window, closed, recovery, timeout, .. } = round.parts;
+        self.max_flight = self.max_flight.max(round.flight_bytes);
+        let TimeParts { application, receiver_window, closed, recovery, timeout, .. } = round.parts;
         let held = application + receiver_window + closed + recovery + timeout;
-        if self.over {
+        if self.ended {
             return;
         }
-        // What something else held back need not grow.
-        if held > round.parts.all() / 2 {
-            self.settle();
+        // A flight that something else limits need not grow.
+        if held > round.parts.total() / 2 {
+            self.end_growth();
         } else {
-            let stalled = f64::from(round.flight_bytes) < LEAST_GROWTH * f64::from(self.last);
+            let stalled = f64::from(round.flight_bytes) < MIN_GROWTH * f64::from(self.last);
             self.stalls = if stalled { self.stalls + 1 } else { 0 };
             if stalled && self.last > 0 {
-                self.settle();
+                self.end_growth();
             } else {
                 self.grown(round, acks);
             }
             self.last = round.flight_bytes;
             let reached = self.threshold > 0 && round.flight_bytes >= self.threshold;
-            self.over = reached || self.stalls >= STALLS;
+            self.ended = reached || self.stalls >= STALLS;
         }
-        if !self.over {
-            self.claim(&mut round.parts);
+        if !self.ended {
+            self.attribute(&mut round.parts);
         }
     }
 
-    /// The flight has grown through a round.
+    /// Adds a round in which the flight grew.
     fn grown(&mut self, round: &Round, acks: u32) {
         if self.first == 0 {
             self.first = round.flight_bytes;
@@ -73,49 +75,49 @@ impl Growth {
         self.current.acks += u64::from(acks);
     }
 
-    /// Growth ends, or is held back from here on.
-    fn settle(&mut self) {
+    /// Ends or interrupts the growth.
+    fn end_growth(&mut self) {
         self.seen.add(&std::mem::take(&mut self.current));
         self.first = 0;
     }
 
-    /// How flights grew in slow starts.
+    /// Returns the growth of the flight in slow starts.
     pub(super) fn slow_start(&mut self) -> SlowStart {
-        self.settle();
+        self.end_growth();
         self.seen
     }
 
-    fn claim(&self, parts: &mut Parts) {
+    fn attribute(&self, parts: &mut TimeParts) {
         parts.slow_start += std::mem::take(&mut parts.rest);
     }
 
-    /// A loss ends it.
-    pub(super) fn loss(&mut self, parts: &mut Parts) {
-        if !self.over {
-            self.claim(parts);
+    /// A loss ends slow start.
+    pub(super) fn loss(&mut self, parts: &mut TimeParts) {
+        if !self.ended {
+            self.attribute(parts);
         }
-        self.settle();
-        self.over = true;
+        self.end_growth();
+        self.ended = true;
     }
 
-    /// A timeout begins it anew, up to half of the flight (RFC 5681, equation 4).
-    pub(super) fn timeout(&mut self, flight: u32, parts: &mut Parts) {
+    /// A timeout restarts slow start, up to half of the flight (RFC 5681, equation 4).
+    pub(super) fn timeout(&mut self, flight: u32, parts: &mut TimeParts) {
         self.loss(parts);
         *self = Self {
             threshold: flight.max(self.last) / 2,
-            greatest: self.greatest,
+            max_flight: self.max_flight,
             seen: self.seen,
             ..Self::default()
         };
     }
 
-    /// A pause begins it anew, up to what was reached before.
+    /// A pause restarts slow start, up to the flight reached before.
     pub(super) fn idle(&mut self, pause: Nanos) {
-        if pause > LONG_PAUSE {
-            let threshold = if self.over { self.greatest } else { self.threshold };
-            self.settle();
-            let (greatest, seen) = (self.greatest, self.seen);
-            *self = Self { threshold, greatest, seen, ..Self::default() };
+        if pause > RESTART_PAUSE {
+            let threshold = if self.ended { self.max_flight } else { self.threshold };
+            self.end_growth();
+            let (max_flight, seen) = (self.max_flight, self.seen);
+            *self = Self { threshold, max_flight, seen, ..Self::default() };
         }
     }
 }
@@ -123,57 +125,58 @@ impl Growth {
 /// Flights before and after fast recoveries.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Reductions {
-    /// In flight as the first duplicate came.
+    /// Bytes in flight at the first duplicate acknowledgement.
     duplicate: u64,
-    /// In flight before the last recovery; 0 if there is none.
+    /// Bytes in flight before the last recovery; 0 if there is none.
     before: u64,
-    /// The most in flight since it ended.
+    /// Maximum bytes in flight since the recovery ended.
     after: u64,
-    /// Acknowledged since it ended.
+    /// Bytes acknowledged since the recovery ended.
     acked: u64,
     ratios: Vec<f32>,
 }
 
 impl Reductions {
-    /// The first duplicate has come.
+    /// Called for the first duplicate acknowledgement.
     pub(super) fn duplicate(&mut self, flight: u64) {
         self.duplicate = flight;
     }
 
-    /// A recovery begins. Without duplicates `flight` bytes were in flight.
+    /// Called when a recovery begins. `flight`: bytes in flight, used if there were no duplicates.
     pub(super) fn begin(&mut self, flight: u32) {
         self.before = if self.duplicate > 0 { self.duplicate } else { u64::from(flight) };
         (self.after, self.acked) = (0, 0);
     }
 
-    /// It ended in a timeout.
+    /// Called when the recovery ends by timeout.
     pub(super) fn forget(&mut self) {
         self.before = 0;
     }
 
-    /// New data of `bytes` are acknowledged; `flight` was out until then.
+    /// Called when new data of `bytes` are acknowledged. `flight`: bytes in flight before.
     #[inline]
     pub(super) fn acked(&mut self, flight: u64, bytes: u64, wait: Wait) {
         self.duplicate = 0;
         if self.before > 0 && wait != Wait::Repair {
-            self.settle(flight, bytes);
+            self.update_after(flight, bytes);
         }
     }
 
-    /// Some senders fill the new window by a few segments an acknowledgement. Later it would have grown.
-    fn settle(&mut self, flight: u64, bytes: u64) {
+    /// Updates the flight after recovery. Some senders fill the new window by a few segments per
+    /// acknowledgement; later, the window would have grown.
+    fn update_after(&mut self, flight: u64, bytes: u64) {
         self.after = self.after.max(flight);
         self.acked += bytes;
         if self.acked < self.before / SETTLED {
             return;
         }
-        if self.ratios.len() < MOST_RECOVERIES {
+        if self.ratios.len() < MAX_RECOVERIES {
             self.ratios.push((self.after as f64 / self.before as f64) as f32);
         }
         self.before = 0;
     }
 
-    /// The median of after / before.
+    /// Median ratio of `after` to `before`.
     pub(super) fn median(&mut self) -> Option<f64> {
         self.ratios.sort_by(f32::total_cmp);
         let (low, high) = (self.ratios.len().checked_sub(1)? / 2, self.ratios.len() / 2);

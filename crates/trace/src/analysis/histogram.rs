@@ -1,18 +1,19 @@
-//! A histogram of durations with equal relative resolution, for percentiles.
+//! Histogram of durations with constant relative resolution, for percentiles.
 
-/// Each power of two is cut in 32 equal parts: a percentile is right to about 1.6 %.
+/// Each power of two is divided into 2^5 = 32 buckets, so percentiles are accurate to about 1.6 %.
 const PARTS: u32 = 5;
 
-/// Values that wait to be counted together: counts of thousands of connections are far from each other in memory.
-const WAITING: usize = 28;
+/// Number of values buffered before counting, because the counters of thousands of connections are
+/// not in the cache.
+const BUFFERED: usize = 28;
 
-/// Counts by bucket. What it takes grows with the spread of the values, to 8 KB at most.
+/// Counters by bucket. Memory grows with the spread of the values, up to 8 KB.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Histogram {
-    /// The buckets of the values that wait.
-    waiting: [u16; WAITING],
-    waits: u8,
-    /// The bucket that `counts` begins with.
+    /// Buckets of the buffered values.
+    buffer: [u16; BUFFERED],
+    buffered: u8,
+    /// First bucket of `counts`.
     first: u16,
     counts: Vec<u32>,
 }
@@ -26,51 +27,51 @@ fn bucket(value: u64) -> usize {
 fn lower_edge(bucket: usize) -> f64 {
     let parts = 1_usize << PARTS;
     let exponent = bucket / parts - 1;
-    // Exact: fewer than 64 powers of two, with six digits each.
+    // Exact: the product of a number of six bits and a power of two below 64.
     (bucket - exponent * parts) as f64 * (1_u64 << exponent) as f64
 }
 
 impl Histogram {
-    /// Fetches waiting values from memory.
+    /// Prefetches the buffer.
     #[inline(always)]
-    pub(super) fn fetch(&self) -> u64 {
-        self.waits.into()
+    pub(super) fn prefetch(&self) -> u64 {
+        self.buffered.into()
     }
 
-    /// Fetches the count of one of the values that wait; the others are near it.
+    /// Prefetches the counter of one buffered value; the others are near it.
     #[inline(always)]
-    pub(super) fn fetch_more(&self) -> u64 {
-        let place = usize::from(self.waiting[0].wrapping_sub(self.first));
-        self.counts.get(place).map_or(0, |count| u64::from(*count))
+    pub(super) fn prefetch_second(&self) -> u64 {
+        let index = usize::from(self.buffer[0].wrapping_sub(self.first));
+        self.counts.get(index).map_or(0, |count| u64::from(*count))
     }
 
-    /// Counts a value; what is below 32 counts as that.
+    /// Adds a value; values below 32 count as 32.
     #[inline]
     pub(super) fn add(&mut self, value: u64) {
         // There are fewer than 2048 buckets.
-        self.waiting[usize::from(self.waits)] = bucket(value) as u16;
-        self.waits += 1;
-        if usize::from(self.waits) == WAITING {
-            self.settle();
+        self.buffer[usize::from(self.buffered)] = bucket(value) as u16;
+        self.buffered += 1;
+        if usize::from(self.buffered) == BUFFERED {
+            self.flush();
         }
     }
 
-    fn settle(&mut self) {
-        let waiting = self.waiting;
-        let waiting = &waiting[..usize::from(self.waits)];
-        let (Some(&low), Some(&high)) = (waiting.iter().min(), waiting.iter().max()) else {
+    fn flush(&mut self) {
+        let buffer = self.buffer;
+        let buffer = &buffer[..usize::from(self.buffered)];
+        let (Some(&low), Some(&high)) = (buffer.iter().min(), buffer.iter().max()) else {
             return;
         };
-        self.reach(low, high);
-        for bucket in waiting {
+        self.extend_to(low, high);
+        for bucket in buffer {
             let count = &mut self.counts[usize::from(bucket - self.first)];
             *count = count.saturating_add(1);
         }
-        self.waits = 0;
+        self.buffered = 0;
     }
 
-    /// Makes room for counts from one bucket to another.
-    fn reach(&mut self, low: u16, high: u16) {
+    /// Extends the counters to the buckets from `low` to `high`.
+    fn extend_to(&mut self, low: u16, high: u16) {
         if self.counts.is_empty() {
             self.first = low;
         } else if low < self.first {
@@ -84,28 +85,29 @@ impl Histogram {
         }
     }
 
-    /// The values below which these shares lie, in rising order, interpolated in their buckets; `None` when empty.
+    /// Returns the quantiles for `shares`, in increasing order, interpolated within buckets; `None`
+    /// if empty.
     pub(super) fn quantiles<const N: usize>(&mut self, shares: [f64; N]) -> Option<[f64; N]> {
-        self.settle();
+        self.flush();
         let total: u64 = self.counts.iter().map(|count| u64::from(*count)).sum();
-        let mut found = [0.0; N];
-        let (mut below, mut place) = (0_u64, 0);
-        for (found, share) in found.iter_mut().zip(shares) {
-            let least = share * total as f64;
-            // Most buckets hold none of the values that are wanted, and of none nothing is.
-            let reached = |upto: u64, count: u32| count > 0 && upto >= (least.ceil() as u64);
-            while let Some(&count) = self.counts.get(place) {
+        let mut quantiles = [0.0; N];
+        let (mut below, mut index) = (0_u64, 0);
+        for (quantile, share) in quantiles.iter_mut().zip(shares) {
+            let rank = share * total as f64;
+            // Most buckets contain no requested quantile; empty buckets contain none.
+            let reached = |upto: u64, count: u32| count > 0 && upto >= (rank.ceil() as u64);
+            while let Some(&count) = self.counts.get(index) {
                 let upto = below + u64::from(count);
                 if reached(upto, count) {
-                    let bucket = usize::from(self.first) + place;
+                    let bucket = usize::from(self.first) + index;
                     let (low, high) = (lower_edge(bucket), lower_edge(bucket + 1));
-                    *found = low + (least - below as f64) / f64::from(count) * (high - low);
+                    *quantile = low + (rank - below as f64) / f64::from(count) * (high - low);
                     break;
                 }
-                (below, place) = (upto, place + 1);
+                (below, index) = (upto, index + 1);
             }
         }
-        (total > 0).then_some(found)
+        (total > 0).then_some(quantiles)
     }
 }
 
@@ -114,18 +116,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn percentiles_of_a_ramp() {
+    fn quantiles_of_ramp_are_accurate() {
         let mut histogram = Histogram::default();
         assert_eq!(histogram.quantiles([0.5]), None);
         (1..=100_000_u64).rev().for_each(|n| histogram.add(n * 1000));
         let shares = [0.05, 0.5, 0.95, 0.99];
-        for (q, found) in shares.into_iter().zip(histogram.quantiles(shares).unwrap()) {
-            assert!((found / (1e8 * q) - 1.0).abs() < 0.005, "{found} at {q}");
+        for (q, quantile) in shares.into_iter().zip(histogram.quantiles(shares).unwrap()) {
+            assert!((quantile / (1e8 * q) - 1.0).abs() < 0.005, "{quantile} at {q}");
         }
     }
 
     #[test]
-    fn the_whole_range_takes_little() {
+    fn quantiles_cover_full_range_in_limited_memory() {
         let mut histogram = Histogram::default();
         (0..64).for_each(|bit| histogram.add(1 << bit));
         histogram.add(u64::MAX);

@@ -1,43 +1,44 @@
-//! Loss indications: by the better rule, which judges each retransmission, and by the paper's.
+//! Loss indications, counted by tcpcast's rule, which classifies each retransmission, and by the
+//! paper's rule.
 
-use super::journal::Repeat;
+use super::direction_stats::Retransmit;
 use super::recovery::{Cause, DUPLICATE_THRESHOLD, Kind, Verdict};
 use crate::segment::Nanos;
 
-/// Depths of timeout sequences are told apart up to this; the last class holds all longer ones.
+/// Timeout sequences are counted by depth up to this; the last class includes all longer ones.
 pub const DEPTHS: usize = 6;
 
-/// Loss indications counted.
+/// Counts of loss indications.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Indications {
-    /// Recoveries after duplicates, SACK or RACK, without a timeout: the better rule.
+    /// Recoveries after duplicates, SACK or RACK without a timeout, by tcpcast's rule.
     pub td: u64,
-    /// Sequences of timeouts by depth: place 0 holds those of one timeout (the paper's T0), place 5 those of
-    /// six and more. The better rule.
+    /// Sequences of timeouts by depth, by tcpcast's rule: index 0 for one timeout (the paper's T0),
+    /// index 5 for six or more.
     pub by_depth: [u64; DEPTHS],
-    /// Timeouts, each of a sequence counted.
+    /// All timeouts.
     pub timeouts: u64,
-    /// The paper's rule: three duplicates had come.
+    /// TD indications by the paper's rule: at least three duplicates.
     pub td_paper: u64,
-    /// The paper's rule: everything else, a sequence once.
+    /// TO indications by the paper's rule: all others, one per sequence.
     pub to_paper: u64,
 }
 
 impl Indications {
-    /// Sequences of timeouts: the better rule.
+    /// Number of timeout sequences by tcpcast's rule.
     #[must_use]
     pub fn to(&self) -> u64 {
         self.by_depth.iter().sum()
     }
 
-    /// Counts what a verdict says.
+    /// Counts the indication of a verdict.
     pub(super) fn add(&mut self, verdict: &Verdict) {
         self.td += u64::from(verdict.indication == Some(Kind::Td));
         if let Cause::Timeout { depth } = verdict.cause {
             self.timeouts += 1;
             let class = usize::from(depth.max(1) - 1).min(DEPTHS - 1);
             if class > 0 && usize::from(depth) <= DEPTHS {
-                // It was one shallower until now.
+                // The sequence was counted with the previous depth.
                 self.by_depth[class - 1] = self.by_depth[class - 1].saturating_sub(1);
             }
             if usize::from(depth) <= DEPTHS {
@@ -46,41 +47,42 @@ impl Indications {
         }
     }
 
-    /// Counts what the paper's rule says.
+    /// Counts an indication by the paper's rule.
     pub(super) fn add_paper(&mut self, kind: Option<Kind>) {
         self.td_paper += u64::from(kind == Some(Kind::Td));
         self.to_paper += u64::from(kind == Some(Kind::To));
     }
 }
 
-/// The rule of PFTK's authors: three duplicates, else a timeout.
+/// The rule of PFTK's authors: TD after three duplicates, otherwise a timeout.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct PaperRule {
     recover: u64,
-    /// The last indication was TD.
+    /// True if the last indication was TD.
     fast: bool,
 }
 
 impl PaperRule {
-    /// What a retransmission of the oldest segment indicates, if it is not part of a known indication.
-    pub(super) fn judge(&mut self, repeat: &Repeat) -> Option<Kind> {
-        // A fast retransmit is not repeated: the second time it was the timer.
-        let expired = self.fast && repeat.repeated;
-        if repeat.sent.start < self.recover && !expired {
+    /// Returns the indication of a retransmission of the oldest segment, unless it belongs to a
+    /// previous indication.
+    pub(super) fn classify(&mut self, event: &Retransmit) -> Option<Kind> {
+        // A fast retransmit is not repeated, so the second retransmission was caused by the timer.
+        let expired = self.fast && event.repeated;
+        if event.sent.start < self.recover && !expired {
             return None;
         }
-        self.recover = repeat.next;
-        self.fast = repeat.duplicates >= DUPLICATE_THRESHOLD && !expired;
+        self.recover = event.next;
+        self.fast = event.duplicates >= DUPLICATE_THRESHOLD && !expired;
         Some(if self.fast { Kind::Td } else { Kind::To })
     }
 }
 
-/// A loss indication and when it was.
+/// A loss indication and its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Indication {
-    /// When the first retransmission of it was captured.
+    /// Capture time of the first retransmission.
     pub time: Nanos,
-    /// By the better rule.
+    /// Kind by tcpcast's rule.
     pub kind: Kind,
 }
 
@@ -116,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sequence_of_timeouts_is_one_indication_of_its_depth() {
+    fn add_counts_timeout_sequence_once_by_depth() {
         let mut indications = Indications::default();
         (1..=3).for_each(|depth| indications.add(&timeout(depth)));
         indications.add(&timeout(1));
@@ -126,12 +128,12 @@ mod tests {
     }
 
     #[test]
-    fn the_paper_asks_for_three_duplicates() {
+    fn paper_rule_requires_three_duplicates() {
         let mut rule = PaperRule::default();
-        let mut judge = |start, next, duplicates, repeated| {
+        let mut classify = |start, next, duplicates, repeated| {
             let sent = Sent { start, ..Sent::default() };
             let verdict = timeout(1);
-            rule.judge(&Repeat {
+            rule.classify(&Retransmit {
                 sent,
                 packets: 1,
                 offset: 0,
@@ -142,10 +144,10 @@ mod tests {
                 repeated,
             })
         };
-        assert_eq!(judge(10, 100, 3, false), Some(Kind::Td));
-        assert_eq!(judge(50, 110, 0, false), None);
-        assert_eq!(judge(50, 110, 9, true), Some(Kind::To));
-        assert_eq!(judge(50, 110, 9, true), None);
-        assert_eq!(judge(110, 200, 2, false), Some(Kind::To));
+        assert_eq!(classify(10, 100, 3, false), Some(Kind::Td));
+        assert_eq!(classify(50, 110, 0, false), None);
+        assert_eq!(classify(50, 110, 9, true), Some(Kind::To));
+        assert_eq!(classify(50, 110, 9, true), None);
+        assert_eq!(classify(110, 200, 2, false), Some(Kind::To));
     }
 }

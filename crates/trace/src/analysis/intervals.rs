@@ -1,4 +1,4 @@
-//! The stretches of 100 seconds that the paper cuts traces into.
+//! Intervals of 100 seconds, as the paper divides its traces.
 
 use super::indications::Indications;
 use crate::segment::Nanos;
@@ -6,30 +6,30 @@ use crate::segment::Nanos;
 /// Length of an interval, s.
 pub const INTERVAL_S: u64 = 100;
 const LENGTH: Nanos = INTERVAL_S * 1_000_000_000;
-/// More are not kept of a direction: 4.7 days without a pause.
-const MOST_INTERVALS: usize = 4096;
+/// Maximum number of intervals per direction: 4.7 days without a pause.
+const MAX_INTERVALS: usize = 4096;
 
-/// What happened within 100 s. Intervals without a packet are left out.
+/// Counters of an interval of 100 s. Intervals without a packet are omitted.
 #[derive(Clone, Debug, Default, PartialEq)]
-#[repr(C)] // what each packet changes lies together
+#[repr(C)] // the fields that each packet changes are adjacent
 pub struct Interval {
-    /// It begins this many times 100 s after the connection's first packet.
+    /// Number of the interval, counted from the connection's first packet.
     pub index: u64,
     /// Data packets.
     pub data_packets: u64,
-    /// Of these, retransmissions.
+    /// Retransmitted data packets.
     pub retransmissions: u64,
-    /// Bytes of payload, retransmissions included.
+    /// Payload bytes, including retransmissions.
     pub bytes: u64,
     /// RTT samples.
     pub rtt_samples: u64,
-    /// Their sum, s.
+    /// Sum of the RTT samples, s.
     pub rtt_sum_s: f64,
-    /// The most bytes in flight.
+    /// Maximum bytes in flight.
     pub flight_max_bytes: u64,
-    /// The largest window that the receiver announced, bytes.
+    /// Largest receive window, bytes.
     pub window_max_bytes: u64,
-    /// Loss indications that began in it.
+    /// Loss indications that began in the interval.
     pub indications: Indications,
 }
 
@@ -40,40 +40,42 @@ impl Interval {
         (self.rtt_samples > 0).then(|| self.rtt_sum_s / self.rtt_samples as f64)
     }
 
-    /// The paper's class: `None` without a loss, 0 only TD, k the deepest sequence of timeouts had k.
+    /// The paper's class: `None` without losses, 0 for only TD, k if the deepest timeout sequence
+    /// has depth k.
     #[must_use]
     pub fn class(&self) -> Option<usize> {
         let deepest = self.indications.by_depth.iter().rposition(|count| *count > 0);
-        deepest.map(|place| place + 1).or_else(|| (self.indications.td > 0).then_some(0))
+        deepest.map(|index| index + 1).or_else(|| (self.indications.td > 0).then_some(0))
     }
 }
 
 /// All intervals of a direction.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Intervals {
-    /// The one that lasts, apart from those before it: each packet changes it.
+    /// Current interval, stored separately because each packet changes it.
     current: Interval,
     earlier: Vec<Interval>,
     origin: Nanos,
-    /// When the current one ends; 0 if there is none.
+    /// End of the current interval; 0 if there is none.
     end: Nanos,
-    /// The interval in which the current sequence of timeouts began.
+    /// Index of the interval in which the current timeout sequence began.
     sequence: usize,
 }
 
 impl Intervals {
-    /// Counts from `origin` on.
+    /// Sets the start of the first interval.
     pub(super) fn begin(&mut self, origin: Nanos) {
         self.origin = origin;
     }
 
-    /// Fetches from memory what each packet changes.
+    /// Prefetches the fields that each packet changes.
     #[inline(always)]
-    pub(super) fn fetch(&self) -> u64 {
+    pub(super) fn prefetch(&self) -> u64 {
         self.current.data_packets.wrapping_add(self.current.window_max_bytes).wrapping_add(self.end)
     }
 
-    /// The one that `time` lies in. A time before the current one (a clock that was set back) counts there.
+    /// Returns the interval of `time`. An earlier time than the current interval (after a clock
+    /// step) counts in the current interval.
     #[inline]
     pub(super) fn at(&mut self, time: Nanos) -> &mut Interval {
         if time >= self.end {
@@ -87,15 +89,16 @@ impl Intervals {
         let index = time.saturating_sub(self.origin) / LENGTH;
         let had = self.end > 0;
         self.end = self.origin.saturating_add((index + 1).saturating_mul(LENGTH));
-        if had && self.earlier.len() < MOST_INTERVALS {
+        if had && self.earlier.len() < MAX_INTERVALS {
             self.earlier.push(std::mem::take(&mut self.current));
         }
-        if self.earlier.len() < MOST_INTERVALS {
+        if self.earlier.len() < MAX_INTERVALS {
             self.current.index = index;
         }
     }
 
-    /// The indications of the interval that the sequence of timeouts began in; `first` begins one.
+    /// Returns the indications of the interval in which the timeout sequence began. `first`: a new
+    /// sequence begins.
     pub(super) fn sequence_at(&mut self, time: Nanos, first: bool) -> &mut Indications {
         self.at(time);
         if first {
@@ -105,7 +108,7 @@ impl Intervals {
         &mut interval.indications
     }
 
-    pub(super) fn into_list(mut self) -> Vec<Interval> {
+    pub(super) fn into_vec(mut self) -> Vec<Interval> {
         if self.end > 0 {
             self.earlier.reserve_exact(1);
             self.earlier.push(self.current);
@@ -119,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn empty_intervals_are_left_out() {
+    fn at_omits_empty_intervals() {
         let second = 1_000_000_000;
         let mut intervals = Intervals::default();
         intervals.begin(7 * second);
@@ -127,12 +130,12 @@ mod tests {
             intervals.at(time * second).data_packets += 1;
         }
         let counts: Vec<_> =
-            intervals.into_list().iter().map(|i| (i.index, i.data_packets)).collect();
+            intervals.into_vec().iter().map(|i| (i.index, i.data_packets)).collect();
         assert_eq!(counts, [(0, 2), (1, 2), (10_000, 1)]);
     }
 
     #[test]
-    fn the_class_is_the_deepest_sequence() {
+    fn class_is_depth_of_deepest_sequence() {
         let mut interval = Interval::default();
         assert_eq!(interval.class(), None);
         interval.indications.td = 3;

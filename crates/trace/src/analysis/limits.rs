@@ -1,38 +1,40 @@
-//! What limited a transfer: shares of its time, after Zhang et al., *On the characteristics and origins of Internet
-//! flow rates* (T-RAT), and Siekkinen et al., *A root cause analysis toolkit for TCP*.
+//! Limits of a transfer by their share of time, after Zhang et al., *On the characteristics and
+//! origins of Internet flow rates* (T-RAT), and Siekkinen et al., *A root cause analysis toolkit
+//! for TCP*.
 //!
-//! Waits of timers and of the application, closed windows and repairs are known by then ([`rounds`](super::rounds)).
-//! What is left of a round is judged by the path as it turned out: its least round-trip time and its greatest rate.
+//! Timeouts, application pauses, closed windows and recovery are already attributed
+//! ([`rounds`](super::rounds)). The rest of each round is classified by the path's minimum RTT and
+//! maximum rate.
 
-use super::rounds::{Found, Round};
+use super::rounds::{Round, RoundSummary};
 use super::side::Side;
 use crate::segment::Nanos;
 
-/// What a transfer can be limited by; of equal shares the first in this order counts.
+/// Possible limits of a transfer; for equal shares, the first in this order is reported.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Limit {
-    /// There was nothing to send.
+    /// No data to send.
     Application,
-    /// The receiver's window was full.
+    /// The receive window was full.
     ReceiverWindow,
-    /// The flight stayed the same below the receiver's window, without loss.
+    /// The flight stayed constant below the receive window, without loss.
     SendBuffer,
     /// The window grew exponentially.
     SlowStart,
-    /// The congestion window, without a queue that stands.
+    /// The congestion window, without a standing queue.
     CongestionWindow,
-    /// From a fast retransmit, or the first segment after a timeout, until all is repaired.
+    /// From a fast retransmit, or the first segment after a timeout, until all losses are repaired.
     LossRecovery,
-    /// The wait for the retransmission timer.
+    /// Waiting for the retransmission timer.
     Timeout,
-    /// Acknowledgements came at the path's rate, and a queue stood.
+    /// Acknowledgements arrived at the path's rate, with a standing queue.
     Bottleneck,
-    /// The capture does not say.
+    /// Unknown.
     #[default]
     Unknown,
 }
 
-/// All of them, in order.
+/// All limits, in order.
 pub const LIMITS: [Limit; 9] = [
     Limit::Application,
     Limit::ReceiverWindow,
@@ -45,92 +47,94 @@ pub const LIMITS: [Limit; 9] = [
     Limit::Unknown,
 ];
 
-/// A queue stands if the RTT is so much above its least.
-const STANDING: f64 = 1.1;
-/// And if so many full segments wait, at least.
-const LEAST_QUEUE: f64 = 2.0;
-/// For so many rounds, at least.
-const LASTING_ROUNDS: u64 = 3;
-/// A path is full from this share of its greatest rate on.
-const FULL: f64 = 0.85;
-/// The greatest rate is this quantile of the rounds' rates: acknowledgements may arrive several at a time.
-const GREATEST: f64 = 0.9;
-/// Rounds with more than this share of repair or pause say nothing of the path's rate.
-const MOST_DISTURBED: f64 = 0.25;
-/// Rounds through which a flight stays the same that a buffer limits: the congestion window grows by a segment
-/// in two, at least.
-const FLAT_ROUNDS: u64 = 6;
-/// Flights differ by less than this share then, or by one segment.
+/// A queue is standing if the RTT exceeds its minimum by this factor,
+const QUEUE_RTT_FACTOR: f64 = 1.1;
+/// if at least this many full segments are queued,
+const MIN_QUEUE: f64 = 2.0;
+/// and for at least this many rounds.
+const MIN_QUEUE_ROUNDS: u64 = 3;
+/// The path is full from this share of its maximum rate.
+const FULL_RATE_SHARE: f64 = 0.85;
+/// Quantile of the rounds' rates used as maximum rate, because several acknowledgements may arrive
+/// together.
+const MAX_RATE_QUANTILE: f64 = 0.9;
+/// Rounds with a larger share of recovery or pauses do not show the path's rate.
+const MAX_DISTURBED: f64 = 0.25;
+/// Minimum rounds of constant flight for a limit by the send buffer: the congestion window grows by
+/// at least a segment in two rounds.
+const MIN_FLAT_ROUNDS: u64 = 6;
+/// Maximum relative difference of constant flights, unless one segment is more.
 const FLAT: f64 = 0.05;
-/// CUBIC's window is flat for about so long around that of its last loss (RFC 9438, section 4.2: C = 0.4).
+/// Approximate duration of CUBIC's plateau around the window of the last loss (RFC 9438, section
+/// 4.2: C = 0.4).
 const PLATEAU: Nanos = 4_000_000_000;
-/// The least RTT at a receiver's tap is shorter than this.
-const LEAST_PATH: Nanos = 1_000_000;
+/// Minimum RTT samples at a receiver's tap are shorter than this.
+const MIN_PATH: Nanos = 1_000_000;
 
-/// What is known of the path in the end.
+/// Properties of the path, known at the end of the connection.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Path {
+pub(super) struct PathSummary {
     pub(super) side: Side,
-    /// Round trip between the tap and the sender.
-    pub(super) near: Option<Nanos>,
-    /// The least RTT sample from the tap.
-    pub(super) least: Option<Nanos>,
-    /// Nothing was retransmitted, and nothing is missing.
+    /// Round-trip time between the tap and the sender.
+    pub(super) tap_rtt: Option<Nanos>,
+    /// Minimum RTT sample at the tap.
+    pub(super) min_rtt: Option<Nanos>,
+    /// True if nothing was retransmitted or is missing.
     pub(super) lossless: bool,
-    /// A full segment, bytes.
+    /// Full segment, bytes.
     pub(super) segment: u32,
-    /// The scale of the receiver's windows is not known.
-    pub(super) misread: bool,
+    /// True if the scale of the receive windows is unknown.
+    pub(super) bad_scale: bool,
 }
 
-impl Path {
-    /// Flights and rounds are the sender's.
-    fn near_sender(&self) -> bool {
-        let Some(least) = self.least else { return false };
+impl PathSummary {
+    /// Whether flights and rounds at the tap match those at the sender.
+    fn is_at_sender(&self) -> bool {
+        let Some(min_rtt) = self.min_rtt else { return false };
         match self.side {
             Side::Sender => true,
-            Side::Unknown => self.near.is_some() || least >= LEAST_PATH,
+            Side::Unknown => self.tap_rtt.is_some() || min_rtt >= MIN_PATH,
             Side::Receiver | Side::Middle => false,
         }
     }
 
-    /// Pauses are the application's: neither the path to the sender, nor a loss that nobody saw, nor a delayed
-    /// acknowledgement at a tap of which nothing says where it is.
+    /// Whether pauses at the tap are pauses of the application, and not caused by the path to the
+    /// sender, an invisible loss, or a delayed acknowledgement at a tap of unknown position.
     fn shows_pauses(&self) -> bool {
-        self.near.is_some() && (self.near_sender() || self.lossless)
+        self.tap_rtt.is_some() && (self.is_at_sender() || self.lossless)
     }
 }
 
-/// What limited a direction.
+/// Limits of a direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Limitation {
-    /// That with the largest share; of equal ones, the first in the order of [`LIMITS`].
+    /// Limit with the largest share; for equal shares, the first in [`LIMITS`].
     pub limited_by: Limit,
-    /// Shares of the time from the first data to the last acknowledgement, in the order of [`LIMITS`]; their sum
-    /// is 1. `None` if no time passed.
+    /// Shares of the time from the first data to the last acknowledgement, in the order of
+    /// [`LIMITS`], with sum 1. `None` if no time passed.
     pub shares: Option<[f64; 9]>,
-    /// Time in which nothing was in flight and nothing was sent, s; `None` where the tap does not show it.
+    /// Time with nothing in flight and nothing sent, s; `None` if not visible at the tap.
     pub idle_s: Option<f64>,
-    /// Time in which the application had nothing to send, s: the idle time, and what went before it.
+    /// Time without data to send, s, including the idle time.
     pub application_limited_s: Option<f64>,
-    /// Payload acknowledged while the path was full, bit/s: the median of such rounds.
+    /// Acknowledged payload while the path was full, bit/s: the median of these rounds.
     pub bottleneck_rate_bps: Option<f64>,
-    /// Flight after a fast recovery by the flight before it, median.
+    /// Median ratio of the flight after a fast recovery to the flight before it.
     pub window_reduction: Option<f64>,
 }
 
 /// Time by limit, ns.
 type Times = [Nanos; 9];
 
-/// What limited the transfer in all; says it of each round, too.
-pub(super) fn judged(found: &mut Found, path: &Path) -> Limitation {
-    let rows = &mut found.rows;
+/// Returns the limits of the transfer and sets the limit of each round.
+pub(super) fn classify_limits(summary: &mut RoundSummary, path: &PathSummary) -> Limitation {
+    let rows = &mut summary.rows;
     if rows.is_empty() {
         return Limitation::default();
     }
-    if path.near_sender() {
-        fill(rows, path);
-        flatten(rows, path);
+    if path.is_at_sender() {
+        mark_full(rows, path);
+        mark_flat(rows, path);
     }
     let mut times = Times::default();
     for row in &mut *rows {
@@ -138,32 +142,32 @@ pub(super) fn judged(found: &mut Found, path: &Path) -> Limitation {
         times.iter_mut().zip(spent).for_each(|(sum, one)| *sum += one);
         row.limited_by = largest(&spent);
     }
-    let all: Nanos = times.iter().sum();
+    let total: Nanos = times.iter().sum();
     let queued = rows.iter().filter(|row| row.full);
     let rate = quantile(queued.filter_map(rate).collect(), 0.5);
-    let pauses = path.shows_pauses() && all > 0;
+    let pauses = path.shows_pauses() && total > 0;
     let paused = times[Limit::Application as usize];
     Limitation {
         limited_by: largest(&times),
-        shares: (all > 0).then(|| times.map(|time| time as f64 / all as f64)),
-        idle_s: pauses.then_some(found.idle as f64 / 1e9),
+        shares: (total > 0).then(|| times.map(|time| time as f64 / total as f64)),
+        idle_s: pauses.then_some(summary.idle as f64 / 1e9),
         application_limited_s: pauses.then_some(paused as f64 / 1e9),
         bottleneck_rate_bps: rate.map(|rate| rate * 8e9),
-        window_reduction: found.reduction.filter(|_| path.near_sender()),
+        window_reduction: summary.reduction.filter(|_| path.is_at_sender()),
     }
 }
 
 fn largest(times: &Times) -> Limit {
-    let most = times.iter().max().copied().unwrap_or(0);
-    let place = times.iter().position(|time| *time == most && most > 0);
-    place.map_or(Limit::Unknown, |place| LIMITS[place])
+    let max = times.iter().max().copied().unwrap_or(0);
+    let index = times.iter().position(|time| *time == max && max > 0);
+    index.map_or(Limit::Unknown, |index| LIMITS[index])
 }
 
-/// The time of a row by what it was spent on.
-fn spent(row: &Round, path: &Path) -> Times {
+/// Returns the time of a round by limit.
+fn spent(row: &Round, path: &PathSummary) -> Times {
     let parts = &row.parts;
     let mut times = Times::default();
-    let known = path.near_sender();
+    let known = path.is_at_sender();
     let mut add = |limit: Limit, time: Nanos| times[limit as usize] += time;
     let paused = path.shows_pauses();
     add(if paused { Limit::Application } else { Limit::Unknown }, parts.application);
@@ -176,12 +180,12 @@ fn spent(row: &Round, path: &Path) -> Times {
     let rest = match (known, row.full, row.flat) {
         (false, ..) => Limit::Unknown,
         (_, true, _) => Limit::Bottleneck,
-        // A buffer, or the receiver's window, which cannot be read.
-        (_, _, true) if path.misread => Limit::Unknown,
+        // The send buffer or the receive window, which cannot be read.
+        (_, _, true) if path.bad_scale => Limit::Unknown,
         (_, _, true) => Limit::SendBuffer,
         _ => Limit::CongestionWindow,
     };
-    // A burst that is paced: the buffer is not what the sender waits for.
+    // In a paced burst, the sender does not wait for the buffer.
     let sending = Nanos::from(row.sending_us) * 1000;
     let paced = rest == Limit::SendBuffer && 2 * sending <= parts.rest;
     let burst = if paced { sending } else { 0 };
@@ -190,60 +194,63 @@ fn spent(row: &Round, path: &Path) -> Times {
     times
 }
 
-/// Finds the rows in which a queue stood while acknowledgements came at the greatest rate.
-fn fill(rows: &mut [Round], path: &Path) {
-    let least = path.least.unwrap_or(0) as f64;
-    let stands = |row: &Round| row.rtt().is_some_and(|rtt| rtt >= STANDING * least);
-    if rounds(rows.iter().filter(|row| stands(row))) < LASTING_ROUNDS {
+/// Sets `full` for the rounds in which a queue stood while acknowledgements arrived at the maximum
+/// rate.
+fn mark_full(rows: &mut [Round], path: &PathSummary) {
+    let min_rtt = path.min_rtt.unwrap_or(0) as f64;
+    let stands = |row: &Round| row.rtt().is_some_and(|rtt| rtt >= QUEUE_RTT_FACTOR * min_rtt);
+    if round_count(rows.iter().filter(|row| stands(row))) < MIN_QUEUE_ROUNDS {
         return;
     }
-    let greatest = quantile(rows.iter().filter_map(rate).collect(), GREATEST).unwrap_or(0.0);
-    let queue = LEAST_QUEUE * f64::from(path.segment);
+    let max_rate =
+        quantile(rows.iter().filter_map(rate).collect(), MAX_RATE_QUANTILE).unwrap_or(0.0);
+    let queue = MIN_QUEUE * f64::from(path.segment);
     let mut before = false;
     for row in &mut *rows {
         if let Some(rtt) = row.rtt() {
-            let fast = rate(row).is_some_and(|rate| rate >= FULL * greatest);
-            // A receiver that does not read delays acknowledgements: no queue does.
+            let fast = rate(row).is_some_and(|rate| rate >= FULL_RATE_SHARE * max_rate);
+            // A receiver that does not read delays acknowledgements even without a queue.
             let open = row.parts.closed == 0;
-            before = fast && open && stands(row) && (rtt - least) * greatest >= queue;
+            before = fast && open && stands(row) && (rtt - min_rtt) * max_rate >= queue;
         }
-        // Nothing was timed: as before.
+        // Rounds without an RTT sample continue the previous state.
         row.full = before;
     }
     for run in rows.chunk_by_mut(|a, b| a.full == b.full) {
-        if rounds(run.iter()) < LASTING_ROUNDS {
+        if round_count(run.iter()) < MIN_QUEUE_ROUNDS {
             run.iter_mut().for_each(|row| row.full = false);
         }
     }
 }
 
-fn rounds<'a>(rows: impl Iterator<Item = &'a Round>) -> u64 {
+fn round_count<'a>(rows: impl Iterator<Item = &'a Round>) -> u64 {
     rows.map(|row| u64::from(row.rounds)).sum()
 }
 
 fn quantile(mut values: Vec<f64>, share: f64) -> Option<f64> {
     values.sort_by(f64::total_cmp);
-    let place = values.len().saturating_sub(1) as f64 * share;
-    values.get(place as usize).copied()
+    let index = values.len().saturating_sub(1) as f64 * share;
+    values.get(index as usize).copied()
 }
 
-/// Bytes acknowledged in a nanosecond, if the row was not disturbed.
+/// Rate of acknowledgements, bytes/ns, if the round was not disturbed.
 fn rate(row: &Round) -> Option<f64> {
-    let all = row.parts.all();
+    let total = row.parts.total();
     let disturbed = row.parts.application + row.parts.recovery + row.parts.timeout;
-    let calm = all > 0 && disturbed as f64 <= MOST_DISTURBED * all as f64;
-    (calm && row.acked_bytes > 0).then(|| row.acked_bytes as f64 / all as f64)
+    let calm = total > 0 && disturbed as f64 <= MAX_DISTURBED * total as f64;
+    (calm && row.acked_bytes > 0).then(|| row.acked_bytes as f64 / total as f64)
 }
 
-/// Finds the rows in which the flight stayed the same for long below the receiver's window.
-fn flatten(rows: &mut [Round], path: &Path) {
+/// Sets `flat` for the rounds in which the flight stayed constant for long below the receive
+/// window.
+fn mark_flat(rows: &mut [Round], path: &PathSummary) {
     let mut lost = false;
     let mut from = 0;
     while from < rows.len() {
         lost |= rows[from].retransmissions > 0;
-        let length = stretch(&rows[from..], path);
+        let length = flat_length(&rows[from..], path);
         let run = &mut rows[from..from + length];
-        if stays(run, lost, path) {
+        if is_flat(run, lost, path) {
             run.iter_mut().for_each(|row| row.flat = true);
             from += length;
         } else {
@@ -252,27 +259,27 @@ fn flatten(rows: &mut [Round], path: &Path) {
     }
 }
 
-/// How many rows from the first on have nearly the same flight, and nothing else that limits them.
-fn stretch(rows: &[Round], path: &Path) -> usize {
+/// Returns the number of rounds from the first with nearly the same flight and no other limit.
+fn flat_length(rows: &[Round], path: &PathSummary) -> usize {
     let segment = u64::from(path.segment);
     let calm = |row: &Round| {
         let room =
-            path.misread || u64::from(row.flight_bytes) + segment <= u64::from(row.window_bytes);
-        let undecided = row.parts.rest > row.parts.all() / 2 && !row.full;
+            path.bad_scale || u64::from(row.flight_bytes) + segment <= u64::from(row.window_bytes);
+        let undecided = row.parts.rest > row.parts.total() / 2 && !row.full;
         room && row.retransmissions == 0 && undecided
     };
-    let (mut least, mut most) = (u32::MAX, 0);
+    let (mut min, mut max) = (u32::MAX, 0);
     let alike = rows.iter().take_while(|row| {
-        (least, most) = (least.min(row.flight_least), most.max(row.flight_bytes));
-        let spread = f64::from(most - least);
-        calm(row) && spread <= f64::from(path.segment).max(FLAT * f64::from(most))
+        (min, max) = (min.min(row.flight_min), max.max(row.flight_bytes));
+        let spread = f64::from(max - min);
+        calm(row) && spread <= f64::from(path.segment).max(FLAT * f64::from(max))
     });
     alike.count()
 }
 
-fn stays(run: &[Round], lost: bool, path: &Path) -> bool {
+fn is_flat(run: &[Round], lost: bool, path: &PathSummary) -> bool {
     let (Some(first), Some(last)) = (run.first(), run.last()) else { return false };
-    let span: Nanos = run.iter().map(|row| row.parts.all()).sum();
+    let span: Nanos = run.iter().map(|row| row.parts.total()).sum();
     let grown = last.flight_bytes.saturating_sub(first.flight_bytes) > path.segment;
-    rounds(run.iter()) >= FLAT_ROUNDS && !grown && (!lost || span >= PLATEAU)
+    round_count(run.iter()) >= MIN_FLAT_ROUNDS && !grown && (!lost || span >= PLATEAU)
 }

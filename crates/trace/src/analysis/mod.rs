@@ -1,47 +1,48 @@
-//! What TCP did in one direction of a connection, read from its segments one by one.
+//! Analysis of one direction of a TCP connection, segment by segment.
 //!
-//! A [`Flow`](flow::Flow) follows the data of one end. It is told of each segment that this end sends
-//! ([`flow`]), and of each that the other end answers with ([`answers`]).
-//! What it keeps while the connection lives is bounded: the segments in flight, counts, and a few hundred
-//! recent events.
+//! A [`Flow`](flow::Flow) tracks the data of one end. It processes the segments sent by this end
+//! ([`flow`]) and the acknowledgements of the other end ([`acknowledgements`]).
+//! Memory per live connection is bounded: segments in flight, counters, and a few hundred recent
+//! events.
 
-mod answers;
+mod acknowledgements;
+mod direction_stats;
 mod duplicates;
+mod evidence;
 mod exchanges;
-mod fate;
+mod failure;
 mod flight;
 mod flow;
 mod growth;
 mod histogram;
 mod indications;
 mod intervals;
-mod journal;
 mod limits;
+mod negotiated;
 mod numbering;
 mod offload;
+mod out_of_window;
+mod packed_rounds;
 mod recovery;
 mod report;
 mod rounds;
-mod rows;
 mod rtt;
 mod scoreboard;
 mod sequence;
+mod sequence_plot;
 mod side;
-mod signs;
-mod strays;
-mod terms;
-mod trail;
 
-pub(crate) use duplicates::{Recent, SAME_IDS, copies};
-pub(crate) use exchanges::{Exchanges, Standing, Turned};
-pub(crate) use fate::{Ending, Seen};
-pub(crate) use flow::{Flow, Outlook};
-pub(crate) use journal::Budget;
+pub(crate) use direction_stats::EventQuota;
+pub(crate) use duplicates::{RecentSegments, SAME_IDS, is_copy};
+pub(crate) use exchanges::{DataEvent, Exchanges, FlowState};
+pub(crate) use failure::{ConnectionView, EndTracker};
+pub(crate) use flow::{ConnectionContext, Flow};
+pub(crate) use negotiated::NegotiatedOptions;
 pub(crate) use side::Tap;
-pub(crate) use terms::Terms;
 
+pub use evidence::Evidence;
 pub use exchanges::Exchange;
-pub use fate::{Failure, Fate, Stage};
+pub use failure::{Failure, FailureDetails, Stage};
 pub use indications::{DEPTHS, Indication, Indications};
 pub use intervals::{INTERVAL_S, Interval};
 pub use limits::{LIMITS, Limit, Limitation};
@@ -52,6 +53,5 @@ pub use report::{
 };
 pub use rounds::Round;
 pub use rtt::Durations;
+pub use sequence_plot::{Mark, Point};
 pub use side::Side;
-pub use signs::Evidence;
-pub use trail::{Mark, Point};

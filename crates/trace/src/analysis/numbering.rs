@@ -1,19 +1,20 @@
-//! Acknowledgements that the receiver sent and the tap did not see, by the identifications of their IP packets. Linux
-//! and others number the packets of a connection one by one; a return path that drops or filters acks leaves gaps.
+//! Counts acknowledgements that the receiver sent and the tap did not capture, by IP
+//! identification. Linux and other stacks number the packets of a connection sequentially, so a
+//! return path that drops or filters acknowledgements leaves gaps.
 
 use crate::segment::{Flags, Segment};
 
-/// Larger steps do not count packets: the identification is random, or of a counter that many connections share.
+/// Larger steps do not count packets: identifications are random or shared by many connections.
 const LARGEST_STEP: u16 = 64;
-/// Share of the steps that must count packets.
+/// Minimum share of steps that count packets.
 const COUNTED: f64 = 0.95;
-/// Fewer steps do not show how packets are numbered.
+/// Minimum number of steps for a decision.
 const ENOUGH_STEPS: u32 = 20;
 
-/// Steps between the identifications of segments from the receiver.
+/// Steps between the IP identifications of the receiver's segments.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Numbering {
-    /// Identification of the segment before, if that was a single packet without data.
+    /// Identification of the previous segment, if that was a single packet without data.
     last: Option<u16>,
     steps: u32,
     counted: u32,
@@ -35,7 +36,8 @@ impl Numbering {
         }
     }
 
-    /// Segments of the receiver that the capture lacks; `None` if their identifications do not count packets.
+    /// Number of missing segments of the receiver; `None` if their identifications do not count
+    /// packets.
     pub(super) fn missing(&self) -> Option<u64> {
         let counts = f64::from(self.counted) >= COUNTED * f64::from(self.steps);
         (counts && self.steps >= ENOUGH_STEPS).then_some(self.skipped)
@@ -54,24 +56,24 @@ mod tests {
     }
 
     #[test]
-    fn gaps_of_a_counter_are_missing_packets() {
+    fn missing_counts_gaps_of_a_counter() {
         assert_eq!(missing((65_500..=65_535).chain(0..100)), Some(0));
         assert_eq!(missing((0..300).step_by(3)), Some(2 * 99));
         assert_eq!(missing((0..200).filter(|id| id % 10 != 0)), Some(19));
     }
 
     #[test]
-    fn other_identifications_show_nothing() {
+    fn missing_is_none_for_other_identifications() {
         assert_eq!(missing((0..100).map(|n: u16| n.wrapping_mul(25_173))), None);
         assert_eq!(missing(std::iter::repeat_n(0, 100)), None);
         assert_eq!(missing(0..20), None);
     }
 
     #[test]
-    fn a_frame_with_data_may_have_several_packets() {
+    fn missing_ignores_steps_after_data_frames() {
         let mut numbering = Numbering::default();
         for n in 0..50 {
-            // Ten packets in one frame, the first with the next number.
+            // Ten packets in one frame; the first has the next number.
             numbering.read(&Segment { ip_id: Some(11 * n), ..BLANK });
             numbering.read(&Segment { ip_id: Some(11 * n + 1), payload: 14_480, ..BLANK });
         }

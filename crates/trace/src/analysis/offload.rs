@@ -1,22 +1,23 @@
-//! Frames of several packets: segmentation offload aggregates packets in the host, before they are on the wire or
-//! after. Counts are of packets; in time, a frame is one event.
+//! Frames of several packets: segmentation offload aggregates packets in the host before
+//! transmission or after reception. Counters count packets; in time, a frame is one event.
 
 use super::flow::Flow;
 use crate::segment::Segment;
 
-/// The largest payload of a packet in an Ethernet frame. A larger one is of a network with larger frames, or several
-/// packets in one.
+/// Largest payload of a packet in a standard Ethernet frame. A larger payload is a jumbo frame or
+/// several packets.
 const ETHERNET_PAYLOAD: u32 = 1460;
-/// Payloads of full packets in Ethernet frames: IPv4 and IPv6, with timestamps and without.
+/// Payloads of full packets in Ethernet frames: IPv4 and IPv6, with and without timestamps.
 const USUAL_PAYLOADS: [u32; 4] = [1448, 1460, 1428, 1440];
 
 impl Flow {
-    /// How many packets the frame stands for; `mss`: the largest segment that the receiver takes, if known.
+    /// Returns the number of packets in the frame. `mss`: largest segment that the receiver
+    /// accepts, if known.
     #[inline]
     pub(super) fn packets_in(&mut self, segment: &Segment, mss: Option<u16>) -> u64 {
         match mss {
             Some(mss) if segment.payload > u32::from(mss) => {
-                // The option does not count the options of a segment (RFC 6691).
+                // The MSS does not include the options of a segment (RFC 6691).
                 let options = if segment.options.timestamps.is_some() { 12 } else { 0 };
                 self.aggregated(segment, u32::from(mss.saturating_sub(options)))
             }
@@ -25,20 +26,20 @@ impl Flow {
         }
     }
 
-    /// The same without the SYNs that announce the MSS.
+    /// Returns the number of packets if the MSS is unknown, because the SYNs are missing.
     #[cold]
     fn aggregated_by_guess(&mut self, segment: &Segment) -> u64 {
-        if self.guessed == 0 {
+        if self.inferred_full == 0 {
             let divides = |full: &&u32| segment.payload % **full == 0;
-            self.guessed = USUAL_PAYLOADS.iter().find(divides).copied().unwrap_or(0);
+            self.inferred_full = USUAL_PAYLOADS.iter().find(divides).copied().unwrap_or(0);
         }
-        match self.guessed {
+        match self.inferred_full {
             0 => 1,
             full => self.aggregated(segment, full),
         }
     }
 
-    /// Counts a frame with packets of `full` bytes of payload; how many they are.
+    /// Counts a frame of packets with `full` bytes of payload and returns the number of packets.
     fn aggregated(&mut self, segment: &Segment, full: u32) -> u64 {
         self.counts.super_segments += 1;
         self.largest = self.largest.max(full);

@@ -1,35 +1,40 @@
-//! Why a segment was retransmitted: what the sender knew at that moment, reconstructed from the capture.
+//! Classifies retransmissions: reconstructs the state of the sender's loss recovery from the
+//! capture.
 
 use super::rtt::Estimate;
 use crate::segment::Nanos;
 
-/// A sender answers an acknowledgement within this time. What it sends later, a timer sent, or its pacing.
+/// Longest reaction time of a sender to an acknowledgement. Later segments were sent by a timer or
+/// by pacing.
 const PROMPT: Nanos = 3_000_000;
-/// The least that common stacks add to SRTT for their timer; reordering timers wait for less than an SRTT.
-const LEAST_VARIATION: f64 = 200e6;
-/// RFC 6298, (2.4), less what a tick may be early.
-const RFC_LEAST_TIMEOUT: Nanos = 900_000_000;
-/// A timer may be a tick early by our estimate.
+/// Smallest term that common stacks add to SRTT for the RTO. Reordering timers are shorter than one
+/// SRTT.
+const MIN_VARIATION: f64 = 200e6;
+/// RFC 6298, (2.4): 1 s minus a tolerance of one timer tick.
+const RFC_MIN_TIMEOUT: Nanos = 900_000_000;
+/// A timer may expire one tick earlier than estimated.
 const EARLY: f64 = 0.9;
-/// Duplicates that make a fast retransmit (RFC 5681, section 3.2).
+/// Duplicate acknowledgements that trigger a fast retransmit (RFC 5681, section 3.2).
 pub(super) const DUPLICATE_THRESHOLD: u32 = 3;
 
-/// Why a segment was retransmitted.
+/// Cause of a retransmission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// Fast retransmit after duplicate acknowledgements, or a partial acknowledgement in such a recovery.
+    /// Fast retransmit after duplicate acknowledgements, or a partial acknowledgement in that
+    /// recovery.
     Duplicates,
-    /// The receiver held later segments, and said so by SACK.
+    /// SACK blocks show that the receiver holds later segments.
     Sack,
-    /// A short timer after SACK or by pacing, or the acknowledgement of a repair that was sent later: RACK
-    /// (RFC 8985).
+    /// RACK (RFC 8985): a short timer after SACK, pacing, or the acknowledgement of a
+    /// retransmission that was sent later.
     Rack,
-    /// The retransmission timer; `depth` is 1 for the first time and grows with each backoff.
+    /// The retransmission timer expired; `depth` is 1 for the first expiry and grows with each
+    /// backoff.
     Timeout {
-        /// How often the timer has expired since the last new acknowledgement.
+        /// Number of expiries since the last new acknowledgement.
         depth: u8,
     },
-    /// Retransmitted in slow start after an RTO, because all data in flight counted as lost.
+    /// Retransmitted in slow start after an RTO, because all data in flight were considered lost.
     AfterTimeout,
     /// A tail-loss probe (RFC 8985, section 7).
     TailLossProbe,
@@ -37,12 +42,12 @@ pub enum Cause {
     Unexplained,
 }
 
-/// A loss indication, as the papers count them.
+/// Kind of loss indication, as the papers count them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Duplicates, or what replaced them (SACK, RACK): one a recovery.
+    /// Duplicate acknowledgements, SACK or RACK: one indication per recovery.
     Td,
-    /// A sequence of timeouts of one segment.
+    /// A sequence of timeouts of the same segment.
     To,
 }
 
@@ -50,135 +55,146 @@ pub enum Kind {
 enum Phase {
     #[default]
     Open,
-    /// Until `recover` is acknowledged, retransmissions belong to the same indication.
+    /// Retransmissions belong to the current indication until `recover` is acknowledged.
     Repair(Cause),
 }
 
-/// A retransmission, as it was captured.
+/// A captured retransmission.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Resent {
     pub(super) time: Nanos,
     pub(super) start: u64,
     pub(super) end: u64,
-    /// When its bytes were last sent, if that was captured.
+    /// Time of the previous transmission of these bytes, if captured.
     pub(super) last_sent: Option<Nanos>,
-    /// They had been retransmitted before.
+    /// True if these bytes had already been retransmitted.
     pub(super) repeated: bool,
 }
 
-/// What else is known of the direction.
+/// State of the direction when a segment is retransmitted.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Known<'a> {
+pub(super) struct SenderState<'a> {
     pub(super) acknowledged: u64,
     pub(super) next: u64,
-    /// SACK was agreed on.
+    /// False if one end does not support SACK.
     pub(super) sack: bool,
     pub(super) sacked_bytes: u64,
     pub(super) estimate: &'a Estimate,
-    /// Round trip between the tap and the sender.
-    pub(super) near: Nanos,
+    /// Round-trip time between the tap and the sender.
+    pub(super) tap_rtt: Nanos,
 }
 
-/// What a retransmission was.
+impl SenderState<'_> {
+    /// Longest reaction time of the sender, seen at the tap.
+    fn reaction(&self) -> Nanos {
+        self.tap_rtt.saturating_add(self.tap_rtt / 2 + PROMPT)
+    }
+}
+
+/// Classification of a retransmission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Verdict {
     pub(super) cause: Cause,
-    /// It is the first of a loss indication.
+    /// Set if the retransmission starts a new loss indication.
     pub(super) indication: Option<Kind>,
-    /// How long the timer had run.
+    /// Time since the retransmission timer was started.
     pub(super) waited: Nanos,
 }
 
-/// Retransmitted data of a handshake: no loss indication.
+/// Verdict for data of a handshake, whose retransmission is not a loss indication.
 pub(super) const HANDSHAKE: Verdict =
     Verdict { cause: Cause::Unexplained, indication: None, waited: 0 };
 
-/// The state of a sender's loss recovery.
+/// State of a sender's loss recovery.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Recovery {
     pub(super) duplicates: u32,
-    /// When as many of them had come as make a fast retransmit, and when the last of them came.
-    enough: Nanos,
-    repeated: Nanos,
-    /// When new data were last acknowledged.
-    advanced: Nanos,
-    /// When the peer's last packet was captured.
-    heard: Option<Nanos>,
-    /// When the retransmission timer was last started anew.
-    restarted: Nanos,
+    /// Times of the duplicate that reached the threshold, and of the latest duplicate.
+    threshold_time: Nanos,
+    last_duplicate: Nanos,
+    /// Time of the last acknowledgement of new data.
+    last_advance: Nanos,
+    /// Capture time of the last packet from the peer.
+    peer_time: Option<Nanos>,
+    /// Time of the last start of the retransmission timer.
+    pub(super) timer_start: Nanos,
     recover: u64,
-    /// Data sent before the last RTO end here: all of them may be retransmitted.
-    went_back: u64,
-    /// The shortest time that the timer was seen to run, when nothing else can have made it send; 0 if never.
-    shortest: Nanos,
-    /// When the current recovery began.
+    /// End of the data sent before the last RTO, all of which may be retransmitted.
+    rto_recover: u64,
+    /// Shortest observed run of the timer that nothing else explains; 0 if none.
+    min_timeout: Nanos,
+    /// Start of the current recovery.
     entered: Nanos,
     phase: Phase,
-    /// Timeouts since the last new acknowledgement.
+    /// Number of timeouts since the last new acknowledgement.
     depth: u8,
-    /// The stack has retransmitted on a partial acknowledgement (RFC 6582), without further duplicates.
-    mends: bool,
-    /// It has waited for further duplicates instead (RFC 5681).
-    waits: bool,
-    /// The receiver has sent SACK blocks; a duplicate without any, all of its options being captured.
-    blocks: bool,
-    bare: bool,
-    /// Options of its acknowledgements are cut.
+    /// True if the stack retransmits on a partial acknowledgement, without further duplicates (RFC
+    /// 6582).
+    retransmits_on_partial: bool,
+    /// True if the stack waits for further duplicates instead (RFC 5681).
+    awaits_duplicates: bool,
+    /// True if the receiver has sent SACK blocks.
+    pub(super) sack_seen: bool,
+    /// True if a duplicate with complete options had no SACK block.
+    duplicate_without_sack: bool,
+    /// True if the options of an acknowledgement are truncated.
     cut: bool,
-    /// A fast retransmit followed at once on its duplicate: the tap is at the sender.
+    /// True if a fast retransmit immediately followed its duplicate, so the tap is at the sender.
     at_sender: bool,
-    /// A tail-loss probe is out.
+    /// A tail-loss probe is in flight.
     probing: bool,
-    /// The stack has shown a timer shorter than a retransmission timer, so it probes tails, too.
-    probes: bool,
-    /// What was retransmitted in a recovery by SACK and had been sent in it, the first so many.
+    /// True if the stack has used a timer shorter than the RTO, which means that it sends tail-loss
+    /// probes.
+    sends_probes: bool,
+    /// Ranges that were first sent and then retransmitted within the same SACK recovery, at most
+    /// [`MAX_BEYOND`].
     beyond: Vec<(u64, u64)>,
-    /// The recovery that has just ended with some of that.
-    ended: Option<Cause>,
+    /// Cause of the recovery that has just ended while `beyond` was not empty.
+    ended_recovery: Option<Cause>,
 }
 
-/// So many of them are kept.
-const MOST_BEYOND: usize = 64;
+const MAX_BEYOND: usize = 64;
 
 impl Recovery {
-    /// The peer has sent anything.
+    /// Called for each packet from the peer.
     #[inline(always)]
-    pub(super) fn heard(&mut self, time: Nanos) {
-        self.heard = Some(time);
+    pub(super) fn on_peer_packet(&mut self, time: Nanos) {
+        self.peer_time = Some(time);
     }
 
-    /// When the peer's last packet was captured; 0 if none was.
+    /// Capture time of the last packet from the peer; 0 if there is none.
     #[inline(always)]
-    pub(super) fn last_heard(&self) -> Nanos {
-        self.heard.unwrap_or(0)
+    pub(super) fn last_peer_time(&self) -> Nanos {
+        self.peer_time.unwrap_or(0)
     }
 
-    /// New data are acknowledged up to `acknowledged`.
+    /// Called when new data up to `acknowledged` are acknowledged.
     #[inline]
     pub(super) fn advance(&mut self, time: Nanos, acknowledged: u64) {
         self.duplicates = 0;
         self.depth = 0;
         self.probing = false;
-        self.restarted = time;
-        self.advanced = time;
+        self.timer_start = time;
+        self.last_advance = time;
         if acknowledged >= self.recover {
             if let (Phase::Repair(cause), false) = (self.phase, self.beyond.is_empty()) {
-                self.ended = Some(cause);
+                self.ended_recovery = Some(cause);
             }
             self.phase = Phase::Open;
         }
     }
 
-    /// A recovery may have ended with the acknowledgement that was heard at `time`: where something is still
-    /// lost of what was sent in it, though retransmitted, another begins at once (as in Linux).
-    pub(super) fn begin_another(
+    /// Starts another recovery right after one that ended at `time`, as Linux does, if data sent
+    /// and retransmitted in the former are still missing. `range`: acknowledged and next sequence
+    /// number. `held`: whether SACK covers a range.
+    pub(super) fn begin_next_recovery(
         &mut self,
         time: Nanos,
-        known: (u64, u64),
+        range: (u64, u64),
         held: impl Fn(u64, u64) -> bool,
     ) -> Option<Verdict> {
-        let cause = self.ended.take()?;
-        let (acknowledged, next) = known;
+        let cause = self.ended_recovery.take()?;
+        let (acknowledged, next) = range;
         let lost = |&(start, end): &(u64, u64)| end > acknowledged && !held(start, end);
         let another = self.beyond.iter().any(lost);
         self.beyond.clear();
@@ -191,279 +207,283 @@ impl Recovery {
         Some(Verdict { cause, indication: Some(Kind::Td), waited: 0 })
     }
 
-    /// The last acknowledgement comes once more, without SACK; `cut`: as far as its options were captured.
+    /// Counts a duplicate acknowledgement without SACK blocks. `cut`: its options are truncated.
     #[inline]
     pub(super) fn duplicate(&mut self, time: Nanos, cut: bool) {
         self.cut |= cut;
-        self.bare |= !cut;
+        self.duplicate_without_sack |= !cut;
         self.duplicates = self.duplicates.saturating_add(1);
-        self.repeated = time;
+        self.last_duplicate = time;
         if self.duplicates == DUPLICATE_THRESHOLD {
-            self.enough = time;
+            self.threshold_time = time;
         }
     }
 
-    /// The receiver holds more than before, by SACK; the timer starts anew (as in Linux).
-    pub(super) fn sacked(&mut self, time: Nanos) {
-        self.restarted = time;
-    }
-
-    /// The receiver has sent SACK blocks.
-    pub(super) fn has_blocks(&mut self) {
-        self.blocks = true;
-    }
-
-    /// New data are sent. `alone`: nothing was in flight; `probe`: the stack keeps a probe timer, which
-    /// each new segment sets anew.
+    /// Called when new data are sent. `idle`: nothing was in flight. `probe`: the stack uses a
+    /// probe timer, which each new segment restarts.
     #[inline]
-    pub(super) fn sent_new(&mut self, time: Nanos, alone: bool, probe: bool) {
-        if alone || (probe && self.phase == Phase::Open && self.duplicates == 0) {
-            self.restarted = time;
+    pub(super) fn sent_new(&mut self, time: Nanos, idle: bool, probe: bool) {
+        if idle || (probe && self.phase == Phase::Open && self.duplicates == 0) {
+            self.timer_start = time;
         }
     }
 
-    /// Whether a loss is being repaired.
+    /// Whether loss recovery is in progress.
     #[inline(always)]
-    pub(super) fn repairs(&self) -> bool {
+    pub(super) fn is_active(&self) -> bool {
         self.phase != Phase::Open
     }
 
-    /// Whether it is repaired by fast retransmits.
+    /// Whether fast recovery is in progress.
     #[inline(always)]
-    pub(super) fn fast(&self) -> bool {
+    pub(super) fn is_fast(&self) -> bool {
         !matches!(self.phase, Phase::Open | Phase::Repair(Cause::AfterTimeout))
     }
 
-    /// Why it was retransmitted, and the loss indication that follows.
-    pub(super) fn judge(&mut self, resent: &Resent, known: &Known<'_>) -> Verdict {
-        let idle = self.idle(resent, known);
-        let fast = self.answers_duplicates(resent, known);
-        self.at_sender |= fast && self.phase == Phase::Open && known.near == 0;
-        // What is sent for the third time answers no duplicate, even if one has just come; nor does what is
-        // sent when there were fewer duplicates than it takes, or long after them.
-        let blind = known.sacked_bytes == 0 && self.phase != Phase::Repair(Cause::AfterTimeout);
-        let timer = resent.repeated || (blind && !fast) || self.timer_driven(resent, known);
-        // Both at once is unlikely where the timer was never seen to run for so short a time.
-        let doubtful = fast && idle < self.shortest / 2;
-        let cause = if timer && !doubtful { self.timer(resent, known, idle) } else { None };
-        let renewed = cause.is_none() && fast && self.begins_anew(resent, known);
-        self.waits |= renewed;
+    /// Classifies a retransmission and updates the recovery state.
+    pub(super) fn classify(&mut self, resent: &Resent, sender: &SenderState<'_>) -> Verdict {
+        let idle = self.idle(resent, sender);
+        let fast = self.follows_duplicates(resent, sender);
+        self.at_sender |= fast && self.phase == Phase::Open && sender.tap_rtt == 0;
+        // A third transmission is never a reaction to a duplicate, nor is a retransmission with too
+        // few duplicates or long after them.
+        let no_sack = sender.sacked_bytes == 0 && self.phase != Phase::Repair(Cause::AfterTimeout);
+        let timer = resent.repeated || (no_sack && !fast) || self.timer_driven(resent, sender);
+        // A fast retransmit and a much shorter timeout than observed before are unlikely to
+        // coincide.
+        let doubtful = fast && idle < self.min_timeout / 2;
+        let cause = if timer && !doubtful { self.timer(resent, sender, idle) } else { None };
+        let renewed = cause.is_none() && fast && self.starts_new_recovery(resent, sender);
+        self.awaits_duplicates |= renewed;
         let cause = match cause {
             None if renewed => Cause::Duplicates,
-            None => self.evidence(resent, known),
+            None => self.evidence(resent, sender),
             Some(cause) => cause,
         };
         let within = self.phase == Phase::Repair(Cause::Duplicates) && !renewed;
-        let next = resent.start <= known.acknowledged && resent.start >= self.went_back;
-        self.mends |= within && next && cause == Cause::Duplicates && resent.start < self.recover;
-        if matches!(cause, Cause::Timeout { .. }) && self.timer_driven(resent, known) {
-            self.shortest = if self.shortest == 0 { idle } else { self.shortest.min(idle) };
+        let next = resent.start <= sender.acknowledged && resent.start >= self.rto_recover;
+        self.retransmits_on_partial |=
+            within && next && cause == Cause::Duplicates && resent.start < self.recover;
+        if matches!(cause, Cause::Timeout { .. }) && self.timer_driven(resent, sender) {
+            self.min_timeout =
+                if self.min_timeout == 0 { idle } else { self.min_timeout.min(idle) };
         }
-        let indication = self.enter(cause, renewed, resent, known);
+        let indication = self.enter(cause, renewed, resent, sender);
         Verdict { cause, indication, waited: idle }
     }
 
-    /// How long the timer has run: since it was last started anew, or the segment last sent (RFC 6298, section 5).
-    fn idle(&self, resent: &Resent, known: &Known<'_>) -> Nanos {
-        let run = |since| resent.time.saturating_sub(since).saturating_sub(known.near);
-        let idle = run(self.restarted.max(resent.last_sent.unwrap_or(0)));
-        let timeout = known.estimate.timeout(0.0).unwrap_or(LEAST_VARIATION);
-        if (idle as f64) < EARLY * timeout && self.repeats_a_repair(resent, known) {
-            // RFC 6582, section 4: the patient variant does not start it anew for partial acknowledgements.
+    /// Returns the time since the timer was restarted or the segment last sent (RFC 6298, section
+    /// 5).
+    fn idle(&self, resent: &Resent, sender: &SenderState<'_>) -> Nanos {
+        let run = |since| resent.time.saturating_sub(since).saturating_sub(sender.tap_rtt);
+        let idle = run(self.timer_start.max(resent.last_sent.unwrap_or(0)));
+        let timeout = sender.estimate.timeout(0.0).unwrap_or(MIN_VARIATION);
+        if (idle as f64) < EARLY * timeout && self.repeats_retransmission(resent, sender) {
+            // RFC 6582, section 4: the impatient variant does not restart the timer for later
+            // partial acknowledgements.
             return run(self.entered);
         }
-        let since_progress = run(self.advanced.max(resent.last_sent.unwrap_or(0)));
-        let explained = idle as f64 >= EARLY * least_timeout(known);
-        if !explained && self.outlasts_sacks(resent, known, since_progress) {
+        let since_progress = run(self.last_advance.max(resent.last_sent.unwrap_or(0)));
+        let explained = idle as f64 >= EARLY * min_timeout(sender);
+        if !explained && self.is_rto_despite_sack(resent, sender, since_progress) {
             return since_progress;
         }
         idle
     }
 
-    /// The oldest segment was retransmitted in this recovery, and now again only after a timeout: its
-    /// sender restarts the timer for new acknowledgements alone (RFC 6298, 5.3), not for SACK, and finds lost
-    /// retransmissions in no other way (RFC 6675). RACK finds them within a round trip or two.
-    fn outlasts_sacks(&self, resent: &Resent, known: &Known<'_>, run: Nanos) -> bool {
+    /// Whether the oldest segment, already retransmitted in this recovery, was retransmitted again
+    /// after an RTO. The sender restarts the timer only for new acknowledgements (RFC 6298, 5.3),
+    /// not for SACK, and detects lost retransmissions only by timeout (RFC 6675). RACK detects them
+    /// within a round trip or two.
+    fn is_rto_despite_sack(&self, resent: &Resent, sender: &SenderState<'_>, run: Nanos) -> bool {
         matches!(self.phase, Phase::Repair(Cause::Sack | Cause::Rack))
             && resent.repeated
-            && resent.start <= known.acknowledged
+            && resent.start <= sender.acknowledged
             && resent.last_sent.is_some_and(|sent| sent >= self.entered)
-            && known.estimate.timeout(LEAST_VARIATION).is_some_and(|rto| run as f64 >= EARLY * rto)
+            && sender.estimate.timeout(MIN_VARIATION).is_some_and(|rto| run as f64 >= EARLY * rto)
     }
 
-    /// The oldest segment was retransmitted already since it became the oldest, and no SACK explains another time.
-    fn repeats_a_repair(&self, resent: &Resent, known: &Known<'_>) -> bool {
+    /// Whether the oldest segment is retransmitted again without new data acknowledged or SACKed.
+    fn repeats_retransmission(&self, resent: &Resent, sender: &SenderState<'_>) -> bool {
         self.phase == Phase::Repair(Cause::Duplicates)
-            && known.sacked_bytes == 0
+            && sender.sacked_bytes == 0
             && resent.repeated
-            && resent.last_sent.is_some_and(|sent| sent >= self.advanced)
+            && resent.last_sent.is_some_and(|sent| sent >= self.last_advance)
     }
 
-    /// The oldest segment follows at once on the duplicate that is one too many.
-    fn answers_duplicates(&self, resent: &Resent, known: &Known<'_>) -> bool {
+    /// Whether the oldest segment was retransmitted immediately after the duplicate that reached
+    /// the threshold.
+    fn follows_duplicates(&self, resent: &Resent, sender: &SenderState<'_>) -> bool {
         self.duplicates >= DUPLICATE_THRESHOLD
-            && resent.start <= known.acknowledged
-            && known.sacked_bytes == 0
-            && !self.repeats_a_repair(resent, known)
-            && (resent.time.saturating_sub(self.enough) <= known.near + known.near / 2 + PROMPT
-                || self.answers_a_later_duplicate(resent, known))
+            && resent.start <= sender.acknowledged
+            && sender.sacked_bytes == 0
+            && !self.repeats_retransmission(resent, sender)
+            && (resent.time.saturating_sub(self.threshold_time) <= sender.reaction()
+                || self.follows_later_duplicate(resent, sender))
     }
 
-    /// The threshold was more than three: Linux raises it when packets turn out to have been reordered. The oldest
-    /// segment follows on one of the duplicates after the third. A timer that expires at that very moment would look
-    /// the same; but duplicates end a round trip after the loss, and the timer is longer.
-    fn answers_a_later_duplicate(&self, resent: &Resent, known: &Known<'_>) -> bool {
-        let since = resent.time.saturating_sub(self.repeated);
+    /// Whether the oldest segment was retransmitted after a later duplicate than the third. Linux
+    /// raises the threshold after it detects reordering. A timer that expires at that moment would
+    /// look the same, but duplicates end a round trip after the loss, and the timer is longer.
+    fn follows_later_duplicate(&self, resent: &Resent, sender: &SenderState<'_>) -> bool {
+        let since = resent.time.saturating_sub(self.last_duplicate);
         self.duplicates > DUPLICATE_THRESHOLD
             && self.phase == Phase::Open
             && !resent.repeated
-            && known.near <= PROMPT
-            && since <= known.near + known.near / 2 + PROMPT
+            && sender.tap_rtt <= PROMPT
+            && since <= sender.reaction()
     }
 
-    /// A fast retransmit during what was taken for one recovery. RFC 5681's ends with its first new acknowledgement,
-    /// so that three duplicates more begin another; RFC 6582's would have sent the segment on that acknowledgement.
-    fn begins_anew(&self, resent: &Resent, known: &Known<'_>) -> bool {
-        // Several acknowledgements may be captured before the first of them is answered. Three duplicates at once
-        // after a partial acknowledgement say nothing, unless the stack was seen to wait for them.
-        let late = resent.time.saturating_sub(self.advanced) > PROMPT;
-        let apart = late || (self.waits && self.duplicates == DUPLICATE_THRESHOLD);
-        // Away from the sender, it has not heard yet what the tap has.
-        let heard = resent.time.saturating_sub(self.enough) + PROMPT >= known.near;
+    /// Whether a fast retransmit starts a new recovery within what was assumed to be one recovery.
+    /// RFC 5681's recovery ends with the first new acknowledgement, so three more duplicates start
+    /// another. RFC 6582 would have retransmitted the segment on that acknowledgement.
+    fn starts_new_recovery(&self, resent: &Resent, sender: &SenderState<'_>) -> bool {
+        // The sender may react to the first of several acknowledgements after all are captured.
+        // Three duplicates right after a partial acknowledgement prove nothing, unless the stack is
+        // known to wait for them.
+        let late = resent.time.saturating_sub(self.last_advance) > PROMPT;
+        let separate = late || (self.awaits_duplicates && self.duplicates == DUPLICATE_THRESHOLD);
+        // Far from the tap, the sender has not yet received the latest captured acknowledgements.
+        let received = resent.time.saturating_sub(self.threshold_time) + PROMPT >= sender.tap_rtt;
         match self.phase {
             Phase::Open => false,
-            // Duplicates of what was sent twice are ignored after a first timeout only.
+            // Duplicates of data sent twice are ignored only after a first timeout.
             Phase::Repair(Cause::AfterTimeout) => {
-                heard && (late || self.duplicates == DUPLICATE_THRESHOLD)
+                received && (late || self.duplicates == DUPLICATE_THRESHOLD)
             }
             Phase::Repair(_) => {
-                let untouched = resent.last_sent.is_some_and(|sent| sent < self.advanced);
-                apart && heard && untouched && !self.mends
+                let untouched = resent.last_sent.is_some_and(|sent| sent < self.last_advance);
+                separate && received && untouched && !self.retransmits_on_partial
             }
         }
     }
 
-    /// No sender without SACK retransmits its oldest segment without a new acknowledgement, unless a fast retransmit
-    /// or the timer makes it do so. `idle`: how long the timer has run.
-    fn only_the_timer(&self, resent: &Resent, known: &Known<'_>, idle: Nanos) -> bool {
-        if !self.classic(resent, known)
-            || known.near > PROMPT
-            || self.answers_duplicates(resent, known)
+    /// Whether only the timer can explain the retransmission: without SACK, a sender retransmits
+    /// its oldest segment only on a new acknowledgement, by fast retransmit, or by timer. `idle`:
+    /// running time of the timer.
+    fn only_timer_explains(&self, resent: &Resent, sender: &SenderState<'_>, idle: Nanos) -> bool {
+        if !self.lacks_sack_evidence(resent, sender)
+            || sender.tap_rtt > PROMPT
+            || self.follows_duplicates(resent, sender)
         {
             return false;
         }
-        let quiet = |since: Nanos| resent.time.saturating_sub(since) > known.near + PROMPT;
+        let quiet = |since: Nanos| resent.time.saturating_sub(since) > sender.tap_rtt + PROMPT;
         let late =
-            known.estimate.timeout(0.0).is_some_and(|timeout| idle as f64 >= EARLY * timeout);
-        let silent = quiet(self.advanced) && resent.last_sent.is_none_or(quiet);
-        let near = self.at_sender || known.near > 0;
-        // Linux waits for more duplicates where packets were reordered before.
-        let patient = self.duplicates >= DUPLICATE_THRESHOLD && !self.timer_driven(resent, known);
+            sender.estimate.timeout(0.0).is_some_and(|timeout| idle as f64 >= EARLY * timeout);
+        let silent = quiet(self.last_advance) && resent.last_sent.is_none_or(quiet);
+        // Linux waits for more duplicates if it detected reordering before.
+        let reordered =
+            self.duplicates >= DUPLICATE_THRESHOLD && !self.timer_driven(resent, sender);
+        let clear = (self.at_sender || sender.tap_rtt > 0) && !reordered;
         let nothing_else = match self.phase {
-            Phase::Open => self.duplicates < DUPLICATE_THRESHOLD || near && !patient,
-            Phase::Repair(Cause::AfterTimeout) => near && !patient,
-            // Its pacing may put off what a partial acknowledgement asks for.
+            Phase::Open => self.duplicates < DUPLICATE_THRESHOLD || clear,
+            Phase::Repair(Cause::AfterTimeout) => clear,
+            // Pacing may delay the reaction to a partial acknowledgement.
             Phase::Repair(_) => {
-                let round = known.estimate.smoothed().unwrap_or(0.0);
-                near && !patient && !self.mends && idle as f64 >= round / 2.0
+                let round = sender.estimate.smoothed().unwrap_or(0.0);
+                clear && !self.retransmits_on_partial && idle as f64 >= round / 2.0
             }
         };
-        self.repeats_a_repair(resent, known) || silent && (late || nothing_else)
+        self.repeats_retransmission(resent, sender) || silent && (late || nothing_else)
     }
 
-    /// The receiver sends no SACK, or nothing is explained by it.
-    fn classic(&self, resent: &Resent, known: &Known<'_>) -> bool {
-        let probe = resent.end >= known.next;
-        !self.blocks && !self.cut && (self.bare || !known.sack || !probe)
+    /// True if the receiver does not send SACK, or SACK cannot explain the retransmission.
+    fn lacks_sack_evidence(&self, resent: &Resent, sender: &SenderState<'_>) -> bool {
+        let probe = resent.end >= sender.next;
+        !self.sack_seen && !self.cut && (self.duplicate_without_sack || !sender.sack || !probe)
     }
 
-    fn timer_driven(&self, resent: &Resent, known: &Known<'_>) -> bool {
-        let heard = self.heard.or(resent.last_sent).unwrap_or(self.restarted);
-        // Away from the sender, the round trip to it varies, too.
-        resent.time.saturating_sub(heard) > known.near.saturating_add(known.near / 2 + PROMPT)
+    fn timer_driven(&self, resent: &Resent, sender: &SenderState<'_>) -> bool {
+        let since = self.peer_time.or(resent.last_sent).unwrap_or(self.timer_start);
+        // Far from the sender, the round trip to it also varies.
+        resent.time.saturating_sub(since) > sender.reaction()
     }
 
-    /// Which timer, if one can have expired.
-    fn timer(&mut self, resent: &Resent, known: &Known<'_>, idle: Nanos) -> Option<Cause> {
-        let head = resent.start <= known.acknowledged;
-        let tail = resent.end >= known.next;
-        let quiet = known.sacked_bytes == 0 && self.phase == Phase::Open && self.depth == 0;
-        if known.sack
-            && !self.classic(resent, known)
+    /// Returns the timer that can have expired, if any.
+    fn timer(&mut self, resent: &Resent, sender: &SenderState<'_>, idle: Nanos) -> Option<Cause> {
+        let head = resent.start <= sender.acknowledged;
+        let tail = resent.end >= sender.next;
+        let quiet = sender.sacked_bytes == 0 && self.phase == Phase::Open && self.depth == 0;
+        if sender.sack
+            && !self.lacks_sack_evidence(resent, sender)
             && tail
             && quiet
             && !self.probing
             && !resent.repeated
         {
             if !head {
-                self.probes = true;
+                self.sends_probes = true;
                 return Some(Cause::TailLossProbe);
             }
-            // One segment in flight: probe and retransmission look alike, but the probe comes first. Who waits
-            // for less than RFC 6298's second and has SACK is taken to probe.
-            if self.probes || idle < RFC_LEAST_TIMEOUT {
+            // With one segment in flight, a probe and a retransmission look alike, but the probe
+            // comes first. A sender with SACK and a timer below RFC 6298's second is assumed to
+            // probe.
+            if self.sends_probes || idle < RFC_MIN_TIMEOUT {
                 return Some(Cause::TailLossProbe);
             }
         }
-        let expired = idle as f64 >= EARLY * least_timeout(known);
-        (head && (expired || self.only_the_timer(resent, known, idle))).then(|| {
+        let expired = idle as f64 >= EARLY * min_timeout(sender);
+        (head && (expired || self.only_timer_explains(resent, sender, idle))).then(|| {
             self.depth = self.depth.saturating_add(1);
             Cause::Timeout { depth: self.depth }
         })
     }
 
-    /// What made the sender retransmit without an RTO.
-    fn evidence(&mut self, resent: &Resent, known: &Known<'_>) -> Cause {
+    /// Returns the cause of a retransmission without an RTO.
+    fn evidence(&mut self, resent: &Resent, sender: &SenderState<'_>) -> Cause {
         if let Phase::Repair(cause) = self.phase {
             if resent.start < self.recover {
                 return cause;
             }
         }
-        if known.sacked_bytes > 0 {
-            let late = self.timer_driven(resent, known);
-            self.probes |= late;
+        if sender.sacked_bytes > 0 {
+            let late = self.timer_driven(resent, sender);
+            self.sends_probes |= late;
             return if late { Cause::Rack } else { Cause::Sack };
         }
-        if self.outrun_by_a_repair(resent, known) {
+        if self.lost_before_retransmission(resent, sender) {
             return Cause::Rack;
         }
-        // Who captured no acknowledgements cannot ask for duplicates.
-        let explained = self.duplicates > 0 || self.heard.is_none();
+        // Without captured acknowledgements, duplicates cannot be required.
+        let explained = self.duplicates > 0 || self.peer_time.is_none();
         if explained { Cause::Duplicates } else { Cause::Unexplained }
     }
 
-    /// The acknowledgement of a recovery's last repair says that the oldest segment is lost, which was sent before
-    /// that repair (RFC 8985, section 6.2).
-    fn outrun_by_a_repair(&self, resent: &Resent, known: &Known<'_>) -> bool {
-        let prompt = resent.time.saturating_sub(self.advanced) <= known.near + PROMPT;
-        known.sack
-            && self.blocks
+    /// Whether the acknowledgement of the last retransmission of a recovery revealed the loss of
+    /// the oldest segment, which was sent before that retransmission (RFC 8985, section 6.2).
+    fn lost_before_retransmission(&self, resent: &Resent, sender: &SenderState<'_>) -> bool {
+        let prompt = resent.time.saturating_sub(self.last_advance) <= sender.tap_rtt + PROMPT;
+        sender.sack
+            && self.sack_seen
             && prompt
             && self.phase == Phase::Open
-            && resent.start == known.acknowledged
-            && resent.last_sent.is_some_and(|sent| sent >= self.entered && sent < self.advanced)
+            && resent.start == sender.acknowledged
+            && resent.last_sent.is_some_and(|sent| sent >= self.entered && sent < self.last_advance)
     }
 
-    /// What is lost of the data sent in a recovery by SACK belongs to it, as long as it lasts: until all that was
-    /// in flight at its beginning is acknowledged (RFC 6675, section 5; Linux also after a timeout).
-    fn goes_on(&self, cause: Cause) -> bool {
-        self.heard.is_some() && matches!(cause, Cause::Sack | Cause::Rack)
+    /// Whether losses of data sent within the recovery belong to it. A SACK recovery lasts until
+    /// all data in flight at its start are acknowledged (RFC 6675, section 5; Linux also after a
+    /// timeout).
+    fn covers_new_data(&self, cause: Cause) -> bool {
+        self.peer_time.is_some() && matches!(cause, Cause::Sack | Cause::Rack)
     }
 
-    /// Begins what the cause begins; `renewed`: a recovery within another.
+    /// Updates the phase and returns the new indication, if any. `renewed`: a new recovery within
+    /// another.
     fn enter(
         &mut self,
         cause: Cause,
         renewed: bool,
         resent: &Resent,
-        known: &Known<'_>,
+        sender: &SenderState<'_>,
     ) -> Option<Kind> {
         match cause {
             Cause::Timeout { depth } => {
                 self.beyond.clear();
                 self.phase = Phase::Repair(Cause::AfterTimeout);
-                self.recover = known.next;
-                self.went_back = known.next;
+                self.recover = sender.next;
+                self.rto_recover = sender.next;
                 (depth == 1).then_some(Kind::To)
             }
             Cause::TailLossProbe => {
@@ -471,27 +491,27 @@ impl Recovery {
                 None
             }
             Cause::Duplicates | Cause::Sack | Cause::Rack => {
-                let beyond = resent.start >= self.recover && !self.goes_on(cause);
+                let beyond = resent.start >= self.recover && !self.covers_new_data(cause);
                 let new = renewed || self.phase == Phase::Open || beyond;
                 if new {
                     self.beyond.clear();
                     self.entered = resent.time;
                     self.phase = Phase::Repair(cause);
-                    self.recover = known.next;
-                } else if resent.start >= self.recover && self.beyond.len() < MOST_BEYOND {
+                    self.recover = sender.next;
+                } else if resent.start >= self.recover && self.beyond.len() < MAX_BEYOND {
                     self.beyond.push((resent.start, resent.end));
                 }
-                (new && resent.end > known.acknowledged).then_some(Kind::Td)
+                (new && resent.end > sender.acknowledged).then_some(Kind::Td)
             }
             Cause::AfterTimeout | Cause::Unexplained => None,
         }
     }
 }
 
-/// A retransmission timer is not shorter than this, ns. Any short timer of RACK or a probe is.
-fn least_timeout(known: &Known<'_>) -> f64 {
-    let near = known.near as f64;
-    let smoothed = known.estimate.smoothed().map(|smoothed| smoothed + near);
-    let least = smoothed.map_or(LEAST_VARIATION, |smoothed| smoothed.min(LEAST_VARIATION));
-    known.estimate.timeout(least).map_or(LEAST_VARIATION, |timeout| timeout + near)
+/// Returns the shortest possible RTO, ns. RACK and probe timers can be shorter.
+fn min_timeout(sender: &SenderState<'_>) -> f64 {
+    let tap_rtt = sender.tap_rtt as f64;
+    let smoothed = sender.estimate.smoothed().map(|smoothed| smoothed + tap_rtt);
+    let min = smoothed.map_or(MIN_VARIATION, |smoothed| smoothed.min(MIN_VARIATION));
+    sender.estimate.timeout(min).map_or(MIN_VARIATION, |timeout| timeout + tap_rtt)
 }

@@ -1,131 +1,135 @@
-//! What is said about a connection in the end.
+//! The report of a connection: counters, timings and classified events per direction.
 
+use super::evidence::Evidence;
 use super::exchanges::Exchange;
-use super::fate::Fate;
+use super::failure::FailureDetails;
 use super::indications::{Indication, Indications};
 use super::intervals::Interval;
 use super::limits::Limitation;
 use super::recovery::Cause;
 use super::rounds::Round;
 use super::rtt::Durations;
+use super::sequence_plot::Point;
 use super::side::Side;
-use super::signs::Evidence;
-use super::trail::Point;
 use crate::segment::{Endpoint, Nanos};
 
-/// How a connection ended, as far as the capture shows.
+/// How a connection ended, as far as captured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum End {
     /// The capture ended first.
     #[default]
     Open,
-    /// Both ends have sent a FIN.
+    /// Both ends sent a FIN.
     Closed,
-    /// A RST cut it.
+    /// A RST ended the connection.
     Reset,
-    /// Too many connections were alive: this one had been idle for long and was taken out.
+    /// Evicted because too many connections were alive; this connection had been idle the longest.
     Evicted,
 }
 
-/// A connection.
+/// Report of a connection.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConnectionReport {
-    /// Connections are numbered from 0 by their first segment.
+    /// Connection number, from 0 in the order of the first segments.
     pub number: u64,
-    /// Frame of its first segment.
+    /// Frame number of the first segment.
     pub first_frame: u64,
-    /// Time of its first segment, ns since 1970.
+    /// Time of the first segment, ns since 1970.
     pub first: Nanos,
-    /// Time of its last.
+    /// Time of the last segment.
     pub last: Nanos,
-    /// The capture has its SYN, or the answer to it.
+    /// True if the SYN or the SYN-ACK was captured.
     pub syn_captured: bool,
     /// How it ended.
     pub end: End,
-    /// From the SYN to the acknowledgement of its answer, s: the whole path, wherever the tap is.
+    /// Time from the SYN to the acknowledgement of the SYN-ACK, s: the RTT of the full path,
+    /// wherever the tap is.
     pub handshake_rtt_s: Option<f64>,
-    /// How it failed, if it did.
-    pub fate: Option<Fate>,
-    /// Place in `directions` of the client: the opener or, without a SYN, the end with the higher port.
+    /// How the connection failed, or `None`.
+    pub failure_details: Option<FailureDetails>,
+    /// Index of the client in `directions`: the opener or, without a SYN, the end with the higher
+    /// port.
     pub client: usize,
-    /// Requests and their responses in order, as many as are kept.
+    /// Requests and responses in order, up to the limit.
     pub exchanges: Vec<Exchange>,
-    /// How many of these are not kept.
+    /// Number of exchanges beyond the limit.
     pub omitted_exchanges: u64,
-    /// Both directions; the first is that of who opened it or, without a SYN, of its first segment.
+    /// Both directions; the first is from the opener or, without a SYN, from the sender of the
+    /// first segment.
     pub directions: Box<[DirectionReport; 2]>,
 }
 
-/// Plain counts of a direction. What was captured twice is in `capture_duplicates` only.
+/// Counters of a direction. Frames captured twice are counted only in `capture_duplicates`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(C)] // what most packets change comes first
+#[repr(C)] // the fields that most packets change come first
 pub struct Counts {
     /// Segments.
     pub packets: u64,
-    /// Bytes of IP packets, headers included.
+    /// Bytes of IP packets, including headers.
     pub ip_bytes: u64,
     /// Segments with payload.
     pub data_packets: u64,
-    /// Bytes of payload.
+    /// Payload bytes, including retransmissions.
     pub bytes: u64,
-    /// Bytes of payload, each counted once.
+    /// Payload bytes, each counted once.
     pub unique_bytes: u64,
-    /// Acknowledgements of this direction's data, those that acknowledge new data.
+    /// Acknowledgements of new data of this direction.
     pub acks: u64,
-    /// Data packets that these acknowledged.
+    /// Data packets covered by `acks`.
     pub acknowledged_packets: u64,
-    /// Duplicate acknowledgements of this direction's data (RFC 5681, section 2).
+    /// Duplicate acknowledgements (RFC 5681, section 2).
     pub duplicate_acks: u64,
-    /// Segments with payload of which a part, at least, had been sent before.
+    /// Data segments of which at least a part had been sent before.
     pub retransmissions: u64,
-    /// Bytes of these segments.
+    /// Payload bytes of retransmissions.
     pub retransmitted_bytes: u64,
     /// Retransmitted SYNs.
     pub syn_retransmissions: u64,
     /// Retransmitted FINs.
     pub fin_retransmissions: u64,
-    /// Segments that came late to the tap, but were sent only once.
+    /// Segments reordered before the tap, but sent only once.
     pub out_of_order: u64,
-    /// Packets that reached the receiver after later ones, by SACK, without a retransmission.
+    /// Packets that, by SACK, reached the receiver after later packets without a retransmission.
     pub late_packets: u64,
-    /// Probes of a closed window. They are no loss.
+    /// Probes of a closed window, which are not counted as losses.
     pub zero_window_probes: u64,
-    /// Segments that only ask whether the peer is there.
+    /// Keepalive probes.
     pub keep_alives: u64,
-    /// Those of them without an answer.
+    /// Keepalive probes without an answer.
     pub keep_alives_unanswered: u64,
     /// Frames captured twice.
     pub capture_duplicates: u64,
-    /// Bytes that were acknowledged though the capture does not have them.
+    /// Bytes that were acknowledged but not captured.
     pub missing_bytes: u64,
-    /// Frames larger than the MSS, by segmentation offload. All other counts are of the packets in them.
+    /// Frames larger than the MSS because of segmentation offload. All other counters count the
+    /// packets in such frames.
     pub super_segments: u64,
-    /// Packets of these frames after the first of each: so many packets had no frame of their own.
+    /// Packets in these frames, not counting the first packet of each frame.
     pub aggregated: u64,
-    /// IP packets of which only the first fragment could be read.
+    /// IP packets analysed only by their first fragment.
     pub fragments: u64,
-    /// Packets marked *congestion experienced*.
+    /// Packets with the mark *congestion experienced*.
     pub ce_marks: u64,
-    /// Segments that echo such a mark.
+    /// Segments with the ECN echo flag.
     pub ecn_echoes: u64,
-    /// Segments that say that the window was reduced.
+    /// Segments with the flag *congestion window reduced*.
     pub window_reductions: u64,
-    /// How often the receiver closed its window.
+    /// Number of times that the receiver closed its window.
     pub zero_windows: u64,
-    /// Acknowledgements of no new data that only raise the receiver's window.
+    /// Acknowledgements of no new data that only enlarge the receive window.
     pub window_updates: u64,
-    /// Segments and acknowledgements whose numbers are more than 1 GiB away, which no window allows.
+    /// Segments and acknowledgements with numbers more than 1 GiB away, beyond any window.
     pub out_of_window: u64,
 }
 
 /// Retransmissions by cause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Causes {
-    /// After duplicates.
+    /// After duplicate acknowledgements.
     pub duplicates: u64,
     /// After SACK.
     pub sack: u64,
-    /// By RACK's timer, or paced.
+    /// By RACK's timer or delayed by pacing.
     pub rack: u64,
     /// By the retransmission timer.
     pub timeout: u64,
@@ -133,7 +137,7 @@ pub struct Causes {
     pub after_timeout: u64,
     /// Tail-loss probes.
     pub tail_loss_probe: u64,
-    /// Nobody knows.
+    /// Without a visible cause.
     pub unexplained: u64,
 }
 
@@ -157,7 +161,7 @@ impl Causes {
         self.duplicates + self.sack + self.rack
     }
 
-    /// All.
+    /// All retransmissions.
     #[must_use]
     pub fn all(&self) -> u64 {
         let timers = self.timeout + self.after_timeout + self.tail_loss_probe;
@@ -165,70 +169,74 @@ impl Causes {
     }
 }
 
-/// What the end announced that sends this direction's data.
+/// Options that the sender of this direction announced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Announced {
-    /// Largest segment that it takes, bytes.
+    /// Largest segment that the end accepts, bytes.
     pub mss: Option<u16>,
-    /// Shift of the windows that it announces.
+    /// Shift of the windows that the end announces.
     pub window_scale: Option<u8>,
-    /// It takes SACK.
+    /// The end accepts SACK.
     pub sack: bool,
-    /// It sends timestamps.
+    /// The end sends timestamps.
     pub timestamps: bool,
-    /// It takes ECN.
+    /// The end supports ECN.
     pub ecn: bool,
-    /// Its SYN was captured whole; if not, what is absent here may have been agreed on.
+    /// True if the SYN was captured completely; if not, absent options may still have been
+    /// negotiated.
     pub complete: bool,
 }
 
-/// Retransmissions that were not needed.
+/// Unnecessary retransmissions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spurious {
-    /// By the receiver's DSACK (RFC 2883).
+    /// Reported by DSACK (RFC 2883).
     pub dsack: u64,
-    /// By the timestamp that the acknowledgement echoes (Eifel, RFC 3522).
+    /// Detected by the echoed timestamp (Eifel, RFC 3522).
     pub eifel: u64,
-    /// DSACKs that no captured retransmission explains: the network made a copy.
+    /// DSACKs without a captured retransmission: the network duplicated a packet.
     pub unexplained_dsack: u64,
 }
 
-/// Round-trip times of a direction's data, as the tap saw them.
+/// Round-trip times of a direction's data, measured at the tap.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RoundTrips {
-    /// RTT by Karn's rule, a sample an acknowledgement: since the newest segment that it acknowledges.
+    /// RTT by Karn's rule, one sample per acknowledgement: since the newest segment that it
+    /// acknowledges.
     pub karn: Option<Durations>,
-    /// The greatest of these of acknowledgements of two segments and more, s: no receiver delays those.
+    /// Largest of these samples for acknowledgements of two or more segments, s, which receivers do
+    /// not delay.
     pub undelayed_max_s: Option<f64>,
-    /// RTT as the sender takes it: since the oldest segment acknowledged or, in recovery, held by SACK. A
-    /// delayed acknowledgement's delay belongs to it.
+    /// RTT as the sender measures it: since the oldest segment that was acknowledged or, in
+    /// recovery, covered by SACK. It includes the delay of delayed acknowledgements.
     pub sender: Option<Durations>,
-    /// Mean over time of the latter, s: samples averaged by quarter second first, so that samples at one time count once.
+    /// Time average of `sender`, s: samples are first averaged per quarter of a second, so that
+    /// simultaneous samples count once.
     pub over_time_s: Option<f64>,
-    /// RTT by echoed timestamps, retransmitted segments included.
+    /// RTT by echoed timestamps, including retransmitted segments.
     pub timestamps: Option<Durations>,
-    /// Round trip between the tap and the sender of the data at best, s.
+    /// Minimum round-trip time between the tap and the sender of the data, s.
     pub tap_to_sender_s: Option<f64>,
-    /// Samples of one segment at a time, without those with retransmissions: as a sender without
-    /// timestamps takes them.
+    /// Number of samples that time one segment at a time and no retransmissions, as a sender
+    /// without timestamps does.
     pub round_samples: u64,
-    /// Their mean, s.
+    /// Mean of these samples, s.
     pub round_mean_s: Option<f64>,
-    /// Correlation of the duration of such a round and what was in flight when it began.
+    /// Correlation of the duration of these rounds with the data in flight at their start.
     pub flight_correlation: Option<f64>,
-    /// Nothing is said of it: acknowledgements without data are missing from the capture, and those with data came
-    /// later than any receiver waits.
+    /// True if the RTT is withheld: acknowledgements without data are missing from the capture, and
+    /// those with data came later than receivers delay them.
     pub withheld: bool,
 }
 
-/// Growth of the flight in slow starts without another limit, and the data acknowledged meanwhile.
+/// Growth of the data in flight in slow starts without another limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SlowStart {
-    /// By so many bytes.
+    /// Growth, bytes.
     pub grown_bytes: u64,
-    /// While so many were acknowledged,
+    /// Bytes acknowledged during this growth.
     pub acked_bytes: u64,
-    /// By so many acknowledgements.
+    /// Acknowledgements during this growth.
     pub acks: u64,
 }
 
@@ -243,90 +251,93 @@ impl SlowStart {
 /// A retransmitted segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retransmission {
-    /// When it was captured.
+    /// Capture time.
     pub time: Nanos,
-    /// Bytes of this direction before it.
+    /// Offset of the first byte in this direction.
     pub offset: u64,
-    /// Its payload, bytes.
+    /// Payload, bytes.
     pub bytes: u32,
-    /// Why.
+    /// Cause of the retransmission.
     pub cause: Cause,
-    /// It was needless: the receiver had it (DSACK), or acknowledged the original (Eifel).
+    /// True if the retransmission was unnecessary: the receiver had the data (DSACK), or
+    /// acknowledged the original (Eifel).
     pub spurious: bool,
 }
 
-/// One direction: the data from one end, and the acknowledgements that answer them.
+/// Report of one direction: the data from one end, and their acknowledgements.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DirectionReport {
-    /// Who sends the data.
+    /// Sender of the data.
     pub source: Endpoint,
-    /// Who takes them.
+    /// Receiver of the data.
     pub destination: Endpoint,
-    /// Where the tap is.
+    /// Position of the tap.
     pub side: Side,
-    /// Counts.
+    /// Counters.
     pub counts: Counts,
-    /// What the sender of the data announced.
+    /// Options that the sender announced.
     pub announced: Announced,
     /// Retransmissions by cause.
     pub causes: Causes,
-    /// Of these, needless.
+    /// Unnecessary retransmissions.
     pub spurious: Spurious,
     /// Loss indications.
     pub indications: Indications,
-    /// Mean first duration of the retransmission timer, s: the papers' T0.
+    /// Mean first duration of the retransmission timer, s: T0 in the papers.
     pub t0_s: Option<f64>,
     /// Round-trip times.
     pub rtt: RoundTrips,
-    /// Size of a full segment, bytes: payload of the largest that is not larger than the MSS.
+    /// Size of a full segment, bytes: the largest payload that does not exceed the MSS.
     pub segment_bytes: u32,
-    /// Bytes sent before the first was acknowledged; only where the capture has the SYN.
+    /// Bytes sent before the first acknowledgement, if the SYN was captured.
     pub initial_window_bytes: Option<u64>,
-    /// The same in segments.
+    /// Packets sent before the first acknowledgement, if the SYN was captured.
     pub initial_window_packets: Option<u64>,
-    /// The most bytes in flight; 0 if no acknowledgement was captured.
+    /// Maximum bytes in flight; 0 if no acknowledgement was captured.
     pub flight_max_bytes: u64,
-    /// Mean bytes in flight as a data packet was sent, itself included; `None` if no acknowledgement was captured.
+    /// Mean bytes in flight when a data packet is sent, including that packet; `None` if no
+    /// acknowledgement was captured.
     pub flight_mean_bytes: Option<f64>,
-    /// The largest window that the receiver announced, bytes, scaled if the SYNs were captured.
+    /// Largest receive window, bytes, scaled if the SYNs were captured.
     pub window_max_bytes: u64,
-    /// The scale of that window is not known.
+    /// True if the scale of that window is unknown.
     pub window_unscaled: bool,
-    /// First data packet, ns since 1970.
+    /// Time of the first data packet, ns since 1970.
     pub first_data: Option<Nanos>,
-    /// Last data packet, or the last new acknowledgement of one.
+    /// Time of the last data packet or of the last acknowledgement of new data.
     pub last_data: Option<Nanos>,
-    /// Stretches of 100 s.
+    /// Intervals of 100 s.
     pub intervals: Vec<Interval>,
-    /// Loss indications in order, as many as are kept.
+    /// Loss indications in order, up to the limit.
     pub loss_times: Vec<Indication>,
-    /// Retransmissions in order, as many as are kept.
+    /// Retransmissions in order, up to the limit.
     pub retransmitted: Vec<Retransmission>,
-    /// How many of these two are not kept.
+    /// Number of loss indications and retransmissions beyond the limit.
     pub omitted: u64,
-    /// Segments of the other end that the capture lacks, by their IP identifications; `None` if these do not count.
+    /// Number of segments of the other end that are missing from the capture, by IP identification;
+    /// `None` if the identifications are not sequential.
     pub missing_answers: Option<u64>,
-    /// Points of a time-sequence plot, if they were asked for.
-    pub trail: Vec<Point>,
-    /// How its window grew in slow start.
+    /// Points of the time-sequence plot, if requested.
+    pub sequence_plot: Vec<Point>,
+    /// Growth of the window in slow start.
     pub slow_start: SlowStart,
-    /// What limited it, and for how long.
+    /// Limits of the transfer and their shares of time.
     pub limitation: Limitation,
-    /// Further evidence for its cause.
+    /// Further evidence for the cause of the rate.
     pub evidence: Evidence,
-    /// Rounds in order; of long transfers, several that follow each other as one.
+    /// Rounds in order; in long transfers, consecutive rounds are merged.
     pub rounds: Vec<Round>,
 }
 
 impl DirectionReport {
-    /// From the first data packet to the end of the last one, or its acknowledgement, s.
+    /// Time from the first data packet to the last data packet or its acknowledgement, s.
     #[must_use]
     pub fn duration_s(&self) -> Option<f64> {
         let (first, last) = (self.first_data?, self.last_data?);
         (last > first).then(|| (last - first) as f64 / 1e9)
     }
 
-    /// Payload sent, retransmissions included, bit/s; `None` for a single data packet.
+    /// Payload sent, including retransmissions, bit/s; `None` for a single data packet.
     #[must_use]
     pub fn throughput_bps(&self) -> Option<f64> {
         self.rate_bps(self.counts.bytes)
@@ -338,28 +349,29 @@ impl DirectionReport {
         self.rate_bps(self.counts.unique_bytes)
     }
 
-    /// One packet has no rate: how soon it was acknowledged says nothing of how fast it was sent.
+    /// A single packet has no rate: its acknowledgement time is independent of the sending rate.
     fn rate_bps(&self, bytes: u64) -> Option<f64> {
         let duration = self.duration_s().filter(|_| self.counts.data_packets > 1)?;
         Some(bytes as f64 * 8.0 / duration)
     }
 
-    /// Data packets per acknowledgement: the papers' b.
+    /// Data packets per acknowledgement: b in the papers.
     #[must_use]
     pub fn packets_per_ack(&self) -> Option<f64> {
         let (packets, acks) = (self.counts.acknowledged_packets, self.counts.acks);
         (acks > 0).then(|| packets as f64 / acks as f64)
     }
 
-    /// Bytes that a flight grew by in slow start for each that was acknowledged: 1 if the window grows by what is
-    /// acknowledged.
+    /// Bytes by which the flight grew in slow start per acknowledged byte: 1 if the window grows by
+    /// the acknowledged bytes.
     #[must_use]
     pub fn start_growth(&self) -> Option<f64> {
         let SlowStart { grown_bytes, acked_bytes, .. } = self.slow_start;
         (acked_bytes > 0).then(|| grown_bytes as f64 / acked_bytes as f64)
     }
 
-    /// The same if it grows by a segment an acknowledgement: acknowledgements by segments that they acknowledge.
+    /// Acknowledgements per acknowledged segment in slow start: the growth if the window grows by
+    /// one segment per acknowledgement.
     #[must_use]
     pub fn start_acks(&self) -> Option<f64> {
         let SlowStart { acked_bytes, acks, .. } = self.slow_start;
@@ -367,7 +379,7 @@ impl DirectionReport {
         (acked_bytes > 0).then(|| acks as f64 / segments)
     }
 
-    /// The receiver's largest window in full segments: the papers' W_max; none if none was open.
+    /// Largest receive window in full segments: W_max in the papers; `None` if no window was open.
     #[must_use]
     pub fn w_max_packets(&self) -> Option<f64> {
         let bytes = f64::from(self.segment_bytes);

@@ -1,61 +1,61 @@
-//! Rounds: one segment is timed at a time, from its sending to the acknowledgement that covers it, as a sender
-//! without timestamps times (RFC 6298, section 3); the next data segment begins the next round.
+//! Rounds of a transfer: one segment at a time is timed until its acknowledgement, as by a sender
+//! without timestamps (RFC 6298, section 3). The next data segment starts the next round.
 //!
-//! Each stretch between two acknowledgements is put down to what kept the sender from sending more, as far as
-//! that can be said at once. The rest of a round is judged in the end, when the path is known ([`limits`](super::limits)).
+//! The time between two acknowledgements is attributed to its cause immediately if possible. The
+//! rest is classified when the connection ends and the path is known ([`limits`](super::limits)).
 
 use super::growth::{Growth, Reductions};
 use super::limits::Limit;
+use super::packed_rounds::PackedRounds;
 use super::recovery::{Cause, Kind, Verdict};
 use super::report::SlowStart;
-use super::rows::Rows;
 use super::rtt::Correlation;
 use crate::segment::Nanos;
 
-/// A sender with data and an open window answers an acknowledgement within this time.
+/// Longest reaction time of a sender with data and an open window to an acknowledgement.
 const PROMPT: Nanos = 3_000_000;
-/// The tap is away from the sender from this round trip on.
-pub(super) const AWAY: Nanos = 1_000_000;
+/// Round-trip time to the sender from which the tap counts as remote.
+pub(super) const REMOTE: Nanos = 1_000_000;
 
-/// What kept the sender from sending more while it waited.
+/// Reason why the sender waited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wait {
-    /// In loss recovery.
+    /// Loss recovery.
     Repair,
-    /// The receiver's window has no room for another full segment.
+    /// The receive window has no room for another full segment.
     Window,
-    /// The receiver announces less than a full segment: it does not read.
+    /// The receive window is smaller than a full segment: the receiver does not read.
     Closed,
-    /// The last segment was not full: there was nothing more to send.
+    /// The last segment was not full: no more data were available.
     Short,
-    /// Nothing that single packets show.
+    /// Not visible in single packets.
     Open,
 }
 
 impl Wait {
-    /// The receiver's window is the reason.
+    /// Whether the receive window is the reason.
     #[inline(always)]
-    pub(super) fn by_receiver(self) -> bool {
+    pub(super) fn is_by_receiver(self) -> bool {
         matches!(self, Self::Window | Self::Closed)
     }
 }
 
-/// Time by what it was spent on, ns.
+/// Time by cause, ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Parts {
+pub(super) struct TimeParts {
     pub(super) application: Nanos,
     pub(super) receiver_window: Nanos,
-    /// The receiver's window was closed: it did not read.
+    /// The receive window was closed: the receiver did not read.
     pub(super) closed: Nanos,
     pub(super) slow_start: Nanos,
     pub(super) recovery: Nanos,
     pub(super) timeout: Nanos,
-    /// Judged in the end.
+    /// Classified when the connection ends.
     pub(super) rest: Nanos,
 }
 
-impl Parts {
-    pub(super) fn all(&self) -> Nanos {
+impl TimeParts {
+    pub(super) fn total(&self) -> Nanos {
         let known = self.application + self.receiver_window + self.closed + self.slow_start;
         known + self.recovery + self.timeout + self.rest
     }
@@ -71,37 +71,37 @@ impl Parts {
     }
 }
 
-/// A round or, of long transfers, several that follow each other as one.
+/// A round or, in long transfers, several consecutive rounds merged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Round {
-    /// When its timed segment was sent.
+    /// Time when the timed segment was sent.
     pub time: Nanos,
-    /// When that was acknowledged.
+    /// Time when the timed segment was acknowledged.
     pub(super) end: Nanos,
-    /// Payload sent, retransmissions included.
+    /// Payload sent, including retransmissions.
     pub sent_bytes: u64,
-    /// Newly acknowledged.
+    /// Newly acknowledged bytes.
     pub acked_bytes: u64,
-    /// From its beginning to that of the next.
-    pub(super) parts: Parts,
+    /// Time from the start of this round to the start of the next.
+    pub(super) parts: TimeParts,
     pub(super) rtt_sum: Nanos,
     pub(super) rtt_samples: u32,
     pub(super) rounds: u32,
     /// Retransmitted segments.
     pub retransmissions: u32,
-    /// The most bytes in flight.
+    /// Maximum bytes in flight.
     pub flight_bytes: u32,
-    /// Of several rounds, the same in that with the fewest.
-    pub(super) flight_least: u32,
-    /// The receiver's largest window, bytes.
+    /// Maximum bytes in flight of the merged round with the smallest flight.
+    pub(super) flight_min: u32,
+    /// Largest receive window, bytes.
     pub window_bytes: u32,
-    /// Time between new data within [`PROMPT`] of each other, µs: the sender was sending, and did not wait.
+    /// Sum of the gaps between new data up to [`PROMPT`], µs: the sender was sending, not waiting.
     pub(super) sending_us: u32,
-    /// What most of its time went into.
+    /// Limit with the largest share of the time.
     pub limited_by: Limit,
-    /// A queue stood while acknowledgements came at the path's rate.
+    /// True if a queue was standing while acknowledgements arrived at the path's rate.
     pub(super) full: bool,
-    /// The flight stayed the same for long.
+    /// True if the flight stayed constant for long.
     pub(super) flat: bool,
 }
 
@@ -120,67 +120,67 @@ impl Round {
         self.acked_bytes += next.acked_bytes;
         self.retransmissions = self.retransmissions.saturating_add(next.retransmissions);
         self.flight_bytes = self.flight_bytes.max(next.flight_bytes);
-        self.flight_least = self.flight_least.min(next.flight_least);
+        self.flight_min = self.flight_min.min(next.flight_min);
         self.window_bytes = self.window_bytes.max(next.window_bytes);
         self.sending_us = self.sending_us.saturating_add(next.sending_us);
     }
 
-    /// Until its timed segment was acknowledged, s.
+    /// Time until the timed segment was acknowledged, s.
     #[must_use]
     pub fn duration_s(&self) -> f64 {
         self.end.saturating_sub(self.time) as f64 / 1e9
     }
 
-    /// The same as a sample of the RTT; `None` if Karn's rule forbids.
+    /// RTT sample of this round, s; `None` if Karn's rule forbids it.
     #[must_use]
     pub fn rtt_s(&self) -> Option<f64> {
         self.rtt().map(|rtt| rtt / 1e9)
     }
 
-    /// Mean RTT of its valid samples, ns.
+    /// Mean of the valid RTT samples, ns.
     pub(super) fn rtt(&self) -> Option<f64> {
         (self.rtt_samples > 0).then(|| self.rtt_sum as f64 / f64::from(self.rtt_samples))
     }
 }
 
-/// New data, as they were sent.
+/// New data being sent.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct New {
+pub(super) struct NewData {
     pub(super) time: Nanos,
     pub(super) end: u64,
-    /// Nothing was in flight.
-    pub(super) alone: bool,
-    /// Not in fast recovery: a sender times it.
+    /// True if nothing was in flight.
+    pub(super) idle: bool,
+    /// False in fast recovery, when a sender does not time segments.
     pub(super) timed: bool,
     pub(super) wait: Wait,
-    /// Round trip between the tap and the sender.
-    pub(super) near: Nanos,
+    /// Round-trip time between the tap and the sender.
+    pub(super) tap_rtt: Nanos,
 }
 
-impl New {
-    /// They are what an acknowledgement at `time` let out.
-    fn answers(&self, time: Nanos) -> bool {
+impl NewData {
+    /// Whether an acknowledgement at `time` triggered the new data.
+    fn follows(&self, time: Nanos) -> bool {
         self.time.saturating_sub(time)
-            <= PROMPT.saturating_add(self.near).saturating_add(self.near / 2)
+            <= PROMPT.saturating_add(self.tap_rtt).saturating_add(self.tap_rtt / 2)
     }
 }
 
-/// An acknowledgement of new data, with what was in flight until it came.
+/// An acknowledgement of new data, and the state before it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Acked {
+pub(super) struct NewAck {
     pub(super) time: Nanos,
     pub(super) number: u64,
     pub(super) bytes: u64,
-    /// It brings data, too: perhaps a request.
-    pub(super) asks: bool,
+    /// True if the segment carries data, possibly a request.
+    pub(super) has_data: bool,
     pub(super) flight: u64,
     pub(super) window: u64,
     pub(super) wait: Wait,
 }
 
-/// Waits since new data were last sent, of which the next new data will say what they were.
+/// Waits since the last new data, whose cause the next new data will show.
 #[derive(Clone, Copy, Debug, Default)]
-struct Quiet {
+struct PendingWaits {
     short: Nanos,
     open: Nanos,
 }
@@ -190,45 +190,46 @@ struct Quiet {
 pub(super) struct Rounds {
     /// The current round or, until new data are sent, the last.
     round: Round,
-    /// All before this are accounted for.
+    /// End of the time that has been attributed.
     mark: Nanos,
     /// Time of the last new data.
     last_new: Nanos,
-    /// What the timed segment ends with.
+    /// End of the timed segment.
     target: u64,
-    /// It is not acknowledged yet.
+    /// True until the timed segment is acknowledged.
     waiting: bool,
-    /// Its acknowledgement will be a sample: Karn's rule.
+    /// True if the acknowledgement will be a sample by Karn's rule.
     timed: bool,
     /// Bytes in flight after the segments sent together with the timed one.
     transit: u64,
-    quiet: Quiet,
-    /// The receiver sent data since the last acknowledgement, or with it: perhaps a request.
-    asked: bool,
+    pending: PendingWaits,
+    /// True if the receiver sent data since the last acknowledgement or with it, possibly a
+    /// request.
+    peer_data: bool,
     idle: Nanos,
     samples: u64,
     sample_sum: u128,
     growth: Growth,
-    /// Acknowledgements of new data in the round.
+    /// Acknowledgements of new data in this round.
     acks: u32,
     pub(super) reductions: Reductions,
     correlation: Correlation,
-    rows: Rows,
+    rows: PackedRounds,
 }
 
 impl Rounds {
-    /// Fetches from memory what most segments change.
+    /// Prefetches the fields that most segments change.
     #[inline]
-    pub(super) fn fetch(&self) -> u64 {
+    pub(super) fn prefetch(&self) -> u64 {
         let words =
             [self.round.sent_bytes, self.round.parts.rest, self.mark, self.transit, self.samples];
         let sum = words.iter().fold(0, |sum: u64, word| sum.wrapping_add(*word));
-        sum.wrapping_add(self.rows.fetch())
+        sum.wrapping_add(self.rows.prefetch())
     }
 
-    /// New data are sent.
+    /// Called when new data are sent.
     #[inline]
-    pub(super) fn sent_new(&mut self, new: &New) {
+    pub(super) fn sent_new(&mut self, new: &NewData) {
         let gap = new.time.saturating_sub(self.last_new);
         self.last_new = new.time;
         if gap <= PROMPT {
@@ -236,57 +237,58 @@ impl Rounds {
         }
         if self.round.rounds == 0 {
             self.mark = new.time;
-        } else if new.alone {
+        } else if new.idle {
             self.after_pause(new);
         }
-        if self.quiet.short > 0 {
+        if self.pending.short > 0 {
             self.after_short(new);
         }
-        self.quiet.open = 0;
+        self.pending.open = 0;
         if self.waiting && (self.timed || !new.timed) {
             return;
         }
         if self.waiting && self.round.time == new.time {
-            // A retransmission sent together with it is not timed, but this is.
+            // A retransmission sent at the same time is not timed, but these new data are.
             (self.target, self.timed) = (new.end, true);
             return;
         }
         self.next(new.time, new.end, new.timed);
     }
 
-    /// New data after a segment that was not full: what an acknowledgement without a request let out while others
-    /// were in flight, the application had written before.
-    fn after_short(&mut self, new: &New) {
-        let short = std::mem::take(&mut self.quiet.short);
-        // Away from the sender, all is acknowledged at the tap while acknowledgements are in flight to it.
-        let alone = new.alone && new.near <= AWAY;
-        if alone || self.asked || !new.answers(self.mark) {
+    /// Attributes the wait after a short segment. If an acknowledgement without a request triggered
+    /// new data while other data were in flight, the application had written them before.
+    fn after_short(&mut self, new: &NewData) {
+        let short = std::mem::take(&mut self.pending.short);
+        // If the sender is remote, all data may be acknowledged at the tap while the
+        // acknowledgements are in flight to it.
+        let idle = new.idle && new.tap_rtt <= REMOTE;
+        if idle || self.peer_data || !new.follows(self.mark) {
             self.round.parts.application += short;
         } else {
             self.round.parts.rest += short;
         }
     }
 
-    /// The first data after all were acknowledged.
-    fn after_pause(&mut self, new: &New) {
+    /// Attributes the pause before the first data after all were acknowledged.
+    fn after_pause(&mut self, new: &NewData) {
         let pause = new.time.saturating_sub(self.mark);
-        if new.answers(self.mark) || new.wait.by_receiver() {
+        if new.follows(self.mark) || new.wait.is_by_receiver() {
             self.account(new.time, new.wait);
             return;
         }
-        // What was acknowledged meanwhile did not make it send: there was nothing.
+        // Acknowledgements in the meantime triggered nothing, so there were no data to send.
         let parts = &mut self.round.parts;
-        let drained = self.quiet.open.min(parts.rest);
-        parts.rest += new.near;
+        let drained = self.pending.open.min(parts.rest);
+        parts.rest += new.tap_rtt;
         parts.rest -= drained;
-        parts.application += drained + (pause - new.near);
-        self.idle += pause - new.near;
+        parts.application += drained + (pause - new.tap_rtt);
+        self.idle += pause - new.tap_rtt;
         self.mark = new.time;
         self.growth.idle(pause);
     }
 
-    /// A segment is retransmitted; `before`: the limit of the sender until then.
-    pub(super) fn sent_again(
+    /// Called when a segment is retransmitted. `before`: the reason for waiting until then.
+    pub(super) fn retransmitted(
         &mut self,
         time: Nanos,
         (start, end): (u64, u64),
@@ -312,8 +314,8 @@ impl Rounds {
             self.growth.loss(&mut self.round.parts);
             self.reductions.begin(flight);
         }
-        self.round.parts.rest += self.quiet.short;
-        self.quiet = Quiet::default();
+        self.round.parts.rest += self.pending.short;
+        self.pending = PendingWaits::default();
         if !self.waiting {
             self.next(time, end, false);
         } else if start < self.target {
@@ -322,18 +324,18 @@ impl Rounds {
         self.round.retransmissions += packets as u32;
     }
 
-    /// Data are sent, new or retransmitted; `flight` bytes are then in flight.
+    /// Called when data, new or retransmitted, are sent. `flight`: bytes then in flight.
     #[inline]
     pub(super) fn data(&mut self, bytes: u32, flight: u64) {
         self.round.sent_bytes += u64::from(bytes);
         self.round.flight_bytes = self.round.flight_bytes.max(small(flight));
     }
 
-    /// New data are acknowledged.
+    /// Called when new data are acknowledged.
     #[inline]
-    pub(super) fn acked(&mut self, acked: &Acked) {
+    pub(super) fn acked(&mut self, acked: &NewAck) {
         self.account(acked.time, acked.wait);
-        self.asked = acked.asks;
+        self.peer_data = acked.has_data;
         self.round.acked_bytes += acked.bytes;
         self.acks += 1;
         self.round.window_bytes = self.round.window_bytes.max(small(acked.window));
@@ -342,11 +344,11 @@ impl Rounds {
             self.transit = acked.flight;
         }
         if self.waiting && acked.number >= self.target {
-            self.answered(acked.time);
+            self.end_sample(acked.time);
         }
     }
 
-    fn answered(&mut self, time: Nanos) {
+    fn end_sample(&mut self, time: Nanos) {
         self.waiting = false;
         self.round.end = self.round.end.max(time);
         if !self.timed {
@@ -360,19 +362,19 @@ impl Rounds {
         self.correlation.add(sample as f64, self.transit as f64);
     }
 
-    /// The receiver sends data without an acknowledgement of new data.
-    pub(super) fn asked(&mut self) {
-        self.asked = true;
+    /// Called when the receiver sends data without acknowledging new data.
+    pub(super) fn on_peer_data(&mut self) {
+        self.peer_data = true;
     }
 
-    /// The receiver opened the window that the sender had waited for.
+    /// Called when the receiver opens the window for which the sender waited.
     pub(super) fn opened(&mut self, time: Nanos, wait: Wait) {
         if self.round.rounds > 0 {
             self.account(time, wait);
         }
     }
 
-    /// Puts the time since the last event down to `wait`.
+    /// Attributes the time since the last event to `wait`.
     #[inline]
     fn account(&mut self, time: Nanos, wait: Wait) {
         let elapsed = time.saturating_sub(self.mark);
@@ -382,20 +384,20 @@ impl Rounds {
             Wait::Repair => parts.recovery += elapsed,
             Wait::Window => parts.receiver_window += elapsed,
             Wait::Closed => parts.closed += elapsed,
-            Wait::Short => self.quiet.short += elapsed,
+            Wait::Short => self.pending.short += elapsed,
             Wait::Open => {
                 parts.rest += elapsed;
-                self.quiet.open += elapsed;
+                self.pending.open += elapsed;
             }
         }
     }
 
-    /// Numbers begin anew at `at`: what was timed will not be acknowledged.
-    pub(super) fn move_to(&mut self, at: u64) {
-        (self.target, self.timed) = (at, false);
+    /// Restarts the sequence space at `start`; the timed segment will not be acknowledged.
+    pub(super) fn move_to(&mut self, start: u64) {
+        (self.target, self.timed) = (start, false);
     }
 
-    /// The round is over, the next begins.
+    /// Ends the round and starts the next.
     fn next(&mut self, time: Nanos, target: u64, timed: bool) {
         if self.round.rounds > 0 {
             if self.waiting {
@@ -410,22 +412,22 @@ impl Rounds {
 
     fn keep(&mut self) {
         self.growth.round(&mut self.round, std::mem::take(&mut self.acks));
-        self.round.flight_least = self.round.flight_bytes;
-        self.rows.keep(&self.round);
+        self.round.flight_min = self.round.flight_bytes;
+        self.rows.push(&self.round);
     }
 
-    /// What there is in the end, at `time`.
-    pub(super) fn finish(&mut self, time: Nanos, wait: Wait) -> Found {
+    /// Ends the last round at `time` and returns the summary.
+    pub(super) fn finish(&mut self, time: Nanos, wait: Wait) -> RoundSummary {
         if self.round.rounds > 0 {
             self.account(time, wait);
-            // Nothing came after: it did not wait for more data, but for what was out.
-            self.round.parts.rest += std::mem::take(&mut self.quiet.short);
+            // No data followed: the sender waited for acknowledgements, not for more data.
+            self.round.parts.rest += std::mem::take(&mut self.pending.short);
             if self.waiting {
                 self.round.end = self.round.end.max(self.mark);
             }
             self.keep();
         }
-        Found {
+        RoundSummary {
             rows: std::mem::take(&mut self.rows).into_rounds(),
             idle: self.idle,
             samples: self.samples,
@@ -437,16 +439,16 @@ impl Rounds {
     }
 }
 
-/// No window is larger than 2^30 bytes (RFC 7323).
+/// Limits a value to `u32`; no window exceeds 2^30 bytes (RFC 7323).
 fn small(bytes: u64) -> u32 {
     u32::try_from(bytes).unwrap_or(u32::MAX)
 }
 
-/// The rounds of a direction, and what was summed over them.
+/// All rounds of a direction, and sums over them.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Found {
+pub(super) struct RoundSummary {
     pub(super) rows: Vec<Round>,
-    /// Time in which nothing was in flight and nothing was sent.
+    /// Time with nothing in flight and nothing sent, ns.
     pub(super) idle: Nanos,
     pub(super) samples: u64,
     pub(super) mean_s: Option<f64>,

@@ -1,17 +1,17 @@
-//! Round-trip times: samples, their spread, and the estimate that a sender's timer stands on.
+//! Round-trip times: samples, their distribution, and the sender's estimate for its timer.
 
 use super::histogram::Histogram;
 use super::report::RoundTrips;
 use crate::segment::Nanos;
 
-/// Samples are averaged within stretches of this length first for the mean over time: as long as the kernel's
-/// own counts were taken apart that it was checked against.
+/// For the time average, samples are first averaged over intervals of this length, the sampling
+/// interval of the kernel counters used for validation.
 const STRETCH: Nanos = 250_000_000;
 
-/// No receiver puts an acknowledgement off for longer, s (RFC 9293, section 3.8.6.3).
-const MOST_DELAYED_S: f64 = 0.5;
+/// Longest delay of an acknowledgement by a receiver, s (RFC 9293, section 3.8.6.3).
+const MAX_DELAYED_S: f64 = 0.5;
 
-/// The estimate of RFC 6298, section 2, without a least value, in nanoseconds.
+/// RTT estimate of RFC 6298, section 2, without a minimum, ns.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Estimate {
     smoothed: f64,
@@ -38,80 +38,80 @@ impl Estimate {
         (self.samples > 0).then_some(self.smoothed)
     }
 
-    /// SRTT + max(4 RTTVAR, `least`), ns.
-    pub(super) fn timeout(&self, least: f64) -> Option<f64> {
-        self.smoothed().map(|smoothed| smoothed + (4.0 * self.variation).max(least))
+    /// Returns SRTT + max(4 RTTVAR, `min`), ns.
+    pub(super) fn timeout(&self, min: f64) -> Option<f64> {
+        self.smoothed().map(|smoothed| smoothed + (4.0 * self.variation).max(min))
     }
 }
 
-/// Mean, least, greatest and percentiles of samples.
+/// Mean, extremes and percentiles of samples.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Spread {
+pub(super) struct SampleStats {
     samples: u64,
-    /// Exact as far as it matters: a sample more or less changes the last of its 53 bits.
+    /// Rounding affects at most the last of 53 bits per sample.
     sum: f64,
-    least: Nanos,
-    greatest: Nanos,
+    min: Nanos,
+    max: Nanos,
     histogram: Histogram,
 }
 
-/// A round-trip time, or another duration, as it was measured.
+/// Distribution of a round-trip time or another duration.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Durations {
-    /// How many samples.
+    /// Number of samples.
     pub samples: u64,
-    /// Their mean, s.
+    /// Mean, s.
     pub mean_s: f64,
-    /// The least, s.
+    /// Minimum, s.
     pub min_s: f64,
-    /// The greatest, s.
+    /// Maximum, s.
     pub max_s: f64,
-    /// The median, s; percentiles are right to 1.6 %.
+    /// Median, s; percentiles are accurate to 1.6 %.
     pub p50_s: f64,
-    /// Percentile, s.
+    /// 95th percentile, s.
     pub p95_s: f64,
-    /// Percentile, s.
+    /// 99th percentile, s.
     pub p99_s: f64,
 }
 
-impl Spread {
-    /// Fetches it from memory.
+impl SampleStats {
+    /// Prefetches the fields.
     #[inline(always)]
-    pub(super) fn fetch(&self) -> u64 {
-        self.samples.wrapping_add(self.histogram.fetch())
+    pub(super) fn prefetch(&self) -> u64 {
+        self.samples.wrapping_add(self.histogram.prefetch())
     }
 
-    /// The same of what it points to.
+    /// Prefetches the histogram.
     #[inline(always)]
-    pub(super) fn fetch_more(&self) -> u64 {
-        self.histogram.fetch_more()
+    pub(super) fn prefetch_second(&self) -> u64 {
+        self.histogram.prefetch_second()
     }
 
     #[inline]
     pub(super) fn add(&mut self, sample: Nanos) {
-        self.least = if self.samples == 0 { sample } else { self.least.min(sample) };
-        self.greatest = self.greatest.max(sample);
+        self.min = if self.samples == 0 { sample } else { self.min.min(sample) };
+        self.max = self.max.max(sample);
         self.samples += 1;
         self.sum += sample as f64;
         self.histogram.add(sample);
     }
 
-    pub(super) fn least(&self) -> Option<Nanos> {
-        (self.samples > 0).then_some(self.least)
+    pub(super) fn min(&self) -> Option<Nanos> {
+        (self.samples > 0).then_some(self.min)
     }
 
     pub(super) fn report(mut self) -> Option<Durations> {
         if self.samples == 0 {
             return None;
         }
-        let (least, greatest) = (self.least as f64, self.greatest as f64);
-        let found = self.histogram.quantiles([0.5, 0.95, 0.99])?;
-        let [p50_s, p95_s, p99_s] = found.map(|found| found.clamp(least, greatest) / 1e9);
+        let (min, max) = (self.min as f64, self.max as f64);
+        let quantiles = self.histogram.quantiles([0.5, 0.95, 0.99])?;
+        let [p50_s, p95_s, p99_s] = quantiles.map(|quantile| quantile.clamp(min, max) / 1e9);
         Some(Durations {
             samples: self.samples,
             mean_s: self.sum / self.samples as f64 / 1e9,
-            min_s: self.least as f64 / 1e9,
-            max_s: self.greatest as f64 / 1e9,
+            min_s: min / 1e9,
+            max_s: max / 1e9,
             p50_s,
             p95_s,
             p99_s,
@@ -120,21 +120,21 @@ impl Spread {
 }
 
 impl RoundTrips {
-    /// Takes all back where the mean is longer than any receiver waits on a path with this `handshake`. All
-    /// acknowledgements that were captured brought data; those without are missing.
+    /// Withholds the RTT if its mean exceeds the longest delay of a receiver on a path with this
+    /// `handshake` RTT: the acknowledgements without data are missing from the capture.
     pub(super) fn withhold_if_late(&mut self, handshake: Option<Nanos>) {
-        let path = handshake.map_or(0.0, |whole| whole as f64 / 1e9);
-        if self.sender.is_some_and(|rtt| rtt.mean_s > path + MOST_DELAYED_S) {
+        let path = handshake.map_or(0.0, |rtt| rtt as f64 / 1e9);
+        if self.sender.is_some_and(|rtt| rtt.mean_s > path + MAX_DELAYED_S) {
             *self =
                 Self { tap_to_sender_s: self.tap_to_sender_s, withheld: true, ..Self::default() };
         }
     }
 }
 
-/// The mean over time of samples that arrive several at a time.
+/// Time average of samples that arrive in bursts.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct OverTime {
-    /// Time at which the current stretch ends; the first one begins with the first sample.
+    /// End of the current interval; the first begins with the first sample.
     end: Nanos,
     sum: f64,
     samples: u32,
@@ -143,9 +143,8 @@ pub(super) struct OverTime {
 }
 
 impl OverTime {
-    /// Fetches it from memory.
     #[inline(always)]
-    pub(super) fn fetch(&self) -> u64 {
+    pub(super) fn prefetch(&self) -> u64 {
         self.end
     }
 
@@ -158,13 +157,13 @@ impl OverTime {
         self.samples = self.samples.saturating_add(1);
     }
 
-    /// Opens the stretch of `time`, a whole number of stretches after the first sample.
+    /// Opens the interval of `time`, a multiple of [`STRETCH`] after the first sample.
     #[cold]
     fn open(&mut self, time: Nanos) {
         let before = if self.end == 0 { time } else { self.end };
         self.close();
-        let whole = (time - before) / STRETCH * STRETCH;
-        self.end = before.saturating_add(whole).saturating_add(STRETCH);
+        let elapsed = (time - before) / STRETCH * STRETCH;
+        self.end = before.saturating_add(elapsed).saturating_add(STRETCH);
     }
 
     fn close(&mut self) {
@@ -183,7 +182,7 @@ impl OverTime {
     }
 }
 
-/// How closely two things go together (Pearson's correlation), in one pass.
+/// Pearson's correlation of two values, in one pass.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Correlation {
     samples: f64,
@@ -206,7 +205,7 @@ impl Correlation {
         self.xy += dx * (y - self.mean_y);
     }
 
-    /// From -1 to 1; `None` if one of them never changed.
+    /// Coefficient from -1 to 1; `None` if one of the values is constant.
     pub(super) fn coefficient(&self) -> Option<f64> {
         let scale = (self.xx * self.yy).sqrt();
         (scale > 0.0).then(|| (self.xy / scale).clamp(-1.0, 1.0))
@@ -220,7 +219,7 @@ mod tests {
     const MS: Nanos = 1_000_000;
 
     #[test]
-    fn the_estimate_is_that_of_rfc_6298() {
+    fn estimate_follows_rfc6298_section_2() {
         let mut estimate = Estimate::default();
         assert_eq!(estimate.timeout(0.0), None);
         estimate.add(100 * MS);
@@ -232,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_of_samples_counts_as_its_time() {
+    fn mean_over_time_weights_bursts_by_time() {
         let mut over_time = OverTime::default();
         assert_eq!(over_time.mean_s(), None);
         (0..100).for_each(|n| over_time.add(n * MS, 10 * MS));
@@ -241,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mean_over_time_does_not_depend_on_the_time_of_day() {
+    fn mean_over_time_is_independent_of_start() {
         let mean = |begin: Nanos| {
             let mut over_time = OverTime::default();
             (0..90).for_each(|n| over_time.add(begin + n * n * MS, n * MS));
@@ -253,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_correlates_with_itself() {
+    fn correlation_of_line_is_minus_one() {
         let mut correlation = Correlation::default();
         assert_eq!(correlation.coefficient(), None);
         (0..10).for_each(|n| correlation.add(f64::from(n), 7.0 - 2.0 * f64::from(n)));

@@ -1,10 +1,10 @@
-//! What the receiver says it holds beyond the cumulative acknowledgement (SACK, RFC 2018).
+//! Ranges that the receiver holds beyond the cumulative acknowledgement (SACK, RFC 2018).
 
-/// More stretches than this are not kept apart; a sender has no more either.
-const MOST_STRETCHES: usize = 256;
+/// Maximum number of separate ranges, as in senders.
+const MAX_STRETCHES: usize = 256;
 
-/// What an acknowledgement says that was not known: all that is new lies in `from..to`, and all of the
-/// stretch that it belongs to is held now.
+/// Result of a SACK block: all new bytes are in `from..to`, and the receiver now holds all of
+/// `stretch`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Gain {
     pub(super) from: u64,
@@ -12,7 +12,7 @@ pub(super) struct Gain {
     pub(super) stretch: (u64, u64),
 }
 
-/// Stretches of bytes, in order, none touching another.
+/// Ordered ranges of bytes that do not touch.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Scoreboard {
     stretches: Vec<(u64, u64)>,
@@ -32,14 +32,14 @@ impl Scoreboard {
         self.stretches.get(first).is_some_and(|stretch| stretch.0 <= left)
     }
 
-    /// Adds `[left, right)`; what is new of it, if anything.
+    /// Adds `[left, right)`. Returns the new part, or `None` if nothing is new.
     pub(super) fn add(&mut self, left: u64, right: u64) -> Option<Gain> {
         let first = self.stretches.partition_point(|stretch| stretch.1 < left);
         let after = self.stretches.partition_point(|stretch| stretch.0 <= right);
         let touched = self.stretches.get(first..after).unwrap_or_default();
         let known: u64 = touched.iter().map(|stretch| stretch.1 - stretch.0).sum();
         let (Some(lowest), Some(highest)) = (touched.first(), touched.last()) else {
-            if self.stretches.len() >= MOST_STRETCHES {
+            if self.stretches.len() >= MAX_STRETCHES {
                 return None;
             }
             self.stretches.insert(first, (left, right));
@@ -48,15 +48,15 @@ impl Scoreboard {
         };
         let from = if lowest.0 <= left { lowest.1 } else { left };
         let to = if highest.1 >= right { highest.0 } else { right };
-        let whole = (left.min(lowest.0), right.max(highest.1));
-        let new = whole.1 - whole.0 - known;
-        self.stretches[first] = whole;
+        let merged = (left.min(lowest.0), right.max(highest.1));
+        let new = merged.1 - merged.0 - known;
+        self.stretches[first] = merged;
         self.stretches.drain(first + 1..after);
         self.bytes += new;
-        (new > 0).then_some(Gain { from, to, stretch: whole })
+        (new > 0).then_some(Gain { from, to, stretch: merged })
     }
 
-    /// Forgets what the cumulative acknowledgement `to` covers.
+    /// Removes bytes below the cumulative acknowledgement `to`.
     #[inline]
     pub(super) fn acknowledge(&mut self, to: u64) {
         if self.bytes == 0 {
@@ -78,7 +78,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn stretches_that_meet_become_one() {
+    fn add_merges_touching_ranges() {
         let mut board = Scoreboard::default();
         assert!(board.add(10, 20).is_some() && board.add(30, 40).is_some());
         assert_eq!(board.add(20, 30), Some(Gain { from: 20, to: 30, stretch: (10, 40) }));
@@ -90,7 +90,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_a_set_of_bytes(
+        fn scoreboard_matches_set_of_bytes(
             steps in prop::collection::vec((0_u64..200, 1_u64..30, prop::bool::weighted(0.2)), 0..60),
         ) {
             let mut board = Scoreboard::default();
@@ -102,9 +102,9 @@ mod tests {
                     held[..span.start].fill(false);
                 } else {
                     let gain = board.add(left, left + length);
-                    for at in span.clone().filter(|at| !held[*at]) {
+                    for byte in span.clone().filter(|byte| !held[*byte]) {
                         let gain = gain.expect("something is new");
-                        prop_assert!((gain.from..gain.to).contains(&(at as u64)));
+                        prop_assert!((gain.from..gain.to).contains(&(byte as u64)));
                     }
                     prop_assert_eq!(gain.is_some(), held[span.clone()].contains(&false));
                     held[span].fill(true);

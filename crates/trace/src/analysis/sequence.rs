@@ -1,14 +1,14 @@
-//! Sequence numbers of 32 bits as numbers of 64 that never wrap.
+//! Conversion of 32-bit sequence numbers to 64-bit numbers that never wrap.
 
-/// Where a sequence space begins, so that what lies before its first number has a number too.
+/// Start of the sequence space, so that lower numbers can also be represented.
 const ORIGIN: u64 = 1 << 32;
 
-/// The first number seen of a sequence space.
+/// Returns the 64-bit number of the first number seen in a sequence space.
 pub(super) fn first(sequence: u32) -> u64 {
     ORIGIN + u64::from(sequence)
 }
 
-/// The number with the low 32 bits `sequence` that lies nearest to `near`.
+/// Returns the number with the low 32 bits `sequence` that is nearest to `near`.
 #[inline(always)]
 pub(super) fn unwrapped(near: u64, sequence: u32) -> u64 {
     let ahead = sequence.wrapping_sub(near as u32) as i32;
@@ -27,7 +27,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn the_wrap_is_a_step_like_any_other() {
+    fn unwrapped_crosses_wrap_in_both_directions() {
         let before = first(u32::MAX);
         assert_eq!(unwrapped(before, 5), before + 6);
         assert_eq!(unwrapped(before + 6, u32::MAX), before);
@@ -37,16 +37,16 @@ mod tests {
 
     proptest! {
         #[test]
-        fn steps_of_less_than_half_the_space_are_followed(
+        fn unwrapped_follows_steps_below_half_of_space(
             start: u32,
             steps in prop::collection::vec(0_u64..1 << 31, 0..50),
         ) {
-            let mut truth = first(start);
-            let mut near = truth;
+            let mut expected = first(start);
+            let mut near = expected;
             for step in steps {
-                truth += step;
-                near = unwrapped(near, truth as u32);
-                prop_assert_eq!(near, truth);
+                expected += step;
+                near = unwrapped(near, expected as u32);
+                prop_assert_eq!(near, expected);
             }
         }
     }

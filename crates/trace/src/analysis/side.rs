@@ -1,31 +1,32 @@
-//! Where the capture was taken: how long each end takes to answer, seen from the tap.
+//! Locates the tap on the path by the response times of both ends.
 
 use crate::segment::{Flags, Nanos, Segment};
 
-/// Where the tap is, as seen from a direction's data.
+/// Position of the tap relative to a direction's data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Side {
-    /// At the sender: acknowledgements arrive a whole round trip after the data.
+    /// At the sender: acknowledgements arrive a full round trip after the data.
     Sender,
-    /// At the receiver: data and acknowledgements say nothing of the path.
+    /// At the receiver: data and acknowledgements show nothing about the path.
     Receiver,
-    /// Between the two.
+    /// Between sender and receiver.
     Middle,
-    /// The capture does not say.
+    /// Unknown.
     #[default]
     Unknown,
 }
 
-/// A tap is at an end that takes less than this share of the round trip.
+/// The tap is at an end whose share of the round trip is at most this.
 const NEAR_SHARE: f64 = 0.1;
-/// Round trips shorter than this are within a machine or a rack: both ends are near.
-const LEAST_ROUND_TRIP: Nanos = 50_000;
+/// Shorter round trips are within a machine or rack, so that both ends are near.
+const MIN_ROUND_TRIP: Nanos = 50_000;
 
-/// Round trips from the tap to both ends.
+/// Round-trip times from the tap to both ends.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tap {
     ends: [End; 2],
-    /// Who opened the connection, and when; gone when the SYN is retransmitted, as nobody knows which one is answered.
+    /// Opener of the connection and the time of its SYN; cleared if the SYN is retransmitted,
+    /// because the SYN-ACK is then ambiguous.
     opened: Option<(usize, Nanos)>,
     answered: Option<Nanos>,
     handshake: Option<Nanos>,
@@ -33,20 +34,20 @@ pub(crate) struct Tap {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct End {
-    /// How soon the handshake, or an echoed timestamp, was answered at best.
-    answers: Option<Nanos>,
-    /// A timestamp that went towards this end and that it has not echoed, and when.
+    /// Shortest response time to a handshake segment or timestamp.
+    min_response: Option<Nanos>,
+    /// A timestamp sent to this end and not yet echoed, and its time.
     awaited: Option<(u32, Nanos)>,
 }
 
 impl End {
     fn answer(&mut self, took: Nanos) {
-        self.answers = Some(self.answers.map_or(took, |least| least.min(took)));
+        self.min_response = Some(self.min_response.map_or(took, |min| min.min(took)));
     }
 }
 
 impl Tap {
-    /// Reads what a segment from the end `from` says.
+    /// Processes a segment from the end `from`.
     #[inline]
     pub(crate) fn read(&mut self, segment: &Segment, from: usize) {
         if segment.flags.any(Flags::SYN) || self.answered.is_some() {
@@ -59,7 +60,7 @@ impl Tap {
             end.awaited = None;
         }
         let other = &mut self.ends[1 - from];
-        // One at a time. After a second it will not be echoed any more.
+        // One timestamp at a time; after a second, the echo is not expected any longer.
         if other.awaited.is_none_or(|(_, since)| segment.time.saturating_sub(since) > 1_000_000_000)
         {
             other.awaited = Some((value, segment.time));
@@ -86,26 +87,29 @@ impl Tap {
         }
     }
 
-    /// From the tap to the end `end` and back.
+    /// Round-trip time from the tap to the end `end`.
     #[inline(always)]
     pub(crate) fn round_trip(&self, end: usize) -> Option<Nanos> {
-        self.ends[end].answers
+        self.ends[end].min_response
     }
 
-    /// From the SYN to the acknowledgement of its answer: the whole path.
+    /// Time from the SYN to the acknowledgement of the SYN-ACK: the RTT of the full path.
     pub(crate) fn handshake(&self) -> Option<Nanos> {
         self.handshake
     }
 
-    /// Which side the tap is on for data from the end `from`. `far`: the least RTT of data and acknowledgements.
+    /// Returns the position of the tap for data from the end `from`. `far`: minimum RTT of data and
+    /// acknowledgements.
     pub(crate) fn side(&self, from: usize, far: Option<Nanos>) -> Side {
-        let away = [self.round_trip(1 - from), far].into_iter().flatten().min();
-        let (Some(near), Some(away)) = (self.round_trip(from), away) else { return Side::Unknown };
-        let whole = near.saturating_add(away);
-        if whole < LEAST_ROUND_TRIP {
+        let far_rtt = [self.round_trip(1 - from), far].into_iter().flatten().min();
+        let (Some(tap_rtt), Some(far_rtt)) = (self.round_trip(from), far_rtt) else {
+            return Side::Unknown;
+        };
+        let total = tap_rtt.saturating_add(far_rtt);
+        if total < MIN_ROUND_TRIP {
             return Side::Unknown;
         }
-        match near as f64 / whole as f64 {
+        match tap_rtt as f64 / total as f64 {
             share if share <= NEAR_SHARE => Side::Sender,
             share if share >= 1.0 - NEAR_SHARE => Side::Receiver,
             _ => Side::Middle,

@@ -1,4 +1,4 @@
-//! Packets that pass two taps. Times are ms.
+//! Tests with packets that pass two taps. Times are in ms.
 
 use std::net::IpAddr;
 
@@ -8,10 +8,10 @@ use crate::segment::{Endpoint, Flags, Options};
 const MS: u64 = 1_000_000;
 const BEGIN: u64 = 1_000_000;
 
-/// What passes: the data of a connection, and its acknowledgements on the return path.
+/// The data of a connection and its acknowledgements on the return path, seen at two taps.
 struct Path {
     matching: Matching,
-    /// The second clock less the first, ms.
+    /// Lead of the second clock, ms.
     ahead: u64,
 }
 
@@ -24,25 +24,25 @@ impl Path {
 
     fn data(&mut self, tap: usize, ms: u64, number: u32) {
         let id = 1 + number as u16;
-        self.see(tap, ms, &segment(true, 1000 * number, 1000, id));
+        self.add(tap, ms, &segment(true, 1000 * number, 1000, id));
     }
 
     fn ack(&mut self, tap: usize, ms: u64, number: u32) {
-        self.see(tap, ms, &segment(false, 1000 * number, 0, 1 + number as u16));
+        self.add(tap, ms, &segment(false, 1000 * number, 0, 1 + number as u16));
     }
 
-    fn see(&mut self, tap: usize, ms: u64, segment: &Segment) {
+    fn add(&mut self, tap: usize, ms: u64, segment: &Segment) {
         let ahead = if tap == AFTER { self.ahead } else { 0 };
         let segment = Segment { time: (BEGIN + ms + ahead) * MS, ..*segment };
-        self.matching.see(tap, &segment, (tap == BEFORE).then_some(5));
+        self.matching.add(tap, &segment, (tap == BEFORE).then_some(5));
     }
 
-    /// The data's passage, and what the clocks say.
-    fn end(mut self) -> (Passage, Found) {
+    /// Returns the passage of the data and the comparison.
+    fn finish(mut self) -> (Passage, Comparison) {
         self.matching.ended = [true; 2];
-        let found = self.matching.finish();
+        let comparison = self.matching.finish();
         let data = |passage: &&Passage| passage.source.port == 1;
-        (*found.passages.iter().find(data).unwrap(), found)
+        (*comparison.passages.iter().find(data).unwrap(), comparison)
     }
 }
 
@@ -70,7 +70,7 @@ fn segment(data: bool, number: u32, payload: u32, id: u16) -> Segment {
 }
 
 #[test]
-fn what_never_comes_is_lost_and_the_rest_took_its_time() {
+fn missing_packets_are_lost_and_others_timed() {
     let mut path = Path::new(0);
     for number in 0..10 {
         path.data(BEFORE, u64::from(number) * 10, number);
@@ -78,17 +78,17 @@ fn what_never_comes_is_lost_and_the_rest_took_its_time() {
             path.data(AFTER, u64::from(number) * 10 + 5 + u64::from(number % 2), number);
         }
     }
-    let (data, found) = path.end();
+    let (data, comparison) = path.finish();
     assert_eq!((data.seen_before, data.seen_after, data.lost), (10, 8, 2));
-    assert_eq!((data.under_way, data.matched, data.forward), (0, 8, true));
-    let [least, mean, greatest] = data.transit_s.unwrap();
-    assert!((least - 0.005).abs() < 1e-9 && (greatest - 0.006).abs() < 1e-9);
+    assert_eq!((data.in_flight, data.matched, data.forward), (0, 8, true));
+    let [min, mean, max] = data.transit_s.unwrap();
+    assert!((min - 0.005).abs() < 1e-9 && (max - 0.006).abs() < 1e-9);
     assert!((mean - 0.0055).abs() < 1e-9, "{mean}");
-    assert_eq!((found.clocks.least_s, found.only_after), (None, 0));
+    assert_eq!((comparison.clocks.min_s, comparison.only_after), (None, 0));
 }
 
 #[test]
-fn a_packet_sent_shortly_before_the_end_is_in_flight() {
+fn packet_shortly_before_end_is_in_flight() {
     let mut path = Path::new(0);
     for number in 0..5 {
         path.data(BEFORE, u64::from(number), number);
@@ -96,24 +96,24 @@ fn a_packet_sent_shortly_before_the_end_is_in_flight() {
     for number in [0, 2] {
         path.data(AFTER, 40 + u64::from(number), number);
     }
-    let (data, _) = path.end();
-    assert_eq!((data.lost, data.under_way), (1, 2), "1 was overtaken, 3 and 4 were not");
+    let (data, _) = path.finish();
+    assert_eq!((data.lost, data.in_flight), (1, 2), "1 was overtaken, 3 and 4 were not");
 }
 
 #[test]
-fn the_last_packet_is_lost_when_the_capture_goes_on_for_long() {
+fn last_packet_is_lost_if_capture_continues() {
     let mut path = Path::new(0);
     path.data(BEFORE, 0, 0);
     path.data(AFTER, 5, 0);
     path.data(BEFORE, 10, 1);
     path.ack(AFTER, 200, 1);
     path.ack(BEFORE, 205, 1);
-    let (data, _) = path.end();
-    assert_eq!((data.lost, data.under_way), (1, 0));
+    let (data, _) = path.finish();
+    assert_eq!((data.lost, data.in_flight), (1, 0));
 }
 
 #[test]
-fn packets_that_change_places_are_not_lost() {
+fn reordered_packets_are_not_lost() {
     let mut path = Path::new(0);
     for number in 0..4 {
         path.data(BEFORE, u64::from(number) * 10, number);
@@ -121,13 +121,13 @@ fn packets_that_change_places_are_not_lost() {
     for (ms, number) in [(50, 1), (51, 0), (62, 3)] {
         path.data(AFTER, ms, number);
     }
-    let (data, _) = path.end();
-    // Packet 2 may yet come, as 0 did: 10 ms late.
-    assert_eq!((data.lost, data.under_way, data.matched), (0, 1, 3));
+    let (data, _) = path.finish();
+    // Packet 2 may still arrive, 10 ms late like packet 0.
+    assert_eq!((data.lost, data.in_flight, data.matched), (0, 1, 3));
 }
 
 #[test]
-fn clocks_an_hour_apart_do_not_matter_but_are_told_of() {
+fn clock_offset_of_an_hour_is_reported() {
     let mut path = Path::new(3_600_000);
     for number in 0..100_u32 {
         let ms = u64::from(number) * 10;
@@ -136,17 +136,17 @@ fn clocks_an_hour_apart_do_not_matter_but_are_told_of() {
         path.ack(AFTER, ms + 21, number);
         path.ack(BEFORE, ms + 41, number);
     }
-    let (data, found) = path.end();
-    assert_eq!((data.matched, data.lost, data.under_way, data.forward), (100, 0, 0, true));
-    let acks = found.passages.iter().find(|passage| passage.source.port == 2).unwrap();
+    let (data, comparison) = path.finish();
+    assert_eq!((data.matched, data.lost, data.in_flight, data.forward), (100, 0, 0, true));
+    let acks = comparison.passages.iter().find(|passage| passage.source.port == 2).unwrap();
     assert!(!acks.forward);
-    assert_eq!((acks.lost, acks.under_way), (0, 0));
-    let (least, most) = (found.clocks.least_s.unwrap(), found.clocks.most_s.unwrap());
-    assert!((least - 3599.98).abs() < 1e-6 && (most - 3600.02).abs() < 1e-6, "{least} {most}");
+    assert_eq!((acks.lost, acks.in_flight), (0, 0));
+    let (min, max) = (comparison.clocks.min_s.unwrap(), comparison.clocks.max_s.unwrap());
+    assert!((min - 3599.98).abs() < 1e-6 && (max - 3600.02).abs() < 1e-6, "{min} {max}");
 }
 
 #[test]
-fn of_a_tap_that_begins_later_only_what_it_could_see_counts() {
+fn packets_before_start_of_second_capture_are_excluded() {
     let mut path = Path::new(0);
     for number in 0..100 {
         let ms = u64::from(number) * 10;
@@ -155,64 +155,64 @@ fn of_a_tap_that_begins_later_only_what_it_could_see_counts() {
             path.data(AFTER, ms + 5, number);
         }
     }
-    let (data, _) = path.end();
-    assert_eq!((data.apart, data.seen_before, data.lost), (50, 50, 1));
+    let (data, _) = path.finish();
+    assert_eq!((data.not_covered, data.seen_before, data.lost), (50, 50, 1));
 }
 
 #[test]
-fn frames_captured_twice_are_one_packet_and_those_without_a_number_are_counted() {
+fn copies_count_once_and_packets_without_id_are_counted() {
     let mut path = Path::new(0);
     path.data(BEFORE, 0, 0);
     path.data(BEFORE, 1, 0);
     path.data(AFTER, 5, 0);
     for ms in [10, 20, 30] {
-        path.see(BEFORE, ms, &segment(true, 7000, 0, 0));
+        path.add(BEFORE, ms, &segment(true, 7000, 0, 0));
     }
     for ms in [25, 35] {
-        path.see(AFTER, ms, &segment(true, 7000, 0, 0));
+        path.add(AFTER, ms, &segment(true, 7000, 0, 0));
     }
     path.data(BEFORE, 90, 9);
     path.data(AFTER, 95, 9);
-    let (data, _) = path.end();
+    let (data, _) = path.finish();
     assert_eq!((data.seen_before, data.seen_after, data.matched, data.lost), (5, 4, 4, 1));
 }
 
 #[test]
-fn a_connection_that_takes_another_way_is_no_loss() {
+fn connection_on_another_path_is_not_lost() {
     let mut path = Path::new(0);
     let mut foreign = segment(true, 0, 9, 9);
     foreign.source.port = 3;
-    path.see(AFTER, 0, &foreign);
+    path.add(AFTER, 0, &foreign);
     for number in 0..10 {
         path.data(BEFORE, u64::from(number), number);
     }
-    path.see(AFTER, 5000, &Segment { ip_id: Some(10), ..foreign });
-    let (data, found) = path.end();
+    path.add(AFTER, 5000, &Segment { ip_id: Some(10), ..foreign });
+    let (data, comparison) = path.finish();
     assert_eq!((data.seen_before, data.matched, data.lost, data.transit_s), (10, 0, 0, None));
-    assert_eq!(found.only_after, 1);
+    assert_eq!(comparison.only_after, 1);
 }
 
 #[test]
-fn of_very_many_directions_the_busiest_are_compared_and_the_rest_counted() {
+fn busiest_directions_are_kept_and_others_counted() {
     let mut path = Path::new(0);
     for number in 0..10 {
         path.data(BEFORE, 0, number);
     }
-    // A scan meanwhile: each packet of a port and a connection of its own.
+    // Meanwhile a scan, with one packet per port and connection.
     let scanned: u32 = (1 << 17) + 1000;
     for number in 0..scanned {
         let mut probe = segment(true, 0, 0, 1 + (number % 60_000) as u16);
         probe.source.address = IpAddr::from((7 << 24 | (number >> 16)).to_be_bytes());
         probe.source.port = number as u16;
         probe.time = BEGIN * MS;
-        path.matching.see(BEFORE, &probe, Some(100 + u64::from(number)));
+        path.matching.add(BEFORE, &probe, Some(100 + u64::from(number)));
     }
     for number in 0..9 {
         path.data(AFTER, 5, number);
     }
-    let (data, found) = path.end();
-    assert_eq!((data.matched, data.lost, data.under_way), (9, 0, 1));
-    assert_eq!(found.dropped, 1 << 16);
-    assert_eq!(found.passages.len() as u64 + found.dropped, 1 + u64::from(scanned));
-    assert_eq!(found.forgotten, found.dropped, "they waited to be seen");
+    let (data, comparison) = path.finish();
+    assert_eq!((data.matched, data.lost, data.in_flight), (9, 0, 1));
+    assert_eq!(comparison.dropped, 1 << 16);
+    assert_eq!(comparison.passages.len() as u64 + comparison.dropped, 1 + u64::from(scanned));
+    assert_eq!(comparison.forgotten, comparison.dropped, "packets of dropped directions");
 }

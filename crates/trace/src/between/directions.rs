@@ -1,4 +1,4 @@
-//! The directions that are compared: as many as there is room for, those with most packets.
+//! The compared directions: limited in number, preferring those with the most packets.
 
 use std::collections::HashMap;
 use std::ops::{Index, IndexMut};
@@ -6,61 +6,63 @@ use std::ops::{Index, IndexMut};
 use super::passage::Record;
 use crate::segment::{Endpoint, Segment};
 
-/// More directions than this are not kept; those with the fewest packets go first.
-const MOST: usize = 1 << 17;
+/// Maximum number of directions; those with the fewest packets are dropped first.
+const MAX_DIRECTIONS: usize = 1 << 17;
 
-/// What is known of each direction, found by its place.
+/// Records of the directions, by index.
 #[derive(Debug, Default)]
 pub(super) struct Directions {
     records: Vec<Record>,
-    /// The latest record of a direction.
+    /// Latest record of each direction.
     by_ends: HashMap<(Endpoint, Endpoint), usize>,
-    /// Directions that went because there were too many.
+    /// Number of directions dropped because there were too many.
     pub(super) dropped: u64,
 }
 
 impl Directions {
-    /// Whether there is no room for one more.
+    /// Whether the maximum number is reached.
     pub(super) fn are_full(&self) -> bool {
-        self.records.len() >= MOST
+        self.records.len() >= MAX_DIRECTIONS
     }
 
-    /// Drops the half with the fewest packets, of equal ones those that came later; where each place is now.
+    /// Drops the half with the fewest packets, later ones first if equal. Returns the new index of
+    /// each record.
     pub(super) fn thin_out(&mut self) -> Vec<Option<usize>> {
         let mut order: Vec<usize> = (0..self.records.len()).collect();
-        order.sort_by_key(|&place| std::cmp::Reverse(self.records[place].packets()));
+        order.sort_by_key(|&index| std::cmp::Reverse(self.records[index].packets()));
         let kept = order.len() / 2;
-        let mut places = vec![None; order.len()];
-        for &place in &order[..kept] {
-            places[place] = Some(place);
+        let mut indices = vec![None; order.len()];
+        for &index in &order[..kept] {
+            indices[index] = Some(index);
         }
-        for (now, place) in places.iter_mut().flatten().enumerate() {
-            *place = now;
+        for (new, index) in indices.iter_mut().flatten().enumerate() {
+            *index = new;
         }
         self.dropped += (order.len() - kept) as u64;
         let mut old = 0..;
-        self.records.retain(|_| old.next().is_some_and(|place| places[place].is_some()));
-        self.by_ends.retain(|_, place| match places[*place] {
-            Some(now) => {
-                *place = now;
+        self.records.retain(|_| old.next().is_some_and(|index| indices[index].is_some()));
+        self.by_ends.retain(|_, index| match indices[*index] {
+            Some(new) => {
+                *index = new;
                 true
             }
             None => false,
         });
-        places
+        indices
     }
 
-    /// The place of the segment's direction; `connection` is its number where the tap knows it.
-    pub(super) fn place(&mut self, segment: &Segment, connection: Option<u64>) -> usize {
+    /// Index of the segment's direction, added if missing. `connection`: number of its connection,
+    /// if known.
+    pub(super) fn find_or_insert(&mut self, segment: &Segment, connection: Option<u64>) -> usize {
         let ends = (segment.source, segment.destination);
-        if let Some(&place) = self.by_ends.get(&ends) {
-            let record = &mut self.records[place];
+        if let Some(&index) = self.by_ends.get(&ends) {
+            let record = &mut self.records[index];
             if connection.is_none() || record.connection == connection {
-                return place;
+                return index;
             }
             if record.connection.is_none() {
                 record.connection = connection;
-                return place;
+                return index;
             }
         }
         self.records.push(Record::new(connection, segment.source));
@@ -76,13 +78,13 @@ impl Directions {
 impl Index<usize> for Directions {
     type Output = Record;
 
-    fn index(&self, place: usize) -> &Record {
-        &self.records[place]
+    fn index(&self, index: usize) -> &Record {
+        &self.records[index]
     }
 }
 
 impl IndexMut<usize> for Directions {
-    fn index_mut(&mut self, place: usize) -> &mut Record {
-        &mut self.records[place]
+    fn index_mut(&mut self, index: usize) -> &mut Record {
+        &mut self.records[index]
     }
 }

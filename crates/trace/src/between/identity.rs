@@ -1,33 +1,34 @@
-//! What makes a packet the same packet at another tap.
+//! Identifies the same packet at both taps.
 
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash, Hasher, RandomState};
 
 use super::{AFTER, BEFORE};
-use crate::analysis::{Recent, SAME_IDS, copies};
+use crate::analysis::{RecentSegments, SAME_IDS, is_copy};
 use crate::segment::Segment;
 
-/// Matches packets.
+/// Hashes of packets, and the state to detect copies.
 #[derive(Debug)]
 pub(super) struct Identities {
     hashes: RandomState,
-    /// The same in every run: figures depend on it.
+    /// Fixed hash function, because results depend on it.
     marks: BuildHasherDefault<DefaultHasher>,
-    recent: [Recent; 2],
-    /// Frames captured twice at a tap.
-    repeats: [bool; 2],
-    /// The last IP identification at each tap, and how many before it were the same.
+    recent: [RecentSegments; 2],
+    /// True if frames were captured twice at the tap.
+    has_copies: [bool; 2],
+    /// Last IP identification at each tap, and the number of consecutive equal ones before it.
     ids: [(u16, u8); 2],
 }
 
 impl Identities {
     pub(super) fn new() -> Self {
-        let recent = [BEFORE, AFTER].map(|_| Recent::new());
+        let recent = [BEFORE, AFTER].map(|_| RecentSegments::new());
         let (hashes, marks) = (RandomState::new(), BuildHasherDefault::default());
-        Self { hashes, marks, recent, repeats: [false; 2], ids: [(0, 0); 2] }
+        Self { hashes, marks, recent, has_copies: [false; 2], ids: [(0, 0); 2] }
     }
 
-    /// A number that is the same at both taps: of what routers do not change. Without an identification, which IPv6
-    /// lacks, window and timestamps tell packets apart; otherwise they are left out, since snaplens differ.
+    /// Returns a number that is the same at both taps, from fields that routers do not change.
+    /// Without an identification (as in IPv6), window and timestamps are included; otherwise they
+    /// are omitted, because snaplens differ.
     pub(super) fn of(&self, segment: &Segment) -> u64 {
         let mut state = self.hashes.build_hasher();
         (segment.source, segment.destination).hash(&mut state);
@@ -46,13 +47,14 @@ impl Identities {
     }
 
     /// Whether the same frame was captured at this tap a moment ago.
-    pub(super) fn repeats(&mut self, tap: usize, segment: &Segment) -> bool {
+    pub(super) fn is_copy(&mut self, tap: usize, segment: &Segment) -> bool {
         let ends = self.marks.hash_one((segment.source, segment.destination));
         let (last, same) = &mut self.ids[tap];
-        let told = *same < SAME_IDS;
+        let distinct_ids = *same < SAME_IDS;
         let since = self.recent[tap].find(segment, ends, &self.marks);
-        let repeated = since.is_some_and(|since| copies(segment, since, self.repeats[tap], told));
-        self.repeats[tap] |= repeated;
+        let repeated =
+            since.is_some_and(|since| is_copy(segment, since, self.has_copies[tap], distinct_ids));
+        self.has_copies[tap] |= repeated;
         if !repeated {
             let id = segment.ip_id.unwrap_or(0);
             *same = if id == *last { same.saturating_add(1) } else { 0 };

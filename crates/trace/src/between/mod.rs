@@ -1,8 +1,9 @@
-//! The same packets at two taps: which of them got from one to the other, and how long that took.
+//! Comparison of two taps: which packets travelled between them, and how long that took.
 //!
-//! A packet is matched by its ends, numbers, length and IP identification. What was seen at one tap and not yet at
-//! the other waits ([`waiting`]), and of very many directions those with few packets are dropped ([`directions`]), so
-//! memory does not grow with the captures, whatever order they are in. The clocks need not agree: packets that both captures begin with say by how much they differ.
+//! A packet is matched by its ends, numbers, length and IP identification. Packets seen at only one
+//! tap so far are stored ([`waiting`]). If there are very many directions, those with few packets
+//! are dropped ([`directions`]), so memory does not grow with the captures. The clocks need not be
+//! synchronised: their difference is estimated from packets at the start of both captures.
 
 mod directions;
 mod identity;
@@ -21,29 +22,31 @@ use crate::segment::{Nanos, Segment};
 
 pub use passage::{ClockOffset, Passage};
 
-/// What is not seen at the other tap within this time never got there.
-const LONGEST: Nanos = 20_000_000_000;
-/// Segments of each capture that are looked at first, for the difference of the clocks.
-const FIRST: usize = 1 << 14;
+/// A packet not seen at the other tap within this time was lost.
+const MAX_TRANSIT: Nanos = 20_000_000_000;
+/// Number of segments of each capture used to compare the clocks.
+const CLOCK_SEGMENTS: usize = 1 << 14;
 
-/// The tap that is read along with the connections, and the other one.
+/// Indices of the taps: the first, whose connections are analysed, and the second.
 pub(crate) const BEFORE: usize = 0;
 pub(crate) const AFTER: usize = 1;
 
-/// Compares a second capture with the one whose connections are followed.
+/// Compares a second capture with the one whose connections are analysed.
 ///
-/// The segments of the first are shown to [`before`](Self::before) one by one; the second is read as far as needed.
-pub struct Between<R: Read> {
+/// Pass the segments of the first capture to [`before`](Self::before); the second is read as
+/// needed.
+pub struct TapComparison<R: Read> {
     other: Reader<R>,
-    /// What was read of the other capture and not yet looked at.
+    /// Segments read from the second capture, but not yet processed.
     ahead: VecDeque<Segment>,
-    /// What the first capture begins with, and the numbers of its connections, until the clocks are compared.
+    /// First segments of the first capture with their connection numbers, until the clocks are
+    /// compared.
     begin: Vec<(Segment, u64)>,
     compared: bool,
     matching: Matching,
 }
 
-impl<R: Read> Between<R> {
+impl<R: Read> TapComparison<R> {
     /// `other` is the capture of the second tap.
     #[must_use]
     pub fn new(other: Reader<R>) -> Self {
@@ -51,20 +54,21 @@ impl<R: Read> Between<R> {
         Self { other, ahead: VecDeque::new(), begin: Vec::new(), compared: false, matching }
     }
 
-    /// The next segment at the first tap, and the number of its connection.
+    /// Processes the next segment at the first tap, with its connection number.
     pub fn before(&mut self, segment: &Segment, connection: u64) {
         if self.compared {
             self.follow(segment, connection);
             return;
         }
         self.begin.push((*segment, connection));
-        if self.begin.len() == FIRST {
+        if self.begin.len() == CLOCK_SEGMENTS {
             self.compare();
         }
     }
 
-    /// Both captures end: what was found, and how the reading of the second went. `interrupted`: it is not read on.
-    pub fn finish(mut self, interrupted: bool) -> (Found, Summary) {
+    /// Ends both captures. Returns the comparison, and the summary of the second capture.
+    /// `interrupted`: the rest of the second capture is not read.
+    pub fn finish(mut self, interrupted: bool) -> (Comparison, Summary) {
         if !self.compared {
             self.compare();
         }
@@ -76,10 +80,10 @@ impl<R: Read> Between<R> {
         (self.matching.finish(), self.other.summary().clone())
     }
 
-    /// Compares the clocks, then goes on with what was put off for it.
+    /// Compares the clocks, then processes the stored segments.
     fn compare(&mut self) {
         self.compared = true;
-        while self.ahead.len() < FIRST {
+        while self.ahead.len() < CLOCK_SEGMENTS {
             let Some(segment) = self.other.next_segment() else { break };
             self.ahead.push_back(*segment);
         }
@@ -100,10 +104,10 @@ impl<R: Read> Between<R> {
             }
             self.take_ahead();
         }
-        self.matching.see(BEFORE, segment, Some(connection));
+        self.matching.add(BEFORE, segment, Some(connection));
     }
 
-    /// Makes sure that the next segment of the other capture is known, if there is one.
+    /// Reads the next segment of the second capture, if none is stored. Returns false at its end.
     fn read_ahead(&mut self) -> bool {
         if self.ahead.is_empty() {
             let next = self.other.next_segment().copied();
@@ -115,33 +119,33 @@ impl<R: Read> Between<R> {
 
     fn take_ahead(&mut self) {
         if let Some(segment) = self.ahead.pop_front() {
-            self.matching.see(AFTER, &segment, None);
+            self.matching.add(AFTER, &segment, None);
         }
     }
 }
 
-/// What was found at two taps.
+/// Result of the comparison.
 #[derive(Clone, Debug, Default)]
-pub struct Found {
-    /// Each direction of each connection that the first tap saw.
+pub struct Comparison {
+    /// All directions of the connections at the first tap.
     pub passages: Vec<Passage>,
-    /// Directions that only the second tap saw.
+    /// Number of directions seen only at the second tap.
     pub only_after: u64,
-    /// Packets that were let go of before their time, because too many waited.
+    /// Number of packets removed early because too many were stored.
     pub forgotten: u64,
-    /// Directions that were dropped, because there were too many.
+    /// Number of directions dropped because there were too many.
     pub dropped: u64,
-    /// What the clocks say of each other.
+    /// Bounds of the clock offset.
     pub clocks: ClockOffset,
 }
 
-/// Two captures in one stream, packet by packet.
+/// Matches the packets of two merged captures.
 #[derive(Debug)]
 struct Matching {
     identities: Identities,
     waiting: [Waiting; 2],
     records: Directions,
-    /// The clock of the second tap less that of the first, roughly.
+    /// Approximate clock of the second tap minus that of the first, ns.
     offset: i128,
     first: [Option<Nanos>; 2],
     last: [Nanos; 2],
@@ -161,7 +165,8 @@ impl Matching {
         }
     }
 
-    /// Takes the difference of the clocks from what both captures begin with: the median, whichever way they go.
+    /// Sets the clock difference to the median over packets at the start of both captures, in
+    /// either direction.
     fn compare<'a>(
         &mut self,
         before: impl Iterator<Item = &'a Segment>,
@@ -179,83 +184,84 @@ impl Matching {
         self.offset = differences.get(differences.len() / 2).copied().unwrap_or(0);
     }
 
-    /// A time at a tap, by the first tap's clock.
+    /// Converts a time at a tap to the first tap's clock.
     fn aligned(&self, tap: usize, time: Nanos) -> i128 {
         i128::from(time) - if tap == AFTER { self.offset } else { 0 }
     }
 
-    /// A segment at a tap; of the first, with the number of its connection.
-    fn see(&mut self, tap: usize, segment: &Segment, connection: Option<u64>) {
+    /// Adds a segment at a tap. `connection`: its number at the first tap.
+    fn add(&mut self, tap: usize, segment: &Segment, connection: Option<u64>) {
         self.first[tap].get_or_insert(segment.time);
         self.last[tap] = self.last[tap].max(segment.time);
-        if self.identities.repeats(tap, segment) {
+        if self.identities.is_copy(tap, segment) {
             return;
         }
         if self.records.are_full() {
-            let places = self.records.thin_out();
+            let indices = self.records.thin_out();
             for waiting in &mut self.waiting {
-                waiting.renumber(&places);
+                waiting.renumber(&indices);
             }
         }
-        let place = self.records.place(segment, connection);
+        let index = self.records.find_or_insert(segment, connection);
         let identity = self.identities.of(segment);
-        self.records[place].seen[tap] += 1;
+        self.records[index].seen[tap] += 1;
         match self.waiting[1 - tap].take(identity) {
             Some((time, other)) => {
                 let mut times = [segment.time; 2];
                 times[1 - tap] = time;
-                // The first tap knows which connection it is, should the ends have met again.
-                let known = if tap == BEFORE { place } else { other };
-                if known != place {
-                    self.records[place].seen[tap] -= 1;
+                // The first tap knows the connection if the ends were reused.
+                let known = if tap == BEFORE { index } else { other };
+                if known != index {
+                    self.records[index].seen[tap] -= 1;
                     self.records[known].seen[tap] += 1;
                 }
                 self.records[known].matched(times);
             }
-            None => self.waiting[tap].put(identity, segment.time, place),
+            None => self.waiting[tap].insert(identity, segment.time, index),
         }
-        self.let_go(self.aligned(tap, segment.time) - i128::from(LONGEST));
+        self.expire(self.aligned(tap, segment.time) - i128::from(MAX_TRANSIT));
     }
 
-    /// What was seen before `until`, by the first tap's clock, waits no longer.
-    fn let_go(&mut self, until: i128) {
+    /// Removes packets seen before `until`, by the first tap's clock.
+    fn expire(&mut self, until: i128) {
         for tap in [BEFORE, AFTER] {
             let until = until + if tap == AFTER { self.offset } else { 0 };
-            while let Some((time, place)) = self.waiting[tap].leave(until) {
-                self.settle(tap, time, place, self.ended[1 - tap]);
+            while let Some((time, index)) = self.waiting[tap].take_expired(until) {
+                self.count_unmatched(tap, time, index, self.ended[1 - tap]);
             }
         }
     }
 
-    /// A packet was seen at one tap only; `over`: the other capture has no more.
-    fn settle(&mut self, tap: usize, time: Nanos, place: usize, over: bool) {
+    /// Counts a packet that was seen at one tap only. `over`: the other capture has ended.
+    fn count_unmatched(&mut self, tap: usize, time: Nanos, index: usize, ended: bool) {
         let other = 1 - tap;
         let Some(first) = self.first[other] else {
-            self.records[place].apart[tap] += 1;
+            self.records[index].not_covered[tap] += 1;
             return;
         };
-        let record = &mut self.records[place];
+        let record = &mut self.records[index];
         let (soonest, latest) = record.expected(tap, time, self.offset);
-        // Late by as much again as packets were ever late.
+        // Late by at least the observed range of transit times.
         let long_ago = latest + (latest - soonest) < i128::from(self.last[other]);
         let count = if soonest < i128::from(first) {
-            &mut record.apart
-        } else if !over || record.overtaken(tap, time) || long_ago {
+            &mut record.not_covered
+        } else if !ended || record.overtaken(tap, time) || long_ago {
             &mut record.lost
         } else {
-            &mut record.under_way
+            &mut record.in_flight
         };
         count[tap] += 1;
     }
 
-    fn finish(mut self) -> Found {
+    fn finish(mut self) -> Comparison {
         for tap in [BEFORE, AFTER] {
-            while let Some((time, place)) = self.waiting[tap].leave(i128::MAX) {
-                self.settle(tap, time, place, true);
+            while let Some((time, index)) = self.waiting[tap].take_expired(i128::MAX) {
+                self.count_unmatched(tap, time, index, true);
             }
         }
         let forgotten = self.waiting.iter().map(|waiting| waiting.forgotten).sum();
-        Found { forgotten, dropped: self.records.dropped, ..passage::report(self.records.all()) }
+        let dropped = self.records.dropped;
+        Comparison { forgotten, dropped, ..passage::report(self.records.all()) }
     }
 }
 

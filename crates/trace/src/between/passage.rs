@@ -1,31 +1,32 @@
-//! The outcome of the packets of one direction between two taps.
+//! Packet loss and transit time of one direction between two taps.
 
 use std::collections::HashMap;
 
-use super::{AFTER, BEFORE, Found};
+use super::{AFTER, BEFORE, Comparison};
 use crate::segment::{Endpoint, Nanos};
 
-/// What is counted while the captures are read. Counts and times come in pairs: of the first tap, of the second.
+/// Counters of a direction. Arrays have one entry per tap.
 #[derive(Clone, Debug)]
 pub(super) struct Record {
-    /// The connection's number at the first tap, if it was seen there.
+    /// Connection number at the first tap, if seen there.
     pub(super) connection: Option<u64>,
     source: Endpoint,
     pub(super) seen: [u64; 2],
-    /// Seen at this tap, and certainly not at the other.
+    /// Packets seen at this tap that did not reach the other.
     pub(super) lost: [u64; 2],
-    /// The other capture ended too early to say.
-    pub(super) under_way: [u64; 2],
-    /// The other capture began too late to say.
-    pub(super) apart: [u64; 2],
+    /// Packets for which the other capture ended too early.
+    pub(super) in_flight: [u64; 2],
+    /// Packets for which the other capture began too late.
+    pub(super) not_covered: [u64; 2],
     matches: u64,
-    /// Time at the second tap less that at the first, ns.
+    /// Sum of the times at the second tap minus those at the first, ns.
     sum: i128,
-    least: i128,
-    greatest: i128,
-    /// When the latest of those was here that were seen at both.
+    min: i128,
+    max: i128,
+    /// Latest time of a matched packet at this tap.
     latest: [Nanos; 2],
-    /// By how much a packet was here before one that it came after at the other tap.
+    /// Maximum time by which a packet passed this tap before another that it followed at the other
+    /// tap.
     disorder: [Nanos; 2],
 }
 
@@ -36,29 +37,29 @@ impl Record {
             source,
             seen: [0; 2],
             lost: [0; 2],
-            under_way: [0; 2],
-            apart: [0; 2],
+            in_flight: [0; 2],
+            not_covered: [0; 2],
             matches: 0,
             sum: 0,
-            least: i128::MAX,
-            greatest: i128::MIN,
+            min: i128::MAX,
+            max: i128::MIN,
             latest: [0; 2],
             disorder: [0; 2],
         }
     }
 
-    /// Packets seen, at both taps together.
+    /// Sum of the packets seen at both taps.
     pub(super) fn packets(&self) -> u64 {
         self.seen.iter().sum()
     }
 
-    /// A packet was seen at both taps, at these times.
+    /// Adds a packet seen at both taps at these times.
     pub(super) fn matched(&mut self, times: [Nanos; 2]) {
         let difference = i128::from(times[AFTER]) - i128::from(times[BEFORE]);
         self.matches += 1;
         self.sum += difference;
-        self.least = self.least.min(difference);
-        self.greatest = self.greatest.max(difference);
+        self.min = self.min.min(difference);
+        self.max = self.max.max(difference);
         for tap in [BEFORE, AFTER] {
             self.disorder[tap] =
                 self.disorder[tap].max(self.latest[tap].saturating_sub(times[tap]));
@@ -66,19 +67,20 @@ impl Record {
         }
     }
 
-    /// Between when and when a packet of `time` at a tap is at the other, by that one's clock. `offset`: of the clocks,
-    /// where no packet of the direction has said more.
+    /// Returns the range of times, by the other tap's clock, at which a packet seen at `time` is
+    /// expected there. `offset`: clock offset, used until a packet of the direction was matched.
     pub(super) fn expected(&self, tap: usize, time: Nanos, offset: i128) -> (i128, i128) {
         let time = i128::from(time);
         match (self.matches, tap) {
             (0, BEFORE) => (time + offset, time + offset),
             (0, _) => (time - offset, time - offset),
-            (_, BEFORE) => (time + self.least, time + self.greatest),
-            (..) => (time - self.greatest, time - self.least),
+            (_, BEFORE) => (time + self.min, time + self.max),
+            (..) => (time - self.max, time - self.min),
         }
     }
 
-    /// Whether one that was here later has been seen at the other tap, and not only because packets change places.
+    /// Whether a packet that passed this tap later was seen at the other, considering the observed
+    /// reordering.
     pub(super) fn overtaken(&self, tap: usize, time: Nanos) -> bool {
         self.latest[tap] > time.saturating_add(self.disorder[tap])
     }
@@ -91,68 +93,69 @@ impl Record {
 /// A direction of a connection between two taps.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Passage {
-    /// The connection's number.
+    /// Connection number.
     pub connection: u64,
-    /// The end that sends.
+    /// Sender.
     pub source: Endpoint,
-    /// It passes the first tap first.
+    /// True if packets pass the first tap first.
     pub forward: bool,
-    /// Packets at the first tap while the second could see them, frames captured twice counted once.
+    /// Packets seen at the first tap while the second was capturing, without copies.
     pub seen_before: u64,
-    /// Packets at the second tap while the first could see them.
+    /// Packets seen at the second tap while the first was capturing, without copies.
     pub seen_after: u64,
-    /// Seen at the tap that it passes first, and not at the other. 0 where no packet was seen at both.
+    /// Packets seen at their first tap, but not at their second; 0 if no packet was seen at both.
     pub lost: u64,
-    /// Seen at the tap that it passes first when the capture of the other ended before it could get there.
-    pub under_way: u64,
-    /// Seen where the other capture had not begun.
-    pub apart: u64,
+    /// Packets seen at their first tap when the other capture ended before they could arrive.
+    pub in_flight: u64,
+    /// Packets seen while the other tap was not yet capturing.
+    pub not_covered: u64,
     /// Packets seen at both taps.
     pub matched: u64,
-    /// Least, mean and greatest time from tap to tap by their clocks, s.
+    /// Minimum, mean and maximum transit time between the taps by their clocks, s.
     pub transit_s: Option<[f64; 3]>,
 }
 
-/// What packets say of the taps' clocks: no packet arrives before it has left.
+/// Bounds of the clock offset: no packet arrives before it was sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ClockOffset {
-    /// The second clock is ahead of the first by at least this, s.
-    pub least_s: Option<f64>,
-    /// And by at most this, s.
-    pub most_s: Option<f64>,
+    /// Minimum lead of the second clock, s.
+    pub min_s: Option<f64>,
+    /// Maximum lead of the second clock, s.
+    pub max_s: Option<f64>,
 }
 
-/// What is said in the end.
-pub(super) fn report(records: &[Record]) -> Found {
+/// Builds the comparison from all records.
+pub(super) fn report(records: &[Record]) -> Comparison {
     let mut sides: HashMap<u64, Vec<&Record>> = HashMap::new();
     for record in records {
         if let Some(connection) = record.connection {
             sides.entry(connection).or_default().push(record);
         }
     }
-    let mut found = Found::default();
-    let clocks = &mut found.clocks;
+    let mut comparison = Comparison::default();
+    let clocks = &mut comparison.clocks;
     for record in records {
         let Some(connection) = record.connection else {
-            found.only_after += u64::from(record.matches == 0);
+            comparison.only_after += u64::from(record.matches == 0);
             continue;
         };
         let other = sides[&connection].iter().find(|other| other.source != record.source);
-        let forward = goes_forward(record.mean(), other.and_then(|other| other.mean()));
+        let forward = is_forward(record.mean(), other.and_then(|other| other.mean()));
         if record.matches > 0 && forward {
-            let least = record.least as f64 / 1e9;
-            clocks.most_s = Some(clocks.most_s.map_or(least, |known| known.min(least)));
+            let min = record.min as f64 / 1e9;
+            clocks.max_s = Some(clocks.max_s.map_or(min, |known| known.min(min)));
         } else if record.matches > 0 {
-            let greatest = record.greatest as f64 / 1e9;
-            clocks.least_s = Some(clocks.least_s.map_or(greatest, |known| known.max(greatest)));
+            let max = record.max as f64 / 1e9;
+            clocks.min_s = Some(clocks.min_s.map_or(max, |known| known.max(max)));
         }
-        found.passages.push(passage(record, connection, forward));
+        comparison.passages.push(passage(record, connection, forward));
     }
-    found
+    comparison
 }
 
-/// Whichever order a direction has, the other has the reverse: the sooner one is later by the second clock.
-fn goes_forward(own: Option<f64>, other: Option<f64>) -> bool {
+/// Whether the direction passes the first tap first. The two directions have opposite orders, so
+/// the direction with the larger time difference passes the first tap first.
+fn is_forward(own: Option<f64>, other: Option<f64>) -> bool {
     match (own, other) {
         (Some(own), Some(other)) => own >= other,
         (Some(own), None) => own >= 0.0,
@@ -165,11 +168,11 @@ fn passage(record: &Record, connection: u64, forward: bool) -> Passage {
     let first = if forward { BEFORE } else { AFTER };
     let seconds = |nanos: i128| nanos as f64 / 1e9;
     let transit_s = record.mean().map(|mean| {
-        let [least, greatest] = [seconds(record.least), seconds(record.greatest)];
-        if forward { [least, mean / 1e9, greatest] } else { [-greatest, -mean / 1e9, -least] }
+        let [min, max] = [seconds(record.min), seconds(record.max)];
+        if forward { [min, mean / 1e9, max] } else { [-max, -mean / 1e9, -min] }
     });
     let known = record.matches > 0;
-    let covered = |tap: usize| record.seen[tap] - record.apart[tap].min(record.seen[tap]);
+    let covered = |tap: usize| record.seen[tap] - record.not_covered[tap].min(record.seen[tap]);
     Passage {
         connection,
         source: record.source,
@@ -177,8 +180,8 @@ fn passage(record: &Record, connection: u64, forward: bool) -> Passage {
         seen_before: covered(BEFORE),
         seen_after: covered(AFTER),
         lost: if known { record.lost[first] } else { 0 },
-        under_way: if known { record.under_way[first] } else { 0 },
-        apart: record.apart[BEFORE] + record.apart[AFTER],
+        in_flight: if known { record.in_flight[first] } else { 0 },
+        not_covered: record.not_covered[BEFORE] + record.not_covered[AFTER],
         matched: record.matches,
         transit_s,
     }

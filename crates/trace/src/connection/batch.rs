@@ -1,38 +1,39 @@
-//! What a follower on a thread of its own is handed at a time.
+//! A batch of steps for a worker of the pool.
 
 use super::encoding::{Encoder, SHORTEST};
-use super::live::Beginning;
-use super::table::MOST_OF_LOG;
+use super::state::Beginning;
+use super::table::MAX_LOG_BYTES;
 use crate::analysis::End;
 use crate::segment::{Nanos, Segment};
 
-/// What is to be done with the connection of a place.
+/// A step for the connection of a slot.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Step {
-    /// Follow it from here on: the next of the batch's beginnings is its own.
-    Meet,
-    /// Follow what the next so many bytes of the batch's logs say.
+    /// Add the connection; its properties are the next in `beginnings`.
+    Begin,
+    /// Analyse the next `bytes` bytes of `logs`.
     Log { bytes: usize },
-    /// It is over; whose turn its report is among all, and how many frames from each end were captured twice.
-    End { turn: u64, end: End, copies: [u64; 2] },
+    /// End the connection. `number`: sequence number of its report. `copies`: frames captured
+    /// twice, from each end.
+    End { number: u64, end: End, copies: [u64; 2] },
 }
 
-/// Steps of places, and the beginnings and segments that they are about.
+/// Steps of slots, with their beginnings and segments.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     pub(super) steps: Vec<(usize, Step)>,
     pub(super) beginnings: Vec<Beginning>,
     pub(super) logs: Vec<u8>,
-    /// Writes the last step's log, if that goes on.
+    /// Encoder of the last step's log, if segments can be appended to it.
     encoder: Option<Encoder>,
 }
 
-/// Of each, a batch has hardly more: it fits into a processor's first cache.
-const MOST_STEPS: usize = 128;
-const MOST_BYTES: usize = 1 << 13;
+/// Limits of a batch, which fits into a first-level cache.
+const MAX_STEPS: usize = 128;
+const MAX_BYTES: usize = 1 << 13;
 
-/// Segments of a batch, at most: the last step may bring some more.
-pub(super) const MOST_SEGMENTS: usize = MOST_STEPS + (MOST_BYTES + MOST_OF_LOG) / SHORTEST;
+/// Maximum number of segments in a batch; the last step may exceed the limit in bytes.
+pub(super) const MAX_SEGMENTS: usize = MAX_STEPS + (MAX_BYTES + MAX_LOG_BYTES) / SHORTEST;
 
 impl Batch {
     pub(super) fn clear(&mut self) {
@@ -42,29 +43,29 @@ impl Batch {
         self.encoder = None;
     }
 
-    /// What is to be done at a place.
-    pub(super) fn tell(&mut self, place: usize, step: Step) {
+    /// Adds a step for a slot.
+    pub(super) fn push_step(&mut self, slot: usize, step: Step) {
         self.encoder = None;
-        self.steps.push((place, step));
+        self.steps.push((slot, step));
     }
 
-    /// Begins to follow the connection of a place.
-    pub(super) fn meet(&mut self, place: usize, beginning: &Beginning) {
-        self.tell(place, Step::Meet);
+    /// Adds the start of a connection.
+    pub(super) fn begin(&mut self, slot: usize, beginning: &Beginning) {
+        self.push_step(slot, Step::Begin);
         self.beginnings.push(*beginning);
     }
 
-    /// Adds a log of a place.
-    pub(super) fn add(&mut self, place: usize, log: &[u8]) {
-        self.tell(place, Step::Log { bytes: log.len() });
+    /// Adds a log.
+    pub(super) fn add_log(&mut self, slot: usize, log: &[u8]) {
+        self.push_step(slot, Step::Log { bytes: log.len() });
         self.logs.extend_from_slice(log);
     }
 
-    /// Adds a segment of a place; `last`: the latest time of those before it.
+    /// Adds a segment. `last`: latest time of the previous segments.
     #[inline]
-    pub(super) fn push(&mut self, place: usize, segment: &Segment, from: usize, last: Nanos) {
-        if self.encoder.is_none() || self.steps.last().is_none_or(|step| step.0 != place) {
-            self.tell(place, Step::Log { bytes: 0 });
+    pub(super) fn push(&mut self, slot: usize, segment: &Segment, from: usize, last: Nanos) {
+        if self.encoder.is_none() || self.steps.last().is_none_or(|step| step.0 != slot) {
+            self.push_step(slot, Step::Log { bytes: 0 });
         }
         let before = self.logs.len();
         let encoder = self.encoder.get_or_insert_default();
@@ -75,6 +76,6 @@ impl Batch {
     }
 
     pub(super) fn is_full(&self) -> bool {
-        self.steps.len() >= MOST_STEPS || self.logs.len() >= MOST_BYTES
+        self.steps.len() >= MAX_STEPS || self.logs.len() >= MAX_BYTES
     }
 }

@@ -1,4 +1,4 @@
-//! Packet traces, and what is found in them. Times are ms, data are counted in packets of 1000 bytes.
+//! Tests of the analysis with synthetic captures. Times are in ms, data in packets of 1000 bytes.
 
 use std::net::IpAddr;
 
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::analysis::{Cause, Counts, DirectionReport, End, Kind, Side};
-use crate::connection::{Connections, team};
+use crate::connection::{Connections, worker_pool};
 use crate::segment::{Endpoint, Options};
 
 const PACKET: u32 = 1000;
@@ -14,7 +14,7 @@ const SENDER: usize = 0;
 const RECEIVER: usize = 1;
 const ACK: Flags = Flags(Flags::ACK);
 
-/// Writes a trace down. The sender's ISN lies shortly before the wrap.
+/// Generates a capture. The sender's ISN is shortly before the wrap.
 struct Trace {
     connections: Connections,
     isn: [u32; 2],
@@ -79,7 +79,7 @@ impl Trace {
         self.push(&syn);
     }
 
-    /// SYN at 0, its answer at `answered`, the acknowledgement at `done`.
+    /// Adds a SYN at 0, a SYN-ACK at `answered`, and an ACK at `done`.
     fn handshake(&mut self, answered: f64, done: f64) {
         self.syn(0.0, SENDER, false);
         self.syn(answered, RECEIVER, true);
@@ -87,7 +87,7 @@ impl Trace {
         self.push(&ack);
     }
 
-    /// Packet `n` of the data, `count` in one segment.
+    /// Returns a segment of `count` packets, starting with packet `n`.
     fn packet(&mut self, ms: f64, n: u32, count: u32) -> Segment {
         let mut data = self.segment(ms, SENDER);
         data.payload = count * PACKET;
@@ -103,20 +103,20 @@ impl Trace {
         }
     }
 
-    /// All up to packet `n`, exclusive, has arrived.
+    /// Acknowledges all packets below `n`.
     fn ack(&mut self, ms: f64, n: u32) {
         self.sack(ms, n, []);
     }
 
-    /// The same with SACK blocks, first and last packet exclusive.
+    /// Acknowledges all packets below `n`, with SACK blocks of half-open ranges.
     fn sack<const N: usize>(&mut self, ms: f64, n: u32, blocks: [(u32, u32); N]) {
         let mut ack = self.segment(ms, RECEIVER);
-        let at = |n: u32| ack.acknowledgement.wrapping_add(n * PACKET);
-        for (place, (left, right)) in blocks.into_iter().enumerate() {
-            ack.options.sack[place] = (at(left), at(right));
+        let number = |n: u32| ack.acknowledgement.wrapping_add(n * PACKET);
+        for (slot, (left, right)) in blocks.into_iter().enumerate() {
+            ack.options.sack[slot] = (number(left), number(right));
         }
         ack.options.sack_blocks = N as u8;
-        ack.acknowledgement = at(n);
+        ack.acknowledgement = number(n);
         self.push(&ack);
     }
 
@@ -124,7 +124,7 @@ impl Trace {
         self.connections.finish().collect()
     }
 
-    /// The direction of the data of the only connection.
+    /// Returns the report of the data direction of the only connection.
     fn report(self) -> DirectionReport {
         let [report] = <[_; 1]>::try_from(self.reports()).expect("one connection");
         let [data, _] = *report.directions;
@@ -132,17 +132,18 @@ impl Trace {
     }
 }
 
-/// A short segment comes first, then the one before it, which repeats it: the hole is a packet.
+/// A short segment arrives before the segment that precedes it and repeats it: the hole is one
+/// packet.
 #[test]
-fn a_segment_that_fills_a_larger_hole_is_one_packet() {
+fn segment_filling_larger_hole_counts_one_packet() {
     let mut trace = Trace::new();
     trace.handshake(100.0, 100.1);
     let mut short = trace.packet(101.0, 1, 1);
     short.payload = PACKET / 3;
     trace.push(&short);
-    let mut whole = trace.packet(300.0, 0, 1);
-    whole.payload += PACKET / 3;
-    trace.push(&whole);
+    let mut larger = trace.packet(300.0, 0, 1);
+    larger.payload += PACKET / 3;
+    trace.push(&larger);
     let mut ack = trace.segment(400.0, RECEIVER);
     ack.acknowledgement = ack.acknowledgement.wrapping_add(PACKET + PACKET / 3);
     trace.push(&ack);
@@ -150,8 +151,9 @@ fn a_segment_that_fills_a_larger_hole_is_one_packet() {
     assert_eq!((counts.data_packets, counts.acknowledged_packets), (2, 2));
 }
 
-/// A path of 100 ms, seen at the sender: ten packets, the first four acknowledged.
-fn begun(sack: bool) -> Trace {
+/// A transfer captured at the sender, with 100 ms RTT: ten packets sent, the first four
+/// acknowledged.
+fn started_transfer(sack: bool) -> Trace {
     let mut trace = Trace { sack, ..Trace::new() };
     trace.handshake(100.0, 100.1);
     trace.data(101.0, 0..4);
@@ -167,11 +169,11 @@ fn causes(report: &DirectionReport) -> Vec<Cause> {
 }
 
 #[test]
-fn three_duplicates_are_a_fast_retransmit() {
-    let mut trace = begun(false);
+fn three_duplicates_classify_fast_retransmit() {
+    let mut trace = started_transfer(false);
     (0..4).for_each(|n| trace.ack(302.0 + f64::from(n), 4));
     trace.data(304.2, [4]);
-    trace.ack(405.0, 6); // a partial acknowledgement: 6 was lost, too
+    trace.ack(405.0, 6); // a partial acknowledgement: 6 was also lost
     trace.data(405.1, [6]);
     trace.ack(505.0, 10);
     let report = trace.report();
@@ -187,8 +189,8 @@ fn three_duplicates_are_a_fast_retransmit() {
 }
 
 #[test]
-fn a_sequence_of_timeouts_is_one_indication() {
-    let mut trace = begun(false);
+fn timeout_sequence_is_one_indication() {
+    let mut trace = started_transfer(false);
     trace.data(502.0, [4]);
     trace.data(1102.0, [4]);
     trace.data(2302.0, [4]);
@@ -202,13 +204,13 @@ fn a_sequence_of_timeouts_is_one_indication() {
     assert_eq!(report.indications.by_depth, [0, 0, 1, 0, 0, 0]);
     assert_eq!((report.indications.timeouts, report.indications.td), (3, 0));
     assert_eq!((report.indications.td_paper, report.indications.to_paper), (0, 1));
-    // Since the last acknowledgement of new data, not since segment 4 was sent.
+    // T0 starts at the last acknowledgement of new data, not when segment 4 was sent.
     assert!((report.t0_s.unwrap() - 0.300).abs() < 1e-3, "{:?}", report.t0_s);
 }
 
 #[test]
-fn a_lost_retransmission_waits_for_the_timer_though_duplicates_arrive() {
-    let mut trace = begun(false);
+fn lost_retransmission_is_timeout_despite_duplicates() {
+    let mut trace = started_transfer(false);
     (0..3).for_each(|n| trace.ack(302.0 + f64::from(n), 4));
     trace.data(304.1, [4]);
     trace.ack(604.0, 4);
@@ -219,15 +221,15 @@ fn a_lost_retransmission_waits_for_the_timer_though_duplicates_arrive() {
 }
 
 #[test]
-fn rfc8985_6_2_the_ack_of_a_later_repair_says_that_what_was_sent_before_is_lost() {
-    let mut trace = begun(true);
+fn rfc8985_6_2_ack_of_later_retransmission_reveals_loss() {
+    let mut trace = started_transfer(true);
     trace.sack(302.0, 4, [(5, 6)]);
     trace.data(302.1, [4]);
     trace.sack(303.0, 4, [(5, 10)]);
     trace.data(303.1, 10..12);
     trace.data(310.0, [12]);
     trace.sack(403.0, 4, [(5, 11)]);
-    trace.data(403.1, [4]); // the first repair was lost, and so was 11
+    trace.data(403.1, [4]); // the first retransmission and packet 11 were lost
     trace.ack(503.0, 11);
     trace.data(503.1, [11]);
     trace.ack(603.0, 13);
@@ -237,8 +239,8 @@ fn rfc8985_6_2_the_ack_of_a_later_repair_says_that_what_was_sent_before_is_lost(
 }
 
 #[test]
-fn sack_and_its_reordering_timer_are_no_timeouts() {
-    let mut trace = begun(true);
+fn sack_and_rack_are_not_timeouts() {
+    let mut trace = started_transfer(true);
     trace.sack(302.0, 4, [(5, 6)]);
     trace.data(327.0, [4]); // a quarter of the RTT later: RACK
     trace.ack(427.0, 7);
@@ -249,28 +251,28 @@ fn sack_and_its_reordering_timer_are_no_timeouts() {
     let report = trace.report();
     assert_eq!(causes(&report), [Cause::Rack, Cause::Sack]);
     assert_eq!((report.indications.td, report.indications.to()), (2, 0));
-    // No three duplicates: the paper's rule errs.
+    // Without three duplicates, the paper's rule is wrong.
     assert_eq!((report.indications.td_paper, report.indications.to_paper), (0, 2));
 }
 
 #[test]
-fn the_last_segment_sent_again_is_a_probe_of_the_tail() {
-    let mut trace = begun(true);
+fn retransmitted_last_segment_is_tail_loss_probe() {
+    let mut trace = started_transfer(true);
     trace.ack(302.0, 7);
-    trace.data(510.0, [9]); // 7 to 9 are out; 9 probes
-    trace.data(820.0, [7]); // the timer sends the oldest
+    trace.data(510.0, [9]); // 7 to 9 are in flight; 9 is the probe
+    trace.data(820.0, [7]); // the timer retransmits the oldest
     let report = trace.report();
     assert_eq!(causes(&report), [Cause::TailLossProbe, Cause::Timeout { depth: 1 }]);
     assert_eq!((report.indications.td, report.indications.to()), (0, 1));
 }
 
 #[test]
-fn the_receiver_says_what_came_twice() {
-    let mut trace = begun(true);
+fn dsack_marks_spurious_retransmission() {
+    let mut trace = started_transfer(true);
     trace.data(560.0, [4]);
     trace.sack(570.0, 10, []);
     trace.sack(660.0, 10, [(4, 5)]); // RFC 2883
-    trace.sack(670.0, 10, [(5, 6)]); // the network's copy: 5 was sent once
+    trace.sack(670.0, 10, [(5, 6)]); // duplicated by the network: 5 was sent once
     let report = trace.report();
     assert_eq!(causes(&report), [Cause::Timeout { depth: 1 }]);
     assert_eq!((report.spurious.dsack, report.spurious.unexplained_dsack), (1, 1));
@@ -278,9 +280,9 @@ fn the_receiver_says_what_came_twice() {
 }
 
 #[test]
-fn an_old_timestamp_answers_the_original() {
+fn old_timestamp_echo_marks_spurious_retransmission() {
     for (echo, spurious) in [(203, 1), (561, 0)] {
-        let mut trace = begun(false);
+        let mut trace = started_transfer(false);
         trace.timestamps = true;
         trace.data(560.0, [4]);
         let mut ack = trace.segment(580.0, RECEIVER);
@@ -292,8 +294,8 @@ fn an_old_timestamp_answers_the_original() {
 }
 
 #[test]
-fn probes_of_a_closed_window_are_no_loss() {
-    let mut trace = begun(false);
+fn window_probes_are_not_retransmissions() {
+    let mut trace = started_transfer(false);
     trace.window = 0;
     trace.ack(303.0, 10);
     for ms in [600.0, 1200.0, 2400.0] {
@@ -313,14 +315,14 @@ fn probes_of_a_closed_window_are_no_loss() {
 }
 
 #[test]
-fn a_keep_alive_is_no_retransmission() {
-    let mut trace = begun(false);
+fn keep_alive_is_not_retransmission() {
+    let mut trace = started_transfer(false);
     trace.ack(303.0, 10);
     for (ms, payload) in [(60_000.0, 1), (120_000.0, 0)] {
-        let mut asks = trace.packet(ms, 10, 1);
-        asks.sequence = asks.sequence.wrapping_sub(1);
-        asks.payload = payload;
-        trace.push(&asks);
+        let mut probe = trace.packet(ms, 10, 1);
+        probe.sequence = probe.sequence.wrapping_sub(1);
+        probe.payload = payload;
+        trace.push(&probe);
         trace.ack(ms + 100.0, 10);
     }
     let report = trace.report();
@@ -328,14 +330,14 @@ fn a_keep_alive_is_no_retransmission() {
 }
 
 #[test]
-fn a_frame_captured_twice_counts_once() {
-    let mut trace = begun(false);
+fn frame_captured_twice_counts_once() {
+    let mut trace = started_transfer(false);
     let mut twice = trace.packet(203.0, 10, 1);
     trace.push(&twice);
     twice.time += 2_000_000;
     twice.ttl -= 1;
     trace.push(&twice);
-    // Retransmitted it has a number of its own.
+    // The retransmission has a new identification.
     twice.ip_id = Some(30_000);
     trace.push(&twice);
     let report = trace.report();
@@ -343,7 +345,7 @@ fn a_frame_captured_twice_counts_once() {
     assert_eq!(report.counts.retransmissions, 1);
 }
 
-/// A tap at the receiver does not see losses on the path.
+/// A tap at the receiver, which does not see losses on the path.
 fn at_receiver() -> Trace {
     let mut trace = Trace::new();
     trace.handshake(0.1, 100.0);
@@ -353,7 +355,7 @@ fn at_receiver() -> Trace {
 }
 
 #[test]
-fn what_comes_late_but_was_sent_early_is_reordered() {
+fn late_segment_with_early_id_is_reordered() {
     let mut trace = at_receiver();
     let late = trace.packet(202.5, 6, 1);
     trace.data(202.0, 7..9);
@@ -366,7 +368,7 @@ fn what_comes_late_but_was_sent_early_is_reordered() {
 }
 
 #[test]
-fn what_was_lost_before_the_tap_is_sent_again() {
+fn segment_lost_before_tap_is_retransmission() {
     let mut trace = at_receiver();
     trace.data(202.0, 7..10);
     (0..3).for_each(|n| trace.ack(202.1 + f64::from(n), 6));
@@ -379,8 +381,8 @@ fn what_was_lost_before_the_tap_is_sent_again() {
 }
 
 #[test]
-fn what_the_capture_lacks_was_not_lost() {
-    let mut trace = begun(false);
+fn segments_missing_from_capture_are_not_losses() {
+    let mut trace = started_transfer(false);
     trace.data(203.0, [12, 13]); // 10 and 11 are not captured
     trace.ack(303.0, 15); // nor is 14
     let late = trace.packet(303.1, 14, 1);
@@ -392,26 +394,26 @@ fn what_the_capture_lacks_was_not_lost() {
 }
 
 #[test]
-fn round_trips_leave_out_what_is_ambiguous() {
-    let mut trace = begun(false);
+fn rtt_excludes_ambiguous_samples() {
+    let mut trace = started_transfer(false);
     trace.ack(311.0, 7); // 4 to 6 were sent at 201.1
     trace.data(700.0, [7]);
     trace.ack(701.0, 10);
     let report = trace.report();
     let karn = report.rtt.karn.unwrap();
     assert_eq!(karn.samples, 3);
-    // 0 and 1 took 100 ms, 2 and 3 101, 4 to 6 109.9.
+    // Packets 0 and 1 took 100 ms, 2 and 3 101 ms, 4 to 6 109.9 ms.
     assert!((karn.mean_s - 0.310_9 / 3.0).abs() < 1e-9, "{karn:?}");
     assert!((karn.min_s - 0.100).abs() < 1e-9 && (karn.max_s - 0.109_9).abs() < 1e-9);
     assert_eq!(report.packets_per_ack(), Some(10.0 / 4.0));
 }
 
 #[test]
-fn a_delayed_acknowledgement_of_one_segment_is_no_queue() {
-    let mut trace = begun(false);
-    trace.ack(302.5, 7); // of three, after 101.4 ms
-    trace.ack(303.7, 9); // of two, after 101.6 ms
-    trace.ack(342.1, 10); // of one, after 140 ms: RFC 9293, section 3.8.6.3
+fn undelayed_max_excludes_delayed_acknowledgement() {
+    let mut trace = started_transfer(false);
+    trace.ack(302.5, 7); // three packets, after 101.4 ms
+    trace.ack(303.7, 9); // two packets, after 101.6 ms
+    trace.ack(342.1, 10); // one packet, after 140 ms: RFC 9293, section 3.8.6.3
     let rtt = trace.report().rtt;
     assert!((rtt.karn.unwrap().max_s - 0.140).abs() < 1e-9, "{rtt:?}");
     assert!((rtt.undelayed_max_s.unwrap() - 0.101_6).abs() < 1e-9, "{rtt:?}");
@@ -424,7 +426,7 @@ fn a_delayed_acknowledgement_of_one_segment_is_no_queue() {
 }
 
 #[test]
-fn the_tap_is_where_answers_come_at_once() {
+fn side_is_end_with_immediate_response() {
     for (answered, side) in [(100.0, Side::Sender), (0.1, Side::Receiver), (50.0, Side::Middle)] {
         let mut trace = Trace::new();
         trace.handshake(answered, 100.1);
@@ -434,14 +436,14 @@ fn the_tap_is_where_answers_come_at_once() {
         assert_eq!(report.directions[0].side, side, "{answered}");
         assert!((report.handshake_rtt_s.unwrap() - 0.1001).abs() < 1e-9);
     }
-    let mut blind = Trace::new();
-    blind.data(0.0, 0..2);
-    blind.ack(100.0, 2);
-    assert_eq!(blind.report().side, Side::Unknown);
+    let mut without_handshake = Trace::new();
+    without_handshake.data(0.0, 0..2);
+    without_handshake.ack(100.0, 2);
+    assert_eq!(without_handshake.report().side, Side::Unknown);
 }
 
 #[test]
-fn a_window_that_was_never_open_is_no_w_max() {
+fn w_max_is_none_without_open_window() {
     let mut silent = Trace::new();
     silent.data(0.0, 0..2);
     assert_eq!(silent.report().w_max_packets(), None);
@@ -452,7 +454,7 @@ fn a_window_that_was_never_open_is_no_w_max() {
 }
 
 #[test]
-fn windows_are_scaled_only_if_both_ends_agree() {
+fn windows_are_scaled_only_with_option_from_both_ends() {
     for (peer, window, unscaled) in [(Some(7), 128_000, false), (None, 1000, false)] {
         let mut trace = Trace { window: 1000, ..Trace::new() };
         let mut syn = trace.segment(0.0, SENDER);
@@ -476,8 +478,8 @@ fn windows_are_scaled_only_if_both_ends_agree() {
 }
 
 #[test]
-fn the_same_ends_may_meet_again() {
-    let mut trace = begun(false);
+fn ends_are_reused_after_close() {
+    let mut trace = started_transfer(false);
     trace.ack(303.0, 10);
     let mut fin = trace.packet(304.0, 10, 1);
     fin.payload = 0;
@@ -488,7 +490,7 @@ fn the_same_ends_may_meet_again() {
     trace.push(&fin);
     trace.isn = [5, 6];
     trace.syn(400.0, SENDER, false);
-    trace.syn(3400.0, SENDER, false); // not answered: retransmitted, but no third connection
+    trace.syn(3400.0, SENDER, false); // retransmitted, not a third connection
     let mut reset = trace.segment(3500.0, RECEIVER);
     reset.flags = Flags(Flags::RST | Flags::ACK);
     trace.push(&reset);
@@ -500,7 +502,7 @@ fn the_same_ends_may_meet_again() {
 }
 
 #[test]
-fn who_answers_first_is_not_who_opened() {
+fn sender_of_syn_ack_is_not_opener() {
     let mut trace = Trace::new();
     trace.syn(1.0, RECEIVER, true);
     let reports = trace.reports();
@@ -509,7 +511,7 @@ fn who_answers_first_is_not_who_opened() {
 }
 
 #[test]
-fn idle_connections_make_room() {
+fn idle_connections_are_evicted() {
     let limits = Limits { connections: 10, events: 10, points: 0 };
     let mut trace = Trace::new();
     trace.connections = Connections::new(limits);
@@ -517,21 +519,21 @@ fn idle_connections_make_room() {
         let mut segment = trace.segment(f64::from(port), SENDER);
         segment.source.port = port;
         trace.push(&segment);
-        assert!(trace.connections.here().index.len() <= 10);
+        assert!(trace.connections.table_mut().index.len() <= 10);
     }
-    let gone = trace.connections.finished();
-    assert_eq!(gone.len(), 90);
-    assert!(gone.iter().all(|report| report.end == End::Evicted));
-    // The oldest went first.
-    assert!(gone.iter().map(|report| report.number).eq(0..90));
+    let evicted = trace.connections.finished();
+    assert_eq!(evicted.len(), 90);
+    assert!(evicted.iter().all(|report| report.end == End::Evicted));
+    // The oldest connection is evicted first.
+    assert!(evicted.iter().map(|report| report.number).eq(0..90));
 }
 
 #[test]
-fn events_of_all_connections_are_bounded_together() {
+fn event_quota_limits_all_connections() {
     let mut trace = Trace::new();
-    trace.connections.here().followers =
-        Followers::new(trace.connections.limits.events, Budget::new(5));
-    // Each has two retransmissions, of which the first is a loss indication.
+    trace.connections.table_mut().analyzers =
+        Analyzers::new(trace.connections.limits.events, EventQuota::new(5));
+    // Each connection has two retransmissions; the first is a loss indication.
     let lossy = |trace: &mut Trace, port: u16| {
         for (ms, n) in [(0.0, 0), (1.0, 1), (2000.0, 0), (2001.0, 1)] {
             let mut data = trace.packet(f64::from(port) * 5000.0 + ms, n, 1);
@@ -551,15 +553,15 @@ fn events_of_all_connections_are_bounded_together() {
         }
     };
     (1..=3).for_each(|port| lossy(&mut trace, port));
-    // Long after: what the first has kept may be kept of another once it is reported.
+    // Much later: the quota of the first connection is available again once it is reported.
     for n in 0..100 {
         let mut other = trace.segment(140_000.0 + f64::from(n), SENDER);
         other.source.port = 9;
         trace.push(&other);
     }
     (30..=32).for_each(|port| lossy(&mut trace, port));
-    let gone = trace.connections.finished();
-    let reports: Vec<_> = gone.into_iter().chain(trace.reports()).collect();
+    let ended = trace.connections.finished();
+    let reports: Vec<_> = ended.into_iter().chain(trace.reports()).collect();
     let kept = |report: &ConnectionReport| {
         let data = &report.directions[0];
         let kept = data.loss_times.len() + data.retransmitted.len();
@@ -569,13 +571,13 @@ fn events_of_all_connections_are_bounded_together() {
     };
     let mut kept: Vec<_> = reports.iter().map(kept).collect();
     kept.sort_unstable();
-    // The fourth lost nothing.
+    // The fourth connection had no losses.
     assert_eq!(kept, [(0, 3), (1, 2), (2, 0), (3, 0), (4, 3), (5, 0), (6, 0)]);
 }
 
 #[test]
-fn what_is_over_is_reported_while_the_capture_goes_on() {
-    let mut trace = begun(false);
+fn ended_connection_is_reported_before_end_of_capture() {
+    let mut trace = started_transfer(false);
     let mut reset = trace.segment(300.0, RECEIVER);
     reset.flags = Flags(Flags::RST);
     trace.push(&reset);
@@ -584,25 +586,25 @@ fn what_is_over_is_reported_while_the_capture_goes_on() {
         other.source.port = 9;
         trace.push(&other);
     }
-    let gone = trace.connections.finished();
+    let ended = trace.connections.finished();
     assert_eq!(
-        gone.iter().map(|report| (report.number, report.end)).collect::<Vec<_>>(),
+        ended.iter().map(|report| (report.number, report.end)).collect::<Vec<_>>(),
         [(0, End::Reset)]
     );
 }
 
 #[test]
-fn many_at_once_are_followed_like_one_after_the_other() {
-    let reports = |few: usize| {
+fn batched_and_immediate_analysis_agree() {
+    let reports = |limit: usize| {
         let mut trace = Trace::new();
-        trace.connections.here().few = few;
+        trace.connections.table_mut().small_limit = limit;
         for n in 0..150 {
             for port in 0..50 {
                 let mut data = trace.packet(f64::from(n * 50 + u32::from(port)), n, 1);
                 data.source.port = port;
                 trace.push(&data);
                 if n % 2 == 1 {
-                    // Some acknowledge less than they should: duplicates.
+                    // Some acknowledgements are too low, so that later ones are duplicates.
                     let mut ack =
                         trace.segment(f64::from(n * 50 + u32::from(port)) + 0.5, RECEIVER);
                     let arrived = n + 1 - (n / 10 % 3) * u32::from(port % 3);
@@ -615,15 +617,15 @@ fn many_at_once_are_followed_like_one_after_the_other() {
         assert_eq!(trace.connections.count(), 50);
         trace.reports()
     };
-    let (together, single) = (reports(0), reports(usize::MAX));
-    assert_eq!(together, single);
-    assert!(together.iter().all(|report| report.directions[0].counts.data_packets == 150));
-    assert!(together.iter().any(|report| report.directions[0].counts.duplicate_acks > 0));
+    let (batched, immediate) = (reports(0), reports(usize::MAX));
+    assert_eq!(batched, immediate);
+    assert!(batched.iter().all(|report| report.directions[0].counts.data_packets == 150));
+    assert!(batched.iter().any(|report| report.directions[0].counts.duplicate_acks > 0));
 }
 
 prop_compose! {
-    /// Anything at all, with numbers near each other and at the limits.
-    fn anything()(
+    /// Arbitrary segments, with numbers near each other and near the limits.
+    fn any_segment()(
         from in 0_usize..2,
         port in 0_u16..3,
         step in prop_oneof![Just(0), Just(u64::MAX / 2), 0_u64..2_000_000_000],
@@ -640,8 +642,8 @@ prop_compose! {
         let mut segment = Trace::new().segment(0.0, from);
         let mut options = Options { timestamps, window_scale: scale, ..Options::default() };
         options.sack_blocks = blocks.len() as u8;
-        for (place, (left, length)) in blocks.into_iter().enumerate() {
-            options.sack[place] = (left, left.wrapping_add(length));
+        for (slot, (left, length)) in blocks.into_iter().enumerate() {
+            options.sack[slot] = (left, left.wrapping_add(length));
         }
         segment.source.port += port;
         segment.sequence = number;
@@ -655,7 +657,7 @@ prop_compose! {
 
 proptest! {
     #[test]
-    fn nothing_is_lost_or_counted_twice(segments in prop::collection::vec(anything(), 0..200)) {
+    fn counters_are_consistent_for_any_segments(segments in prop::collection::vec(any_segment(), 0..200)) {
         let mut connections = Connections::new(Limits { connections: 2, events: 5, points: 0 });
         let mut time = 0_u64;
         let pushed = segments.len() as u64;
@@ -689,12 +691,12 @@ proptest! {
         prop_assert_eq!(counted, pushed);
     }
 
-    /// Segments that wait for others are followed in the same order.
+    /// Segments of delayed logs are analysed in the same order.
     #[test]
-    fn waiting_changes_nothing(segments in prop::collection::vec(anything(), 0..200)) {
-        let reports = |few: usize| {
+    fn delayed_analysis_gives_same_reports(segments in prop::collection::vec(any_segment(), 0..200)) {
+        let reports = |limit: usize| {
             let mut connections = Connections::new(Limits { connections: 2, events: 5, points: 0 });
-            connections.here().few = few;
+            connections.table_mut().small_limit = limit;
             let mut time = 0_u64;
             for (step, mut segment) in segments.clone() {
                 time = time.wrapping_add(step);
@@ -711,13 +713,13 @@ proptest! {
 }
 
 proptest! {
-    // Each starts threads.
+    // Each case starts threads.
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Threads find the same, and tell it in the same order.
+    /// Threads produce the same reports in the same order.
     #[test]
-    fn threads_change_nothing(
-        segments in prop::collection::vec(anything(), 0..300),
+    fn threads_give_same_reports(
+        segments in prop::collection::vec(any_segment(), 0..300),
         few in 0_usize..3,
         scarce: bool,
     ) {
@@ -725,11 +727,11 @@ proptest! {
             let limits = Limits { connections: 2, events: 5, points: 8 };
             let mut connections = Connections::on_threads(limits, threads);
             connections.large = 40;
-            connections.here().few = few;
+            connections.table_mut().small_limit = few;
             if scarce {
-                // They come home on the way.
-                let budget = Budget::new(team::most_events(more.ilog2()) + 5);
-                connections.here().followers = Followers::new(limits.events, budget);
+                // The pool is dissolved during the capture.
+                let quota = EventQuota::new(worker_pool::max_events(more.ilog2()) + 5);
+                connections.table_mut().analyzers = Analyzers::new(limits.events, quota);
             }
             let mut time = 0_u64;
             for (step, mut segment) in segments.clone() {
@@ -748,11 +750,11 @@ proptest! {
 }
 
 #[test]
-fn a_duplicate_threshold_that_was_raised_makes_a_fast_retransmit() {
+fn raised_duplicate_threshold_classifies_fast_retransmit() {
     for raised in [4, 5, 8] {
-        let mut trace = begun(false);
+        let mut trace = started_transfer(false);
         trace.data(202.2, 10..14);
-        // Late enough for the timer, by what is known of the path.
+        // Late enough for the timer by the RTT estimate.
         (0..raised).for_each(|n| trace.ack(500.0 + 20.0 * f64::from(n), 4));
         trace.data(500.2 + 20.0 * f64::from(raised - 1), [4]);
         trace.ack(900.0, 14);
@@ -760,19 +762,19 @@ fn a_duplicate_threshold_that_was_raised_makes_a_fast_retransmit() {
         assert_eq!(causes(&report), [Cause::Duplicates], "{raised}");
         assert_eq!((report.indications.td, report.indications.to()), (1, 0), "{raised}");
     }
-    // No answer to the last of them.
-    let mut trace = begun(false);
+    // The last duplicate has no reaction.
+    let mut trace = started_transfer(false);
     (0..5).for_each(|n| trace.ack(302.0 + f64::from(n), 4));
     trace.data(602.0, [4]);
     assert_eq!(causes(&trace.report()), [Cause::Timeout { depth: 1 }]);
 }
 
 #[test]
-fn numbers_that_no_window_reaches_are_not_followed() {
-    let mut trace = begun(false);
-    let mut stray = trace.packet(203.0, 10, 1);
-    stray.sequence = stray.sequence.wrapping_add(2_000_000_000);
-    trace.push(&stray);
+fn out_of_window_segment_is_ignored() {
+    let mut trace = started_transfer(false);
+    let mut outside = trace.packet(203.0, 10, 1);
+    outside.sequence = outside.sequence.wrapping_add(2_000_000_000);
+    trace.push(&outside);
     trace.data(204.0, 10..12);
     trace.ack(304.0, 12);
     let report = trace.report();
@@ -782,8 +784,8 @@ fn numbers_that_no_window_reaches_are_not_followed() {
 }
 
 #[test]
-fn a_stream_that_goes_on_elsewhere_is_followed_there() {
-    let mut trace = begun(false);
+fn sequence_jump_is_followed() {
+    let mut trace = started_transfer(false);
     let far = 1_500_000; // packets
     trace.data(203.0, far..far + 4);
     trace.ack(303.0, far + 4);
@@ -798,10 +800,10 @@ fn a_stream_that_goes_on_elsewhere_is_followed_there() {
 }
 
 #[test]
-fn no_flight_is_larger_than_a_window_can_be() {
+fn flight_is_limited_to_maximum_window() {
     let mut trace = Trace::new();
     trace.handshake(100.0, 100.1);
-    // Acknowledgements are missing from then on.
+    // The following acknowledgements are missing.
     for n in 0..40 {
         let mut data = trace.packet(101.0 + f64::from(n), n * 60_000, 1);
         data.payload = 60_000_000;
@@ -812,7 +814,7 @@ fn no_flight_is_larger_than_a_window_can_be() {
 }
 
 #[test]
-fn one_packet_has_no_rate() {
+fn single_packet_has_no_rate() {
     for (packets, rate) in [(1, None), (2, Some(16_000.0 / 0.101))] {
         let mut trace = Trace::new();
         trace.handshake(100.0, 100.1);
@@ -826,7 +828,7 @@ fn one_packet_has_no_rate() {
 }
 
 #[test]
-fn one_identification_for_all_packets_tells_no_copies() {
+fn constant_identification_does_not_identify_copies() {
     let constant = |mut segment: Segment| {
         segment.ip_id = Some(7);
         segment
@@ -837,7 +839,7 @@ fn one_identification_for_all_packets_tells_no_copies() {
         let data = constant(trace.packet(2.0 + f64::from(n), n, 1));
         trace.push(&data);
     }
-    let repeated = constant(trace.packet(9.0, 2, 1)); // 5 ms after the first time
+    let repeated = constant(trace.packet(9.0, 2, 1)); // 5 ms after the first transmission
     trace.push(&repeated);
     let copy = constant(trace.packet(9.001, 2, 1)); // 1 µs later
     trace.push(&copy);
@@ -846,7 +848,7 @@ fn one_identification_for_all_packets_tells_no_copies() {
 }
 
 #[test]
-fn without_bare_acknowledgements_there_is_no_round_trip() {
+fn rtt_is_withheld_without_bare_acknowledgements() {
     let report = |bare: bool| {
         let mut trace = Trace::new();
         trace.handshake(20.0, 20.1);
@@ -865,18 +867,18 @@ fn without_bare_acknowledgements_there_is_no_round_trip() {
         }
         trace.report()
     };
-    let whole = report(true).rtt;
-    assert!(!whole.withheld && (whole.karn.expect("samples").mean_s - 0.040).abs() < 1e-6);
+    let complete = report(true).rtt;
+    assert!(!complete.withheld && (complete.karn.expect("samples").mean_s - 0.040).abs() < 1e-6);
     let without = report(false).rtt;
     assert!(without.withheld);
     assert_eq!((without.karn, without.sender, without.over_time_s), (None, None, None));
 }
 
 #[test]
-fn an_acknowledgement_of_bytes_that_nobody_saw_is_no_sample() {
-    let mut trace = begun(false);
+fn rtt_excludes_acknowledgement_of_uncaptured_bytes() {
+    let mut trace = started_transfer(false);
     trace.ack(302.0, 10);
-    trace.data(303.0, [10, 12, 13]); // 11 is lost before the tap, and what fills it is not captured
+    trace.data(303.0, [10, 12, 13]); // 11 is lost before the tap, and its retransmission is not captured
     (0..3).for_each(|_| trace.ack(403.0, 11));
     trace.ack(463.0, 14);
     let report = trace.report();
@@ -886,11 +888,11 @@ fn an_acknowledgement_of_bytes_that_nobody_saw_is_no_sample() {
 }
 
 #[test]
-fn an_acknowledgement_whose_newest_bytes_nobody_saw_is_no_sample() {
-    let mut trace = begun(false);
+fn rtt_excludes_acknowledgement_with_uncaptured_newest_bytes() {
+    let mut trace = started_transfer(false);
     trace.ack(302.0, 10);
     trace.data(303.0, [10]);
-    trace.data(9000.0, [500]); // all between is missing
+    trace.data(9000.0, [500]); // the data between are missing
     trace.ack(9000.1, 500);
     trace.ack(9100.0, 501);
     let report = trace.report();
@@ -899,7 +901,8 @@ fn an_acknowledgement_whose_newest_bytes_nobody_saw_is_no_sample() {
     assert!(karn.max_s < 0.102, "{karn:?}");
 }
 
-/// Rounds of 100 ms; an acknowledgement is for two packets and lets out `more` packets beyond those.
+/// Rounds of 100 ms; each acknowledgement covers two packets and triggers `more` packets beyond
+/// those.
 fn slow_start(more: u32) -> DirectionReport {
     let mut trace = Trace::new();
     trace.handshake(100.0, 100.1);
@@ -919,17 +922,17 @@ fn slow_start(more: u32) -> DirectionReport {
 }
 
 #[test]
-fn slow_start_shows_whether_windows_grow_by_packets_or_by_acknowledgements() {
-    for (more, least, most) in [(2, 0.9, 1.1), (1, 0.4, 0.6)] {
+fn slow_start_growth_distinguishes_bytes_from_acknowledgements() {
+    for (more, min, max) in [(2, 0.9, 1.1), (1, 0.4, 0.6)] {
         let report = slow_start(more);
         let growth = report.start_growth().expect("no other limit");
-        assert!(growth > least && growth < most, "{growth}");
+        assert!(growth > min && growth < max, "{growth}");
         assert!((report.start_acks().expect("acknowledged") - 0.5).abs() < 0.05);
     }
 }
 
 #[test]
-fn both_ends_open_at_once_with_data() {
+fn simultaneous_open_with_data_has_no_losses() {
     let mut trace = Trace::new();
     for (ms, from, answer) in
         [(0.0, SENDER, false), (1.0, RECEIVER, false), (50.0, SENDER, true), (51.0, RECEIVER, true)]
@@ -958,14 +961,14 @@ fn both_ends_open_at_once_with_data() {
 }
 
 #[test]
-fn data_that_a_syn_brought_in_vain_are_no_loss() {
+fn unacknowledged_syn_data_are_not_losses() {
     let mut trace = Trace::new();
     for (ms, from, answer) in [(0.0, SENDER, false), (50.0, RECEIVER, true)] {
         let mut syn = trace.segment(ms, from);
         syn.sequence = trace.isn[from];
         syn.flags = Flags(Flags::SYN | if answer { Flags::ACK } else { 0 });
         syn.payload = if answer { 0 } else { PACKET };
-        trace.push(&syn); // the answer acknowledges the SYN alone
+        trace.push(&syn); // the SYN-ACK covers only the SYN
     }
     trace.data(50.1, [0, 1]);
     trace.ack(100.1, 2);
@@ -976,9 +979,9 @@ fn data_that_a_syn_brought_in_vain_are_no_loss() {
 }
 
 #[test]
-fn one_packet_is_little_and_counts_like_any_other() {
-    let most = 1000;
-    let limits = Limits { connections: most, ..Limits::default() };
+fn connections_of_one_packet_are_counted() {
+    let max = 1000;
+    let limits = Limits { connections: max, ..Limits::default() };
     let mut connections = Connections::new(limits);
     let mut trace = Trace::new();
     let mut packets = 0;
@@ -989,8 +992,8 @@ fn one_packet_is_little_and_counts_like_any_other() {
         packets += connections.finished().iter().map(one_data_packet).sum::<u64>();
     }
     assert_eq!(connections.count(), 10_000);
-    assert!(connections.here().lanes.iter().all(|lane| lane.is(LONE)));
-    assert!(connections.here().lanes.len() <= most);
+    assert!(connections.table_mut().entries.iter().all(|entry| entry.has(SINGLE)));
+    assert!(connections.table_mut().entries.len() <= max);
     packets += connections.finish().map(|report| one_data_packet(&report)).sum::<u64>();
     assert_eq!(packets, 10_000);
 }
@@ -1003,7 +1006,7 @@ fn one_data_packet(report: &ConnectionReport) -> u64 {
 }
 
 #[test]
-fn a_scan_is_let_go_of_before_a_transfer_is() {
+fn scan_is_evicted_before_transfer() {
     let mut connections = Connections::new(Limits { connections: 50, ..Limits::default() });
     let mut trace = Trace::new();
     for n in 0..3 {

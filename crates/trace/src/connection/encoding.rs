@@ -1,37 +1,40 @@
-//! Segments of a connection in few bytes: of most only what differs from the one before it from the same end.
+//! Compact encoding of a connection's segments: usually only the differences from the previous
+//! segment of the same end.
 //!
 //! ```text
-//! most   head 1 | elapsed 4 | ack, timestamps 2 each | IP identification 1 | window, payload 2 each, if they differ
-//! any    head 1 | time 8 | ack, timestamps, sequence, payload 4 each | identification, window 2 each
-//!               | flags, headers, marks 1 each | what few have
+//! short  head 1 | elapsed 4 | ack, timestamps 2 each | IP identification 1
+//!        | window, payload 2 each, if changed
+//! long   head 1 | time 8 | ack, timestamps, sequence, payload 4 each
+//!        | identification, window 2 each | flags, headers, marks 1 each | rare fields
 //! ```
 //!
-//! The number of the frame, the time to live and the addresses are left out.
+//! The frame number, the time to live and the addresses are not stored.
 
 use crate::frame::BLANK;
-use crate::segment::{Endpoint, Flags, MOST_SACK_BLOCKS, Nanos, Options, Segment};
+use crate::segment::{Endpoint, Flags, MAX_SACK_BLOCKS, Nanos, Options, Segment};
 
-/// No segment takes more bytes.
+/// Maximum bytes per segment.
 pub(super) const LONGEST: usize = 80;
-/// Nor fewer.
+/// Minimum bytes per segment.
 pub(super) const SHORTEST: usize = 12;
-/// What differs takes no more.
+/// Maximum bytes of the short form.
 pub(super) const SHORT: usize = 16;
 
-/// Bits of the head: which end it comes from, what follows, and flags up to this.
+/// Bits of the head: sending end, presence of window and payload, long form; TCP flags from this
+/// bit.
 const FROM: u8 = 1;
-const DIFFERS: u8 = 1 << 1;
-const ANY: u8 = 1 << 2;
+const CHANGED: u8 = 1 << 1;
+const IS_LONG: u8 = 1 << 2;
 const FLAGS: u32 = 3;
-const LOW_FLAGS: u8 = Flags::FIN | Flags::SYN | Flags::RST | Flags::PSH | Flags::ACK;
+const SHORT_FLAGS: u8 = Flags::FIN | Flags::SYN | Flags::RST | Flags::PSH | Flags::ACK;
 
-/// Marks: ECN, and which of the following it has.
+/// Bits of `marks`: ECN, and which fields are present.
 const ECN: u8 = 0x03;
-const TIMED: u8 = 0x04;
-const IDENTIFIED: u8 = 0x08;
-const MORE: u8 = 0x10;
+const HAS_TIMESTAMPS: u8 = 0x04;
+const HAS_IP_ID: u8 = 0x08;
+const HAS_RARE: u8 = 0x10;
 
-/// What few have; the number of SACK blocks is in the lowest bits.
+/// Bits of the rare fields; the lowest bits hold the number of SACK blocks.
 const BLOCKS: u8 = 0x07;
 const CUT: u8 = 0x08;
 const FRAGMENT: u8 = 0x10;
@@ -39,10 +42,10 @@ const SACK_PERMITTED: u8 = 0x20;
 const MSS: u8 = 0x40;
 const WINDOW_SCALE: u8 = 0x80;
 
-/// What the last segment from an end said.
+/// Fields of the previous segment from an end.
 #[derive(Clone, Copy, Debug, Default)]
-struct Said {
-    /// The number of the next, if it continues the sequence.
+struct Previous {
+    /// Sequence number of the next segment, if it continues the sequence.
     next: u32,
     acknowledgement: u32,
     value: u32,
@@ -55,13 +58,13 @@ struct Said {
     marks: u8,
 }
 
-/// Writes segments of a connection, one after the other.
+/// Encodes the segments of a connection.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Encoder {
-    said: [Said; 2],
+    previous: [Previous; 2],
 }
 
-/// The first so many bytes of two words count, the lowest first.
+/// The short form: the first `length` bytes of two little-endian words.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Short {
     words: [u64; 2],
@@ -69,22 +72,21 @@ pub(super) struct Short {
 }
 
 impl Short {
-    /// How many count.
     #[inline(always)]
     pub(super) fn len(&self) -> usize {
         self.length
     }
 
-    /// Writes it down, with what does not count behind it.
+    /// Writes all bytes, including unused ones at the end.
     #[inline(always)]
-    pub(super) fn write_to(&self, room: &mut [u8; SHORT]) {
-        let (low, high) = room.split_at_mut(8);
+    pub(super) fn write_to(&self, buffer: &mut [u8; SHORT]) {
+        let (low, high) = buffer.split_at_mut(8);
         low.copy_from_slice(&self.words[0].to_le_bytes());
         high.copy_from_slice(&self.words[1].to_le_bytes());
     }
 }
 
-/// One that takes more.
+/// The long form.
 #[derive(Debug)]
 pub(super) struct Long {
     bytes: [u8; LONGEST],
@@ -97,8 +99,8 @@ impl Long {
     }
 
     fn put<const N: usize>(&mut self, bytes: [u8; N]) {
-        if let Some(place) = self.bytes.get_mut(self.length..self.length + N) {
-            place.copy_from_slice(&bytes);
+        if let Some(slot) = self.bytes.get_mut(self.length..self.length + N) {
+            slot.copy_from_slice(&bytes);
             self.length += N;
         }
     }
@@ -109,18 +111,19 @@ impl Long {
 }
 
 impl Encoder {
-    /// The next segment, if little differs; `last`: the latest time of those before it.
+    /// Encodes the next segment in short form, if possible. `last`: latest time of the previous
+    /// segments.
     #[inline(always)]
     pub(super) fn short(&mut self, segment: &Segment, from: usize, last: Nanos) -> Option<Short> {
-        self.said[from & 1].short(segment, from & 1, last)
+        self.previous[from & 1].short(segment, from & 1, last)
     }
 
-    /// The next segment, whatever it says.
+    /// Encodes the next segment in long form.
     pub(super) fn long(&mut self, segment: &Segment, from: usize) -> Long {
-        self.said[from & 1].long(segment, from & 1)
+        self.previous[from & 1].long(segment, from & 1)
     }
 
-    /// Adds the next segment to bytes.
+    /// Appends the next segment to `bytes`.
     #[inline]
     pub(super) fn write(
         &mut self,
@@ -132,17 +135,17 @@ impl Encoder {
         let Some(short) = self.short(segment, from, last) else {
             return bytes.extend_from_slice(self.long(segment, from).bytes());
         };
-        let mut room = [0; SHORT];
-        short.write_to(&mut room);
-        // So many as are known beforehand are copied at once; those that do not count go again.
+        let mut buffer = [0; SHORT];
+        short.write_to(&mut buffer);
+        // Copying a fixed number of bytes is faster; the unused bytes are removed again.
         let length = bytes.len() + short.len();
-        bytes.extend_from_slice(&room);
+        bytes.extend_from_slice(&buffer);
         bytes.truncate(length);
     }
 }
 
-impl Said {
-    /// What differs, and its length, if it is little; then it is said.
+impl Previous {
+    /// Returns the short form and updates the fields, if the differences are small enough.
     #[inline(always)]
     fn short(&mut self, segment: &Segment, from: usize, last: Nanos) -> Option<Short> {
         let elapsed = segment.time.wrapping_sub(last);
@@ -159,14 +162,14 @@ impl Said {
             || segment.sequence != self.next
             || headers != u32::from(self.headers)
             || marks(segment) != self.marks
-            || self.marks & MORE != 0
-            || segment.flags.0 & !LOW_FLAGS != 0;
+            || self.marks & HAS_RARE != 0
+            || segment.flags.0 & !SHORT_FLAGS != 0;
         if more {
             return None;
         }
         let payload = segment.payload as u16;
         let differs = payload != self.payload || segment.window != self.window;
-        let head = segment.flags.0 << FLAGS | from as u8 | if differs { DIFFERS } else { 0 };
+        let head = segment.flags.0 << FLAGS | from as u8 | if differs { CHANGED } else { 0 };
         let low = u64::from(head) | elapsed << 8 | u64::from(ack) << 40 | u64::from(later) << 56;
         let high = u64::from(later) >> 8
             | u64::from(answered) << 8
@@ -181,13 +184,13 @@ impl Said {
         Some(Short { words: [low, high], length })
     }
 
-    /// All that a segment says; then it is said.
+    /// Returns the long form and updates the fields.
     #[inline(never)]
     fn long(&mut self, segment: &Segment, from: usize) -> Long {
         let (value, echo) = segment.options.timestamps.unwrap_or((self.value, self.echo));
         let headers = segment.ip_bytes.wrapping_sub(segment.payload);
         let large = headers >> 8 | segment.payload >> 16;
-        let marks = marks(segment) | if large != 0 { MORE } else { 0 };
+        let marks = marks(segment) | if large != 0 { HAS_RARE } else { 0 };
         *self = Self {
             next: segment.sequence.wrapping_add(segment.payload),
             acknowledgement: segment.acknowledgement,
@@ -200,7 +203,7 @@ impl Said {
             marks,
         };
         let mut entry = Long { bytes: [0; LONGEST], length: 0 };
-        entry.put([from as u8 & FROM | ANY]);
+        entry.put([from as u8 & FROM | IS_LONG]);
         entry.put(segment.time.to_le_bytes());
         entry.put_word(segment.acknowledgement);
         entry.put_word(value);
@@ -210,14 +213,14 @@ impl Said {
         entry.put(self.ip_id.to_le_bytes());
         entry.put(segment.window.to_le_bytes());
         entry.put([segment.flags.0, headers as u8, marks]);
-        if marks & MORE != 0 {
+        if marks & HAS_RARE != 0 {
             write_more(&mut entry, segment);
         }
         entry
     }
 }
 
-/// ECN, and what a segment has.
+/// Returns the `marks` byte of a segment.
 #[inline(always)]
 fn marks(segment: &Segment) -> u8 {
     let Options { timestamps, sack_blocks, cut, mss, window_scale, sack_permitted, .. } =
@@ -226,14 +229,14 @@ fn marks(segment: &Segment) -> u8 {
     let opening = mss.is_some() | window_scale.is_some() | sack_permitted;
     let few = (sack_blocks != 0) | cut | segment.fragment | (segment.ecn > ECN) | opening;
     segment.ecn & ECN
-        | mark(timestamps.is_some(), TIMED)
-        | mark(segment.ip_id.is_some(), IDENTIFIED)
-        | mark(few, MORE)
+        | mark(timestamps.is_some(), HAS_TIMESTAMPS)
+        | mark(segment.ip_id.is_some(), HAS_IP_ID)
+        | mark(few, HAS_RARE)
 }
 
 fn write_more(entry: &mut Long, segment: &Segment) {
     let Options { mss, window_scale, sack_permitted, sack, sack_blocks, cut, .. } = segment.options;
-    let blocks = usize::from(sack_blocks).min(MOST_SACK_BLOCKS);
+    let blocks = usize::from(sack_blocks).min(MAX_SACK_BLOCKS);
     let mark = |has, mark| if has { mark } else { 0 };
     let has = blocks as u8
         | mark(cut, CUT)
@@ -251,7 +254,7 @@ fn write_more(entry: &mut Long, segment: &Segment) {
     }
 }
 
-/// Shows the segments that an encoder has written since it was new; `last`: the latest time before them.
+/// Decodes the segments written by a new encoder. `last`: latest time before them.
 #[inline]
 pub(super) fn read(
     bytes: &[u8],
@@ -262,7 +265,7 @@ pub(super) fn read(
     let [first, second] = ends;
     let mut decoder = Decoder {
         bytes,
-        said: [Said::default(); 2],
+        previous: [Previous::default(); 2],
         segments: [
             Segment { source: first, destination: second, ..BLANK },
             Segment { source: second, destination: first, ..BLANK },
@@ -270,7 +273,7 @@ pub(super) fn read(
     };
     while let Some(head) = decoder.bytes.first() {
         let from = usize::from(head & FROM);
-        if head & ANY == 0 {
+        if head & IS_LONG == 0 {
             decoder.short(from, last);
         } else {
             decoder.long(from);
@@ -281,16 +284,16 @@ pub(super) fn read(
     }
 }
 
-/// Reads what an encoder wrote since it was new.
+/// Decoder of bytes written by a new encoder.
 struct Decoder<'a> {
     bytes: &'a [u8],
-    said: [Said; 2],
-    /// The last from each end.
+    previous: [Previous; 2],
+    /// Last segment from each end.
     segments: [Segment; 2],
 }
 
 impl Decoder<'_> {
-    /// Writes what differs over the last from the same end.
+    /// Decodes the short form, relative to the last segment of the same end.
     #[inline(always)]
     fn short(&mut self, from: usize, last: Nanos) {
         let word = match self.bytes.first_chunk::<SHORT>() {
@@ -299,28 +302,28 @@ impl Decoder<'_> {
         };
         let word = u128::from_le_bytes(word);
         let (low, high) = (word as u64, (word >> 64) as u64);
-        let (said, segment) = (&mut self.said[from], &mut self.segments[from]);
+        let (previous, segment) = (&mut self.previous[from], &mut self.segments[from]);
         segment.time = last.wrapping_add(low >> 8 & 0xffff_ffff);
         segment.flags = Flags(low as u8 >> FLAGS);
         let more = (low >> 40) as u16;
         segment.acknowledgement = segment.acknowledgement.wrapping_add(more.into());
-        said.value = said.value.wrapping_add((word >> 56) as u32 & 0xffff);
-        said.echo = said.echo.wrapping_add((high >> 8) as u32 & 0xffff);
-        said.ip_id = said.ip_id.wrapping_add((high >> 24) as u16 & 0xff);
+        previous.value = previous.value.wrapping_add((word >> 56) as u32 & 0xffff);
+        previous.echo = previous.echo.wrapping_add((high >> 8) as u32 & 0xffff);
+        previous.ip_id = previous.ip_id.wrapping_add((high >> 24) as u16 & 0xff);
         segment.sequence = segment.sequence.wrapping_add(segment.payload);
-        let length = if low as u8 & DIFFERS != 0 {
+        let length = if low as u8 & CHANGED != 0 {
             segment.window = (high >> 32) as u16;
             segment.payload = (high >> 48) as u32;
-            segment.ip_bytes = segment.payload.wrapping_add(said.headers.into());
+            segment.ip_bytes = segment.payload.wrapping_add(previous.headers.into());
             SHORT
         } else {
             SHORTEST
         };
-        said.fill(segment);
+        previous.fill(segment);
         self.bytes = self.bytes.get(length..).unwrap_or_default();
     }
 
-    /// The last bytes, with zeros behind them.
+    /// Returns the last bytes, padded with zeros.
     #[cold]
     fn end(&self) -> [u8; SHORT] {
         let mut word = [0; SHORT];
@@ -328,7 +331,7 @@ impl Decoder<'_> {
         word
     }
 
-    /// Reads all of a segment.
+    /// Decodes the long form.
     #[inline(never)]
     fn long(&mut self, from: usize) {
         let _ = self.take::<1>();
@@ -351,11 +354,12 @@ impl Decoder<'_> {
             destination,
             ..BLANK
         };
-        if marks & MORE != 0 {
+        if marks & HAS_RARE != 0 {
             self.more(&mut segment);
         }
-        self.said[from] = Said { value, echo, ip_id, headers, marks, ..Said::default() };
-        self.said[from].fill(&mut segment);
+        self.previous[from] =
+            Previous { value, echo, ip_id, headers, marks, ..Previous::default() };
+        self.previous[from].fill(&mut segment);
         self.segments[from] = segment;
     }
 
@@ -382,20 +386,20 @@ impl Decoder<'_> {
         options.sack_permitted = has & SACK_PERMITTED != 0;
         options.mss = (has & MSS != 0).then(|| u16::from_le_bytes(self.take()));
         options.window_scale = (has & WINDOW_SCALE != 0).then(|| self.take::<1>()[0]);
-        options.sack_blocks = (has & BLOCKS).min(MOST_SACK_BLOCKS as u8);
+        options.sack_blocks = (has & BLOCKS).min(MAX_SACK_BLOCKS as u8);
         for block in &mut options.sack[..usize::from(options.sack_blocks)] {
             *block = (self.take_word(), self.take_word());
         }
     }
 }
 
-impl Said {
-    /// Writes what a segment may have or not.
+impl Previous {
+    /// Sets the optional fields.
     #[inline(always)]
     fn fill(&self, segment: &mut Segment) {
-        segment.ip_id = (self.marks & IDENTIFIED != 0).then_some(self.ip_id);
+        segment.ip_id = (self.marks & HAS_IP_ID != 0).then_some(self.ip_id);
         let timestamps = (self.value, self.echo);
-        segment.options.timestamps = (self.marks & TIMED != 0).then_some(timestamps);
+        segment.options.timestamps = (self.marks & HAS_TIMESTAMPS != 0).then_some(timestamps);
     }
 }
 
@@ -404,7 +408,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Numbers near each other, and any.
+    /// Generates small and arbitrary numbers.
     fn number() -> impl Strategy<Value = u32> {
         prop_oneof![3 => 0_u32..300, 1 => 0_u32..100_000, 1 => any::<u32>()]
     }
@@ -412,7 +416,7 @@ mod tests {
     prop_compose! {
         fn options()(
             timestamps in prop::option::of((number(), number())),
-            sack in prop::collection::vec((number(), number()), 0..=MOST_SACK_BLOCKS),
+            sack in prop::collection::vec((number(), number()), 0..=MAX_SACK_BLOCKS),
             mss in prop::option::weighted(0.2, any::<u16>()),
             window_scale in prop::option::weighted(0.2, 0_u8..15),
             sack_permitted in prop::bool::weighted(0.2),
@@ -427,7 +431,7 @@ mod tests {
     }
 
     prop_compose! {
-        fn anything()(
+        fn any_segment()(
             from in 0_usize..2,
             time in prop_oneof![0_u64..1 << 17, 0_u64..1 << 26, any::<u64>()],
             (sequence, acknowledgement, payload) in (number(), number(), number()),
@@ -447,9 +451,9 @@ mod tests {
     }
 
     proptest! {
-        /// All but what nobody asks for.
+        /// All fields are restored, except for those that the analysis does not use.
         #[test]
-        fn what_is_written_is_read(segments in prop::collection::vec(anything(), 0..60), start: u64) {
+        fn read_restores_written_segments(segments in prop::collection::vec(any_segment(), 0..60), start: u64) {
             let ends = [1, 2].map(|port| Endpoint { port, ..BLANK.source });
             let mut encoder = Encoder::default();
             let (mut last, mut bytes, mut expected) = (start, Vec::new(), Vec::new());
@@ -461,14 +465,14 @@ mod tests {
                 let (source, destination) = (ends[from], ends[1 - from]);
                 expected.push(Segment { source, destination, ..segment });
             }
-            let mut found = Vec::new();
-            read(&bytes, start, ends, |segment| found.push(*segment));
-            prop_assert_eq!(found, expected);
+            let mut decoded = Vec::new();
+            read(&bytes, start, ends, |segment| decoded.push(*segment));
+            prop_assert_eq!(decoded, expected);
         }
     }
 
     #[test]
-    fn data_that_go_on_take_few_bytes() {
+    fn consecutive_data_use_shortest_form() {
         let mut encoder = Encoder::default();
         let options = Options { timestamps: Some((5, 6)), ..Options::default() };
         let mut data = Segment { payload: 1448, ip_bytes: 1500, ip_id: Some(9), options, ..BLANK };

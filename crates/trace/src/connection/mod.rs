@@ -1,39 +1,42 @@
-//! Connections: what finds them, and what follows them.
+//! Tracks and analyses the connections of a capture.
 
-mod apart;
+mod analyzer;
+mod analyzers;
 mod batch;
 mod encoding;
-mod follower;
-mod followers;
-mod live;
+mod state;
 mod table;
-mod team;
+mod table_thread;
 mod worker;
+mod worker_pool;
 
 use std::thread::available_parallelism;
 
-use apart::Apart;
-use table::{TOGETHER, Table};
+use table::{LOOKUP_BATCH, Table};
+use table_thread::TableThread;
 
 use crate::analysis::ConnectionReport;
 use crate::segment::Segment;
 
-/// Segments after which a capture is large enough for threads: a megabyte or so.
+/// Number of segments from which a capture counts as large and threads are started: about a
+/// megabyte.
 const LARGE: u64 = 1 << 14;
-/// More threads than this have nothing to do: one reads, one finds, one follows.
-const MOST_THREADS: usize = 2;
-/// Segments that go together to a table that is apart.
+/// Maximum number of additional threads: one thread reads, one looks up connections, one analyses
+/// them.
+const MAX_THREADS: usize = 2;
+/// Number of segments per batch for the table thread.
 const BATCH: usize = 1024;
 
-/// How much is kept.
+/// Memory limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Connections alive at once; beyond, one that has been idle for long is reported as [`End::Evicted`](crate::End::Evicted).
+    /// Maximum number of live connections. If more are needed, one that has been idle for long is
+    /// reported as [`End::Evicted`](crate::End::Evicted).
     pub connections: usize,
-    /// Loss indications and retransmissions kept one by one, each, of a direction; of all connections alive no more
-    /// than a million. Those beyond are counted as omitted.
+    /// Maximum number of loss indications, and of retransmissions, listed per direction, at most a
+    /// million for all live connections. Further events are counted as omitted.
     pub events: usize,
-    /// Points of a time-sequence plot kept of a direction; 0 for none.
+    /// Maximum number of points of the time-sequence plot per direction; 0 for no plot.
     pub points: usize,
 }
 
@@ -43,25 +46,25 @@ impl Default for Limits {
     }
 }
 
-/// Follows all connections of a capture.
+/// Analyses all connections of a capture.
 ///
-/// Segments go in by [`push`](Self::push), in the order of the capture; reports come out by [`finished`](Self::finished)
-/// as connections end, and the rest by [`finish`](Self::finish). They are the same, in the same order, however many
-/// threads there are.
+/// Add segments by [`push`](Self::push) in the order of the capture. [`finished`](Self::finished)
+/// returns the reports of ended connections, and [`finish`](Self::finish) the rest. The reports and
+/// their order are independent of the number of threads.
 #[derive(Debug)]
 pub struct Connections {
     limits: Limits,
-    /// Unless it is apart.
+    /// `None` while the table is on its own thread.
     table: Option<Table>,
-    apart: Option<Apart>,
-    /// Segments that the table has not seen.
-    ahead: Vec<Segment>,
+    table_thread: Option<TableThread>,
+    /// Segments not yet passed to the table.
+    pending: Vec<Segment>,
     threads: usize,
-    /// From so many segments on, threads are started.
+    /// Number of segments from which threads are used.
     large: u64,
     pushed: u64,
-    /// Reports that came back with the table.
-    found: Vec<ConnectionReport>,
+    /// Reports returned together with the table.
+    reports: Vec<ConnectionReport>,
 }
 
 impl Default for Connections {
@@ -71,125 +74,129 @@ impl Default for Connections {
 }
 
 impl Connections {
-    /// None yet. Where there is more than one processor, threads find and follow the connections of a large capture.
+    /// Creates an empty collection. With several processors, a large capture is processed on
+    /// threads.
     #[must_use]
     pub fn new(limits: Limits) -> Self {
         let others = available_parallelism().map_or(0, |all| all.get() - 1);
-        Self::on_threads(limits, others.min(MOST_THREADS))
+        Self::on_threads(limits, others.min(MAX_THREADS))
     }
 
-    /// The same with so many threads beside the caller's; 0 for none.
+    /// Like [`new`](Self::new), with a number of additional threads; 0 for none.
     #[must_use]
     pub fn on_threads(limits: Limits, threads: usize) -> Self {
         Self {
             limits,
             table: Some(Table::new(limits)),
-            apart: None,
-            ahead: Vec::new(),
+            table_thread: None,
+            pending: Vec::new(),
             threads,
             large: LARGE,
             pushed: 0,
-            found: Vec::new(),
+            reports: Vec::new(),
         }
     }
 
-    /// The next segment of the capture.
+    /// Adds the next segment of the capture.
     #[inline]
     pub fn push(&mut self, segment: &Segment) {
         match &mut self.table {
             Some(table) if table.is_small() => _ = table.push(segment),
-            _ => self.put_off(segment),
+            _ => self.buffer(segment),
         }
         self.pushed += 1;
         if self.pushed == self.large {
-            self.part();
+            self.start_threads();
         }
     }
 
-    /// The same, and at once the number of its connection, which takes longer where there are many.
+    /// Adds the next segment and returns the number of its connection. Slower than
+    /// [`push`](Self::push) with many connections.
     #[inline]
     pub fn number(&mut self, segment: &Segment) -> u64 {
         self.pushed += 1;
         let large = self.pushed == self.large;
         let threads = self.threads;
-        let table = self.here();
+        let table = self.table_mut();
         if large && table.is_small() {
-            table.part(threads);
+            table.start_threads(threads);
         }
         table.push(segment)
     }
 
-    /// Connections that were followed.
+    /// Number of connections so far.
     pub fn count(&mut self) -> u64 {
-        self.here().count()
+        self.table_mut().count()
     }
 
-    /// Takes the reports of connections that have ended since the last call; those that threads still work at come
-    /// with a later one.
+    /// Takes the reports of connections that have ended since the last call. Threads may deliver
+    /// reports with delay.
     pub fn finished(&mut self) -> Vec<ConnectionReport> {
-        let mut found = std::mem::take(&mut self.found);
-        found.append(&mut match &mut self.apart {
-            Some(apart) => apart.finished(),
-            None => self.here().finished(),
+        let mut reports = std::mem::take(&mut self.reports);
+        reports.append(&mut match &mut self.table_thread {
+            Some(thread) => thread.finished(),
+            None => self.table_mut().finished(),
         });
-        found
+        reports
     }
 
-    /// The capture ends: the reports that nobody has taken yet, then those of all that are left, in the order of
-    /// their first segments. Each connection goes as its report is made.
+    /// Ends the capture. Returns the remaining reports: first of ended connections, then of live
+    /// ones in the order of their first segments. Each connection is freed when its report is
+    /// created.
     pub fn finish(mut self) -> impl Iterator<Item = ConnectionReport> {
-        self.here();
+        self.table_mut();
         let threads = if self.pushed >= self.large { self.threads } else { 0 };
-        self.found
+        self.reports
             .into_iter()
             .chain(self.table.into_iter().flat_map(move |table| table.finish(threads)))
     }
 
-    /// Where connections are many, several segments go to the table together.
+    /// Buffers a segment: with many connections, the table processes several segments together.
     #[inline]
-    fn put_off(&mut self, segment: &Segment) {
-        self.ahead.push(*segment);
-        if self.ahead.len() >= if self.apart.is_some() { BATCH } else { TOGETHER } {
-            self.catch_up();
+    fn buffer(&mut self, segment: &Segment) {
+        self.pending.push(*segment);
+        if self.pending.len() >= if self.table_thread.is_some() { BATCH } else { LOOKUP_BATCH } {
+            self.flush();
         }
     }
 
-    /// The table sees what was put off.
+    /// Passes the buffered segments to the table.
     #[inline(never)]
-    fn catch_up(&mut self) {
-        if let Some(apart) = &self.apart {
-            self.ahead = apart.push_all(std::mem::take(&mut self.ahead));
+    fn flush(&mut self) {
+        if let Some(thread) = &self.table_thread {
+            self.pending = thread.push_all(std::mem::take(&mut self.pending));
         } else if let Some(table) = &mut self.table {
-            table.push_all(&self.ahead);
-            self.ahead.clear();
+            table.push_all(&self.pending);
+            self.pending.clear();
         }
     }
 
-    /// The capture is large: from now on the table is on a thread of its own. If there is one more, that follows the
-    /// connections where they are few; where they are many, to find them takes most of the time.
+    /// Starts the threads for a large capture: one for the table and, if there is another, one for
+    /// the analysis of few connections. With many connections, looking them up takes most of the
+    /// time.
     #[cold]
-    fn part(&mut self) {
+    fn start_threads(&mut self) {
         let threads = self.threads;
-        let table = self.here();
+        let table = self.table_mut();
         if threads == 0 {
             return;
         }
         if table.is_small() {
-            table.part(threads - 1);
+            table.start_threads(threads - 1);
         }
-        self.apart = Apart::take(&mut self.table);
+        self.table_thread = TableThread::take(&mut self.table);
     }
 
-    /// The table, which comes back, and has seen all.
+    /// Returns the table, after it has processed all segments, from its thread if necessary.
     #[inline]
-    fn here(&mut self) -> &mut Table {
-        if !self.ahead.is_empty() {
-            self.catch_up();
+    fn table_mut(&mut self) -> &mut Table {
+        if !self.pending.is_empty() {
+            self.flush();
         }
-        if let Some(apart) = self.apart.take() {
-            let (table, found) = apart.dissolve();
+        if let Some(thread) = self.table_thread.take() {
+            let (table, reports) = thread.dissolve();
             self.table = table;
-            self.found.extend(found);
+            self.reports.extend(reports);
         }
         self.table.get_or_insert_with(|| Table::new(self.limits))
     }

@@ -1,5 +1,5 @@
-//! A thread that works beside the one that reads: it is told in batches, of which a few at most are in progress, and
-//! its reports come back.
+//! A thread that processes batches and returns reports. The number of batches in progress is
+//! limited.
 
 use std::any::Any;
 use std::iter;
@@ -7,96 +7,97 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::{Builder, JoinHandle};
 
-/// Batches that wait.
+/// Maximum number of queued batches.
 const QUEUED: usize = 4;
-/// Batches in progress, at most: as many again are worked at, and one is being filled.
+/// Maximum number of batches in progress: queued, being processed, and one being filled.
 pub(super) const IN_PROGRESS: usize = 2 * QUEUED + 1;
 
-/// What a thread can be given to work with.
+/// State of a worker thread.
 pub(super) trait Work: Send + 'static {
-    /// What it is told at a time.
+    /// Unit of work.
     type Batch: Default + Send;
     type Report: Send;
 
-    /// Does what a batch says, and empties it.
+    /// Processes a batch and clears it.
     fn work(&mut self, batch: &mut Self::Batch) -> Vec<Self::Report>;
 }
 
-/// Reports, or what a thread panicked with.
-pub(super) type Found<R> = Result<Vec<R>, Box<dyn Any + Send>>;
+/// Reports, or the panic of a thread.
+pub(super) type WorkerResult<R> = Result<Vec<R>, Box<dyn Any + Send>>;
 
-/// The reports; of a thread that panicked, the same panic.
-pub(super) fn reports<R>(found: Found<R>) -> Vec<R> {
-    found.unwrap_or_else(|panic| resume_unwind(panic))
+/// Returns the reports, or resumes the panic of the thread.
+pub(super) fn reports<R>(results: WorkerResult<R>) -> Vec<R> {
+    results.unwrap_or_else(|panic| resume_unwind(panic))
 }
 
-/// A thread that works.
+/// A worker thread.
 #[derive(Debug)]
 pub(super) struct Worker<W: Work> {
-    hand: SyncSender<W>,
+    state: SyncSender<W>,
     batches: SyncSender<W::Batch>,
-    /// Batches that are done, to be filled again.
+    /// Processed batches, for reuse.
     spare: Receiver<W::Batch>,
     thread: JoinHandle<Option<W>>,
 }
 
 impl<W: Work> Worker<W> {
-    /// Starts a thread, if there is one to be had; its reports go to `found`.
-    pub(super) fn start(name: &str, found: Sender<Found<W::Report>>) -> Option<Self> {
-        let (hand, taken) = sync_channel(1);
+    /// Starts a thread whose reports are sent to `results`; `None` if that fails.
+    pub(super) fn start(name: &str, results: Sender<WorkerResult<W::Report>>) -> Option<Self> {
+        let (state, taken) = sync_channel(1);
         let (batches, queue) = sync_channel(QUEUED);
         let (emptied, spare) = channel();
-        let work = move || work(taken.recv().ok()?, &queue, &emptied, &found);
+        let work = move || work(taken.recv().ok()?, &queue, &emptied, &results);
         let thread = Builder::new().name(name.to_owned()).spawn(work).ok()?;
-        Some(Self { hand, batches, spare, thread })
+        Some(Self { state, batches, spare, thread })
     }
 
-    /// Hands over what it works with, once, before the first batch.
-    pub(super) fn hand(&self, work: W) {
-        // It waits for nothing else: the channel is open.
-        let _ = self.hand.send(work);
+    /// Passes the state to the thread; called once, before the first batch.
+    pub(super) fn set_state(&self, work: W) {
+        // The thread waits for this message only, so the channel is open.
+        let _ = self.state.send(work);
     }
 
-    /// Tells it what a batch says; an empty one to be filled.
+    /// Passes a batch to the thread and returns an empty batch.
     #[inline(never)]
-    pub(super) fn tell(&self, batch: W::Batch) -> W::Batch {
-        // If nobody takes it any more, the thread has said why.
+    pub(super) fn submit(&self, batch: W::Batch) -> W::Batch {
+        // If the thread has ended, it has sent the reason.
         let _ = self.batches.send(batch);
         self.spare.try_recv().unwrap_or_default()
     }
 
-    /// The thread ends, when it has done all; what it worked with, unless it panicked.
+    /// Ends the thread after it has processed all batches. Returns its state, or `None` if it
+    /// panicked.
     pub(super) fn end(self) -> Option<W> {
-        let Self { hand, batches, thread, .. } = self;
-        drop((hand, batches));
+        let Self { state, batches, thread, .. } = self;
+        drop((state, batches));
         thread.join().unwrap_or_else(|panic| resume_unwind(panic))
     }
 }
 
-/// What the thread does, until no batches come any more; `None` if it panicked.
+/// Runs on the thread until the batch channel is closed. Returns `None` after a panic.
 fn work<W: Work>(
     mut worker: W,
     queue: &Receiver<W::Batch>,
     emptied: &Sender<W::Batch>,
-    sender: &Sender<Found<W::Report>>,
+    sender: &Sender<WorkerResult<W::Report>>,
 ) -> Option<W> {
-    let all = AssertUnwindSafe(|| {
+    let process = AssertUnwindSafe(|| {
         let mut batches = Vec::with_capacity(QUEUED);
         while let Ok(first) = queue.recv() {
-            // All that wait at once: who waits for room is woken once for several.
+            // Takes all queued batches, so that a blocked sender is woken once for several batches.
             batches.extend(iter::once(first).chain(queue.try_iter().take(QUEUED - 1)));
             for mut batch in batches.drain(..) {
-                let found = worker.work(&mut batch);
-                // It is filled again, or not.
+                let results = worker.work(&mut batch);
+                // Fails if the batch is not needed again.
                 let _ = emptied.send(batch);
-                // Nobody listens any more if the whole was given up.
-                if !found.is_empty() && sender.send(Ok(found)).is_err() {
+                // The receiver is gone if processing was aborted.
+                if !results.is_empty() && sender.send(Ok(results)).is_err() {
                     return;
                 }
             }
         }
     });
-    match catch_unwind(all) {
+    match catch_unwind(process) {
         Ok(()) => Some(worker),
         Err(panic) => {
             let _ = sender.send(Err(panic));

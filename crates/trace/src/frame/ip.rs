@@ -1,31 +1,32 @@
-//! IPv4 and IPv6, down to TCP, or to what else they carry.
+//! Parses IPv4 and IPv6 headers.
 
 use super::link::Version;
-use super::{long, tcp, word};
+use super::{tcp, u16_at, u32_at};
 use crate::reader::Skip;
 use crate::segment::Segment;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 const TCP: u8 = 6;
-/// What may have another IP packet in it: IPv4, UDP, IPv6, GRE, Ethernet (RFC 3378), MPLS (RFC 4023).
+/// Protocols that may contain another IP packet: IPv4, UDP, IPv6, GRE, Ethernet (RFC 3378), MPLS
+/// (RFC 4023).
 const TUNNELS: [u8; 6] = [4, 17, 41, 47, 97, 137];
 
-/// What is known of a packet's length besides what its header says.
+/// Bounds of a packet's length, in addition to its own header.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Length {
-    /// Bytes that were on the wire from here on, as the capture says; they count where IP itself does not say.
+    /// Recorded length of the rest of the frame, used if the IP header has no length.
     pub(super) original: u32,
-    /// The link leaves room for no more.
-    pub(super) most: usize,
+    /// Maximum by the link layer.
+    pub(super) max: usize,
 }
 
 impl Length {
     fn bounded(self, total: u32) -> u32 {
-        u32::try_from(self.most).map_or(total, |most| total.min(most))
+        u32::try_from(self.max).map_or(total, |max| total.min(max))
     }
 }
 
-/// Fills in what the IP header says, and the rest from TCP's.
+/// Parses the IP and TCP headers.
 #[inline(always)]
 pub(super) fn dissect(
     version: Version,
@@ -50,8 +51,8 @@ fn version_4(packet: &[u8], length: Length, segment: &mut Segment) -> Result<(),
         return Err(Skip::Cut);
     };
     let header_length = usize::from(header[0] & 0xf) * 4;
-    let total = match word(header, 2) {
-        // BIG TCP, or a super-segment not yet cut: longer than the field can say.
+    let total = match u16_at(header, 2) {
+        // BIG TCP, or a super-segment before segmentation: too long for the field.
         0 => length.original,
         total => length.bounded(u32::from(total)),
     };
@@ -61,19 +62,19 @@ fn version_4(packet: &[u8], length: Length, segment: &mut Segment) -> Result<(),
     if header[9] != TCP {
         return Err(Skip::NotTcp);
     }
-    let fragment = word(header, 6);
+    let fragment = u16_at(header, 6);
     if fragment & 0x1fff != 0 {
         return Err(Skip::Fragment);
     }
     segment.fragment = fragment & 0x2000 != 0;
-    segment.ip_id = Some(word(header, 4));
+    segment.ip_id = Some(u16_at(header, 4));
     segment.ecn = header[1] & 3;
     segment.ttl = header[8];
     segment.ip_bytes = total;
-    let address = |at: usize| IpAddr::V4(Ipv4Addr::from(long(header, at)));
+    let address = |at: usize| IpAddr::V4(Ipv4Addr::from(u32_at(header, at)));
     segment.source.address = address(12);
     segment.destination.address = address(16);
-    // What follows the packet is padding of the link.
+    // The rest is padding of the link layer.
     let kept = &packet[..packet.len().min(total as usize)];
     let rest = kept.get(header_length..).ok_or(Skip::Cut)?;
     tcp::dissect(rest, total - header_length as u32, segment)
@@ -102,28 +103,28 @@ fn version_6(packet: &[u8], length: Length, segment: &mut Segment) -> Result<(),
     tcp::dissect(rest, walk.total - walk.at as u32, segment)
 }
 
-/// What an IP packet carries, other than TCP.
+/// Payload of an IP packet other than TCP.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Carried<'a> {
-    /// Its number, as in the IP header.
+pub(super) struct IpPayload<'a> {
+    /// Protocol number.
     pub(super) protocol: u8,
-    /// As far as they were kept.
+    /// Available bytes.
     pub(super) bytes: &'a [u8],
-    /// How many they are.
+    /// Length of the payload, bytes.
     pub(super) length: u32,
-    /// Bytes of the IP packet.
+    /// Length of the IP packet, bytes.
     pub(super) total: u32,
-    /// The rest is in other packets.
+    /// True if the packet is fragmented.
     pub(super) fragment: bool,
 }
 
-/// What a packet carries that [`dissect`] found no TCP in. Of one in fragments the first has its beginning, and the
-/// others are not asked.
-pub(super) fn carried(
+/// Returns the payload of a packet in which [`dissect`] found no TCP. Only the first fragment of a
+/// packet is parsed.
+pub(super) fn payload(
     version: Version,
     packet: &[u8],
     length: Length,
-) -> Result<Carried<'_>, Skip> {
+) -> Result<IpPayload<'_>, Skip> {
     let (at, total, protocol, fragment) = match (packet.first_chunk::<40>(), packet) {
         (Some(header), _) if version == Version::Six || header[0] >> 4 == 6 => {
             let mut walk = Walk::new(header, length);
@@ -133,14 +134,14 @@ pub(super) fn carried(
             (walk.at, walk.total, walk.next, walk.fragment)
         }
         (_, [first, ..]) if first >> 4 == 4 && packet.len() >= 20 => {
-            let total = match word(packet, 2) {
+            let total = match u16_at(packet, 2) {
                 0 => length.original,
                 total => length.bounded(u32::from(total)),
             };
-            if word(packet, 6) & 0x1fff != 0 {
+            if u16_at(packet, 6) & 0x1fff != 0 {
                 return Err(Skip::NotTcp);
             }
-            let fragment = word(packet, 6) & 0x2000 != 0;
+            let fragment = u16_at(packet, 6) & 0x2000 != 0;
             (usize::from(first & 0xf) * 4, total, packet[9], fragment)
         }
         _ => return Err(Skip::Cut),
@@ -148,7 +149,7 @@ pub(super) fn carried(
     let left = total.checked_sub(at as u32).ok_or(Skip::Broken)?;
     let kept = &packet[..packet.len().min(total as usize)];
     let bytes = kept.get(at..).ok_or(Skip::Cut)?;
-    Ok(Carried { protocol, bytes, length: left, total, fragment })
+    Ok(IpPayload { protocol, bytes, length: left, total, fragment })
 }
 
 fn address_6(bytes: &[u8]) -> IpAddr {
@@ -156,14 +157,14 @@ fn address_6(bytes: &[u8]) -> IpAddr {
     IpAddr::V6(Ipv6Addr::from_bits(u128::from_be_bytes(bytes)))
 }
 
-/// A walk along the extension headers (RFC 8200, section 4).
+/// Iterates over the extension headers (RFC 8200, section 4).
 struct Walk {
-    /// The header that begins at `at`.
+    /// Type of the header at `at`.
     next: u8,
     at: usize,
-    /// Bytes of the packet.
+    /// Length of the packet, bytes.
     total: u32,
-    /// The length field is zero, so that a jumbo option may say it (RFC 2675).
+    /// The length field is zero, so a jumbo option may contain the length (RFC 2675).
     jumbo: bool,
     fragment: bool,
 }
@@ -173,34 +174,34 @@ impl Walk {
         Self {
             next: header[6],
             at: 40,
-            total: match word(header, 4) {
+            total: match u16_at(header, 4) {
                 0 => length.original.max(40),
                 payload => length.bounded(40 + u32::from(payload)),
             },
-            jumbo: word(header, 4) == 0,
+            jumbo: u16_at(header, 4) == 0,
             fragment: false,
         }
     }
 
-    /// Leaves one header behind, eight bytes at least.
+    /// Skips one header of at least eight bytes.
     fn step(&mut self, packet: &[u8]) -> Result<(), Skip> {
         const HOP_BY_HOP: u8 = 0;
         let header = packet.get(self.at..).unwrap_or_default();
         let length = match self.next {
-            // Routing, destination, mobility, HIP, Shim6, and the two for experiments.
+            // Routing, destination, mobility, HIP, Shim6, and two experimental types.
             HOP_BY_HOP | 43 | 60 | 135 | 139 | 140 | 253 | 254 => {
                 8 + 8 * usize::from(*header.get(1).ok_or(self.missing(2))?)
             }
             44 => 8,
             51 => 8 + 4 * usize::from(*header.get(1).ok_or(self.missing(2))?),
-            _ => return Err(Skip::NotTcp), // what is carried begins here
+            _ => return Err(Skip::NotTcp), // the payload begins here
         };
         let header = header.get(..length).ok_or(self.missing(length))?;
         if self.next == HOP_BY_HOP && self.jumbo {
             self.hop_by_hop(&header[2..])?;
         }
         if self.next == 44 {
-            let fragment = word(header, 2);
+            let fragment = u16_at(header, 2);
             if fragment & 0xfff8 != 0 {
                 return Err(if header[0] == TCP { Skip::Fragment } else { Skip::NotTcp });
             }
@@ -211,7 +212,8 @@ impl Walk {
         Ok(())
     }
 
-    /// Why `length` bytes are not there: the packet has them and the capture not, or neither has.
+    /// Returns the reason why `length` bytes are missing: the capture is truncated, or the packet
+    /// is inconsistent.
     fn missing(&self, length: usize) -> Skip {
         if self.at + length > self.total as usize { Skip::Broken } else { Skip::Cut }
     }
@@ -222,8 +224,8 @@ impl Walk {
             match options {
                 [0, rest @ ..] => options = rest,
                 [JUMBO, 4, rest @ ..] if rest.len() >= 4 => {
-                    // Only a host makes such packets of its own, and knows how long they are.
-                    let total = u64::from(long(rest, 0)) + 40;
+                    // Only the sending host creates such packets, and knows their length.
+                    let total = u64::from(u32_at(rest, 0)) + 40;
                     if total > u64::from(self.total) {
                         return Err(Skip::Broken);
                     }

@@ -1,57 +1,57 @@
-//! From the link to the IP header: one step for each header.
+//! Finds the IP header of a frame, one link-layer header per step.
 
-use super::{long, word};
+use super::{u16_at, u32_at};
 use crate::reader::Skip;
 
-/// How the frames of an interface begin, by its LINKTYPE number.
+/// Link type of an interface, by its LINKTYPE number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Link {
-    /// Bytes before the first header that is of interest, and what comes then.
+    /// Number of bytes to skip, and the layer that follows.
     Known(usize, Layer),
-    /// A link type that is not known.
+    /// Unknown link type.
     Unknown(u32),
-    /// An interface that the capture uses, but does not describe.
+    /// Interface without a description in the capture.
     Undescribed,
 }
 
-/// What comes next in a frame.
+/// Next header of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Layer {
     Ethernet,
-    /// What this Ethernet type says.
+    /// Payload of this Ethernet type.
     Typed(u16),
-    /// The type, then what it says.
+    /// An Ethernet type and its payload.
     Type,
-    /// Linux's cooked capture, version 2: type, 18 other bytes, the rest.
+    /// Linux's cooked capture, version 2: type, 18 other bytes, payload.
     Cooked2,
     /// IEEE 802.2.
     Llc,
-    /// Address and control, or not, then what comes in PPP.
+    /// Optional address and control bytes, then PPP.
     PppFraming,
     Ppp,
     Pppoe,
     Mpls,
     /// An address family of BSD, in either byte order.
     Family,
-    /// RFC 4391: type, two reserved bytes.
+    /// IP over InfiniBand (RFC 4391): type, two reserved bytes.
     Infiniband,
     Ip(Version),
 }
 
-/// Which IP.
+/// IP version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Version {
     Four,
     Six,
-    /// What the first four bits say.
+    /// Given by the first four bits.
     Either,
 }
 
-/// What a step leads to: the next layer, and the bytes from there on.
+/// Next layer and the remaining bytes.
 pub(super) type Step<'a> = Result<(Layer, &'a [u8]), Skip>;
 
 impl Link {
-    /// The link type of this number.
+    /// Returns the link type with this number.
     pub(crate) fn of(number: u32) -> Self {
         let (skipped, layer) = match number {
             0 | 108 => (0, Layer::Family),
@@ -64,7 +64,7 @@ impl Link {
             113 => (14, Layer::Type),
             228 => (0, Layer::Ip(Version::Four)),
             229 => (0, Layer::Ip(Version::Six)),
-            // Behind the global route header.
+            // After the global route header.
             242 => (40, Layer::Infiniband),
             276 => (0, Layer::Cooked2),
             _ => return Self::Unknown(number),
@@ -72,76 +72,76 @@ impl Link {
         Self::Known(skipped, layer)
     }
 
-    /// Headers have the number of the interface: cooked ones of version 2.
+    /// Whether frame headers contain the interface number, as cooked headers of version 2 do.
     pub(crate) fn has_interface(self) -> bool {
         matches!(self, Self::Known(_, Layer::Cooked2))
     }
 
-    /// Number of the interface in the header of a frame.
+    /// Returns the interface number in the frame header.
     #[cold]
     pub(crate) fn interface(self, frame: &[u8]) -> Option<u32> {
-        frame.get(4..8).filter(|_| self.has_interface()).map(|four| long(four, 0))
+        frame.get(4..8).filter(|_| self.has_interface()).map(|four| u32_at(four, 0))
     }
 }
 
-/// The IP packet in a frame: the version that the link says, its bytes and more, and the most that it can have,
-/// as far as the link says.
+/// Finds the IP packet in a frame. Returns the version, the bytes from the IP header on, and the
+/// maximum length of the packet by the link layer.
 #[inline(always)]
 pub(super) fn network_layer(link: Link, frame: &[u8]) -> Result<(Version, &[u8], usize), Skip> {
     match link {
-        Link::Known(skipped, layer) => climb(layer, after(frame, skipped)?),
+        Link::Known(skipped, layer) => find_ip(layer, after(frame, skipped)?),
         Link::Unknown(_) => Err(Skip::UnknownLink),
         Link::Undescribed => Err(Skip::Broken),
     }
 }
 
-/// The same from a layer on that begins with these bytes.
+/// Finds the IP packet, starting at a layer.
 #[inline(always)]
-pub(super) fn climb(mut layer: Layer, from: &[u8]) -> Result<(Version, &[u8], usize), Skip> {
+pub(super) fn find_ip(mut layer: Layer, from: &[u8]) -> Result<(Version, &[u8], usize), Skip> {
     let (mut rest, mut end) = (from, usize::MAX);
-    // Every step leaves bytes behind or comes nearer to IP, so that this ends.
+    // Terminates, because each step consumes bytes or leads to IP.
     loop {
         (layer, rest) = match layer {
             Layer::Ethernet => ethernet(rest)?,
             Layer::Typed(kind) => typed(kind, rest)?,
             Layer::Ip(version) => {
-                // A session that claims fewer bytes than its own header.
-                let most = end.checked_sub(from.len() - rest.len()).ok_or(Skip::Broken)?;
-                return Ok((version, rest, most));
+                // Fails if a session declares fewer bytes than its own header.
+                let max = end.checked_sub(from.len() - rest.len()).ok_or(Skip::Broken)?;
+                return Ok((version, rest, max));
             }
             Layer::Pppoe => {
-                let (next, inside, length) = pppoe(rest)?;
-                end = from.len() - inside.len() + length;
-                (next, inside)
+                let (next, inner, length) = pppoe(rest)?;
+                end = from.len() - inner.len() + length;
+                (next, inner)
             }
-            other => seldom(other, rest)?,
+            other => rare_step(other, rest)?,
         };
     }
 }
 
-/// Steps that most frames do not need.
+/// Parses rare layers.
 #[inline(never)]
-fn seldom(layer: Layer, rest: &[u8]) -> Step<'_> {
+fn rare_step(layer: Layer, rest: &[u8]) -> Step<'_> {
     match layer {
-        Layer::Type => Ok((Layer::Typed(word(head(rest, 2)?, 0)), &rest[2..])),
-        Layer::Cooked2 => Ok((Layer::Typed(word(head(rest, 20)?, 0)), &rest[20..])),
+        Layer::Type => Ok((Layer::Typed(u16_at(head(rest, 2)?, 0)), &rest[2..])),
+        Layer::Cooked2 => Ok((Layer::Typed(u16_at(head(rest, 20)?, 0)), &rest[20..])),
         Layer::Llc => llc(rest),
         Layer::PppFraming => ppp_framing(rest),
         Layer::Ppp => ppp(rest),
         Layer::Mpls => mpls(rest),
         Layer::Family => family(rest),
-        Layer::Infiniband => Ok((Layer::Typed(word(head(rest, 4)?, 0)), &rest[4..])),
+        Layer::Infiniband => Ok((Layer::Typed(u16_at(head(rest, 4)?, 0)), &rest[4..])),
         Layer::Ethernet | Layer::Typed(_) | Layer::Pppoe | Layer::Ip(_) => Ok((layer, rest)),
     }
 }
 
-/// The first `length` bytes.
+/// Returns the first `length` bytes.
 #[inline(always)]
 pub(super) fn head(bytes: &[u8], length: usize) -> Result<&[u8], Skip> {
     bytes.get(..length).ok_or(Skip::Cut)
 }
 
-/// What follows `length` bytes.
+/// Returns the bytes after the first `length`.
 #[inline(always)]
 pub(super) fn after(bytes: &[u8], length: usize) -> Result<&[u8], Skip> {
     bytes.get(length..).ok_or(Skip::Cut)
@@ -149,7 +149,7 @@ pub(super) fn after(bytes: &[u8], length: usize) -> Result<&[u8], Skip> {
 
 #[inline(always)]
 fn ethernet(rest: &[u8]) -> Step<'_> {
-    Ok((Layer::Typed(word(head(rest, 14)?, 12)), &rest[14..]))
+    Ok((Layer::Typed(u16_at(head(rest, 14)?, 12)), &rest[14..]))
 }
 
 #[inline(always)]
@@ -157,13 +157,13 @@ fn typed(kind: u16, rest: &[u8]) -> Step<'_> {
     match kind {
         0x0800 => Ok((Layer::Ip(Version::Four), rest)),
         0x86dd => Ok((Layer::Ip(Version::Six), rest)),
-        // Customer and service tags, and what service tags were before IEEE 802.1ad.
+        // Customer and service tags, and the service tags used before IEEE 802.1ad.
         0x8100 | 0x88a8 | 0x9100 | 0x9200 | 0x9300 => {
-            Ok((Layer::Typed(word(head(rest, 4)?, 2)), &rest[4..]))
+            Ok((Layer::Typed(u16_at(head(rest, 4)?, 2)), &rest[4..]))
         }
         0x8847 | 0x8848 => Ok((Layer::Mpls, rest)),
         0x8864 => Ok((Layer::Pppoe, rest)),
-        // No type, but the length of an IEEE 802.3 frame.
+        // Not a type, but the length of an IEEE 802.3 frame.
         0..0x0600 => Ok((Layer::Llc, rest)),
         _ => Err(Skip::NotIp),
     }
@@ -171,9 +171,9 @@ fn typed(kind: u16, rest: &[u8]) -> Step<'_> {
 
 fn llc(rest: &[u8]) -> Step<'_> {
     match head(rest, 3)? {
-        // SNAP, with the organisation that takes the types of Ethernet.
+        // SNAP with an organisation code that uses Ethernet types.
         [0xaa, 0xaa, 3] => match head(rest, 8)?[3..6] {
-            [0, 0, 0] | [0, 0, 0xf8] => Ok((Layer::Typed(word(rest, 6)), &rest[8..])),
+            [0, 0, 0] | [0, 0, 0xf8] => Ok((Layer::Typed(u16_at(rest, 6)), &rest[8..])),
             _ => Err(Skip::NotIp),
         },
         [6, 6, 3] => Ok((Layer::Ip(Version::Four), &rest[3..])),
@@ -184,17 +184,17 @@ fn llc(rest: &[u8]) -> Step<'_> {
 fn ppp_framing(rest: &[u8]) -> Step<'_> {
     match head(rest, 2)? {
         [0xff, 3] => Ok((Layer::Ppp, &rest[2..])),
-        // Cisco's framing under the same link type: an Ethernet type follows.
+        // Cisco's framing under the same link type, followed by an Ethernet type.
         [0x0f | 0x8f, _] => Ok((Layer::Type, &rest[2..])),
         _ => Ok((Layer::Ppp, rest)),
     }
 }
 
 fn ppp(rest: &[u8]) -> Step<'_> {
-    // The upper byte may be left out if it is zero; the lower is odd (RFC 1661, section 2).
+    // A zero upper byte may be omitted; the lower byte is odd (RFC 1661, section 2).
     let (protocol, rest) = match *rest {
         [first, ..] if first & 1 == 1 => (u16::from(first), &rest[1..]),
-        _ => (word(head(rest, 2)?, 0), &rest[2..]),
+        _ => (u16_at(head(rest, 2)?, 0), &rest[2..]),
     };
     match protocol {
         0x0021 => Ok((Layer::Ip(Version::Four), rest)),
@@ -204,7 +204,8 @@ fn ppp(rest: &[u8]) -> Step<'_> {
     }
 }
 
-/// What is in a session, and its length: a packet that says it is longer counts padding (RFC 2516, section 4).
+/// Returns the next layer, its bytes and length. A longer length than the available bytes includes
+/// padding (RFC 2516, section 4).
 fn pppoe(rest: &[u8]) -> Result<(Layer, &[u8], usize), Skip> {
     match head(rest, 6)? {
         [0x11, 0, .., a, b] => {
@@ -217,25 +218,25 @@ fn pppoe(rest: &[u8]) -> Result<(Layer, &[u8], usize), Skip> {
 fn mpls(mut rest: &[u8]) -> Step<'_> {
     const BOTTOM: u32 = 0x100;
     loop {
-        let label = long(head(rest, 4)?, 0);
+        let label = u32_at(head(rest, 4)?, 0);
         rest = &rest[4..];
         if label & BOTTOM != 0 {
             break;
         }
     }
-    // The label does not say what it carries; routers look at the first four bits, too.
+    // The label does not show the payload type; like routers, use the first four bits.
     match head(rest, 1)?[0] >> 4 {
         4 => Ok((Layer::Ip(Version::Four), rest)),
         6 => Ok((Layer::Ip(Version::Six), rest)),
-        // The control word of a pseudowire (RFC 4385), of Ethernet as good as always.
+        // The control word of a pseudowire (RFC 4385), nearly always Ethernet.
         0 => Ok((Layer::Ethernet, after(rest, 4)?)),
         _ => Err(Skip::NotIp),
     }
 }
 
 fn family(rest: &[u8]) -> Step<'_> {
-    let value = long(head(rest, 4)?, 0);
-    // In the byte order of the machine that captured: the one in which it is small.
+    let value = u32_at(head(rest, 4)?, 0);
+    // The byte order of the capturing machine is the one in which the value is small.
     let version = match value.min(value.swap_bytes()) {
         2 => Version::Four,
         // Linux, Windows, NetBSD and OpenBSD, FreeBSD, macOS.

@@ -1,8 +1,8 @@
-//! What is in a frame: link, IP and TCP headers.
+//! Parses the link, IP and TCP headers of a frame.
 //!
-//! Headers are read where they lie, by what is certain to be there: nothing is copied, and a
-//! length is believed only as far as there are bytes. General libraries refuse packets that are
-//! cut, do not know of labels of MPLS, sessions of PPPoE and BIG TCP, or build what is not needed.
+//! Headers are parsed in place, without copying, and lengths are checked against the available
+//! bytes. General libraries reject truncated packets, lack MPLS, PPPoE and BIG TCP, or create
+//! unneeded objects.
 
 mod ip;
 mod link;
@@ -19,7 +19,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 const NOWHERE: Endpoint = Endpoint { address: IpAddr::V4(Ipv4Addr::UNSPECIFIED), port: 0 };
 
-/// A segment to be filled in.
+/// A segment with default values.
 pub(crate) const BLANK: Segment = Segment {
     frame: 0,
     time: 0,
@@ -42,14 +42,14 @@ const NO_OPTIONS: Options = Options {
     mss: None,
     window_scale: None,
     sack_permitted: false,
-    sack: [(0, 0); crate::segment::MOST_SACK_BLOCKS],
+    sack: [(0, 0); crate::segment::MAX_SACK_BLOCKS],
     sack_blocks: 0,
     timestamps: None,
     cut: false,
 };
 
-/// Fills in `segment`, but for number and time, from the bytes that were kept of a frame of
-/// `original` bytes. Returns the bytes that the frame must have had, and the tunnels that it came through.
+/// Parses a frame into `segment`, except for its number and time. `original`: length of the frame
+/// on the wire. Returns the minimum length of the frame by its headers, and the tunnels found.
 #[inline(always)]
 pub(crate) fn dissect(
     link: Link,
@@ -57,9 +57,9 @@ pub(crate) fn dissect(
     original: u32,
     segment: &mut Segment,
 ) -> Result<(u32, Tunnels), Skip> {
-    let (version, packet, most) = link::network_layer(link, frame)?;
+    let (version, packet, max) = link::network_layer(link, frame)?;
     let before = (frame.len() - packet.len()) as u32;
-    let length = ip::Length { original: original.saturating_sub(before), most };
+    let length = ip::Length { original: original.saturating_sub(before), max };
     let (bytes, tunnels) = match ip::dissect(version, packet, length, segment) {
         Ok(()) => (segment.ip_bytes, Tunnels::default()),
         Err(Skip::NotTcp) => tunnel::dissect(version, packet, length, segment)?,
@@ -68,14 +68,14 @@ pub(crate) fn dissect(
     Ok((before.saturating_add(bytes), tunnels))
 }
 
-/// Two bytes in network order.
+/// Reads two bytes in network order.
 #[inline(always)]
-fn word(bytes: &[u8], at: usize) -> u16 {
-    u16::from_be_bytes([bytes[at], bytes[at + 1]])
+fn u16_at(bytes: &[u8], offset: usize) -> u16 {
+    u16::from_be_bytes([bytes[offset], bytes[offset + 1]])
 }
 
-/// Four bytes in network order.
+/// Reads four bytes in network order.
 #[inline(always)]
-fn long(bytes: &[u8], at: usize) -> u32 {
-    u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+fn u32_at(bytes: &[u8], offset: usize) -> u32 {
+    u32::from_be_bytes([bytes[offset], bytes[offset + 1], bytes[offset + 2], bytes[offset + 3]])
 }

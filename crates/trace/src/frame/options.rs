@@ -1,35 +1,35 @@
-//! TCP options: what is left of them, and what is wrong with them.
+//! Parses TCP options, and detects truncated or malformed ones.
 
-use super::{NO_OPTIONS, long, word};
-use crate::segment::{MOST_SACK_BLOCKS, Options};
+use super::{NO_OPTIONS, u16_at, u32_at};
+use crate::segment::{MAX_SACK_BLOCKS, Options};
 
 const END: u8 = 0;
-const NOTHING: u8 = 1;
+const NOP: u8 = 1;
 const MSS: u8 = 2;
 const WINDOW_SCALE: u8 = 3;
 const SACK_PERMITTED: u8 = 4;
 const SACK: u8 = 5;
 const TIMESTAMPS: u8 = 8;
 
-/// RFC 7323, section 2.3.
-const MOST_SHIFT: u8 = 14;
+/// Maximum window shift, RFC 7323, section 2.3.
+const MAX_SHIFT: u8 = 14;
 
-/// Reads what was `kept` of `length` bytes of options; three kinds count in a SYN only.
+/// Parses the available options (`kept`) of `length` bytes; three kinds are valid only in a SYN.
 #[inline(always)]
 pub(super) fn read(kept: &[u8], length: usize, syn: bool) -> Options {
     let mut options = NO_OPTIONS;
     match kept {
         [] if length == 0 => {}
-        // As nearly all stacks send it when there is nothing else (RFC 7323, appendix A).
-        [NOTHING, NOTHING, TIMESTAMPS, 10, values @ ..] if kept.len() == 12 && length == 12 => {
-            options.timestamps = Some((long(values, 0), long(values, 4)));
+        // The usual form of nearly all stacks without other options (RFC 7323, appendix A).
+        [NOP, NOP, TIMESTAMPS, 10, values @ ..] if kept.len() == 12 && length == 12 => {
+            options.timestamps = Some((u32_at(values, 0), u32_at(values, 4)));
         }
-        _ => any(&mut options, kept, length, syn),
+        _ => parse_all(&mut options, kept, length, syn),
     }
     options
 }
 
-fn any(options: &mut Options, kept: &[u8], length: usize, syn: bool) {
+fn parse_all(options: &mut Options, kept: &[u8], length: usize, syn: bool) {
     let mut rest = kept;
     loop {
         match *rest {
@@ -38,14 +38,14 @@ fn any(options: &mut Options, kept: &[u8], length: usize, syn: bool) {
                 return;
             }
             [END, ..] => return,
-            [NOTHING, ..] => rest = &rest[1..],
+            [NOP, ..] => rest = &rest[1..],
             [kind, size, ..] if size >= 2 && usize::from(size) <= rest.len() => {
                 let (option, following) = rest.split_at(size.into());
-                let understood = one(options, kind, &option[2..], syn);
+                let understood = parse_option(options, kind, &option[2..], syn);
                 options.cut |= !understood;
                 rest = following;
             }
-            // A size that cannot be: where the next option begins is not known.
+            // Invalid size: the start of the next option is unknown.
             _ => {
                 options.cut = true;
                 return;
@@ -54,25 +54,25 @@ fn any(options: &mut Options, kept: &[u8], length: usize, syn: bool) {
     }
 }
 
-/// Takes one option in; false if its size is not what it must be.
-fn one(options: &mut Options, kind: u8, value: &[u8], syn: bool) -> bool {
+/// Parses one option. Returns false if its size is invalid.
+fn parse_option(options: &mut Options, kind: u8, value: &[u8], syn: bool) -> bool {
     match (kind, value.len()) {
-        (MSS, 2) => options.mss = syn.then(|| word(value, 0)).or(options.mss),
+        (MSS, 2) => options.mss = syn.then(|| u16_at(value, 0)).or(options.mss),
         (WINDOW_SCALE, 1) => {
-            let shift = value[0].min(MOST_SHIFT);
+            let shift = value[0].min(MAX_SHIFT);
             options.window_scale = syn.then_some(shift).or(options.window_scale);
         }
         (SACK_PERMITTED, 0) => options.sack_permitted |= syn,
         (SACK, size) => {
-            let blocks = value.chunks_exact(8).take(MOST_SACK_BLOCKS);
+            let blocks = value.chunks_exact(8).take(MAX_SACK_BLOCKS);
             options.sack_blocks = 0;
-            for (place, block) in options.sack.iter_mut().zip(blocks) {
-                *place = (long(block, 0), long(block, 4));
+            for (slot, block) in options.sack.iter_mut().zip(blocks) {
+                *slot = (u32_at(block, 0), u32_at(block, 4));
                 options.sack_blocks += 1;
             }
             return size % 8 == 0;
         }
-        (TIMESTAMPS, 8) => options.timestamps = Some((long(value, 0), long(value, 4))),
+        (TIMESTAMPS, 8) => options.timestamps = Some((u32_at(value, 0), u32_at(value, 4))),
         (MSS | WINDOW_SCALE | SACK_PERMITTED | TIMESTAMPS, _) => return false,
         _ => {}
     }
@@ -83,12 +83,12 @@ fn one(options: &mut Options, kind: u8, value: &[u8], syn: bool) -> bool {
 mod tests {
     use super::*;
 
-    fn whole(bytes: &[u8], syn: bool) -> Options {
+    fn read_complete(bytes: &[u8], syn: bool) -> Options {
         read(bytes, bytes.len(), syn)
     }
 
     #[test]
-    fn a_syn_of_linux() {
+    fn read_parses_syn_of_linux() {
         let bytes = [2, 4, 5, 0xb4, 4, 2, 8, 10, 0, 0, 0, 7, 0, 0, 0, 0, 1, 3, 3, 7];
         let expected = Options {
             mss: Some(1460),
@@ -97,18 +97,18 @@ mod tests {
             window_scale: Some(7),
             ..NO_OPTIONS
         };
-        assert_eq!(whole(&bytes, true), expected);
+        assert_eq!(read_complete(&bytes, true), expected);
         let later = Options { timestamps: Some((7, 0)), ..NO_OPTIONS };
-        assert_eq!(whole(&bytes, false), later);
+        assert_eq!(read_complete(&bytes, false), later);
     }
 
     #[test]
-    fn two_sack_blocks_beside_timestamps() {
+    fn read_parses_sack_blocks_and_timestamps() {
         let mut bytes = vec![1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2, 1, 1, 5, 18];
         for edge in [10_u32, 20, 30, 40] {
             bytes.extend(edge.to_be_bytes());
         }
-        let options = whole(&bytes, false);
+        let options = read_complete(&bytes, false);
         assert_eq!(options.sack_blocks, 2);
         assert_eq!(options.sack[..2], [(10, 20), (30, 40)]);
         assert_eq!(options.timestamps, Some((1, 2)));
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn every_cut_is_seen_and_keeps_what_came_before() {
+    fn read_marks_every_truncation_and_keeps_complete_options() {
         let bytes = [1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2, 1, 1, 5, 10, 0, 0, 0, 3, 0, 0, 0, 4];
         for kept in 0..bytes.len() {
             let options = read(&bytes[..kept], bytes.len(), false);
@@ -128,27 +128,31 @@ mod tests {
     }
 
     #[test]
-    fn sizes_that_cannot_be() {
+    fn read_rejects_invalid_sizes() {
         for bytes in [[3, 0, 7, 0], [3, 1, 7, 0], [3, 9, 7, 0], [2, 3, 7, 0], [8, 4, 0, 0]] {
-            assert_eq!(whole(&bytes, true), Options { cut: true, ..NO_OPTIONS }, "{bytes:?}");
+            assert_eq!(
+                read_complete(&bytes, true),
+                Options { cut: true, ..NO_OPTIONS },
+                "{bytes:?}"
+            );
         }
     }
 
     #[test]
-    fn an_empty_sack_is_none_and_half_a_block_is_missed() {
-        assert_eq!(whole(&[5, 2, 1, 1], false), NO_OPTIONS);
+    fn read_ignores_empty_sack_and_marks_partial_block() {
+        assert_eq!(read_complete(&[5, 2, 1, 1], false), NO_OPTIONS);
         let half = [5, 14, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0];
-        let options = whole(&half, false);
+        let options = read_complete(&half, false);
         assert_eq!((options.sack_blocks, options.sack[0], options.cut), (1, (1, 2), true));
     }
 
     #[test]
-    fn a_shift_of_255_is_one_of_14() {
-        assert_eq!(whole(&[3, 3, 255, 0], true).window_scale, Some(14));
+    fn read_limits_window_shift_to_14() {
+        assert_eq!(read_complete(&[3, 3, 255, 0], true).window_scale, Some(14));
     }
 
     #[test]
-    fn nothing_counts_behind_the_end() {
-        assert_eq!(whole(&[0, 2, 4, 9], true), NO_OPTIONS);
+    fn read_stops_at_end_of_list() {
+        assert_eq!(read_complete(&[0, 2, 4, 9], true), NO_OPTIONS);
     }
 }

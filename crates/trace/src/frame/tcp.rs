@@ -1,14 +1,14 @@
 //! The TCP header (RFC 9293, section 3.1).
 
 use super::options::read;
-use super::{long, word};
+use super::{u16_at, u32_at};
 use crate::reader::Skip;
 use crate::segment::{Flags, Segment};
 
-/// The header without options: it must be there.
+/// Length of the fixed header, which must be available.
 const FIXED: usize = 20;
 
-/// Fills in what the header says; `bytes` were kept of `length`.
+/// Parses the header. `bytes`: available bytes; `length`: length of the TCP segment.
 #[inline(always)]
 pub(super) fn dissect(bytes: &[u8], length: u32, segment: &mut Segment) -> Result<(), Skip> {
     let Some(header) = bytes.first_chunk::<FIXED>() else {
@@ -18,12 +18,12 @@ pub(super) fn dissect(bytes: &[u8], length: u32, segment: &mut Segment) -> Resul
     if header_length < FIXED || header_length > length as usize {
         return Err(Skip::Broken);
     }
-    segment.source.port = word(header, 0);
-    segment.destination.port = word(header, 2);
-    segment.sequence = long(header, 4);
-    segment.acknowledgement = long(header, 8);
+    segment.source.port = u16_at(header, 0);
+    segment.destination.port = u16_at(header, 2);
+    segment.sequence = u32_at(header, 4);
+    segment.acknowledgement = u32_at(header, 8);
     segment.flags = Flags(header[13]);
-    segment.window = word(header, 14);
+    segment.window = u16_at(header, 14);
     segment.payload = length - header_length as u32;
     let kept = &bytes[FIXED..header_length.min(bytes.len())];
     segment.options = read(kept, header_length - FIXED, segment.flags.any(Flags::SYN));

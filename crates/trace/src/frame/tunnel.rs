@@ -1,22 +1,23 @@
-//! IP within IP: by itself, in GRE, and in UDP as VXLAN, Geneve, GTP-U and MPLS.
+//! Parses IP in IP, GRE, and in UDP: VXLAN, Geneve, GTP-U and MPLS.
 //!
-//! A tunnel is opened only if all that its header must say is there: anybody may send UDP to such a port. Of two
-//! ends nothing is taken from the outer headers: they differ from one direction to the other, and from packet to packet.
+//! A tunnel is opened only if all mandatory header fields are valid, because any UDP packet may be
+//! sent to such a port. The outer headers do not identify a connection: they differ between
+//! directions and packets.
 
 use std::fmt;
 
-use super::ip::{self, Carried, Length};
-use super::link::{Layer, Version, after, climb, head};
-use super::{long, word};
+use super::ip::{self, IpPayload, Length};
+use super::link::{Layer, Version, after, find_ip, head};
+use super::{u16_at, u32_at};
 use crate::reader::Skip;
 use crate::segment::Segment;
 
-/// Tunnels in each other; more are taken for nonsense.
-const MOST_NESTED: usize = 8;
-/// Ethernet in GRE (RFC 1701), as NVGRE has it, too (RFC 7637).
+/// Maximum nesting of tunnels; more indicates invalid data.
+const MAX_NESTED: usize = 8;
+/// Ethernet in GRE (RFC 1701), also used by NVGRE (RFC 7637).
 const ETHERNET_BRIDGED: u16 = 0x6558;
 
-/// How a packet was wrapped.
+/// Kind of tunnel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     IpInIp,
@@ -29,7 +30,7 @@ enum Kind {
     Mpls,
 }
 
-/// All of them, and what people call them.
+/// All kinds, with their common names.
 const NAMES: [(Kind, &str); 8] = [
     (Kind::IpInIp, "IP in IP"),
     (Kind::Gre, "GRE"),
@@ -41,18 +42,18 @@ const NAMES: [(Kind, &str); 8] = [
     (Kind::Mpls, "MPLS in IP"),
 ];
 
-/// Which kinds of tunnel were met.
+/// Set of the tunnel kinds found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tunnels(u8);
 
 impl Tunnels {
-    /// Nothing was in a tunnel.
+    /// Whether no tunnel was found.
     #[must_use]
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Takes those of another packet, too.
+    /// Adds the kinds of another set.
     pub(crate) fn join(&mut self, other: Self) {
         self.0 |= other.0;
     }
@@ -65,26 +66,27 @@ impl Tunnels {
 impl fmt::Display for Tunnels {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         let met = NAMES.iter().filter(|(kind, _)| self.0 & 1 << *kind as u8 != 0);
-        met.enumerate().try_for_each(|(place, (_, name))| {
-            write!(to, "{}{name}", if place > 0 { ", " } else { "" })
+        met.enumerate().try_for_each(|(index, (_, name))| {
+            write!(to, "{}{name}", if index > 0 { ", " } else { "" })
         })
     }
 }
 
-/// What is in a tunnel.
-struct Inside<'a> {
+/// Content of a tunnel.
+struct Inner<'a> {
     kind: Kind,
     layer: Layer,
     bytes: &'a [u8],
-    /// It is as long as its own header says, however little room there is: mirrored frames are cut to fit.
+    /// True for mirrored frames, which may be truncated, so the inner length may exceed the outer
+    /// one.
     mirrored: bool,
 }
 
-/// What an opened tunnel leads to, or why it is none.
-type Opened<'a> = Result<Inside<'a>, Skip>;
+/// Content of a tunnel, or the reason why it is not a tunnel.
+type Opened<'a> = Result<Inner<'a>, Skip>;
 
-/// Fills in what headers say of the TCP segment within the tunnels of a packet that has none itself. Returns the bytes
-/// of the outermost packet.
+/// Parses the TCP segment inside the tunnels of a packet. Returns the length of the outermost
+/// packet, and the tunnels.
 #[cold]
 pub(super) fn dissect(
     version: Version,
@@ -92,18 +94,18 @@ pub(super) fn dissect(
     length: Length,
     segment: &mut Segment,
 ) -> Result<(u32, Tunnels), Skip> {
-    let mut outer = ip::carried(version, packet, length)?;
+    let mut outer = ip::payload(version, packet, length)?;
     let (total, mut tunnels, mut fragment) = (outer.total, Tunnels::default(), false);
-    for _ in 0..MOST_NESTED {
-        let inside = open(&outer)?;
-        tunnels.add(inside.kind);
+    for _ in 0..MAX_NESTED {
+        let inner = open(&outer)?;
+        tunnels.add(inner.kind);
         fragment |= outer.fragment;
-        let (version, packet, length) = unwrap(&outer, &inside)?;
+        let (version, packet, length) = unwrap(&outer, &inner)?;
         match ip::dissect(version, packet, length, segment) {
-            Err(Skip::NotTcp) => outer = ip::carried(version, packet, length)?,
+            Err(Skip::NotTcp) => outer = ip::payload(version, packet, length)?,
             Err(Skip::NotIp) => return Err(Skip::NotTcp),
             Err(other) => return Err(other),
-            Ok(()) if !fragment && !inside.mirrored && exceeds(segment, length) => {
+            Ok(()) if !fragment && !inner.mirrored && exceeds(segment, length) => {
                 return Err(Skip::Broken);
             }
             Ok(()) => {
@@ -115,26 +117,26 @@ pub(super) fn dissect(
     Err(Skip::Broken)
 }
 
-/// The packet within, and how long it can be.
+/// Returns the inner packet and its length bounds.
 fn unwrap<'a>(
-    outer: &Carried<'_>,
-    inside: &Inside<'a>,
+    outer: &IpPayload<'_>,
+    inner: &Inner<'a>,
 ) -> Result<(Version, &'a [u8], Length), Skip> {
-    let found = climb(inside.layer, inside.bytes);
-    let (version, packet, most) = found.map_err(|reason| match reason {
+    let inner_packet = find_ip(inner.layer, inner.bytes);
+    let (version, packet, max) = inner_packet.map_err(|reason| match reason {
         Skip::NotIp => Skip::NotTcp,
         other => other,
     })?;
     let before = (outer.bytes.len() - packet.len()) as u32;
-    Ok((version, packet, Length { original: outer.length.saturating_sub(before), most }))
+    Ok((version, packet, Length { original: outer.length.saturating_sub(before), max }))
 }
 
-/// The packet says that it is longer than the one that it is in.
+/// Whether the inner packet declares more bytes than the outer packet has.
 fn exceeds(segment: &Segment, length: Length) -> bool {
     segment.ip_bytes > length.original
 }
 
-fn open<'a>(outer: &Carried<'a>) -> Opened<'a> {
+fn open<'a>(outer: &IpPayload<'a>) -> Opened<'a> {
     let bytes = outer.bytes;
     match outer.protocol {
         4 => Ok(plain(Kind::IpInIp, Layer::Ip(Version::Four), bytes)),
@@ -150,33 +152,33 @@ fn open<'a>(outer: &Carried<'a>) -> Opened<'a> {
     }
 }
 
-fn plain(kind: Kind, layer: Layer, bytes: &[u8]) -> Inside<'_> {
-    Inside { kind, layer, bytes, mirrored: false }
+fn plain(kind: Kind, layer: Layer, bytes: &[u8]) -> Inner<'_> {
+    Inner { kind, layer, bytes, mirrored: false }
 }
 
-/// RFC 2784 with the key and the sequence number of RFC 2890; version 1 is PPTP's (RFC 2637).
+/// RFC 2784 with the key and sequence number of RFC 2890; version 1 is PPTP's (RFC 2637).
 fn gre(bytes: &[u8]) -> Opened<'_> {
-    let (flags, protocol) = (word(head(bytes, 4)?, 0), word(bytes, 2));
+    let (flags, protocol) = (u16_at(head(bytes, 4)?, 0), u16_at(bytes, 2));
     let field = |bit: u16| if flags & bit != 0 { 4 } else { 0 };
     let (checksum, routing, key, sequence) = (0x8000, 0x4000, 0x2000, 0x1000);
     match (flags & 7, protocol) {
         (0, _) if flags & routing != 0 => Err(Skip::NotTcp),
         (0, 0x88be) => {
-            // Without a sequence number it is of type I, which has no header of its own.
+            // Without a sequence number, ERSPAN type I, which has no header.
             let length = if flags & sequence != 0 { 16 } else { 4 };
             mirrored(bytes, length)
         }
         (0, 0x22eb) => {
-            let own = after(bytes, 4 + field(sequence))?;
-            // Type III, with a platform's header or without.
-            let more = if head(own, 12)?[11] & 1 != 0 { 8 } else { 0 };
-            mirrored(own, 12 + more)
+            let erspan = after(bytes, 4 + field(sequence))?;
+            // ERSPAN type III, with an optional platform-specific header.
+            let more = if head(erspan, 12)?[11] & 1 != 0 { 8 } else { 0 };
+            mirrored(erspan, 12 + more)
         }
         (0, _) => {
             let rest = after(bytes, 4 + field(checksum) + field(key) + field(sequence))?;
             let layer = match protocol {
                 ETHERNET_BRIDGED => Layer::Ethernet,
-                // No type of Ethernet: keep-alives, and protocols without IP.
+                // Not an Ethernet type: keepalives, and protocols without IP.
                 0..0x0600 => return Err(Skip::NotTcp),
                 _ => Layer::Typed(protocol),
             };
@@ -193,14 +195,14 @@ fn gre(bytes: &[u8]) -> Opened<'_> {
 
 fn mirrored(bytes: &[u8], header: usize) -> Opened<'_> {
     let bytes = after(bytes, header)?;
-    Ok(Inside { kind: Kind::Erspan, layer: Layer::Ethernet, bytes, mirrored: true })
+    Ok(Inner { kind: Kind::Erspan, layer: Layer::Ethernet, bytes, mirrored: true })
 }
 
-/// By the port that it is sent to.
-fn udp<'a>(outer: &Carried<'a>) -> Opened<'a> {
-    let port = word(head(outer.bytes, 8)?, 2);
+/// Selects the tunnel by the destination port.
+fn udp<'a>(outer: &IpPayload<'a>) -> Opened<'a> {
+    let port = u16_at(head(outer.bytes, 8)?, 2);
     let tunnel = match port {
-        // 8472: what Linux took before the number was assigned.
+        // 8472: used by Linux before the number was assigned.
         4789 | 8472 => vxlan,
         4790 => vxlan_generic,
         6081 => geneve,
@@ -208,16 +210,16 @@ fn udp<'a>(outer: &Carried<'a>) -> Opened<'a> {
         6635 => mpls,
         _ => return Err(Skip::NotTcp),
     };
-    let length = u32::from(word(outer.bytes, 4));
-    // 0 where the packet is longer than the field can say.
+    let length = u32::from(u16_at(outer.bytes, 4));
+    // 0 if the packet is too long for the field.
     if length != 0 && (length < 8 || length > outer.length) && !outer.fragment {
         return Err(Skip::NotTcp);
     }
     tunnel(&outer.bytes[8..])
 }
 
-/// RFC 7348, section 5: the flag of the identifier, and reserved bits that are zero; those of Cisco's group policy
-/// are not looked at.
+/// RFC 7348, section 5: the identifier flag must be set and reserved bits zero; those of Cisco's
+/// group policy are not checked.
 fn vxlan(bytes: &[u8]) -> Opened<'_> {
     match head(bytes, 8)? {
         [flags, .., 0] if flags & 0x77 == 0 && flags & 8 != 0 => {
@@ -227,7 +229,7 @@ fn vxlan(bytes: &[u8]) -> Opened<'_> {
     }
 }
 
-/// draft-ietf-nvo3-vxlan-gpe: the header says what comes next.
+/// draft-ietf-nvo3-vxlan-gpe: the header contains the next protocol.
 fn vxlan_generic(bytes: &[u8]) -> Opened<'_> {
     let header = head(bytes, 8)?;
     let layer = match (header[0] & 0xf8, header[0] & 4 != 0, header[3]) {
@@ -239,14 +241,14 @@ fn vxlan_generic(bytes: &[u8]) -> Opened<'_> {
     Ok(plain(Kind::Vxlan, layer, &bytes[8..]))
 }
 
-/// RFC 8926, section 3.4: version 0, no control packet, options of a length that fits.
+/// RFC 8926, section 3.4: version 0, not a control packet, valid option length.
 fn geneve(bytes: &[u8]) -> Opened<'_> {
     let header = head(bytes, 8)?;
     if header[0] >> 6 != 0 || header[1] & 0xbf != 0 || header[7] != 0 {
         return Err(Skip::NotTcp);
     }
     let options = usize::from(header[0] & 0x3f) * 4;
-    let layer = match word(header, 2) {
+    let layer = match u16_at(header, 2) {
         ETHERNET_BRIDGED => Layer::Ethernet,
         kind @ (0x0800 | 0x86dd) => Layer::Typed(kind),
         _ => return Err(Skip::NotTcp),
@@ -254,7 +256,7 @@ fn geneve(bytes: &[u8]) -> Opened<'_> {
     Ok(plain(Kind::Geneve, layer, after(bytes, 8 + options)?))
 }
 
-/// 3GPP TS 29.281, section 5: version 1, a G-PDU, its optional fields and extension headers.
+/// 3GPP TS 29.281, section 5: version 1, G-PDU, optional fields and extension headers.
 fn gtp(bytes: &[u8]) -> Opened<'_> {
     const DATA: u8 = 255;
     let header = head(bytes, 8)?;
@@ -279,7 +281,7 @@ fn gtp(bytes: &[u8]) -> Opened<'_> {
 
 /// RFC 7510.
 fn mpls(bytes: &[u8]) -> Opened<'_> {
-    match long(head(bytes, 4)?, 0) {
+    match u32_at(head(bytes, 4)?, 0) {
         0 => Err(Skip::NotTcp),
         _ => Ok(plain(Kind::Mpls, Layer::Mpls, bytes)),
     }

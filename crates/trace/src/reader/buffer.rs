@@ -1,19 +1,19 @@
-//! A block of a stream: bytes are read in bulk and looked at in place.
+//! Reads a stream in large blocks and gives access to the bytes in place.
 
 use std::io::{self, Read};
 
-/// Bytes that are held at most. Records longer than this are seen by their beginning; no length
-/// that a file declares makes it grow. It fits into a core's second-level cache.
+/// Maximum number of bytes held, which fits into a second-level cache. Only the start of longer
+/// records is visible; declared lengths do not enlarge the buffer.
 pub(super) const CAPACITY: usize = 256 << 10;
 
-/// A window of `CAPACITY` bytes that moves along a stream.
+/// A window of up to `CAPACITY` bytes that moves along a stream.
 #[derive(Debug)]
 pub(super) struct Buffer<R> {
     source: R,
     bytes: Box<[u8]>,
     start: usize,
     end: usize,
-    /// Where in the stream `start` is.
+    /// Position of `start` in the stream.
     position: u64,
     mark: u64,
     ended: bool,
@@ -26,13 +26,14 @@ impl<R: Read> Buffer<R> {
         Self { source, bytes, start: 0, end: 0, position: 0, mark: 0, ended: false, error: None }
     }
 
-    /// What is held and not yet skipped.
+    /// Bytes held and not yet skipped.
     #[inline(always)]
     pub(super) fn view(&self) -> &[u8] {
         &self.bytes[self.start..self.end]
     }
 
-    /// Whether `length` bytes can be viewed, after reading if need be; at most `CAPACITY` can.
+    /// Reads until `length` bytes are held. Returns false if that is impossible, or more than
+    /// `CAPACITY`.
     #[inline(always)]
     pub(super) fn ensure(&mut self, length: usize) -> bool {
         self.end - self.start >= length || self.fill(length)
@@ -61,7 +62,7 @@ impl<R: Read> Buffer<R> {
         }
     }
 
-    /// Leaves `length` bytes behind; false if the stream has fewer.
+    /// Skips `length` bytes. Returns false if the stream is shorter.
     #[inline(always)]
     pub(super) fn skip(&mut self, length: u64) -> bool {
         let held = self.end - self.start;
@@ -86,18 +87,18 @@ impl<R: Read> Buffer<R> {
         }
     }
 
-    /// Remembers that a record begins here.
+    /// Stores the current position as the start of a record.
     #[inline(always)]
     pub(super) fn set_mark(&mut self) {
         self.mark = self.position;
     }
 
-    /// Where the last record began.
+    /// Start of the last record.
     pub(super) fn mark(&self) -> u64 {
         self.mark
     }
 
-    /// Why the stream ended, if not because it was over.
+    /// Returns the error that ended the stream, if any.
     pub(super) fn take_error(&mut self) -> Option<io::Error> {
         self.error.take()
     }
@@ -107,10 +108,10 @@ impl<R: Read> Buffer<R> {
 mod tests {
     use super::*;
 
-    /// Gives out a byte at a time, as a pipe may.
-    struct Drops(u8);
+    /// Returns one byte per read, as a pipe may.
+    struct SingleBytes(u8);
 
-    impl Read for Drops {
+    impl Read for SingleBytes {
         fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
             if self.0 == 9 {
                 return Ok(0);
@@ -122,8 +123,8 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_that_comes_in_drops() {
-        let mut buffer = Buffer::new(Drops(0));
+    fn ensure_and_skip_handle_single_byte_reads() {
+        let mut buffer = Buffer::new(SingleBytes(0));
         assert!(buffer.ensure(4));
         assert_eq!(buffer.view(), [0, 1, 2, 3]);
         assert!(buffer.skip(6));
@@ -135,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_is_held_than_the_capacity() {
+    fn buffer_holds_at_most_its_capacity() {
         let mut buffer = Buffer::new(io::repeat(7));
         assert!(!buffer.ensure(CAPACITY + 1));
         assert_eq!(buffer.view().len(), CAPACITY);
@@ -144,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_ends_the_stream_after_what_came_before() {
+    fn error_is_reported_after_preceding_bytes() {
         let cut = io::repeat(1).take(3).chain(Broken);
         let mut buffer = Buffer::new(cut);
         assert!(!buffer.ensure(4));

@@ -1,20 +1,20 @@
-//! Time stamps of a pcapng interface: ticks of any length, from any day on.
+//! Timestamps of a pcapng interface, with any resolution and offset.
 
 use crate::segment::Nanos;
 
 const SECOND: i128 = 1_000_000_000;
 
-/// The latest time of a frame, in April 2262: tables have signed nanoseconds since 1970.
+/// Latest supported time of a frame, in April 2262: tables use signed nanoseconds since 1970.
 pub(super) const LATEST: Nanos = i64::MAX as u64;
 
-/// How ticks become nanoseconds.
+/// Resolution of a timestamp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Tick {
-    /// So many nanoseconds each.
+    /// Nanoseconds per tick.
     Nanos(u64),
-    /// So many in a nanosecond.
+    /// Ticks per nanosecond.
     PerNano(u64),
-    /// Two to this power in a second.
+    /// Base-2 logarithm of the ticks per second.
     Binary(u8),
 }
 
@@ -27,7 +27,7 @@ pub(super) struct Clock {
 impl Clock {
     pub(super) const MICROSECONDS: Self = Self { tick: Tick::Nanos(1000), offset_s: 0 };
 
-    /// A clock of `resolution` as `if_tsresol` gives it, `offset_s` seconds late.
+    /// Creates a clock with a resolution in the format of `if_tsresol` and an offset in seconds.
     pub(super) fn new(resolution: u8, offset_s: i64) -> Option<Self> {
         let power = |exponent: u8| 10_u64.checked_pow(exponent.into());
         let tick = match resolution {
@@ -38,21 +38,21 @@ impl Clock {
         Some(Self { tick, offset_s })
     }
 
-    /// The time after `ticks`; times that 64 bits do not hold are the first or the last that do.
+    /// Converts ticks to a time, saturating at 0 and `u64::MAX`.
     #[inline(always)]
     pub(super) fn time(&self, ticks: u64) -> Nanos {
         match (self.tick, self.offset_s) {
             (Tick::Nanos(nanos), 0) => ticks.saturating_mul(nanos),
-            _ => self.any_time(ticks),
+            _ => self.time_slow_path(ticks),
         }
     }
 
-    fn any_time(&self, ticks: u64) -> Nanos {
+    fn time_slow_path(&self, ticks: u64) -> Nanos {
         let ticks = i128::from(ticks);
         let nanos = match self.tick {
             Tick::Nanos(nanos) => ticks * i128::from(nanos),
             Tick::PerNano(count) => ticks / i128::from(count),
-            // To the nearest: a tick is seldom a whole number of nanoseconds.
+            // Rounded to nearest: ticks are rarely an integer number of nanoseconds.
             Tick::Binary(0) => ticks * SECOND,
             Tick::Binary(power) => (((ticks * SECOND) >> (power - 1)) + 1) >> 1,
         };
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn powers_of_ten() {
+    fn time_scales_powers_of_ten() {
         assert_eq!(time(6, 0, 1_000_001), 1_000_001_000);
         assert_eq!(time(9, 0, 7), 7);
         assert_eq!(time(0, 0, 7), 7_000_000_000);
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn powers_of_two() {
+    fn time_scales_powers_of_two() {
         assert_eq!(time(0x80, 0, 3), 3_000_000_000);
         assert_eq!(time(0x80 | 20, 0, 1 << 20), 1_000_000_000);
         assert_eq!(time(0x80 | 20, 0, 1), 954); // 953.67
@@ -88,14 +88,14 @@ mod tests {
     }
 
     #[test]
-    fn offsets() {
+    fn time_adds_offset() {
         assert_eq!(time(6, 100, 1), 100_000_001_000);
         assert_eq!(time(6, -1, 1_000_001), 1_000);
         assert_eq!(time(6, -2, 1_000_001), 0);
     }
 
     #[test]
-    fn what_64_bits_do_not_hold() {
+    fn time_saturates_at_64_bits() {
         assert_eq!(time(0, 0, u64::MAX), u64::MAX);
         assert_eq!(time(0, i64::MAX, u64::MAX), u64::MAX);
         assert_eq!(time(0, i64::MIN, 1), 0);

@@ -1,4 +1,4 @@
-//! From a stream of bytes to TCP segments.
+//! Reads TCP segments from a stream.
 
 mod buffer;
 mod bytes;
@@ -6,13 +6,13 @@ mod clock;
 mod interfaces;
 mod pcap;
 mod pcapng;
-mod repeats;
+mod repetition;
 mod source;
 mod summary;
 mod zstandard;
 
 pub use source::Stopped;
-pub use summary::{Damage, Fault, Skip, Skipped, Summary};
+pub use summary::{Damage, Defect, Skip, Skipped, Summary};
 
 use crate::frame::{self, Link, Tunnels};
 use crate::segment::{Nanos, Segment};
@@ -20,26 +20,26 @@ use buffer::Buffer;
 use interfaces::Interfaces;
 use pcap::Pcap;
 use pcapng::Pcapng;
-use repeats::{LONG_STEP, Repeats};
+use repetition::{LONG_STEP, Repeats};
 use source::Source;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// A frame in the buffer, still to be skipped.
+/// A frame in the buffer, not yet skipped.
 struct Frame {
     time: Nanos,
     link: Link,
-    /// Number of its interface, if the file has several.
+    /// Number of its interface, if the file has several interfaces.
     interface: Option<u32>,
-    /// Bytes it had on the wire, as the capture says.
+    /// Recorded length on the wire, bytes.
     original: u32,
-    /// Bytes of it that the capture has, as it says itself.
+    /// Recorded length in the capture, bytes.
     kept: u32,
-    /// Where its bytes begin and end in what is held.
+    /// Range of the frame in the buffer's view.
     from: usize,
     to: usize,
-    /// Bytes of the whole record.
+    /// Length of the complete record, bytes.
     length: u64,
 }
 
@@ -47,38 +47,38 @@ struct Frame {
 enum Format {
     Pcap(Pcap),
     Pcapng(Pcapng),
-    /// It is over, or what follows cannot be understood.
-    Over,
+    /// The stream has ended, or cannot be parsed further.
+    Ended,
 }
 
-/// Why a stream cannot be read as a capture at all.
+/// Reason why a stream is not readable as a capture.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// The stream cannot be read.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// There is nothing.
+    /// The stream is empty.
     #[error("the file is empty")]
     Empty,
-    /// It is something else.
+    /// The stream has another format.
     #[error("not a capture in pcap or pcapng format, but {0}")]
     Unrecognised(&'static str),
 }
 
-/// Reads the TCP segments of a capture, one after the other, in a fixed amount of memory.
+/// Reads the TCP segments of a capture in a fixed amount of memory.
 ///
-/// The formats are pcap and pcapng, as they are or compressed by gzip or zstd; what a stream
-/// holds is told from its first bytes. Damage ends the reading, or is noted where more can be
-/// read; what came before it counts, and [`Reader::summary`] says what was wrong.
+/// Supports pcap and pcapng, optionally compressed by gzip or zstd; the format is detected by the
+/// first bytes. Damage ends the reading, or is recorded if reading can continue. Segments before
+/// the damage are valid; [`Reader::summary`] describes the damage.
 pub struct Reader<R: Read> {
     buffer: Buffer<Source<R>>,
     format: Format,
     last: Nanos,
-    /// A long step back in time of which the next segment will say what it is.
+    /// A long backward step of time; the next segment shows whether a repetition begins.
     back: Option<Nanos>,
     repeats: Repeats,
     interfaces: Interfaces,
-    /// The interface of the last frame, if its header or its block has it.
+    /// Interface of the last frame, if recorded.
     interface: Option<u32>,
     segment: Segment,
     summary: Summary,
@@ -88,40 +88,40 @@ impl Reader<File> {
     /// Opens a file.
     ///
     /// # Errors
-    /// Those of [`Reader::new`], and what opening a file returns.
+    /// Returns the errors of [`Reader::new`] and of opening a file.
     pub fn open(path: &Path) -> Result<Self, ReadError> {
         Self::new(File::open(path)?)
     }
 }
 
 impl<R: Read> Reader<R> {
-    /// Reads from any stream: a file, standard input, bytes in memory. It is read in large
-    /// blocks and needs no buffer of its own.
+    /// Reads from a stream such as a file, standard input or memory. Reads in large blocks, so the
+    /// stream needs no buffer.
     ///
     /// # Errors
-    /// The stream cannot be read, or is no capture.
+    /// Fails if the stream cannot be read or is not a capture.
     pub fn new(stream: R) -> Result<Self, ReadError> {
         let mut buffer = Buffer::new(Source::new(stream)?);
-        let whole = buffer.ensure(4);
-        let Some(&magic) = buffer.view().first_chunk::<4>().filter(|_| whole) else {
+        let complete = buffer.ensure(4);
+        let Some(&magic) = buffer.view().first_chunk::<4>().filter(|_| complete) else {
             return Err(match buffer.take_error() {
                 Some(error) => error.into(),
                 None if buffer.view().is_empty() => ReadError::Empty,
-                None => ReadError::Unrecognised("a few bytes"),
+                None => ReadError::Unrecognised("fewer than 4 bytes"),
             });
         };
         let mut summary = Summary::default();
         let format = if u32::from_be_bytes(magic) == pcapng::SECTION {
             Ok(Format::Pcapng(Pcapng::new()))
-        } else if let Some(kind) = Pcap::recognise(magic) {
+        } else if let Some(kind) = Pcap::detect(magic) {
             Pcap::open(kind, &mut buffer, &mut summary).map(Format::Pcap)
         } else {
-            return Err(ReadError::Unrecognised(likeness(magic)));
+            return Err(ReadError::Unrecognised(describe_magic(magic)));
         };
         let segment = frame::BLANK;
         let mut reader = Self {
             buffer,
-            format: Format::Over,
+            format: Format::Ended,
             last: 0,
             back: None,
             repeats: Repeats::default(),
@@ -132,29 +132,29 @@ impl<R: Read> Reader<R> {
         };
         match format {
             Ok(format) => reader.format = format,
-            Err(fault) => reader.stop(fault),
+            Err(damage) => reader.stop(damage),
         }
         Ok(reader)
     }
 
-    /// The next segment; `None` at the end of what can be read.
+    /// Returns the next segment; `None` at the end of the readable part.
     #[inline]
     pub fn next_segment(&mut self) -> Option<&Segment> {
         while let Some(frame) = self.next_frame() {
             self.summary.frames += 1;
-            self.look_at_time(frame.time);
+            self.check_time(frame.time);
             let result = self.dissect(&frame);
             if !self.buffer.skip(frame.length) {
-                self.stop(Fault::RecordCut);
+                self.stop(Defect::RecordCut);
             }
             match result {
                 Ok(()) if self.repeats.is_copy(&self.segment, self.back.is_some()) => {
                     self.back = None;
                     self.summary.skipped.repeated += 1;
                 }
-                Ok(()) if self.summary.has_interfaces && self.is_elsewhere() => {}
+                Ok(()) if self.summary.has_interfaces && self.is_interface_copy() => {}
                 Ok(()) => {
-                    self.step_back();
+                    self.confirm_step_back();
                     self.summary.segments += 1;
                     return Some(&self.segment);
                 }
@@ -164,7 +164,7 @@ impl<R: Read> Reader<R> {
         None
     }
 
-    /// Shows every segment to `visit`, and tells what was read.
+    /// Calls `visit` for each segment and returns the summary.
     pub fn for_each(mut self, mut visit: impl FnMut(&Segment)) -> Summary {
         while let Some(segment) = self.next_segment() {
             visit(segment);
@@ -172,7 +172,7 @@ impl<R: Read> Reader<R> {
         self.summary
     }
 
-    /// What was read so far.
+    /// Summary of the frames read so far.
     #[must_use]
     pub fn summary(&self) -> &Summary {
         &self.summary
@@ -183,7 +183,7 @@ impl<R: Read> Reader<R> {
         let next = match &mut self.format {
             Format::Pcap(pcap) => pcap.next(&mut self.buffer),
             Format::Pcapng(pcapng) => pcapng.next(&mut self.buffer, &mut self.summary),
-            Format::Over => return None,
+            Format::Ended => return None,
         };
         match next {
             Ok(Some(frame)) => Some(frame),
@@ -191,8 +191,8 @@ impl<R: Read> Reader<R> {
                 self.finish();
                 None
             }
-            Err(fault) => {
-                self.stop(fault);
+            Err(damage) => {
+                self.stop(damage);
                 None
             }
         }
@@ -212,7 +212,7 @@ impl<R: Read> Reader<R> {
         if frame.original < frame.kept.max(needed) {
             self.summary.wrong_lengths += 1;
         }
-        if result.is_ok() && !self.repeats.following() {
+        if result.is_ok() && !self.repeats.is_skipping() {
             self.summary.first_fragments += u64::from(segment.fragment);
             self.summary.cut_options += u64::from(segment.options.cut);
             if !tunnels.is_empty() {
@@ -223,44 +223,44 @@ impl<R: Read> Reader<R> {
         result.map(|_| ())
     }
 
-    /// The last segment is a copy on another interface than its direction's.
+    /// Whether the last segment is a copy on another interface than the first of its direction.
     #[cold]
-    fn is_elsewhere(&mut self) -> bool {
+    fn is_interface_copy(&mut self) -> bool {
         let Some(interface) = self.interface else { return false };
         let copy = self.interfaces.is_copy(&self.segment, interface);
         if copy {
             self.summary.skipped.other_interface += 1;
-            let left_out = self.interfaces.left_out();
-            if self.summary.other_interfaces.len() != left_out.len() {
-                self.summary.other_interfaces = left_out.to_owned();
+            let skipped = self.interfaces.skipped_list();
+            if self.summary.other_interfaces.len() != skipped.len() {
+                self.summary.other_interfaces = skipped.to_owned();
             }
         }
         copy
     }
 
     #[inline(always)]
-    fn look_at_time(&mut self, time: Nanos) {
+    fn check_time(&mut self, time: Nanos) {
         if time < self.last {
-            self.steps_back(self.last - time);
+            self.on_step_back(self.last - time);
         }
         self.last = time;
     }
 
     #[cold]
-    fn steps_back(&mut self, by: Nanos) {
-        if by < LONG_STEP && !self.repeats.following() {
-            self.summary.note_back(by);
-        } else if !self.repeats.following() {
-            self.step_back();
+    fn on_step_back(&mut self, by: Nanos) {
+        if by < LONG_STEP && !self.repeats.is_skipping() {
+            self.summary.add_step_back(by);
+        } else if !self.repeats.is_skipping() {
+            self.confirm_step_back();
             self.back = Some(by);
         }
     }
 
-    /// The last long step back led to no copy.
+    /// Counts the last long backward step, because it did not start a repetition.
     #[inline(always)]
-    fn step_back(&mut self) {
+    fn confirm_step_back(&mut self) {
         if let Some(by) = self.back.take() {
-            self.summary.note_back(by);
+            self.summary.add_step_back(by);
         }
     }
 
@@ -272,45 +272,46 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    /// The stream is over, or its source has failed just between two records.
+    /// Ends the reading at the end of the stream, or at an error between two records.
     #[cold]
     fn finish(&mut self) {
-        self.step_back();
-        self.format = Format::Over;
+        self.confirm_step_back();
+        self.format = Format::Ended;
         if let Some(error) = self.buffer.take_error().filter(|error| !source::is_stopped(error)) {
-            self.summary.note(self.buffer.mark(), Fault::Source(error.to_string()));
+            self.summary.add_damage(self.buffer.mark(), Defect::Source(error.to_string()));
         }
     }
 
-    /// Nothing more can be understood. What is cut is cut by the source's failure, if it failed.
+    /// Ends the reading because of damage. If the source failed, its error is reported instead of
+    /// truncation.
     #[cold]
-    fn stop(&mut self, fault: Fault) {
-        self.step_back();
-        self.format = Format::Over;
-        let error = match fault {
-            Fault::HeaderCut | Fault::RecordCut => self.buffer.take_error(),
+    fn stop(&mut self, damage: Defect) {
+        self.confirm_step_back();
+        self.format = Format::Ended;
+        let error = match damage {
+            Defect::HeaderCut | Defect::RecordCut => self.buffer.take_error(),
             _ => None,
         };
         if error.as_ref().is_some_and(source::is_stopped) {
             return;
         }
-        let fault = error.map_or(fault, |error| Fault::Source(error.to_string()));
-        self.summary.note(self.buffer.mark(), fault);
+        let damage = error.map_or(damage, |error| Defect::Source(error.to_string()));
+        self.summary.add_damage(self.buffer.mark(), damage);
     }
 }
 
-/// What a file that is no capture of ours begins like.
-fn likeness(magic: [u8; 4]) -> &'static str {
+/// Describes a file of another format by its first bytes.
+fn describe_magic(magic: [u8; 4]) -> &'static str {
     match &magic {
-        b"snoo" => "snoop's; editcap converts it",
+        b"snoo" => "a snoop capture; convert it with editcap",
         b"btsn" => "a Bluetooth capture",
         [b'B', b'Z', b'h', _] => "compressed by bzip2",
         [0xfd, b'7', b'z', b'X'] => "compressed by xz",
         [0x04, 0x22, 0x4d, 0x18] => "compressed by lz4",
         [b'P', b'K', 3, 4] => "a zip archive",
         _ if magic.iter().all(|&byte| byte.is_ascii_graphic() || byte.is_ascii_whitespace()) => {
-            "text; tcpdump writes captures with -w"
+            "text; write captures with tcpdump -w"
         }
-        _ => "something else",
+        _ => "an unknown format",
     }
 }

@@ -1,12 +1,12 @@
-//! The classic format: a header, then records.
+//! The pcap format: a file header and records.
 //!
 //! The IETF draft is draft-ietf-opsawg-pcap. Kuznetzov's "modified" format of old Linux
-//! distributions has eight bytes more in the header of a record.
+//! distributions has eight more bytes in the record header.
 
 use super::Frame;
 use super::buffer::{Buffer, CAPACITY};
 use super::bytes::ByteOrder;
-use super::summary::{Fault, Summary};
+use super::summary::{Defect, Summary};
 use crate::frame::Link;
 use std::io::Read;
 
@@ -15,26 +15,26 @@ const NANOSECONDS: u32 = 0xa1b2_3c4d;
 const MODIFIED: u32 = 0xa1b2_cd34;
 
 const FILE_HEADER: usize = 24;
-/// The lower bits of the field are the link type, the upper tell of a frame check sequence.
+/// The lower bits of the field are the link type; the upper ones describe a frame check sequence.
 const LINK_BITS: u32 = 0x03ff_ffff;
-/// No frame is longer, unless the file's header says that it keeps more.
-const LONGEST: u32 = 1 << 20;
-/// No header may say more than this: it is the most that any capture library keeps.
-const MOST_KEPT: u32 = 128 << 20;
+/// Maximum frame length, unless the snaplen in the file header is larger.
+const MAX_FRAME: u32 = 1 << 20;
+/// Maximum accepted snaplen, the maximum of any capture library.
+const MAX_SNAPLEN: u32 = 128 << 20;
 
-/// In which fields of a record its two lengths stand.
+/// Order of the two lengths in a record header.
 #[derive(Clone, Copy, Debug)]
 enum Lengths {
     KeptFirst,
     KeptLast,
-    /// Version 2.3 was written both ways; what is kept is never more than there was.
+    /// Version 2.3 was written in both orders; the captured length is at most the original length.
     SmallerIsKept,
 }
 
 #[derive(Debug)]
 pub(super) struct Pcap {
     order: ByteOrder,
-    /// Nanoseconds in a unit of the fraction.
+    /// Nanoseconds per unit of the fraction.
     unit: u64,
     record_header: usize,
     lengths: Lengths,
@@ -43,8 +43,8 @@ pub(super) struct Pcap {
 }
 
 impl Pcap {
-    /// The byte order and the magic number, if these four bytes begin such a file.
-    pub(super) fn recognise(magic: [u8; 4]) -> Option<(ByteOrder, u32)> {
+    /// Returns the byte order and the magic number if the bytes start a pcap file.
+    pub(super) fn detect(magic: [u8; 4]) -> Option<(ByteOrder, u32)> {
         let known = |word: &u32| matches!(*word, MICROSECONDS | NANOSECONDS | MODIFIED);
         let little = Some(u32::from_le_bytes(magic)).filter(known);
         let big = Some(u32::from_be_bytes(magic)).filter(known);
@@ -53,14 +53,13 @@ impl Pcap {
             .or_else(|| big.map(|word| (ByteOrder::Big, word)))
     }
 
-    /// Reads the header of the file.
     pub(super) fn open<R: Read>(
         (order, magic): (ByteOrder, u32),
         buffer: &mut Buffer<R>,
         summary: &mut Summary,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, Defect> {
         if !buffer.ensure(FILE_HEADER) {
-            return Err(Fault::HeaderCut);
+            return Err(Defect::HeaderCut);
         }
         let header = buffer.view();
         let version = (order.u16(header, 4), order.u16(header, 6));
@@ -74,27 +73,27 @@ impl Pcap {
                 (2, 0..3) | (543, 0) => Lengths::KeptLast,
                 _ => Lengths::KeptFirst,
             },
-            longest: snaplen.clamp(LONGEST, MOST_KEPT),
+            longest: snaplen.clamp(MAX_FRAME, MAX_SNAPLEN),
             link: Link::of(order.u32(header, 20) & LINK_BITS),
         };
         summary.has_interfaces |= pcap.link.has_interface();
         if !matches!(version, (2, _) | (543, 0)) {
-            // The magic number is right, so that records are tried all the same.
-            summary.note(0, Fault::Version(version.0, version.1));
+            // The magic number is right, so the records are tried anyway.
+            summary.add_damage(0, Defect::Version(version.0, version.1));
         }
         buffer.skip(FILE_HEADER as u64);
         Ok(pcap)
     }
 
-    /// The next frame; it is left to the caller to skip it.
+    /// Returns the next frame; the caller must skip it.
     #[inline(always)]
-    pub(super) fn next<R: Read>(&self, buffer: &mut Buffer<R>) -> Result<Option<Frame>, Fault> {
+    pub(super) fn next<R: Read>(&self, buffer: &mut Buffer<R>) -> Result<Option<Frame>, Defect> {
         buffer.set_mark();
         if !buffer.ensure(self.record_header) {
-            return if buffer.view().is_empty() { Ok(None) } else { Err(Fault::HeaderCut) };
+            return if buffer.view().is_empty() { Ok(None) } else { Err(Defect::HeaderCut) };
         }
         let Some(header) = buffer.view().first_chunk::<16>() else {
-            return Err(Fault::HeaderCut);
+            return Err(Defect::HeaderCut);
         };
         let seconds = u64::from(self.order.u32(header, 0)) * 1_000_000_000;
         let time = seconds + u64::from(self.order.u32(header, 4)) * self.unit;
@@ -106,10 +105,10 @@ impl Pcap {
             Lengths::SmallerIsKept => (first.min(second), first.max(second)),
         };
         if kept > self.longest {
-            return Err(Fault::Length(kept));
+            return Err(Defect::Length(kept));
         }
         let length = self.record_header + kept as usize;
-        // A record cut by the end of the file is seen as far as it goes.
+        // Only the available part of a truncated record is visible.
         buffer.ensure(length.min(CAPACITY));
         let to = length.min(buffer.view().len());
         let (from, length) = (self.record_header, length as u64);

@@ -1,4 +1,4 @@
-//! The next-generation format: sections of blocks, many interfaces.
+//! The pcapng format: sections of blocks, with several interfaces.
 //!
 //! The IETF draft is draft-ietf-opsawg-pcapng.
 
@@ -6,12 +6,12 @@ use super::Frame;
 use super::buffer::{Buffer, CAPACITY};
 use super::bytes::ByteOrder;
 use super::clock::{Clock, LATEST};
-use super::summary::{Fault, Summary};
+use super::summary::{Defect, Summary};
 use crate::frame::Link;
 use crate::segment::Nanos;
 use std::io::Read;
 
-/// The type of the block that begins a section; the same in either byte order.
+/// Type of the section header block, the same in both byte orders.
 pub(super) const SECTION: u32 = 0x0a0d_0d0a;
 const INTERFACE: u32 = 1;
 const OLD_PACKET: u32 = 2;
@@ -20,7 +20,7 @@ const STATISTICS: u32 = 5;
 const PACKET: u32 = 6;
 
 const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
-/// Type and length before a block's body; the length again after it.
+/// Bytes of type and length before a block's body; `BLOCK_FRAMING` includes the trailing length.
 const BLOCK_HEADER: usize = 8;
 const BLOCK_FRAMING: usize = 12;
 
@@ -28,15 +28,15 @@ const OPTION_RESOLUTION: u16 = 9;
 const OPTION_OFFSET: u16 = 14;
 const OPTION_DROPPED: u16 = 5;
 
-/// Interfaces of a section at most, so that a file cannot make memory grow.
-const MOST_INTERFACES: usize = 65_536;
+/// Maximum number of interfaces per section, to limit memory.
+const MAX_INTERFACES: usize = 65_536;
 
 #[derive(Clone, Copy, Debug)]
 struct Interface {
     link: Link,
     snaplen: u32,
     clock: Clock,
-    /// Frames it lost, by its latest statistics; they count from the beginning.
+    /// Frames dropped, by the latest statistics, which are cumulative.
     dropped: u64,
 }
 
@@ -45,11 +45,11 @@ pub(super) struct Pcapng {
     order: ByteOrder,
     interfaces: Vec<Interface>,
     last: Nanos,
-    /// Where the block begins that is being read.
+    /// Position of the current block.
     at: u64,
 }
 
-/// Where a packet block keeps what.
+/// Header fields of a packet block, and the offset of its data.
 struct Packet {
     interface: u32,
     ticks: u64,
@@ -63,17 +63,17 @@ impl Pcapng {
         Self { order: ByteOrder::Little, interfaces: Vec::new(), last: 0, at: 0 }
     }
 
-    /// The next frame; it is left to the caller to skip it.
+    /// Returns the next frame; the caller must skip it.
     pub(super) fn next<R: Read>(
         &mut self,
         buffer: &mut Buffer<R>,
         summary: &mut Summary,
-    ) -> Result<Option<Frame>, Fault> {
+    ) -> Result<Option<Frame>, Defect> {
         loop {
             buffer.set_mark();
             self.at = buffer.mark();
             if !buffer.ensure(BLOCK_FRAMING) {
-                return if buffer.view().is_empty() { Ok(None) } else { Err(Fault::HeaderCut) };
+                return if buffer.view().is_empty() { Ok(None) } else { Err(Defect::HeaderCut) };
             }
             let kind = self.order.u32(buffer.view(), 0);
             if kind == SECTION {
@@ -85,27 +85,27 @@ impl Pcapng {
                 return Ok(Some(frame));
             }
             if !buffer.skip(u64::from(length)) {
-                return Err(Fault::RecordCut);
+                return Err(Defect::RecordCut);
             }
         }
     }
 
-    /// The body of the block of `length` bytes, as far as it is held.
+    /// Returns the available part of the body of a block with `length` bytes.
     #[inline(always)]
-    fn body<'a, R: Read>(&self, length: u32, buffer: &'a mut Buffer<R>) -> Result<&'a [u8], Fault> {
+    fn body<'a, R: Read>(&self, length: u32, input: &'a mut Buffer<R>) -> Result<&'a [u8], Defect> {
         let size = length as usize;
         if size < BLOCK_FRAMING || size % 4 != 0 {
-            return Err(Fault::BlockLength(length));
+            return Err(Defect::BlockLength(length));
         }
         let end = size - 4;
-        if !buffer.ensure(size.min(CAPACITY)) || size > CAPACITY {
-            let held = buffer.view().len().min(end);
-            return Ok(&buffer.view()[BLOCK_HEADER..held]);
+        if !input.ensure(size.min(CAPACITY)) || size > CAPACITY {
+            let held = input.view().len().min(end);
+            return Ok(&input.view()[BLOCK_HEADER..held]);
         }
-        // The length at the end is looked at before anything in the block is believed.
-        match self.order.u32(buffer.view(), end) {
-            trailer if trailer == length => Ok(&buffer.view()[BLOCK_HEADER..end]),
-            trailer => Err(Fault::Trailer(length, trailer)),
+        // The trailing length is checked before the block is parsed.
+        match self.order.u32(input.view(), end) {
+            trailer if trailer == length => Ok(&input.view()[BLOCK_HEADER..end]),
+            trailer => Err(Defect::Trailer(length, trailer)),
         }
     }
 
@@ -116,8 +116,8 @@ impl Pcapng {
         length: u32,
         body: &[u8],
         summary: &mut Summary,
-    ) -> Result<Option<Frame>, Fault> {
-        // What the block's own length leaves to it, however little of it is there.
+    ) -> Result<Option<Frame>, Defect> {
+        // Length of the body by the block's length, even if less is available.
         let room = length as usize - BLOCK_FRAMING;
         let needed = match kind {
             PACKET | OLD_PACKET => 20,
@@ -127,10 +127,10 @@ impl Pcapng {
             _ => return Ok(None),
         };
         if room < needed {
-            return Err(Fault::BlockShort(kind));
+            return Err(Defect::BlockShort(kind));
         }
         if body.len() < needed {
-            return Err(Fault::RecordCut);
+            return Err(Defect::RecordCut);
         }
         let packet = match kind {
             PACKET | OLD_PACKET => self.packet(kind, body),
@@ -143,32 +143,32 @@ impl Pcapng {
             }
         };
         if packet.kept as usize > room - packet.from {
-            return Err(Fault::BlockShort(kind));
+            return Err(Defect::BlockShort(kind));
         }
         Ok(Some(self.frame(&packet, length, body.len(), summary)))
     }
 
-    fn section(&mut self, body: &[u8]) -> Result<(), Fault> {
+    fn section(&mut self, body: &[u8]) -> Result<(), Defect> {
         self.interfaces.clear();
         let (major, minor) = (self.order.u16(body, 4), self.order.u16(body, 6));
-        if major == 1 { Ok(()) } else { Err(Fault::Version(major, minor)) }
+        if major == 1 { Ok(()) } else { Err(Defect::Version(major, minor)) }
     }
 
-    fn interface(&mut self, body: &[u8], summary: &mut Summary) -> Result<(), Fault> {
-        if self.interfaces.len() == MOST_INTERFACES {
-            return Err(Fault::Interfaces(MOST_INTERFACES));
+    fn interface(&mut self, body: &[u8], summary: &mut Summary) -> Result<(), Defect> {
+        if self.interfaces.len() == MAX_INTERFACES {
+            return Err(Defect::Interfaces(MAX_INTERFACES));
         }
         let (mut resolution, mut offset) = (6, 0);
-        let whole = self.options(&body[8..], |kind, value| match (kind, value.len()) {
+        let valid = self.options(&body[8..], |kind, value| match (kind, value.len()) {
             (OPTION_RESOLUTION, 1..) => resolution = value[0],
             (OPTION_OFFSET, 8..) => offset = self.order.u64(value, 0) as i64,
             _ => {}
         });
-        if !whole {
-            summary.note(self.at, Fault::Option);
+        if !valid {
+            summary.add_damage(self.at, Defect::Option);
         }
         let clock = Clock::new(resolution, offset).unwrap_or_else(|| {
-            summary.note(self.at, Fault::Resolution(resolution));
+            summary.add_damage(self.at, Defect::Resolution(resolution));
             Clock::MICROSECONDS
         });
         let link = Link::of(u32::from(self.order.u16(body, 0)));
@@ -186,13 +186,13 @@ impl Pcapng {
         let interface = self.order.u32(body, 0) as usize;
         let mut dropped = None;
         let options = body.get(12..).unwrap_or_default();
-        let whole = self.options(options, |kind, value| {
+        let valid = self.options(options, |kind, value| {
             if kind == OPTION_DROPPED && value.len() >= 8 {
                 dropped = Some(self.order.u64(value, 0));
             }
         });
-        if !whole {
-            summary.note(self.at, Fault::Option);
+        if !valid {
+            summary.add_damage(self.at, Defect::Option);
         }
         if let (Some(interface), Some(dropped)) = (self.interfaces.get_mut(interface), dropped) {
             let more = dropped.saturating_sub(interface.dropped);
@@ -201,8 +201,8 @@ impl Pcapng {
         }
     }
 
-    /// Shows each option to `see`; false if one runs out of the block.
-    fn options(&self, mut bytes: &[u8], mut see: impl FnMut(u16, &[u8])) -> bool {
+    /// Calls `see` for each option. Returns false if an option extends beyond the block.
+    fn options(&self, mut bytes: &[u8], mut visit: impl FnMut(u16, &[u8])) -> bool {
         while bytes.len() >= 4 {
             let (kind, length) = (self.order.u16(bytes, 0), self.order.u16(bytes, 2) as usize);
             if kind == 0 {
@@ -211,7 +211,7 @@ impl Pcapng {
             let Some(value) = bytes.get(4..4 + length) else {
                 return false;
             };
-            see(kind, value);
+            visit(kind, value);
             bytes = bytes.get(4 + length.next_multiple_of(4)..).unwrap_or_default();
         }
         bytes.is_empty()
@@ -237,7 +237,7 @@ impl Pcapng {
         summary.untimed += 1;
         let original = self.order.u32(body, 0);
         let snaplen = self.interfaces.first().map_or(u32::MAX, |interface| interface.snaplen);
-        // The block is padded to four bytes, so that its length alone does not say.
+        // The block is padded to four bytes, so its length is only an upper bound.
         let kept = original.min(snaplen).min((room - 4) as u32);
         Packet { interface: 0, ticks: 0, kept, original, from: 4 }
     }
@@ -257,7 +257,7 @@ impl Pcapng {
                 interface.link
             }
             None => {
-                summary.note(self.at, Fault::Interface(packet.interface));
+                summary.add_damage(self.at, Defect::Interface(packet.interface));
                 Link::Undescribed
             }
         };
@@ -274,11 +274,11 @@ impl Pcapng {
     }
 }
 
-/// The byte order of the section that begins here.
-fn byte_order(block: &[u8]) -> Result<ByteOrder, Fault> {
+/// Returns the byte order of a section header block.
+fn byte_order(block: &[u8]) -> Result<ByteOrder, Defect> {
     match (ByteOrder::Little.u32(block, 8), ByteOrder::Big.u32(block, 8)) {
         (BYTE_ORDER_MAGIC, _) => Ok(ByteOrder::Little),
         (_, BYTE_ORDER_MAGIC) => Ok(ByteOrder::Big),
-        (_, other) => Err(Fault::ByteOrder(other)),
+        (_, other) => Err(Defect::ByteOrder(other)),
     }
 }

@@ -1,4 +1,4 @@
-//! Where bytes come from: as they are, or compressed.
+//! Input streams, decompressed if necessary.
 
 use super::zstandard::Zstd;
 use flate2::bufread::MultiGzDecoder;
@@ -6,26 +6,26 @@ use std::io::{self, BufReader, Chain, Cursor, Read};
 
 const GZIP: [u8; 3] = [0x1f, 0x8b, 8];
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
-/// What a frame begins with that zstd skips, from the second byte on: programs that compress in parallel put
-/// one first. The first byte is 0x50 to 0x5f.
+/// Start of a skippable zstd frame, from the second byte; parallel compressors write one first. The
+/// first byte is 0x50 to 0x5f.
 const SKIPPED: [u8; 3] = [0x2a, 0x4d, 0x18];
 /// Compressed bytes read at a time.
 const BLOCK: usize = 128 << 10;
 
-/// What a stream's error holds if somebody wants reading to end: this is no fault of the file.
+/// Inner error of a stream that was stopped on request; it is not reported as damage.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("stopped")]
 pub struct Stopped;
 
-/// Whether an error is a stream's that somebody stopped.
+/// Whether an error means that the stream was stopped on request.
 pub(super) fn is_stopped(error: &io::Error) -> bool {
     error.get_ref().is_some_and(|inner| inner.is::<Stopped>())
 }
 
-/// A stream of which the first bytes were looked at.
+/// A stream whose first bytes were already read.
 type Started<R> = Chain<Cursor<Vec<u8>>, R>;
 
-/// A stream, decompressed if it is compressed.
+/// A stream, decompressed if necessary.
 pub(super) enum Source<R: Read> {
     Plain(Started<R>),
     Gzip(Box<MultiGzDecoder<BufReader<Started<R>>>>),
@@ -33,7 +33,7 @@ pub(super) enum Source<R: Read> {
 }
 
 impl<R: Read> Source<R> {
-    /// Looks at the first bytes.
+    /// Detects the compression by the first bytes.
     pub(super) fn new(mut stream: R) -> io::Result<Self> {
         let mut first = Vec::with_capacity(4);
         stream.by_ref().take(4).read_to_end(&mut first)?;

@@ -1,26 +1,26 @@
-//! What was read, what was left out, and what was wrong with the file.
+//! Statistics of the reading: frames, skipped frames, and damage of the file.
 
 use crate::frame::Tunnels;
 use crate::segment::Nanos;
 
-/// Why a frame gave no segment.
+/// Reason why a frame contains no segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Skip {
-    /// It carries no IP.
+    /// The frame contains no IP packet.
     NotIp,
-    /// It carries IP, but no TCP.
+    /// The frame contains IP, but not TCP.
     NotTcp,
-    /// It is a later fragment of a TCP packet, without TCP header.
+    /// A later fragment of a TCP packet, without a TCP header.
     Fragment,
-    /// The capture kept too little of it: the fixed TCP header must be there.
+    /// The frame is truncated before the end of the fixed TCP header.
     Cut,
-    /// Its headers contradict each other.
+    /// The headers are inconsistent.
     Broken,
-    /// The type of its link is not known.
+    /// The link type is unknown.
     UnknownLink,
 }
 
-/// How many frames gave no segment, by reason.
+/// Number of frames without a segment, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Skipped {
     /// No IP.
@@ -29,20 +29,20 @@ pub struct Skipped {
     pub not_tcp: u64,
     /// Later fragments of TCP packets.
     pub fragments: u64,
-    /// Too little kept for a TCP header.
+    /// Truncated before the end of the TCP header.
     pub cut: u64,
-    /// Headers that contradict each other.
+    /// Inconsistent headers.
     pub broken: u64,
-    /// Link types that are not known.
+    /// Unknown link types.
     pub unknown_link: u64,
-    /// TCP segments that the file has twice, frame after frame: joined to itself.
+    /// TCP segments repeated in the file, which contains a copy of itself.
     pub repeated: u64,
-    /// TCP segments that another interface captured first.
+    /// TCP segments that were captured first on another interface.
     pub other_interface: u64,
 }
 
 impl Skipped {
-    /// All of them.
+    /// All skipped frames.
     #[must_use]
     pub fn total(&self) -> u64 {
         let damaged = self.cut + self.broken;
@@ -62,162 +62,164 @@ impl Skipped {
     }
 }
 
-/// What is wrong with a file.
+/// Damage of a file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Fault {
-    /// The end came within the header of the file, of a record or of a block.
+pub enum Defect {
+    /// The file ends within its header or the header of a record or block.
     #[error("the file ends within a header")]
     HeaderCut,
-    /// The end came within a record or a block.
+    /// The file ends within a record or a block.
     #[error("the file ends within a record")]
     RecordCut,
-    /// The source failed: the device, or what compressed data say.
+    /// Reading failed: an input/output error or corrupt compressed data.
     #[error("reading failed: {0}")]
     Source(String),
-    /// A version of the format that is not known.
-    #[error("version {0}.{1} of the format is not known")]
+    /// Unsupported version of the format.
+    #[error("format version {0}.{1} is not supported")]
     Version(u16, u16),
-    /// A record that claims more bytes than any frame has.
-    #[error("a record claims {0} bytes")]
+    /// Record length larger than any frame.
+    #[error("a record declares {0} bytes, more than any frame has")]
     Length(u32),
-    /// The byte-order magic of a section is none.
-    #[error("a section has no byte order: {0:#010x} in place of 0x1a2b3c4d")]
+    /// Invalid byte-order magic of a section.
+    #[error("a section has no valid byte order: {0:#010x} instead of 0x1a2b3c4d")]
     ByteOrder(u32),
-    /// A block whose length cannot be.
-    #[error("a block claims a length of {0} bytes")]
+    /// Invalid block length.
+    #[error("a block declares an invalid length of {0} bytes")]
     BlockLength(u32),
-    /// A block that does not end with its length.
-    #[error("a block of {0} bytes ends by saying {1}")]
+    /// Leading and trailing length of a block differ.
+    #[error("a block of {0} bytes ends with the length {1}")]
     Trailer(u32, u32),
-    /// A block too short for what it should hold.
-    #[error("a block of type {0} is shorter than what it should hold")]
+    /// Block too short for its fields.
+    #[error("a block of type {0} is too short for its fields")]
     BlockShort(u32),
-    /// Options that run out of their block.
-    #[error("an option runs out of its block")]
+    /// Option longer than its block.
+    #[error("an option extends beyond its block")]
     Option,
-    /// A resolution of time stamps that cannot be.
-    #[error("time stamps of resolution {0:#04x} cannot be read")]
+    /// Unsupported timestamp resolution.
+    #[error("the timestamp resolution {0:#04x} is not supported")]
     Resolution(u8),
-    /// A frame of an interface that was not described.
-    #[error("a frame of interface {0}, which is not described")]
+    /// Frame of an interface that the file does not describe.
+    #[error("a frame refers to interface {0}, which the file does not describe")]
     Interface(u32),
-    /// More interfaces than any capture has.
+    /// Too many interfaces.
     #[error("more than {0} interfaces")]
     Interfaces(usize),
 }
 
-/// A fault, and where it is.
+/// Damage and its position.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("after frame {frame}, at byte {at}: {fault}")]
+#[error("after frame {frame}, at byte {at}: {kind}")]
 pub struct Damage {
-    /// Byte at which the record with the fault begins, of the data without compression.
+    /// Offset of the damaged record in the uncompressed data.
     pub at: u64,
-    /// Frames before it.
+    /// Number of frames before it.
     pub frame: u64,
-    /// What is wrong.
-    pub fault: Fault,
+    /// Kind of damage.
+    pub kind: Defect,
 }
 
-/// Faults that are kept word for word; the others are counted.
-const MOST_DAMAGE: usize = 16;
+/// Maximum number of damages listed; the others are counted.
+const MAX_DAMAGE: usize = 16;
 
-/// What a reader has seen so far.
+/// Summary of the frames read so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// Frames in the capture; each is a segment or is skipped.
+    /// Number of frames; each is a segment or skipped.
     pub frames: u64,
     /// TCP segments.
     pub segments: u64,
-    /// Frames that gave no segment.
+    /// Frames without a segment.
     pub skipped: Skipped,
-    /// Headers of some frames have the number of their interface.
+    /// True if the number of the interface is known for some frames.
     pub(super) has_interfaces: bool,
-    /// Numbers of the interfaces whose segments were left out as copies.
+    /// Numbers of the interfaces whose segments were skipped as copies.
     pub other_interfaces: String,
-    /// Segments that are the first fragment of a packet; the rest of their payload is not counted.
+    /// Segments that are the first fragment of a packet; the payload of the other fragments is not
+    /// counted.
     pub first_fragments: u64,
-    /// Segments whose options are cut by the capture, or malformed.
+    /// Segments with truncated or malformed options.
     pub cut_options: u64,
-    /// Segments that were found within tunnels, and of which kinds these were.
+    /// Segments found inside tunnels.
     pub tunnelled: u64,
-    /// Which kinds of tunnel.
+    /// Kinds of tunnels found.
     pub tunnels: Tunnels,
-    /// The first link type met that is not known.
+    /// First unknown link type.
     pub unknown_link: Option<u32>,
-    /// Frames stamped earlier than the one before.
+    /// Number of frames with an earlier timestamp than the previous frame.
     pub backwards: u64,
-    /// The longest step back.
+    /// Largest backward step of the timestamps, ns.
     pub longest_back: Nanos,
-    /// Frames without time stamp (simple packet blocks); they take that of the frame before.
+    /// Frames without timestamp (simple packet blocks), which get the timestamp of the previous
+    /// frame.
     pub untimed: u64,
-    /// Frames stamped later than the latest time that can be held, which they take.
+    /// Frames with a timestamp beyond the supported range, which get the latest possible time.
     pub too_late: u64,
-    /// Frames whose length on the wire is given as less than what is in them.
+    /// Frames with a recorded length below their actual length.
     pub wrong_lengths: u64,
-    /// Frames that the capture lost, where it says so.
+    /// Frames dropped during the capture, if recorded.
     pub dropped: u64,
-    /// The first faults of the file.
+    /// First damages of the file.
     pub damage: Vec<Damage>,
-    /// Faults beyond those in `damage`.
+    /// Number of damages not listed in `damage`.
     pub more_damage: u64,
 }
 
 impl Summary {
-    /// Whether something is wrong with the file, so that results from it are partial.
+    /// Whether the file is damaged, so that results are incomplete.
     #[must_use]
     pub fn is_damaged(&self) -> bool {
         !self.damage.is_empty()
     }
 
-    /// What to know before trusting results from this capture, a line each.
+    /// Returns warnings about the capture, one per line.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         let mut lines: Vec<String> = self.damage.iter().map(ToString::to_string).collect();
-        let mut say = |count: u64, what: &str| {
+        let mut warn = |count: u64, text: &str| {
             if count > 0 {
-                lines.push(counted(count, what));
+                lines.push(counted(count, text));
             }
         };
-        say(self.more_damage, "further faults in the file");
-        say(self.dropped, "frames lost by the capture itself");
-        say(self.skipped.broken, "frames left out: their headers contradict each other");
-        say(self.skipped.cut, "frames left out: too little of them was kept");
-        say(self.skipped.fragments, "fragments left out: only the first has a TCP header");
-        say(
+        warn(self.more_damage, "further errors in the file");
+        warn(self.dropped, "frames dropped during the capture");
+        warn(self.skipped.broken, "frames skipped: their headers are inconsistent");
+        warn(self.skipped.cut, "frames skipped: truncated before the end of the TCP header");
+        warn(self.skipped.fragments, "fragments skipped: only the first has a TCP header");
+        warn(
             self.skipped.repeated,
-            "segments that the file has twice, one after the other as before: it was joined to a copy of \
+            "segments repeated in the same order: the file contains a copy of a part of \
              itself; counted once",
         );
         let interfaces = &self.other_interfaces;
-        say(
+        warn(
             self.skipped.other_interface,
-            &format!("segments left out: forwarded to another interface ({interfaces}), read once"),
+            &format!("segments skipped: copies on another interface ({interfaces})"),
         );
-        say(
+        warn(
             self.tunnelled,
-            &format!("segments read inside tunnels ({}): addresses are those inside", self.tunnels),
+            &format!("segments inside tunnels ({}): addresses are the inner ones", self.tunnels),
         );
-        say(
+        warn(
             self.cut_options,
-            "segments with options cut or malformed: SACK and more may be missing; capture 128 bytes of each \
-             (tcpdump -s 128)",
+            "segments with truncated or malformed options: SACK blocks may be missing; capture at least \
+             128 bytes per packet (tcpdump -s 128)",
         );
-        say(self.wrong_lengths, "frames longer than the capture says: the IP length was taken");
-        say(
+        warn(self.wrong_lengths, "frames longer than recorded: the IP length was used");
+        warn(
             self.too_late,
-            "frames stamped after the year 2262: that year was taken; the clock or the resolution of the \
+            "frames stamped after the year 2262: that year was used; the clock or the resolution of the \
              capture's interface is wrong",
         );
-        say(self.untimed, "frames without time stamp: that of the frame before was taken");
+        warn(self.untimed, "frames without timestamp: the previous timestamp was used");
         if self.backwards > 0 {
-            let most = self.longest_back as f64 / 1e6;
+            let max_ms = self.longest_back as f64 / 1e6;
             let times = counted(self.backwards, "times");
-            lines.push(format!("time goes back {times}, by up to {most} ms"));
+            lines.push(format!("timestamps step back {times}, by up to {max_ms} ms"));
         }
         if let Some(kind) = self.unknown_link {
             let count = self.skipped.unknown_link;
             let frames = counted(count, "frames");
-            lines.push(format!("{frames} left out: link type {kind} or other is not known"));
+            lines.push(format!("{frames} skipped: unknown link type, for example {kind}"));
         }
         if self.segments == 0 {
             lines.push(format!("no TCP segment among {} frames", self.frames));
@@ -225,24 +227,23 @@ impl Summary {
         lines
     }
 
-    /// Time has stepped back.
-    pub(super) fn note_back(&mut self, by: Nanos) {
+    pub(super) fn add_step_back(&mut self, by: Nanos) {
         self.backwards += 1;
         self.longest_back = self.longest_back.max(by);
     }
 
-    pub(super) fn note(&mut self, at: u64, fault: Fault) {
-        if self.damage.len() < MOST_DAMAGE {
-            self.damage.push(Damage { at, frame: self.frames, fault });
+    pub(super) fn add_damage(&mut self, at: u64, kind: Defect) {
+        if self.damage.len() < MAX_DAMAGE {
+            self.damage.push(Damage { at, frame: self.frames, kind });
         } else {
             self.more_damage += 1;
         }
     }
 }
 
-/// Return a count and what is counted, whose first word is in the plural: without its s for one.
-fn counted(count: u64, what: &str) -> String {
-    let (first, rest) = what.split_at(what.find(' ').unwrap_or(what.len()));
+/// Formats a count and its noun, the first word of `what`, without its plural "s" for one.
+fn counted(count: u64, text: &str) -> String {
+    let (first, rest) = text.split_at(text.find(' ').unwrap_or(text.len()));
     let first = if count == 1 { first.trim_end_matches('s') } else { first };
     format!("{count} {first}{rest}")
 }
@@ -252,8 +253,8 @@ mod tests {
     use super::counted;
 
     #[test]
-    fn one_is_no_plural() {
-        assert_eq!(counted(1, "frames left out: why"), "1 frame left out: why");
+    fn counted_uses_singular_for_one() {
+        assert_eq!(counted(1, "frames skipped: why"), "1 frame skipped: why");
         assert_eq!(counted(2, "frames left out: why"), "2 frames left out: why");
         assert_eq!(counted(1, "times"), "1 time");
     }

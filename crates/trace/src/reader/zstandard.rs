@@ -1,23 +1,23 @@
-//! Data compressed by zstd (RFC 8878), a block at a time.
+//! Decompression of zstd data (RFC 8878), one block at a time.
 
 use std::io::{self, BufRead, Read};
 
 use zstd::stream::raw::{Decoder, Operation};
 use zstd::zstd_safe::DParameter;
 
-/// The largest window of a frame, as a power of two: 128 MiB, as the zstd command has it without `--long`. A
-/// frame that wants more memory is refused before any is taken.
+/// Maximum window of a frame, as a power of two: 128 MiB, like the zstd command without `--long`.
+/// Frames that need more are rejected before memory is allocated.
 const LARGEST_WINDOW: u32 = 27;
-/// A block ends with the header of the next in what the decoder asks for.
+/// The decoder's size hint for a block includes the header of the next block.
 const BLOCK_HEADER: usize = 3;
 
-/// Frames, one after the other, decompressed.
+/// Decompresses consecutive frames.
 pub(super) struct Zstd<R> {
     source: R,
     decoder: Decoder<'static>,
-    /// Bytes that the decoder asks for; 0 between frames.
+    /// Number of bytes requested by the decoder; 0 between frames.
     wanted: usize,
-    /// It may hold more than it gave.
+    /// True if the decoder may hold more output.
     full: bool,
 }
 
@@ -28,10 +28,10 @@ impl<R: BufRead> Zstd<R> {
         Ok(Self { source, decoder, wanted: 0, full: false })
     }
 
-    /// Gives the decoder what it needs for one step; how much it decompressed, and whether it could not
-    /// go on.
+    /// Runs the decoder once. Returns the number of decompressed bytes, and whether the input has
+    /// ended.
     ///
-    /// It gives up what it has decompressed in a step that fails, so a step is not more than a block.
+    /// The decoder discards the output of a failed step, so a step has at most one block.
     fn step(&mut self, into: &mut [u8]) -> io::Result<(usize, bool)> {
         let input = if self.full { &[][..] } else { self.source.fill_buf()? };
         let ended = input.is_empty() && !self.full;
@@ -39,7 +39,7 @@ impl<R: BufRead> Zstd<R> {
         let status = self.decoder.run_on_buffers(&input[..length], into).map_err(explained)?;
         self.source.consume(status.bytes_read);
         self.full = status.bytes_written == into.len();
-        // An end that has nothing more to say does not change what was asked for.
+        // A final step without output does not change the requested size.
         if !ended || status.bytes_written > 0 {
             self.wanted = status.remaining;
         }
@@ -55,7 +55,7 @@ impl<R: BufRead> Read for Zstd<R> {
         loop {
             match self.step(into)? {
                 (0, true) if self.wanted > 0 => {
-                    let text = "zstd: the data end early";
+                    let text = "zstd: the data are truncated";
                     return Err(io::Error::new(io::ErrorKind::UnexpectedEof, text));
                 }
                 (0, false) => {}
@@ -67,9 +67,9 @@ impl<R: BufRead> Read for Zstd<R> {
 
 fn explained(error: io::Error) -> io::Error {
     let text = error.to_string();
-    // The library tells its errors apart by their text only.
+    // The library distinguishes its errors only by their text.
     let advice = if text.contains("too much memory") {
-        "; a window of 128 MiB is the largest: compress it without --long"
+        "; the maximum window is 128 MiB: compress without --long"
     } else {
         ""
     };

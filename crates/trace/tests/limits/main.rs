@@ -1,4 +1,4 @@
-//! Transfers that one thing limits, and what is said to have limited them.
+//! Tests of the limits of transfers.
 
 mod offload;
 mod path;
@@ -8,27 +8,27 @@ use proptest::prelude::*;
 use tcpcast_trace::{DirectionReport, LIMITS, Limit};
 
 fn share(report: &DirectionReport, limit: Limit) -> f64 {
-    let place = LIMITS.iter().position(|one| *one == limit).expect("listed");
-    report.limitation.shares.expect("time passed")[place]
+    let index = LIMITS.iter().position(|one| *one == limit).expect("listed");
+    report.limitation.shares.expect("time passed")[index]
 }
 
-/// It is said to be the limit, for at least this share of the time.
-fn assert_limited_by(report: &DirectionReport, limit: Limit, least: f64) {
+/// Asserts the limit and its minimum share of the time.
+fn assert_limited_by(report: &DirectionReport, limit: Limit, min: f64) {
     assert_eq!(report.limitation.limited_by, limit, "{:?}", report.limitation);
-    assert!(share(report, limit) > least, "{:?}", report.limitation);
+    assert!(share(report, limit) > min, "{:?}", report.limitation);
     let sum: f64 = report.limitation.shares.expect("time passed").iter().sum();
     assert!((sum - 1.0).abs() < 1e-9);
 }
 
 #[test]
-fn the_receiver_s_window() {
+fn limit_is_receive_window() {
     let path = Path { window: 20, ..Path::default() };
     assert_limited_by(&path.report(), Limit::ReceiverWindow, 0.9);
 }
 
 #[test]
-fn the_receiver_s_window_without_a_handshake() {
-    // Of 16 bits or less, it was never exceeded: it is not scaled.
+fn limit_is_receive_window_without_handshake() {
+    // The window has at most 16 bits and was never exceeded, so it is not scaled.
     let mut capture = Capture::new(0);
     capture.announce(1280);
     for round in 0..20_u64 {
@@ -39,7 +39,7 @@ fn the_receiver_s_window_without_a_handshake() {
 }
 
 #[test]
-fn a_closed_window() {
+fn limit_is_closed_receive_window() {
     let mut capture = Capture::new(64);
     capture.handshake(50.0, 50.01);
     capture.data(60.0, FULL);
@@ -55,13 +55,13 @@ fn a_closed_window() {
 }
 
 #[test]
-fn the_sender_s_buffer() {
+fn limit_is_send_buffer() {
     let path = Path { buffer: 20, ..Path::default() };
     assert_limited_by(&path.report(), Limit::SendBuffer, 0.9);
 }
 
 #[test]
-fn slow_start_of_a_short_transfer() {
+fn limit_of_short_transfer_is_slow_start() {
     let path = Path { application: |n| (n < 70).then_some((0.0, FULL)), ..Path::default() };
     let report = path.report();
     assert_limited_by(&report, Limit::SlowStart, 0.99);
@@ -69,8 +69,8 @@ fn slow_start_of_a_short_transfer() {
 }
 
 #[test]
-fn the_congestion_window() {
-    // One more a round, from ten on.
+fn limit_is_congestion_window() {
+    // Grows by one packet per round, from ten.
     let grows =
         |acked: u64| 10 + (((1.0 + 8.0 * (acked as f64 + 45.0)).sqrt() - 1.0) / 2.0) as u64 - 9;
     let path = Path { cwnd: grows, ..Path::default() };
@@ -78,9 +78,9 @@ fn the_congestion_window() {
 }
 
 #[test]
-fn the_bottleneck_whatever_lengthens_its_queue() {
+fn limit_is_bottleneck_with_any_window_limit() {
     for (window, buffer) in [(60, 1000), (1000, 60)] {
-        // 40 packets fill the path.
+        // The path holds 40 packets.
         let path = Path { service: 2.5, window, buffer, ..Path::default() };
         let report = path.report();
         assert_limited_by(&report, Limit::Bottleneck, 0.85);
@@ -91,7 +91,7 @@ fn the_bottleneck_whatever_lengthens_its_queue() {
 }
 
 #[test]
-fn a_path_that_is_just_full_has_no_queue() {
+fn limit_is_receive_window_without_standing_queue() {
     let path = Path { service: 2.5, window: 38, ..Path::default() };
     let report = path.report();
     assert_limited_by(&report, Limit::ReceiverWindow, 0.9);
@@ -99,7 +99,7 @@ fn a_path_that_is_just_full_has_no_queue() {
 }
 
 #[test]
-fn an_application_that_pauses() {
+fn limit_is_pausing_application() {
     for last in [FULL, 300] {
         let bursts: fn(u64) -> Option<(f64, u32)> = match last {
             FULL => |n| (n < 200).then_some((1000.0 * (n / 5) as f64, FULL)),
@@ -110,7 +110,7 @@ fn an_application_that_pauses() {
         };
         let report = Path { application: bursts, ..Path::default() }.report();
         assert_limited_by(&report, Limit::Application, 0.8);
-        // 39 pauses of 1 s less a round trip.
+        // 39 pauses of 1 s minus a round trip.
         let idle = report.limitation.idle_s.expect("seen at the sender");
         assert!((34.0..36.0).contains(&idle), "{idle}");
         assert!(report.limitation.application_limited_s >= Some(idle));
@@ -118,7 +118,7 @@ fn an_application_that_pauses() {
 }
 
 #[test]
-fn an_application_that_types() {
+fn limit_is_interactive_application() {
     let types: fn(u64) -> Option<(f64, u32)> = |n| (n < 500).then_some((30.0 * n as f64, 40));
     let report = Path { application: types, ..Path::default() }.report();
     assert_limited_by(&report, Limit::Application, 0.9);
@@ -126,8 +126,9 @@ fn an_application_that_types() {
 }
 
 #[test]
-fn segments_that_end_a_write_are_no_pause() {
-    // Every third is short, but the acknowledgements let out what was written long before.
+fn short_segments_at_end_of_writes_are_not_pauses() {
+    // Every third segment is short, but acknowledgements trigger data that were written long
+    // before.
     let writes: fn(u64) -> Option<(f64, u32)> =
         |n| (n < 2000).then_some((0.0, if n % 3 == 2 { 500 } else { FULL }));
     let report = Path { cwnd: |_| 12, application: writes, ..Path::default() }.report();
@@ -135,7 +136,7 @@ fn segments_that_end_a_write_are_no_pause() {
 }
 
 #[test]
-fn a_server_waits_for_requests() {
+fn limit_of_server_is_application() {
     let mut capture = Capture::new(64);
     capture.handshake(50.0, 50.01);
     for request in 0..20_u64 {
@@ -150,19 +151,19 @@ fn a_server_waits_for_requests() {
 }
 
 #[test]
-fn a_tap_at_the_receiver_does_not_say() {
+fn limit_is_unknown_at_receiver() {
     for handshake in [true, false] {
         let report = at_receiver(handshake);
         assert_eq!(share(&report, Limit::CongestionWindow), 0.0);
         assert_eq!(report.limitation.bottleneck_rate_bps, None);
         assert_eq!(report.limitation.window_reduction, None);
-        // Without the way to the sender it might have paused between its flights.
+        // Without the RTT to the sender, it might have paused between its flights.
         assert_eq!(report.limitation.idle_s, handshake.then_some(0.0));
         assert_limited_by(&report, Limit::Unknown, 0.9);
     }
 }
 
-/// Flights of ten packets, as they come to the receiver.
+/// Flights of ten packets, captured at the receiver.
 fn at_receiver(handshake: bool) -> DirectionReport {
     let mut capture = Capture::new(64);
     if handshake {
@@ -177,7 +178,7 @@ fn at_receiver(handshake: bool) -> DirectionReport {
 }
 
 #[test]
-fn one_packet_says_nothing() {
+fn limit_of_single_packet_is_unknown() {
     let mut capture = Capture::new(64);
     capture.data(0.0, FULL);
     let report = capture.report();
@@ -186,7 +187,7 @@ fn one_packet_says_nothing() {
 }
 
 #[test]
-fn rounds_of_a_long_transfer_are_joined() {
+fn rounds_of_long_transfer_are_merged() {
     let long: fn(u64) -> Option<(f64, u32)> = |n| (n < 50_000).then_some((0.0, FULL));
     let path = Path { rtt: 10.0, window: 8, application: long, ..Path::default() };
     let report = path.report();
@@ -202,13 +203,13 @@ fn rounds_of_a_long_transfer_are_joined() {
 }
 
 #[test]
-fn a_round_lasts_until_its_first_segment_is_acknowledged() {
+fn round_ends_with_acknowledgement_of_timed_segment() {
     let mut capture = Capture::new(64);
     capture.handshake(50.0, 50.01);
     (0..4).for_each(|n| capture.data(60.0 + f64::from(n), FULL));
     capture.ack(110.0, 2);
     (0..2).for_each(|_| capture.data(110.5, FULL));
-    capture.ack(112.0, 4); // not the timed one
+    capture.ack(112.0, 4); // does not cover the timed segment
     capture.ack(162.5, 6);
     let report = capture.report();
     let rounds: Vec<_> = report
@@ -223,9 +224,9 @@ fn a_round_lasts_until_its_first_segment_is_acknowledged() {
 }
 
 proptest! {
-    /// Whatever limits a transfer, its time is divided without a rest.
+    /// Shares of the time add up to 1 for any limit.
     #[test]
-    fn time_is_divided_without_rest(
+    fn shares_of_time_add_up(
         rtt in 1.0_f64..300.0,
         service in 0.001_f64..20.0,
         window in 1_u64..200,
@@ -243,8 +244,8 @@ proptest! {
         let shares = report.limitation.shares.expect("time passed");
         prop_assert!(shares.iter().all(|share| (0.0..=1.0).contains(share)), "{shares:?}");
         prop_assert!((shares.iter().sum::<f64>() - 1.0).abs() < 1e-9);
-        let most = shares.iter().copied().fold(0.0, f64::max);
-        prop_assert_eq!(share(&report, report.limitation.limited_by), most);
+        let max = shares.iter().copied().fold(0.0, f64::max);
+        prop_assert_eq!(share(&report, report.limitation.limited_by), max);
         let duration = report.duration_s().expect("time passed");
         let application = share(&report, Limit::Application) * duration;
         if let Some(limited) = report.limitation.application_limited_s {

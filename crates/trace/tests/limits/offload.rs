@@ -1,16 +1,16 @@
-//! Frames of several packets, as a capture at a host with segmentation offload has them.
+//! Tests with frames of several packets, as captured at a host with segmentation offload.
 
 use crate::path::{Capture, FULL};
 
 #[test]
-fn a_frame_is_acknowledged_in_parts() {
+fn frame_is_acknowledged_in_parts() {
     let mut capture = Capture::new(64);
     capture.handshake(50.0, 50.01);
     for round in 0..3 {
-        let (at, sent) = (60.0 + 50.0 * f64::from(round), 10 * FULL * round);
-        capture.data(at, 10 * FULL);
+        let (ms, sent) = (60.0 + 50.0 * f64::from(round), 10 * FULL * round);
+        capture.data(ms, 10 * FULL);
         for part in 1..=5 {
-            capture.ack_bytes(at + 49.0 + 0.1 * f64::from(part), sent + 2 * part * FULL);
+            capture.ack_bytes(ms + 49.0 + 0.1 * f64::from(part), sent + 2 * part * FULL);
         }
     }
     let report = capture.report();
@@ -23,7 +23,7 @@ fn a_frame_is_acknowledged_in_parts() {
 }
 
 #[test]
-fn a_lone_short_packet_is_one() {
+fn partial_packet_of_frame_counts_as_packet() {
     let mut capture = Capture::new(64);
     capture.handshake(50.0, 50.01);
     capture.data(60.0, 3 * FULL + 1);

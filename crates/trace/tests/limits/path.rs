@@ -1,5 +1,4 @@
-//! A sender, a link and a receiver, as simple as a limit can be made: what they send is written down as a capture
-//! at the sender.
+//! A simple model of sender, link and receiver, which generates a capture at the sender.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -11,21 +10,21 @@ use tcpcast_trace::{
 pub const FULL: u32 = 1000;
 const MS: f64 = 1e6;
 
-/// A transfer without loss. Times are ms, windows packets.
+/// A transfer without loss. Times are in ms, windows in packets.
 pub struct Path {
-    /// Round trip on the empty path.
+    /// Base RTT.
     pub rtt: f64,
-    /// How long the link takes for a packet.
+    /// Service time of the link per packet.
     pub service: f64,
-    /// The receiver's window.
+    /// Receive window.
     pub window: u64,
-    /// What the socket holds that is not acknowledged.
+    /// Send buffer: maximum unacknowledged packets.
     pub buffer: u64,
-    /// Congestion window by packets acknowledged.
+    /// Congestion window by number of acknowledged packets.
     pub cwnd: fn(u64) -> u64,
-    /// When the application has packet `n`, and its bytes; `None` after the last.
+    /// Time when packet `n` is available, and its bytes; `None` after the last packet.
     pub application: fn(u64) -> Option<(f64, u32)>,
-    /// Whether the capture has the handshake.
+    /// Whether the capture includes the handshake.
     pub handshake: bool,
 }
 
@@ -43,13 +42,13 @@ impl Default for Path {
     }
 }
 
-/// It grows by what is acknowledged.
+/// A window that grows by the acknowledged packets.
 pub fn slow_start(acked: u64) -> u64 {
     10 + acked
 }
 
 impl Path {
-    /// The direction of the data.
+    /// Returns the report of the data direction.
     pub fn report(&self) -> DirectionReport {
         let mut capture = Capture::new(self.window);
         if self.handshake {
@@ -57,22 +56,22 @@ impl Path {
         }
         let (mut now, mut free) = (self.rtt + 1.0, 0.0_f64);
         let (mut acked, mut next) = (0_u64, 0_u64);
-        let mut under_way = VecDeque::new();
+        let mut in_flight = VecDeque::new();
         loop {
             let allowed = (self.cwnd)(acked).min(self.window).min(self.buffer);
             let ready = (self.application)(next).filter(|_| next - acked < allowed);
-            let back = under_way.front().copied();
+            let back = in_flight.front().copied();
             match (ready, back) {
-                (Some((at, bytes)), _) if back.is_none_or(|back| at <= back || now >= at) => {
-                    now = f64::max(now, at);
+                (Some((time, bytes)), _) if back.is_none_or(|back| time <= back || now >= time) => {
+                    now = f64::max(now, time);
                     capture.data(now, bytes);
                     free = free.max(now) + self.service;
-                    under_way.push_back(free + self.rtt);
+                    in_flight.push_back(free + self.rtt);
                     next += 1;
                 }
                 (_, Some(back)) => {
                     now = now.max(back);
-                    under_way.pop_front();
+                    in_flight.pop_front();
                     acked += 1;
                     capture.ack(now, acked);
                 }
@@ -82,13 +81,13 @@ impl Path {
     }
 }
 
-/// What the tap sees.
+/// Generates the capture.
 pub struct Capture {
     connections: Connections,
     frame: u64,
     window: u16,
     sent: u32,
-    /// Where each packet ends.
+    /// End of each packet in bytes.
     ends: Vec<u32>,
 }
 
@@ -121,7 +120,7 @@ impl Capture {
         }
     }
 
-    /// SYN at 0, its answer at `answered`, the acknowledgement at `done`.
+    /// Adds a SYN at 0, a SYN-ACK at `answered`, and an ACK at `done`.
     pub fn handshake(&mut self, answered: f64, done: f64) {
         for (ms, answer) in [(0.0, false), (answered, true)] {
             let mut syn = self.segment(ms, answer);
@@ -129,7 +128,7 @@ impl Capture {
             syn.flags = Flags(Flags::SYN | if answer { Flags::ACK } else { 0 });
             syn.options.mss = Some(FULL as u16);
             syn.options.window_scale = Some(7);
-            // This one is not scaled.
+            // The window of a SYN is not scaled.
             syn.window = u16::MAX;
             self.connections.push(&syn);
         }
@@ -147,20 +146,20 @@ impl Capture {
         self.connections.push(&data);
     }
 
-    /// All before packet `n` have arrived.
+    /// Acknowledges all packets before `n`.
     pub fn ack(&mut self, ms: f64, n: u64) {
         let ack = self.answer(ms, n);
         self.connections.push(&ack);
     }
 
-    /// So many bytes have arrived.
+    /// Acknowledges a number of bytes.
     pub fn ack_bytes(&mut self, ms: f64, bytes: u32) {
         let mut ack = self.segment(ms, true);
         ack.acknowledgement += bytes;
         self.connections.push(&ack);
     }
 
-    /// The same with data of 100 bytes.
+    /// Acknowledges all packets before `n` and sends 100 bytes of data.
     pub fn request(&mut self, ms: f64, n: u64) {
         let mut request = self.answer(ms, n);
         request.sequence += 100 * (n as u32 - 1);
@@ -174,7 +173,7 @@ impl Capture {
         ack
     }
 
-    /// The receiver announces another window from now on, in packets.
+    /// Sets the receive window of the following segments, in packets.
     pub fn announce(&mut self, window: u16) {
         self.window = ((u32::from(window) * FULL) >> 7) as u16;
     }

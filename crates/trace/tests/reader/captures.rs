@@ -1,22 +1,23 @@
-//! Captures that are kept outside: real ones, one in 38 forms, and hostile ones.
+//! Tests with captures outside the project: real ones, one in 38 variants, and hostile ones.
 //!
-//! They are looked for in `TCPCAST_CAPTURES`, or in `shared/captures` beside this project.
+//! The captures are read from `TCPCAST_CAPTURES` or from `shared/captures` next to the project.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use tcpcast_trace::{Options, Reader, Segment, Summary};
 
-/// The folder, or `None` after saying that `test` is skipped.
+/// Returns the directory; prints that `test` is skipped and returns `None` if there is none.
 fn folder(test: &str) -> Option<PathBuf> {
-    let told = std::env::var_os("TCPCAST_CAPTURES").map(PathBuf::from);
-    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
-    let found = told
-        .or_else(|| beside.map(|parent| parent.join("shared/captures")).find(|path| path.is_dir()));
-    if found.is_none() {
+    let given = std::env::var_os("TCPCAST_CAPTURES").map(PathBuf::from);
+    let parents = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
+    let result = given.or_else(|| {
+        parents.map(|parent| parent.join("shared/captures")).find(|path| path.is_dir())
+    });
+    if result.is_none() {
         eprintln!("{test}: skipped, there are no captures");
     }
-    found
+    result
 }
 
 fn read(path: &Path) -> (Vec<Segment>, Summary) {
@@ -27,14 +28,14 @@ fn read(path: &Path) -> (Vec<Segment>, Summary) {
     (segments, summary)
 }
 
-/// Rows of a table with some columns quoted, by the names in its first line.
+/// Reads a table with some quoted columns; keys are the names in the first line.
 fn table(path: &Path) -> Vec<BTreeMap<String, String>> {
     let text = fs::read_to_string(path).unwrap();
     let mut lines = text.lines().map(|line| {
-        // Within quotes, that is at odd places, a comma is none.
+        // Commas in quotes, that is in parts with odd numbers, are not separators.
         let parts = line.split('"').enumerate();
         let kept: Vec<_> = parts
-            .map(|(at, part)| if at % 2 == 1 { part.replace(',', ";") } else { part.into() })
+            .map(|(index, part)| if index % 2 == 1 { part.replace(',', ";") } else { part.into() })
             .collect();
         kept.concat().split(',').map(String::from).collect::<Vec<_>>()
     });
@@ -43,7 +44,7 @@ fn table(path: &Path) -> Vec<BTreeMap<String, String>> {
 }
 
 #[test]
-fn every_capture_has_the_frames_and_segments_that_its_row_says() {
+fn counts_match_the_manifest() {
     let Some(folder) = folder("counts") else { return };
     let mut differ = Vec::new();
     let mut count = 0;
@@ -57,12 +58,12 @@ fn every_capture_has_the_frames_and_segments_that_its_row_says() {
         }
     }
     assert!(count >= 52, "{count}");
-    // Frame 95 has a TCP header of no bytes.
+    // Frame 95 has a TCP header with length 0.
     assert_eq!(differ, [("ndpi-reasm-sll.pcapng".into(), 208, 1)]);
 }
 
-/// What does not depend on where IP lies and which it is.
-fn same(mut segment: Segment, base: &Segment) -> Segment {
+/// Removes the fields that depend on the IP version and its position.
+fn without_ip(mut segment: Segment, base: &Segment) -> Segment {
     segment.source.address = base.source.address;
     segment.destination.address = base.destination.address;
     segment.ip_id = base.ip_id;
@@ -70,16 +71,16 @@ fn same(mut segment: Segment, base: &Segment) -> Segment {
     segment
 }
 
-/// Undoes what a variant changes on purpose.
+/// Reverts the intended changes of a variant.
 fn undo(name: &str, segment: &Segment, base: &Segment) -> Segment {
     let mut segment = *segment;
     match name {
-        "ipv6.pcap" | "ipv6-hbh.pcap" => segment = same(segment, base),
+        "ipv6.pcap" | "ipv6-hbh.pcap" => segment = without_ip(segment, base),
         "seqwrap.pcap" => {
             segment.sequence = base.sequence;
             segment.acknowledgement = base.acknowledgement;
         }
-        // Its ticks are longer than a microsecond.
+        // The ticks are longer than a microsecond.
         "pow2res.pcapng" if segment.time.abs_diff(base.time) < 1000 => segment.time = base.time,
         _ if name.starts_with("snap") && segment.options.cut => segment.options = base.options,
         _ => {}
@@ -88,7 +89,7 @@ fn undo(name: &str, segment: &Segment, base: &Segment) -> Segment {
 }
 
 #[test]
-fn one_capture_in_38_forms_gives_the_same_segments() {
+fn variants_give_the_same_segments() {
     let Some(folder) = folder("variants") else { return };
     let folder = folder.join("variants");
     let (base, _) = read(&folder.join("base-us-le.pcap"));
@@ -116,7 +117,7 @@ fn one_capture_in_38_forms_gives_the_same_segments() {
 }
 
 #[test]
-fn the_shortest_snaplen_loses_options_and_nothing_else() {
+fn shortest_snaplen_loses_only_options() {
     let Some(folder) = folder("snaplen") else { return };
     let cut = |name: &str| read(&folder.join("variants").join(name)).1.cut_options;
     assert_eq!(cut("snap54.pcap"), 240);
@@ -124,14 +125,14 @@ fn the_shortest_snaplen_loses_options_and_nothing_else() {
     assert_eq!(cut("base-us-le.pcap"), 0);
 }
 
-/// What becomes of a hostile file, in few words.
+/// Returns the counts and the first damage, or the error, of a hostile file.
 fn outcome(path: &Path) -> String {
     match Reader::open(path) {
         Err(error) => error.to_string(),
         Ok(reader) => {
             let summary = reader.for_each(|_| {});
             assert_eq!(summary.frames, summary.segments + summary.skipped.total());
-            let damage = summary.damage.first().map(|damage| damage.fault.to_string());
+            let damage = summary.damage.first().map(|damage| damage.kind.to_string());
             let Summary { frames, segments, .. } = summary;
             format!("{frames} {segments} {}", damage.unwrap_or_default()).trim().into()
         }
@@ -139,7 +140,7 @@ fn outcome(path: &Path) -> String {
 }
 
 #[test]
-fn hostile_files_end_in_an_error_or_in_part_of_the_truth() {
+fn hostile_files_give_errors_or_partial_results() {
     let Some(folder) = folder("malformed") else { return };
     let folder = folder.join("malformed");
     for entry in fs::read_dir(&folder).unwrap() {
@@ -147,7 +148,7 @@ fn hostile_files_end_in_an_error_or_in_part_of_the_truth() {
     }
     for (name, expected) in [
         ("err-buffertoosmall.pcapng", "27 27"),
-        ("err-eof.bin", "not a capture in pcap or pcapng format, but something else"),
+        ("err-eof.bin", "not a capture in pcap or pcapng format, but an unknown format"),
         ("own-caplen-gt-len.pcap", "1 1"),
         ("own-gzipped.pcap", "1 1"),
         ("own-header-only.pcap", "0 0"),
@@ -155,18 +156,21 @@ fn hostile_files_end_in_an_error_or_in_part_of_the_truth() {
         ("own-many-flows.pcap", "20000 20000"),
         (
             "own-ng-bad-bom.pcapng",
-            "0 0 a section has no byte order: 0xefbeadde in place of 0x1a2b3c4d",
+            "0 0 a section has no valid byte order: 0xefbeadde instead of 0x1a2b3c4d",
         ),
-        ("own-ng-bad-ifid.pcapng", "2 1 a frame of interface 7, which is not described"),
-        ("own-ng-block-len0.pcapng", "0 0 a block claims a length of 0 bytes"),
-        ("own-ng-opt-overrun.pcapng", "1 1 an option runs out of its block"),
-        ("own-ng-trailer-mismatch.pcapng", "0 0 a block of 88 bytes ends by saying 255"),
+        (
+            "own-ng-bad-ifid.pcapng",
+            "2 1 a frame refers to interface 7, which the file does not describe",
+        ),
+        ("own-ng-block-len0.pcapng", "0 0 a block declares an invalid length of 0 bytes"),
+        ("own-ng-opt-overrun.pcapng", "1 1 an option extends beyond its block"),
+        ("own-ng-trailer-mismatch.pcapng", "0 0 a block of 88 bytes ends with the length 255"),
         ("own-rec-header-cut.pcap", "1 1 the file ends within a header"),
         (
             "own-text.pcap",
-            "not a capture in pcap or pcapng format, but text; tcpdump writes captures with -w",
+            "not a capture in pcap or pcapng format, but text; write captures with tcpdump -w",
         ),
-        ("own-version-9.pcap", "1 1 version 9.9 of the format is not known"),
+        ("own-version-9.pcap", "1 1 format version 9.9 is not supported"),
         ("own-vlan-deep.pcap", "1 1"),
         ("own-vlan-cut.pcap", "1 0"),
         ("truncated-header.pcap", "24 24"),
@@ -176,7 +180,7 @@ fn hostile_files_end_in_an_error_or_in_part_of_the_truth() {
 }
 
 #[test]
-fn hostile_options_are_marked() {
+fn hostile_options_are_marked_as_cut() {
     let Some(folder) = folder("options") else { return };
     let options = |name: &str| -> Vec<Options> {
         let (segments, _) = read(&folder.join("malformed").join(name));

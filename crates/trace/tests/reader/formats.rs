@@ -1,16 +1,16 @@
-//! The same packets in every kind of file.
+//! Tests with the same packets in all file formats.
 
 use crate::writing::*;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::io::{self, Read, Write};
-use tcpcast_trace::{Fault, ReadError, Reader, Segment};
+use tcpcast_trace::{Defect, ReadError, Reader, Segment};
 
 const RAW: u32 = 101;
 
-/// A transfer of 240 packets, captured for this project.
+/// A captured transfer of 240 packets.
 const GZIP: &[u8] = include_bytes!("../data/transfer.pcap.gz");
-/// The same, by `zstd -19 --check`.
+/// `GZIP`, compressed by `zstd -19 --check`.
 const ZSTD: &[u8] = include_bytes!("../data/transfer.pcap.zst");
 
 fn classic(order: Order, magic: u32, unit_per_second: u64, extra: usize) -> Vec<u8> {
@@ -27,7 +27,7 @@ fn classic(order: Order, magic: u32, unit_per_second: u64, extra: usize) -> Vec<
 }
 
 #[test]
-fn classic_files_in_both_orders_and_resolutions() {
+fn pcap_is_read_in_both_orders_and_resolutions() {
     for order in [LITTLE, BIG] {
         assert_packets(&read(&classic(order, 0xa1b2_c3d4, 1_000_000, 0)).0, 3);
         assert_packets(&read(&classic(order, 0xa1b2_3c4d, 1_000_000_000, 0)).0, 3);
@@ -36,12 +36,12 @@ fn classic_files_in_both_orders_and_resolutions() {
 }
 
 #[test]
-fn old_versions_swapped_the_lengths() {
+fn pcap_of_old_versions_has_swapped_lengths() {
     let mut frame = packet(0);
     frame.truncate(60);
     for (minor, kept, original, seen) in [
-        (2, 1500_u32, 60_u32, 1), // the second field is what is kept
-        (3, 60, 1500, 1),         // the smaller is
+        (2, 1500_u32, 60_u32, 1), // the second field is the captured length
+        (3, 60, 1500, 1),         // the smaller is the captured length
         (3, 1500, 60, 1),
     ] {
         let mut bytes = pcap(RAW, &[frame.clone()]);
@@ -55,7 +55,7 @@ fn old_versions_swapped_the_lengths() {
 }
 
 #[test]
-fn the_upper_bits_of_the_link_type_are_something_else() {
+fn upper_bits_of_link_type_are_ignored() {
     let bytes = pcap(RAW | 0xf400_0000, &[packet(0)]);
     assert_packets(&read(&bytes).0, 1);
 }
@@ -70,7 +70,7 @@ fn next_generation(order: Order, options: &[u8], ticks: impl Fn(u32) -> u64) -> 
 }
 
 #[test]
-fn next_generation_in_both_orders_and_many_resolutions() {
+fn pcapng_is_read_in_both_orders_and_many_resolutions() {
     for order in [LITTLE, BIG] {
         assert_packets(&read(&next_generation(order, &[], micros)).0, 3);
         for (resolution, factor) in [(6, 1), (7, 10), (9, 1000), (10, 10_000)] {
@@ -82,7 +82,7 @@ fn next_generation_in_both_orders_and_many_resolutions() {
 }
 
 #[test]
-fn an_offset_of_time() {
+fn pcapng_time_offset_is_added() {
     let mut options = option(LITTLE, 2, b"eth0");
     options.extend(option(LITTLE, 14, &1_600_000_000_i64.to_le_bytes()));
     options.extend(option(LITTLE, 0, &[]));
@@ -92,7 +92,7 @@ fn an_offset_of_time() {
 }
 
 #[test]
-fn sections_begin_anew() {
+fn pcapng_section_resets_interfaces() {
     let mut bytes = Vec::new();
     let nanoseconds = option(BIG, 9, &[9]);
     for (number, (order, options, factor)) in
@@ -106,7 +106,7 @@ fn sections_begin_anew() {
 }
 
 #[test]
-fn interfaces_of_their_own_link_and_clock() {
+fn pcapng_interfaces_have_separate_links_and_clocks() {
     let mut bytes = section(LITTLE);
     bytes.extend(interface(LITTLE, RAW as u16, &[]));
     bytes.extend(interface(LITTLE, 0, &option(LITTLE, 9, &[9])));
@@ -117,7 +117,7 @@ fn interfaces_of_their_own_link_and_clock() {
 }
 
 #[test]
-fn simple_and_old_packets_and_blocks_of_other_kinds() {
+fn pcapng_reads_simple_and_old_packets_and_skips_other_blocks() {
     let mut bytes = next_generation(LITTLE, &[], micros);
     bytes.extend(block(LITTLE, 4, b"names"));
     bytes.extend(block(LITTLE, 0x8000_0bad, &[7; 400_000]));
@@ -140,7 +140,7 @@ fn simple_and_old_packets_and_blocks_of_other_kinds() {
 }
 
 #[test]
-fn frames_lost_by_the_capture_are_counted_once() {
+fn dropped_frames_are_counted_once() {
     let mut bytes = next_generation(LITTLE, &[], micros);
     for dropped in [3_u64, 8, 8] {
         let mut statistics = vec![0; 12];
@@ -151,7 +151,7 @@ fn frames_lost_by_the_capture_are_counted_once() {
 }
 
 #[test]
-fn records_larger_than_the_buffer() {
+fn records_larger_than_buffer_are_read() {
     let mut frames = vec![packet(0), packet(1), packet(2)];
     frames[1].resize(900_000, 9);
     let bytes = pcap(RAW, &frames);
@@ -173,7 +173,7 @@ fn transfer(stream: impl Read) -> Vec<Segment> {
 }
 
 #[test]
-fn compressed_files() {
+fn compressed_files_are_read() {
     let segments = transfer(GZIP);
     assert_eq!(segments.len(), 240);
     let data = segments.iter().filter(|segment| segment.payload > 0);
@@ -182,7 +182,7 @@ fn compressed_files() {
     assert_eq!(segments, transfer(ZSTD));
 }
 
-/// Gives out one byte at a time, as a slow pipe would.
+/// Returns one byte per read, like a slow pipe.
 struct Drops<'a>(&'a [u8]);
 
 impl Read for Drops<'_> {
@@ -193,7 +193,7 @@ impl Read for Drops<'_> {
 }
 
 #[test]
-fn a_stream_may_come_in_drops() {
+fn stream_of_single_bytes_is_read() {
     let bytes = next_generation(BIG, &[], micros);
     assert_packets(&transfer(Drops(&bytes)), 3);
     assert_eq!(transfer(Drops(GZIP)), transfer(GZIP));
@@ -201,7 +201,7 @@ fn a_stream_may_come_in_drops() {
 }
 
 #[test]
-fn compressed_parts_one_after_the_other() {
+fn concatenated_compressed_parts_are_read() {
     let bytes = pcap(RAW, &[packet(0), packet(1), packet(2)]);
     let mut parts = Vec::new();
     for part in bytes.chunks(1000) {
@@ -213,7 +213,7 @@ fn compressed_parts_one_after_the_other() {
 }
 
 #[test]
-fn frames_of_zstd_one_after_the_other() {
+fn concatenated_zstd_frames_are_read() {
     let bytes = pcap(RAW, &[packet(0), packet(1), packet(2)]);
     let skipped = [&[0x53, 0x2a, 0x4d, 0x18, 3, 0, 0, 0][..], b"any"].concat();
     let mut parts = skipped.clone();
@@ -226,8 +226,8 @@ fn frames_of_zstd_one_after_the_other() {
 }
 
 #[test]
-fn long_files_in_zstd() {
-    // Several blocks of 128 KiB, many windows, and a whole frame that knows its length.
+fn long_zstd_files_are_read() {
+    // Several blocks of 128 KiB, many windows, and a complete frame with its content size.
     let bytes = pcap(RAW, &(0..5000).map(packet).collect::<Vec<_>>());
     for packed in [zstd::encode_all(&bytes[..], 1), zstd::bulk::compress(&bytes, 9)] {
         assert_packets(&transfer(&packed.unwrap()[..]), 5000);
@@ -235,7 +235,7 @@ fn long_files_in_zstd() {
 }
 
 #[test]
-fn a_segment_at_a_time() {
+fn next_segment_returns_one_segment() {
     let bytes = pcap(RAW, &[packet(0), packet(1)]);
     let mut reader = Reader::new(&bytes[..]).unwrap();
     assert_eq!(reader.next_segment().unwrap().sequence, 1);
@@ -247,21 +247,21 @@ fn a_segment_at_a_time() {
 }
 
 #[test]
-fn what_is_no_capture_is_named() {
+fn other_formats_are_named() {
     let error = |bytes: &[u8]| Reader::new(bytes).err().map(|error| error.to_string());
     assert_eq!(error(&[]), Some("the file is empty".into()));
     let text = error(b"12:00:01.000 IP 10.0.0.1.1000 > 10.0.0.2.80: Flags [S]").unwrap();
     assert!(text.contains("text"), "{text}");
     assert!(error(b"BZh91AY").unwrap().contains("bzip2"));
-    assert!(error(&[0xd4, 0xc3]).unwrap().contains("a few bytes"));
+    assert!(error(&[0xd4, 0xc3]).unwrap().contains("fewer than 4 bytes"));
     assert!(matches!(Reader::new(io::empty()), Err(ReadError::Empty)));
 }
 
 #[test]
-fn a_header_alone_is_an_empty_capture() {
+fn header_only_is_empty_capture() {
     let (segments, summary) = read(&pcap(RAW, &[]));
     assert!(segments.is_empty() && !summary.is_damaged());
     assert_eq!(summary.warnings(), ["no TCP segment among 0 frames"]);
     let (_, summary) = read(&pcap(RAW, &[])[..23]);
-    assert_eq!(summary.damage[0].fault, Fault::HeaderCut);
+    assert_eq!(summary.damage[0].kind, Defect::HeaderCut);
 }

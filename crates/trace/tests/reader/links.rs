@@ -1,9 +1,9 @@
-//! The same packets behind every kind of link.
+//! Tests with the same packets on all link types.
 
 use crate::writing::*;
 use tcpcast_trace::{Segment, Summary};
 
-/// Reads packets that `wrap` has made frames of; of IPv6 if `six`.
+/// Reads packets that `wrap` converts to frames; IPv6 if `six`.
 fn through(link: u32, six: bool, wrap: impl Fn(&[u8]) -> Vec<u8>) -> (Vec<Segment>, Summary) {
     let packets = (0..3).map(|n| if six { packet_6(n, 6, &[]) } else { packet(n) });
     let frames: Vec<_> = packets.map(|packet| wrap(&packet)).collect();
@@ -14,7 +14,7 @@ fn before(header: &[u8]) -> impl Fn(&[u8]) -> Vec<u8> {
     move |packet| [header, packet].concat()
 }
 
-/// IPv4 behind `four`, and IPv6 behind `six`.
+/// Tests IPv4 after the header `four`, and IPv6 after `six`.
 fn both(link: u32, four: &[u8], six: &[u8]) {
     for (is_six, header) in [(false, four), (true, six)] {
         let (segments, summary) = through(link, is_six, before(header));
@@ -29,7 +29,7 @@ fn ethernet(rest: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn ethernet_with_and_without_tags() {
+fn ethernet_is_read_with_and_without_tags() {
     both(1, &ethernet(&[8, 0]), &ethernet(&[0x86, 0xdd]));
     for tag in [[0x81, 0, 0, 5], [0x88, 0xa8, 0, 5], [0x91, 0, 0, 5]] {
         let tagged = |rest: &[u8]| ethernet(&[&tag[..], rest].concat());
@@ -39,7 +39,7 @@ fn ethernet_with_and_without_tags() {
 }
 
 #[test]
-fn ieee_802_3_with_snap() {
+fn ieee_802_3_with_snap_is_read() {
     let snap = |kind: [u8; 2]| [&[5, 0xdc, 0xaa, 0xaa, 3, 0, 0, 0][..], &kind].concat();
     both(1, &ethernet(&snap([8, 0])), &ethernet(&snap([0x86, 0xdd])));
 }
@@ -58,7 +58,7 @@ fn mpls() {
 }
 
 #[test]
-fn pppoe_within_two_tags() {
+fn pppoe_within_two_tags_is_read() {
     let session = |protocol: &[u8]| {
         let start = [0x88, 0xa8, 0, 5, 0x81, 0, 0, 6, 0x88, 0x64, 0x11, 0, 0, 1, 0xff, 0xff];
         ethernet(&[&start[..], protocol].concat())
@@ -66,23 +66,23 @@ fn pppoe_within_two_tags() {
     both(1, &session(&[0, 0x21]), &session(&[0, 0x57]));
 }
 
-/// An IP packet that counts the padding of its Ethernet frame: the session's length says what is data.
+/// An IP packet that includes the padding of its Ethernet frame: the session's length excludes it.
 #[test]
-fn a_session_of_pppoe_bounds_its_packets() {
+fn pppoe_length_limits_packets() {
     let session = |packet: &[u8]| {
         let length = (packet.len() as u16 + 2 - 6).to_be_bytes();
         [&[0x11, 0, 0, 1][..], &length, &[0, 0x21], packet].concat()
     };
     let (bounded, _) = through(51, false, session);
-    let (whole, _) = through(1, false, |packet| ethernet(&[&[8, 0][..], packet].concat()));
-    for (bounded, whole) in bounded.iter().zip(&whole) {
-        assert_eq!(bounded.payload + 6, whole.payload);
-        assert_eq!(bounded.ip_bytes + 6, whole.ip_bytes);
+    let (complete, _) = through(1, false, |packet| ethernet(&[&[8, 0][..], packet].concat()));
+    for (bounded, complete) in bounded.iter().zip(&complete) {
+        assert_eq!(bounded.payload + 6, complete.payload);
+        assert_eq!(bounded.ip_bytes + 6, complete.ip_bytes);
     }
 }
 
 #[test]
-fn a_session_of_pppoe_that_has_no_room_for_a_packet_is_broken() {
+fn pppoe_session_too_short_for_packet_is_broken() {
     for length in [0, 1, 2, 12] {
         let start = [0x11, 0, 0, 1, 0, length, 0, 0x21];
         let (segments, summary) = through(51, false, before(&start));
@@ -102,7 +102,7 @@ fn ppp() {
 }
 
 #[test]
-fn raw_ip() {
+fn raw_ip_is_read() {
     for link in [12, 14, 101] {
         both(link, &[], &[]);
     }
@@ -113,7 +113,7 @@ fn raw_ip() {
 }
 
 #[test]
-fn loopback_of_every_system_in_either_order() {
+fn loopback_is_read_for_all_systems_and_byte_orders() {
     for family in [10, 23, 24, 28, 30] {
         both(0, &[2, 0, 0, 0], &[family, 0, 0, 0]);
         both(108, &[0, 0, 0, 2], &[0, 0, 0, family]);
@@ -123,7 +123,7 @@ fn loopback_of_every_system_in_either_order() {
 }
 
 #[test]
-fn cooked_captures() {
+fn cooked_captures_are_read() {
     let first = |kind: [u8; 2]| [&[0; 14][..], &kind].concat();
     both(113, &first([8, 0]), &first([0x86, 0xdd]));
     let second = |kind: [u8; 2]| [&kind[..], &[0; 18]].concat();
@@ -144,7 +144,7 @@ fn infiniband() {
 }
 
 #[test]
-fn other_links_and_other_types() {
+fn other_links_and_types_are_skipped() {
     let (_, summary) = through(147, false, before(&[]));
     assert_eq!((summary.skipped.unknown_link, summary.unknown_link), (3, Some(147)));
     assert_eq!(through(1, false, before(&ethernet(&[8, 6]))).1.skipped.not_ip, 3);
@@ -153,10 +153,10 @@ fn other_links_and_other_types() {
 }
 
 #[test]
-fn headers_of_links_may_be_cut_anywhere() {
-    let whole = ethernet(&[0x88, 0xa8, 0, 5, 0x81, 0, 0, 6, 0x88, 0x64, 0x11, 0, 0, 1, 5, 0xde]);
-    for length in 0..=whole.len() {
-        let (_, summary) = read(&pcap(1, &[whole[..length].to_vec()]));
+fn truncated_link_headers_are_skipped() {
+    let complete = ethernet(&[0x88, 0xa8, 0, 5, 0x81, 0, 0, 6, 0x88, 0x64, 0x11, 0, 0, 1, 5, 0xde]);
+    for length in 0..=complete.len() {
+        let (_, summary) = read(&pcap(1, &[complete[..length].to_vec()]));
         assert_eq!(summary.skipped.cut, 1, "{length}");
     }
 }

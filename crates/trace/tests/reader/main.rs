@@ -1,4 +1,4 @@
-//! The reader, on files made here and on captures that are kept outside.
+//! Tests of the reader, with generated files and with captures outside the project.
 
 mod captures;
 mod damage;
@@ -6,6 +6,6 @@ mod formats;
 mod links;
 mod packets;
 mod properties;
-mod repeats;
+mod repetition;
 mod tunnels;
 mod writing;

@@ -1,4 +1,4 @@
-//! What IP and TCP headers may be like.
+//! Tests of IP and TCP headers.
 
 use crate::writing::*;
 use tcpcast_trace::{Segment, Summary};
@@ -11,7 +11,7 @@ fn one(packet: Vec<u8>) -> (Option<Segment>, Summary) {
     (segments.first().copied(), summary)
 }
 
-/// A frame of which the capture says that it had `original` bytes.
+/// Reads a frame with a recorded length of `original` bytes.
 fn of_length(original: u32, packet: &[u8]) -> (Option<Segment>, Summary) {
     let mut bytes = pcap(RAW, &[packet.to_vec()]);
     bytes[36..40].copy_from_slice(&original.to_le_bytes());
@@ -20,10 +20,10 @@ fn of_length(original: u32, packet: &[u8]) -> (Option<Segment>, Summary) {
 }
 
 #[test]
-fn the_fixed_header_is_enough() {
-    let whole = one(packet(0)).0.unwrap();
+fn fixed_header_is_sufficient() {
+    let complete = one(packet(0)).0.unwrap();
     for kept in 40..100 {
-        assert_eq!(of_length(1500, &packet(0)[..kept]).0, Some(whole));
+        assert_eq!(of_length(1500, &packet(0)[..kept]).0, Some(complete));
     }
     for kept in 0..40 {
         assert_eq!(of_length(1500, &packet(0)[..kept]).1.skipped.cut, 1, "{kept}");
@@ -31,27 +31,27 @@ fn the_fixed_header_is_enough() {
 }
 
 #[test]
-fn the_ip_length_decides() {
-    let whole = one(packet(0)).0.unwrap();
+fn ip_length_takes_precedence() {
+    let complete = one(packet(0)).0.unwrap();
     for wrong in [0, 40, 60, 1499] {
         let (segment, summary) = of_length(wrong, &packet(0)[..60]);
-        assert_eq!((segment, summary.wrong_lengths), (Some(whole), 1), "{wrong}");
+        assert_eq!((segment, summary.wrong_lengths), (Some(complete), 1), "{wrong}");
     }
     let mut padded = packet(0);
     padded.resize(1600, 9);
     let (segment, summary) = one(padded);
-    assert_eq!((segment, summary.wrong_lengths), (Some(whole), 0));
+    assert_eq!((segment, summary.wrong_lengths), (Some(complete), 0));
 }
 
 #[test]
-fn padding_of_the_link_is_no_header() {
+fn link_padding_is_not_parsed() {
     let mut short = packet(0);
     short[2..4].copy_from_slice(&30_u16.to_be_bytes());
     assert_eq!(one(short).1.skipped.broken, 1);
 }
 
 #[test]
-fn ipv4_headers_that_cannot_be() {
+fn invalid_ipv4_headers_are_skipped() {
     let with = |at: usize, value: u8| {
         let mut bytes = packet(0);
         bytes[at] = value;
@@ -79,7 +79,7 @@ fn ipv4_options_move_the_tcp_header() {
 }
 
 #[test]
-fn the_first_fragment_counts_and_says_so() {
+fn first_fragment_counts_and_is_marked() {
     let mut first = packet(0);
     first[6] = 0x20;
     let (segment, summary) = one(first);
@@ -94,7 +94,7 @@ fn the_first_fragment_counts_and_says_so() {
 }
 
 #[test]
-fn ecn_and_ttl() {
+fn ecn_and_ttl_are_read() {
     let mut bytes = packet(0);
     (bytes[1], bytes[8]) = (0xbb, 63);
     let segment = one(bytes).0.unwrap();
@@ -106,7 +106,7 @@ fn ecn_and_ttl() {
 }
 
 #[test]
-fn big_tcp() {
+fn big_tcp_lengths_are_read() {
     let mut four = packet(0);
     four[2..4].fill(0);
     let segment = of_length(80_040, &four).0.unwrap();
@@ -119,7 +119,7 @@ fn big_tcp() {
     };
     let segment = jumbo(80_028).0.unwrap();
     assert_eq!((segment.payload, segment.ip_bytes), (80_000, 80_068));
-    // No network carries such packets: one longer than its frame is nonsense.
+    // No network carries such packets: one that is longer than its frame is invalid.
     assert_eq!(jumbo(u32::MAX).1.skipped.broken, 1);
     assert_eq!(jumbo(80_029).1.skipped.broken, 1);
     let mut bare = packet_6(0, 6, &[]);
@@ -128,7 +128,7 @@ fn big_tcp() {
 }
 
 #[test]
-fn ipv6_extension_headers_are_no_payload() {
+fn ipv6_extension_headers_are_not_payload() {
     let mut header = vec![60, 0, 1, 4, 0, 0, 0, 0]; // hop by hop
     header.extend([43, 1, 1, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]); // destination
     header.extend([51, 0, 0, 0, 0, 0, 0, 0]); // routing
@@ -146,7 +146,7 @@ fn ipv6_extension_headers_are_no_payload() {
 }
 
 #[test]
-fn ipv6_of_other_kinds() {
+fn other_ipv6_packets_are_skipped() {
     let skipped = |next, extension: &[u8]| one(packet_6(0, next, extension)).1.skipped;
     assert_eq!(skipped(17, &[]).not_tcp, 1);
     assert_eq!(skipped(59, &[]).not_tcp, 1);
@@ -157,7 +157,7 @@ fn ipv6_of_other_kinds() {
 }
 
 #[test]
-fn options_are_read_and_what_is_wrong_with_them_counted() {
+fn options_are_read_and_damaged_ones_counted() {
     let mut bytes = packet(0);
     bytes[32] = 8 << 4;
     bytes[40..52].copy_from_slice(&[1, 1, 8, 10, 0, 0, 0, 3, 0, 0, 0, 4]);

@@ -1,4 +1,4 @@
-//! What holds for any bytes.
+//! Properties that hold for any input.
 
 use crate::writing::*;
 use proptest::collection::vec;
@@ -10,7 +10,7 @@ const LINKS: [u16; 24] = [
     239, 242, 276,
 ];
 
-/// Reads bytes of any kind; every frame must be a segment or skipped, and lengths must agree.
+/// Reads any bytes: each frame must be a segment or skipped, and lengths must be consistent.
 pub fn survey(bytes: &[u8]) {
     let Ok(reader) = Reader::new(bytes) else {
         return;
@@ -27,7 +27,7 @@ pub fn survey(bytes: &[u8]) {
     assert_eq!(summary.segments == 0, last == 0);
 }
 
-/// A file of frames with some of everything, to be changed.
+/// Creates a file with many kinds of frames, for mutation.
 fn seed(link: usize, next: bool, frames: &[Vec<u8>]) -> Vec<u8> {
     let link = LINKS[link];
     if !next {
@@ -45,7 +45,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
-    fn frames_of_any_bytes(
+    fn reader_accepts_frames_of_any_bytes(
         link in 0..LINKS.len(),
         next: bool,
         frames in vec(vec(any::<u8>(), 0..120), 1..4),
@@ -54,7 +54,7 @@ proptest! {
     }
 
     #[test]
-    fn packets_with_any_bytes_changed(
+    fn reader_accepts_mutated_packets(
         link in 0..LINKS.len(),
         next: bool,
         six: bool,
@@ -70,7 +70,7 @@ proptest! {
     }
 
     #[test]
-    fn compressed_data_with_any_bytes_changed(
+    fn reader_accepts_mutated_compressed_data(
         gzip: bool,
         changes in vec((0..4000_usize, any::<u8>()), 1..3),
     ) {
@@ -86,7 +86,7 @@ proptest! {
     }
 
     #[test]
-    fn what_was_written_is_read(
+    fn reader_restores_written_segments(
         segments in vec(
             (any::<[u16; 2]>(), any::<[u32; 2]>(), any::<u8>(), any::<u16>(), 0..65_495_u16),
             0..20,
@@ -123,7 +123,7 @@ proptest! {
     }
 }
 
-/// What the writer was given, from what was read.
+/// Converts a captured segment to the writer's type.
 fn fields(segment: &Segment) -> tcpcast_wire::Segment {
     tcpcast_wire::Segment {
         source: SOURCE.octets(),

@@ -1,11 +1,11 @@
-//! TCP inside tunnels: the same packets, whatever they are wrapped in.
+//! Tests with TCP inside tunnels: the same packets in each kind.
 
 use crate::properties::survey;
 use crate::writing::*;
 use proptest::prelude::*;
 use tcpcast_trace::{Segment, Summary};
 
-/// An IPv4 packet of this protocol.
+/// Creates an IPv4 packet with this protocol.
 fn ipv4(protocol: u8, payload: &[u8]) -> Vec<u8> {
     let length = (20 + payload.len()) as u16;
     let mut bytes = vec![0x45, 0];
@@ -15,7 +15,7 @@ fn ipv4(protocol: u8, payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// An IPv6 packet of this protocol, behind a header of destination options.
+/// Creates an IPv6 packet with this protocol, after a header of destination options.
 fn ipv6(protocol: u8, payload: &[u8]) -> Vec<u8> {
     let mut bytes = vec![0x60, 0, 0, 0];
     bytes.extend((8 + payload.len() as u16).to_be_bytes());
@@ -35,20 +35,20 @@ fn udp(port: u16, payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// An Ethernet frame of an IP packet.
+/// Creates an Ethernet frame for an IP packet.
 fn ethernet(packet: &[u8]) -> Vec<u8> {
     let kind = if packet[0] >> 4 == 4 { [8, 0] } else { [0x86, 0xdd] };
     [&[2; 12][..], &kind, packet].concat()
 }
 
-/// The packet's number as an Ethernet type.
+/// Returns the Ethernet type for the packet's IP version.
 fn kind(packet: &[u8]) -> [u8; 2] {
     if packet[0] >> 4 == 4 { [8, 0] } else { [0x86, 0xdd] }
 }
 
 type Wrap = fn(&[u8]) -> Vec<u8>;
 
-/// Each tunnel: its name, the number of its protocol, and what is in such a packet.
+/// Tunnels: name, protocol number, and function that creates the payload.
 const TUNNELS: &[(&str, u8, Wrap)] = &[
     ("GRE", 47, |packet| [&[0, 0][..], &kind(packet), packet].concat()),
     ("GRE", 47, |packet| {
@@ -101,12 +101,12 @@ fn assert_opened(name: &str, six: bool, wrap: impl Fn(&[u8]) -> Vec<u8>) {
     assert_eq!(segments[0].source.address.is_ipv6(), six, "{name}");
     assert_eq!((summary.wrong_lengths, summary.tunnelled), (0, 3), "{name}");
     assert_eq!(summary.tunnels.to_string(), name);
-    let said = format!("3 segments read inside tunnels ({name}): addresses are those inside");
-    assert_eq!(summary.warnings(), [said]);
+    let warning = format!("3 segments inside tunnels ({name}): addresses are the inner ones");
+    assert_eq!(summary.warnings(), [warning]);
 }
 
 #[test]
-fn every_tunnel_in_ipv4_and_in_ipv6() {
+fn tunnels_are_opened_in_ipv4_and_ipv6() {
     for (name, protocol, wrap) in TUNNELS {
         for six in [false, true] {
             assert_opened(name, six, |packet| ipv4(*protocol, &wrap(packet)));
@@ -120,7 +120,7 @@ fn every_tunnel_in_ipv4_and_in_ipv6() {
 }
 
 #[test]
-fn tunnels_within_tunnels_to_a_bound() {
+fn nested_tunnels_are_opened_up_to_limit() {
     let nested = |packet: &[u8], depth: usize| {
         (0..depth).fold(packet.to_vec(), |inside, _| ipv4(4, &inside))
     };
@@ -135,7 +135,7 @@ fn tunnels_within_tunnels_to_a_bound() {
 }
 
 #[test]
-fn what_only_looks_like_a_tunnel_is_left_alone() {
+fn invalid_tunnel_headers_are_skipped() {
     let other: &[(u8, Wrap)] = &[
         (17, |packet| udp(53, packet)),
         (17, |packet| udp(4789, packet)),
@@ -150,11 +150,11 @@ fn what_only_looks_like_a_tunnel_is_left_alone() {
         (97, |packet| [&[0x20, 0][..], &ethernet(packet)].concat()),
         (50, |packet| packet.to_vec()),
     ];
-    for (place, (protocol, wrap)) in other.iter().enumerate() {
+    for (index, (protocol, wrap)) in other.iter().enumerate() {
         let (none, summary) = through(false, |packet| ipv4(*protocol, &wrap(packet)));
-        assert_eq!((none.len(), summary.skipped.not_tcp), (0, 3), "{place}");
+        assert_eq!((none.len(), summary.skipped.not_tcp), (0, 3), "{index}");
     }
-    // Something else inside: UDP, ARP.
+    // Other contents: UDP, ARP.
     let inner = |inside: Vec<u8>| [&[0, 0, 0x65, 0x58][..], &inside].concat();
     let (_, summary) = through(false, |_| ipv4(47, &inner(ethernet(&ipv4(17, &[0; 20])))));
     assert_eq!(summary.skipped.not_tcp, 3);
@@ -163,18 +163,18 @@ fn what_only_looks_like_a_tunnel_is_left_alone() {
 }
 
 #[test]
-fn a_tunnel_has_room_for_what_is_in_it() {
-    // The inner packet says that it is longer than the outer one.
+fn inner_packet_must_fit_into_tunnel() {
+    // The inner packet declares more bytes than the outer one has.
     let (none, summary) = through(false, |packet| ipv4(4, &packet[..1400]));
     assert_eq!((none.len(), summary.skipped.broken), (0, 3));
-    // The first of two fragments: the rest is in the other.
+    // The first of two fragments: the rest is in the second.
     let (segments, _) = through(false, |packet| {
         let mut outer = ipv4(4, &packet[..1400]);
         outer[6] = 0x20;
         outer
     });
     assert!(segments.iter().all(|one| one.payload == 1460 && one.fragment));
-    // A mirror cuts frames to fit.
+    // A mirror truncates frames.
     let (segments, _) = through(false, |packet| {
         ipv4(47, &[&[0, 0, 0x88, 0xbe][..], &ethernet(&packet[..100])].concat())
     });
@@ -182,13 +182,13 @@ fn a_tunnel_has_room_for_what_is_in_it() {
 }
 
 #[test]
-fn a_tunnel_may_be_cut_anywhere() {
+fn truncated_tunnels_are_skipped() {
     for (name, protocol, wrap) in TUNNELS {
-        let whole = ipv4(*protocol, &wrap(&packet(0)));
-        let inner = whole.len() - 1500;
-        for kept in 20..whole.len() {
-            let mut bytes = pcap(101, &[whole[..kept].to_vec()]);
-            bytes[36..40].copy_from_slice(&(whole.len() as u32).to_le_bytes());
+        let complete = ipv4(*protocol, &wrap(&packet(0)));
+        let inner = complete.len() - 1500;
+        for kept in 20..complete.len() {
+            let mut bytes = pcap(101, &[complete[..kept].to_vec()]);
+            bytes[36..40].copy_from_slice(&(complete.len() as u32).to_le_bytes());
             let (segments, summary) = read(&bytes);
             let read = kept >= inner + 40;
             assert_eq!(segments.len(), usize::from(read), "{name} {kept}");
@@ -201,14 +201,14 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
-    fn tunnels_with_any_bytes_changed(
+    fn reader_accepts_mutated_tunnels(
         outer in 0..TUNNELS.len(),
         inner in 0..TUNNELS.len(),
         six: bool,
         changes in prop::collection::vec((0..180_usize, any::<u8>()), 0..6),
     ) {
-        let wrap = |place: usize, packet: &[u8]| {
-            let (_, protocol, wrap) = TUNNELS[place];
+        let wrap = |index: usize, packet: &[u8]| {
+            let (_, protocol, wrap) = TUNNELS[index];
             if six { ipv6(protocol, &wrap(packet)) } else { ipv4(protocol, &wrap(packet)) }
         };
         let mut frame = wrap(outer, &wrap(inner, &packet(0)));

@@ -1,4 +1,4 @@
-//! Captures to read: packets, frames around them, files around those.
+//! Writes captures for the tests: packets, frames and files.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use tcpcast_trace::{Reader, Segment, Summary};
@@ -7,7 +7,7 @@ use tcpcast_wire::{ACK, Segment as Headers};
 pub const SOURCE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 pub const DESTINATION: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
 
-/// Headers of packet `number`, of 1500 bytes.
+/// Headers of packet `number`, which has 1500 bytes.
 pub fn headers(number: u32) -> Headers {
     Headers {
         source: SOURCE.octets(),
@@ -24,14 +24,15 @@ pub fn headers(number: u32) -> Headers {
     }
 }
 
-/// An IPv4 packet of 1500 bytes.
+/// Returns an IPv4 packet of 1500 bytes.
 pub fn packet(number: u32) -> Vec<u8> {
     let mut bytes = headers(number).headers().to_vec();
     bytes.resize(1500, 0);
     bytes
 }
 
-/// The same in IPv6, with these extension headers (`next` is the first of them) before TCP.
+/// Returns the same packet in IPv6 with extension headers before TCP; `next` is the type of the
+/// first.
 pub fn packet_6(number: u32, next: u8, extensions: &[u8]) -> Vec<u8> {
     let tcp = &packet(number)[20..];
     let length = (extensions.len() + tcp.len()) as u16;
@@ -49,7 +50,7 @@ pub fn address_6(host: u16) -> Ipv6Addr {
     Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, host)
 }
 
-/// Microseconds at which packet `number` is captured.
+/// Capture time of packet `number`, µs.
 pub fn micros(number: u32) -> u64 {
     1_700_000_000_000_000 + u64::from(number) * 1_250
 }
@@ -57,7 +58,7 @@ pub fn micros(number: u32) -> u64 {
 pub type Put32 = fn(u32) -> [u8; 4];
 pub type Put16 = fn(u16) -> [u8; 2];
 
-/// How a file writes its numbers.
+/// Byte order of a file.
 #[derive(Clone, Copy)]
 pub struct Order {
     pub long: Put32,
@@ -87,7 +88,7 @@ pub fn pcap_record(order: Order, seconds: u32, fraction: u32, frame: &[u8]) -> V
     bytes
 }
 
-/// A file of microseconds in little-endian order with these frames.
+/// Creates a little-endian file with these frames and timestamps in µs.
 pub fn pcap(link: u32, frames: &[Vec<u8>]) -> Vec<u8> {
     let mut bytes = pcap_header(LITTLE, 0xa1b2_c3d4, link);
     for (number, frame) in (0..).zip(frames) {
@@ -142,7 +143,7 @@ pub fn packet_block(order: Order, interface: u32, ticks: u64, frame: &[u8]) -> V
     block(order, 6, &body)
 }
 
-/// Everything in a capture.
+/// Reads a complete capture.
 pub fn read(bytes: &[u8]) -> (Vec<Segment>, Summary) {
     let mut segments = Vec::new();
     let summary = Reader::new(bytes).unwrap().for_each(|segment| segments.push(*segment));
@@ -151,7 +152,7 @@ pub fn read(bytes: &[u8]) -> (Vec<Segment>, Summary) {
     (segments, summary)
 }
 
-/// Requires that these are the packets 0, 1, ... of `packet` or `packet_6`, whole.
+/// Asserts that the segments are the complete packets 0, 1, ... of `packet` or `packet_6`.
 pub fn assert_packets(segments: &[Segment], count: u32) {
     assert_eq!(segments.len(), count as usize);
     for (number, segment) in (0..).zip(segments) {

@@ -1,10 +1,10 @@
-//! Requests and failed connections of captures written segment by segment. Times are ms at the tap.
+//! Tests of requests and failed connections with synthetic captures. Times are in ms at the tap.
 
 use std::net::IpAddr;
 
 use tcpcast_trace::{
-    ConnectionReport, Connections, Endpoint, Exchange, Failure, Fate, Flags, Options, Segment,
-    Stage,
+    ConnectionReport, Connections, Endpoint, Exchange, Failure, FailureDetails, Flags, Options,
+    Segment, Stage,
 };
 
 const MSS: u32 = 1000;
@@ -12,7 +12,7 @@ const CLIENT: usize = 0;
 const SERVER: usize = 1;
 const MS: f64 = 1e6;
 
-/// A connection as a tap sees it: round trips between the tap and both ends, and the numbers that both have reached.
+/// Generates the capture of a connection; `next` has the next sequence number of each end.
 struct Talk {
     connections: Connections,
     next: [u32; 2],
@@ -20,16 +20,17 @@ struct Talk {
 }
 
 impl Talk {
-    /// `away`: round trips to client and server.
-    fn new(away: [f64; 2]) -> Self {
+    /// `away`: round-trip times from the tap to client and server.
+    fn new(rtt: [f64; 2]) -> Self {
         let mut talk = Self { connections: Connections::default(), next: [1000, 5000], frame: 0 };
         talk.flags(0.0, CLIENT, Flags::SYN, 0);
-        talk.flags(away[SERVER], SERVER, Flags::SYN | Flags::ACK, 0);
-        talk.flags(away[SERVER] + away[CLIENT], CLIENT, Flags::ACK, 0);
+        talk.flags(rtt[SERVER], SERVER, Flags::SYN | Flags::ACK, 0);
+        talk.flags(rtt[SERVER] + rtt[CLIENT], CLIENT, Flags::ACK, 0);
         talk
     }
 
-    /// New data, or a segment without data that takes a number if it is a SYN or FIN.
+    /// Adds new data, or a segment without data, which uses a sequence number if it is a SYN or
+    /// FIN.
     fn flags(&mut self, ms: f64, from: usize, flags: u8, payload: u32) {
         let acknowledgement = self.next[1 - from];
         self.segment(ms, from, flags, payload, self.next[from], acknowledgement);
@@ -44,7 +45,7 @@ impl Talk {
         self.data(ms, from, 0);
     }
 
-    fn segment(&mut self, ms: f64, from: usize, flags: u8, payload: u32, at: u32, ack: u32) {
+    fn segment(&mut self, ms: f64, from: usize, flags: u8, payload: u32, sequence: u32, ack: u32) {
         self.frame += 1;
         let ends = [40_000, 80].map(|port| Endpoint { address: IpAddr::from([10, 0, 0, 1]), port });
         let mss = (flags & Flags::SYN != 0).then_some(MSS as u16);
@@ -58,7 +59,7 @@ impl Talk {
             ecn: 0,
             ip_bytes: 40 + payload,
             payload,
-            sequence: at,
+            sequence,
             acknowledgement: ack,
             flags: Flags(flags),
             window: 60_000,
@@ -80,12 +81,12 @@ fn ms(time: u64) -> f64 {
     time as f64 / MS
 }
 
-fn assert_near(found: u64, expected: f64) {
-    assert!((ms(found) - expected).abs() < 0.01, "{} for {expected}", ms(found));
+fn assert_near(actual: u64, expected: f64) {
+    assert!((ms(actual) - expected).abs() < 0.01, "{} for {expected}", ms(actual));
 }
 
 #[test]
-fn a_request_has_a_first_and_a_last_byte() {
+fn exchange_has_times_of_first_and_last_byte() {
     let mut talk = Talk::new([0.0, 30.0]);
     talk.data(100.0, CLIENT, 200);
     talk.data(135.0, SERVER, MSS);
@@ -104,7 +105,7 @@ fn a_request_has_a_first_and_a_last_byte() {
 }
 
 #[test]
-fn bulk_data_of_one_end_are_no_request() {
+fn one_way_bulk_data_are_not_requests() {
     let mut talk = Talk::new([30.0, 0.0]);
     for round in 1..20 {
         (0..10).for_each(|_| talk.data(30.0 * f64::from(round), SERVER, MSS));
@@ -114,7 +115,7 @@ fn bulk_data_of_one_end_are_no_request() {
 }
 
 #[test]
-fn a_greeting_of_the_server_is_no_response() {
+fn server_greeting_is_not_response() {
     let mut talk = Talk::new([0.0, 30.0]);
     talk.data(40.0, SERVER, 50);
     talk.ack(40.0, CLIENT);
@@ -126,7 +127,7 @@ fn a_greeting_of_the_server_is_no_response() {
 }
 
 #[test]
-fn a_request_before_the_end_of_a_response_overlaps_it() {
+fn request_before_end_of_response_overlaps() {
     let mut talk = Talk::new([30.0, 0.0]);
     talk.data(100.0, CLIENT, 200);
     talk.data(101.0, SERVER, MSS);
@@ -138,19 +139,19 @@ fn a_request_before_the_end_of_a_response_overlaps_it() {
 }
 
 #[test]
-fn a_response_before_the_end_of_the_request_overlaps_it() {
-    // At the client, the second request leaves before the first response arrives.
+fn response_before_end_of_request_overlaps() {
+    // Seen at the client, the second request leaves before the first response arrives.
     let mut talk = Talk::new([0.0, 30.0]);
     talk.data(100.0, CLIENT, 200);
-    let asked = talk.next[CLIENT];
+    let requested = talk.next[CLIENT];
     talk.data(130.0, SERVER, 100);
     talk.data(131.0, CLIENT, 200);
-    talk.segment(132.0, SERVER, Flags::ACK, 100, talk.next[SERVER], asked);
+    talk.segment(132.0, SERVER, Flags::ACK, 100, talk.next[SERVER], requested);
     assert!(talk.exchanges().iter().all(|one| one.overlaps));
 }
 
 #[test]
-fn a_retransmission_delays_the_last_byte() {
+fn retransmission_delays_last_byte() {
     let mut talk = Talk::new([30.0, 0.0]);
     talk.data(100.0, CLIENT, 200);
     talk.data(105.0, SERVER, MSS);
@@ -170,7 +171,7 @@ fn a_retransmission_delays_the_last_byte() {
 }
 
 #[test]
-fn a_small_segment_waits_for_a_delayed_acknowledgement() {
+fn small_segment_waits_for_delayed_acknowledgement() {
     // Header and body are written separately; the server delays its acknowledgement by 40 ms.
     for (near, far) in [(0.0, 30.0), (30.0, 0.0), (10.0, 20.0)] {
         let mut talk = Talk::new([near, far]);
@@ -181,16 +182,16 @@ fn a_small_segment_waits_for_a_delayed_acknowledgement() {
             talk.data(start + 2.0 * far + near + 45.0, SERVER, 500);
             talk.ack(start + 2.0 * far + near + 46.0, CLIENT);
         }
-        for found in talk.exchanges() {
-            assert_near(found.delayed, 40.0);
-            assert_near(found.held, 70.0);
-            assert_near(found.answer, 5.0 + far);
+        for exchange in talk.exchanges() {
+            assert_near(exchange.delayed, 40.0);
+            assert_near(exchange.held, 70.0);
+            assert_near(exchange.answer, 5.0 + far);
         }
     }
 }
 
 #[test]
-fn nagle_alone_costs_a_round_trip() {
+fn nagle_delays_by_a_round_trip() {
     let mut talk = Talk::new([0.0, 30.0]);
     talk.data(100.0, CLIENT, 200);
     talk.ack(130.0, SERVER);
@@ -202,7 +203,7 @@ fn nagle_alone_costs_a_round_trip() {
 }
 
 #[test]
-fn a_pause_within_a_response_is_the_server_s() {
+fn gap_within_response_is_server_pause() {
     let mut talk = Talk::new([0.0, 30.0]);
     talk.data(100.0, CLIENT, 200);
     talk.data(130.0, SERVER, 300);
@@ -213,7 +214,7 @@ fn a_pause_within_a_response_is_the_server_s() {
 }
 
 #[test]
-fn writes_smaller_than_the_mss_end_what_the_server_had() {
+fn gaps_after_short_writes_are_server_pauses() {
     let mut talk = Talk::new([0.0, 30.0]);
     talk.data(100.0, CLIENT, 200);
     for part in 0..3 {
@@ -225,7 +226,7 @@ fn writes_smaller_than_the_mss_end_what_the_server_had() {
 }
 
 #[test]
-fn a_gap_after_a_full_segment_is_a_lost_tail() {
+fn gap_after_full_segment_is_lost_tail() {
     let mut talk = Talk::new([0.0, 30.0]);
     talk.data(100.0, CLIENT, 200);
     talk.data(130.0, SERVER, MSS);
@@ -236,8 +237,8 @@ fn a_gap_after_a_full_segment_is_a_lost_tail() {
     assert_eq!((only.pauses, only.retransmissions), (0, 1));
 }
 
-fn fate(talk: Talk) -> Fate {
-    talk.report().fate.expect("it failed")
+fn failure(talk: Talk) -> FailureDetails {
+    talk.report().failure_details.expect("it failed")
 }
 
 fn silent_talk() -> Talk {
@@ -245,40 +246,40 @@ fn silent_talk() -> Talk {
 }
 
 #[test]
-fn syns_without_an_answer() {
+fn failure_is_unanswered_without_syn_ack() {
     let mut talk = silent_talk();
-    for at in [0.0, 1000.0, 3000.0] {
-        talk.segment(at, CLIENT, Flags::SYN, 0, 1000, 0);
+    for ms in [0.0, 1000.0, 3000.0] {
+        talk.segment(ms, CLIENT, Flags::SYN, 0, 1000, 0);
     }
-    let found = fate(talk);
-    assert_eq!((found.failure, found.by, found.tries), (Failure::Unanswered, SERVER, 3));
-    assert_near(found.waited, 3000.0);
+    let details = failure(talk);
+    assert_eq!((details.failure, details.by, details.tries), (Failure::Unanswered, SERVER, 3));
+    assert_near(details.waited, 3000.0);
 }
 
 #[test]
-fn a_rst_for_a_syn_is_a_refusal() {
+fn failure_is_refused_by_rst_after_syn() {
     let mut talk = silent_talk();
     talk.segment(0.0, CLIENT, Flags::SYN, 0, 1000, 0);
     talk.segment(30.0, SERVER, Flags::RST | Flags::ACK, 0, 0, 1001);
-    let found = fate(talk);
-    assert_eq!((found.failure, found.by), (Failure::Refused, SERVER));
-    assert_eq!(found.stage, Stage::Handshake);
-    assert_near(found.waited, 30.0);
+    let details = failure(talk);
+    assert_eq!((details.failure, details.by), (Failure::Refused, SERVER));
+    assert_eq!(details.stage, Stage::Handshake);
+    assert_near(details.waited, 30.0);
 }
 
 #[test]
-fn a_syn_ack_without_an_acknowledgement_is_half_open() {
+fn failure_is_half_open_without_final_ack() {
     let mut talk = silent_talk();
     talk.segment(0.0, CLIENT, Flags::SYN, 0, 1000, 0);
-    for at in [1.0, 1001.0] {
-        talk.segment(at, SERVER, Flags::SYN | Flags::ACK, 0, 5000, 1001);
+    for ms in [1.0, 1001.0] {
+        talk.segment(ms, SERVER, Flags::SYN | Flags::ACK, 0, 5000, 1001);
     }
-    let found = fate(talk);
-    assert_eq!((found.failure, found.by, found.tries), (Failure::HalfOpen, CLIENT, 2));
+    let details = failure(talk);
+    assert_eq!((details.failure, details.by, details.tries), (Failure::HalfOpen, CLIENT, 2));
 }
 
 #[test]
-fn a_rst_has_a_side_and_a_stage() {
+fn failure_by_rst_has_side_and_stage() {
     type Step = fn(&mut Talk);
     let cases: [(usize, Stage, Step); 6] = [
         (SERVER, Stage::BeforeData, |_| ()),
@@ -303,65 +304,65 @@ fn a_rst_has_a_side_and_a_stage() {
         let mut talk = Talk::new([0.0, 30.0]);
         step(&mut talk);
         talk.flags(500.0, by, Flags::RST, 0);
-        let found = fate(talk);
-        assert_eq!((found.failure, found.by, found.stage), (Failure::Reset, by, stage));
+        let details = failure(talk);
+        assert_eq!((details.failure, details.by, details.stage), (Failure::Reset, by, stage));
     }
 }
 
 #[test]
-fn a_reset_request_says_how_long_the_connection_was_idle() {
+fn failure_of_request_has_preceding_idle_time() {
     let mut talk = Talk::new([0.0, 30.0]);
     talk.data(100.0, CLIENT, 200);
     talk.data(131.0, SERVER, MSS);
     talk.ack(131.0, CLIENT);
     talk.data(60_131.0, CLIENT, 200);
     talk.flags(60_161.0, SERVER, Flags::RST, 0);
-    assert_near(fate(talk).waited, 60_000.0);
+    assert_near(failure(talk).waited, 60_000.0);
 }
 
 #[test]
-fn a_peer_that_answers_nothing_is_silent() {
+fn failure_is_silent_without_acknowledgements() {
     let mut talk = Talk::new([0.0, 30.0]);
     talk.data(100.0, CLIENT, 200);
     talk.data(131.0, SERVER, MSS);
     talk.ack(131.0, CLIENT);
-    let (at, ack) = (talk.next[CLIENT], talk.next[SERVER]);
+    let (sequence, ack) = (talk.next[CLIENT], talk.next[SERVER]);
     talk.data(500.0, CLIENT, 200);
     for time in [730.0, 1200.0, 2100.0] {
-        talk.segment(time, CLIENT, Flags::ACK, 200, at, ack);
+        talk.segment(time, CLIENT, Flags::ACK, 200, sequence, ack);
     }
-    let found = fate(talk);
-    assert_eq!((found.failure, found.by, found.tries), (Failure::Silent, SERVER, 4));
-    assert_eq!(found.stage, Stage::InRequest);
-    assert_near(found.waited, 2100.0 - 730.0);
+    let details = failure(talk);
+    assert_eq!((details.failure, details.by, details.tries), (Failure::Silent, SERVER, 4));
+    assert_eq!(details.stage, Stage::InRequest);
+    assert_near(details.waited, 2100.0 - 730.0);
 }
 
 #[test]
-fn a_connection_that_closes_has_not_failed() {
+fn closed_connection_has_no_failure() {
     let mut talk = Talk::new([0.0, 30.0]);
     talk.data(100.0, CLIENT, 200);
     talk.data(131.0, SERVER, MSS);
     talk.flags(132.0, CLIENT, Flags::FIN | Flags::ACK, 0);
     talk.flags(162.0, SERVER, Flags::FIN | Flags::ACK, 0);
     talk.flags(163.0, CLIENT, Flags::RST, 0);
-    assert_eq!(talk.report().fate, None);
+    assert_eq!(talk.report().failure_details, None);
 }
 
 #[test]
-fn keepalives_are_answered_or_not() {
+fn failure_is_silent_without_keep_alive_answers() {
     let mut talk = Talk::new([0.0, 30.0]);
     talk.data(100.0, CLIENT, 200);
     talk.data(131.0, SERVER, MSS);
     talk.ack(131.0, CLIENT);
-    let (at, ack) = (talk.next[CLIENT] - 1, talk.next[SERVER]);
+    let (sequence, ack) = (talk.next[CLIENT] - 1, talk.next[SERVER]);
     for (time, answered) in [(10e3, true), (20e3, true), (30e3, false), (40e3, false)] {
-        talk.segment(time, CLIENT, Flags::ACK, 0, at, ack);
+        talk.segment(time, CLIENT, Flags::ACK, 0, sequence, ack);
         if answered {
             talk.ack(time + 30.0, SERVER);
         }
     }
     let report = talk.report();
-    let silent = report.fate.expect("the server is silent");
+    let silent = report.failure_details.expect("the server is silent");
     assert_eq!((silent.failure, silent.by, silent.stage), (Failure::Silent, SERVER, Stage::Idle));
     let client = &report.directions[0];
     assert_eq!((client.counts.keep_alives, client.counts.keep_alives_unanswered), (4, 2));

@@ -1,15 +1,15 @@
-//! What limited transfers that were made so that one thing did.
+//! Tests with captured transfers with a single limit.
 
 use tcpcast_trace::{LIMITS, Limit};
 
 use super::{captures, number, table, transfer};
 
 #[test]
-fn what_limited_transfers_of_linux() {
+fn limits_of_linux_transfers() {
     let Some(folder) = captures() else { return };
-    for (name, limit, least) in [
+    for (name, limit, min) in [
         ("own-reno-rwnd-limited-120s", Limit::ReceiverWindow, 0.9),
-        // Its queue never empties: the link is busy.
+        // The queue never empties: the link is busy.
         ("own-reno-droptail-40s", Limit::Bottleneck, 0.7),
         ("kernel/classic_droptail_2mbit_b20", Limit::Bottleneck, 0.8),
         ("own-reno-2pct-320s", Limit::CongestionWindow, 0.7),
@@ -17,28 +17,30 @@ fn what_limited_transfers_of_linux() {
         ("kernel/classic_rtt60_p0.01", Limit::CongestionWindow, 0.8),
         ("kernel/cubic_rtt60_p0.01", Limit::CongestionWindow, 0.8),
     ] {
-        let (_, found) = transfer(&folder.join(format!("{name}.pcap")));
-        let shares = found.limitation.shares.unwrap();
-        println!("{name:36} {:?} {shares:.3?}", found.limitation.limited_by);
-        assert_eq!(found.limitation.limited_by, limit, "{name}");
-        assert!(shares[limit as usize] > least, "{name}: {shares:?}");
-        let full = found.limitation.bottleneck_rate_bps;
+        let (_, direction) = transfer(&folder.join(format!("{name}.pcap")));
+        let shares = direction.limitation.shares.unwrap();
+        println!("{name:36} {:?} {shares:.3?}", direction.limitation.limited_by);
+        assert_eq!(direction.limitation.limited_by, limit, "{name}");
+        assert!(shares[limit as usize] > min, "{name}: {shares:?}");
+        let full = direction.limitation.bottleneck_rate_bps;
         assert_eq!(full.is_some(), limit == Limit::Bottleneck, "{name}: {full:?}");
     }
 }
 
-/// Outages of 36 s in 130: most of the rest the queue is full, but the timer's waits are those of the outages.
+/// Outages of 36 s in 130 s: otherwise the queue is usually full, and the timeouts are those of the
+/// outages.
 #[test]
-fn outages_are_waited_for_by_the_timer() {
+fn outages_are_timeouts() {
     let Some(folder) = captures() else { return };
     let name = "own-reno-blackouts-130s.pcap";
-    let (_, found) = transfer(&folder.join(name));
+    let (_, direction) = transfer(&folder.join(name));
     let rows = table(&folder.join("truth/SUMMARY.csv"));
     let row = rows.iter().find(|row| row["capture"] == name).unwrap();
-    // The kernel counts from the first timeout to the recovery: not the first wait, but the last round trip.
+    // The kernel counts from the first timeout to the recovery: without the first wait, but with
+    // the last round trip.
     let kernel_s = number(row, "rto_time_ms").unwrap() / 1e3;
-    let shares = found.limitation.shares.unwrap();
-    let waited_s = shares[Limit::Timeout as usize] * found.duration_s().unwrap();
+    let shares = direction.limitation.shares.unwrap();
+    let waited_s = shares[Limit::Timeout as usize] * direction.duration_s().unwrap();
     assert!((waited_s / kernel_s - 1.0).abs() < 0.05, "{waited_s} {kernel_s}");
     let second = LIMITS.iter().zip(shares).filter(|(limit, _)| **limit != Limit::Bottleneck);
     let (limit, _) = second.max_by(|a, b| a.1.total_cmp(&b.1)).unwrap();
@@ -46,17 +48,17 @@ fn outages_are_waited_for_by_the_timer() {
 }
 
 #[test]
-fn the_window_is_cut_as_its_algorithm_says() {
+fn window_reduction_matches_algorithm() {
     let Some(folder) = captures() else { return };
-    for (name, cut) in [
+    for (name, expected) in [
         ("classic_rtt60_p0.01", 0.5),
         ("classic_rtt20_p0.001", 0.5),
         ("classic_quickack_rtt60_p0.01", 0.5),
         ("classic_droptail_2mbit_b20", 0.5),
         ("cubic_rtt60_p0.01", 0.7),
     ] {
-        let (_, found) = transfer(&folder.join(format!("kernel/{name}.pcap")));
-        let reduction = found.limitation.window_reduction.unwrap();
-        assert!((reduction - cut).abs() < 0.05, "{name}: {reduction}");
+        let (_, direction) = transfer(&folder.join(format!("kernel/{name}.pcap")));
+        let reduction = direction.limitation.window_reduction.unwrap();
+        assert!((reduction - expected).abs() < 0.05, "{name}: {reduction}");
     }
 }

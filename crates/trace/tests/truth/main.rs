@@ -1,7 +1,7 @@
-//! What is found in captures, beside what the kernel itself counted and what other tools say.
+//! Compares the analysis of captures with counters of the kernel and with other tools.
 //!
-//! The captures are kept outside the project: they are looked for in `TCPCAST_CAPTURES`, or in `shared/captures`
-//! beside it, and the tests are skipped where they are not.
+//! The captures are read from `TCPCAST_CAPTURES` or from `shared/captures` next to the project;
+//! without them, the tests are skipped.
 
 mod counted;
 mod limits;
@@ -13,19 +13,21 @@ use std::path::{Path, PathBuf};
 
 use tcpcast_trace::{ConnectionReport, Connections, DirectionReport, Reader};
 
-/// A row of a table, by column.
+/// Row of a table by column.
 type Row = HashMap<String, String>;
 
 fn captures() -> Option<PathBuf> {
-    let told = std::env::var_os("TCPCAST_CAPTURES").map(PathBuf::from);
-    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
-    let found = told
-        .filter(|path| path.is_dir())
-        .or_else(|| beside.map(|parent| parent.join("shared/captures")).find(|path| path.is_dir()));
-    if found.is_none() {
-        eprintln!("skipped: no captures (TCPCAST_CAPTURES, or shared/captures beside the project)");
+    let given = std::env::var_os("TCPCAST_CAPTURES").map(PathBuf::from);
+    let parents = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
+    let result = given.filter(|path| path.is_dir()).or_else(|| {
+        parents.map(|parent| parent.join("shared/captures")).find(|path| path.is_dir())
+    });
+    if result.is_none() {
+        eprintln!(
+            "skipped: no captures (TCPCAST_CAPTURES, or shared/captures next to the project)"
+        );
     }
-    found
+    result
 }
 
 fn reports(path: &Path) -> Vec<ConnectionReport> {
@@ -40,7 +42,7 @@ fn reports(path: &Path) -> Vec<ConnectionReport> {
     reports
 }
 
-/// The direction that carries the data of a capture of one transfer.
+/// Returns the data direction of a capture of one transfer.
 fn transfer(path: &Path) -> (ConnectionReport, DirectionReport) {
     let all = reports(path);
     let busiest = all.iter().flat_map(|report| report.directions.iter().map(move |d| (report, d)));
@@ -58,11 +60,11 @@ fn table(path: &Path) -> Vec<Row> {
     lines.map(row).collect()
 }
 
-/// The number in a column; `None` where it is empty or not a number.
+/// Returns the number in a column; `None` if it is empty or not a number.
 fn number(row: &Row, column: &str) -> Option<f64> {
     row[column].parse().ok()
 }
 
-fn within(found: f64, truth: f64, share: f64) -> bool {
-    (found / truth - 1.0).abs() <= share
+fn within(value: f64, truth: f64, share: f64) -> bool {
+    (value / truth - 1.0).abs() <= share
 }

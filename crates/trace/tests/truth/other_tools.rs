@@ -1,4 +1,5 @@
-//! Beside tcptrace, tshark and a third count, and the same packets in many containers.
+//! Compares the analysis with tcptrace, tshark and an independent count, and for the same packets
+//! in many containers.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -7,7 +8,7 @@ use tcpcast_trace::DirectionReport;
 
 use super::{Row, captures, number, reports, table};
 
-/// Where neither of the others is followed, and why.
+/// Captures in which the other tools are wrong, and the reason.
 const DIFFERENT: [(&str, &str); 10] = [
     ("arkime-retrans.pcap", "every frame four times, up to 50 ms apart: all are one"),
     (
@@ -17,16 +18,17 @@ const DIFFERENT: [(&str, &str); 10] = [
     ("zeek-ssh-dups.pcap", "every frame four times, without IP ids"),
     ("ndpi-tcp-ack-payload.pcap", "frames twice; a RST's payload is no data; probes of 2 bytes"),
     ("tt-discard-solaris.pcap", "every frame of a connection twice"),
-    ("ndpi-reasm-sll.pcapng", "two connections: the ends meet again after a RST"),
+    ("ndpi-reasm-sll.pcapng", "two connections: the ends meet retransmitted after a RST"),
     ("ppp-maxseq.pcap", "one is a keep-alive"),
     ("bigtcp-ipv6-hbh.pcap", "the extension header is no payload"),
     ("zeek-pppoe-qinq.pcap", "padding that the IP header counts and the PPPoE header does not"),
     ("tt-urgent.pcap", "47 repeats are probes of a closed window; 4 were lost before the tap"),
 ];
 
-/// The directions of a capture by their ends; a pair of ports may have had several connections.
+/// Returns the directions of a capture by their ends; a pair of ports may have had several
+/// connections.
 fn directions(path: &Path) -> HashMap<[String; 4], Vec<DirectionReport>> {
-    let mut found: HashMap<_, Vec<_>> = HashMap::new();
+    let mut directions: HashMap<_, Vec<_>> = HashMap::new();
     for direction in reports(path).into_iter().flat_map(|report| *report.directions) {
         let (from, to) = (direction.source, direction.destination);
         let ends = [
@@ -35,23 +37,23 @@ fn directions(path: &Path) -> HashMap<[String; 4], Vec<DirectionReport>> {
             to.address.to_string(),
             to.port.to_string(),
         ];
-        found.entry(ends).or_default().push(direction);
+        directions.entry(ends).or_default().push(direction);
     }
-    found
+    directions
 }
 
 fn ends(row: &Row) -> [String; 4] {
     ["src", "sport", "dst", "dport"].map(|column| row[column].clone())
 }
 
-/// What the third count says or, where it says nothing, tcptrace.
-fn said(row: &Row, what: &str) -> Option<u64> {
-    let own = number(row, &format!("{what}_own"));
-    own.or_else(|| number(row, &format!("{what}_tcptrace"))).map(|said| said as u64)
+/// Returns the independent count or, if there is none, that of tcptrace.
+fn expected(row: &Row, column: &str) -> Option<u64> {
+    let own = number(row, &format!("{column}_own"));
+    own.or_else(|| number(row, &format!("{column}_tcptrace"))).map(|value| value as u64)
 }
 
 #[test]
-fn packets_bytes_and_retransmissions_are_what_others_count() {
+fn counters_match_other_tools() {
     let Some(folder) = captures() else { return };
     let mut files: HashMap<String, HashMap<[String; 4], Vec<DirectionReport>>> = HashMap::new();
     let mut compared = 0;
@@ -61,35 +63,37 @@ fn packets_bytes_and_retransmissions_are_what_others_count() {
             continue;
         }
         let known = files.entry(file.clone()).or_insert_with(|| directions(&folder.join(file)));
-        let Some(found) = known.get_mut(&ends(&row)).filter(|found| !found.is_empty()) else {
+        let Some(reports) = known.get_mut(&ends(&row)).filter(|reports| !reports.is_empty()) else {
             continue;
         };
-        let counts = found.remove(0).counts;
-        if said(&row, "data_pkts").is_none_or(|data| data == 0) {
+        let counts = reports.remove(0).counts;
+        if expected(&row, "data_pkts").is_none_or(|data| data == 0) {
             continue;
         }
         compared += 1;
-        // They count frames, whatever offload made of them.
+        // The other tools count frames, regardless of offload.
         let (frames, data) =
             (counts.packets - counts.aggregated, counts.data_packets - counts.aggregated);
-        assert_eq!(Some(frames), said(&row, "packets"), "{row:?}");
-        assert_eq!(Some(data), said(&row, "data_pkts"), "{row:?}");
-        assert_eq!(Some(counts.bytes), said(&row, "bytes"), "{row:?}");
-        let again = counts.retransmissions + counts.zero_window_probes + counts.out_of_order;
-        // tcptrace counts SYNs with the rest; the third count calls probes retransmissions.
+        assert_eq!(Some(frames), expected(&row, "packets"), "{row:?}");
+        assert_eq!(Some(data), expected(&row, "data_pkts"), "{row:?}");
+        assert_eq!(Some(counts.bytes), expected(&row, "bytes"), "{row:?}");
+        let retransmitted =
+            counts.retransmissions + counts.zero_window_probes + counts.out_of_order;
+        // tcptrace includes SYNs; the independent count includes probes in retransmissions.
         let with_syns = counts.retransmissions + counts.syn_retransmissions;
         let theirs = [number(&row, "rexmt_own"), number(&row, "rexmt_tcptrace")];
-        let agrees =
-            |theirs: f64| [again, with_syns, counts.retransmissions].contains(&(theirs as u64));
+        let agrees = |theirs: f64| {
+            [retransmitted, with_syns, counts.retransmissions].contains(&(theirs as u64))
+        };
         assert!(theirs.into_iter().flatten().any(agrees), "{counts:?} {row:?}");
     }
     assert!(compared > 80, "{compared}");
 }
 
 #[test]
-fn frames_captured_twice_are_not_sent_again() {
+fn frames_captured_twice_are_not_retransmissions() {
     let Some(folder) = captures() else { return };
-    for (file, duplicates, data, again) in
+    for (file, duplicates, data, retransmitted) in
         [("tt-hardware-dups.pcap", 486, 483, 0), ("arkime-retrans.pcap", 48, 8, 0)]
     {
         let all = reports(&folder.join(file));
@@ -97,26 +101,30 @@ fn frames_captured_twice_are_not_sent_again() {
         let busiest = directions.max_by_key(|direction| direction.counts.bytes).unwrap();
         let counts = busiest.counts;
         assert_eq!(counts.capture_duplicates, duplicates, "{file}");
-        assert_eq!((counts.data_packets, counts.retransmissions), (data, again), "{file}");
+        assert_eq!((counts.data_packets, counts.retransmissions), (data, retransmitted), "{file}");
     }
 }
 
 #[test]
-fn probes_of_a_closed_window_are_no_loss() {
+fn window_probes_are_not_retransmissions() {
     let Some(folder) = captures() else { return };
-    for (file, probes, again) in
+    for (file, probes, retransmitted) in
         [("tt-urgent.pcap", 47, 5), ("tt-zwnd.pcap", 6, 0), ("zeek-206b.pcap", 0, 108)]
     {
         let all = reports(&folder.join(file));
         let directions = all.iter().flat_map(|report| &*report.directions);
         let busiest = directions.max_by_key(|direction| direction.counts.bytes).unwrap();
         let counts = busiest.counts;
-        assert_eq!((counts.zero_window_probes, counts.retransmissions), (probes, again), "{file}");
+        assert_eq!(
+            (counts.zero_window_probes, counts.retransmissions),
+            (probes, retransmitted),
+            "{file}"
+        );
     }
 }
 
 #[test]
-fn the_container_does_not_matter() {
+fn counters_are_independent_of_container() {
     let Some(folder) = captures() else { return };
     let mut files = 0;
     for row in table(&folder.join("variants.csv")) {
@@ -126,7 +134,7 @@ fn the_container_does_not_matter() {
         let all = reports(&path);
         let directions = all.iter().flat_map(|report| &*report.directions);
         let Some(busiest) = directions.max_by_key(|direction| direction.counts.bytes) else {
-            panic!("{file}: nothing found")
+            panic!("{file}: no data direction")
         };
         files += 1;
         let counts = busiest.counts;

@@ -1,20 +1,20 @@
 //! Packets in flight to the stages of the path.
 //!
-//! What leaves one queue gets to the next one in the order in which it left, so each stage has a
-//! delay line, as each constant delay has in the agenda. What would be out of order there, behind
-//! paths of several lengths or random delays, goes to a heap beside the line.
+//! Packets that leave one queue usually reach the next one in the same order, so each stage has a
+//! delay line, like constant delays in the event queue. Packets that overtake others because of
+//! different path lengths or random delays are stored in a heap per stage.
 
-use crate::agenda::{DelayLine, Heads, LAST};
 use crate::clock::{NEVER, Nanos};
+use crate::event_queue::{DelayLine, Heads, LAST};
 use crate::packet::Packet;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// The packets, in the order of time, then of stages, then of scheduling.
+/// Packets in flight, ordered by time, then by stage, then by the order of scheduling.
 #[derive(Debug)]
 pub(crate) struct Arrivals {
     stages: Vec<ToStage>,
-    /// Of each stage, the head of the line and that of the heap.
+    /// Heads of the line and the heap of each stage.
     heads: Heads,
     scheduled: u64,
 }
@@ -22,8 +22,8 @@ pub(crate) struct Arrivals {
 #[derive(Clone, Debug, Default)]
 struct ToStage {
     line: DelayLine,
-    /// What was scheduled when the line had gone beyond its time: so it is behind what the line has of
-    /// the same moment.
+    /// Packets scheduled before the end of the line; they follow packets of the line at the same
+    /// time.
     stragglers: BinaryHeap<Reverse<(Nanos, u64, Packet)>>,
 }
 
@@ -34,7 +34,7 @@ impl ToStage {
 }
 
 impl Arrivals {
-    /// None yet, to so many stages.
+    /// Creates empty queues for `stages` stages.
     pub(super) fn new(stages: usize) -> Self {
         Self {
             stages: vec![ToStage::default(); stages],
@@ -43,48 +43,49 @@ impl Arrivals {
         }
     }
 
-    /// A packet will get to `stage` at `at`; from [`LAST`] on never.
+    /// Schedules the arrival of a packet at `stage` at time `at`; at [`LAST`] or later it never
+    /// arrives.
     pub(super) fn schedule(&mut self, at: Nanos, stage: usize, packet: Packet) {
         let at = at.min(LAST);
-        let to = &mut self.stages[stage];
-        if to.line.push(at, packet) {
-            if to.line.len() == 1 {
+        let queue = &mut self.stages[stage];
+        if queue.line.push(at, packet) {
+            if queue.line.len() == 1 {
                 self.heads.set(2 * stage, at);
             }
             return;
         }
         self.scheduled += 1;
-        to.stragglers.push(Reverse((at, self.scheduled, packet)));
-        self.heads.set(2 * stage + 1, to.first_straggler());
+        queue.stragglers.push(Reverse((at, self.scheduled, packet)));
+        self.heads.set(2 * stage + 1, queue.first_straggler());
     }
 
-    /// When the first gets to its stage; [`NEVER`] if there is none.
+    /// Time of the first arrival; [`NEVER`] if there is none.
     #[inline(always)]
     pub(crate) fn next(&self) -> Nanos {
         let (_, at) = self.heads.first();
         if at == LAST { NEVER } else { at }
     }
 
-    /// Takes the first: to which stage it gets, and when; there must be one.
+    /// Takes the first arrival: time, stage and packet; there must be one.
     pub(crate) fn take(&mut self) -> (Nanos, usize, Packet) {
         let (head, at) = self.heads.first();
         let stage = head / 2;
-        let to = &mut self.stages[stage];
+        let queue = &mut self.stages[stage];
         let packet = if head % 2 == 0 {
-            let packet = to.line.take();
-            self.heads.set(head, to.line.first().unwrap_or(LAST));
+            let packet = queue.line.take();
+            self.heads.set(head, queue.line.first().unwrap_or(LAST));
             packet
         } else {
-            let Reverse((_, _, packet)) = to.stragglers.pop().expect("the head was seen");
-            self.heads.set(head, to.first_straggler());
+            let Reverse((_, _, packet)) = queue.stragglers.pop().expect("the head was seen");
+            self.heads.set(head, queue.first_straggler());
             packet
         };
         (at, stage, packet)
     }
 
-    /// How many there are.
+    /// Number of packets in flight.
     pub(super) fn len(&self) -> usize {
-        self.stages.iter().map(|to| to.line.len() + to.stragglers.len()).sum()
+        self.stages.iter().map(|queue| queue.line.len() + queue.stragglers.len()).sum()
     }
 }
 
@@ -94,9 +95,9 @@ mod tests {
     use crate::packet::Label;
     use proptest::prelude::*;
 
-    /// Behind a backlog of a century, say: it would be out of order if its time were cut.
+    /// Such times occur behind a backlog of a century; clamping must not break the order.
     #[test]
-    fn what_is_later_than_the_last_time_never_comes() {
+    fn arrivals_after_the_last_time_never_occur() {
         let packet = |number| Packet::new(0, 0, number, Label::default());
         for stages in [2, 7] {
             let mut arrivals = Arrivals::new(stages);
@@ -111,9 +112,9 @@ mod tests {
     }
 
     proptest! {
-        /// They come by time, then stage, then in the order of scheduling, as out of one heap.
+        /// Arrivals are taken by time, then by stage, then in the order of scheduling.
         #[test]
-        fn the_order_is_that_of_a_heap(
+        fn arrivals_have_the_order_of_a_heap(
             stages in 1_usize..7,
             steps in prop::collection::vec((0_u64..9, 0_usize..7, any::<bool>()), 1..300),
         ) {

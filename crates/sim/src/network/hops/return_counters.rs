@@ -1,44 +1,45 @@
-//! What the return link did with acknowledgements over a whole run.
+//! Counters of the return link over a whole run.
 
-use super::{Kind, Tandem};
+use super::{HopChain, StageKind};
 use crate::balance::Unbalanced;
 use crate::clock::Nanos;
 use crate::probe::Probes;
 
-/// The acknowledgements that came to the return link, the warm-up included, and what they waited.
+/// Acknowledgements at the return link and their waiting times, warm-up included.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReturnCounters {
-    /// Least bytes of an acknowledgement.
-    pub(super) least_bytes: u32,
-    /// What happens at the return link is an event so much later: the lookahead from there.
+    /// Minimum length of an acknowledgement in bytes.
+    pub(super) min_bytes: u32,
+    /// Delay between an occurrence at the return link and its event: the lookahead from there.
     pub(crate) late: Nanos,
     pub(super) entered: u64,
     pub(super) left: u64,
     pub(super) dropped: u64,
-    /// The times at which they left the queue less those at which they entered it, modulo 2^64.
+    /// Sum of the departure times minus the arrival times, modulo 2^64.
     pub(super) sojourns: u64,
 }
 
 impl ReturnCounters {
-    pub(super) fn new(least_bytes: u32, late: Nanos) -> Self {
-        Self { least_bytes, late, entered: 0, left: 0, dropped: 0, sojourns: 0 }
+    pub(super) fn new(min_bytes: u32, late: Nanos) -> Self {
+        Self { min_bytes, late, entered: 0, left: 0, dropped: 0, sojourns: 0 }
     }
 }
 
-impl Tandem {
-    /// Whether acknowledgements of all sources share a link of their own.
+impl HopChain {
+    /// Whether there is a return link.
     #[inline(always)]
     pub(crate) fn has_return(&self) -> bool {
         self.forward < self.stages.len()
     }
 
-    /// Checks that every acknowledgement is accounted for at the return link, and that Little's law
-    /// holds for its queue; it is settled.
+    /// Checks that acknowledgements are conserved at the return link and that Little's law holds
+    /// for its queue. Call `advance_to` first.
     ///
     /// # Errors
-    /// [`Unbalanced`] if not.
+    /// [`Unbalanced`] if a check fails.
     pub(crate) fn check_return(&self, now: Nanos, probes: &Probes) -> Result<(), Unbalanced> {
-        let Some(Kind::Shared(hop)) = self.stages.get(self.forward).map(|stage| &stage.kind) else {
+        let Some(StageKind::Shared(hop)) = self.stages.get(self.forward).map(|stage| &stage.kind)
+        else {
             return Ok(());
         };
         let ReturnCounters { late, entered, left, dropped, sojourns, .. } = self.acks;

@@ -1,8 +1,8 @@
-//! An acknowledgement's path over the return link, where it waits behind those of other sources.
+//! Acknowledgements on the return link, which all sources share.
 
-use super::{Kind, PushedOut, Stage};
-use crate::agenda::Place;
+use super::{HopDrop, Stage, StageKind};
 use crate::clock::Nanos;
+use crate::event_queue::Place;
 use crate::loss::LossPlace;
 use crate::network::{Network, Path, Source};
 use crate::packet::Packet;
@@ -13,34 +13,36 @@ use tcpcast_wire::Options;
 
 /// IPv4 and TCP headers without options.
 const HEADER_BYTES: u32 = 40;
-/// The timestamp option with what fills its words (RFC 7323, appendix A), and the SACK option
-/// likewise, without its blocks (RFC 2018, section 3).
+/// Timestamp option with padding (RFC 7323, appendix A); SACK option with padding, without its
+/// blocks (RFC 2018, section 3).
 const TIMESTAMP_BYTES: u32 = 12;
 const SACK_BYTES: u32 = 4;
 const BLOCK_BYTES: u32 = 8;
 
-impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HOPS> {
-    /// An acknowledgement got to the return link `return_lookahead` ago; `waited` says whether its
-    /// receiver's own link was busy.
+impl<Q: QueueDiscipline, const HAS_TAPS: bool, const HAS_HOP: bool> Network<Q, HAS_TAPS, HAS_HOP> {
+    /// Enqueues an acknowledgement that reached the return link `return_lookahead` ago; `waited` is
+    /// true if it waited for its access link.
     #[inline(never)]
-    pub(crate) fn enter_return<S: SendingEnd>(
+    pub(crate) fn enter_return_link<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
         path: &Path,
         ack: Packet,
         waited: bool,
     ) {
-        let (now, stage) = (self.now - self.return_lookahead, self.tandem.forward);
-        let shown = source.receiver.shown(ack.label());
-        let bytes = self.tandem.acks.least_bytes.max(length(&shown.options));
-        if TAPS && self.capturing {
+        let (now, stage) = (self.now - self.return_lookahead, self.hops.forward);
+        let shown = source.receiver.captured_header(ack.label());
+        let bytes = self.hops.acks.min_bytes.max(length(&shown.options));
+        if HAS_TAPS && self.capturing {
             if !waited {
                 self.capture(Tap::Receiver, &source.record, now - path.to_return, &ack, shown);
             }
             self.capture(Tap::BottleneckOut, &source.record, now, &ack, shown);
         }
-        let Stage { kind: Kind::Shared(hop), .. } = &mut self.tandem.stages[stage] else { return };
-        let (acks, counters) = (&mut self.tandem.acks, &mut self.probes.hops[stage]);
+        let Stage { kind: StageKind::Shared(hop), .. } = &mut self.hops.stages[stage] else {
+            return;
+        };
+        let (acks, counters) = (&mut self.hops.acks, &mut self.probes.hops[stage]);
         acks.entered += 1;
         counters.arrived += 1;
         if hop.loses(LossPlace::Before) {
@@ -48,17 +50,17 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
             counters.random_drops += 1;
             return;
         }
-        match hop.offer_of(bytes, now, &ack, counters) {
+        match hop.offer_bytes(bytes, now, &ack, counters) {
             Verdict::Departs { leaves, .. } => {
                 acks.left += 1;
                 acks.sojourns = acks.sojourns.wrapping_add(leaves - now);
                 counters.passed((leaves - now).saturating_sub(hop.time_of(bytes)));
-                self.left_return(source, path, leaves, ack);
+                self.leave_return(source, path, leaves, ack);
             }
-            Verdict::Held { pushed_out, .. } => {
+            Verdict::Held { evicted, .. } => {
                 acks.sojourns = acks.sojourns.wrapping_sub(now);
-                let feedback = pushed_out.map(|packet| PushedOut { stage, at: now, packet });
-                self.tandem.pushed_out.extend(feedback);
+                let feedback = evicted.map(|packet| HopDrop { stage, at: now, packet });
+                self.hops.drops.extend(feedback);
             }
             Verdict::Dropped => {
                 acks.dropped += 1;
@@ -68,8 +70,8 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         self.take_dropped_at_hop(stage);
     }
 
-    /// The return link takes an acknowledgement that it held; it will have left at `leaves`.
-    pub(super) fn served_on_return<S: SendingEnd>(
+    /// Forwards an acknowledgement whose transmission has started and ends at `leaves`.
+    pub(super) fn forward_served_ack<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
         path: &Path,
@@ -77,41 +79,41 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         waited: Option<Nanos>,
         ack: Packet,
     ) {
-        let acks = &mut self.tandem.acks;
+        let acks = &mut self.hops.acks;
         acks.left += 1;
         acks.sojourns = acks.sojourns.wrapping_add(leaves);
-        self.probes.hops[self.tandem.forward].passed(waited.unwrap_or(0));
-        self.left_return(source, path, leaves, ack);
+        self.probes.hops[self.hops.forward].passed(waited.unwrap_or(0));
+        self.leave_return(source, path, leaves, ack);
     }
 
-    /// The return link's queue dropped an acknowledgement at `at` that it held. Its sender hears of
-    /// it by what the next one says.
+    /// Counts an acknowledgement that the return link dropped at `at` after accepting it. The
+    /// sender recovers through the next acknowledgement.
     pub(super) fn dropped_on_return(&mut self, at: Nanos) {
-        let acks = &mut self.tandem.acks;
+        let acks = &mut self.hops.acks;
         acks.dropped += 1;
         acks.sojourns = acks.sojourns.wrapping_add(at);
-        self.probes.hops[self.tandem.forward].queue_drops += 1;
+        self.probes.hops[self.hops.forward].queue_drops += 1;
     }
 
-    /// On to its sender.
-    fn left_return<S: SendingEnd>(
+    /// Forwards an acknowledgement to its sender.
+    fn leave_return<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
         path: &Path,
         leaves: Nanos,
         ack: Packet,
     ) {
-        if TAPS && self.capturing {
-            let shown = source.receiver.shown(ack.label());
+        if HAS_TAPS && self.capturing {
+            let shown = source.receiver.captured_header(ack.label());
             self.capture(Tap::BottleneckIn, &source.record, leaves, &ack, shown);
         }
         source.ack_free = source.ack_free.max(leaves + path.back) + path.ingress.ack_time;
         let due = source.ack_free + self.sender_lookahead;
-        self.agenda.packet(Place::Sender, source.record.class(), due, ack);
+        self.events.schedule(Place::Sender, source.record.class(), due, ack);
     }
 }
 
-/// Bytes of an acknowledgement with these options.
+/// Length in bytes of an acknowledgement with these options.
 fn length(options: &Options) -> u32 {
     let stamps = if options.timestamps.is_some() { TIMESTAMP_BYTES } else { 0 };
     let blocks = u32::from(options.blocks);
@@ -124,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn options_lengthen_an_acknowledgement() {
+    fn length_includes_options() {
         let stamped = Options { timestamps: Some((1, 2)), ..Options::default() };
         assert_eq!(length(&Options::default()), 40);
         assert_eq!(length(&stamped), 52);

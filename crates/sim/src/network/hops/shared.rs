@@ -1,18 +1,18 @@
-//! A hop where packets of different sources meet, apart from the measured one.
+//! Shared hops other than the bottleneck.
 
 use crate::clock::{Nanos, Transmitter, transmitter};
 use crate::config::{HopConfig, ReturnConfig, RunConfig};
-use crate::cross::Crossed;
+use crate::cross::CrossTrafficQueue;
 use crate::loss::{LinkLoss, LinkLosses, LossPlace};
 use crate::packet::Packet;
 use crate::probe::HopCounters;
 use crate::queue::{AnyQueue, QueueDiscipline, QueueProbe, Verdict};
 use crate::random::{Named, Purpose, Stream};
 
-/// A queue in front of a link, with the random loss before or behind it.
+/// A queue with its link, and random loss before or behind them.
 #[derive(Debug)]
 pub(crate) struct SharedHop {
-    queue: Crossed,
+    queue: CrossTrafficQueue,
     link: Transmitter,
     loss: Option<LinkLosses>,
 }
@@ -22,16 +22,16 @@ impl SharedHop {
         let stream = |purpose| Stream::at_hop(run.seed, replication, 0, purpose, stage as u32);
         let (early, tie) = (stream(Purpose::HopEarlyDrop), stream(Purpose::Tie));
         let queue = AnyQueue::new(hop.queue.clone(), hop.buffer, early, tie);
-        let queue = Crossed::new(queue, &run.cross_at(stage), run.seed, replication);
+        let queue = CrossTrafficQueue::new(queue, &run.cross_at(stage), run.seed, replication);
         Self {
-            queue: queue.among(run.scale()),
+            queue: queue.with_scale(run.scale()),
             link: transmitter(hop.rate_bps, run.packet_bytes),
             loss: hop.loss.map(|loss| LinkLosses::new(loss, stream(Purpose::HopLoss))),
         }
     }
 
-    /// The return link, which is a stage after those of the forward path.
-    pub(super) fn of_return(
+    /// Creates the return link, which is the stage after those of the forward path.
+    pub(super) fn new_return_link(
         link: &ReturnConfig,
         run: &RunConfig,
         replication: u32,
@@ -42,34 +42,33 @@ impl SharedHop {
         let queue = AnyQueue::new(link.queue.clone(), link.buffer, early, tie);
         let losses = |loss| LinkLosses::new(LinkLoss::before(loss), stream(Purpose::AckLoss));
         Self {
-            queue: Crossed::new(queue, &run.cross_at(stage), run.seed, replication),
+            queue: CrossTrafficQueue::new(queue, &run.cross_at(stage), run.seed, replication),
             link: transmitter(link.rate_bps, run.packet_bytes),
             loss: link.loss.map(losses),
         }
     }
 
-    /// Whether something happens here by itself: packets wait until the link is free to take them,
-    /// or cross packets come.
+    /// Whether the hop has events of its sources: departures of held packets, or cross packets.
     pub(super) fn has_events(&self) -> bool {
-        self.queue.holds_packets() || self.queue.is_crossed()
+        self.queue.holds_packets() || self.queue.has_streams()
     }
 
-    /// When the next cross packet comes.
-    pub(crate) fn cross_comes(&self) -> Nanos {
-        self.queue.cross_comes()
+    /// Arrival time of the next cross packet.
+    pub(crate) fn next_cross_arrival(&self) -> Nanos {
+        self.queue.next_cross_arrival()
     }
 
-    /// As [`QueueDiscipline::cross_arrives`].
-    pub(super) fn cross_arrives(&mut self, counters: &mut HopCounters) -> Option<Packet> {
-        self.queue.cross_arrives(&mut self.link, counters)
+    /// As [`QueueDiscipline::on_cross_arrival`].
+    pub(super) fn on_cross_arrival(&mut self, counters: &mut HopCounters) -> Option<Packet> {
+        self.queue.on_cross_arrival(&mut self.link, counters)
     }
 
-    /// Returns true if the packet that passes this place now is lost at random.
+    /// Whether the packet that passes this place is lost at random.
     pub(super) fn loses(&mut self, at: LossPlace) -> bool {
         self.loss.as_mut().is_some_and(|loss| loss.loses(at))
     }
 
-    /// Offers a packet of a class whose full packets have `full_bytes`.
+    /// Enqueues a packet of a class whose full packets have `full_bytes`.
     pub(super) fn offer(
         &mut self,
         now: Nanos,
@@ -81,11 +80,11 @@ impl SharedHop {
         if bytes == self.link.length() {
             return self.queue.offer(now, packet, &mut self.link, counters);
         }
-        self.offer_of(bytes, now, packet, counters)
+        self.offer_bytes(bytes, now, packet, counters)
     }
 
-    /// Offers a packet of `bytes`, whatever the others have.
-    pub(super) fn offer_of(
+    /// Enqueues a packet of `bytes`.
+    pub(super) fn offer_bytes(
         &mut self,
         bytes: u32,
         now: Nanos,
@@ -96,22 +95,22 @@ impl SharedHop {
         link.with_length(bytes, |link| queue.offer(now, packet, link, counters))
     }
 
-    /// How long the link takes for a packet of `bytes`.
+    /// Transmission time of a packet of `bytes`.
     pub(super) fn time_of(&mut self, bytes: u32) -> Nanos {
         self.link.with_length(bytes, |link| link.time_when_idle())
     }
 
-    /// How long the packet had waited that was served last, where that is known.
+    /// Waiting time of the packet that was served last, if known.
     pub(super) fn waited(&self) -> Option<Nanos> {
         self.queue.passed().map(|passed| passed.waited)
     }
 
-    /// What packets of sources and of streams have waited by `now`, beside `sojourns` of those that
-    /// left, modulo 2^64.
+    /// Total time at the hop of packets of sources and streams up to `now`, modulo 2^64. `sojourns`
+    /// is the sum for packets of sources, without those still queued.
     pub(super) fn waits(&self, now: Nanos, sojourns: u64) -> u64 {
         let waiting = self.queue.waiting().wrapping_mul(now);
-        let own = sojourns.wrapping_add(waiting).wrapping_sub(self.queue.ahead(now));
-        own.wrapping_add(self.queue.others_waited(now))
+        let sources = sojourns.wrapping_add(waiting).wrapping_sub(self.queue.ahead(now));
+        sources.wrapping_add(self.queue.cross_waited(now))
     }
 
     /// As [`QueueDiscipline::serve`].
@@ -126,9 +125,9 @@ impl SharedHop {
         dropped
     }
 
-    /// As [`QueueDiscipline::link_leaves`].
-    pub(crate) fn link_leaves(&self) -> Nanos {
-        self.queue.link_leaves()
+    /// As [`QueueDiscipline::next_departure`].
+    pub(crate) fn next_departure(&self) -> Nanos {
+        self.queue.next_departure()
     }
 
     pub(super) fn waiting(&self) -> u64 {
@@ -139,10 +138,10 @@ impl SharedHop {
         self.queue.held()
     }
 
-    pub(super) fn settle(&mut self, now: Nanos, counters: &mut HopCounters) {
-        self.queue.settle(now, counters);
+    pub(super) fn advance_to(&mut self, now: Nanos, counters: &mut HopCounters) {
+        self.queue.advance_to(now, counters);
         counters.queue_held(self.held(), now);
-        counters.load.tell(self.queue.carried(now));
+        counters.load.set_total(self.queue.carried(now));
     }
 
     pub(super) fn restart(&mut self) {

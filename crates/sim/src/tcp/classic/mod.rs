@@ -1,5 +1,5 @@
-//! Reno and NewReno with acknowledgements that are one number: the ends that most runs have, and the
-//! fastest.
+//! Reno and NewReno with acknowledgements that consist of one number: the most common and fastest
+//! ends.
 
 pub mod cc;
 mod receiver;

@@ -1,19 +1,19 @@
-//! The receiving end: puts packets in order and acknowledges them.
+//! Receiving end: reorders packets and sends acknowledgements.
 
 use super::reorder::Reorder;
 use crate::clock::{NEVER, Nanos};
 use crate::tcp::TcpConfig;
 
-/// What the arrival of a data packet led to.
+/// Result of an arriving data packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// Whether the packet had not arrived before.
+    /// False if the packet is a duplicate.
     pub distinct: bool,
-    /// The acknowledgement to send now: the next packet expected.
+    /// Acknowledgement to send now: the next packet expected.
     pub ack: Option<u32>,
 }
 
-/// The receiver of one source.
+/// Receiver of one source.
 #[derive(Clone, Debug)]
 pub struct Receiver {
     next: u32,
@@ -29,7 +29,7 @@ impl Default for Receiver {
 }
 
 impl Receiver {
-    /// A new connection begins.
+    /// Starts a new connection.
     #[inline(always)]
     pub fn start(&mut self) {
         self.next = 1;
@@ -38,13 +38,13 @@ impl Receiver {
         self.held.clear();
     }
 
-    /// Packets that it has got in order.
+    /// Number of packets received in order.
     #[must_use]
     pub fn in_order(&self) -> u32 {
         self.next - 1
     }
 
-    /// When a delayed acknowledgement is due, [`NEVER`] if none is.
+    /// Deadline of the delayed acknowledgement, [`NEVER`] if none is pending.
     #[inline(always)]
     #[must_use]
     pub fn ack_deadline(&self) -> Nanos {
@@ -54,27 +54,28 @@ impl Receiver {
     /// A data packet arrives.
     #[inline(always)]
     pub fn on_data(&mut self, now: Nanos, number: u32, tcp: &TcpConfig) -> Arrival {
-        // What fills all or part of a gap is acknowledged at once: RFC 5681, section 4.2.
+        // Packets that fill all or part of a gap are acknowledged immediately: RFC 5681, section
+        // 4.2.
         let in_order = number == self.next && self.held.is_empty();
         let distinct = if in_order {
             self.next += 1;
             true
         } else {
-            self.hold(number)
+            self.insert(number)
         };
         let ack =
             if tcp.delayed_acks && in_order { self.delay(now, tcp) } else { self.acknowledge() };
         Arrival { distinct, ack }
     }
 
-    /// A packet that is ahead of a gap, or fills one, or has come before.
+    /// Handles a packet above a gap, a packet that fills a gap, or a duplicate.
     #[inline(never)]
-    fn hold(&mut self, number: u32) -> bool {
+    fn insert(&mut self, number: u32) -> bool {
         if number != self.next {
             return number > self.next && self.held.insert(self.next, number);
         }
         self.next += 1;
-        while self.held.take(self.next) {
+        while self.held.remove(self.next) {
             self.next += 1;
         }
         true
@@ -107,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_packet_is_acknowledged_and_holes_are_told() {
+    fn every_packet_is_acknowledged_with_duplicate_acks_above_holes() {
         let tcp = TcpConfig::default();
         let mut receiver = Receiver::default();
         let acks: Vec<_> = [1, 2, 4, 5, 4, 3, 2]
@@ -120,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn delayed_acks_wait_for_a_second_packet_or_the_timer_but_not_over_holes() {
+    fn delayed_acks_wait_for_second_packet_or_timer_except_above_holes() {
         let tcp = TcpConfig { delayed_acks: true, ack_timeout: 200, ..TcpConfig::default() };
         let mut receiver = Receiver::default();
         assert_eq!(receiver.on_data(10, 1, &tcp).ack, None);
@@ -130,7 +131,7 @@ mod tests {
         assert_eq!(receiver.on_data(30, 4, &tcp).ack, Some(3));
         assert_eq!(receiver.on_data(40, 3, &tcp).ack, Some(5));
         assert_eq!(receiver.on_data(42, 7, &tcp).ack, Some(5));
-        assert_eq!(receiver.on_data(44, 5, &tcp).ack, Some(6), "7 is still ahead of a gap");
+        assert_eq!(receiver.on_data(44, 5, &tcp).ack, Some(6), "7 is still above a gap");
         assert_eq!(receiver.on_data(46, 6, &tcp).ack, Some(8));
         assert_eq!(receiver.on_data(50, 8, &tcp).ack, None);
         assert_eq!(receiver.on_timer(), Some(9));

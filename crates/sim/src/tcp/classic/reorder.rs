@@ -1,9 +1,9 @@
-//! Which packets have arrived ahead of a hole.
+//! Packets received above a hole.
 
-/// A set of sequence numbers above the next one expected, a bit each.
+/// Bitmap of packet numbers above the next expected one.
 ///
-/// A number's place is its remainder by the size of the map, so that nothing moves when the
-/// window does. Windows of up to 64 packets need no allocation.
+/// The bit index is the number modulo the size of the map, so bits do not move when the window
+/// advances. Windows of up to 64 packets need no allocation.
 #[derive(Clone, Debug, Default)]
 pub struct Reorder {
     near: u64,
@@ -12,7 +12,7 @@ pub struct Reorder {
 }
 
 impl Reorder {
-    /// Forgets everything.
+    /// Removes all numbers.
     #[inline(always)]
     pub fn clear(&mut self) {
         if self.held > 0 {
@@ -22,47 +22,46 @@ impl Reorder {
         }
     }
 
-    /// Adds `number`, which is ahead of `next`; false if it was there already.
+    /// Adds `number`, which is above `next`; returns false if it was present.
     pub fn insert(&mut self, next: u32, number: u32) -> bool {
         let span = number - next;
         if self.far.is_none() && span < 64 {
             let bit = 1 << (number % 64);
-            let fresh = self.near & bit == 0;
+            let is_new = self.near & bit == 0;
             self.near |= bit;
-            self.held += u32::from(fresh);
-            return fresh;
+            self.held += u32::from(is_new);
+            return is_new;
         }
         self.reserve(next, span);
         let words = self.far.as_mut().expect("reserved just above");
         let word = &mut words[(number / 64) as usize & (words.len() - 1)];
         let bit = 1 << (number % 64);
-        let fresh = *word & bit == 0;
+        let is_new = *word & bit == 0;
         *word |= bit;
-        self.held += u32::from(fresh);
-        fresh
+        self.held += u32::from(is_new);
+        is_new
     }
 
-    /// Whether nothing has arrived ahead.
     #[inline(always)]
     pub fn is_empty(&self) -> bool {
         self.held == 0
     }
 
-    /// Removes `number` and says whether it was there.
+    /// Removes `number`; returns whether it was present.
     #[inline(always)]
-    pub fn take(&mut self, number: u32) -> bool {
+    pub fn remove(&mut self, number: u32) -> bool {
         let bit = 1 << (number % 64);
         let word = match &mut self.far {
             None => &mut self.near,
             Some(words) => {
-                let at = (number / 64) as usize & (words.len() - 1);
-                &mut words[at]
+                let index = (number / 64) as usize & (words.len() - 1);
+                &mut words[index]
             }
         };
-        let there = *word & bit != 0;
+        let was_present = *word & bit != 0;
         *word &= !bit;
-        self.held -= u32::from(there);
-        there
+        self.held -= u32::from(was_present);
+        was_present
     }
 
     #[cold]
@@ -75,7 +74,7 @@ impl Reorder {
         let mut larger = vec![0_u64; wanted].into_boxed_slice();
         for ahead in 0..(held * 64) as u32 {
             let number = next + ahead;
-            if self.take(number) {
+            if self.remove(number) {
                 larger[(number / 64) as usize & (wanted - 1)] |= 1 << (number % 64);
             }
         }
@@ -93,7 +92,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_a_set(numbers in prop::collection::vec(1_u32..3000, 1..400)) {
+        fn behaves_like_a_set(numbers in prop::collection::vec(1_u32..3000, 1..400)) {
             let mut map = Reorder::default();
             let mut set = BTreeSet::new();
             let mut next = 1;
@@ -103,7 +102,7 @@ mod tests {
                 }
                 if number % 3 == 0 {
                     next += 1;
-                    while map.take(next) {
+                    while map.remove(next) {
                         prop_assert!(set.remove(&next));
                         next += 1;
                     }
@@ -115,11 +114,11 @@ mod tests {
     }
 
     #[test]
-    fn it_grows_without_forgetting() {
+    fn growth_keeps_all_numbers() {
         let mut map = Reorder::default();
         assert!(map.insert(1, 5));
         assert!(map.insert(1, 5000));
         assert!(!map.insert(1, 5000));
-        assert!(map.take(5) && !map.take(5) && map.take(5000));
+        assert!(map.remove(5) && !map.remove(5) && map.remove(5000));
     }
 }

@@ -1,9 +1,9 @@
-//! The retransmission timeout: RFC 6298, with Karn's rule left to the caller.
+//! Retransmission timeout: RFC 6298. The caller applies Karn's rule.
 
 use crate::clock::Nanos;
 use crate::tcp::TcpConfig;
 
-/// Round-trip estimate and the timeout that follows from it.
+/// Round-trip estimate and the resulting timeout.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RtoEstimator {
     srtt: Nanos,
@@ -12,19 +12,19 @@ pub struct RtoEstimator {
 }
 
 impl RtoEstimator {
-    /// No sample yet: RFC 6298 (2.1).
+    /// Initial state without a sample: RFC 6298 (2.1).
     pub fn start(&mut self, tcp: &TcpConfig) {
         *self = Self { srtt: 0, rttvar: 0, rto: tcp.initial_rto };
     }
 
-    /// The timeout now in force, backed off as far as it is.
+    /// Current timeout, including back-off.
     #[inline(always)]
     #[must_use]
     pub fn rto(&self) -> Nanos {
         self.rto
     }
 
-    /// A round-trip sample: RFC 6298 (2.2), (2.3); it also ends any back-off (section 5).
+    /// Adds a round-trip sample: RFC 6298 (2.2), (2.3); it also ends the back-off (section 5).
     #[inline(always)]
     pub fn sample(&mut self, rtt: Nanos, tcp: &TcpConfig) {
         if self.srtt == 0 {
@@ -37,19 +37,19 @@ impl RtoEstimator {
         self.rto = self.estimated(tcp);
     }
 
-    /// SRTT + max(G, 4 RTTVAR) within its bounds: RFC 6298 (2.3), (2.4), (2.5).
+    /// SRTT + max(G, 4 RTTVAR), clamped: RFC 6298 (2.3), (2.4), (2.5).
     #[inline(always)]
     fn estimated(&self, tcp: &TcpConfig) -> Nanos {
         let rto = self.srtt + (4 * self.rttvar).max(tcp.rto_granularity);
         rto.clamp(tcp.min_rto, tcp.max_rto)
     }
 
-    /// The timeout is what it was before it was doubled.
+    /// Restores the timeout to its value before the back-off.
     pub fn end_back_off(&mut self, tcp: &TcpConfig) {
         self.rto = if self.srtt == 0 { tcp.initial_rto } else { self.estimated(tcp) };
     }
 
-    /// The timer expired: RFC 6298 (5.5), up to the largest timeout.
+    /// Doubles the timeout up to `max_rto`: RFC 6298 (5.5).
     pub fn back_off(&mut self, tcp: &TcpConfig) {
         self.rto = (self.rto * 2).min(tcp.max_rto);
     }
@@ -61,10 +61,10 @@ mod tests {
     use crate::clock::SECOND;
 
     #[test]
-    fn the_report_s_example_of_a_constant_rtt() {
+    fn constant_rtt_gives_multiples_of_the_engset_report() {
         // "With R constant, the first measurement gives 3 R. On the tenth 1.113 R (see below), ..."
-        // RTTVAR after n samples is (R/2)(3/4)^(n-1): 4 RTTVAR is 0.150 R on the tenth and
-        // 0.0085 R on the twentieth. The report's 0.113 and 0.006 are those of n + 1.
+        // RTTVAR after n samples is (R/2)(3/4)^(n-1): 4 RTTVAR is 0.150 R for n = 10 and 0.0085 R
+        // for n = 20. The report's 0.113 and 0.006 are the values for n + 1.
         let tcp = TcpConfig { min_rto: 0, ..TcpConfig::default() };
         let mut estimator = RtoEstimator::default();
         estimator.start(&tcp);
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn it_doubles_up_to_the_largest_and_a_sample_ends_that() {
+    fn back_off_doubles_up_to_max_and_ends_with_a_sample() {
         let tcp = TcpConfig::default();
         let mut estimator = RtoEstimator::default();
         estimator.start(&tcp);
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_new_sample_it_can_return_to_what_it_was() {
+    fn end_back_off_restores_timeout_without_a_sample() {
         let tcp = TcpConfig { min_rto: 0, initial_rto: 3 * SECOND, ..TcpConfig::default() };
         let mut estimator = RtoEstimator::default();
         estimator.start(&tcp);

@@ -1,4 +1,4 @@
-//! The sending end: sequence numbers, loss detection, retransmission and the timer.
+//! Sending end: sequence numbers, loss detection, retransmission and the timer.
 //!
 //! ```text
 //!            threshold of duplicate acknowledgements, una > guard
@@ -19,38 +19,38 @@ use crate::tcp::{
     BackoffUntil, Idle, IdleRestart, LimitedTransmit, Recovery, TcpConfig, TimerRestart,
 };
 
-/// The most packets that limited transmit lets out beyond cwnd (RFC 3042, section 2).
+/// Maximum number of packets that limited transmit sends beyond cwnd (RFC 3042, section 2).
 const BEYOND_WINDOW: u32 = 2;
 
-/// The most windows that are outstanding in a recovery where the receiver window is unlimited: twice
-/// the one in which the loss was found, whose half is the threshold.
-const WINDOWS_HELD: u32 = 2;
+/// Maximum outstanding data in a recovery with an unlimited receiver window, in windows at the
+/// time of the loss; ssthresh is half of such a window.
+const MAX_WINDOWS: u32 = 2;
 
-/// No packet is being timed; no acknowledgement is above it.
+/// Value of `timed` if no packet is being timed; no acknowledgement exceeds it.
 const NOT_TIMED: u32 = u32::MAX;
 
-/// The next acknowledgement of new data ends the doubling of the timeout; none is timed before.
-/// Every acknowledgement is above it.
+/// Value of `timed` if the next acknowledgement of new data ends the back-off and no packet is
+/// timed before; every acknowledgement exceeds it.
 const BACKED_OFF: u32 = 0;
 
-/// Everything is acknowledged, and the window still that of the recovery which this ended.
+/// Value of `recover` if a recovery ended with the file and the window is still inflated.
 const REPAIRED: u32 = u32::MAX;
 
-/// What to send: perhaps one retransmission, then `count` packets from `from` on.
+/// Packets to send: an optional retransmission, then `count` packets starting with `from`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Transmission {
-    /// The packet to retransmit first; 0 for none.
+    /// Packet to retransmit first; 0 if none.
     pub retransmit: u32,
     /// First packet of the run.
     pub from: u32,
     /// Number of packets in the run.
     pub count: u32,
-    /// Packets of the run below this one have been sent before.
+    /// Packets of the run with lower numbers were sent before.
     pub fresh_from: u32,
 }
 
 impl Transmission {
-    /// Takes the packet that is sent first; [`None`] if there is none left.
+    /// Removes and returns the first packet; [`None`] if no packet is left.
     pub(crate) fn take_first(&mut self) -> Option<(u32, Kind)> {
         let first = self.packets().next()?;
         if self.retransmit != 0 {
@@ -62,11 +62,11 @@ impl Transmission {
         Some(first)
     }
 
-    /// The packets in the order in which they are sent.
+    /// Packets in sending order.
     pub fn packets(&self) -> impl Iterator<Item = (u32, Kind)> + use<> {
         let fresh_from = self.fresh_from;
-        let again = (self.retransmit != 0).then_some((self.retransmit, Kind::Retransmission));
-        again.into_iter().chain((self.from..self.from + self.count).map(move |number| {
+        let retransmit = (self.retransmit != 0).then_some((self.retransmit, Kind::Retransmission));
+        retransmit.into_iter().chain((self.from..self.from + self.count).map(move |number| {
             (number, if number < fresh_from { Kind::Retransmission } else { Kind::Data })
         }))
     }
@@ -78,16 +78,16 @@ enum Phase {
     Recovery,
 }
 
-/// The sender of one source; numbers count packets, from 1.
+/// Sender of one source. Packets are numbered from 1.
 #[derive(Clone, Debug)]
 pub struct Sender<C> {
     una: u32,
     next: u32,
     fresh: u32,
     size: u32,
-    /// The last packet sent when recovery began: an acknowledgement of more ends it.
+    /// Last packet sent when recovery began; an acknowledgement beyond it ends recovery.
     recover: u32,
-    /// Duplicates of an acknowledgement up to this one follow from a timeout and are no loss.
+    /// Duplicates of acknowledgements up to this number result from a timeout and indicate no loss.
     guard: u32,
     duplicates: u32,
     timed_out: u32,
@@ -121,7 +121,7 @@ impl<C: CongestionControl + Default> Default for Sender<C> {
 }
 
 impl<C: CongestionControl + Default> Sender<C> {
-    /// Begins a connection of `size` packets from fresh state.
+    /// Starts a new connection that sends `size` packets.
     pub fn start(
         &mut self,
         now: Nanos,
@@ -137,8 +137,9 @@ impl<C: CongestionControl + Default> Sender<C> {
         sent
     }
 
-    /// Goes on with `more` packets: window, round-trip estimate and numbers are those of before.
-    pub fn go_on(
+    /// Sends `more` packets on the same connection: window, round-trip estimate and numbers
+    /// continue.
+    pub fn resume(
         &mut self,
         now: Nanos,
         more: u32,
@@ -146,7 +147,7 @@ impl<C: CongestionControl + Default> Sender<C> {
         tcp: &TcpConfig,
         probe: &mut impl TcpProbe,
     ) -> Transmission {
-        debug_assert!(self.finished(), "a transfer begins after the one before it");
+        debug_assert!(self.finished(), "transfers of a connection do not overlap");
         if self.recover == REPAIRED {
             self.cc.on_recovered();
             self.recover = 0;
@@ -164,7 +165,7 @@ impl<C: CongestionControl + Default> Sender<C> {
         sent
     }
 
-    /// Whether the connection can go on with `more` packets.
+    /// Whether enough packet numbers are left to send `more` packets.
     #[must_use]
     pub fn has_numbers(&self, more: u32) -> bool {
         more < u32::MAX - 1 - self.size
@@ -177,7 +178,7 @@ impl<C: CongestionControl + Default> Sender<C> {
         self.una > self.size
     }
 
-    /// When the retransmission timer expires, [`NEVER`] if it is off.
+    /// Expiry of the retransmission timer, [`NEVER`] if it is off.
     #[inline(always)]
     #[must_use]
     pub fn deadline(&self) -> Nanos {
@@ -191,7 +192,7 @@ impl<C: CongestionControl + Default> Sender<C> {
         self.next - self.una
     }
 
-    /// Packets sent at least once and not yet acknowledged: a timeout does not take them back.
+    /// Packets sent at least once and not yet acknowledged, including those before a timeout.
     #[must_use]
     pub fn in_flight(&self) -> u32 {
         self.fresh.saturating_sub(self.una)
@@ -203,19 +204,19 @@ impl<C: CongestionControl + Default> Sender<C> {
         u64::from(self.una) - 1
     }
 
-    /// The application is gone.
+    /// The application has gone: nothing more is sent.
     pub fn abandon(&mut self) {
         self.deadline = NEVER;
         self.fresh = self.una;
     }
 
-    /// What a loss halves: the packets outstanding, at most a window of them.
+    /// Flight size that a loss halves: the outstanding packets, at most one window.
     ///
-    /// After a long recovery more than a window can be outstanding, most of it already held by
-    /// the receiver, and during one the window is inflated by what has left the network. Halving
-    /// that would end the repair in a burst of many windows; ns-2 halves no more than this either.
-    /// Nor does it count what limited transmit sent (RFC 5681, section 3.2, step 2), since a full
-    /// window was out before.
+    /// After a long recovery more than a window can be outstanding, most of it already held by the
+    /// receiver. During recovery the window is inflated by the packets that have left the network.
+    /// Halving these would end the recovery with a burst of many windows; ns-2 uses the same limit.
+    /// Packets of limited transmit do not count either (RFC 5681, section 3.2, step 2), since a
+    /// full window was outstanding before them.
     fn flight_to_halve(&self, tcp: &TcpConfig) -> u32 {
         let window = match self.phase {
             Phase::Open => self.window(tcp),
@@ -224,14 +225,14 @@ impl<C: CongestionControl + Default> Sender<C> {
         self.flight().min(window)
     }
 
-    /// The window in force: the smaller of cwnd and the receiver's.
+    /// The minimum of cwnd and the receiver window.
     #[inline(always)]
     #[must_use]
     pub fn window(&self, tcp: &TcpConfig) -> u32 {
         self.cc.cwnd().min(tcp.receiver_window)
     }
 
-    /// An acknowledgement arrives; `ack` is the next packet the receiver expects.
+    /// An acknowledgement arrives; `ack` is the next packet that the receiver expects.
     #[inline(always)]
     pub fn on_ack(
         &mut self,
@@ -306,7 +307,7 @@ impl<C: CongestionControl + Default> Sender<C> {
                     self.deadline = now + self.rto.rto();
                 }
                 probe.tcp(now, TcpEvent::PartialAck);
-                // After a timeout the run of packets may begin with the one retransmitted here.
+                // After a timeout the run of packets may start with the packet retransmitted here.
                 self.next = self.next.max(self.una + 1);
                 let sent = self.send_in_recovery(now, tcp);
                 Transmission { retransmit: self.una, ..sent }
@@ -322,7 +323,7 @@ impl<C: CongestionControl + Default> Sender<C> {
         }
     }
 
-    // Apart from the event loop, which is faster without it: few acknowledgements are duplicates.
+    // Out of line, which makes the event loop faster: few acknowledgements are duplicates.
     #[inline(never)]
     fn on_duplicate_ack(
         &mut self,
@@ -351,17 +352,17 @@ impl<C: CongestionControl + Default> Sender<C> {
         }
         self.deadline = now + self.rto.rto();
         probe.tcp(now, TcpEvent::FastRetransmit { window });
-        // RFC 5681, section 3.2, step 5: the inflated window may have room for new packets already,
-        // since as many have left the network as there were duplicates. ns-2 sends them, too.
+        // RFC 5681, section 3.2, step 5: the inflated window may already allow new packets, since
+        // as many packets have left the network as duplicates arrived. ns-2 also sends them.
         let all_sent_once = self.next == self.fresh;
         let sent =
             if all_sent_once { self.send_in_recovery(now, tcp) } else { Transmission::default() };
         Transmission { retransmit: self.una, ..sent }
     }
 
-    /// How many duplicates are a loss of the first unacknowledged packet.
+    /// Number of duplicates that indicate a loss of the first unacknowledged packet.
     fn duplicate_threshold(&self, tcp: &TcpConfig) -> u32 {
-        // The end of a bulk flow, whose size is next to u32::MAX, is never reached.
+        // A bulk flow never reaches its end: its size is close to `u32::MAX`.
         if self.una > self.size.saturating_sub(tcp.duplicate_threshold) {
             tcp.last_packets_threshold
         } else {
@@ -369,12 +370,12 @@ impl<C: CongestionControl + Default> Sender<C> {
         }
     }
 
-    /// What a duplicate below the threshold sends: RFC 3042, section 2. cwnd stays as it is.
+    /// Packets sent for a duplicate below the threshold: RFC 3042, section 2. cwnd does not change.
     ///
-    /// It sends what was never sent, and so nothing while a timeout's packets are being
-    /// retransmitted. Duplicates up to `guard`, which are no sign of a loss, do not come here.
+    /// Sends only packets that were never sent, so nothing while packets are retransmitted after a
+    /// timeout. Not called for duplicates up to `guard`, which do not indicate a loss.
     fn limited_transmit(&mut self, now: Nanos, tcp: &TcpConfig) -> Transmission {
-        let most = match (tcp.limited_transmit, self.duplicates) {
+        let max = match (tcp.limited_transmit, self.duplicates) {
             (LimitedTransmit::EachDuplicate, 1 | 2) => 1,
             (LimitedTransmit::OnSecond, 2) => 2,
             _ => return Transmission::default(),
@@ -385,7 +386,7 @@ impl<C: CongestionControl + Default> Sender<C> {
         debug_assert!(self.next > self.size || self.flight() >= self.window(tcp));
         let beyond = self.cc.cwnd().saturating_add(BEYOND_WINDOW).min(tcp.receiver_window);
         let limit = u64::from(self.una) + u64::from(beyond);
-        self.send_below(now, limit.min(u64::from(self.next) + most), tcp)
+        self.send_below(now, limit.min(u64::from(self.next) + max), tcp)
     }
 
     /// The retransmission timer expired: go back to the first unacknowledged packet.
@@ -410,9 +411,9 @@ impl<C: CongestionControl + Default> Sender<C> {
             },
         );
         self.cc.on_timeout(self.flight_to_halve(tcp), repeated);
-        // RFC 6582, section 3.2, step 4: until more than what was sent before the timeout is
-        // acknowledged, duplicates are the echo of packets sent twice. A packet sent a third time
-        // and more is past that (Engset report, section 3.1).
+        // RFC 6582, section 3.2, step 4: duplicates up to the last packet sent before the timeout
+        // are caused by packets sent twice. The rule ends at the second timeout of the same packet
+        // (Engset report, section 3.1).
         self.guard = if repeated { 0 } else { self.fresh };
         self.timed_out = self.una;
         self.next = self.una;
@@ -429,28 +430,29 @@ impl<C: CongestionControl + Default> Sender<C> {
         sent
     }
 
-    /// All that the window lets out, in one burst.
+    /// Sends all packets that the window allows.
     #[inline(always)]
     fn send_allowed(&mut self, now: Nanos, tcp: &TcpConfig) -> Transmission {
         self.send_below(now, u64::from(self.una) + u64::from(self.window(tcp)), tcp)
     }
 
-    /// All that the inflated window and the receiver's buffer let out.
+    /// Sends all packets that the inflated window and the receiver's buffer allow.
     ///
-    /// The receiver holds all packets above a hole. A receiver window that is unlimited has room for
-    /// every window, but the buffers of real hosts are made for twice the window in use (Linux's
-    /// `tcp_rcv_space_adjust`). Without that bound NewReno, which repairs a hole in each round trip,
-    /// could send at the rate of before the loss for as long as its new packets make as many holes.
+    /// The receiver holds all packets above a hole. An unlimited receiver window accepts any number
+    /// of them, but buffers of real hosts are sized for twice the window in use (Linux's
+    /// `tcp_rcv_space_adjust`). NewReno repairs one hole per round trip: without this bound it
+    /// could keep sending at the rate before the loss, as long as its new packets cause as many new
+    /// holes.
     fn send_in_recovery(&mut self, now: Nanos, tcp: &TcpConfig) -> Transmission {
         let held = match tcp.receiver_window {
-            u32::MAX => self.cc.ssthresh().saturating_mul(2 * WINDOWS_HELD),
+            u32::MAX => self.cc.ssthresh().saturating_mul(2 * MAX_WINDOWS),
             _ => u32::MAX,
         };
         let limit = u64::from(self.una) + u64::from(self.window(tcp).min(held));
         self.send_below(now, limit, tcp)
     }
 
-    /// All packets up to the limit, which is not sent itself, as far as the file goes.
+    /// Sends all packets below `limit`, up to the end of the file.
     #[inline(always)]
     fn send_below(&mut self, now: Nanos, limit: u64, tcp: &TcpConfig) -> Transmission {
         let end = limit.min(u64::from(self.size) + 1) as u32;
@@ -466,7 +468,7 @@ impl<C: CongestionControl + Default> Sender<C> {
         self.next = end;
         if self.phase == Phase::Open {
             if self.timed == NOT_TIMED && end > self.fresh {
-                // Karn: only what is sent for the first time is timed, one packet at a time.
+                // Karn's rule: only first transmissions are timed, one packet at a time.
                 self.timed = self.fresh;
                 self.timed_at = now;
             }

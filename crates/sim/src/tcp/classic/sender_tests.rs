@@ -1,14 +1,15 @@
-//! TCP as packet traces. A line is what happens to a sender and what it does about it:
+//! Packet traces of the sender. A line holds an event and the expected reaction:
 //!
 //! ```text
-//!     time  event    ->  packets sent      |  what is true then
+//!     time  event    ->  packets sent      |  expected state
 //!     102   ack 1    ->  !1                |  cwnd 6 ssthresh 3 timer 1102 fast-retransmit
 //! ```
 //!
-//! Times are in milliseconds, `!1` is packet 1 retransmitted. Events are `start`, `ack` with the
-//! next packet expected, and `timer`. After the bar stand the window, the threshold, when the timer
-//! is due (`off` when it is not running), a round-trip sample (`rtt`) and the loss events
-//! published. What is not named is not checked, but for the loss events: each must be named.
+//! Times are in milliseconds; `!1` is a retransmission of packet 1. Events are `start`, `ack` with
+//! the next packet expected, and `timer`. The state after the bar contains the window, the
+//! threshold, the expiry of the timer (`off` if it is not running), a round-trip sample (`rtt`) and
+//! the published loss events. Omitted values are not checked, except for loss events: all of them
+//! must be listed.
 
 use super::*;
 use crate::clock::SECOND;
@@ -18,7 +19,7 @@ use std::collections::{BTreeSet, VecDeque};
 
 const MILLISECOND: Nanos = 1_000_000;
 
-/// Writes down what a sender publishes.
+/// Records the events of a sender.
 #[derive(Default)]
 struct Record(Vec<TcpEvent>);
 
@@ -74,8 +75,8 @@ fn limited() -> TcpConfig {
 const RULES: [LimitedTransmit; 3] =
     [LimitedTransmit::Off, LimitedTransmit::EachDuplicate, LimitedTransmit::OnSecond];
 
-/// The packets of a transmission as a trace writes them.
-fn written(sent: Transmission) -> String {
+/// Formats the packets of a transmission as in a trace.
+fn format_packets(sent: Transmission) -> String {
     let packet = |(number, kind)| match kind {
         Kind::Retransmission => format!("!{number}"),
         _ => format!("{number}"),
@@ -83,16 +84,16 @@ fn written(sent: Transmission) -> String {
     sent.packets().map(packet).collect::<Vec<_>>().join(" ")
 }
 
-/// Plays a trace to a sender of `size` packets and holds what it does against it.
+/// Runs a trace with a sender of `size` packets and checks its reactions.
 fn trace(tcp: &TcpConfig, size: u32, script: &str) -> Sender<Reno> {
     let mut sender = Sender::<Reno>::default();
     for line in script.lines().map(str::trim).filter(|line| !line.is_empty()) {
         let (cause, effect) = line.split_once("->").expect(line);
         let (packets, state) = effect.split_once('|').unwrap_or((effect, ""));
-        let mut words = cause.split_whitespace();
-        let now = words.next().expect(line).parse::<u64>().expect(line) * MILLISECOND;
+        let mut tokens = cause.split_whitespace();
+        let now = tokens.next().expect(line).parse::<u64>().expect(line) * MILLISECOND;
         let mut record = Record::default();
-        let sent = match (words.next(), words.next()) {
+        let sent = match (tokens.next(), tokens.next()) {
             (Some("start"), None) => sender.start(now, size, tcp, &mut record),
             (Some("ack"), Some(ack)) => {
                 sender.on_ack(now, ack.parse().expect(line), tcp, &mut record)
@@ -104,7 +105,7 @@ fn trace(tcp: &TcpConfig, size: u32, script: &str) -> Sender<Reno> {
             _ => panic!("no such event: {line}"),
         };
         let expected = packets.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert_eq!(written(sent), expected, "packets sent: {line}");
+        assert_eq!(format_packets(sent), expected, "packets sent: {line}");
         check(&sender, &record, state, line);
     }
     sender
@@ -112,10 +113,10 @@ fn trace(tcp: &TcpConfig, size: u32, script: &str) -> Sender<Reno> {
 
 fn check(sender: &Sender<Reno>, record: &Record, state: &str, line: &str) {
     let mut expected_events = Vec::new();
-    let mut words = state.split_whitespace();
-    while let Some(word) = words.next() {
-        let mut value = || words.next().expect(line);
-        match word {
+    let mut tokens = state.split_whitespace();
+    while let Some(key) = tokens.next() {
+        let mut value = || tokens.next().expect(line);
+        match key {
             "cwnd" => assert_eq!(sender.cc.cwnd().to_string(), value(), "cwnd: {line}"),
             "ssthresh" => assert_eq!(sender.cc.ssthresh().to_string(), value(), "ssthresh: {line}"),
             "timer" => assert_eq!(milliseconds(sender.deadline()), value(), "timer: {line}"),
@@ -159,7 +160,7 @@ fn slow_start_doubles_up_to_the_receiver_window() {
 }
 
 #[test]
-fn a_file_shorter_than_the_window_is_sent_at_once() {
+fn short_file_is_sent_in_one_burst() {
     let tcp = TcpConfig { initial_window: 10, ..newreno() };
     trace(
         &tcp,
@@ -174,7 +175,7 @@ fn a_file_shorter_than_the_window_is_sent_at_once() {
 
 #[test]
 fn congestion_avoidance_counts_a_window_of_acks() {
-    // Slow start while cwnd < ssthresh; then as many acknowledgements as cwnd for one packet more.
+    // Slow start while cwnd < ssthresh, then one packet more per cwnd acknowledgements.
     let tcp = TcpConfig { initial_ssthresh: 3, ..newreno() };
     trace(
         &tcp,
@@ -194,7 +195,7 @@ fn congestion_avoidance_counts_a_window_of_acks() {
 }
 
 #[test]
-fn slow_start_can_go_on_at_the_threshold() {
+fn slow_start_continues_at_threshold_by_option() {
     let tcp = TcpConfig { initial_ssthresh: 3, slow_start_at_ssthresh: true, ..newreno() };
     trace(
         &tcp,
@@ -206,7 +207,7 @@ fn slow_start_can_go_on_at_the_threshold() {
         200  ack 4   -> 7      | cwnd 4
         ",
     );
-    // The acknowledgement that ends a recovery is one of new data.
+    // The acknowledgement that ends a recovery acknowledges new data.
     let tcp = TcpConfig { initial_window: 6, slow_start_at_ssthresh: true, ..newreno() };
     trace(
         &tcp,
@@ -224,7 +225,7 @@ fn slow_start_can_go_on_at_the_threshold() {
 }
 
 #[test]
-fn one_acknowledgement_for_two_packets_counts_once() {
+fn ack_of_two_packets_counts_once() {
     let tcp = TcpConfig { initial_window: 4, ..newreno() };
     trace(
         &tcp,
@@ -238,7 +239,7 @@ fn one_acknowledgement_for_two_packets_counts_once() {
 }
 
 #[test]
-fn the_report_s_first_figure() {
+fn engset_report_figure_1() {
     // Packets 1 and 4 of a window of 6 are lost (Engset report, Figure 1).
     let tcp = TcpConfig { initial_window: 6, ..newreno() };
     trace(
@@ -282,9 +283,10 @@ fn reno_repairs_one_loss() {
 }
 
 #[test]
-fn reno_waits_for_the_timer_after_two_losses() {
-    // Packets 1 and 4 of 8. The first new acknowledgement ends the recovery; only two duplicates
-    // for packet 4 follow, those of the new data. The window of 4 is halved, not the 7 outstanding.
+fn reno_times_out_after_two_losses() {
+    // Packets 1 and 4 of 8 are lost. The first new acknowledgement ends the recovery. Only two
+    // duplicates for packet 4 follow, caused by the new data. The window of 4 is halved, not the 7
+    // outstanding packets.
     let tcp = TcpConfig { initial_window: 8, ..reno() };
     trace(
         &tcp,
@@ -307,8 +309,8 @@ fn reno_waits_for_the_timer_after_two_losses() {
 }
 
 #[test]
-fn reno_halves_again_for_the_second_of_two_losses() {
-    // Packets 1 and 8 of 12: enough new packets leave during the first recovery.
+fn reno_halves_twice_for_two_losses() {
+    // Packets 1 and 8 of 12 are lost: the first recovery sends enough new packets.
     let tcp = TcpConfig { initial_window: 12, ..reno() };
     trace(
         &tcp,
@@ -346,7 +348,7 @@ const THREE_LOSSES: &str = "
 ";
 
 #[test]
-fn newreno_repairs_three_losses_and_restarts_the_timer_each_time() {
+fn newreno_repairs_three_losses_and_restarts_timer_each_time() {
     let tcp = TcpConfig { initial_window: 8, ..newreno() };
     let rest = "
         502  ack 3   -> !3 10    | cwnd 8 timer 1502 partial
@@ -360,7 +362,7 @@ fn newreno_repairs_three_losses_and_restarts_the_timer_each_time() {
 }
 
 #[test]
-fn the_patient_variant_runs_into_the_timer_set_at_the_first_retransmission() {
+fn patient_variant_times_out_from_first_retransmission() {
     let tcp = TcpConfig { initial_window: 8, ..patient() };
     let rest = "
         502  ack 3   -> !3 10    | cwnd 8 timer 1102 partial
@@ -374,8 +376,8 @@ fn the_patient_variant_runs_into_the_timer_set_at_the_first_retransmission() {
 }
 
 #[test]
-fn a_retransmission_that_is_lost_ends_in_a_timeout() {
-    // The window is halved a second time, without what duplicates have inflated it by: 8, 4, 2.
+fn lost_retransmission_causes_timeout() {
+    // The window is halved a second time, without its inflation by duplicates: 8, 4, 2.
     let tcp = TcpConfig { initial_window: 8, ..newreno() };
     trace(
         &tcp,
@@ -400,7 +402,7 @@ fn a_retransmission_that_is_lost_ends_in_a_timeout() {
 
 #[test]
 fn two_duplicates_send_nothing_without_limited_transmit() {
-    // Even where the receiver window has room.
+    // Even if the receiver window allows more.
     let tcp = TcpConfig { initial_window: 4, ..newreno() };
     trace(
         &tcp,
@@ -431,9 +433,9 @@ fn limited_transmit_finds_a_loss_in_a_window_of_two() {
 }
 
 #[test]
-fn what_limited_transmit_sent_is_not_halved() {
-    // RFC 5681, section 3.2, step 2: half of 8, though 10 are outstanding. The new packets come two
-    // duplicates later than without it.
+fn packets_of_limited_transmit_are_not_halved() {
+    // RFC 5681, section 3.2, step 2: half of 8, although 10 are outstanding. New packets are sent
+    // two duplicates later than without limited transmit.
     let tcp = TcpConfig { initial_window: 8, ..limited() };
     trace(
         &tcp,
@@ -452,7 +454,7 @@ fn what_limited_transmit_sent_is_not_halved() {
         202  ack 11  -> 14     | cwnd 4 ssthresh 4 recovered(1)
         ",
     );
-    // Nor is it after a timeout.
+    // Also after a timeout.
     let sender = trace(
         &tcp,
         100,
@@ -467,7 +469,7 @@ fn what_limited_transmit_sent_is_not_halved() {
 }
 
 #[test]
-fn limited_transmit_keeps_to_the_receiver_window_and_the_file() {
+fn limited_transmit_respects_receiver_window_and_file_size() {
     let start = "
         0    start  -> 1 2
         100  ack 1  ->";
@@ -481,7 +483,7 @@ fn limited_transmit_keeps_to_the_receiver_window_and_the_file() {
 }
 
 #[test]
-fn limited_transmit_keeps_to_two_packets_beyond_the_window() {
+fn limited_transmit_sends_at_most_two_packets_beyond_window() {
     let tcp = TcpConfig { initial_window: 4, initial_ssthresh: 4, ..limited() };
     trace(
         &tcp,
@@ -498,7 +500,7 @@ fn limited_transmit_keeps_to_two_packets_beyond_the_window() {
 }
 
 #[test]
-fn after_limited_transmit_nothing_is_sent_until_the_window_has_room() {
+fn nothing_is_sent_after_limited_transmit_until_window_allows() {
     let tcp = TcpConfig { initial_window: 4, initial_ssthresh: 4, ..limited() };
     trace(
         &tcp,
@@ -516,19 +518,19 @@ fn after_limited_transmit_nothing_is_sent_until_the_window_has_room() {
 }
 
 #[test]
-fn limited_transmit_restarts_a_timer_that_packets_set() {
+fn limited_transmit_restarts_timer_with_restart_on_send() {
     for (timer_restart, due) in [(TimerRestart::Ack, "1000"), (TimerRestart::Send, "1100")] {
         let tcp = TcpConfig { timer_restart, ..limited() };
         let script = format!("0 start -> 1 2 | timer 1000 \n 100 ack 1 -> 3 | timer {due}");
         trace(&tcp, 100, &script);
-        // A duplicate that sends nothing sets no timer.
+        // A duplicate that causes no transmission does not set the timer.
         trace(&tcp, 2, "0 start -> 1 2 | timer 1000 \n 100 ack 1 -> | timer 1000");
     }
 }
 
 #[test]
-fn two_packets_upon_the_second_duplicate() {
-    // Ayesta and Avrachenkov, section 2.1: none upon the first.
+fn second_duplicate_sends_two_packets_by_option() {
+    // Ayesta and Avrachenkov, section 2.1: none for the first duplicate.
     let tcp =
         TcpConfig { limited_transmit: LimitedTransmit::OnSecond, initial_window: 3, ..newreno() };
     trace(
@@ -555,8 +557,8 @@ fn two_packets_upon_the_second_duplicate() {
 }
 
 #[test]
-fn a_threshold_of_one_finds_the_loss_upon_the_first_duplicate() {
-    // No duplicate is below it, so that there is no limited transmit. cwnd is ssthresh and one.
+fn threshold_of_one_detects_loss_at_first_duplicate() {
+    // No duplicate is below the threshold, so there is no limited transmit. cwnd is ssthresh + 1.
     for limited_transmit in RULES {
         let tcp = TcpConfig {
             duplicate_threshold: 1,
@@ -580,8 +582,8 @@ fn a_threshold_of_one_finds_the_loss_upon_the_first_duplicate() {
 }
 
 #[test]
-fn the_duplicate_that_finds_a_loss_sends_new_packets_where_the_inflated_window_has_room() {
-    // RFC 5681, section 3.2, step 5. The last of three packets does not wait for the repair.
+fn fast_retransmit_sends_new_packets_if_inflated_window_allows() {
+    // RFC 5681, section 3.2, step 5. The last of three packets is sent before the loss is repaired.
     let early = TcpConfig { duplicate_threshold: 1, last_packets_threshold: 1, ..reno() };
     for recovery in [Recovery::Reno, Recovery::NewReno { restart_timer: true }] {
         trace(
@@ -595,7 +597,7 @@ fn the_duplicate_that_finds_a_loss_sends_new_packets_where_the_inflated_window_h
             ",
         );
     }
-    // Not beyond the receiver's window.
+    // The receiver window is respected.
     trace(
         &TcpConfig { receiver_window: 4, initial_window: 4, ..newreno() },
         100,
@@ -609,7 +611,7 @@ fn the_duplicate_that_finds_a_loss_sends_new_packets_where_the_inflated_window_h
 }
 
 #[test]
-fn a_threshold_above_three_has_two_new_packets_below_it() {
+fn threshold_above_three_allows_two_new_packets() {
     let tcp = TcpConfig {
         duplicate_threshold: 5,
         last_packets_threshold: 5,
@@ -631,9 +633,9 @@ fn a_threshold_above_three_has_two_new_packets_below_it() {
 }
 
 #[test]
-fn the_last_packets_have_a_threshold_of_their_own() {
+fn last_packets_have_their_own_threshold() {
     // Ayesta and Avrachenkov, section 3.1: packets 4, 5 and 6 of 6 are the last three. cwnd is
-    // ssthresh and the one duplicate that was needed.
+    // ssthresh plus the one duplicate.
     let tcp = TcpConfig { last_packets_threshold: 1, initial_window: 6, ..limited() };
     trace(
         &tcp,
@@ -661,7 +663,7 @@ fn the_last_packets_have_a_threshold_of_their_own() {
         203  ack 7  ->             | timer off recovered(0)
         ",
     );
-    // Nothing follows the very last packet.
+    // No packet follows the last one.
     trace(
         &tcp,
         2,
@@ -674,7 +676,7 @@ fn the_last_packets_have_a_threshold_of_their_own() {
 }
 
 #[test]
-fn all_packets_of_a_short_file_are_its_last() {
+fn last_packets_threshold_applies_to_all_packets_of_short_file() {
     let tcp = TcpConfig { last_packets_threshold: 1, ..newreno() };
     trace(
         &tcp,
@@ -688,7 +690,7 @@ fn all_packets_of_a_short_file_are_its_last() {
 }
 
 #[test]
-fn a_bulk_flow_has_no_last_packets() {
+fn bulk_flow_has_no_last_packets() {
     let tcp = TcpConfig { last_packets_threshold: 1, initial_window: 4, ..newreno() };
     trace(
         &tcp,
@@ -703,7 +705,7 @@ fn a_bulk_flow_has_no_last_packets() {
 }
 
 #[test]
-fn a_new_acknowledgement_starts_the_count_of_duplicates_again() {
+fn new_ack_resets_duplicate_count() {
     let tcp = TcpConfig { initial_window: 4, initial_ssthresh: 4, ..newreno() };
     trace(
         &tcp,
@@ -721,7 +723,7 @@ fn a_new_acknowledgement_starts_the_count_of_duplicates_again() {
 }
 
 #[test]
-fn old_acknowledgements_are_ignored() {
+fn old_acks_are_ignored() {
     let tcp = TcpConfig { initial_window: 4, initial_ssthresh: 4, ..newreno() };
     trace(
         &tcp,
@@ -738,9 +740,9 @@ fn old_acknowledgements_are_ignored() {
 }
 
 #[test]
-fn a_timeout_goes_back_to_the_first_unacknowledged_packet() {
-    // Packets 2, 3 and 4 are lost. Karn: nothing retransmitted is timed, and the timeout stays
-    // doubled until a packet sent once, number 5, has been.
+fn timeout_goes_back_to_first_unacknowledged_packet() {
+    // Packets 2, 3 and 4 are lost. Karn's rule: retransmitted packets are not timed, and the
+    // timeout stays backed off until packet 5, which was sent once, gives a sample.
     let tcp = TcpConfig { initial_ssthresh: 8, ..newreno() };
     trace(
         &tcp,
@@ -758,9 +760,8 @@ fn a_timeout_goes_back_to_the_first_unacknowledged_packet() {
 }
 
 #[test]
-fn what_had_arrived_is_sent_again_until_an_acknowledgement_jumps() {
-    // Only packet 1 of 6 is lost, but too late for duplicates to tell: all arrive after the
-    // timeout.
+fn received_packets_are_retransmitted_until_ack_jumps() {
+    // Only packet 1 of 6 is lost, but all duplicates arrive after the timeout.
     let tcp = TcpConfig { initial_window: 6, ..newreno() };
     trace(
         &tcp,
@@ -778,7 +779,7 @@ fn what_had_arrived_is_sent_again_until_an_acknowledgement_jumps() {
 }
 
 #[test]
-fn the_timeout_doubles_up_to_64_seconds_and_ssthresh_falls_once() {
+fn timeout_doubles_up_to_64_s_and_ssthresh_is_reduced_once() {
     let tcp = TcpConfig { initial_window: 8, ..newreno() };
     trace(
         &tcp,
@@ -802,8 +803,8 @@ fn the_timeout_doubles_up_to_64_seconds_and_ssthresh_falls_once() {
 }
 
 #[test]
-fn the_doubling_ends_with_a_sample_or_with_any_acknowledgement_of_new_data() {
-    // Packets 1 and 2 are lost, and 2 again: of what is retransmitted there is no sample (Karn).
+fn back_off_ends_with_sample_or_any_new_ack_by_option() {
+    // Packets 1 and 2 are lost, and 2 a second time: retransmitted packets give no sample (Karn).
     let script = |second: u64, third: u64| {
         format!(
             "
@@ -822,8 +823,8 @@ fn the_doubling_ends_with_a_sample_or_with_any_acknowledgement_of_new_data() {
 }
 
 #[test]
-fn a_fast_retransmission_leaves_the_timeout_doubled() {
-    // After a second timeout of a packet its duplicates count again.
+fn fast_retransmit_keeps_timeout_back_off() {
+    // After the second timeout of a packet its duplicates count again.
     for (until, due) in [(BackoffUntil::Sample, 7204), (BackoffUntil::Ack, 4204)] {
         let tcp = TcpConfig { backoff_until: until, initial_window: 4, ..newreno() };
         trace(
@@ -845,8 +846,8 @@ fn a_fast_retransmission_leaves_the_timeout_doubled() {
 }
 
 #[test]
-fn duplicates_of_what_was_sent_before_a_timeout_are_no_loss() {
-    // RFC 6582, section 3.2, step 4: recover is 8 after the timeout. Nor do they send anything.
+fn duplicates_of_packets_sent_before_timeout_indicate_no_loss() {
+    // RFC 6582, section 3.2, step 4: recover is 8 after the timeout. No packets are sent either.
     for limited_transmit in RULES {
         let tcp = TcpConfig { limited_transmit, initial_window: 8, ..newreno() };
         trace(
@@ -866,9 +867,9 @@ fn duplicates_of_what_was_sent_before_a_timeout_are_no_loss() {
 }
 
 #[test]
-fn duplicates_of_a_needless_retransmission_are_no_loss() {
-    // The timeout was spurious: all 8 packets arrive late, and so do the 8 retransmitted. Each of
-    // the latter is answered with 9, which covers up to 8 and so no more than recover.
+fn duplicates_of_spurious_retransmissions_indicate_no_loss() {
+    // The timeout was spurious: all 8 packets arrive late, and then the 8 retransmissions. Each
+    // retransmission is acknowledged with 9, which covers packet 8 and so does not exceed recover.
     for limited_transmit in RULES {
         let tcp = TcpConfig { limited_transmit, initial_window: 8, ..newreno() };
         trace(
@@ -896,7 +897,7 @@ fn duplicates_of_a_needless_retransmission_are_no_loss() {
 }
 
 #[test]
-fn a_loss_of_what_was_sent_after_a_timeout_is_found() {
+fn losses_of_packets_sent_after_timeout_are_detected() {
     let tcp = TcpConfig { initial_window: 8, ..newreno() };
     trace(
         &tcp,
@@ -917,7 +918,7 @@ fn a_loss_of_what_was_sent_after_a_timeout_is_found() {
 }
 
 #[test]
-fn the_first_packet_of_all_can_be_found_lost() {
+fn loss_of_first_packet_is_detected() {
     let tcp = TcpConfig { initial_window: 4, ..newreno() };
     trace(
         &tcp,
@@ -932,9 +933,9 @@ fn the_first_packet_of_all_can_be_found_lost() {
 }
 
 #[test]
-fn after_a_second_timeout_of_a_packet_duplicates_count_again() {
-    // Engset report, section 3.1: recover is 0 then. With all to be retransmitted there is no new
-    // packet.
+fn duplicates_count_again_after_second_timeout_of_packet() {
+    // Engset report, section 3.1: recover is then 0. No new packet is sent, since all packets must
+    // be retransmitted first.
     for limited_transmit in RULES {
         let tcp = TcpConfig { limited_transmit, initial_window: 8, ..newreno() };
         trace(
@@ -953,9 +954,9 @@ fn after_a_second_timeout_of_a_packet_duplicates_count_again() {
 }
 
 #[test]
-fn a_partial_acknowledgement_sends_no_packet_twice() {
-    // After the second timeout 2 is the next to send. The acknowledgement of 1 to 4 makes it 5, the
-    // one that the recovery retransmits.
+fn partial_ack_sends_no_packet_twice() {
+    // After the second timeout, packet 2 is the next to send. The acknowledgement of 1 to 4 makes
+    // it packet 5, which the recovery retransmits.
     let tcp = TcpConfig { initial_window: 8, ..newreno() };
     trace(
         &tcp,
@@ -973,9 +974,9 @@ fn a_partial_acknowledgement_sends_no_packet_twice() {
 }
 
 #[test]
-fn a_recovery_has_at_most_two_windows_outstanding() {
-    // A window of 8 in which the first packet is lost; duplicates come without end.
-    for (receiver_window, most) in [(u32::MAX, 16), (12, 12), (1000, 104)] {
+fn recovery_has_at_most_two_windows_outstanding() {
+    // The first packet of a window of 8 is lost; duplicates keep arriving.
+    for (receiver_window, max) in [(u32::MAX, 16), (12, 12), (1000, 104)] {
         let tcp = TcpConfig { initial_window: 8, receiver_window, ..newreno() };
         let mut sender = trace(
             &tcp,
@@ -990,8 +991,8 @@ fn a_recovery_has_at_most_two_windows_outstanding() {
         for _ in 0..97 {
             sender.on_ack(200 * MILLISECOND, 1, &tcp, &mut Record::default());
         }
-        assert_eq!(sender.flight(), most, "{receiver_window}");
-        // A hole that is repaired makes room, and the next one is as wide.
+        assert_eq!(sender.flight(), max, "{receiver_window}");
+        // A repaired hole allows new packets; the next hole is equally large.
         let sent = sender.on_ack(201 * MILLISECOND, 3, &tcp, &mut Record::default());
         let more = if receiver_window == 1000 { 1 } else { 2 };
         assert_eq!((sent.retransmit, sent.count), (3, more), "{receiver_window}");
@@ -999,7 +1000,7 @@ fn a_recovery_has_at_most_two_windows_outstanding() {
 }
 
 #[test]
-fn a_transfer_can_end_within_a_recovery() {
+fn transfer_can_end_during_recovery() {
     for tcp in [reno(), newreno(), patient()] {
         let tcp = TcpConfig { initial_window: 8, ..tcp };
         let sender = trace(
@@ -1020,7 +1021,7 @@ fn a_transfer_can_end_within_a_recovery() {
 }
 
 #[test]
-fn an_acknowledgement_restarts_the_timer_or_only_a_packet_does() {
+fn timer_restarts_on_ack_or_on_send_by_option() {
     let script = "
         0    start  -> 1 2    | timer 1000
         100  ack 2  -> 3      | timer 1100
@@ -1032,8 +1033,8 @@ fn an_acknowledgement_restarts_the_timer_or_only_a_packet_does() {
 }
 
 #[test]
-fn with_a_timer_that_packets_set_a_timeout_comes_while_acknowledgements_do() {
-    // The end of a file behind a queue that grew by more than the timeout allows.
+fn restart_on_send_times_out_while_acks_arrive() {
+    // End of a file behind a queue that has grown beyond the timeout.
     let tcp = TcpConfig {
         timer_restart: TimerRestart::Send,
         initial_window: 4,
@@ -1061,15 +1062,15 @@ fn one_packet_of_each_flight_is_timed() {
     let tcp = TcpConfig { receiver_window: 44, initial_ssthresh: 44, ..newreno() };
     let mut sender = Sender::<Reno>::default();
     let mut record = Record::default();
-    let mut on_the_way = VecDeque::new();
+    let mut in_flight = VecDeque::new();
     let mut timed = Vec::new();
     let mut sent = sender.start(0, 200, &tcp, &mut record);
     while !sender.finished() {
-        on_the_way.extend(sent.packets().map(|(number, _)| number));
+        in_flight.extend(sent.packets().map(|(number, _)| number));
         if sender.timed != NOT_TIMED && timed.last() != Some(&sender.timed) {
             timed.push(sender.timed);
         }
-        let number: u32 = on_the_way.pop_front().expect("it is not over");
+        let number: u32 = in_flight.pop_front().expect("a packet is in flight");
         sent = sender.on_ack(u64::from(number), number + 1, &tcp, &mut record);
     }
     assert_eq!(timed, [1, 3, 7, 15, 31, 63, 107, 151, 195]);
@@ -1078,7 +1079,7 @@ fn one_packet_of_each_flight_is_timed() {
 }
 
 #[test]
-fn timeouts_say_where_they_happened() {
+fn timeout_events_describe_sender_state() {
     let tcp = TcpConfig { initial_window: 4, ..newreno() };
     let mut sender = Sender::<Reno>::default();
     let mut record = Record::default();
@@ -1113,16 +1114,16 @@ fn timeouts_say_where_they_happened() {
     assert_eq!(timeouts, [first, second]);
 }
 
-/// A receiver at the far end of a pipe, which loses the packets that it is told to.
+/// A receiver behind a pipe that loses selected packets.
 struct FarEnd {
     held: BTreeSet<u32>,
     next: u32,
-    answers: VecDeque<(Nanos, u32)>,
+    acks: VecDeque<(Nanos, u32)>,
     lost: VecDeque<bool>,
 }
 
 impl FarEnd {
-    fn take(&mut self, now: Nanos, sent: Transmission) {
+    fn receive(&mut self, now: Nanos, sent: Transmission) {
         for (number, _) in sent.packets() {
             if self.lost.pop_front().unwrap_or(false) {
                 continue;
@@ -1131,25 +1132,25 @@ impl FarEnd {
             while self.held.contains(&self.next) {
                 self.next += 1;
             }
-            self.answers.push_back((now + 100 * MILLISECOND, self.next));
+            self.acks.push_back((now + 100 * MILLISECOND, self.next));
         }
     }
 }
 
-/// The packets of a file whose loss, if no other is lost, ends in a timeout.
+/// Packets of a file whose loss causes a timeout if no other packet is lost.
 fn timeouts_after_one_loss(tcp: &TcpConfig, size: u32) -> Vec<u32> {
     let ends_in_a_timeout = |lost: u32| {
         let mut far = FarEnd {
             held: BTreeSet::new(),
             next: 1,
-            answers: VecDeque::new(),
+            acks: VecDeque::new(),
             lost: (1..=size).map(|number| number == lost).collect(),
         };
         let mut sender = Sender::<Reno>::default();
         let mut record = Record::default();
-        far.take(0, sender.start(0, size, tcp, &mut record));
-        while let Some((now, ack)) = far.answers.pop_front() {
-            far.take(now, sender.on_ack(now, ack, tcp, &mut record));
+        far.receive(0, sender.start(0, size, tcp, &mut record));
+        while let Some((now, ack)) = far.acks.pop_front() {
+            far.receive(now, sender.on_ack(now, ack, tcp, &mut record));
         }
         !sender.finished()
     };
@@ -1157,12 +1158,12 @@ fn timeouts_after_one_loss(tcp: &TcpConfig, size: u32) -> Vec<u32> {
 }
 
 #[test]
-fn one_loss_ends_in_a_timeout_at_the_beginning_and_the_end() {
-    // Ayesta and Avrachenkov, Table 1, slow start: of the first y_to packets, since too small a
-    // window follows them, and of the last dup_t, since no packets do. Its columns are without
-    // limited transmit and with theirs; RFC 3042 needs one duplicate less, which is their
-    // proposal's dup_LT = 1 (section 3.1). With the other half of that only the very last packet is
-    // left.
+fn single_loss_causes_timeout_only_near_start_and_end_of_file() {
+    // Ayesta and Avrachenkov, Table 1, slow start: losses of the first y_to packets cause timeouts,
+    // since too small a window follows, and losses of the last dup_t packets, since no packets
+    // follow. The table's columns are without limited transmit and with theirs. RFC 3042 needs one
+    // duplicate less, as in their proposal with dup_LT = 1 (section 3.1). With the other half of
+    // the proposal only the loss of the last packet causes a timeout.
     use LimitedTransmit::{EachDuplicate, Off, OnSecond};
     let table = [
         (Off, 3, [3, 2, 1, 0]),
@@ -1184,15 +1185,15 @@ fn one_loss_ends_in_a_timeout_at_the_beginning_and_the_end() {
                 let last = size.saturating_sub(last_packets_threshold);
                 let expected: Vec<_> =
                     (1..=size).filter(|&number| number <= y_to || number > last).collect();
-                let found = timeouts_after_one_loss(&tcp, size);
-                assert_eq!(found, expected, "{size} packets, {tcp:?}");
+                let lost = timeouts_after_one_loss(&tcp, size);
+                assert_eq!(lost, expected, "{size} packets, {tcp:?}");
             }
         }
     }
 }
 
 proptest! {
-    /// Whatever is lost, every file arrives, the timer runs until it has, and the windows hold.
+    /// For any losses, every file arrives, the timer runs until then, and window limits hold.
     #[test]
     fn every_file_arrives(
         size in 1_u32..120,
@@ -1217,7 +1218,7 @@ proptest! {
         let mut far = FarEnd {
             held: BTreeSet::new(),
             next: 1,
-            answers: VecDeque::new(),
+            acks: VecDeque::new(),
             lost: lost.into(),
         };
         let mut sender = Sender::<Reno>::default();
@@ -1231,7 +1232,7 @@ proptest! {
                 prop_assert!(number < sender.una + window);
                 prop_assert_eq!(once.insert(number), kind == Kind::Data);
             }
-            far.take(now, sent);
+            far.receive(now, sent);
             if sender.finished() {
                 break;
             }
@@ -1239,9 +1240,9 @@ proptest! {
             prop_assert!(sender.cc.cwnd() >= 1);
             prop_assert!(sender.cc.ssthresh() >= window.min(2));
             prop_assert!(sender.flight() > 0);
-            let answer = far.answers.front().copied().filter(|(at, _)| *at <= sender.deadline());
+            let answer = far.acks.front().copied().filter(|(at, _)| *at <= sender.deadline());
             if let Some((at, ack)) = answer {
-                far.answers.pop_front();
+                far.acks.pop_front();
                 now = at;
                 sent = sender.on_ack(now, ack, &tcp, &mut record);
             } else {
@@ -1255,8 +1256,8 @@ proptest! {
     }
 }
 
-/// A sender of 14 packets, grown to a window of 7, that goes on with 20 more after an idle time.
-fn goes_on(tcp: &TcpConfig, heard_ms: u64, sent_ms: u64) -> (String, u32, u32) {
+/// Sends 14 packets, which grow the window to 7, then 20 more after an idle time.
+fn resumed(tcp: &TcpConfig, since_ack_ms: u64, since_sent_ms: u64) -> (String, u32, u32) {
     let mut sender = trace(
         tcp,
         14,
@@ -1270,48 +1271,49 @@ fn goes_on(tcp: &TcpConfig, heard_ms: u64, sent_ms: u64) -> (String, u32, u32) {
            300   ack 8   ->  14
            400   ack 15  ->         | cwnd 7 timer off",
     );
-    let idle = Idle { heard: heard_ms * MILLISECOND, sent: sent_ms * MILLISECOND };
-    let now = 400 * MILLISECOND + idle.heard;
+    let idle =
+        Idle { since_ack: since_ack_ms * MILLISECOND, since_sent: since_sent_ms * MILLISECOND };
+    let now = 400 * MILLISECOND + idle.since_ack;
     let mut record = Record::default();
-    let sent = sender.go_on(now, 20, idle, tcp, &mut record);
+    let sent = sender.resume(now, 20, idle, tcp, &mut record);
     assert_eq!(sender.deadline(), now + 1000 * MILLISECOND, "the estimate is kept");
     let restarted = tcp.idle_restart.is_due(idle, SECOND);
     assert_eq!(record.loss_events(), vec!["idle-restart"; usize::from(restarted)]);
-    (written(sent), sender.cc.cwnd(), sender.cc.ssthresh())
+    (format_packets(sent), sender.cc.cwnd(), sender.cc.ssthresh())
 }
 
 #[test]
-fn a_connection_that_goes_on_keeps_its_window_and_its_numbers() {
+fn resumed_connection_keeps_window_and_numbers() {
     let tcp = TcpConfig { initial_ssthresh: 7, ..newreno() };
-    assert_eq!(goes_on(&tcp, 90_000, 90_100), ("15 16 17 18 19 20 21".into(), 7, 7));
+    assert_eq!(resumed(&tcp, 90_000, 90_100), ("15 16 17 18 19 20 21".into(), 7, 7));
 }
 
 #[test]
-fn after_an_idle_time_it_restarts_from_the_first_window() {
+fn idle_restart_begins_with_initial_window() {
     let rule = |idle_restart| TcpConfig { idle_restart, initial_ssthresh: 7, ..newreno() };
     let kept = ("15 16 17 18 19 20 21".into(), 7, 7);
     let restarted = ("15 16".to_owned(), 2, 7);
     let after = rule(IdleRestart::After(10 * SECOND));
-    assert_eq!(goes_on(&after, 10_000, 10_100), kept);
-    assert_eq!(goes_on(&after, 10_001, 10_101), restarted);
-    // The timeout is one second, and runs from the last packet sent.
+    assert_eq!(resumed(&after, 10_000, 10_100), kept);
+    assert_eq!(resumed(&after, 10_001, 10_101), restarted);
+    // The timeout is one second from the last packet sent.
     let rto = rule(IdleRestart::AfterTimeout);
-    assert_eq!(goes_on(&rto, 900, 1000), kept);
-    assert_eq!(goes_on(&rto, 900, 1001), restarted);
-    // RFC 5681 keeps a lower threshold, a new session has that of a new connection.
+    assert_eq!(resumed(&rto, 900, 1000), kept);
+    assert_eq!(resumed(&rto, 900, 1001), restarted);
+    // RFC 5681 keeps a lower threshold; a new session has the threshold of a new connection.
     for (idle_restart, ssthresh) in
         [(IdleRestart::AfterTimeout, 3), (IdleRestart::After(SECOND), 100)]
     {
         let tcp = TcpConfig { idle_restart, ..newreno() };
-        let mut sender = after_a_repair(&tcp);
-        let idle = Idle { heard: 2 * SECOND, sent: 2 * SECOND };
-        sender.go_on(4 * SECOND, 20, idle, &tcp, &mut Record::default());
+        let mut sender = repaired_at_end(&tcp);
+        let idle = Idle { since_ack: 2 * SECOND, since_sent: 2 * SECOND };
+        sender.resume(4 * SECOND, 20, idle, &tcp, &mut Record::default());
         assert_eq!((sender.cc.cwnd(), sender.cc.ssthresh()), (2, ssthresh));
     }
 }
 
-/// A sender whose last packets are acknowledged in the middle of a recovery.
-fn after_a_repair(tcp: &TcpConfig) -> Sender<Reno> {
+/// A sender whose last packets are acknowledged during a recovery.
+fn repaired_at_end(tcp: &TcpConfig) -> Sender<Reno> {
     trace(
         tcp,
         10,
@@ -1329,19 +1331,19 @@ fn after_a_repair(tcp: &TcpConfig) -> Sender<Reno> {
 }
 
 #[test]
-fn the_window_of_a_recovery_that_ends_a_file_is_deflated_before_the_next() {
-    let mut sender = after_a_repair(&newreno());
+fn inflated_window_is_deflated_before_next_file() {
+    let mut sender = repaired_at_end(&newreno());
     let ssthresh = sender.cc.ssthresh();
-    assert!(sender.cc.cwnd() > ssthresh, "inflated by the duplicates");
+    assert!(sender.cc.cwnd() > ssthresh, "inflated by duplicates");
     let tcp = newreno();
-    let idle = Idle { heard: 0, sent: SECOND / 10 };
-    let sent = sender.go_on(500 * MILLISECOND, 20, idle, &tcp, &mut Record::default());
+    let idle = Idle { since_ack: 0, since_sent: SECOND / 10 };
+    let sent = sender.resume(500 * MILLISECOND, 20, idle, &tcp, &mut Record::default());
     assert_eq!((sender.cc.cwnd(), sent.count), (ssthresh, ssthresh));
     assert_eq!(sent.from, 11);
 }
 
 #[test]
-fn a_connection_has_as_many_packets_as_numbers() {
+fn has_numbers_until_packet_numbers_are_exhausted() {
     let tcp = newreno();
     let sender = trace(&tcp, 14, "0 start -> 1 2");
     assert!(sender.has_numbers(u32::MAX - 16));

@@ -1,12 +1,12 @@
-//! A sender with instantaneous loss feedback, asked step by step.
+//! Step-by-step tests of a sender with instantaneous loss feedback.
 
 use super::*;
 use crate::clock::SECOND;
 use proptest::prelude::*;
 
-struct Heard(Vec<TcpEvent>);
+struct EventLog(Vec<TcpEvent>);
 
-impl TcpProbe for Heard {
+impl TcpProbe for EventLog {
     fn tcp(&mut self, _now: Nanos, event: TcpEvent) {
         if !matches!(event, TcpEvent::Window { .. } | TcpEvent::RttSample { .. }) {
             self.0.push(event);
@@ -31,41 +31,41 @@ fn tcp(instant: InstantLoss) -> TcpConfig {
     }
 }
 
-/// A sender, asked in milliseconds; what it sends is told as first and last number.
+/// A sender driven in milliseconds; transmissions are given as first and last packet number.
 struct Bench {
     sender: MaxPlus,
     tcp: TcpConfig,
-    heard: Heard,
+    log: EventLog,
     now_ms: u64,
 }
 
-fn told(sent: Transmission) -> Option<(u32, u32)> {
+fn packet_range(sent: Transmission) -> Option<(u32, u32)> {
     (sent.count > 0).then(|| (sent.from, sent.from + sent.count - 1))
 }
 
 impl Bench {
     fn started(size: u32, tcp: TcpConfig) -> Self {
         let mut bench =
-            Self { sender: MaxPlus::default(), tcp, heard: Heard(Vec::new()), now_ms: 0 };
-        let sent = bench.sender.start(0, size, &bench.tcp, &mut bench.heard);
-        assert_eq!(told(sent), Some((1, sent.count)));
+            Self { sender: MaxPlus::default(), tcp, log: EventLog(Vec::new()), now_ms: 0 };
+        let sent = bench.sender.start(0, size, &bench.tcp, &mut bench.log);
+        assert_eq!(packet_range(sent), Some((1, sent.count)));
         bench
     }
 
     fn ack(&mut self, ms: u64, number: u32) -> Option<(u32, u32)> {
         self.now_ms = ms;
-        told(self.sender.on_ack(ms * SECOND / 1000, number, &(), &self.tcp, &mut self.heard))
+        packet_range(self.sender.on_ack(ms * SECOND / 1000, number, &(), &self.tcp, &mut self.log))
     }
 
     fn loss(&mut self, ms: u64, number: u32) -> Option<(u32, u32)> {
-        told(self.sender.on_loss(ms * SECOND / 1000, number, &self.tcp, &mut self.heard))
+        packet_range(self.sender.on_loss(ms * SECOND / 1000, number, &self.tcp, &mut self.log))
     }
 
     fn deadline_ms(&self) -> u64 {
         self.sender.deadline() / (SECOND / 1000)
     }
 
-    /// Acknowledges all that is in flight in one round after the other.
+    /// Acknowledges all packets in flight, once per round.
     fn rounds(&mut self, rounds: u64) {
         for _ in 0..rounds {
             let ms = self.now_ms + 100;
@@ -78,7 +78,7 @@ impl Bench {
 }
 
 #[test]
-fn slow_start_up_to_the_threshold_and_the_receiver_window_after_it() {
+fn slow_start_ends_at_threshold_and_growth_at_receiver_window() {
     let mut bench = Bench::started(100, tcp(RULES));
     assert_eq!(bench.ack(100, 1), Some((2, 3)));
     assert_eq!(bench.ack(200, 2), Some((4, 5)));
@@ -86,32 +86,32 @@ fn slow_start_up_to_the_threshold_and_the_receiver_window_after_it() {
     bench.rounds(1);
     assert_eq!(bench.sender.window(&bench.tcp), 8);
     bench.rounds(1);
-    // Eight times less than an eighth.
+    // Eight increments of less than 1/8 each.
     assert_eq!(bench.sender.window(&bench.tcp), 8);
     bench.rounds(4);
     assert_eq!(bench.sender.window(&bench.tcp), 10);
 }
 
 #[test]
-fn a_lost_packet_is_replaced_by_a_new_one_when_the_window_allows() {
+fn lost_packet_is_replaced_when_window_allows() {
     let mut bench = Bench::started(7, tcp(RULES));
     bench.ack(100, 1);
     bench.ack(200, 2);
     bench.ack(200, 3);
-    // Four are out, 4 to 7, with a window of four: the loss makes it two.
+    // Packets 4 to 7 are outstanding with a window of four; the loss halves the window to two.
     assert_eq!(bench.loss(210, 6), None);
     assert_eq!(bench.ack(300, 4), None);
-    assert_eq!(bench.ack(300, 5), Some((8, 8)), "the seventh that arrives");
+    assert_eq!(bench.ack(300, 5), Some((8, 8)), "replaces the lost packet");
     assert_eq!(bench.ack(300, 7), None);
     assert!(!bench.sender.finished());
     bench.ack(400, 8);
     assert!(bench.sender.finished());
     assert_eq!(bench.deadline_ms(), NEVER / (SECOND / 1000));
-    assert_eq!(bench.heard.0, [TcpEvent::FastRetransmit { window: 4 }]);
+    assert_eq!(bench.log.0, [TcpEvent::FastRetransmit { window: 4 }]);
 }
 
 #[test]
-fn halves_are_cut_or_kept_the_window_at_least_one_packet_and_the_threshold_two() {
+fn halving_keeps_at_least_one_packet_and_a_threshold_of_two() {
     for (whole_halves, halves) in [(true, [3.0_f64, 1.0, 1.0]), (false, [3.5, 1.75, 1.0])] {
         let mut bench = Bench::started(100, tcp(InstantLoss { whole_halves, ..RULES }));
         bench.rounds(3);
@@ -124,19 +124,19 @@ fn halves_are_cut_or_kept_the_window_at_least_one_packet_and_the_threshold_two()
 }
 
 #[test]
-fn losses_of_one_flight_halve_each_or_once() {
+fn losses_of_one_flight_halve_once_or_each_time() {
     for (halve_once, window) in [(false, 2.0), (true, 4.0)] {
         let mut bench = Bench::started(100, tcp(InstantLoss { halve_once, ..RULES }));
         bench.rounds(3);
         bench.loss(310, 8);
         bench.loss(310, 9);
         assert_eq!(bench.sender.cwnd, window);
-        assert_eq!(bench.heard.0.len(), if halve_once { 1 } else { 2 });
+        assert_eq!(bench.log.0.len(), if halve_once { 1 } else { 2 });
     }
 }
 
 #[test]
-fn packets_sent_before_a_halving_let_the_window_grow_or_not() {
+fn acks_of_packets_sent_before_halving_grow_window_by_option() {
     for (growth, window) in [(Growth::AfterHalving, 4.0), (Growth::EveryAck, 4.25)] {
         let mut bench = Bench::started(100, tcp(InstantLoss { growth, ..RULES }));
         bench.rounds(3);
@@ -147,21 +147,21 @@ fn packets_sent_before_a_halving_let_the_window_grow_or_not() {
 }
 
 #[test]
-fn when_the_oldest_packet_is_too_old_the_window_is_one_and_nothing_is_sent_again() {
+fn timeout_reduces_window_to_one_without_retransmission() {
     let mut bench = Bench::started(100, tcp(RULES));
     assert_eq!(bench.deadline_ms(), 1000, "before the first sample");
     bench.rounds(3);
-    assert_eq!(bench.deadline_ms(), 1300, "from its sending, at least one second");
-    let sent = bench.sender.on_timer(13 * SECOND / 10, &bench.tcp, &mut bench.heard);
-    assert_eq!((told(sent), bench.sender.cwnd, bench.sender.ssthresh), (None, 1.0, 4.0));
+    assert_eq!(bench.deadline_ms(), 1300, "sent at 300 ms, plus the minimum of one second");
+    let sent = bench.sender.on_timer(13 * SECOND / 10, &bench.tcp, &mut bench.log);
+    assert_eq!((packet_range(sent), bench.sender.cwnd, bench.sender.ssthresh), (None, 1.0, 4.0));
     assert_eq!(bench.sender.deadline(), NEVER, "packets in flight are not timed again");
     for number in 8..15 {
-        assert_eq!(bench.ack(1400, number), None, "still more than a window is out");
+        assert_eq!(bench.ack(1400, number), None, "more than a window is still outstanding");
     }
     assert_eq!(bench.ack(1400, 15), Some((16, 16)));
     assert_eq!(bench.sender.deadline(), 1400 * SECOND / 1000 + bench.sender.rto.rto());
     assert!(matches!(
-        bench.heard.0[..],
+        bench.log.0[..],
         [TcpEvent::Timeout { number: 8, window: 8, all_sent: false, .. }]
     ));
     let mut never = Bench::started(100, tcp(InstantLoss { timeout: false, ..RULES }));
@@ -170,48 +170,48 @@ fn when_the_oldest_packet_is_too_old_the_window_is_one_and_nothing_is_sent_again
 }
 
 #[test]
-fn every_acknowledgement_is_a_sample_of_the_timeout() {
+fn every_ack_is_an_rtt_sample() {
     let slow = TcpConfig { initial_rto: 3 * SECOND, min_rto: 0, ..tcp(RULES) };
     let mut bench = Bench::started(100, slow);
     assert_eq!(bench.deadline_ms(), 3000);
-    // 300 ms and half of that, then 400 ms twice in one window: RFC 6298 (2.2) and (2.3).
+    // First sample 300 ms, then 400 ms twice in one window: RFC 6298 (2.2) and (2.3).
     bench.ack(300, 1);
     assert_eq!(bench.deadline_ms(), 300 + 300 + 4 * 150);
     bench.ack(700, 2);
     bench.ack(700, 3);
-    // RTTVAR 150, 137.5, 125; SRTT 300, 312.5, 323.4375, with whole nanoseconds cut.
+    // RTTVAR 150, 137.5, 125; SRTT 300, 312.5, 323.4375, truncated to whole nanoseconds.
     let rttvar = (137.5 * 3.0 + (400.0 - 312.5)) / 4.0;
     assert_eq!(bench.deadline_ms() - 700, (323.4375 + 4.0 * rttvar) as u64);
 }
 
 #[test]
-fn an_idle_time_keeps_the_window_or_not_and_the_estimate_of_a_session() {
-    let of = |idle_restart, heard: u64, sent: u64| {
+fn idle_restart_resets_window_and_estimate_by_option() {
+    let resumed = |idle_restart, since_ack: u64, since_sent: u64| {
         let initial_rto = 3 * SECOND;
         let mut bench = Bench::started(15, TcpConfig { idle_restart, initial_rto, ..tcp(RULES) });
         bench.rounds(4);
         bench.sender.ssthresh = 3.0;
-        let idle = Idle { heard: heard * SECOND, sent: sent * SECOND };
-        let Bench { sender, tcp, heard, .. } = &mut bench;
-        let first = sender.go_on(100 * SECOND, 9, idle, tcp, heard).count;
-        let restarts = heard.0.iter().filter(|event| **event == TcpEvent::IdleRestart).count();
+        let idle = Idle { since_ack: since_ack * SECOND, since_sent: since_sent * SECOND };
+        let Bench { sender, tcp, log, .. } = &mut bench;
+        let first = sender.resume(100 * SECOND, 9, idle, tcp, log).count;
+        let restarts = log.0.iter().filter(|event| **event == TcpEvent::IdleRestart).count();
         assert_eq!(restarts, usize::from(sender.cwnd < 8.0));
         assert!(!sender.finished());
         (first, sender.cwnd as u32, sender.ssthresh as u32, sender.rto.rto() / SECOND)
     };
     let kept = (8, 8, 3, 1);
-    assert_eq!(of(IdleRestart::Never, 99, 99), kept);
-    assert_eq!(of(IdleRestart::After(10 * SECOND), 10, 11), kept);
-    assert_eq!(of(IdleRestart::After(10 * SECOND), 11, 11), (1, 1, 8, 3));
-    assert_eq!(of(IdleRestart::AfterTimeout, 1, 1), kept);
-    assert_eq!(of(IdleRestart::AfterTimeout, 1, 2), (1, 1, 3, 1));
+    assert_eq!(resumed(IdleRestart::Never, 99, 99), kept);
+    assert_eq!(resumed(IdleRestart::After(10 * SECOND), 10, 11), kept);
+    assert_eq!(resumed(IdleRestart::After(10 * SECOND), 11, 11), (1, 1, 8, 3));
+    assert_eq!(resumed(IdleRestart::AfterTimeout, 1, 1), kept);
+    assert_eq!(resumed(IdleRestart::AfterTimeout, 1, 2), (1, 1, 3, 1));
 }
 
 proptest! {
-    /// Whatever is lost, and in whatever order the feedback comes, never more than a window is let
-    /// out, and a file is over when as many packets as it has are acknowledged.
+    /// For any losses and any order of feedback, at most one window is outstanding, and a file is
+    /// complete when all of its packets are acknowledged.
     #[test]
-    fn a_file_is_delivered_whatever_is_lost(
+    fn files_complete_for_any_losses(
         size in 1_u32..60,
         fates in prop::collection::vec((any::<usize>(), 0_u8..4), 1..400),
     ) {
@@ -231,7 +231,7 @@ proptest! {
                 prop_assert!(out.len() as u32 <= bench.sender.window(&bench.tcp));
             }
             prop_assert_eq!(bench.sender.out as usize, out.len());
-            prop_assert_eq!(bench.ack(ms, number), None, "feedback on what is not in flight");
+            prop_assert_eq!(bench.ack(ms, number), None, "the packet is no longer in flight");
         }
         prop_assert_eq!((delivered, bench.sender.finished()), (size, true));
     }

@@ -1,15 +1,15 @@
-//! Reno with instantaneous loss detection, as the max-plus model of TCP has it (Baccelli and Hong
-//! 2000; Baccelli, Hong and Liu, INRIA report 4154, sections 4 and 5).
+//! Reno with instantaneous loss detection, as in the max-plus model of TCP (Baccelli and Hong 2000;
+//! Baccelli, Hong and Liu, INRIA report 4154, sections 4 and 5).
 //!
-//! A sender has instantaneous loss feedback, so there are no duplicates and no
-//! recovery: a lost packet is simply not out any more, and the window lets another one out in its
-//! place. A packet may be sent while fewer are out than the window, which is what
-//! `x(0, n) = max(x(K+1, n - v(n-1)) + d, ...)` says where nothing is lost. A file is over when as
-//! many packets as it has are acknowledged.
+//! The sender is notified of each loss immediately, so there are no duplicate acknowledgements and
+//! no recovery: a lost packet is no longer outstanding, and the window allows another packet
+//! instead. A packet may be sent while fewer packets are outstanding than the window allows, which
+//! is `x(0, n) = max(x(K+1, n - v(n-1)) + d, ...)` without losses. A file is complete when as many
+//! packets are acknowledged as it has.
 //!
-//! The window grows as Reno's and is halved at a loss. Where the reports leave the rules open, they
-//! are options: [`InstantLoss`]. The timeout is that of RFC 6298 with a sample of every
-//! acknowledgement; a restart after an idle time forgets the samples with the window.
+//! The window grows as in Reno and is halved at a loss. Rules that the reports leave open are
+//! options: [`InstantLoss`]. The timeout follows RFC 6298, with a sample from every
+//! acknowledgement; a restart after an idle time resets the samples together with the window.
 
 use super::{Echo, Idle, IdleRestart, RtoEstimator, SendingEnd, TcpConfig, Transmission};
 use crate::clock::{NEVER, Nanos};
@@ -18,38 +18,38 @@ use crate::probe::{TcpEvent, TcpProbe};
 use serde::Deserialize;
 use tcpcast_link::ring::Ring;
 
-/// Which acknowledgements let the window grow.
+/// Acknowledgements that let the window grow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Growth {
-    /// All.
+    /// All acknowledgements.
     EveryAck,
-    /// Those of packets that were sent after the last halving.
+    /// Acknowledgements of packets sent after the last halving.
     AfterHalving,
 }
 
-/// The rules that instantaneous detection leaves open.
+/// Options of instantaneous loss detection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct InstantLoss {
-    /// Which acknowledgements let the window grow.
+    /// Acknowledgements that let the window grow.
     pub growth: Growth,
-    /// Whether half a window is cut to whole packets.
+    /// Whether half a window is rounded down to whole packets.
     pub whole_halves: bool,
-    /// Whether only the loss of a packet that was sent after the last halving is another one.
+    /// Whether the window is halved only for losses of packets sent after the last halving.
     pub halve_once: bool,
-    /// Whether there is a timeout: when the oldest packet out is older than the retransmission
-    /// timeout, the window is one packet. Nothing is retransmitted.
+    /// Whether there is a timeout: when the oldest outstanding packet is older than the
+    /// retransmission timeout, the window becomes one packet. Nothing is retransmitted.
     pub timeout: bool,
 }
 
 impl InstantLoss {
-    /// The plainest: growth at every acknowledgement, no timeouts.
+    /// Simplest rules: growth at every acknowledgement, no timeout.
     pub const PLAIN: Self =
         Self { growth: Growth::EveryAck, whole_halves: false, halve_once: false, timeout: false };
 
-    /// The window and the threshold after a halving: RFC 5681, equation (4), keeps the threshold at
-    /// two packets, and where the window is one, it grows to two in slow start.
+    /// Window and threshold after a halving. RFC 5681, equation (4), keeps the threshold at two
+    /// packets or more; a window of one packet grows to two in slow start.
     #[must_use]
     pub fn halves(self, cwnd: f64) -> (f64, f64) {
         let half = if self.whole_halves { libm::floor(cwnd / 2.0) } else { cwnd / 2.0 };
@@ -57,7 +57,7 @@ impl InstantLoss {
     }
 }
 
-/// A packet that is lost or acknowledged, in the list of those that are out.
+/// Send time of a packet that is no longer outstanding.
 const GONE: Nanos = NEVER;
 
 /// A sender with instantaneous loss feedback.
@@ -65,20 +65,20 @@ const GONE: Nanos = NEVER;
 #[repr(C)]
 pub struct MaxPlus {
     deadline: Nanos,
-    /// When the packets from the oldest that is out to the newest were sent, [`GONE`] if they are
-    /// not out any more.
+    /// Send times of packets from the oldest outstanding one to the newest, [`GONE`] for those no
+    /// longer outstanding.
     sent_at: Ring<Nanos>,
     cwnd: f64,
     ssthresh: f64,
     rto: RtoEstimator,
     size: u32,
     acked: u32,
-    /// The number of the next packet; those of a transfer count from 1.
+    /// Number of the next packet; packets of each transfer count from 1.
     next: u32,
     out: u32,
-    /// Packets before this were sent before the last halving.
+    /// Packets with lower numbers were sent before the last halving.
     halved: u32,
-    /// Packets before this are not timed: the timer has expired since they were sent.
+    /// Packets with lower numbers are not timed: the timer has expired since they were sent.
     timed_out: u32,
 }
 
@@ -101,14 +101,14 @@ impl Default for MaxPlus {
 }
 
 impl MaxPlus {
-    /// Window and threshold of a new connection.
+    /// Resets window and threshold for a new connection.
     fn open(&mut self, tcp: &TcpConfig) {
         self.cwnd = f64::from(tcp.initial_window);
         self.ssthresh = f64::from(tcp.initial_ssthresh);
     }
 
     fn begin(&mut self, now: Nanos, size: u32, tcp: &TcpConfig) -> Transmission {
-        debug_assert!(self.out == 0, "nothing is out when a transfer begins");
+        debug_assert!(self.out == 0, "no packet is outstanding when a transfer begins");
         (self.size, self.acked, self.next) = (size, 0, 1);
         (self.halved, self.timed_out) = (0, 0);
         while !self.sent_at.is_empty() {
@@ -119,7 +119,7 @@ impl MaxPlus {
 
     /// The window in whole packets.
     fn window(&self, tcp: &TcpConfig) -> u32 {
-        // A float is cut to the largest integer where it is larger.
+        // The cast saturates.
         (self.cwnd as u32).min(tcp.receiver_window)
     }
 
@@ -134,11 +134,12 @@ impl MaxPlus {
         Transmission { retransmit: 0, from, count, fresh_from: from }
     }
 
-    /// The packet is not out any more; says when it was sent, [`None`] if it was not out.
-    fn take(&mut self, number: u32) -> Option<Nanos> {
+    /// Removes a packet from the outstanding ones; returns its send time, [`None`] if it was not
+    /// outstanding.
+    fn remove(&mut self, number: u32) -> Option<Nanos> {
         let oldest = self.next - self.sent_at.len() as u32;
-        let place = number.checked_sub(oldest)? as usize;
-        let sent_at = self.sent_at.replace(place, GONE)?;
+        let index = number.checked_sub(oldest)? as usize;
+        let sent_at = self.sent_at.replace(index, GONE)?;
         if sent_at == GONE {
             return None;
         }
@@ -149,21 +150,21 @@ impl MaxPlus {
         Some(sent_at)
     }
 
-    /// The timer runs for the oldest packet that is out and was sent since it last expired.
+    /// Sets the timer for the oldest outstanding packet sent since the last expiry.
     fn set_timer(&mut self, now: Nanos, tcp: &TcpConfig) {
         let timed = tcp.instant.is_some_and(|rules| rules.timeout);
         let oldest = self.next - self.sent_at.len() as u32;
         let skipped = self.timed_out.saturating_sub(oldest) as usize;
         let first = if skipped == 0 { self.sent_at.first() } else { self.first_from(skipped) };
         self.deadline = match first {
-            // A timeout that has become shorter may be over already.
+            // If the timeout has become shorter it may lie in the past.
             Some(sent_at) if timed => now.max(sent_at + self.rto.rto()),
             _ => NEVER,
         };
     }
 
-    fn first_from(&self, place: usize) -> Option<&Nanos> {
-        self.sent_at.iter_from(place).find(|sent_at| **sent_at != GONE)
+    fn first_from(&self, index: usize) -> Option<&Nanos> {
+        self.sent_at.iter_from(index).find(|sent_at| **sent_at != GONE)
     }
 
     fn grow(&mut self, number: u32, tcp: &TcpConfig, rules: InstantLoss) {
@@ -174,7 +175,7 @@ impl MaxPlus {
         self.cwnd = (self.cwnd + more).min(f64::from(tcp.receiver_window));
     }
 
-    /// Halves the window: at least one packet, with a threshold of at least two.
+    /// Halves the window, to at least one packet, with a threshold of at least two.
     fn halve(&mut self, rules: InstantLoss) {
         (self.cwnd, self.ssthresh) = rules.halves(self.cwnd);
         self.halved = self.next;
@@ -197,12 +198,12 @@ impl SendingEnd for MaxPlus {
     const LOSS_FEEDBACK: bool = true;
 
     #[inline(always)]
-    fn fetch(&self) -> u64 {
+    fn prefetch(&self) -> u64 {
         self.cwnd.to_bits() ^ u64::from(self.next)
     }
 
     #[inline(always)]
-    fn fetch_more(&self) -> u64 {
+    fn prefetch_second(&self) -> u64 {
         self.sent_at.first().copied().unwrap_or(0)
     }
 
@@ -220,7 +221,7 @@ impl SendingEnd for MaxPlus {
         sent
     }
 
-    fn go_on(
+    fn resume(
         &mut self,
         now: Nanos,
         more: u32,
@@ -249,7 +250,7 @@ impl SendingEnd for MaxPlus {
         self.acked == self.size
     }
 
-    /// Those of a transfer are its own.
+    /// Always true: each transfer has its own packet numbers.
     fn has_numbers(&self, _more: u32) -> bool {
         true
     }
@@ -270,7 +271,7 @@ impl SendingEnd for MaxPlus {
         tcp: &TcpConfig,
         probe: &mut impl TcpProbe,
     ) -> Transmission {
-        let (Some(sent_at), Some(rules)) = (self.take(ack), tcp.instant) else {
+        let (Some(sent_at), Some(rules)) = (self.remove(ack), tcp.instant) else {
             return Transmission::default();
         };
         self.acked += 1;
@@ -315,7 +316,7 @@ impl SendingEnd for MaxPlus {
         tcp: &TcpConfig,
         probe: &mut impl TcpProbe,
     ) -> Transmission {
-        let (Some(_), Some(rules)) = (self.take(number), tcp.instant) else {
+        let (Some(_), Some(rules)) = (self.remove(number), tcp.instant) else {
             return Transmission::default();
         };
         if !rules.halve_once || number >= self.halved {

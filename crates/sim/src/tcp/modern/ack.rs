@@ -1,9 +1,9 @@
-//! The way of an acknowledgement through the sender.
+//! Processing of acknowledgements in the sender.
 
+use super::ack_context::{AckContext, widen};
 use super::cc::{AckSample, LostPacket};
 use super::delivery_rate::RateSample;
 use super::event::{Event, Probe};
-use super::heard::{Heard, widen};
 use super::packet::{Marks, Packet};
 use super::phase::{Phase, PhaseName};
 use super::prr::Progress;
@@ -14,33 +14,32 @@ use super::timers::Timer;
 use crate::clock::Nanos;
 
 impl Sender {
-    /// An acknowledgement arrives; [`Sender::poll_transmit`] has what it lets out.
+    /// An acknowledgement arrives: call [`Sender::poll_transmit`] for resulting packets.
     pub fn on_ack(&mut self, now: Nanos, ack: &Ack, stack: &Stack, probe: &mut impl Probe) {
         if ack.ack > self.flight.end() {
             return;
         }
-        let plain = ack.sacks.is_empty() && self.hear_plain(now, &ack.cumulative(), stack, probe);
-        if !plain {
-            self.on_any_ack(now, ack, stack, probe);
+        if !(ack.sacks.is_empty() && self.on_ack_fast_path(now, &ack.cumulative(), stack, probe)) {
+            self.on_ack_slow_path(now, ack, stack, probe);
         }
         self.publish_window(now, probe);
     }
 
-    /// Any other, and the same for a plain one.
+    /// Processes any acknowledgement; gives the same result as the fast path if that applies.
     #[inline(never)]
-    pub(super) fn on_any_ack(
+    pub(super) fn on_ack_slow_path(
         &mut self,
         now: Nanos,
         ack: &Ack,
         stack: &Stack,
         probe: &mut impl Probe,
     ) {
-        let mut heard = Heard::begin(now, self);
-        heard.echo = ack.timestamps.map(|stamps| stamps.echo);
+        let mut ctx = AckContext::begin(now, self);
+        ctx.echo = ack.timestamps.map(|stamps| stamps.echo);
         if ack.ack < self.una {
-            self.on_old_ack(ack, &mut heard, stack, probe);
+            self.on_old_ack(ack, &mut ctx, stack, probe);
         } else {
-            self.on_current_ack(ack, &mut heard, stack, probe);
+            self.on_current_ack(ack, &mut ctx, stack, probe);
         }
     }
 
@@ -48,61 +47,67 @@ impl Sender {
     fn on_current_ack(
         &mut self,
         ack: &Ack,
-        heard: &mut Heard,
+        ctx: &mut AckContext,
         stack: &Stack,
         probe: &mut impl Probe,
     ) {
-        heard.advanced = ack.ack > self.una;
-        heard.ece = ack.ece && stack.ecn;
-        heard.no_duplicate = ack.carries_data;
-        if heard.advanced {
+        ctx.advanced = ack.ack > self.una;
+        ctx.ece = ack.ece && stack.ecn;
+        ctx.not_duplicate = ack.carries_data;
+        if ctx.advanced {
             self.backoff = 0;
         }
-        self.hear_window(&ack.cumulative(), heard);
+        self.update_peer_window(&ack.cumulative(), ctx);
         self.una = ack.ack;
         if stack.detection.uses_sack() && !ack.sacks.is_empty() {
-            self.hear_sacks(ack, heard, stack);
+            self.process_sacks(ack, ctx, stack);
         }
-        if heard.prior_out == 0 {
-            self.on_ack_of_nothing(heard, stack, probe);
+        if ctx.prior_out == 0 {
+            self.on_idle_ack(ctx, stack, probe);
             return;
         }
-        self.take_acked(heard, stack, probe);
+        self.remove_acked(ctx, stack, probe);
         if matches!(stack.detection, Detection::Rack { static_window: false, .. }) {
             self.rack.adapt(self.delivery.delivered, self.delivery.prior_delivered());
         }
         if self.tail_probe.is_some() {
-            self.hear_tail_probe(heard, stack, probe);
+            self.check_tlp(ctx, stack, probe);
         }
         self.repair = Repair::Nothing;
-        let alert = heard.sacked || heard.ece || heard.dsack;
-        let progresses = heard.no_duplicate || heard.acked > 0;
+        let alert = ctx.sacked || ctx.ece || ctx.dsack;
+        let progresses = ctx.not_duplicate || ctx.acked > 0;
         if !progresses || alert || self.phase != Phase::Open {
-            self.judge(heard, stack, probe);
+            self.update_phase(ctx, stack, probe);
         }
-        if heard.set_timer {
-            self.arm_after_ack(heard.now, stack);
+        if ctx.set_timer {
+            self.arm_after_ack(ctx.now, stack);
         }
-        self.control_window(heard, stack);
+        self.update_window(ctx, stack);
     }
 
-    /// It acknowledges less than another one before; its blocks count all the same.
+    /// An acknowledgement older than the last one: only its SACK blocks count.
     #[cold]
-    fn on_old_ack(&mut self, ack: &Ack, heard: &mut Heard, stack: &Stack, probe: &mut impl Probe) {
+    fn on_old_ack(
+        &mut self,
+        ack: &Ack,
+        ctx: &mut AckContext,
+        stack: &Stack,
+        probe: &mut impl Probe,
+    ) {
         if !stack.detection.uses_sack() || ack.sacks.is_empty() {
             return;
         }
-        self.hear_sacks(ack, heard, stack);
+        self.process_sacks(ack, ctx, stack);
         self.repair = Repair::Nothing;
-        self.judge(heard, stack, probe);
-        self.control_window(heard, stack);
+        self.update_phase(ctx, stack, probe);
+        self.update_window(ctx, stack);
     }
 
-    /// Nothing was out.
+    /// An acknowledgement with nothing outstanding.
     #[cold]
-    fn on_ack_of_nothing(&mut self, heard: &mut Heard, stack: &Stack, probe: &mut impl Probe) {
-        if heard.dsack {
-            self.judge(heard, stack, probe);
+    fn on_idle_ack(&mut self, ctx: &mut AckContext, stack: &Stack, probe: &mut impl Probe) {
+        if ctx.dsack {
+            self.update_phase(ctx, stack, probe);
         }
         let len = self.unsent().min(u64::from(stack.mss));
         if len == 0 && (self.fin_sent || !self.closed) {
@@ -111,233 +116,234 @@ impl Sender {
             self.backoff = 0;
             self.timer = Timer::Off;
         } else if matches!(self.timer, Timer::Persist(_)) {
-            self.arm_persist(heard.now, stack);
+            self.arm_persist(ctx.now, stack);
         }
-        self.hear_tail_probe(heard, stack, probe);
+        self.check_tlp(ctx, stack, probe);
     }
 
-    /// RFC 9293, section 3.10.7.4: the window is what the newest packet says.
+    /// RFC 9293, section 3.10.7.4: the most recent packet determines the window.
     #[inline(always)]
-    pub(super) fn hear_window(&mut self, ack: &Cumulative, heard: &mut Heard) {
+    pub(super) fn update_peer_window(&mut self, ack: &Cumulative, ctx: &mut AckContext) {
         let end = ack.ack + ack.window;
-        let newer = heard.advanced || ack.seq > self.allowed_by;
-        if newer || (ack.seq == self.allowed_by && end > self.allowed) {
-            heard.no_duplicate |= !heard.advanced;
+        let newer = ctx.advanced || ack.seq > self.window_seq;
+        if newer || (ack.seq == self.window_seq && end > self.allowed) {
+            ctx.not_duplicate |= !ctx.advanced;
             self.allowed = end;
-            self.allowed_by = ack.seq;
+            self.window_seq = ack.seq;
         }
     }
 
-    /// Takes what is acknowledged cumulatively off the flight, with its round-trip time.
+    /// Removes cumulatively acknowledged packets from the flight.
     #[inline(always)]
-    fn take_acked(&mut self, heard: &mut Heard, stack: &Stack, probe: &mut impl Probe) {
+    fn remove_acked(&mut self, ctx: &mut AckContext, stack: &Stack, probe: &mut impl Probe) {
         let uses_sack = stack.detection.uses_sack();
         let high = self.phase.high().unwrap_or(0);
         let mut reordered_from = None::<u64>;
         while let Some((packet, start, end)) = self.flight.take_first(self.una) {
             let marks = packet.marks;
-            heard.acked += 1;
+            ctx.acked += 1;
             if packet.was_retransmitted() {
-                heard.retransmission_acked = true;
+                ctx.retransmission_acked = true;
             } else if !marks.any(Marks::SACKED) {
-                heard.acked_sent = widen(heard.acked_sent, packet.sent_at);
-                // Packets are taken in the order of their bytes: the first is the lowest.
+                ctx.acked_sent = widen(ctx.acked_sent, packet.sent_at);
+                // Packets are removed in byte order, so the first one is the lowest.
                 reordered_from.get_or_insert(start);
-                heard.original_acked |= end <= high;
+                ctx.original_acked |= end <= high;
             }
             if uses_sack && !marks.any(Marks::SACKED) {
-                self.delivery.count(1, heard.ece);
+                self.delivery.count(1, ctx.ece);
                 self.delivery.on_delivered(&packet, end);
-                // The stamp of what is in order tells which copy of the packet it was.
-                let spurious = heard.echo.is_some_and(|echo| echo < stamp(packet.sent_at));
-                self.rack.on_delivered(heard.now, &packet, end, self.rtt.min(), spurious);
+                // The timestamp of in-order data shows which copy of the packet was received.
+                let spurious = ctx.echo.is_some_and(|echo| echo < stamp(packet.sent_at));
+                self.rack.on_delivered(ctx.now, &packet, end, self.rtt.min(), spurious);
             } else if !uses_sack {
                 self.delivery.on_delivered(&packet, end);
             }
         }
-        if heard.acked > 0 || heard.sacked {
-            self.after_taking(heard, reordered_from, stack, probe);
+        if ctx.acked > 0 || ctx.sacked {
+            self.after_removal(ctx, reordered_from, stack, probe);
         }
     }
 
     #[inline(always)]
-    fn after_taking(
+    fn after_removal(
         &mut self,
-        heard: &mut Heard,
+        ctx: &mut AckContext,
         reordered_from: Option<u64>,
         stack: &Stack,
         probe: &mut impl Probe,
     ) {
         let first = self.flight.first();
         if self.flight.out() > 0 && stack.detection.uses_sack() {
-            heard.reneged = self.flight.packet(first).marks.any(Marks::SACKED);
+            ctx.reneged = self.flight.packet(first).marks.any(Marks::SACKED);
         }
-        heard.maybe_delayed = self.may_be_delayed(heard, self.delivery.prior_delivered(), stack);
-        let sampled = self.hear_rtt(heard, stack, probe);
-        if heard.acked > 0 {
-            heard.set_timer = true;
+        ctx.maybe_delayed = self.may_be_late(ctx, self.delivery.prior_delivered(), stack);
+        let sampled = self.update_rtt(ctx, stack, probe);
+        if ctx.acked > 0 {
+            ctx.set_timer = true;
             if stack.detection.uses_sack() {
-                if let Some(from) = reordered_from.filter(|&from| from < heard.prior_highest) {
-                    self.note_reordering(from, stack);
+                if let Some(from) = reordered_from.filter(|&from| from < ctx.prior_highest) {
+                    self.record_reordering(from, stack);
                 }
             } else {
-                self.remove_duplicates(heard, stack);
+                self.remove_duplicates(ctx, stack);
             }
         } else if sampled && self.flight.out() > 0 {
-            // The first packet was retransmitted after the one that is acknowledged now was sent.
-            let newest = heard.sacked_sent.map(|(first, _)| first);
+            // The first packet was retransmitted after the SACKed packet was sent.
+            let newest = ctx.sacked_sent.map(|(first, _)| first);
             let first_sent = self.flight.packet(first).sent_at;
-            heard.set_timer = newest.is_some_and(|sent| sent < first_sent);
+            ctx.set_timer = newest.is_some_and(|sent| sent < first_sent);
         }
-        self.tell_control(heard, stack, probe);
+        self.report_rtt(ctx, stack, probe);
     }
 
-    /// Whether the acknowledgement of a single packet may have been delayed; `prior` packets had been
-    /// delivered when it was sent.
+    /// Whether the acknowledgement of a single packet may have been delayed. `prior` is the number
+    /// of packets delivered when that packet was sent.
     #[inline(always)]
-    pub(super) fn may_be_delayed(&self, heard: &Heard, prior: Option<u32>, stack: &Stack) -> bool {
-        let single = heard.acked == 1
-            && heard.prior_sacked == 0
-            && self.una - heard.prior_una < u64::from(stack.mss)
+    pub(super) fn may_be_late(&self, ctx: &AckContext, prior: Option<u32>, stack: &Stack) -> bool {
+        let single = ctx.acked == 1
+            && ctx.prior_sacked == 0
+            && self.una - ctx.prior_una < u64::from(stack.mss)
             && prior.map(|prior| prior.wrapping_add(1)) == Some(self.delivery.delivered);
-        single && !heard.retransmission_acked && !(heard.sacked || heard.ece || heard.dsack)
+        single && !ctx.retransmission_acked && !(ctx.sacked || ctx.ece || ctx.dsack)
     }
 
-    /// The congestion control hears of the round-trip time before the phase is judged.
+    /// Passes the round-trip sample to the congestion control, before the phase changes.
     #[inline(always)]
-    pub(super) fn tell_control(&mut self, heard: &Heard, stack: &Stack, probe: &mut impl Probe) {
-        if !self.control.wants_sample(&self.window, heard.rtt) {
+    pub(super) fn report_rtt(&mut self, ctx: &AckContext, stack: &Stack, probe: &mut impl Probe) {
+        if !self.control.needs_sample(&self.window, ctx.rtt) {
             return;
         }
         let ssthresh = self.window.ssthresh;
-        let sample = self.sample(heard, 0, RateSample::default(), stack);
+        let sample = self.sample(ctx, 0, RateSample::default(), stack);
         self.control.on_sample(&mut self.window, &sample);
         if self.window.ssthresh != ssthresh {
-            probe.tcp(heard.now, Event::SlowStartExit { cwnd: self.window.cwnd });
+            probe.tcp(ctx.now, Event::SlowStartExit { cwnd: self.window.cwnd });
         }
     }
 
-    /// Karn's rule and RFC 7323, section 4: from packets that were sent once, else from the stamp.
+    /// Takes a round-trip sample: from packets sent once (Karn's rule), otherwise from the
+    /// timestamp (RFC 7323, section 4).
     #[inline(always)]
-    pub(super) fn hear_rtt(
+    pub(super) fn update_rtt(
         &mut self,
-        heard: &mut Heard,
+        ctx: &mut AckContext,
         stack: &Stack,
         probe: &mut impl Probe,
     ) -> bool {
-        let since = |sent: Nanos| heard.now - sent;
-        let acked = heard.acked_sent.filter(|_| !heard.retransmission_acked);
+        let since = |sent: Nanos| ctx.now - sent;
+        let acked = ctx.acked_sent.filter(|_| !ctx.retransmission_acked);
         let mut first = acked.map(|(first, _)| since(first));
         let mut last = acked.map(|(_, last)| since(last));
-        if let Some((first_sacked, last_sacked)) = heard.sacked_sent {
+        if let Some((first_sacked, last_sacked)) = ctx.sacked_sent {
             first = first.or(Some(since(first_sacked)));
             last = Some(since(last_sacked));
         }
-        if let (None, true, Some(echo)) = (first, heard.acked > 0, heard.echo) {
-            let ticks = stamp(heard.now).wrapping_sub(echo);
+        if let (None, true, Some(echo)) = (first, ctx.acked > 0, ctx.echo) {
+            let ticks = stamp(ctx.now).wrapping_sub(echo);
             let by_stamp = Nanos::from(ticks.max(1)) * TIMESTAMP_TICK;
             (first, last) = (Some(by_stamp), Some(by_stamp));
         }
         let (Some(rtt), Some(last)) = (first, last) else { return false };
-        heard.rtt = Some(last);
-        if !heard.maybe_delayed || self.rtt.min().is_none_or(|min| last <= min) {
-            self.rtt.hear_min(heard.now, last);
+        ctx.rtt = Some(last);
+        if !ctx.maybe_delayed || self.rtt.min().is_none_or(|min| last <= min) {
+            self.rtt.update_min(ctx.now, last);
         }
         self.rtt.sample(rtt, self.una, self.flight.end(), stack);
-        probe.tcp(heard.now, Event::RttSample { rtt });
+        probe.tcp(ctx.now, Event::RttSample { rtt });
         true
     }
 
-    /// Rate, congestion control, reduction: what the window is after the acknowledgement. The rate is
-    /// asked for by those that govern.
-    fn control_window(&mut self, heard: &Heard, stack: &Stack) {
+    /// Updates the window: delivery rate, congestion control, reduction. Only congestion controls
+    /// that set the window need the delivery rate.
+    fn update_window(&mut self, ctx: &AckContext, stack: &Stack) {
         let newest = self.delivery.take_newest();
-        if self.control.governs() {
-            self.govern(heard, newest.as_ref(), stack);
+        if self.control.controls_window() {
+            self.run_control(ctx, newest.as_ref(), stack);
         } else {
-            self.grow_or_reduce(heard, newest.map(|newest| newest.sent_at), stack);
+            self.grow_or_reduce(ctx, newest.map(|newest| newest.sent_at), stack);
         }
     }
 
-    /// The same of a control that governs, where the acknowledgement delivers `newest`.
+    /// Lets the congestion control set window and rate; `newest` is the last packet delivered.
     #[inline(always)]
-    pub(super) fn govern(&mut self, heard: &Heard, newest: Option<&Packet>, stack: &Stack) {
-        self.tell_losses(heard.now);
-        let delivered = self.delivered_by(heard);
-        let rate = self.delivery.sample(heard.now, delivered, newest, self.rtt.min());
-        let sample = self.sample(heard, delivered, rate, stack);
-        self.control.govern(&mut self.window, &sample);
+    pub(super) fn run_control(&mut self, ctx: &AckContext, newest: Option<&Packet>, stack: &Stack) {
+        self.report_losses(ctx.now);
+        let delivered = self.delivered_by(ctx);
+        let rate = self.delivery.sample(ctx.now, delivered, newest, self.rtt.min());
+        let sample = self.sample(ctx, delivered, rate, stack);
+        self.control.set_window(&mut self.window, &sample);
         self.pacer.set_rate(self.control.pacing_rate());
         self.size_chunks(stack);
         self.limit_while_probing();
     }
 
-    /// The same of one that does not; `newest` was sent then. There is a sample of its own for each
-    /// that asks for one, so that nothing is gathered that none asks for.
+    /// Grows or reduces the window. `newest` is the send time of the last packet delivered. Each
+    /// step builds its own sample, so unused values are never computed.
     #[inline(always)]
-    fn grow_or_reduce(&mut self, heard: &Heard, newest: Option<Nanos>, stack: &Stack) {
-        self.tell_losses(heard.now);
-        let delivered = self.pass_sample(heard, newest);
-        let (lost, in_flight) = (self.newly_lost(heard), self.flight.in_flight());
+    fn grow_or_reduce(&mut self, ctx: &AckContext, newest: Option<Nanos>, stack: &Stack) {
+        self.report_losses(ctx.now);
+        let delivered = self.end_without_sample(ctx, newest);
+        let (lost, in_flight) = (self.newly_lost(ctx), self.flight.in_flight());
         if let Some(prr) = self.phase.prr_mut() {
             if stack.reduction == Reduction::Proportional {
-                let progress = Progress { delivered, lost, in_flight, advanced: heard.advanced };
-                prr.on_ack(&mut self.window, progress);
+                let has_delivery = Progress { delivered, lost, in_flight, advanced: ctx.advanced };
+                prr.on_ack(&mut self.window, has_delivery);
             }
-        } else if self.may_grow(heard, stack) {
-            self.grow(heard, stack);
+        } else if self.may_grow(ctx, stack) {
+            self.grow(ctx, stack);
         }
-        self.pace_by_window(heard, stack);
+        self.pace_by_window(ctx, stack);
     }
 
-    /// The delivery ends of which nobody asks for the rate: how many packets it was.
+    /// Ends the delivery without a rate sample; returns the number of packets delivered.
     #[inline(always)]
-    pub(super) fn pass_sample(&mut self, heard: &Heard, newest: Option<Nanos>) -> u32 {
-        let delivered = self.delivered_by(heard);
-        self.delivery.pass(heard.now, delivered, newest);
+    pub(super) fn end_without_sample(&mut self, ctx: &AckContext, newest: Option<Nanos>) -> u32 {
+        let delivered = self.delivered_by(ctx);
+        self.delivery.end_without_sample(ctx.now, delivered, newest);
         delivered
     }
 
     #[inline(always)]
-    fn delivered_by(&self, heard: &Heard) -> u32 {
-        self.delivery.delivered.wrapping_sub(heard.prior_delivered)
+    fn delivered_by(&self, ctx: &AckContext) -> u32 {
+        self.delivery.delivered.wrapping_sub(ctx.prior_delivered)
     }
 
-    /// The window may grow.
+    /// Lets the congestion control grow the window.
     #[inline(always)]
-    pub(super) fn grow(&mut self, heard: &Heard, stack: &Stack) {
-        let sample = self.sample(heard, self.delivered_by(heard), RateSample::default(), stack);
+    pub(super) fn grow(&mut self, ctx: &AckContext, stack: &Stack) {
+        let sample = self.sample(ctx, self.delivered_by(ctx), RateSample::default(), stack);
         self.control.grow(&mut self.window, &sample);
     }
 
-    /// Where all is paced, the window says how fast.
+    /// Sets the pacing rate from the window, if all packets are paced.
     #[inline(always)]
-    pub(super) fn pace_by_window(&mut self, heard: &Heard, stack: &Stack) {
+    pub(super) fn pace_by_window(&mut self, ctx: &AckContext, stack: &Stack) {
         if stack.pacing == Pacing::Always {
-            let sample = self.sample(heard, self.delivered_by(heard), RateSample::default(), stack);
+            let sample = self.sample(ctx, self.delivered_by(ctx), RateSample::default(), stack);
             self.pacer.set_rate(Some(sample.window_rate(&self.window)));
             self.size_chunks(stack);
         }
     }
 
-    /// Packets found lost by this acknowledgement.
+    /// Packets detected as lost by this acknowledgement.
     #[inline(always)]
-    fn newly_lost(&self, heard: &Heard) -> u32 {
-        (self.flight.lost_total - heard.prior_lost) as u32
+    fn newly_lost(&self, ctx: &AckContext) -> u32 {
+        (self.flight.lost_total - ctx.prior_lost) as u32
     }
 
-    /// A congestion control that asks for it hears of each packet found lost.
+    /// Reports each detected loss to the congestion control, if it has loss feedback.
     #[inline(always)]
-    pub(super) fn tell_losses(&mut self, now: Nanos) {
-        if self.flight.untold.as_ref().is_some_and(|untold| !untold.is_empty()) {
-            self.tell_each_loss(now);
+    pub(super) fn report_losses(&mut self, now: Nanos) {
+        if self.flight.unreported_losses.as_ref().is_some_and(|losses| !losses.is_empty()) {
+            self.report_each_loss(now);
         }
     }
 
     #[cold]
-    fn tell_each_loss(&mut self, now: Nanos) {
-        let Some(mut untold) = self.flight.untold.take() else { return };
-        for loss in untold.drain(..) {
+    fn report_each_loss(&mut self, now: Nanos) {
+        let Some(mut unreported_losses) = self.flight.unreported_losses.take() else { return };
+        for loss in unreported_losses.drain(..) {
             let packet = self.flight.packet(loss.number);
             let lost = LostPacket {
                 now,
@@ -349,44 +355,44 @@ impl Sender {
             };
             self.control.on_lost(&mut self.window, &lost);
         }
-        self.flight.untold = Some(untold);
+        self.flight.unreported_losses = Some(unreported_losses);
     }
 
-    /// Rates of a time in which BBR probes for the round-trip time say nothing of the path.
+    /// Marks rate samples as application-limited while BBR probes for the minimum round-trip time.
     fn limit_while_probing(&mut self) {
-        if self.control.probes_rtt() {
-            self.delivery.limited_by_application(self.flight.in_flight());
+        if self.control.is_probing_rtt() {
+            self.delivery.mark_app_limited(self.flight.in_flight());
         }
     }
 
-    /// Where reordering is usual, SACKs let the window grow, too; else only what is in order.
+    /// Whether the window may grow: SACKed packets count only if reordering was observed.
     #[inline(always)]
-    fn may_grow(&self, heard: &Heard, stack: &Stack) -> bool {
-        if self.reordering > stack.reordering.initial { heard.progress() } else { heard.acked > 0 }
+    fn may_grow(&self, ctx: &AckContext, stack: &Stack) -> bool {
+        if self.reordering > stack.reordering.initial { ctx.has_delivery() } else { ctx.acked > 0 }
     }
 
-    /// What the congestion control hears; before the rate is known, an empty one.
+    /// Builds the sample for the congestion control; `rate` is empty if not yet known.
     #[inline(always)]
     pub(super) fn sample(
         &self,
-        heard: &Heard,
+        ctx: &AckContext,
         delivered: u32,
         rate: RateSample,
         stack: &Stack,
     ) -> AckSample {
         let srtt = self.rtt.srtt();
         AckSample {
-            now: heard.now,
+            now: ctx.now,
             phase: self.phase.name(),
             delivered,
-            lost: self.newly_lost(heard),
+            lost: self.newly_lost(ctx),
             total_lost: self.flight.lost_total as u32,
             pace_at: self.pacer.next_at(),
-            acked: heard.acked,
-            prior_in_flight: heard.prior_in_flight,
+            acked: ctx.acked,
+            prior_in_flight: ctx.prior_in_flight,
             in_flight: self.flight.in_flight(),
-            rtt: heard.rtt,
-            maybe_delayed: heard.maybe_delayed,
+            rtt: ctx.rtt,
+            maybe_delayed: ctx.maybe_delayed,
             min_rtt: self.rtt.min(),
             srtt,
             rate,
@@ -402,7 +408,7 @@ impl Sender {
         }
     }
 
-    /// Whether it is in recovery.
+    /// Whether the sender is in fast recovery or recovers from a timeout.
     #[must_use]
     pub fn in_recovery(&self) -> bool {
         self.phase.name() >= PhaseName::Recovery

@@ -1,49 +1,49 @@
-//! How long a sender had something to do, and how long the receiver's window held it up.
+//! Times during which a sender was busy or limited by the receiver's window.
 
 use crate::clock::Nanos;
 
-/// What it waits for.
+/// Current activity of a sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Activity {
-    /// Everything is acknowledged.
+    /// All data is acknowledged.
     #[default]
     Idle,
-    /// Acknowledgements, or the congestion window.
+    /// Waiting for acknowledgements or the congestion window.
     Busy,
-    /// The receiver's window.
-    HeldByReceiver,
+    /// Waiting for the receiver's window.
+    ReceiverLimited,
 }
 
-/// Times, as `tcpi_busy_time` and `tcpi_rwnd_limited` tell them.
+/// Times as in `tcpi_busy_time` and `tcpi_rwnd_limited`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Chronograph {
     activity: Activity,
     since: Nanos,
     busy: Nanos,
-    held: Nanos,
+    limited: Nanos,
 }
 
 impl Chronograph {
-    /// From now on it does this.
+    /// Changes the activity.
     #[inline(always)]
     pub fn change(&mut self, now: Nanos, activity: Activity) {
         if activity != self.activity {
-            *self = Self { activity, since: now, busy: self.busy(now), held: self.held(now) };
+            *self = Self { activity, since: now, busy: self.busy(now), limited: self.limited(now) };
         }
     }
 
-    /// Busy until now, whatever held it up.
+    /// Total time in any activity other than idle.
     #[must_use]
     pub fn busy(&self, now: Nanos) -> Nanos {
-        let under_way = if self.activity == Activity::Idle { 0 } else { now - self.since };
-        self.busy + under_way
+        let current = if self.activity == Activity::Idle { 0 } else { now - self.since };
+        self.busy + current
     }
 
-    /// Held up by the receiver's window until now.
+    /// Total time limited by the receiver's window.
     #[must_use]
-    pub fn held(&self, now: Nanos) -> Nanos {
-        let held = self.activity == Activity::HeldByReceiver;
-        self.held + if held { now - self.since } else { 0 }
+    pub fn limited(&self, now: Nanos) -> Nanos {
+        let limited = self.activity == Activity::ReceiverLimited;
+        self.limited + if limited { now - self.since } else { 0 }
     }
 }
 
@@ -52,13 +52,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_add_up() {
+    fn times_accumulate_per_activity() {
         let mut chronograph = Chronograph::default();
         chronograph.change(10, Activity::Busy);
         chronograph.change(10, Activity::Busy);
-        chronograph.change(30, Activity::HeldByReceiver);
-        assert_eq!((chronograph.busy(50), chronograph.held(50)), (40, 20));
+        chronograph.change(30, Activity::ReceiverLimited);
+        assert_eq!((chronograph.busy(50), chronograph.limited(50)), (40, 20));
         chronograph.change(60, Activity::Idle);
-        assert_eq!((chronograph.busy(99), chronograph.held(99)), (50, 30));
+        assert_eq!((chronograph.busy(99), chronograph.limited(99)), (50, 30));
     }
 }

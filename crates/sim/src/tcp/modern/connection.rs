@@ -1,4 +1,4 @@
-//! Both ends of one socket: handshake, data in both directions, the end of the stream.
+//! Both ends of a socket: handshake, data in both directions, end of the stream.
 //!
 //! ```text
 //!  Closed --connect--> SynSent --SYN-ACK--> Established --close--> FinWait1 --ack--> FinWait2
@@ -17,7 +17,7 @@ use super::sender::Sender;
 use super::stack::Stack;
 use crate::clock::{NEVER, Nanos};
 
-/// The states of RFC 9293, section 3.3.2.
+/// States of RFC 9293, section 3.3.2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum State {
@@ -34,7 +34,7 @@ pub enum State {
     LastAck,
 }
 
-/// The flags of a segment.
+/// Flags of a segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Flags {
@@ -47,16 +47,16 @@ pub struct Flags {
     pub psh: bool,
 }
 
-/// The options of a segment.
+/// Options of a segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Largest segment, of SYN.
+    /// Maximum segment size; only in SYN.
     pub mss: Option<u32>,
-    /// Window scale, of SYN.
+    /// Window scale; only in SYN.
     pub window_scale: Option<u8>,
-    /// SACK permitted, of SYN.
+    /// SACK permitted; only in SYN.
     pub sack_permitted: bool,
-    /// Stamps.
+    /// Timestamps.
     pub timestamps: Option<Timestamps>,
     /// SACK blocks.
     pub sacks: SackBlocks,
@@ -65,38 +65,38 @@ pub struct Options {
 /// A segment on the wire. Sequence numbers begin with 0 for SYN in both directions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Segment {
-    /// Its sequence number.
+    /// Sequence number.
     pub seq: u64,
     /// Bytes of data.
     pub len: u32,
-    /// The next byte expected.
+    /// Acknowledgement number.
     pub ack: u64,
-    /// The window as on the wire, not scaled.
+    /// Window field as on the wire, not scaled.
     pub window: u32,
-    /// Its flags.
+    /// Flags.
     pub flags: Flags,
-    /// The congestion bits of its IP header.
+    /// ECN codepoint of the IP header.
     pub ecn: Ecn,
-    /// Its options.
+    /// Options.
     pub options: Options,
 }
 
-/// What the handshake agreed on.
+/// Window scales negotiated by the handshake.
 #[derive(Clone, Copy, Debug, Default)]
-struct Agreed {
+struct Negotiated {
     our_scale: u8,
     their_scale: u8,
 }
 
-/// The current handshake.
+/// State of the handshake.
 #[derive(Clone, Copy, Debug)]
 struct Handshake {
     attempts: Attempts,
     due: bool,
 }
 
-/// One socket's connection. The stack it was made with is what it offers; what the two ends have
-/// agreed on is in [`Connection::stack`].
+/// Connection of a socket. It offers the stack passed to `new`; [`Connection::stack`] contains the
+/// negotiated rules.
 #[derive(Clone, Debug)]
 pub struct Connection {
     state: State,
@@ -104,21 +104,21 @@ pub struct Connection {
     sender: Sender,
     receiver: Receiver,
     handshake: Handshake,
-    agreed: Agreed,
-    /// The largest segment that we take, and our window scale where the other end has one.
+    negotiated: Negotiated,
+    /// Local maximum segment size, and local window scale if both ends use scaling.
     advertised_mss: u32,
     window_scale: u8,
     seed: u64,
-    /// The stamp of the other end's SYN.
+    /// Timestamp of the peer's SYN.
     peer_stamp: Option<u32>,
     ecn_offered: bool,
-    /// A reset that is due.
+    /// Pending reset.
     reset: Option<Segment>,
 }
 
 impl Connection {
-    /// A closed one. `advertised_mss` is the largest segment that it takes, `window_scale` what it
-    /// offers; BBR draws from `seed`.
+    /// Creates a closed connection that offers `advertised_mss` and `window_scale`; BBR's random
+    /// choices depend on `seed`.
     #[must_use]
     pub fn new(stack: Stack, advertised_mss: u32, window_scale: u8, seed: u64) -> Self {
         let mut connection = Self {
@@ -127,7 +127,7 @@ impl Connection {
             receiver: Receiver::new(1, &stack),
             stack,
             handshake: Handshake { attempts: Attempts::new(NEVER, &stack), due: false },
-            agreed: Agreed::default(),
+            negotiated: Negotiated::default(),
             advertised_mss,
             window_scale,
             seed,
@@ -135,11 +135,11 @@ impl Connection {
             ecn_offered: false,
             reset: None,
         };
-        connection.sender.keep_account();
+        connection.sender.enable_accounting();
         connection
     }
 
-    /// The application waits for the other end.
+    /// The application waits for the peer to connect.
     pub fn listen(&mut self) {
         self.state = State::Listen;
     }
@@ -150,19 +150,19 @@ impl Connection {
         self.handshake.due = true;
     }
 
-    /// Its state.
+    /// State of the connection.
     #[must_use]
     pub fn state(&self) -> State {
         self.state
     }
 
-    /// The rules that the ends have agreed on.
+    /// Negotiated rules.
     #[must_use]
     pub fn stack(&self) -> &Stack {
         &self.stack
     }
 
-    /// Changes rules, as socket options do.
+    /// Changes rules, like socket options.
     pub fn set_stack(&mut self, change: impl FnOnce(&mut Stack)) {
         let control = self.stack.control;
         change(&mut self.stack);
@@ -174,29 +174,29 @@ impl Connection {
         }
     }
 
-    /// Its sending end.
+    /// Sending end.
     #[must_use]
     pub fn sender(&self) -> &Sender {
         &self.sender
     }
 
-    /// Its receiving end.
+    /// Receiving end.
     #[must_use]
     pub fn receiver(&self) -> &Receiver {
         &self.receiver
     }
 
-    /// The application writes.
+    /// The application writes `bytes`.
     pub fn write(&mut self, now: Nanos, bytes: u64, probe: &mut impl Probe) {
         self.sender.write(now, bytes, &self.stack, probe);
     }
 
-    /// The application reads.
+    /// The application reads `bytes`.
     pub fn read(&mut self, bytes: u64) {
         self.receiver.on_read(bytes, &self.stack);
     }
 
-    /// The application sends no more.
+    /// The application closes the sending direction.
     pub fn shut_down(&mut self) {
         self.state = match self.state {
             State::Established | State::SynReceived => State::FinWait1,
@@ -210,8 +210,8 @@ impl Connection {
         }
     }
 
-    /// The application neither sends nor reads any more. What it has not read is lost, which the
-    /// other end is told by a reset: RFC 1122, section 4.2.2.13.
+    /// The application closes the socket. If unread data is discarded, a reset is sent: RFC 1122,
+    /// section 4.2.2.13.
     pub fn close(&mut self, now: Nanos) {
         if self.receiver.readable() == 0 {
             self.shut_down();
@@ -224,7 +224,7 @@ impl Connection {
         self.state = State::Closed;
     }
 
-    /// When [`Connection::on_deadline`] is to be called, [`NEVER`] if not.
+    /// Time at which [`Connection::on_deadline`] must be called, [`NEVER`] if no timer runs.
     #[must_use]
     pub fn deadline(&self) -> Nanos {
         match self.state {
@@ -234,7 +234,7 @@ impl Connection {
         }
     }
 
-    /// A timer expired; [`Connection::poll_transmit`] has what it leads to.
+    /// A timer expired: call [`Connection::poll_transmit`] for resulting segments.
     pub fn on_deadline(&mut self, now: Nanos, probe: &mut impl Probe) {
         if matches!(self.state, State::SynSent | State::SynReceived) {
             let Handshake { attempts, due } = &mut self.handshake;
@@ -251,11 +251,11 @@ impl Connection {
             self.sender.on_deadline(now, &self.stack, probe);
         }
         if self.receiver.deadline() <= now {
-            self.receiver.on_deadline(now, &self.stack);
+            self.receiver.on_deadline(now);
         }
     }
 
-    /// The next segment to send now; to be asked until there is none.
+    /// Returns the next segment to send now; call until [`None`].
     pub fn poll_transmit(&mut self, now: Nanos, probe: &mut impl Probe) -> Option<Segment> {
         match self.state {
             State::Closed => return self.reset.take(),
@@ -279,16 +279,16 @@ impl Connection {
         let wait = attempts.send(now);
         attempts.deadline = now + self.stack.in_ticks(wait);
         let first = attempts.sends == 1;
-        let answers = self.state == State::SynReceived;
-        let (echo, scales) = (self.peer_stamp, !answers || self.agreed.our_scale > 0);
-        let mut flags = Flags { syn: true, ack: answers, ..Flags::default() };
-        // RFC 3168, section 6.1.1.1; a retransmitted SYN does not offer it.
-        flags.ece = self.stack.ecn && (answers || first);
-        flags.cwr = flags.ece && !answers;
+        let is_answer = self.state == State::SynReceived;
+        let (echo, scales) = (self.peer_stamp, !is_answer || self.negotiated.our_scale > 0);
+        let mut flags = Flags { syn: true, ack: is_answer, ..Flags::default() };
+        // RFC 3168, section 6.1.1.1; a retransmitted SYN does not offer ECN.
+        flags.ece = self.stack.ecn && (is_answer || first);
+        flags.cwr = flags.ece && !is_answer;
         self.ecn_offered |= flags.cwr;
         let stamps = Timestamps { value: stamp(now), echo: echo.unwrap_or(0) };
         Some(Segment {
-            ack: u64::from(answers),
+            ack: u64::from(is_answer),
             window: 65_535,
             flags,
             options: Options {
@@ -319,7 +319,7 @@ impl Connection {
 
     fn ack_segment(&self, now: Nanos, seq: u64, ack: Outgoing) -> Segment {
         let stamps = Timestamps { value: stamp(now), echo: ack.echo.unwrap_or(0) };
-        let window = (ack.window >> self.agreed.our_scale).min(65_535) as u32;
+        let window = (ack.window >> self.negotiated.our_scale).min(65_535) as u32;
         let flags = Flags { ack: true, ece: ack.ece, ..Flags::default() };
         let options = Options {
             timestamps: self.stack.timestamps.then_some(stamps),
@@ -329,15 +329,15 @@ impl Connection {
         Segment { seq, ack: ack.ack, window, flags, options, ..Segment::default() }
     }
 
-    /// A segment arrives; [`Connection::poll_transmit`] has what it leads to.
+    /// A segment arrives: call [`Connection::poll_transmit`] for resulting segments.
     pub fn on_segment(&mut self, now: Nanos, segment: &Segment, probe: &mut impl Probe) {
         if segment.flags.rst {
             self.state = State::Closed;
             return;
         }
         match self.state {
-            // There is no connection any more: RFC 9293, section 3.10.7.1.
-            State::Closed => self.reset = segment.flags.ack.then(|| reset_at(segment.ack)),
+            // The connection no longer exists: RFC 9293, section 3.10.7.1.
+            State::Closed => self.reset = segment.flags.ack.then(|| reset_segment(segment.ack)),
             State::Listen => self.on_syn(segment),
             State::SynSent => self.on_syn_ack(now, segment),
             State::SynReceived => self.on_handshake_ack(now, segment, probe),
@@ -349,7 +349,7 @@ impl Connection {
         if !segment.flags.syn || segment.flags.ack {
             return;
         }
-        self.agree(segment);
+        self.negotiate(segment);
         self.stack.ecn &= segment.flags.ece && segment.flags.cwr;
         self.state = State::SynReceived;
         self.handshake.due = true;
@@ -359,7 +359,7 @@ impl Connection {
         if !(segment.flags.syn && segment.flags.ack && segment.ack == 1) {
             return;
         }
-        self.agree(segment);
+        self.negotiate(segment);
         self.stack.ecn &= self.ecn_offered && segment.flags.ece && !segment.flags.cwr;
         // The window of a SYN is never scaled: RFC 7323, section 2.2.
         self.establish(now, u64::from(segment.window), segment.options.timestamps);
@@ -368,20 +368,20 @@ impl Connection {
 
     fn on_handshake_ack(&mut self, now: Nanos, segment: &Segment, probe: &mut impl Probe) {
         if segment.flags.syn {
-            // The other end has not got our answer.
+            // The peer has not received our answer.
             self.handshake.due = true;
             return;
         }
         if !segment.flags.ack || segment.ack < 1 {
             return;
         }
-        let window = u64::from(segment.window) << self.agreed.their_scale;
+        let window = u64::from(segment.window) << self.negotiated.their_scale;
         self.establish(now, window, segment.options.timestamps);
         self.on_established(now, segment, probe);
     }
 
-    /// What both ends can do.
-    fn agree(&mut self, segment: &Segment) {
+    /// Keeps the rules that both ends support.
+    fn negotiate(&mut self, segment: &Segment) {
         let options = &segment.options;
         let ours = &mut self.stack;
         ours.timestamps &= options.timestamps.is_some();
@@ -391,9 +391,9 @@ impl Connection {
         }
         let overhead = if ours.timestamps { 12 } else { 0 };
         ours.mss = options.mss.unwrap_or(536).min(self.advertised_mss) - overhead;
-        self.agreed = match options.window_scale {
-            Some(scale) => Agreed { our_scale: self.window_scale, their_scale: scale },
-            None => Agreed::default(),
+        self.negotiated = match options.window_scale {
+            Some(scale) => Negotiated { our_scale: self.window_scale, their_scale: scale },
+            None => Negotiated::default(),
         };
         self.peer_stamp = options.timestamps.map(|stamps| stamps.value);
     }
@@ -403,7 +403,7 @@ impl Connection {
         let echoed = stamps.filter(|stamps| self.stack.timestamps && stamps.echo != 0);
         let rtt = self.handshake.attempts.rtt(now, echoed);
         self.sender = Sender::new(now, 1, self.seed, &self.stack);
-        self.sender.keep_account();
+        self.sender.enable_accounting();
         self.sender.establish(now, rtt, window, &self.stack);
         if self.handshake.attempts.restart_window(echoed) {
             self.sender.restart_window();
@@ -415,7 +415,7 @@ impl Connection {
 
     fn on_established(&mut self, now: Nanos, segment: &Segment, probe: &mut impl Probe) {
         if segment.flags.syn {
-            // A handshake segment again: RFC 5961, section 4.
+            // A repeated handshake segment: RFC 5961, section 4.
             self.receiver.acknowledge_now();
             return;
         }
@@ -423,7 +423,7 @@ impl Connection {
         if segment.flags.ack {
             let ack = Ack {
                 ack: segment.ack,
-                window: u64::from(segment.window) << self.agreed.their_scale,
+                window: u64::from(segment.window) << self.negotiated.their_scale,
                 seq: segment.seq,
                 carries_data: has_data,
                 sacks: segment.options.sacks,
@@ -465,7 +465,7 @@ impl Connection {
     }
 }
 
-/// A segment that says that there is no connection.
-fn reset_at(seq: u64) -> Segment {
+/// Reset for a connection that does not exist.
+fn reset_segment(seq: u64) -> Segment {
     Segment { seq, flags: Flags { rst: true, ..Flags::default() }, ..Segment::default() }
 }

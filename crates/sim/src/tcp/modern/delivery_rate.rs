@@ -1,79 +1,80 @@
-//! Samples of the delivery rate: draft-cheng-iccrg-delivery-rate-estimation-02.
+//! Delivery rate samples: draft-cheng-iccrg-delivery-rate-estimation-02.
 //!
-//! A sample is what was delivered over the longer of two times: that in which it was sent and that
-//! in which it was acknowledged. Neither a burst of packets nor one of acknowledgements looks
-//! faster than the path is.
+//! A sample is the amount of data delivered, divided by the longer of two intervals: the time in
+//! which it was sent and the time in which it was acknowledged. So neither a burst of packets nor a
+//! burst of acknowledgements gives a rate above that of the path.
 
 use super::packet::{Marks, Packet};
 use crate::clock::Nanos;
 
-/// A rate, as packets over a time.
+/// Delivery rate: packets per interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeliveryRate {
     /// Packets delivered.
     pub delivered: u32,
-    /// Over this time.
+    /// Interval.
     pub interval: Nanos,
 }
 
-/// What one acknowledgement says of the rate.
+/// Rate sample of one acknowledgement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RateSample {
-    /// The rate, if the acknowledgement delivered something and the time is not too short.
+    /// The rate, if packets were delivered and the interval is long enough.
     pub rate: Option<DeliveryRate>,
-    /// The packets delivered when the newest packet acknowledged was sent; [`None`] if none was.
+    /// Packets delivered when the newest acknowledged packet was sent; [`None`] if there is none.
     pub prior_delivered: Option<u32>,
-    /// Whether that packet was sent while the application limited.
+    /// Whether the rate was limited by the application when that packet was sent.
     pub app_limited: bool,
-    /// Whether it had been retransmitted.
+    /// Whether that packet was retransmitted.
     pub retransmitted: bool,
-    /// Packets found lost when it was sent, where the congestion control asks for it; wraps.
+    /// Packets lost when that packet was sent, if the congestion control needs it; wraps.
     pub prior_lost: u32,
-    /// Packets in flight with it when it was sent, where the congestion control asks for it.
+    /// Packets in flight, including that packet, when it was sent, if the congestion control needs
+    /// it.
     pub in_flight: u32,
 }
 
-/// The newest packet that the current acknowledgement delivers.
+/// The most recently sent packet that the current acknowledgement delivers.
 #[derive(Clone, Copy, Debug)]
 struct Newest {
     packet: Packet,
-    /// The byte after it.
+    /// Byte after the packet.
     end: u64,
 }
 
-/// Counts deliveries of a connection. What most acknowledgements need comes first: see
+/// Counts deliveries of a connection. Fields that most acknowledgements need come first: see
 /// [`super::sender::Sender`].
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct DeliveryCounter {
     /// Packets delivered so far; wraps.
     pub delivered: u32,
-    /// Of those, how many were acknowledged with an ECN echo.
+    /// Packets delivered with an ECN echo.
     pub delivered_ce: u32,
-    /// When the last one was.
+    /// Time of the last delivery.
     delivered_at: Nanos,
-    /// When the first packet of the current flight was sent.
+    /// Send time of the first packet of the current flight.
     first_sent_at: Nanos,
-    /// The application limits until this many are delivered.
+    /// The rate is limited by the application until this many packets are delivered.
     app_limited_until: Option<u32>,
-    /// Nobody asks for a rate: packets need not tell of times.
-    rough: bool,
+    /// No rate is needed, so packets do not record times.
+    skips_times: bool,
     newest: Option<Newest>,
 }
 
 impl DeliveryCounter {
-    /// When the last packet was delivered, or the first of the current flight sent.
+    /// Time of the last delivery, or of the first packet of the current flight if later.
     #[must_use]
     pub fn delivered_at(&self) -> Nanos {
         self.delivered_at
     }
 
-    /// Packets are to tell of the times that a rate follows from.
-    pub fn keep_times(&mut self, keep: bool) {
-        self.rough = !keep;
+    /// Selects whether packets record the times needed for rate samples.
+    pub fn record_times(&mut self, keep: bool) {
+        self.skips_times = !keep;
     }
 
-    /// A packet is sent now; with nothing in flight a new flight begins.
+    /// Records a sent packet; a new flight begins if nothing is outstanding.
     #[inline(always)]
     pub fn on_sent(&mut self, now: Nanos, nothing_out: bool, packet: &mut Packet) {
         if nothing_out {
@@ -81,20 +82,20 @@ impl DeliveryCounter {
             self.delivered_at = now;
         }
         packet.delivered = self.delivered;
-        if !self.rough {
-            packet.note_times(self.first_sent_at, self.delivered_at);
+        if !self.skips_times {
+            packet.set_times(self.first_sent_at, self.delivered_at);
         }
         packet.marks.set(Marks::APP_LIMITED, self.app_limited_until.is_some());
     }
 
-    /// The application has nothing to send while there is room: what is in flight says nothing of
-    /// what the path could carry.
+    /// The application has no data although the window allows more: packets in flight do not show
+    /// the capacity of the path.
     #[inline]
-    pub fn limited_by_application(&mut self, in_flight: u32) {
+    pub fn mark_app_limited(&mut self, in_flight: u32) {
         self.app_limited_until = Some(self.delivered.wrapping_add(in_flight));
     }
 
-    /// Whether the application limits.
+    /// Whether the rate is limited by the application.
     #[inline(always)]
     #[must_use]
     pub fn is_app_limited(&self) -> bool {
@@ -110,7 +111,7 @@ impl DeliveryCounter {
         }
     }
 
-    /// A packet is acknowledged, of either kind, for the first time; `end` is the byte after it.
+    /// A packet is acknowledged or SACKed for the first time; `end` is the byte after it.
     #[inline(always)]
     pub fn on_delivered(&mut self, packet: &Packet, end: u64) {
         let newer = self
@@ -122,30 +123,29 @@ impl DeliveryCounter {
         }
     }
 
-    /// How much had been delivered when the newest packet was sent that the current
-    /// acknowledgement delivers.
+    /// Packets delivered when the newest packet of the current acknowledgement was sent.
     #[inline(always)]
     #[must_use]
     pub fn prior_delivered(&self) -> Option<u32> {
         self.newest.as_ref().map(|newest| newest.packet.delivered)
     }
 
-    /// The newest packet that the current acknowledgement delivers, which ends with it.
+    /// Removes and returns the newest packet of the current acknowledgement.
     #[inline(always)]
     pub fn take_newest(&mut self) -> Option<Packet> {
         self.newest.take().map(|newest| newest.packet)
     }
 
-    /// Whether nothing was delivered since the last acknowledgement that ended.
+    /// Whether no delivery is pending since the last completed acknowledgement.
     #[inline(always)]
     pub fn is_done(&self) -> bool {
         self.newest.is_none()
     }
 
-    /// The acknowledgement is done, and nobody asks for the rate; the newest packet that it delivers
-    /// was sent at `newest`.
+    /// Completes an acknowledgement without a rate sample; `newest` is the send time of the newest
+    /// packet delivered.
     #[inline(always)]
-    pub fn pass(&mut self, now: Nanos, newly: u32, newest: Option<Nanos>) {
+    pub fn end_without_sample(&mut self, now: Nanos, newly: u32, newest: Option<Nanos>) {
         self.end_sample(now, newly);
         if let Some(sent_at) = newest {
             self.first_sent_at = sent_at;
@@ -164,8 +164,8 @@ impl DeliveryCounter {
         }
     }
 
-    /// The acknowledgement is done: what it says of the rate. Where the time is shorter than the
-    /// smallest round-trip time, the packet was retransmitted and its first copy was acknowledged.
+    /// Completes an acknowledgement with a rate sample. If the interval is shorter than the minimum
+    /// round-trip time, a retransmitted packet's first copy was acknowledged, and there is no rate.
     #[inline(always)]
     pub fn sample(
         &mut self,
@@ -202,14 +202,15 @@ mod tests {
     const MS: Nanos = 1_000_000;
 
     #[test]
-    fn a_burst_and_its_train_of_acks_give_the_rate_of_the_path() {
+    fn burst_and_ack_train_give_rate_of_path() {
         let mut counter = DeliveryCounter::default();
         let mut flight = Flight::new(1);
         for number in 0..10 {
             flight.push(Packet::default(), 1000);
             counter.on_sent(0, number == 0, flight.packet_mut(number));
         }
-        // An ack a millisecond after 100 ms: the first flight's rate counts the whole RTT.
+        // One acknowledgement per millisecond after 100 ms; the first flight's rate counts the full
+        // RTT.
         let mut rates = vec![];
         for number in 0..10_u32 {
             let now = (100 + u64::from(number)) * MS;
@@ -224,10 +225,10 @@ mod tests {
     }
 
     #[test]
-    fn packets_of_an_idle_application_are_marked_until_they_are_delivered() {
+    fn app_limited_mark_is_kept_until_packets_are_delivered() {
         let mut counter = DeliveryCounter::default();
         let mut flight = Flight::new(1);
-        counter.limited_by_application(1);
+        counter.mark_app_limited(1);
         flight.push(Packet::default(), 1000);
         counter.on_sent(0, true, flight.packet_mut(0));
         let (packet, _, end) = flight.take_first(u64::MAX).unwrap();

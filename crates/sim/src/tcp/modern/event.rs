@@ -1,86 +1,86 @@
-//! What a modern sender publishes.
+//! Events published by a modern sender.
 
 use crate::clock::Nanos;
 
-/// By what a reduction of the window was found to be unnecessary.
+/// Reason why a window reduction was found to be unnecessary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UndoReason {
     /// The receiver reported each retransmission as a duplicate: RFC 3708.
     Duplicates,
-    /// The original was acknowledged by its timestamp: RFC 3522.
+    /// The timestamp shows that the original packet was acknowledged: RFC 3522.
     Timestamps,
-    /// What was not retransmitted was acknowledged after a timeout: RFC 5682.
+    /// A packet that was not retransmitted was acknowledged after a timeout: RFC 5682.
     Forward,
 }
 
-/// What a modern sender publishes.
+/// Event published by a modern sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A round-trip sample was taken.
     RttSample {
-        /// The sample.
+        /// Round-trip time.
         rtt: Nanos,
     },
     /// Fast recovery begins.
     Recovery {
-        /// The window at which the loss was found.
+        /// Congestion window when the loss was detected.
         window: u32,
     },
-    /// Fast recovery ends with success.
+    /// Fast recovery ends successfully.
     Recovered,
     /// A reduction of the window was undone.
     Undone {
-        /// Why.
+        /// Evidence that the reduction was unnecessary.
         reason: UndoReason,
-        /// It was that of a timeout, not of a fast recovery.
+        /// Whether the reduction was caused by a timeout, not by a fast recovery.
         after_timeout: bool,
     },
     /// An ECN echo reduces the window.
     CongestionEcho {
-        /// The window before.
+        /// Congestion window before.
         window: u32,
     },
     /// A tail loss probe is sent: RFC 8985, section 7.
     LossProbe {
-        /// Whether it retransmits, for want of new data.
+        /// Whether the probe is a retransmission, because no new data is available.
         retransmits: bool,
     },
     /// A tail loss probe repaired a loss: RFC 8985, section 7.4.
     ProbeRepaired,
-    /// The reordering timer found losses.
+    /// The reordering timer detected losses.
     ReorderTimeout,
     /// The retransmission timer expired.
     Timeout {
-        /// The first unacknowledged byte.
+        /// First unacknowledged byte.
         una: u64,
-        /// The number of its packet, from 0.
+        /// Number of the first unacknowledged packet, from 0.
         first: u32,
-        /// Whether all that was written has been sent.
+        /// Whether all written data has been sent.
         all_sent: bool,
-        /// The window when it expired.
+        /// Congestion window at expiry.
         window: u32,
         /// Whether the sender was in slow start.
         slow_start: bool,
-        /// Whether it expired before and nothing was acknowledged since.
+        /// Whether the timer already expired without an acknowledgement since.
         repeated: bool,
-        /// Whether it interrupted a recovery.
+        /// Whether the sender was in fast recovery.
         in_recovery: bool,
-        /// The timeout that expired.
+        /// Timeout value.
         rto: Nanos,
     },
     /// A packet is marked lost.
     Lost {
-        /// Its first byte.
+        /// First byte of the packet.
         start: u64,
     },
     /// HyStart ends slow start.
     SlowStartExit {
-        /// The window, which becomes the threshold.
+        /// Congestion window, which becomes the slow-start threshold.
         cwnd: u32,
     },
     /// A connection restarts after an idle time.
     IdleRestart,
-    /// The window after an event.
+    /// State of the window after an event.
     Window {
         /// Congestion window, in packets.
         cwnd: u32,
@@ -91,13 +91,13 @@ pub enum Event {
     },
 }
 
-/// Listens to one sender.
+/// Receives the events of one sender.
 pub trait Probe {
     /// An event at time `now`.
     fn tcp(&mut self, now: Nanos, event: Event);
 }
 
-/// Nobody listens.
+/// Discards all events.
 impl Probe for () {
     #[inline(always)]
     fn tcp(&mut self, _now: Nanos, _event: Event) {}

@@ -1,4 +1,4 @@
-//! The packets from the first unacknowledged to the last sent, and what is known of each.
+//! Outstanding packets, from the first unacknowledged to the last sent, with their state.
 //!
 //! ```text
 //!   number   first                                   next
@@ -7,62 +7,63 @@
 //!               repair_from     beyond_sacked
 //! ```
 //!
-//! Packets are numbered from 0 in the order of their bytes. A second order, that of sending, has
-//! those that RACK has to look at: a retransmission moves a packet to its end. It is a list, whose
-//! end goes without links: where nothing is missing the two orders are the same.
+//! Packets are numbered from 0 in the order of their bytes. For RACK there is a second order, by
+//! time of sending: a retransmission moves a packet to its end. It is a linked list, except for its
+//! tail, where both orders are equal: without losses no packet is linked.
 
 use super::packet::{Link, Marks, Packet, link, linked};
 use crate::clock::Nanos;
 
-/// Room for so many packets is kept from one connection to the next.
-const MOST_ROOM_KEPT: usize = 64;
+/// Maximum number of packet slots that are reused for the next connection.
+const MAX_REUSED_SLOTS: usize = 64;
 
-/// All packets that are not yet acknowledged. What each acknowledgement needs comes first: see
+/// All outstanding packets. Fields that each acknowledgement needs come first: see
 /// [`super::sender::Sender`].
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct Flight {
     pub(super) slots: Vec<Packet>,
-    /// The first byte of packet `first`.
+    /// First byte of packet `first`.
     pub(super) first_byte: u64,
-    /// The byte after the last packet.
+    /// Byte after the last packet.
     pub(super) end: u64,
     mask: u32,
     pub(super) first: u32,
     pub(super) next: u32,
-    /// Behind `newest` the order of sending has all packets from this one on, in their order.
+    /// Packets from this one on follow `newest` in the order of sending, without links.
     pub(super) in_order_from: u32,
-    /// Of those one was sent twice at the most: the packet before this, as a probe.
+    /// Packets from this one on were sent once; the packet before it may have been sent twice, as a
+    /// probe.
     pub(super) once_from: u32,
-    /// Packets that the receiver holds; without SACK, duplicate acknowledgements.
+    /// SACKed packets; without SACK, the number of duplicate acknowledgements.
     pub sacked: u32,
-    /// Packets taken for lost.
+    /// Packets marked as lost.
     pub lost: u32,
     /// Retransmissions in flight.
     pub retransmitted: u32,
-    /// Packets marked lost so far, a retransmission that is lost again anew.
+    /// Total number of losses so far, including lost retransmissions.
     pub lost_total: u64,
     oldest: Link,
     newest: Link,
-    /// The number after that of the highest packet that the receiver holds.
+    /// Number after the highest SACKed packet.
     beyond_sacked: u32,
-    /// No packet before this waits for its retransmission.
+    /// No packet before this one waits for retransmission.
     repair_from: u32,
-    /// What was found lost and not told to the congestion control, where it asks for that.
-    pub(super) untold: Option<Vec<Loss>>,
+    /// Losses not yet reported to the congestion control, if it has loss feedback.
+    pub(super) unreported_losses: Option<Vec<Loss>>,
 }
 
-/// A packet was found lost.
+/// A detected loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Loss {
-    /// Its number.
+    /// Packet number.
     pub number: u32,
-    /// Packets found lost with it.
+    /// Total number of losses, including this one.
     pub total: u64,
 }
 
 impl Flight {
-    /// No packet yet; the first one begins with byte `start`.
+    /// Creates an empty flight; the first packet will begin with byte `start`.
     #[must_use]
     pub fn new(start: u64) -> Self {
         Self {
@@ -82,43 +83,43 @@ impl Flight {
             lost_total: 0,
             beyond_sacked: 0,
             repair_from: 0,
-            untold: None,
+            unreported_losses: None,
         }
     }
 
-    /// The number of the first packet that is not acknowledged.
+    /// Number of the first unacknowledged packet.
     #[inline(always)]
     #[must_use]
     pub fn first(&self) -> u32 {
         self.first
     }
 
-    /// The number of the next packet to be sent.
+    /// Number of the next new packet.
     #[inline(always)]
     #[must_use]
     pub fn next(&self) -> u32 {
         self.next
     }
 
-    /// Packets sent and not acknowledged.
+    /// Number of outstanding packets.
     #[inline(always)]
     #[must_use]
     pub fn out(&self) -> u32 {
         self.next - self.first
     }
 
-    /// Packets that have left the path: held by the receiver or lost.
+    /// Packets that have left the network: SACKed or lost.
     #[inline(always)]
     #[must_use]
-    pub fn left(&self) -> u32 {
+    pub fn left_out(&self) -> u32 {
         self.sacked + self.lost
     }
 
-    /// Packets in flight: RFC 6675's pipe.
+    /// Packets in flight: `pipe` of RFC 6675.
     #[inline(always)]
     #[must_use]
     pub fn in_flight(&self) -> u32 {
-        (self.out() + self.retransmitted).saturating_sub(self.left())
+        (self.out() + self.retransmitted).saturating_sub(self.left_out())
     }
 
     /// The byte after the last one sent.
@@ -133,7 +134,7 @@ impl Flight {
         (number & self.mask) as usize
     }
 
-    /// Packet `number`, which must be there.
+    /// Packet `number`, which must be outstanding.
     #[inline(always)]
     #[must_use]
     pub fn packet(&self, number: u32) -> &Packet {
@@ -141,7 +142,7 @@ impl Flight {
         &self.slots[self.slot(number)]
     }
 
-    /// The same, to change it.
+    /// Packet `number`, which must be outstanding, for modification.
     #[inline(always)]
     pub fn packet_mut(&mut self, number: u32) -> &mut Packet {
         debug_assert!((self.first..self.next).contains(&number));
@@ -149,13 +150,13 @@ impl Flight {
         &mut self.slots[slot]
     }
 
-    /// A word of the first packet, and of the place of the next one.
-    pub(super) fn fetch(&self) -> u64 {
-        let at = |number| self.slots.get(self.slot(number)).map_or(0, |packet| packet.sent_at);
-        at(self.first) ^ at(self.next)
+    /// Reads one word of the first packet and of the next free slot.
+    pub(super) fn prefetch(&self) -> u64 {
+        let word = |number| self.slots.get(self.slot(number)).map_or(0, |packet| packet.sent_at);
+        word(self.first) ^ word(self.next)
     }
 
-    /// The first byte of packet `number`, which may be the next one.
+    /// First byte of packet `number`, which may be the next new packet.
     #[inline(always)]
     #[must_use]
     pub fn start_of(&self, number: u32) -> u64 {
@@ -166,14 +167,14 @@ impl Flight {
         self.first_byte + u64::from(low)
     }
 
-    /// The byte after packet `number`.
+    /// Byte after packet `number`.
     #[inline(always)]
     #[must_use]
     pub fn end_of(&self, number: u32) -> u64 {
         self.start_of(number + 1)
     }
 
-    /// The first packet whose first byte is `byte` or a later one; packets have at most `mss` bytes.
+    /// First packet that begins with `byte` or later; packets have at most `mss` bytes.
     #[must_use]
     pub fn at_or_after(&self, byte: u64, mss: u32) -> u32 {
         if byte <= self.first_byte {
@@ -182,7 +183,7 @@ impl Flight {
         if byte > self.end {
             return self.next;
         }
-        // No packet is longer than `mss`, so that it is this one or one after it.
+        // No packet is longer than `mss`, so the result is this packet or a later one.
         let guess = self.first + ((byte - self.first_byte) / u64::from(mss + 1)) as u32;
         let exact = self.first + ((byte - self.first_byte) / u64::from(mss)) as u32;
         if exact <= self.next && self.start_of(exact) == byte {
@@ -200,21 +201,20 @@ impl Flight {
         low
     }
 
-    /// The number after that of the highest packet that the receiver holds.
+    /// Number after the highest SACKed packet.
     #[inline(always)]
     #[must_use]
     pub fn beyond_sacked(&self) -> u32 {
         self.beyond_sacked.max(self.first)
     }
 
-    /// The byte after the highest packet that the receiver holds; the first unacknowledged one if it
-    /// holds none.
+    /// Byte after the highest SACKed packet; the first unacknowledged byte if there is none.
     #[must_use]
     pub fn highest_sacked(&self) -> u64 {
         if self.sacked == 0 { self.first_byte } else { self.start_of(self.beyond_sacked()) }
     }
 
-    /// Appends a packet that is sent for the first time: its number.
+    /// Appends a new packet and returns its number.
     #[inline(always)]
     pub fn push(&mut self, packet: Packet, len: u32) -> u32 {
         if self.out() as usize == self.slots.len() {
@@ -222,22 +222,22 @@ impl Flight {
         }
         let number = self.next;
         let slot = self.slot(number);
-        let place = &mut self.slots[slot];
-        *place = packet;
-        place.start = self.end as u32;
+        let new = &mut self.slots[slot];
+        *new = packet;
+        new.start = self.end as u32;
         self.next += 1;
         self.end += u64::from(len);
         number
     }
 
-    /// Its memory, for the flight of another connection.
-    pub(super) fn take_room(&mut self) -> Vec<Packet> {
+    /// Takes the memory of the slots, for reuse by another connection.
+    pub(super) fn take_slots(&mut self) -> Vec<Packet> {
         std::mem::take(&mut self.slots)
     }
 
-    /// Memory of another one for one that has no packet yet, unless that is too much to keep.
-    pub(super) fn give_room(&mut self, slots: Vec<Packet>) {
-        if self.slots.is_empty() && (1..=MOST_ROOM_KEPT).contains(&slots.len()) {
+    /// Reuses the slots of another flight if this one is empty and they are not too many.
+    pub(super) fn reuse_slots(&mut self, slots: Vec<Packet>) {
+        if self.slots.is_empty() && (1..=MAX_REUSED_SLOTS).contains(&slots.len()) {
             self.mask = slots.len() as u32 - 1;
             self.slots = slots;
         }
@@ -254,8 +254,8 @@ impl Flight {
         self.mask = mask;
     }
 
-    /// Takes the first packet if all of it is acknowledged up to `una`, with its first byte and the
-    /// byte after it. The counters follow its marks.
+    /// Removes the first packet if it is completely acknowledged by `una`; returns it with its
+    /// first byte and the byte after it. Updates the counters.
     #[inline(always)]
     pub fn take_first(&mut self, una: u64) -> Option<(Packet, u64, u64)> {
         if self.first == self.next {
@@ -270,7 +270,7 @@ impl Flight {
             self.unlink(number);
         }
         let packet = *self.packet(number);
-        if packet.marks.any(Marks::SACKED.and(Marks::LOST).and(Marks::RETRANSMITTED)) {
+        if packet.marks.any(Marks::SACKED.union(Marks::LOST).union(Marks::RETRANSMITTED)) {
             self.uncount(packet.marks);
         }
         self.first_byte = end;
@@ -284,16 +284,16 @@ impl Flight {
         self.retransmitted -= u32::from(marks.any(Marks::RETRANSMITTED));
     }
 
-    /// Links the packets before `number` that are still in their order.
+    /// Links the packets before `number` that are not yet linked.
     #[inline]
     fn link_before(&mut self, number: u32) {
-        for at in self.in_order_from.max(self.first)..number {
-            self.link_last(at);
+        for packet in self.in_order_from.max(self.first)..number {
+            self.link_last(packet);
         }
         self.in_order_from = self.in_order_from.max(number);
     }
 
-    /// Puts the packet last in the list.
+    /// Appends the packet to the list.
     #[inline]
     fn link_last(&mut self, number: u32) {
         let last = self.newest;
@@ -308,7 +308,7 @@ impl Flight {
         self.newest = link(number);
     }
 
-    /// Takes the packet out of the order of sending.
+    /// Removes the packet from the order of sending.
     #[inline]
     pub fn unlink(&mut self, number: u32) {
         if number >= self.in_order_from {
@@ -332,21 +332,21 @@ impl Flight {
         }
     }
 
-    /// The packet that was sent first of those in the order of sending.
+    /// First packet in the order of sending.
     #[inline(always)]
     #[must_use]
     pub fn oldest(&self) -> Option<u32> {
         linked(self.oldest).or_else(|| self.first_in_order())
     }
 
-    /// The first packet behind the list.
+    /// First packet after the list.
     #[inline(always)]
     fn first_in_order(&self) -> Option<u32> {
         let first = self.in_order_from.max(self.first);
         (first < self.next).then_some(first)
     }
 
-    /// The one that was sent after it.
+    /// Next packet in the order of sending.
     #[inline(always)]
     #[must_use]
     pub fn sent_after(&self, number: u32) -> Option<u32> {
@@ -356,7 +356,7 @@ impl Flight {
         linked(self.packet(number).later).or_else(|| self.first_in_order())
     }
 
-    /// The receiver holds the packet.
+    /// Marks the packet as SACKed.
     #[inline]
     pub fn mark_sacked(&mut self, number: u32) {
         self.packet_mut(number).marks.set(Marks::SACKED, true);
@@ -365,7 +365,7 @@ impl Flight {
         self.unlink(number);
     }
 
-    /// The packet is not taken for lost any more.
+    /// Clears the loss mark.
     pub fn clear_lost(&mut self, number: u32) {
         let marks = &mut self.packet_mut(number).marks;
         if marks.any(Marks::LOST) {
@@ -374,7 +374,7 @@ impl Flight {
         }
     }
 
-    /// No retransmission of the packet is in flight any more.
+    /// Records that no retransmission of the packet is in flight.
     pub fn clear_retransmitted(&mut self, number: u32) {
         let marks = &mut self.packet_mut(number).marks;
         if marks.any(Marks::RETRANSMITTED) {
@@ -383,33 +383,33 @@ impl Flight {
         }
     }
 
-    /// Takes the packet, or the retransmission of it, for lost; says whether it was not so before.
+    /// Marks the packet, or its retransmission, as lost; returns false if it was already lost.
     pub fn mark_lost(&mut self, number: u32) -> bool {
         let marks = &mut self.packet_mut(number).marks;
         if marks.any(Marks::SACKED) {
             return false;
         }
-        let again = marks.any(Marks::RETRANSMITTED);
-        if marks.any(Marks::LOST) && !again {
+        let retransmitted = marks.any(Marks::RETRANSMITTED);
+        if marks.any(Marks::LOST) && !retransmitted {
             return false;
         }
         let first_time = !marks.any(Marks::LOST);
         marks.set(Marks::LOST, true);
-        // A retransmission that was not preceded by a mark, as a probe is, stays in flight.
-        if again && !first_time {
+        // A retransmission of a packet not marked as lost, such as a probe, stays in flight.
+        if retransmitted && !first_time {
             marks.set(Marks::RETRANSMITTED, false);
             self.retransmitted -= 1;
         }
         self.lost += u32::from(first_time);
         self.lost_total += 1;
-        if let Some(untold) = &mut self.untold {
-            untold.push(Loss { number, total: self.lost_total });
+        if let Some(unreported_losses) = &mut self.unreported_losses {
+            unreported_losses.push(Loss { number, total: self.lost_total });
         }
         self.repair_from = self.repair_from.min(number);
         true
     }
 
-    /// The receiver has forgotten what it held: nothing is sacked.
+    /// Clears all SACK marks: the receiver has discarded its data.
     pub fn forget_sacked(&mut self) {
         for number in self.first..self.next {
             self.packet_mut(number).marks.set(Marks::SACKED, false);
@@ -418,7 +418,7 @@ impl Flight {
         self.beyond_sacked = self.first;
     }
 
-    /// Nothing is taken for lost.
+    /// Clears all loss marks.
     pub fn forget_lost(&mut self) {
         for number in self.first..self.next {
             self.packet_mut(number).marks.set(Marks::LOST, false);
@@ -427,18 +427,18 @@ impl Flight {
         self.repair_from = self.next;
     }
 
-    /// The search for packets to repair begins with the first again.
-    pub fn repair_from_first(&mut self) {
+    /// Restarts the search for lost packets at the first packet.
+    pub fn restart_repair(&mut self) {
         self.repair_from = self.first;
     }
 
-    /// The first packet that is lost and not yet retransmitted.
+    /// First packet that is lost and not yet retransmitted.
     #[inline]
-    pub fn to_repair(&mut self) -> Option<u32> {
+    pub fn next_repair(&mut self) -> Option<u32> {
         let mut number = self.repair_from.max(self.first);
         while number < self.next {
             let marks = self.packet(number).marks;
-            if marks.any(Marks::LOST) && !marks.any(Marks::SACKED.and(Marks::RETRANSMITTED)) {
+            if marks.any(Marks::LOST) && !marks.any(Marks::SACKED.union(Marks::RETRANSMITTED)) {
                 self.repair_from = number;
                 return Some(number);
             }
@@ -448,20 +448,20 @@ impl Flight {
         None
     }
 
-    /// The packet is retransmitted now.
+    /// Records a retransmission.
     pub fn retransmit(&mut self, now: Nanos, number: u32) {
         self.unlink(number);
         let packet = self.packet_mut(number);
         packet.sent_at = now;
         let marks = &mut packet.marks;
         let already = marks.any(Marks::RETRANSMITTED);
-        marks.set(Marks::RETRANSMITTED.and(Marks::EVER_RETRANSMITTED), true);
+        marks.set(Marks::RETRANSMITTED.union(Marks::EVER_RETRANSMITTED), true);
         self.retransmitted += u32::from(!already);
         self.link_before(self.next);
         self.link_last(number);
     }
 
-    /// The packet is retransmitted as a probe, which does not count as a retransmission in flight.
+    /// Records a retransmission as a probe, which does not count as a retransmission in flight.
     pub fn probe(&mut self, now: Nanos, number: u32) {
         let stays_last = number >= self.in_order_from
             && number + 1 == self.next
@@ -489,19 +489,19 @@ mod tests {
 
     fn flight(lengths: &[u32]) -> Flight {
         let mut flight = Flight::new(u64::from(u32::MAX) - 500);
-        for (at, &len) in lengths.iter().enumerate() {
-            flight.push(Packet::sent(at as Nanos, Marks::default()), len);
+        for (index, &len) in lengths.iter().enumerate() {
+            flight.push(Packet::sent(index as Nanos, Marks::default()), len);
         }
         flight
     }
 
     #[test]
-    fn bytes_find_packets_across_the_wrap_of_numbers() {
+    fn packets_are_found_by_byte_across_wrap() {
         let lengths = [100, 100, 30, 100, 100, 1, 100, 100, 100];
         let flight = flight(&lengths);
         let mut start = u64::from(u32::MAX) - 500;
-        for (at, len) in lengths.into_iter().enumerate() {
-            let number = at as u32;
+        for (index, len) in lengths.into_iter().enumerate() {
+            let number = index as u32;
             assert_eq!(flight.start_of(number), start);
             assert_eq!(flight.at_or_after(start, 100), number);
             if len > 1 {
@@ -516,22 +516,22 @@ mod tests {
     }
 
     #[test]
-    fn the_order_of_sending_follows_retransmissions() {
+    fn retransmission_moves_packet_to_end_of_sending_order() {
         let mut flight = flight(&[10; 6]);
         flight.mark_sacked(2);
         assert!(flight.mark_lost(1));
         assert!(!flight.mark_lost(1) && !flight.mark_lost(2));
-        assert_eq!(flight.to_repair(), Some(1));
+        assert_eq!(flight.next_repair(), Some(1));
         flight.retransmit(9, 1);
-        assert_eq!(flight.to_repair(), None);
+        assert_eq!(flight.next_repair(), None);
         assert_eq!(order(&flight), [0, 3, 4, 5, 1]);
         assert_eq!((flight.out(), flight.in_flight()), (6, 5));
-        assert!(flight.mark_lost(1), "the retransmission is lost, too");
+        assert!(flight.mark_lost(1), "the retransmission is also lost");
         assert_eq!((flight.in_flight(), flight.lost_total), (4, 2));
         for _ in 0..6 {
             flight.take_first(u64::MAX);
         }
-        assert_eq!((flight.oldest(), flight.in_flight(), flight.left()), (None, 0, 0));
+        assert_eq!((flight.oldest(), flight.in_flight(), flight.left_out()), (None, 0, 0));
     }
 
     fn order(flight: &Flight) -> Vec<u32> {
@@ -539,14 +539,14 @@ mod tests {
     }
 
     proptest! {
-        /// Linked or not, the order of sending is that of a list.
+        /// The order of sending equals that of a list, for linked and unlinked packets.
         #[test]
-        fn the_order_of_sending_is_a_list(
+        fn sending_order_behaves_like_a_list(
             steps in prop::collection::vec((0_u8..7, 0_u32..50), 1..300),
         ) {
             let (mut flight, mut list) = (Flight::new(1), Vec::new());
-            for (step, at) in steps {
-                let number = flight.first() + at % flight.out().max(1);
+            for (step, draw) in steps {
+                let number = flight.first() + draw % flight.out().max(1);
                 match step {
                     0..=2 => list.push(flight.push(Packet::default(), 10)),
                     _ if flight.out() == 0 => (),
@@ -570,7 +570,7 @@ mod tests {
     }
 
     #[test]
-    fn it_grows_with_what_is_out() {
+    fn slots_grow_with_outstanding_packets() {
         let mut flight = Flight::new(1);
         for number in 0..100 {
             let packet = Packet::sent(u64::from(number), Marks::default());

@@ -1,22 +1,22 @@
-//! How a connection over the network is opened: three segments (RFC 9293, section 3.5), and TLS.
+//! Connection setup: three segments (RFC 9293, section 3.5), and TLS.
 //!
 //! ```text
 //!  client                             server, which sends the file
 //!    SYN ---------------------------->
-//!        <--------------------- SYN-ACK     queues and random loss act on it
-//!    message 1 ---------------------->      the acknowledgement; with TLS, ClientHello rides on it
-//!        <-------------------- flight 1     TLS alone; packets of the connection like any others
+//!        <--------------------- SYN-ACK     subject to queues and random loss
+//!    message 1 ---------------------->      acknowledgement; with TLS it carries ClientHello
+//!        <-------------------- flight 1     only with TLS; ordinary packets of the connection
 //!    message 2 ---------------------->
-//!        <------------------------ file     after the message that answers the last flight
+//!        <------------------------ file     after the client's reply to the last flight
 //! ```
 //!
-//! Each acknowledgement says how many messages the client has sent, so that one that is lost is made
-//! up for by the next.
+//! Each acknowledgement contains the number of messages sent by the client, so a lost one is
+//! replaced by the next.
 
-use super::answers::PacketReceiver;
-use super::carried::{AckHeader, DataHeader};
-use super::ends::{PacketSender, establish};
-use super::path::ModernTcp;
+use super::options::ModernTcp;
+use super::packet_header::{AckHeader, DataHeader};
+use super::packet_receiver::PacketReceiver;
+use super::packet_sender::{PacketSender, establish};
 use super::segment::{TIMESTAMP_TICK, Timestamps, stamp};
 use super::stack::Stack;
 use super::ticks::{Span, TickClock};
@@ -25,33 +25,33 @@ use crate::probe::{TcpEvent, TcpProbe};
 use crate::traffic::FileSize;
 use serde::Deserialize;
 
-/// What comes before the data of a connection.
+/// Handshake before the data of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Handshake {
-    /// Nothing: it has one round-trip sample, that of the empty path.
+    /// No handshake: the connection starts with one round-trip sample, the base RTT.
     #[default]
     None,
-    /// SYN, SYN-ACK and acknowledgement; the server sends on accept.
+    /// SYN, SYN-ACK and acknowledgement; the server sends after accepting.
     Tcp,
-    /// That, and a full handshake of TLS 1.3: one round trip more (RFC 8446, section 2).
+    /// TCP handshake and full TLS 1.3 handshake: one more round trip (RFC 8446, section 2).
     Tls13,
-    /// That, and a full handshake of TLS 1.2: two round trips more (RFC 5246, section 7.3).
+    /// TCP handshake and full TLS 1.2 handshake: two more round trips (RFC 5246, section 7.3).
     Tls12,
 }
 
 /// Bytes of the server's certificates: a leaf and one intermediate, as most sites send them.
 const CERTIFICATES: u32 = 3000;
-/// Of ServerHello, EncryptedExtensions, CertificateVerify and Finished, with the records' headers and
-/// tags: RFC 8446, sections 4 and 5.
+/// Bytes of ServerHello, EncryptedExtensions, CertificateVerify and Finished, including record
+/// headers and tags: RFC 8446, sections 4 and 5.
 const TLS13_REST: u32 = 600;
-/// Of ServerHello, ServerKeyExchange and ServerHelloDone, likewise: RFC 5246, section 7.4.
+/// Bytes of ServerHello, ServerKeyExchange and ServerHelloDone: RFC 5246, section 7.4.
 const TLS12_REST: u32 = 450;
-/// Of NewSessionTicket (RFC 5077), ChangeCipherSpec and Finished.
+/// Bytes of NewSessionTicket (RFC 5077), ChangeCipherSpec and Finished.
 const TLS12_FINISHED: u32 = 260;
 
 impl Handshake {
-    /// Bytes that the server sends before the file, a flight each.
+    /// Bytes of each flight that the server sends before the file.
     #[must_use]
     pub fn flights(self) -> &'static [u32] {
         match self {
@@ -61,20 +61,20 @@ impl Handshake {
         }
     }
 
-    /// Bytes of the first `flights` of them.
+    /// Total bytes of the first `flights` flights.
     pub(super) fn bytes(self, flights: usize) -> u32 {
         self.flights().iter().take(flights).sum()
     }
 }
 
-/// A timer of an unanswered SYN or SYN-ACK.
+/// Transmissions and timer of an unanswered SYN or SYN-ACK.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Attempts {
-    /// How many have been sent: because the timer expired, or in answer to a repeated SYN.
+    /// Number of transmissions, caused by the timer or by repeated SYNs.
     pub sends: u32,
     timeouts: u32,
     first_stamp: u32,
-    /// When the last one was sent.
+    /// Time of the last transmission.
     sent_at: Nanos,
     rto: Nanos,
     pub deadline: Nanos,
@@ -86,7 +86,7 @@ impl Attempts {
         Self { sends: 0, timeouts: 0, first_stamp: 0, sent_at: 0, rto, deadline }
     }
 
-    /// One is sent now; returns for how long it is waited for.
+    /// Records a transmission; returns the timeout.
     pub fn send(&mut self, now: Nanos) -> Nanos {
         if self.sends == 0 {
             self.first_stamp = stamp(now);
@@ -96,7 +96,7 @@ impl Attempts {
         self.rto
     }
 
-    /// A SYN was not answered in time. Linux doubles the timeout only after some of them:
+    /// A SYN timed out. Linux doubles the timeout only after several SYNs:
     /// `tcp_syn_linear_timeouts` of its `ip-sysctl`.
     pub fn time_out_syn(&mut self, stack: &Stack) {
         self.timeouts += 1;
@@ -105,7 +105,7 @@ impl Attempts {
         }
     }
 
-    /// SYN-ACK was not answered in time.
+    /// A SYN-ACK timed out.
     pub fn time_out_syn_ack(&mut self, stack: &Stack) {
         self.timeouts += 1;
         self.back_off(stack);
@@ -116,16 +116,17 @@ impl Attempts {
         self.rto = (self.rto * 2).min(stack.max_rto);
     }
 
-    /// Whether data begin with a window of one packet: RFC 5681, section 3.1, once two were
-    /// retransmitted, since the first timeout is 1 s (RFC 6298, appendix A). As in Linux these may
-    /// answer repeated SYNs, a timeout must be among the causes, and it was not spurious: what comes
-    /// back does not echo the first one's stamp (RFC 7323, section 3).
+    /// Whether data begins with a window of one packet. RFC 5681, section 3.1: after two
+    /// retransmissions, since the first timeout is 1 s (RFC 6298, appendix A). As in Linux,
+    /// retransmissions in answer to repeated SYNs count, but at least one must be caused by a
+    /// timeout that was not spurious: the reply does not echo the first timestamp (RFC 7323,
+    /// section 3).
     pub fn restart_window(&self, stamps: Option<Timestamps>) -> bool {
         let echoes_first = stamps.is_some_and(|stamps| stamps.echo == self.first_stamp);
         self.sends > 2 && self.timeouts > 0 && !echoes_first
     }
 
-    /// The round-trip time: of a retransmitted segment only a stamp tells it (RFC 7323,
+    /// Round-trip time. For retransmitted segments it is known only from a timestamp (RFC 7323,
     /// section 4).
     pub fn rtt(&self, now: Nanos, stamps: Option<Timestamps>) -> Option<Nanos> {
         if self.sends == 1 {
@@ -136,9 +137,9 @@ impl Attempts {
     }
 }
 
-/// The server's end of a handshake that is not over.
+/// Server side of a handshake in progress.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Accepting {
+pub(super) struct ServerHandshake {
     seed: u64,
     file: FileSize,
     state: Server,
@@ -146,91 +147,91 @@ pub(super) struct Accepting {
 
 #[derive(Clone, Copy, Debug)]
 enum Server {
-    /// No SYN has come.
+    /// Waiting for a SYN.
     Listen,
-    /// Its answer is due or has been sent.
+    /// SYN-ACK is due or was sent.
     SynReceived { attempts: Attempts, due: bool },
-    /// So many flights of TLS have been sent.
-    Securing { flights: usize },
+    /// TLS handshake: number of flights sent.
+    TlsFlights { flights: usize },
 }
 
-impl Accepting {
+impl ServerHandshake {
     pub(super) fn new(file: FileSize, seed: u64) -> Self {
         Self { seed, file, state: Server::Listen }
     }
 
-    /// When SYN-ACK is retransmitted; [`None`] if the sender has a timer of its own by now.
+    /// Deadline for retransmitting SYN-ACK; [`None`] if the sender's own timer is used.
     #[inline]
     pub(super) fn deadline(&self) -> Option<Nanos> {
         match self.state {
             Server::Listen => Some(NEVER),
             Server::SynReceived { attempts, .. } => Some(attempts.deadline),
-            Server::Securing { .. } => None,
+            Server::TlsFlights { .. } => None,
         }
     }
 }
 
 impl PacketSender {
-    /// Waits for the SYN of a connection that sends the file.
+    /// Waits for the SYN of a connection that will send `file`.
     pub(super) fn listen(&mut self, file: FileSize, seed: u64) {
-        self.accepting = Some(Box::new(Accepting::new(file, seed)));
+        self.handshake = Some(Box::new(ServerHandshake::new(file, seed)));
     }
 
-    /// Whether the file is still to begin.
+    /// Whether the handshake is in progress.
     #[inline(always)]
     #[must_use]
     pub fn is_opening(&self) -> bool {
-        self.accepting.is_some()
+        self.handshake.is_some()
     }
 
-    /// A SYN or what follows it before the file begins; says whether the sender itself has no part
-    /// in it.
+    /// Processes a SYN or a later packet of the handshake; returns whether it was consumed, so that
+    /// the sender ignores it.
     #[inline(never)]
-    pub(super) fn hear_opening(
+    pub(super) fn on_opening_packet(
         &mut self,
         now: Nanos,
         header: &AckHeader,
         tcp: &ModernTcp,
         probe: &mut impl TcpProbe,
     ) -> bool {
-        let Some(accepting) = &mut self.accepting else { return header.syn };
+        let Some(handshake) = &mut self.handshake else { return header.syn };
         if header.syn {
             let attempts = Attempts::new(NEVER, &tcp.stack);
             let new = Server::SynReceived { attempts, due: true };
-            match &mut accepting.state {
-                Server::Listen => accepting.state = new,
-                // The client has not got the answer.
+            match &mut handshake.state {
+                Server::Listen => handshake.state = new,
+                // The client has not received the SYN-ACK.
                 Server::SynReceived { due, .. } => *due = true,
-                Server::Securing { .. } => (),
+                Server::TlsFlights { .. } => (),
             }
             return true;
         }
-        if let Server::SynReceived { attempts, .. } = accepting.state {
+        if let Server::SynReceived { attempts, .. } = handshake.state {
             let stack = &tcp.stack;
             let stamps = header.timestamps().filter(|_| stack.timestamps);
             let rtt = attempts.rtt(now, stamps);
-            self.sender.renew(now, accepting.seed, stack);
+            self.sender.restart(now, handshake.seed, stack);
             establish(&mut self.sender, now, rtt, tcp);
             if attempts.restart_window(stamps) {
                 self.sender.restart_window();
             }
-            accepting.state = Server::Securing { flights: 0 };
-            self.hear_messages(now, header.messages, tcp, probe);
+            handshake.state = Server::TlsFlights { flights: 0 };
+            self.on_messages(now, header.messages, tcp, probe);
             return true;
         }
         false
     }
 
-    /// The client has sent so many messages: the next flight, or the file, follows.
-    pub(super) fn hear_messages(
+    /// The client has sent `messages` messages: sends the next flight, or the file.
+    pub(super) fn on_messages(
         &mut self,
         now: Nanos,
         messages: u8,
         tcp: &ModernTcp,
         probe: &mut impl TcpProbe,
     ) {
-        let Some(accepting) = &mut self.accepting else { return };
-        let Server::Securing { flights } = &mut accepting.state else { return };
+        let Some(handshake) = &mut self.handshake else { return };
+        let Server::TlsFlights { flights } = &mut handshake.state else { return };
         if usize::from(messages) <= *flights {
             return;
         }
@@ -240,17 +241,17 @@ impl PacketSender {
             let lacking = packets * tcp.stack.mss - bytes;
             self.write(now, FileSize { packets, lacking }, tcp, probe);
         } else {
-            let file = accepting.file;
-            self.accepting = None;
+            let file = handshake.file;
+            self.handshake = None;
             probe.tcp(now, TcpEvent::Opened { packets: file.packets });
             self.write_file(now, file, tcp, probe);
         }
     }
 
-    /// SYN-ACK, if it is due: packet 0.
+    /// Returns the header of a SYN-ACK (packet 0) if it is due.
     #[inline(never)]
     pub(super) fn poll_syn_ack(&mut self, now: Nanos, tcp: &ModernTcp) -> Option<DataHeader> {
-        let Server::SynReceived { attempts, due, .. } = &mut self.accepting.as_mut()?.state else {
+        let Server::SynReceived { attempts, due, .. } = &mut self.handshake.as_mut()?.state else {
             return None;
         };
         if !std::mem::take(due) {
@@ -258,27 +259,27 @@ impl PacketSender {
         }
         let wait = attempts.send(now);
         attempts.deadline = self.sender.clock.expiry(Span::new(now, wait));
-        Some(DataHeader::of_syn_ack(Timestamps { value: stamp(now), echo: self.echo }, tcp))
+        Some(DataHeader::new_syn_ack(Timestamps { value: stamp(now), echo: self.echo }, tcp))
     }
 
-    /// SYN-ACK was not answered in time.
+    /// A SYN-ACK timed out.
     pub(super) fn on_opening_timer(&mut self, tcp: &ModernTcp) -> bool {
-        let Some(accepting) = &mut self.accepting else { return false };
-        let Server::SynReceived { attempts, due } = &mut accepting.state else { return false };
+        let Some(handshake) = &mut self.handshake else { return false };
+        let Server::SynReceived { attempts, due } = &mut handshake.state else { return false };
         attempts.time_out_syn_ack(&tcp.stack);
         *due = true;
         true
     }
 }
 
-/// The client's end of a handshake, until its SYN is answered.
+/// Client side of a handshake, until its SYN is answered.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Connecting {
+pub(super) struct ClientHandshake {
     attempts: Attempts,
     clock: TickClock,
 }
 
-impl Connecting {
+impl ClientHandshake {
     #[inline]
     pub(super) fn deadline(&self) -> Nanos {
         self.attempts.deadline
@@ -286,71 +287,71 @@ impl Connecting {
 }
 
 impl PacketReceiver {
-    /// The application connects; SYN is sent when the timer is asked next, which is due now.
+    /// The application connects; the timer, which is due immediately, sends the SYN.
     pub fn connect(&mut self, now: Nanos, seed: u64, tcp: &ModernTcp) {
-        // A host of its own.
+        // The client is a different host.
         let clock = TickClock::new(seed.rotate_left(u64::BITS / 2), &tcp.stack);
         let attempts = Attempts::new(now, &tcp.stack);
-        self.connecting = Some(Box::new(Connecting { attempts, clock }));
+        self.handshake = Some(Box::new(ClientHandshake { attempts, clock }));
     }
 
-    /// The application is gone.
+    /// The application has gone: no SYN is sent.
     pub fn abandon(&mut self) {
-        self.connecting = None;
+        self.handshake = None;
     }
 
-    /// SYN, for the first time or again.
+    /// Sends a SYN, or retransmits it.
     #[inline(never)]
     pub(super) fn send_syn(
         &mut self,
         now: Nanos,
         tcp: &ModernTcp,
-        told: &mut AckHeader,
+        header: &mut AckHeader,
     ) -> Option<u32> {
-        let Connecting { attempts, clock } = self.connecting.as_deref_mut()?;
+        let ClientHandshake { attempts, clock } = self.handshake.as_deref_mut()?;
         if attempts.sends > 0 {
             attempts.time_out_syn(&tcp.stack);
         }
         let wait = attempts.send(now);
         attempts.deadline = clock.expiry(Span::new(now, wait));
-        *told = AckHeader::of_syn(stamp(now), attempts.sends == 1, tcp);
+        *header = AckHeader::new_syn(stamp(now), attempts.sends == 1, tcp);
         Some(0)
     }
 
-    /// SYN-ACK arrives; the acknowledgement is due at once.
+    /// A SYN-ACK arrives; the acknowledgement is due immediately.
     #[inline(never)]
-    pub(super) fn hear_syn_ack(&mut self, now: Nanos, header: &DataHeader) {
-        if let Some(connecting) = self.connecting.take() {
+    pub(super) fn on_syn_ack(&mut self, now: Nanos, header: &DataHeader) {
+        if let Some(handshake) = self.handshake.take() {
             let stamps = header.timestamps();
-            let rtt = connecting.attempts.rtt(now, stamps);
+            let rtt = handshake.attempts.rtt(now, stamps);
             self.receiver.establish(rtt, stamps.map(|stamps| stamps.value));
             self.messages = 1;
         }
         self.receiver.acknowledge_now();
     }
 
-    /// Whether flights of TLS are still to come before the file.
+    /// Whether further TLS flights are expected before the file.
     #[inline(always)]
     pub(super) fn awaits_flight(&self) -> bool {
         self.messages <= self.flights
     }
 
-    /// A packet of a flight arrived: if that is complete, the client answers it at once. The packet
-    /// is none of the file.
+    /// A packet of a TLS flight arrives: answers immediately if the flight is complete. The packet
+    /// is not part of the file.
     #[inline(never)]
-    pub(super) fn hear_flight(
+    pub(super) fn on_flight(
         &mut self,
         now: Nanos,
         tcp: &ModernTcp,
-        told: &mut AckHeader,
+        header: &mut AckHeader,
     ) -> Option<u32> {
         let bytes = tcp.handshake.bytes(usize::from(self.messages));
         if self.receiver.next() > u64::from(bytes) {
             self.messages += 1;
             let outgoing = self.receiver.on_data_sent(now, &tcp.stack);
-            return Some(self.tell_all(&outgoing, tcp, told));
+            return Some(self.fill_header_with_blocks(&outgoing, tcp, header));
         }
-        self.poll_ack(tcp, told)
+        self.poll_ack(tcp, header)
     }
 }
 
@@ -362,34 +363,34 @@ mod tests {
     use super::*;
     use crate::clock::SECOND;
 
-    struct Nobody;
+    struct NoProbe;
 
-    impl Probe for Nobody {
+    impl Probe for NoProbe {
         fn tcp(&mut self, _now: Nanos, _event: Event) {}
     }
 
-    /// When a socket sends its SYNs, which nobody answers, in seconds.
+    /// Times in seconds at which a socket sends its unanswered SYNs.
     fn syns(preset: Preset) -> Vec<f64> {
         let mut socket = Connection::new(preset.stack(), 1460, 7, 1);
         socket.connect();
         let mut now = 0;
         let mut next = || {
-            let sent: Option<Segment> = socket.poll_transmit(now, &mut Nobody);
+            let sent: Option<Segment> = socket.poll_transmit(now, &mut NoProbe);
             assert!(sent.is_some_and(|segment| segment.flags.syn));
-            let at = now as f64 / SECOND as f64;
+            let sent_at = now as f64 / SECOND as f64;
             now = socket.deadline();
-            socket.on_deadline(now, &mut Nobody);
-            at
+            socket.on_deadline(now, &mut NoProbe);
+            sent_at
         };
         (0..8).map(|_| next()).collect()
     }
 
     #[test]
-    fn linux_s_tcp_syn_linear_timeouts_hold_for_sockets_too() {
-        let whole = |at: &f64| at.round();
-        let linux: Vec<f64> = syns(Preset::LinuxCubic).iter().map(whole).collect();
+    fn linux_tcp_syn_linear_timeouts_apply_to_sockets() {
+        let round = |at: &f64| at.round();
+        let linux: Vec<f64> = syns(Preset::LinuxCubic).iter().map(round).collect();
         assert_eq!(linux, [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 7.0, 11.0]);
-        let rfc: Vec<f64> = syns(Preset::RfcSack).iter().map(whole).collect();
+        let rfc: Vec<f64> = syns(Preset::RfcSack).iter().map(round).collect();
         assert_eq!(rfc[..6], [0.0, 1.0, 3.0, 7.0, 15.0, 31.0]);
     }
 }

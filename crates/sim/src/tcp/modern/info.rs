@@ -1,10 +1,10 @@
-//! What `TCP_INFO` tells of a connection.
+//! Statistics as in `TCP_INFO`.
 
 use super::connection::Connection;
 use super::phase::PhaseName;
 use crate::clock::Nanos;
 
-/// What `TCP_INFO` tells of a connection, for scripts and series. Times in nanoseconds.
+/// Statistics as in `TCP_INFO`, for scripts and time series. Times in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Info {
@@ -35,7 +35,7 @@ pub struct Info {
 }
 
 impl Connection {
-    /// What `TCP_INFO` would tell at `now`.
+    /// Statistics at `now`.
     #[must_use]
     pub fn info(&self, now: Nanos) -> Info {
         let sender = self.sender();
@@ -60,8 +60,8 @@ impl Connection {
             rtt: sender.rtt().srtt().unwrap_or(0),
             rttvar: sender.rtt().deviation(),
             min_rtt: sender.rtt().min().unwrap_or(0),
-            busy_time: sender.chronograph().map_or(0, |kept| kept.busy(now)),
-            rwnd_limited: sender.chronograph().map_or(0, |kept| kept.held(now)),
+            busy_time: sender.chronograph().map_or(0, |times| times.busy(now)),
+            rwnd_limited: sender.chronograph().map_or(0, |times| times.limited(now)),
             bytes_acked: sender.una() - 1,
             notsent_bytes: sender.unsent(),
             data_segs_out: counters.sent,

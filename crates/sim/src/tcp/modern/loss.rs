@@ -1,10 +1,10 @@
-//! After a timeout: what is lost, and whether it was (F-RTO, RFC 5682).
+//! Recovery from timeouts, and detection of spurious ones (F-RTO, RFC 5682).
 
+use super::ack_context::AckContext;
 use super::event::{Event, Probe, UndoReason};
-use super::heard::Heard;
 use super::packet::Marks;
 use super::phase::{Phase, PhaseName};
-use super::recovery::Then;
+use super::recovery::Step;
 use super::sender::{Repair, Sender};
 use super::stack::{Detection, MILLISECOND, Stack};
 use super::ticks::Span;
@@ -12,25 +12,25 @@ use super::timers::Timer;
 use crate::clock::Nanos;
 
 impl Sender {
-    /// RFC 5681, section 3.1, after a timeout: slow start from one packet, the threshold reduced
+    /// RFC 5681, section 3.1: slow start from one packet after a timeout. The threshold is reduced
     /// once for all timeouts of a window.
     pub(super) fn enter_loss(&mut self, now: Nanos, stack: &Stack, probe: &mut impl Probe) {
         self.mark_all_lost(now, stack, probe);
-        self.tell_losses(now);
+        self.report_losses(now);
         let phase = self.phase.name();
         let first_of_window = phase <= PhaseName::Disorder
             || self.phase.high().is_none_or(|high| high <= self.una)
             || (phase == PhaseName::Loss && self.backoff == 0);
         if first_of_window {
             self.prior_ssthresh = stack.undo.then(|| self.current_ssthresh());
-            self.window.remember();
+            self.window.save_before_reduction();
             self.window.ssthresh = self.control.ssthresh(&self.window);
             self.remember_undo(true, stack);
         }
         self.window.cwnd = self.flight.in_flight() + 1;
         self.window.credit = 0;
         self.usage.since = now;
-        // Many duplicates did not tell of the loss: reordering is less than was thought.
+        // Many duplicates did not reveal the loss, so the reordering threshold was too high.
         if phase <= PhaseName::Disorder && self.flight.sacked >= stack.reordering.initial {
             self.reordering = self.reordering.min(stack.reordering.initial);
         }
@@ -42,7 +42,7 @@ impl Sender {
         self.repair = Repair::Lost;
     }
 
-    /// Everything but what the receiver holds, and for RACK what was sent too late to be missed.
+    /// Marks all packets as lost, except SACKed ones and, with RACK, those sent too recently.
     fn mark_all_lost(&mut self, now: Nanos, stack: &Stack, probe: &mut impl Probe) {
         let first = self.flight.first();
         let reneged = self.flight.packet(first).marks.any(Marks::SACKED);
@@ -60,55 +60,55 @@ impl Sender {
                 probe.tcp(now, Event::Lost { start: self.flight.start_of(number) });
             }
         }
-        self.flight.repair_from_first();
+        self.flight.restart_repair();
     }
 
-    /// The receiver has discarded what it held (RFC 2018, section 8): after half a round-trip time
-    /// everything is retransmitted.
-    pub(super) fn hear_reneging(&mut self, heard: &mut Heard) {
+    /// The receiver has discarded SACKed data (RFC 2018, section 8): all packets are retransmitted
+    /// after half a round-trip time.
+    pub(super) fn on_reneging(&mut self, ctx: &mut AckContext) {
         let wait = (self.rtt.srtt().unwrap_or(0) / 2).max(10 * MILLISECOND);
-        self.timer = Timer::Retransmission(Span::new(heard.now, wait));
-        heard.set_timer = false;
+        self.timer = Timer::Retransmission(Span::new(ctx.now, wait));
+        ctx.set_timer = false;
     }
 
-    /// An acknowledgement after a timeout.
-    pub(super) fn go_on_with_loss(
+    /// Processes an acknowledgement after a timeout.
+    pub(super) fn continue_loss(
         &mut self,
-        heard: &mut Heard,
+        ctx: &mut AckContext,
         stack: &Stack,
         probe: &mut impl Probe,
-    ) -> Then {
-        self.process_loss(heard, stack, probe);
-        self.find_losses(heard, stack, probe);
-        if self.phase == Phase::Open || heard.retransmission_lost {
-            self.open_or_recover(heard, stack, probe)
+    ) -> Step {
+        self.process_loss(ctx, stack, probe);
+        self.find_losses(ctx, stack, probe);
+        if self.phase == Phase::Open || ctx.retransmission_lost {
+            self.open_or_recover(ctx, stack, probe)
         } else {
-            Then::Done
+            Step::Done
         }
     }
 
-    fn process_loss(&mut self, heard: &mut Heard, stack: &Stack, probe: &mut impl Probe) {
+    fn process_loss(&mut self, ctx: &mut AckContext, stack: &Stack, probe: &mut impl Probe) {
         let Phase::Loss { high, frto } = self.phase else { return };
         let recovered = self.una >= high;
-        if heard.advanced {
-            if let Some(reason) = self.may_undo(heard) {
-                self.undo_loss(heard, reason, stack, probe);
+        if ctx.advanced {
+            if let Some(reason) = self.may_undo(ctx) {
+                self.undo_loss(ctx, reason, stack, probe);
                 return;
             }
         }
-        if frto && self.process_frto(heard, high, recovered, stack, probe) == Then::Done {
+        if frto && self.process_frto(ctx, high, recovered, stack, probe) == Step::Done {
             return;
         }
         if recovered {
-            if self.try_undo_recovery(heard, stack, probe) == Then::GoOn {
-                self.set_phase(Phase::Open, heard.now);
+            if self.try_undo_recovery(ctx, stack, probe) == Step::Continue {
+                self.set_phase(Phase::Open, ctx.now);
             }
             return;
         }
         if !stack.detection.uses_sack() {
-            if self.flight.end() > high && heard.duplicates() > 0 {
-                self.add_duplicates(heard, stack);
-            } else if heard.advanced {
+            if self.flight.end() > high && ctx.duplicates() > 0 {
+                self.add_duplicates(ctx, stack);
+            } else if ctx.advanced {
                 self.flight.sacked = 0;
             }
         }
@@ -118,52 +118,52 @@ impl Sender {
     /// RFC 5682, sections 2.1 and 3.1.
     fn process_frto(
         &mut self,
-        heard: &mut Heard,
+        ctx: &mut AckContext,
         high: u64,
         recovered: bool,
         stack: &Stack,
         probe: &mut impl Probe,
-    ) -> Then {
-        // Step 3.b: something that was not retransmitted is acknowledged.
-        if heard.original_acked {
-            self.undo_loss(heard, UndoReason::Forward, stack, probe);
-            return Then::Done;
+    ) -> Step {
+        // Step 3.b: data that was not retransmitted is acknowledged.
+        if ctx.original_acked {
+            self.undo_loss(ctx, UndoReason::Forward, stack, probe);
+            return Step::Done;
         }
         let mut frto = true;
         let mut new_high = high;
-        let mut then = Then::GoOn;
+        let mut step = Step::Continue;
         if self.flight.end() > high {
-            // Step 3.a: a duplicate; the loss was real.
-            frto = !(heard.sacked || heard.duplicates() > 0);
-        } else if heard.advanced && !recovered {
+            // Step 3.a: a duplicate, so the loss was real.
+            frto = !(ctx.sacked || ctx.duplicates() > 0);
+        } else if ctx.advanced && !recovered {
             new_high = self.flight.end();
-            // Step 2.b: new data, if there is any.
+            // Step 2.b: send new data, if available.
             if self.unsent() > 0 && self.allowed > self.flight.end() {
                 self.repair = Repair::UnlessNew;
-                then = Then::Done;
+                step = Step::Done;
             } else {
                 frto = false;
             }
         }
         self.phase = Phase::Loss { high: new_high, frto };
-        then
+        step
     }
 
-    /// The timeout was spurious.
+    /// Undoes the reduction of a spurious timeout.
     fn undo_loss(
         &mut self,
-        heard: &Heard,
+        ctx: &AckContext,
         reason: UndoReason,
         stack: &Stack,
         probe: &mut impl Probe,
     ) {
-        self.undo_reduction(heard.now, reason, true, probe);
+        self.undo_reduction(ctx.now, reason, true, probe);
         self.backoff = 0;
         if self.holds_phase(stack) {
             return;
         }
         if reason == UndoReason::Forward || stack.detection.uses_sack() {
-            self.set_phase(Phase::Open, heard.now);
+            self.set_phase(Phase::Open, ctx.now);
         }
     }
 }

@@ -1,40 +1,38 @@
-//! The TCP of today as it is in Linux, and RFC 6675 beside it: both ends of a connection without
-//! I/O or clock.
+//! Modern TCP as in Linux, and RFC 6675: both ends of a connection without I/O or clock.
 //!
-//! A [`Stack`] says what the rules are; [`Preset`] has those that are in use. A network drives a
-//! [`Sender`] and a [`Receiver`]; a [`Connection`] is both, with the handshake and the end of the
-//! stream, as one socket has them.
+//! A [`Stack`] contains the rules, and [`Preset`] names common stacks. A network simulation drives
+//! a [`Sender`] and a [`Receiver`]; a [`Connection`] combines both into a socket, with the
+//! handshake and the end of the stream.
 
 mod ack;
-mod answers;
-mod carried;
+mod ack_context;
+mod ack_fast_path;
 pub mod cc;
 mod chronograph;
 mod connection;
 mod delivery_rate;
-mod ends;
 mod event;
-mod fetch;
 mod flight;
+mod flight_fast_path;
 mod handshake;
-mod heard;
-mod in_order;
 mod info;
 mod loss;
 mod offload;
 mod options;
 mod pacing;
 mod packet;
-mod path;
+mod packet_header;
+mod packet_out;
+mod packet_receiver;
+mod packet_sender;
 mod phase;
-mod plain;
+mod prefetch;
 mod prr;
 mod rack;
 mod reassembly;
 mod receiver;
 mod recovery;
 mod rtt;
-mod runs;
 mod scoreboard;
 mod segment;
 mod sender;
@@ -42,20 +40,22 @@ mod stack;
 mod ticks;
 mod timers;
 mod transmit;
-mod wide;
+mod transmit_fast_path;
+mod u128_division;
 mod window;
 
-pub use answers::PacketReceiver;
-pub use carried::{AckHeader, DataHeader};
 pub use connection::{Connection, Flags, Options, Segment, State};
 pub use delivery_rate::{DeliveryCounter, DeliveryRate, RateSample};
-pub use ends::PacketSender;
 pub use event::{Event, Probe, UndoReason};
 pub use flight::Flight;
 pub use handshake::Handshake;
 pub use info::Info;
+pub use options::ModernTcp;
 pub use packet::{Marks, Packet};
-pub use path::{ModernTcp, PacketOut};
+pub use packet_header::{AckHeader, DataHeader};
+pub use packet_out::PacketOut;
+pub use packet_receiver::PacketReceiver;
+pub use packet_sender::PacketSender;
 pub use phase::{Phase, PhaseName};
 pub use receiver::{Data, Ecn, Receiver};
 pub use rtt::RttEstimator;

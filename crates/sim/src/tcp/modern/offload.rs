@@ -1,27 +1,28 @@
-//! Segmentation offload as Linux has it: packets are handed to an interface in chunks of about a
-//! millisecond (`tcp_tso_autosize`), and a chunk that is not full waits for the next acknowledgement
-//! where that is near (`tcp_tso_should_defer`). The last packet of a chunk is pushed, so that the
-//! receiver acknowledges it as soon as the application has read it.
+//! Segmentation offload as in Linux. Packets are passed to an interface in chunks of about a
+//! millisecond (`tcp_tso_autosize`). A partial chunk waits for the next acknowledgement if that is
+//! due soon (`tcp_tso_should_defer`). The last packet of a chunk is pushed, so the receiver
+//! acknowledges it as soon as the application has read it.
 
 use super::cc::path_model::{LARGEST_BURST as LARGEST, burst_bytes};
 use super::cc::window_bytes;
 use super::phase::PhaseName;
 use super::sender::Sender;
 use super::stack::{MILLISECOND, Stack};
-use super::wide::quotient;
+use super::u128_division::quotient;
 use crate::clock::{NEVER, Nanos};
 
-/// The least of a chunk where the congestion control has no say: `tcp_min_tso_segs`.
-const LEAST: u32 = 2;
-/// A chunk of this part of the window does not wait: `tcp_tso_win_divisor`.
+/// Minimum chunk size if the congestion control does not set it: `tcp_min_tso_segs`.
+const MIN_CHUNK: u32 = 2;
+/// A chunk of at least 1/3 of the window does not wait: `tcp_tso_win_divisor`.
 const WINDOW_PARTS: u32 = 3;
-/// A chunk waits for acknowledgements that are due within this, and as long after the last packet.
-const NEAR: Nanos = MILLISECOND;
-/// Chunks are larger by 64 KiB, halved for each such span of the smallest round-trip time:
+/// A chunk waits for acknowledgements due within this time, for at most this time after the last
+/// packet.
+const MAX_DEFERRAL: Nanos = MILLISECOND;
+/// Chunks are larger by 64 KiB, halved per 512 µs of the minimum round-trip time:
 /// `tcp_tso_rtt_log`.
 const SPAN_SHIFT: u32 = 9;
 
-/// The limit of a chunk that is not full and is therefore not sent yet.
+/// Limit of a partial chunk that is deferred.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Deferral {
     /// No chunk is deferred.
@@ -31,48 +32,48 @@ pub(super) enum Deferral {
     ByWindow,
     /// The receive window.
     ByReceiver,
-    /// The data that the application has written.
+    /// Data written by the application.
     ByData,
 }
 
-/// The chunk that is being sent.
+/// Chunk being sent.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Chunk {
-    /// Packets that it still has.
+    /// Remaining packets.
     left: u32,
-    /// It has more than one packet.
-    several: bool,
-    /// Why new data waits for a larger one.
+    /// Whether the chunk has more than one packet.
+    has_several: bool,
+    /// Reason why new data waits for a larger chunk.
     deferral: Deferral,
 }
 
 impl Chunk {
-    /// Nothing more is sent now; returns why data waits for a larger chunk, if it does.
+    /// Ends the chunk; returns why data waits for a larger one.
     #[inline(always)]
     pub fn end(&mut self) -> Deferral {
         self.left = 0;
         std::mem::take(&mut self.deferral)
     }
 
-    /// So many of its packets are sent; says whether the last of them is pushed.
+    /// Records sent packets; returns whether the last of them is pushed.
     #[inline(always)]
     pub fn take(&mut self, packets: u32) -> bool {
         self.left -= packets;
-        self.left == 0 && self.several
+        self.left == 0 && self.has_several
     }
 }
 
 impl Sender {
-    /// How many packets of new data go with the current chunk, or with a new one if that is over; 0
-    /// if it waits. There is room in the window for one.
+    /// Number of packets left in the current chunk, or in a new one after its end; 0 if the chunk
+    /// is deferred. The window must allow at least one packet.
     #[inline(always)]
     pub(super) fn chunk(&mut self, now: Nanos, stack: &Stack) -> u32 {
         if self.chunk.left == 0 {
             let room = self.window.cwnd - self.flight.in_flight();
             let packets = if stack.offload { self.next_chunk(now, room, stack) } else { room };
             let deferral = if packets == 0 { self.deferral(room, stack) } else { Deferral::No };
-            let several = stack.offload && packets > 1;
-            self.chunk = Chunk { left: packets, several, deferral };
+            let has_several = stack.offload && packets > 1;
+            self.chunk = Chunk { left: packets, has_several, deferral };
         }
         self.chunk.left
     }
@@ -83,13 +84,13 @@ impl Sender {
         let half = (self.window.cwnd / 2).max(1);
         match self.full_chunk(room, stack) {
             Some(full) => full.min(half),
-            None if self.waits_for_more(now, room, stack) => 0,
+            None if self.should_defer(now, room, stack) => 0,
             None => room.min(half),
         }
     }
 
-    /// Linux's `tcp_tso_should_defer`: the congestion window limits only if it has less room than the
-    /// receive window and than the data has packets.
+    /// Linux's `tcp_tso_should_defer`: the congestion window is the limit only if it allows less
+    /// than the receive window and than the available data.
     fn deferral(&self, room: u32, stack: &Stack) -> Deferral {
         let window = u64::from(room) * u64::from(stack.mss);
         let allowed = self.allowed - self.flight.end();
@@ -100,7 +101,7 @@ impl Sender {
         }
     }
 
-    /// What the receiver takes, where that is less than `room`.
+    /// Number of packets that the receiver accepts, at most `room`.
     #[inline(always)]
     fn allowed_packets(&self, room: u32, stack: &Stack) -> u32 {
         let allowed = self.allowed - self.flight.end();
@@ -110,8 +111,8 @@ impl Sender {
         (allowed / u64::from(stack.mss)).max(1) as u32
     }
 
-    /// The packets of a full chunk, where there is room for it: what the rate sends in about a
-    /// millisecond, and more where the round-trip time is short.
+    /// Size of a full chunk if the window allows it: data for about a millisecond at the current
+    /// rate, and more for short round-trip times.
     #[inline(always)]
     fn full_chunk(&mut self, room: u32, stack: &Stack) -> Option<u32> {
         if let Some(rate) = self.control.pacing_rate() {
@@ -120,58 +121,58 @@ impl Sender {
         }
         let srtt = self.rtt.srtt().filter(|&srtt| srtt > 0)?;
         let bytes = window_bytes(&self.window, self.flight.out(), stack.mss);
-        let near = self.bytes_for_nearness();
-        // Most are the least, or not full, which takes no division to know.
+        let extra = self.short_rtt_bytes();
+        // Most chunks have the minimum size or are not full, which is found without a division.
         let reaches = |packets: u32| {
-            let beyond = (u64::from(packets) * u64::from(stack.mss)).saturating_sub(near);
+            let beyond = (u64::from(packets) * u64::from(stack.mss)).saturating_sub(extra);
             beyond <= LARGEST && bytes >= u128::from(beyond << 10) * u128::from(srtt)
         };
-        if !reaches(LEAST + 1) {
-            return (LEAST <= room).then_some(LEAST);
+        if !reaches(MIN_CHUNK + 1) {
+            return (MIN_CHUNK <= room).then_some(MIN_CHUNK);
         }
         if reaches(room + 1) {
             return None;
         }
-        let bytes = burst_bytes(quotient(bytes, srtt) as u64) + near;
+        let bytes = burst_bytes(quotient(bytes, srtt) as u64) + extra;
         let full = (bytes.min(LARGEST) / u64::from(stack.mss)) as u32;
-        Some(full.max(LEAST)).filter(|&full| full <= room)
+        Some(full.max(MIN_CHUNK)).filter(|&full| full <= room)
     }
 
-    /// What is paced goes in the same chunks.
+    /// Uses the same chunk size for pacing.
     #[inline(always)]
     pub(super) fn size_chunks(&mut self, stack: &Stack) {
         if stack.offload {
-            self.pacer.set_more(self.bytes_for_nearness());
+            self.pacer.set_extra_bytes(self.short_rtt_bytes());
         }
     }
 
-    /// By how many bytes chunks are larger as the round-trip time is short.
+    /// Bytes added to chunks for short round-trip times.
     #[inline(always)]
-    fn bytes_for_nearness(&self) -> u64 {
+    fn short_rtt_bytes(&self) -> u64 {
         let span = self.rtt.min().map_or(NEVER, |min| (min / 1000) >> SPAN_SHIFT);
         if span < u64::from(u32::BITS) { LARGEST >> span } else { 0 }
     }
 
-    /// Whether a chunk of `room` packets, which is not full, waits for the next acknowledgement.
+    /// Whether a partial chunk of `room` packets waits for the next acknowledgement.
     #[inline(always)]
-    fn waits_for_more(&self, now: Nanos, room: u32, stack: &Stack) -> bool {
+    fn should_defer(&self, now: Nanos, room: u32, stack: &Stack) -> bool {
         if self.phase.name() >= PhaseName::Recovery || self.flight.out() == 0 {
             return false;
         }
         let last = if self.pacer.is_on() { self.pacer.next_at() } else { self.last_sent };
         let allowed = (self.allowed - self.una) / u64::from(stack.mss);
-        if now > last + NEAR
+        if now > last + MAX_DEFERRAL
             || u64::from(room * WINDOW_PARTS) >= allowed.min(u64::from(self.window.cwnd))
         {
             return false;
         }
         let srtt = self.rtt.srtt().unwrap_or(0);
         let due = self.flight.packet(self.flight.first()).sent_at + srtt;
-        due <= now + NEAR.min(srtt / 2) && !self.buffer_ends(room, stack)
+        due <= now + MAX_DEFERRAL.min(srtt / 2) && !self.buffer_ends(room, stack)
     }
 
-    /// Whether the buffer with the application's data ends with no more than `room` packets, so that
-    /// the chunk gets no larger, or the last one of a closed stream before.
+    /// Whether the chunk cannot grow beyond `room` packets, because the buffer with the
+    /// application's data or the closed stream ends.
     #[inline(always)]
     fn buffer_ends(&self, room: u32, stack: &Stack) -> bool {
         let (unsent, mss) = (self.unsent(), u64::from(stack.mss));
@@ -180,12 +181,12 @@ impl Sender {
         if unsent > u64::from(buffered) * mss {
             return room >= buffered;
         }
-        // A packet alone is no chunk.
+        // A single packet is not a chunk.
         unsent <= mss || (self.closed && unsent < u64::from(room) * mss)
     }
 }
 
-/// Packets of a full buffer with the application's data.
+/// Number of packets in a full buffer with the application's data.
 #[inline(always)]
 pub(super) fn buffer_packets(stack: &Stack) -> u32 {
     ((LARGEST / u64::from(stack.mss)) as u32).max(1)
@@ -212,9 +213,9 @@ mod tests {
         std::iter::from_fn(|| sender.poll_transmit(now, stack, &mut ())).collect()
     }
 
-    /// Acknowledges two packets at a time, so far apart, for as long as something is out; says when
-    /// how many are sent.
-    fn answer(sender: &mut Sender, apart: Nanos, stack: &Stack) -> Vec<(Nanos, usize)> {
+    /// Acknowledges two packets every `interval` while packets are outstanding; returns the times
+    /// and numbers of packets sent.
+    fn acknowledge(sender: &mut Sender, interval: Nanos, stack: &Stack) -> Vec<(Nanos, usize)> {
         let mut sent = vec![];
         let (mut now, end) = (RTT, RTT + 10 * MILLISECOND);
         while sender.flight.out() > 0 && now < end {
@@ -225,61 +226,61 @@ mod tests {
             sender.on_ack(now, &ack, stack, &mut ());
             let packets = send(sender, now, stack).len();
             sent.extend((packets > 0).then_some((now - RTT, packets)));
-            now += apart;
+            now += interval;
         }
         sent
     }
 
     #[test]
-    fn linux_s_tcp_tso_autosize_makes_chunks_of_a_millisecond_and_pushes_their_last_packets() {
+    fn linux_tcp_tso_autosize_sends_chunks_of_a_millisecond_with_pushed_last_packet() {
         let stack = Preset::LinuxReno.stack();
         let sent = send(&mut sender(1000, &stack), 0, &stack);
         assert_eq!(sent.len(), 200);
-        // 1.2 times 200 packets in 20 ms are 11.7 packets in 1/1024 s.
-        for (at, packet) in sent.iter().enumerate() {
-            assert_eq!(packet.push, at % 11 == 10 || at == 199, "{at}");
+        // 1.2 times 200 packets per 20 ms are 11.7 packets per 1/1024 s.
+        for (index, packet) in sent.iter().enumerate() {
+            assert_eq!(packet.push, index % 11 == 10 || index == 199, "{index}");
         }
         let rfc = Preset::RfcSack.stack();
         assert!(send(&mut sender(1000, &rfc), 0, &rfc).iter().all(|packet| !packet.push));
     }
 
     #[test]
-    fn linux_s_tcp_tso_should_defer_gathers_what_is_acknowledged_within_a_millisecond() {
+    fn linux_tcp_tso_should_defer_collects_acks_of_a_millisecond() {
         let stack = Preset::LinuxReno.stack();
         let mut fast = sender(1000, &stack);
         send(&mut fast, 0, &stack);
-        let sent = answer(&mut fast, 240_000, &stack);
+        let sent = acknowledge(&mut fast, 240_000, &stack);
         // The fifth buffer of 45 packets ends with the 225th.
         assert_eq!(sent[..4], [(0, 2), (1_200_000, 10), (2_400_000, 10), (2_880_000, 4)]);
         let mut slow = sender(1000, &stack);
         send(&mut slow, 0, &stack);
-        let sent = answer(&mut slow, 1_200_000, &stack);
+        let sent = acknowledge(&mut slow, 1_200_000, &stack);
         assert!(sent.len() > 7 && sent.iter().all(|&(_, packets)| packets == 2), "{sent:?}");
         let rfc = Preset::RfcSack.stack();
         let mut never = sender(1000, &rfc);
         send(&mut never, 0, &rfc);
-        assert_eq!(answer(&mut never, 240_000, &rfc)[..2], [(0, 2), (240_000, 2)]);
+        assert_eq!(acknowledge(&mut never, 240_000, &rfc)[..2], [(0, 2), (240_000, 2)]);
     }
 
     #[test]
-    fn linux_s_tcp_tso_should_defer_holds_back_nothing_in_recovery_or_at_the_end() {
+    fn linux_tcp_tso_should_defer_does_not_defer_in_recovery_or_at_end() {
         let stack = Preset::LinuxReno.stack();
         let mut recovers = sender(1000, &stack);
         send(&mut recovers, 0, &stack);
         recovers.enter_recovery(1, false, &stack, &mut ());
         recovers.last_sent = RTT;
-        assert!(!recovers.waits_for_more(RTT, 2, &stack));
+        assert!(!recovers.should_defer(RTT, 2, &stack));
         let mut ends = sender(205, &stack);
         send(&mut ends, 0, &stack);
         ends.last_sent = RTT;
-        assert!(ends.waits_for_more(RTT, 6, &stack), "the application may write more");
+        assert!(ends.should_defer(RTT, 6, &stack), "the application may write more");
         ends.close();
-        assert!(!ends.waits_for_more(RTT, 6, &stack), "all that is left has room");
-        assert!(ends.waits_for_more(RTT, 4, &stack));
+        assert!(!ends.should_defer(RTT, 6, &stack), "the window allows all remaining data");
+        assert!(ends.should_defer(RTT, 4, &stack));
     }
 
     #[test]
-    fn linux_s_tcp_tso_should_defer_counts_the_congestion_window_only_if_it_is_the_smaller() {
+    fn linux_tcp_tso_should_defer_reports_smallest_limit() {
         let stack = Preset::LinuxReno.stack();
         let mss = u64::from(stack.mss);
         let mut sender = sender(1000, &stack);
@@ -295,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_that_the_receiver_limits_grows_to_twice_what_is_used_of_it() {
+    fn receiver_limited_window_grows_to_twice_its_used_part() {
         const ALLOWED: u64 = 363;
         let stack = Preset::LinuxReno.stack();
         let mss = u64::from(stack.mss);
@@ -303,7 +304,7 @@ mod tests {
         sender.establish(0, Some(RTT), ALLOWED * mss, &stack);
         sender.write(0, 1 << 40, &stack, &mut ());
         send(&mut sender, 0, &stack);
-        // Many round trips, each with an acknowledgement of two packets every 0.1 ms.
+        // Many round trips, with an acknowledgement of two packets every 0.1 ms.
         for round in 1..=60 {
             let (mut now, end) = (round * RTT, sender.flight.end());
             while sender.una < end {

@@ -1,13 +1,56 @@
-//! A stack as a run is given it: a preset, and the options that are laid over it.
+//! Configuration of a stack: a preset and options that override its rules.
 
 use super::handshake::Handshake;
-use super::path::ModernTcp;
 use super::stack::{DelayedAcks, Preset, Receiving, Reordering, Stack};
 use crate::clock::Nanos;
 use serde::Deserialize;
 use std::num::NonZeroU32;
 
-/// A preset and options. Windows in packets.
+/// A stack and the handshake of its connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(from = "StackOptions")]
+pub struct ModernTcp {
+    /// Rules of both ends.
+    pub stack: Stack,
+    /// Handshake before the data of a connection.
+    pub handshake: Handshake,
+    /// First round-trip sample if there is no handshake. Set by the network.
+    pub rtt: Nanos,
+    /// Bytes of a SYN-ACK with its headers. Set by the network.
+    pub syn_bytes: u32,
+    /// Whether the sender closes its connection after a file. Set by the network.
+    pub closes: bool,
+}
+
+/// Bytes of the IPv4 and TCP headers, and of the timestamp option with its padding.
+const HEADER_BYTES: u32 = 40;
+const TIMESTAMP_BYTES: u32 = 12;
+
+impl ModernTcp {
+    /// Number of the packet that begins with `byte`, if only the last packet before is not full.
+    #[inline(always)]
+    pub(super) fn number(&self, byte: u64) -> u32 {
+        (byte - 1).div_ceil(u64::from(self.stack.mss)) as u32 + 1
+    }
+
+    /// Number of packets if it is 1 or 2, which is the common case and avoids a slow division.
+    #[inline(always)]
+    pub(super) fn one_or_two(&self, bytes: u64) -> Option<u32> {
+        let mss = u64::from(self.stack.mss);
+        if bytes == mss { Some(1) } else { (bytes == 2 * mss).then_some(2) }
+    }
+
+    pub(super) fn bytes(&self, packets: u32) -> u64 {
+        u64::from(packets) * u64::from(self.stack.mss)
+    }
+
+    /// Length of a packet with `data` bytes.
+    pub(super) fn length(&self, data: u32) -> u32 {
+        data + HEADER_BYTES + if self.stack.timestamps { TIMESTAMP_BYTES } else { 0 }
+    }
+}
+
+/// A preset and its options. Windows in packets.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct StackOptions {
@@ -15,10 +58,10 @@ pub(super) struct StackOptions {
     /// Bytes of data in a full packet.
     mss: NonZeroU32,
     initial_window: u32,
-    /// `None` is the preset's buffer.
+    /// `None` selects the buffer of the preset.
     receiver_window: Option<u32>,
     delayed_acks: bool,
-    /// Of a preset whose delay is fixed.
+    /// Used only by presets with a fixed delay.
     #[serde(rename = "ack_timeout_ns")]
     ack_timeout: Nanos,
     #[serde(rename = "min_rto_ns")]
@@ -27,7 +70,7 @@ pub(super) struct StackOptions {
     initial_rto: Nanos,
     #[serde(rename = "max_rto_ns")]
     max_rto: Nanos,
-    /// 0 is exact timers.
+    /// 0 selects exact timers.
     #[serde(rename = "rto_granularity_ns")]
     rto_granularity: Nanos,
     duplicate_threshold: u32,
@@ -57,7 +100,7 @@ impl From<StackOptions> for ModernTcp {
             ecn: options.ecn,
             ..preset
         };
-        // The network says what the handshake takes.
+        // The network sets the remaining fields.
         Self { stack, handshake: options.handshake, rtt: 0, syn_bytes: 0, closes: false }
     }
 }
@@ -75,10 +118,10 @@ impl StackOptions {
         Receiving { delayed_acks, buffer, window_growth, ..preset }
     }
 
-    /// A threshold that does not adapt stays fixed.
+    /// Keeps the threshold fixed if it is fixed in the preset.
     fn reordering(&self, preset: Reordering) -> Reordering {
         let initial = self.duplicate_threshold;
-        let fixed = preset.most == preset.initial;
-        Reordering { initial, most: if fixed { initial } else { preset.most.max(initial) } }
+        let fixed = preset.max == preset.initial;
+        Reordering { initial, max: if fixed { initial } else { preset.max.max(initial) } }
     }
 }

@@ -1,49 +1,49 @@
-//! Pacing: bursts of packets, spread at a rate.
+//! Pacing: bursts of packets at a given rate.
 //!
-//! As Linux does it, a burst is what the rate sends in about a millisecond, and the next one waits
-//! until it would have been sent. A burst that comes late shortens the wait after it, by half at
-//! the most.
+//! As in Linux, a burst is the amount of data sent in about a millisecond at this rate, and the
+//! next burst waits until that time has passed. A late burst shortens the following wait, by at
+//! most half.
 
 use super::cc::path_model::chunk_packets;
 use crate::clock::{NEVER, Nanos, SECOND};
 
-/// The first packets of a connection are not paced, up to the chunk that has the last of them.
+/// The first packets of a connection are not paced, up to the chunk that contains the last of them.
 const UNPACED: u32 = 10;
 
-/// When the next burst may be sent.
+/// Pacer of a sender.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct Pacer {
-    /// At this rate, in bytes a second; [`None`] if nothing is paced.
+    /// Rate in bytes per second; [`None`] if packets are not paced.
     rate: Option<u64>,
     sent: u32,
-    /// Something waits for `next_at`.
+    /// Whether a packet waits for `next_at`.
     waits: bool,
     next_at: Nanos,
-    /// The current burst: when it began, and how many packets it may still have.
+    /// Start of the current burst, and the number of packets it may still contain.
     burst: Option<(Nanos, u32)>,
     credit: Nanos,
-    /// By so many bytes chunks are larger than what the rate sends in a millisecond.
-    more: u64,
+    /// Bytes added to chunks for short round-trip times: see `offload.rs`.
+    extra_bytes: u64,
     chunks: Option<Chunks>,
-    last: Share,
+    last: PacketTime,
 }
 
-/// Chunks at a rate, kept as it is mostly the same for the next one: divisions take long.
+/// Chunk size at a rate, cached because it rarely changes and divisions are slow.
 #[derive(Clone, Copy, Debug)]
 struct Chunks {
     rate: u64,
-    /// Packets of one, and of those before any is paced.
+    /// Packets per chunk, and in the chunks that are not paced.
     packets: u32,
     unpaced: u32,
 }
 
-/// What the rate says of a packet, likewise.
+/// Transmission time of a packet at a rate, also cached.
 #[derive(Clone, Copy, Debug, Default)]
-struct Share {
+struct PacketTime {
     rate: u64,
     len: u32,
-    /// How long such a packet takes.
+    /// Transmission time.
     time: Nanos,
 }
 
@@ -54,16 +54,16 @@ impl Pacer {
         self.rate = rate.filter(|&rate| rate > 0);
     }
 
-    /// Sets by how many bytes chunks are larger than what the rate sends in a millisecond.
+    /// Sets the number of bytes by which chunks exceed those of a millisecond.
     #[inline(always)]
-    pub fn set_more(&mut self, bytes: u64) {
-        if self.more != bytes {
-            self.more = bytes;
+    pub fn set_extra_bytes(&mut self, bytes: u64) {
+        if self.extra_bytes != bytes {
+            self.extra_bytes = bytes;
             self.chunks = None;
         }
     }
 
-    /// Packets of a chunk at a rate.
+    /// Packets per chunk at a rate.
     #[inline(always)]
     pub fn chunk(&mut self, rate: u64, mss: u32) -> u32 {
         self.chunks(rate, mss).packets
@@ -74,7 +74,7 @@ impl Pacer {
         match self.chunks {
             Some(chunks) if chunks.rate == rate => chunks,
             _ => {
-                let packets = chunk_packets(rate, self.more, mss);
+                let packets = chunk_packets(rate, self.extra_bytes, mss);
                 let chunks = Chunks { rate, packets, unpaced: (UNPACED - 1) / packets * packets };
                 *self.chunks.insert(chunks)
             }
@@ -88,27 +88,27 @@ impl Pacer {
         self.rate.is_some()
     }
 
-    /// A word of what is needed where packets are paced.
+    /// Reads one word of the fields used for pacing.
     #[inline(always)]
-    pub(super) fn fetch(&self) -> u64 {
-        if self.is_on() { self.credit ^ self.more } else { 0 }
+    pub(super) fn prefetch(&self) -> u64 {
+        if self.is_on() { self.credit ^ self.extra_bytes } else { 0 }
     }
 
-    /// When the next packet may be sent.
+    /// Time at which the next packet may be sent.
     #[inline(always)]
     #[must_use]
     pub fn next_at(&self) -> Nanos {
         self.next_at
     }
 
-    /// When a packet that waits may be sent; [`NEVER`] if none waits.
+    /// Time at which a waiting packet may be sent; [`NEVER`] if none waits.
     #[inline(always)]
     #[must_use]
-    pub fn waits_until(&self) -> Nanos {
+    pub fn next_waiting_at(&self) -> Nanos {
         if self.waits { self.next_at } else { NEVER }
     }
 
-    /// Whether a packet has to wait.
+    /// Whether a packet must wait.
     #[inline(always)]
     #[must_use]
     pub fn blocks(&self, now: Nanos) -> bool {
@@ -117,14 +117,15 @@ impl Pacer {
             && !self.burst.is_some_and(|(began, left)| began == now && left > 0)
     }
 
-    /// Says whether something waits.
+    /// Records whether a packet waits.
     #[inline(always)]
-    pub fn wait(&mut self, waits: bool) {
+    pub fn set_waiting(&mut self, waits: bool) {
         self.waits = waits;
     }
 
-    /// How many packets may be sent before any is paced: Linux's `tcp_update_skb_after_send`, which
-    /// counts a chunk before it asks how many were sent.
+    /// Number of packets that may still be sent without pacing: Linux's
+    /// `tcp_update_skb_after_send`, which counts a chunk before it compares the number of packets
+    /// sent.
     #[inline(always)]
     pub fn unpaced(&mut self, mss: u32) -> u32 {
         match self.rate {
@@ -134,20 +135,20 @@ impl Pacer {
         }
     }
 
-    /// What is sent next is a burst of its own.
+    /// Ends the burst: the next packet starts a new one.
     #[inline(always)]
     pub fn end_burst(&mut self) {
         self.burst = None;
     }
 
-    /// So many packets are sent while none is paced.
+    /// Records packets sent without pacing.
     #[inline(always)]
     pub fn on_sent_unpaced(&mut self, packets: u32) {
         self.waits = false;
         self.sent = self.sent.saturating_add(packets);
     }
 
-    /// A packet with `len` bytes of data is sent.
+    /// Records a sent packet with `len` bytes of data.
     #[inline(always)]
     pub fn on_sent(&mut self, now: Nanos, len: u32, mss: u32) {
         let unpaced = self.unpaced(mss) > 0;
@@ -155,7 +156,7 @@ impl Pacer {
         let Some(rate) = self.rate.filter(|_| !unpaced) else { return };
         if (self.last.rate, self.last.len) != (rate, len) {
             let time = Nanos::from(len) * SECOND / rate;
-            self.last = Share { rate, len, time };
+            self.last = PacketTime { rate, len, time };
         }
         let time = self.last.time;
         let left = match self.burst {
@@ -178,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bursts_follow_each_other_at_the_rate() {
+    fn bursts_are_sent_at_the_rate() {
         let mut pacer = Pacer { sent: UNPACED, ..Pacer::default() };
         pacer.set_rate(Some(1_000_000));
         let mut sent = vec![];
@@ -190,14 +191,14 @@ mod tests {
             }
             now = pacer.next_at();
         }
-        // Two packets of a millisecond each at a time.
+        // Bursts of two packets of one millisecond each.
         assert_eq!(sent.len(), 10);
         assert_eq!(sent[2], 2 * SECOND / 1000);
     }
 
     #[test]
-    fn linux_s_tcp_update_skb_after_send_paces_from_the_chunk_that_has_the_tenth_packet() {
-        let at_once = |rate| {
+    fn linux_tcp_update_skb_after_send_paces_after_chunk_with_tenth_packet() {
+        let unpaced_packets = |rate| {
             let mut pacer = Pacer::default();
             pacer.set_rate(Some(rate));
             let mut packets = 0;
@@ -207,13 +208,13 @@ mod tests {
             }
             packets
         };
-        assert_eq!(at_once(1_000_000), 10, "chunks of two");
-        assert_eq!(at_once(3_100_000), 12, "of three");
-        assert_eq!(at_once(10_300_000), 10, "of ten");
+        assert_eq!(unpaced_packets(1_000_000), 10, "chunks of two");
+        assert_eq!(unpaced_packets(3_100_000), 12, "of three");
+        assert_eq!(unpaced_packets(10_300_000), 10, "of ten");
     }
 
     #[test]
-    fn a_late_burst_shortens_the_wait_by_half_at_most() {
+    fn late_burst_shortens_next_wait_by_at_most_half() {
         let mut pacer = Pacer { sent: UNPACED, ..Pacer::default() };
         pacer.set_rate(Some(1_000_000));
         pacer.on_sent(5 * SECOND, 1000, 1000);

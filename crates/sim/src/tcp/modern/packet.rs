@@ -1,27 +1,27 @@
-//! What a sender keeps of a packet that is out.
+//! State of an outstanding packet.
 
 use std::num::NonZeroU32;
 
 use crate::clock::Nanos;
 
-/// What is known of a packet.
+/// Flags of a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Marks(u8);
 
 impl Marks {
-    /// The receiver holds it.
+    /// SACKed: the receiver holds the packet.
     pub const SACKED: Self = Self(1);
-    /// It is taken for lost.
+    /// Considered lost.
     pub const LOST: Self = Self(2);
-    /// A retransmission of it is in flight.
+    /// A retransmission is in flight.
     pub const RETRANSMITTED: Self = Self(4);
-    /// It was retransmitted at some time.
+    /// Retransmitted at least once.
     pub const EVER_RETRANSMITTED: Self = Self(8);
-    /// It was sent while the application limited.
+    /// Sent while the rate was limited by the application.
     pub const APP_LIMITED: Self = Self(16);
-    /// It ends the stream.
+    /// The packet ends the stream.
     pub const FIN: Self = Self(32);
-    /// It is in the order of sending.
+    /// Linked into the order of sending.
     pub(super) const LINKED: Self = Self(64);
 
     /// Whether any of `marks` is set.
@@ -37,14 +37,14 @@ impl Marks {
         self.0 = if on { self.0 | marks.0 } else { self.0 & !marks.0 };
     }
 
-    /// Both.
+    /// Union of two sets of marks.
     #[must_use]
-    pub const fn and(self, other: Self) -> Self {
+    pub const fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 }
 
-/// A packet's number as a link: one more than the number, so that none takes no space.
+/// Packet number plus one, so that [`None`] takes no space.
 pub(super) type Link = Option<NonZeroU32>;
 
 pub(super) fn link(number: u32) -> Link {
@@ -55,63 +55,63 @@ pub(super) fn linked(link: Link) -> Option<u32> {
     link.map(|number| number.get() - 1)
 }
 
-/// Spans before the sending of a packet are kept in units of 64 ns, up to 275 s.
+/// Durations before the sending of a packet have units of 64 ns, up to 275 s.
 const SPAN_SHIFT: u32 = 6;
 
-/// More packets in flight are noted as so many.
-const MOST_IN_FLIGHT: u32 = (1 << 24) - 1;
+/// Maximum recorded number of packets in flight.
+const MAX_IN_FLIGHT: u32 = (1 << 24) - 1;
 
-/// Rounded up, so that no interval that follows is shorter than it was.
+/// Converts a duration, rounded up so that no derived interval is too short.
 #[inline(always)]
 fn span(nanos: Nanos) -> u32 {
     u32::try_from(nanos.div_ceil(1 << SPAN_SHIFT)).unwrap_or(u32::MAX)
 }
 
-/// A packet, 40 bytes of it.
+/// An outstanding packet, 40 bytes in size.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Packet {
-    /// When it was sent last.
+    /// Time of the last transmission.
     pub sent_at: Nanos,
-    /// The low half of the number of its first byte.
+    /// Lower 32 bits of its first byte.
     pub(super) start: u32,
-    /// Packets delivered when it was sent.
+    /// Packets delivered when this one was sent.
     pub delivered: u32,
-    /// How long before it the first packet of its flight was sent.
+    /// Time from the first transmission of its flight to its own transmission.
     first_sent_before: u32,
-    /// How long before it the last delivery was.
+    /// Time from the last delivery to its own transmission.
     delivered_before: u32,
     pub(super) earlier: Link,
     pub(super) later: Link,
-    /// Packets found lost when it was sent, where that is noted; wraps.
+    /// Packets lost when this one was sent, if recorded; wraps.
     pub lost: u32,
-    /// Packets in flight with it when it was sent, where that is noted.
+    /// Packets in flight, including this one, when it was sent, if recorded.
     in_flight: [u8; 3],
-    /// What is known of it.
+    /// Flags.
     pub marks: Marks,
 }
 
 impl Packet {
-    /// One that is sent now; its delivery is noted later.
+    /// Creates a packet sent now; its delivery data is set later.
     #[inline(always)]
     pub(super) fn sent(sent_at: Nanos, marks: Marks) -> Self {
         Self { sent_at, marks, ..Self::default() }
     }
 
-    /// Where delivery stood when it was sent: see `delivery_rate.rs`.
+    /// Records the times for rate samples: see `delivery_rate.rs`.
     #[inline(always)]
-    pub fn note_times(&mut self, first_sent_at: Nanos, delivered_at: Nanos) {
+    pub fn set_times(&mut self, first_sent_at: Nanos, delivered_at: Nanos) {
         self.first_sent_before = span(self.sent_at.saturating_sub(first_sent_at));
         self.delivered_before = span(self.sent_at.saturating_sub(delivered_at));
     }
 
-    /// What was in flight with it when it was sent, and how many were found lost.
+    /// Records the numbers of packets in flight and lost when this one was sent.
     #[inline(always)]
-    pub fn note_flight(&mut self, in_flight: u32, lost: u32) {
-        let [_, bytes @ ..] = in_flight.min(MOST_IN_FLIGHT).to_be_bytes();
+    pub fn record_flight(&mut self, in_flight: u32, lost: u32) {
+        let [_, bytes @ ..] = in_flight.min(MAX_IN_FLIGHT).to_be_bytes();
         (self.in_flight, self.lost) = (bytes, lost);
     }
 
-    /// Packets in flight with it when it was sent; 0 where that is not noted.
+    /// Packets in flight, including this one, when it was sent; 0 if not recorded.
     #[inline(always)]
     #[must_use]
     pub fn in_flight(&self) -> u32 {
@@ -119,25 +119,25 @@ impl Packet {
         u32::from_be_bytes([0, high, middle, low])
     }
 
-    /// When the first packet of its flight was sent.
+    /// Send time of the first packet of its flight.
     #[inline(always)]
     #[must_use]
     pub fn first_sent_at(&self) -> Nanos {
         self.sent_at.saturating_sub(Nanos::from(self.first_sent_before) << SPAN_SHIFT)
     }
 
-    /// When, at its sending, the last delivery had been.
+    /// Time of the last delivery before it was sent.
     #[inline(always)]
     #[must_use]
     pub fn delivered_at(&self) -> Nanos {
         self.sent_at.saturating_sub(Nanos::from(self.delivered_before) << SPAN_SHIFT)
     }
 
-    /// Whether it was sent more than once.
+    /// Whether the packet was sent more than once.
     #[inline(always)]
     #[must_use]
     pub fn was_retransmitted(&self) -> bool {
-        self.marks.any(Marks::RETRANSMITTED.and(Marks::EVER_RETRANSMITTED))
+        self.marks.any(Marks::RETRANSMITTED.union(Marks::EVER_RETRANSMITTED))
     }
 }
 
@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_packet_takes_40_bytes() {
+    fn packet_size_is_40_bytes() {
         assert_eq!(std::mem::size_of::<Packet>(), 40);
     }
 }

@@ -1,4 +1,4 @@
-//! Where a sender stands in recovery, and what it remembers to undo it.
+//! Recovery phases of a sender, and the state needed to undo a reduction.
 //!
 //! ```text
 //!            SACK, duplicate                  loss found
@@ -9,43 +9,42 @@
 //!      Cwr-+    +----------> Loss <-|-+--------------------|--+  +---+
 //!       |                     |     |                      |
 //!       +---------------------|-----|----------------------+
-//!              all that was sent before is acknowledged, or undone: Open
+//!       all data sent before the phase is acknowledged, or the reduction is undone: Open
 //! ```
 
 use super::prr::Prr;
-use crate::clock::Nanos;
 
-/// The phase, with what belongs to it. `high` is the byte after the last one sent when it began.
+/// Recovery phase. `high` is the end of the data sent before the phase began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// Nothing is missing.
+    /// No packet is missing.
     Open,
-    /// Something may be missing or late.
+    /// Packets may be lost or reordered.
     Disorder,
-    /// An ECN echo or a repaired tail loss reduces the window.
+    /// The window is reduced because of an ECN echo or a repaired tail loss.
     Cwr {
-        /// How.
+        /// State of the reduction.
         prr: Prr,
-        /// Until something beyond this is acknowledged.
+        /// The phase ends when data beyond this byte is acknowledged.
         high: u64,
     },
     /// Fast recovery.
     Recovery {
-        /// How the window is reduced.
+        /// State of the reduction.
         prr: Prr,
-        /// Until this is acknowledged.
+        /// The phase ends when this byte is acknowledged.
         high: u64,
     },
-    /// A timeout is repaired.
+    /// Recovery from a timeout.
     Loss {
-        /// Until this is acknowledged.
+        /// The phase ends when this byte is acknowledged.
         high: u64,
-        /// Whether it may have been spurious: RFC 5682.
+        /// Whether the timeout may have been spurious: RFC 5682.
         frto: bool,
     },
 }
 
-/// A phase without what belongs to it; the order is that of severity.
+/// Name of a phase; ordered by severity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PhaseName {
     /// [`Phase::Open`]
@@ -61,7 +60,7 @@ pub enum PhaseName {
 }
 
 impl Phase {
-    /// Its name.
+    /// Name of the phase.
     #[inline(always)]
     #[must_use]
     pub fn name(&self) -> PhaseName {
@@ -74,7 +73,7 @@ impl Phase {
         }
     }
 
-    /// The byte whose acknowledgement ends it, where there is one.
+    /// Byte whose acknowledgement ends the phase.
     #[inline(always)]
     #[must_use]
     pub fn high(&self) -> Option<u64> {
@@ -86,7 +85,7 @@ impl Phase {
         }
     }
 
-    /// The current reduction.
+    /// State of the current reduction.
     #[inline(always)]
     pub fn prr_mut(&mut self) -> Option<&mut Prr> {
         match self {
@@ -103,24 +102,24 @@ impl Phase {
     }
 }
 
-/// How many retransmissions since the reduction have not been reported as duplicates.
+/// Number of retransmissions since the reduction that were not reported as duplicates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unreported {
     /// Nothing was retransmitted yet.
     NoneSent,
-    /// This many.
+    /// Number of packets.
     Packets(u32),
 }
 
 impl Unreported {
-    /// `packets` are reported.
+    /// Subtracts `packets` reported as duplicates.
     pub fn report(&mut self, packets: u32) {
         if let Self::Packets(left) = self {
             *left = left.saturating_sub(packets);
         }
     }
 
-    /// A packet is retransmitted.
+    /// Counts a retransmission.
     pub fn retransmit(&mut self) {
         *self = match *self {
             Self::NoneSent => Self::Packets(1),
@@ -129,16 +128,13 @@ impl Unreported {
     }
 }
 
-/// What is remembered of a reduction of the window, to undo it.
+/// State saved at a window reduction, in order to undo it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Undo {
-    /// The first byte not acknowledged when it began.
+    /// First unacknowledged byte when the reduction began.
     pub marker: u64,
-    /// Retransmissions that are not reported as duplicates.
+    /// Retransmissions not reported as duplicates.
     pub unreported: Unreported,
-    /// It follows on a timeout.
+    /// Whether a timeout caused the reduction.
     pub after_timeout: bool,
 }
-
-/// When the first retransmission since the last one was acknowledged was sent.
-pub type RetransmittedAt = Option<Nanos>;

@@ -2,32 +2,32 @@
 
 use super::window::Window;
 
-/// A reduction, in packets.
+/// State of a window reduction, in packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Prr {
-    /// Delivered since it began.
+    /// Packets delivered since the reduction began.
     pub delivered: u32,
-    /// Sent since it began.
+    /// Packets sent since the reduction began.
     pub out: u32,
 }
 
-/// What an acknowledgement in a reduction says.
+/// Effect of an acknowledgement during a reduction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// Packets that it delivered.
+    /// Packets delivered.
     pub delivered: u32,
-    /// Packets that were found lost.
+    /// Packets detected as lost.
     pub lost: u32,
-    /// Packets in flight after it.
+    /// Packets in flight after the acknowledgement.
     pub in_flight: u32,
-    /// Whether it acknowledged new data cumulatively.
+    /// Whether new data was acknowledged cumulatively.
     pub advanced: bool,
 }
 
 impl Prr {
-    /// Sets the window to what may be in flight now. RFC 9937, section 6: above the threshold the
-    /// window falls in proportion to what is delivered; below it, it is filled up by slow start
-    /// while acknowledgements advance and nothing more is lost, else by what is delivered.
+    /// Sets the window to the packets allowed in flight. RFC 9937, section 6: above the threshold,
+    /// packets are sent in proportion to the packets delivered. Below it, the window grows by slow
+    /// start while acknowledgements advance without losses, and otherwise by the packets delivered.
     pub fn on_ack(&mut self, window: &mut Window, ack: Progress) {
         if ack.delivered == 0 || window.before_reduction == 0 {
             return;
@@ -43,7 +43,7 @@ impl Prr {
             (banked.max(i64::from(ack.delivered)) + slow_start)
                 .min(i64::from(window.ssthresh - ack.in_flight))
         };
-        // The first packet of a recovery is sent whatever the window.
+        // The first packet of a recovery is always allowed.
         let count = count.max(i64::from(self.out == 0));
         window.cwnd = (i64::from(ack.in_flight) + count).max(0) as u32;
     }
@@ -58,8 +58,8 @@ mod tests {
     }
 
     #[test]
-    fn rfc_9937_above_the_threshold_two_are_sent_for_three_delivered() {
-        // ssthresh 7 of 10: after ten deliveries seven are sent.
+    fn rfc_9937_sends_in_proportion_above_threshold() {
+        // ssthresh is 7 of 10: seven packets are sent for ten deliveries.
         let mut window = Window { ssthresh: 7, before_reduction: 10, ..Window::new(10) };
         let mut prr = Prr::default();
         let mut in_flight = 19;
@@ -76,21 +76,21 @@ mod tests {
     }
 
     #[test]
-    fn rfc_9937_below_the_threshold_it_conserves_packets_or_slow_starts() {
+    fn rfc_9937_conserves_packets_or_slow_starts_below_threshold() {
         let mut window = Window { ssthresh: 7, before_reduction: 10, ..Window::new(10) };
         let mut prr = Prr { delivered: 3, out: 3 };
         prr.on_ack(&mut window, ack(1, 3));
-        assert_eq!(window.cwnd, 4, "one for one");
+        assert_eq!(window.cwnd, 4, "packet conservation");
         prr.out += 1;
         prr.on_ack(&mut window, Progress { advanced: true, ..ack(1, 3) });
-        assert_eq!(window.cwnd, 5, "and one more");
+        assert_eq!(window.cwnd, 5, "slow start");
         prr.out += 2;
         prr.on_ack(&mut window, Progress { advanced: true, lost: 1, ..ack(1, 3) });
-        assert_eq!(window.cwnd, 4, "unless more is lost");
+        assert_eq!(window.cwnd, 4, "no slow start after a loss");
     }
 
     #[test]
-    fn rfc_9937_at_the_threshold_the_window_is_the_threshold() {
+    fn rfc_9937_window_equals_threshold_at_threshold() {
         let mut window = Window { ssthresh: 7, before_reduction: 10, ..Window::new(10) };
         let mut prr = Prr { delivered: 8, out: 3 };
         prr.on_ack(&mut window, Progress { advanced: true, ..ack(1, 7) });
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_packet_is_sent_whatever_the_window() {
+    fn first_packet_of_recovery_is_always_allowed() {
         let mut window = Window { ssthresh: 20, before_reduction: 30, ..Window::new(30) };
         let mut prr = Prr::default();
         prr.on_ack(&mut window, ack(1, 20));

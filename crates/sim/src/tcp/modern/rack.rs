@@ -1,33 +1,33 @@
-//! RACK: a packet is lost if one that was sent sufficiently later has been delivered (RFC 8985,
-//! section 6), with Linux's reordering window.
+//! RACK: a packet is lost if a packet sent sufficiently later was delivered (RFC 8985, section 6),
+//! with Linux's reordering window.
 
 use super::flight::Flight;
 use super::packet::{Marks, Packet};
 use super::rtt::RttEstimator;
 use crate::clock::Nanos;
 
-/// Recoveries for which a reordering window that DSACKs have widened persists: RFC 8985, section
-/// 6.2, step 4.
-const PERSISTS: u8 = 16;
+/// Number of recoveries after which a reordering window widened by DSACKs is reset: RFC 8985,
+/// section 6.2, step 4.
+const PERSISTENCE: u8 = 16;
 
-/// What RACK knows of a connection.
+/// RACK state of a connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Rack {
-    /// When the packet that was sent last, of those delivered, was sent, and the byte after it.
+    /// Send time of the most recently sent packet delivered, and the byte after it.
     newest: (Nanos, u64),
-    /// The round-trip time of the packet delivered last.
+    /// Round-trip time of the packet delivered last.
     rtt: Nanos,
-    /// Deliveries have not been judged yet.
+    /// Whether there were deliveries since the last loss detection.
     advanced: bool,
-    /// The reordering window in quarters of the smallest round-trip time.
+    /// Reordering window in quarters of the minimum round-trip time.
     steps: u8,
-    /// Recoveries until the window falls back.
+    /// Recoveries until the window is reset.
     persist: u8,
-    /// A DSACK asks for a wider window.
+    /// A DSACK requests a wider window.
     dsack_seen: bool,
-    /// Deliveries when the window was widened last.
+    /// Packets delivered when the window was last widened.
     widened_at: u32,
-    /// How often reordering was seen.
+    /// Number of times that reordering was observed.
     pub reorderings: u32,
 }
 
@@ -46,21 +46,21 @@ impl Default for Rack {
     }
 }
 
-/// What the judgement of all packets found.
+/// Result of loss detection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Judgement {
-    /// Whether a retransmission was found lost.
+pub struct LossReport {
+    /// Whether a retransmission was lost.
     pub retransmission_lost: bool,
-    /// How long until the packets that may just be late are lost.
+    /// Time until packets that may be reordered are considered lost.
     pub wait: Option<Nanos>,
 }
 
 impl Rack {
     /// A packet is delivered: RFC 8985, section 6.2, step 2. `end` is the byte after it.
     ///
-    /// A retransmitted packet that is acknowledged in less than the smallest round-trip time was
-    /// not lost when it was retransmitted, and neither is one whose echoed stamp is older
-    /// (`spurious`).
+    /// A retransmitted packet is ignored if it is acknowledged in less than the minimum round-trip
+    /// time, or if the echoed timestamp is older than the retransmission (`spurious`): then the
+    /// original was delivered.
     #[inline(always)]
     pub fn on_delivered(
         &mut self,
@@ -80,67 +80,67 @@ impl Rack {
         self.newest = self.newest.max((packet.sent_at, end));
     }
 
-    /// The same for packets that were sent once, of which this is the last.
+    /// Packets that were sent once are delivered; the arguments describe the last of them.
     #[inline(always)]
     pub fn on_delivered_once(&mut self, now: Nanos, sent_at: Nanos, end: u64) {
         self.advanced = true;
         self.rtt = now - sent_at;
-        // Mostly it was sent after all that were delivered before.
+        // Usually it was sent after all packets delivered before.
         if sent_at > self.newest.0 || (sent_at, end) > self.newest {
             self.newest = (sent_at, end);
         }
     }
 
-    /// All packets are to be judged anew.
-    pub fn judge_again(&mut self) {
+    /// Requests loss detection at the next acknowledgement, even without further deliveries.
+    pub fn request_judgement(&mut self) {
         self.advanced = true;
     }
 
-    /// The reordering window: RFC 8985, section 6.2, step 4.
+    /// Reordering window: RFC 8985, section 6.2, step 4.
     ///
-    /// `at_once` where enough duplicates or a recovery say that a loss is evident; it counts as
-    /// long as no reordering was seen.
+    /// `immediate` if enough duplicates or a recovery make a loss evident; the window is then 0 as
+    /// long as no reordering was observed.
     #[must_use]
-    pub fn reordering_window(&self, at_once: bool, rtt: &RttEstimator) -> Nanos {
-        if self.reorderings == 0 && at_once {
+    pub fn reordering_window(&self, immediate: bool, rtt: &RttEstimator) -> Nanos {
+        if self.reorderings == 0 && immediate {
             return 0;
         }
         let quarter = rtt.min().unwrap_or(0) / 4;
         (quarter * Nanos::from(self.steps)).min(rtt.srtt().unwrap_or(0))
     }
 
-    /// How much longer the packet may be late; [`None`] if it is lost.
+    /// Time until the packet is considered lost; [`None`] if it is lost now.
     #[must_use]
     pub fn remaining(&self, now: Nanos, packet: &Packet, window: Nanos) -> Option<Nanos> {
         (packet.sent_at + self.rtt + window).checked_sub(now).filter(|&wait| wait > 0)
     }
 
-    /// Judges the packets if something was delivered since: RFC 8985, section 6.2, step 5.
-    pub fn judge(
+    /// Detects losses if packets were delivered since the last call: RFC 8985, section 6.2, step 5.
+    pub fn detect_new(
         &mut self,
         now: Nanos,
         window: Nanos,
         flight: &mut Flight,
         lost: impl FnMut(u64),
-    ) -> Judgement {
+    ) -> LossReport {
         if !std::mem::take(&mut self.advanced) {
-            return Judgement::default();
+            return LossReport::default();
         }
         self.detect(now, window, flight, lost)
     }
 
-    /// The same whether or not something was delivered: the reordering timer expired.
+    /// Detects losses, also without deliveries, when the reordering timer expires.
     pub fn detect(
         &mut self,
         now: Nanos,
         window: Nanos,
         flight: &mut Flight,
         mut lost: impl FnMut(u64),
-    ) -> Judgement {
-        let mut found = Judgement::default();
-        let mut at = flight.oldest();
-        while let Some(number) = at {
-            at = flight.sent_after(number);
+    ) -> LossReport {
+        let mut report = LossReport::default();
+        let mut next = flight.oldest();
+        while let Some(number) = next {
+            next = flight.sent_after(number);
             let packet = *flight.packet(number);
             let in_flight_again = packet.marks.any(Marks::RETRANSMITTED);
             if packet.marks.any(Marks::LOST) && !in_flight_again {
@@ -150,27 +150,27 @@ impl Rack {
                 break;
             }
             match self.remaining(now, &packet, window) {
-                Some(wait) => found.wait = found.wait.max(Some(wait)),
+                Some(wait) => report.wait = report.wait.max(Some(wait)),
                 None => {
                     if flight.mark_lost(number) {
-                        found.retransmission_lost |= in_flight_again;
+                        report.retransmission_lost |= in_flight_again;
                         lost(flight.start_of(number));
                     }
                     flight.unlink(number);
                 }
             }
         }
-        found
+        report
     }
 
-    /// A DSACK says that a retransmission in a recovery was unnecessary.
+    /// A DSACK shows that a retransmission was unnecessary.
     pub fn on_dsack(&mut self) {
         self.dsack_seen |= self.reorderings > 0;
     }
 
-    /// Widens the window by a quarter of the smallest round-trip time, at most once a round trip
-    /// and only where DSACKs ask for it; `prior_delivered` is how much had been delivered when the
-    /// packet was sent that is delivered now.
+    /// Widens the window by a quarter of the minimum round-trip time if a DSACK requests it, at
+    /// most once per round trip. `prior_delivered` is the number of packets delivered when the
+    /// packet delivered now was sent.
     #[inline]
     pub fn adapt(&mut self, delivered: u32, prior_delivered: Option<u32>) {
         let Some(prior) = prior_delivered else { return };
@@ -181,16 +181,16 @@ impl Rack {
             self.steps = self.steps.saturating_add(1);
             self.dsack_seen = false;
             self.widened_at = delivered;
-            self.persist = PERSISTS;
+            self.persist = PERSISTENCE;
         } else if self.persist == 0 {
             self.steps = 1;
         }
     }
 
-    /// A recovery ended; `undone` if it turned out unnecessary.
+    /// A recovery has ended; `undone` if it was unnecessary.
     pub fn on_recovered(&mut self, undone: bool) {
         self.persist =
-            if undone { PERSISTS.min(self.persist + 1) } else { self.persist.saturating_sub(1) };
+            if undone { PERSISTENCE.min(self.persist + 1) } else { self.persist.saturating_sub(1) };
     }
 }
 
@@ -204,16 +204,16 @@ mod tests {
         let stack = Preset::LinuxCubic.stack();
         let mut estimator = RttEstimator::new(&stack);
         estimator.sample(rtt, 1, 2, &stack);
-        estimator.hear_min(0, rtt);
+        estimator.update_min(0, rtt);
         estimator
     }
 
     #[test]
-    fn rfc_8985_6_2_a_packet_sent_before_one_delivered_is_lost_after_the_window() {
+    fn rfc_8985_6_2_earlier_packet_is_lost_after_reordering_window() {
         let rtt = estimator(100 * MILLISECOND);
         let mut flight = Flight::new(1);
-        for at in 0..3 {
-            flight.push(Packet::sent(at * MILLISECOND, Marks::default()), 1000);
+        for n in 0..3 {
+            flight.push(Packet::sent(n * MILLISECOND, Marks::default()), 1000);
         }
         let mut rack = Rack::default();
         let now = 102 * MILLISECOND;
@@ -222,8 +222,8 @@ mod tests {
         flight.mark_sacked(2);
         let window = rack.reordering_window(false, &rtt);
         assert_eq!(window, 25 * MILLISECOND);
-        let found = rack.judge(now, window, &mut flight, |_| panic!("only late"));
-        assert_eq!(found.wait, Some(24 * MILLISECOND), "that of packet 1");
+        let report = rack.detect_new(now, window, &mut flight, |_| panic!("only late"));
+        assert_eq!(report.wait, Some(24 * MILLISECOND), "for packet 1");
         let later = now + 24 * MILLISECOND;
         let mut lost = vec![];
         rack.detect(later, window, &mut flight, |start| lost.push(start));
@@ -231,12 +231,12 @@ mod tests {
     }
 
     #[test]
-    fn rfc_8985_6_2_the_window_adapts_to_dsacks_once_a_round_trip() {
+    fn rfc_8985_6_2_window_adapts_to_dsacks_once_per_round_trip() {
         let rtt = estimator(100 * MILLISECOND);
         let mut rack = Rack::default();
         rack.on_dsack();
         rack.adapt(10, Some(5));
-        assert_eq!(rack.reordering_window(true, &rtt), 0, "no reordering was seen");
+        assert_eq!(rack.reordering_window(true, &rtt), 0, "no reordering was observed");
         rack.reorderings = 1;
         for (delivered, prior, quarters) in [(20, 12, 2), (25, 13, 2), (40, 30, 3), (60, 50, 4)] {
             rack.on_dsack();
@@ -253,17 +253,17 @@ mod tests {
             rack.on_recovered(false);
         }
         rack.adapt(300, Some(200));
-        assert_eq!(rack.reordering_window(true, &rtt), 100 * MILLISECOND, "for 16 recoveries");
+        assert_eq!(rack.reordering_window(true, &rtt), 100 * MILLISECOND, "kept for 16 recoveries");
         rack.on_recovered(false);
         rack.adapt(400, Some(300));
         assert_eq!(rack.reordering_window(true, &rtt), 25 * MILLISECOND);
     }
 
     #[test]
-    fn rfc_8985_6_2_an_original_that_was_late_does_not_say_when_its_copy_was_delivered() {
+    fn rfc_8985_6_2_delayed_original_gives_no_delivery_time_of_copy() {
         let min = Some(40 * MILLISECOND);
         let ever = Marks::EVER_RETRANSMITTED;
-        // In less than the smallest round-trip time, or with a stamp of before.
+        // Delivered in less than the minimum round-trip time, or with an older timestamp.
         for (marks, rtt, spurious, counts) in [
             (ever, 39, false, false),
             (ever, 90, true, false),

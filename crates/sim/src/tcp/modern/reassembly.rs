@@ -1,85 +1,85 @@
-//! Data out of order: what is held, and which blocks an acknowledgement reports.
+//! Reassembly of out-of-order data, and selection of the SACK blocks to report.
 
 use super::segment::{SackBlock, SackBlocks};
 
-/// So many blocks are sure to fit into an acknowledgement, and into the next one if that is lost:
-/// Linux's `TCP_SACK_BLOCKS_EXPECTED`.
+/// Number of blocks that certainly fit into an acknowledgement, and again into the next one if the
+/// first is lost: Linux's `TCP_SACK_BLOCKS_EXPECTED`.
 const REPORTED: usize = 2;
 
-/// Where a packet went.
+/// Outcome of inserting a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Placed {
-    /// At the end of what is in order.
+pub enum Outcome {
+    /// Continues the in-order data.
     InOrder,
-    /// At the beginning of a gap.
-    Fills,
-    /// Beyond a gap.
+    /// Fills the beginning of a gap.
+    FillsGap,
+    /// Above a gap.
     Held,
-    /// Beyond a gap, where all of it was held.
-    HeldBefore,
-    /// All of it had come before.
+    /// Above a gap, and completely held already.
+    AlreadyHeld,
+    /// Completely received before.
     Duplicate,
 }
 
-/// Puts a stream in order.
+/// Reassembles a stream.
 #[derive(Clone, Debug)]
 pub struct Reassembly {
     next: u64,
-    /// What is beyond, in order and apart.
+    /// Data above gaps, as sorted disjoint blocks.
     held: Vec<SackBlock>,
-    /// The blocks to report, the newest first: RFC 2018, section 4.
+    /// Blocks to report, most recent first: RFC 2018, section 4.
     recent: SackBlocks,
-    /// What came twice, to be reported once: RFC 2883, section 4.
+    /// Duplicate to report once: RFC 2883, section 4.
     duplicate: Option<SackBlock>,
-    /// The sequence number of FIN.
+    /// Sequence number of FIN.
     end: Option<u64>,
-    /// A packet extends the blocks to report alone, whatever else is held beside it: Linux's
-    /// `tcp_sack_new_ofo_skb`, where RFC 2018 asks for all that is held around it.
+    /// A packet extends only blocks that are being reported: Linux's `tcp_sack_new_ofo_skb`. RFC
+    /// 2018 requires all held data around the packet instead.
     extends_reported: bool,
 }
 
 impl Reassembly {
-    /// A stream that begins with byte `start`; blocks to report are those of Linux, or of RFC 2018.
+    /// Creates a stream that begins with byte `start`; blocks are reported as in Linux or RFC 2018.
     #[must_use]
     pub fn new(start: u64, extends_reported: bool) -> Self {
         let (held, recent) = (Vec::new(), SackBlocks::default());
         Self { next: start, held, recent, duplicate: None, end: None, extends_reported }
     }
 
-    /// The next sequence number expected; FIN counts for one.
+    /// Next expected sequence number; FIN occupies one.
     #[inline(always)]
     #[must_use]
     pub fn next(&self) -> u64 {
         self.next
     }
 
-    /// The byte after the last one in order.
+    /// Byte after the last in-order byte.
     #[must_use]
     pub fn data_end(&self) -> u64 {
         self.next - u64::from(self.is_complete())
     }
 
-    /// Whether nothing is held beyond a gap.
+    /// Whether no data is held above a gap.
     #[inline(always)]
     #[must_use]
     pub fn is_in_order(&self) -> bool {
         self.held.is_empty()
     }
 
-    /// Whether all of the stream is there.
+    /// Whether the complete stream was received.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.end.is_some_and(|end| self.next > end)
     }
 
-    /// What is held.
+    /// Data held above gaps.
     #[must_use]
     pub fn held(&self) -> &[SackBlock] {
         &self.held
     }
 
-    /// A packet arrives: takes it if it continues what is in order, with nothing beyond; says whether
-    /// it does.
+    /// Appends a packet if it continues the in-order data and nothing is held; returns whether it
+    /// was appended.
     #[inline(always)]
     pub fn append(&mut self, start: u64, len: u32, fin: bool) -> bool {
         let appends = start == self.next && self.held.is_empty() && self.end.is_none();
@@ -93,47 +93,47 @@ impl Reassembly {
         appends
     }
 
-    /// A packet arrives.
-    pub fn place(&mut self, start: u64, len: u32, fin: bool, reports_duplicates: bool) -> Placed {
+    /// Inserts any packet.
+    pub fn insert(&mut self, start: u64, len: u32, fin: bool, reports_duplicates: bool) -> Outcome {
         let end = start + u64::from(len) + u64::from(fin);
         if fin {
             self.end = Some(start + u64::from(len));
         }
         if start == self.next && self.held.is_empty() {
             self.next = end;
-            return Placed::InOrder;
+            return Outcome::InOrder;
         }
-        self.place_apart(SackBlock { start, end }, reports_duplicates)
+        self.insert_out_of_order(SackBlock { start, end }, reports_duplicates)
     }
 
     #[inline(never)]
-    fn place_apart(&mut self, new: SackBlock, reports_duplicates: bool) -> Placed {
-        let mut twice = self.duplicate;
-        let placed = if new.end <= self.next {
-            extend(&mut twice, new);
-            Placed::Duplicate
+    fn insert_out_of_order(&mut self, new: SackBlock, reports_duplicates: bool) -> Outcome {
+        let mut duplicate = self.duplicate;
+        let outcome = if new.end <= self.next {
+            add_duplicate(&mut duplicate, new);
+            Outcome::Duplicate
         } else if new.start <= self.next {
-            self.fill(new, &mut twice)
+            self.fill(new, &mut duplicate)
         } else if self.extends_last(new) {
-            Placed::Held
+            Outcome::Held
         } else if self.holds(new) {
-            extend(&mut twice, new);
+            add_duplicate(&mut duplicate, new);
             if self.extends_reported {
                 self.report(new);
             }
-            Placed::HeldBefore
+            Outcome::AlreadyHeld
         } else {
-            self.hold(new, &mut twice);
-            Placed::Held
+            self.hold(new, &mut duplicate);
+            Outcome::Held
         };
         if reports_duplicates {
-            self.duplicate = twice;
+            self.duplicate = duplicate;
         }
-        placed
+        outcome
     }
 
-    /// Whether the packet follows the last block that is held, which most packets beyond a gap do,
-    /// and that is the newest to report: then it becomes part of it.
+    /// Appends the packet to the last held block if it follows that block, which is also the most
+    /// recent one to report. This is the common case above a gap.
     #[inline]
     fn extends_last(&mut self, new: SackBlock) -> bool {
         let (Some(last), Some(newest)) = (self.held.last_mut(), self.recent.first_mut()) else {
@@ -147,43 +147,43 @@ impl Reassembly {
         true
     }
 
-    /// Whether a packet would move what two others have left to report to where an acknowledgement
-    /// may not have room for it.
+    /// Whether a packet would displace recently extended blocks from the next acknowledgement,
+    /// before they were reported.
     pub fn crowds_out(&self, new: SackBlock) -> bool {
         let recent = self.recent.as_slice();
         let touched = recent.iter().position(|b| new.start <= b.end && b.start <= new.end);
         new.start > self.next && touched.unwrap_or(recent.len()) >= REPORTED
     }
 
-    /// Whether all of the packet is held.
+    /// Whether the packet is completely held.
     fn holds(&self, new: SackBlock) -> bool {
         let begun = self.held.partition_point(|block| block.start <= new.start);
         self.held[..begun].last().is_some_and(|block| block.contains(new))
     }
 
-    /// The packet continues what is in order, perhaps up to what is held and beyond.
-    fn fill(&mut self, new: SackBlock, twice: &mut Option<SackBlock>) -> Placed {
+    /// Appends the packet to the in-order data, and held blocks that become contiguous.
+    fn fill(&mut self, new: SackBlock, duplicate: &mut Option<SackBlock>) -> Outcome {
         let fills = !self.held.is_empty();
-        extend(twice, SackBlock { start: new.start, end: self.next });
+        add_duplicate(duplicate, SackBlock { start: new.start, end: self.next });
         self.next = new.end;
         let reached = self.held.partition_point(|block| block.start <= new.end);
         for block in self.held.drain(..reached) {
-            extend(twice, SackBlock { start: block.start, end: block.end.min(new.end) });
+            add_duplicate(duplicate, SackBlock { start: block.start, end: block.end.min(new.end) });
             self.next = self.next.max(block.end);
         }
         let next = self.next;
         self.recent = self.recent.as_slice().iter().filter(|b| b.start > next).copied().collect();
-        if fills { Placed::Fills } else { Placed::InOrder }
+        if fills { Outcome::FillsGap } else { Outcome::InOrder }
     }
 
-    /// Joins the block with those that it touches; it is the newest to report.
-    fn hold(&mut self, new: SackBlock, twice: &mut Option<SackBlock>) {
+    /// Merges the block with adjacent ones; it becomes the most recent one to report.
+    fn hold(&mut self, new: SackBlock, duplicate: &mut Option<SackBlock>) {
         let from = self.held.partition_point(|block| block.end < new.start);
         let to = self.held.partition_point(|block| block.start <= new.end);
         let mut merged = new;
         for block in &self.held[from..to] {
             let (start, end) = (block.start.max(new.start), block.end.min(new.end));
-            extend(twice, SackBlock { start, end });
+            add_duplicate(duplicate, SackBlock { start, end });
             merged.start = merged.start.min(block.start);
             merged.end = merged.end.max(block.end);
         }
@@ -196,7 +196,7 @@ impl Reassembly {
         self.report(if self.extends_reported { new } else { merged });
     }
 
-    /// The block becomes the newest to report, with those that it touches.
+    /// Makes the block, merged with adjacent reported blocks, the most recent one to report.
     fn report(&mut self, new: SackBlock) {
         let touches = |a: SackBlock, b: SackBlock| a.start <= b.end && b.start <= a.end;
         let recent = self.recent;
@@ -205,10 +205,10 @@ impl Reassembly {
             start: a.start.min(b.start),
             end: a.end.max(b.end),
         };
-        let mut first = extended.map_or(new, |at| join(recent.as_slice()[at], new));
+        let mut first = extended.map_or(new, |index| join(recent.as_slice()[index], new));
         let mut others = SackBlocks::default();
-        for (at, &block) in recent.as_slice().iter().enumerate() {
-            if Some(at) == extended {
+        for (index, &block) in recent.as_slice().iter().enumerate() {
+            if Some(index) == extended {
                 continue;
             }
             if extended.is_some() && touches(first, block) {
@@ -220,10 +220,10 @@ impl Reassembly {
         self.recent = std::iter::once(first).chain(others.as_slice().iter().copied()).collect();
     }
 
-    /// What was taken before has come once more, as it would be found by [`Reassembly::place`].
-    pub fn came_again(&mut self, start: u64, len: u32) {
+    /// Reports data as a duplicate, like [`Reassembly::insert`] does.
+    pub fn report_duplicate(&mut self, start: u64, len: u32) {
         let end = (start + u64::from(len)).min(self.next);
-        extend(&mut self.duplicate, SackBlock { start, end });
+        add_duplicate(&mut self.duplicate, SackBlock { start, end });
     }
 
     /// Whether there are blocks to report.
@@ -232,27 +232,27 @@ impl Reassembly {
         self.duplicate.is_some() || !self.held.is_empty()
     }
 
-    /// At most `most` blocks: what came twice, then the newest.
+    /// Returns at most `max` blocks: the duplicate first, then the most recent ones.
     #[inline(never)]
-    pub fn blocks(&self, most: usize) -> SackBlocks {
+    pub fn blocks(&self, max: usize) -> SackBlocks {
         let recent = self.recent.as_slice().iter().copied();
-        self.duplicate.into_iter().chain(recent).take(most).collect()
+        self.duplicate.into_iter().chain(recent).take(max).collect()
     }
 
-    /// What came twice has been reported.
+    /// The duplicate has been reported.
     #[inline(always)]
-    pub fn duplicate_told(&mut self) {
+    pub fn clear_duplicate(&mut self) {
         self.duplicate = None;
     }
 }
 
-/// What came twice is one block; what does not touch it is not reported.
-fn extend(twice: &mut Option<SackBlock>, block: SackBlock) {
+/// Extends the duplicate to report; a duplicate not adjacent to it is not reported.
+fn add_duplicate(duplicate: &mut Option<SackBlock>, block: SackBlock) {
     if block.start >= block.end {
         return;
     }
-    match twice {
-        None => *twice = Some(block),
+    match duplicate {
+        None => *duplicate = Some(block),
         Some(known) if block.start <= known.end && known.start <= block.end => {
             known.start = known.start.min(block.start);
             known.end = known.end.max(block.end);
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn rfc_2018_section_4_the_newest_block_comes_first() {
+    fn rfc_2018_section_4_most_recent_block_comes_first() {
         let mut stream = Reassembly::new(1, false);
         for (start, blocks) in [
             (1001, vec![(1001, 2001)]),
@@ -282,60 +282,57 @@ mod tests {
             (9001, vec![(9001, 10001), (7001, 8001), (4001, 5001), (1001, 3001)]),
             (3001, vec![(1001, 5001), (9001, 10001), (7001, 8001)]),
         ] {
-            assert_eq!(stream.place(start, 1000, false, true), Placed::Held);
+            assert_eq!(stream.insert(start, 1000, false, true), Outcome::Held);
             assert_eq!(report(&stream), blocks);
         }
-        assert_eq!(stream.place(1, 1000, false, true), Placed::Fills);
+        assert_eq!(stream.insert(1, 1000, false, true), Outcome::FillsGap);
         assert_eq!((stream.next(), report(&stream)), (5001, vec![(9001, 10001), (7001, 8001)]));
     }
 
     #[test]
-    fn linux_s_tcp_sack_new_ofo_skb_extends_what_it_reports_alone() {
+    fn linux_tcp_sack_new_ofo_skb_extends_only_reported_blocks() {
         let held = [2001, 4001, 6001, 8001, 10_001, 12_001];
         let mut streams = [Reassembly::new(1, true), Reassembly::new(1, false)];
         for stream in &mut streams {
             held.iter().for_each(|&start| {
-                stream.place(start, 1000, false, true);
+                stream.insert(start, 1000, false, true);
             });
-            // Beside the oldest block, which has fallen out, and then between it and a newer one.
-            stream.place(3001, 1000, false, true);
+            // Adjacent to the oldest block, which is no longer reported; then between it and a
+            // newer one.
+            stream.insert(3001, 1000, false, true);
         }
         let [linux, rfc] = &mut streams;
         assert_eq!(report(linux)[..2], [(3001, 4001), (12_001, 13_001)]);
         assert_eq!(report(rfc)[..2], [(2001, 5001), (12_001, 13_001)]);
-        assert_eq!(linux.place(9001, 1000, false, true), Placed::Held);
+        assert_eq!(linux.insert(9001, 1000, false, true), Outcome::Held);
         assert_eq!(report(linux)[..2], [(8001, 11_001), (3001, 4001)]);
-        assert_eq!(linux.place(2001, 1000, false, true), Placed::HeldBefore);
-        assert_eq!(
-            report(linux)[..2],
-            [(2001, 3001), (2001, 4001)],
-            "the duplicate, and its block"
-        );
+        assert_eq!(linux.insert(2001, 1000, false, true), Outcome::AlreadyHeld);
+        assert_eq!(report(linux)[..2], [(2001, 3001), (2001, 4001)], "the duplicate and its block");
         assert_eq!(linux.held().len(), 4);
     }
 
     #[test]
-    fn rfc_2883_section_4_duplicates_come_before_all_and_once() {
+    fn rfc_2883_section_4_duplicate_comes_first_and_once() {
         let mut stream = Reassembly::new(1, false);
-        stream.place(1, 1000, false, true);
-        stream.place(3001, 1000, false, true);
-        assert_eq!(stream.place(1, 1000, false, true), Placed::Duplicate);
+        stream.insert(1, 1000, false, true);
+        stream.insert(3001, 1000, false, true);
+        assert_eq!(stream.insert(1, 1000, false, true), Outcome::Duplicate);
         assert_eq!(report(&stream), [(1, 1001), (3001, 4001)]);
-        stream.duplicate_told();
-        assert_eq!(stream.place(3001, 1000, false, true), Placed::HeldBefore);
+        stream.clear_duplicate();
+        assert_eq!(stream.insert(3001, 1000, false, true), Outcome::AlreadyHeld);
         assert_eq!(report(&stream), [(3001, 4001), (3001, 4001)]);
-        stream.duplicate_told();
-        assert_eq!(stream.place(501, 2000, false, true), Placed::Fills);
+        stream.clear_duplicate();
+        assert_eq!(stream.insert(501, 2000, false, true), Outcome::FillsGap);
         assert_eq!((stream.next(), report(&stream)), (2501, vec![(501, 1001), (3001, 4001)]));
     }
 
     proptest! {
         #[test]
-        fn it_holds_what_came(packets in prop::collection::vec((0_u64..60, 1_u32..9), 1..120)) {
+        fn held_blocks_equal_received_bytes(packets in prop::collection::vec((0_u64..60, 1_u32..9), 1..120)) {
             let mut stream = Reassembly::new(1, false);
             let mut model = BTreeSet::new();
             for (start, len) in packets {
-                stream.place(1 + start, len, false, true);
+                stream.insert(1 + start, len, false, true);
                 model.extend(1 + start..1 + start + u64::from(len));
                 let next = (1..).find(|byte| !model.contains(byte)).unwrap();
                 prop_assert_eq!(stream.next(), next);

@@ -1,15 +1,15 @@
-//! The receiving end: puts data in order, and says when to acknowledge what.
+//! Receiving end: reassembles data and schedules acknowledgements.
 
 mod delay;
 mod ecn;
 
-use self::delay::{Delay, Due, QUICK_ACKS, SHORTEST};
-use super::reassembly::{Placed, Reassembly};
+use self::delay::{Delay, Due, MIN_DELAY, QUICK_ACKS};
+use super::reassembly::{Outcome, Reassembly};
 use super::segment::{Cumulative, Outgoing, SackBlock, SackBlocks, Timestamps};
 use super::stack::{DelayedAcks, MILLISECOND, Reading, Stack};
 use crate::clock::{NEVER, Nanos};
 
-/// The congestion bits of a packet: RFC 3168, section 5.
+/// ECN codepoint of a packet: RFC 3168, section 5.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ecn {
     /// The sender does not use ECN.
@@ -21,70 +21,70 @@ pub enum Ecn {
     Marked,
 }
 
-/// A data packet that arrives.
+/// An arriving data packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Data {
-    /// Its first byte.
+    /// First byte.
     pub start: u64,
     /// Bytes of data.
     pub len: u32,
-    /// Whether the stream ends with it.
+    /// Whether the packet ends the stream.
     pub fin: bool,
-    /// Its congestion bits.
+    /// ECN codepoint.
     pub ecn: Ecn,
     /// Congestion window reduced.
     pub cwr: bool,
-    /// What is there is to be handed on.
+    /// Push.
     pub push: bool,
-    /// Its stamps.
+    /// Timestamps.
     pub timestamps: Option<Timestamps>,
 }
 
 impl Data {
-    /// The sequence number after the packet; FIN counts for one.
+    /// Sequence number after the packet; FIN occupies one.
     #[inline(always)]
     fn end(&self) -> u64 {
         self.start + u64::from(self.len) + u64::from(self.fin)
     }
 }
 
-/// Duplicate acknowledgements that are sent before the next ones wait, and how many may.
+/// Duplicate acknowledgements sent before compression starts, and the maximum number compressed.
 const UNCOMPRESSED: u32 = 3;
 const COMPRESSED: u32 = 44;
 
-/// The receiving end.
+/// Receiving end of a connection.
 #[derive(Clone, Debug)]
 pub struct Receiver {
     reassembly: Reassembly,
-    /// What was acknowledged last.
+    /// Last acknowledgement number sent.
     acknowledged: u64,
-    /// What the application has read.
+    /// End of the data read by the application.
     read: u64,
-    /// The byte after the last one that was allowed.
+    /// End of the advertised window.
     allowed: u64,
     due: Due,
-    /// Duplicate acknowledgements that wait, those that did not, and what both expect.
+    /// Duplicate acknowledgements compressed and not compressed, and their acknowledgement number.
     compressed: u32,
     uncompressed: u32,
     compressed_next: u64,
     compressed_until: Option<Nanos>,
     delay: Delay,
-    /// The largest packet so far.
+    /// Largest packet so far, in bytes of data.
     largest: u32,
-    /// By how much the window is still to grow to what the buffer has room for.
+    /// Remaining growth of the window up to the size of the buffer.
     growth: u64,
     echoes: bool,
     /// DCTCP: whether the last packet was marked.
     marked: bool,
-    /// An acknowledgement to send before the one that is due.
-    before: Option<Box<Outgoing>>,
+    /// Acknowledgement to send before the one that is due.
+    earlier_ack: Option<Box<Outgoing>>,
     seen_ect: bool,
     newest_stamp: Option<u32>,
     srtt: Option<Nanos>,
 }
 
 impl Receiver {
-    /// The end of a connection whose first byte is `start`.
+    /// Creates the receiver of a connection whose first byte is `start`.
     #[must_use]
     pub fn new(start: u64, stack: &Stack) -> Self {
         Self {
@@ -92,7 +92,7 @@ impl Receiver {
             acknowledged: start,
             read: start,
             allowed: start + stack.receiving.buffer,
-            due: Due::NOTHING,
+            due: Due::NONE,
             compressed: 0,
             uncompressed: 0,
             compressed_next: 0,
@@ -101,55 +101,55 @@ impl Receiver {
                 ato: None,
                 quick: 0,
                 last_arrival: 0,
-                conversation: false,
+                interactive: false,
                 pushed: false,
-                read: Due::NOTHING,
+                read: Due::NONE,
             },
             largest: 536,
             growth: stack.receiving.window_growth,
             echoes: false,
             marked: false,
-            before: None,
+            earlier_ack: None,
             seen_ect: false,
             newest_stamp: None,
             srtt: None,
         }
     }
 
-    /// The handshake has told the round-trip time and a stamp.
+    /// The handshake is complete: sets the round-trip time and the newest timestamp.
     pub fn establish(&mut self, srtt: Option<Nanos>, newest_stamp: Option<u32>) {
         self.srtt = srtt;
         self.newest_stamp = newest_stamp;
     }
 
-    /// The next byte expected.
+    /// Next byte expected.
     #[inline(always)]
     #[must_use]
     pub fn next(&self) -> u64 {
         self.reassembly.next()
     }
 
-    /// A word of each line that most packets need, so that they are there when one comes.
+    /// Reads one word of each cache line that most packets need.
     #[must_use]
-    pub(super) fn fetch(&self) -> u64 {
+    pub(super) fn prefetch(&self) -> u64 {
         let waits = self.compressed_until.is_some() ^ (self.due == Due::NOW);
         let empty = self.reassembly.is_in_order();
         self.next() ^ self.allowed ^ self.delay.last_arrival ^ u64::from(waits ^ empty)
     }
 
-    /// Bytes in order that the application has not read.
+    /// In-order bytes not yet read by the application.
     #[must_use]
     pub fn readable(&self) -> u64 {
         self.reassembly.data_end() - self.read
     }
 
-    /// Whether the end of the stream has been reached.
+    /// Whether the complete stream was received.
     #[must_use]
     pub fn at_end(&self) -> bool {
         self.reassembly.is_complete()
     }
 
-    /// When [`Receiver::on_deadline`] is to be called, [`NEVER`] if not.
+    /// Time at which [`Receiver::on_deadline`] must be called, [`NEVER`] if no timer runs.
     #[inline(always)]
     #[must_use]
     pub fn deadline(&self) -> Nanos {
@@ -157,26 +157,26 @@ impl Receiver {
         self.compressed_until.map_or(delayed, |at| at.min(delayed))
     }
 
-    /// A data packet arrives; [`Receiver::poll_ack`] has what it leads to. Says whether it brought
-    /// anything that had not come before.
+    /// A data packet arrives: call [`Receiver::poll_ack`] for resulting acknowledgements. Returns
+    /// whether the packet contained new data.
     #[inline(always)]
     pub fn on_data(&mut self, now: Nanos, data: &Data, stack: &Stack) -> bool {
         if stack.ecn {
-            self.hear_ecn(data.len, data.ecn, data.cwr, stack);
+            self.on_ecn(data.len, data.ecn, data.cwr, stack);
         }
-        self.takes_next(now, data, stack) || self.place(now, *data, stack)
+        self.on_data_fast_path(now, data, stack) || self.on_data_slow_path(now, *data, stack)
     }
 
-    /// The way of most: a packet in order, and nothing is missing. Says whether it takes this way.
+    /// Fast path for a packet in order with nothing missing; returns false if it does not apply.
     #[inline(always)]
-    fn takes_next(&mut self, now: Nanos, data: &Data, stack: &Stack) -> bool {
+    fn on_data_fast_path(&mut self, now: Nanos, data: &Data, stack: &Stack) -> bool {
         if self.compressed > 0
             || data.timestamps.is_some_and(|stamps| self.is_old(stamps))
             || !self.reassembly.append(data.start, data.len, data.fin)
         {
             return false;
         }
-        self.hear_stamp(data);
+        self.update_newest_stamp(data);
         self.take(now, data, false, stack);
         if data.fin {
             self.due = Due::NOW;
@@ -185,33 +185,33 @@ impl Receiver {
         true
     }
 
-    /// Any packet.
+    /// Processes any packet.
     #[inline(never)]
-    fn place(&mut self, now: Nanos, data: Data, stack: &Stack) -> bool {
+    fn on_data_slow_path(&mut self, now: Nanos, data: Data, stack: &Stack) -> bool {
         if data.timestamps.is_some_and(|stamps| self.is_old(stamps)) {
             self.reject(&data, stack);
             return false;
         }
-        self.hear_stamp(&data);
+        self.update_newest_stamp(&data);
         if self.compressed > 0 {
-            self.tell_compressed(SackBlock { start: data.start, end: data.end() }, stack);
+            self.flush_compressed(SackBlock { start: data.start, end: data.end() }, stack);
         }
         let before = self.next();
-        let placed = self.reassembly.place(data.start, data.len, data.fin, stack.receiving.dsack);
-        match placed {
-            Placed::Duplicate => {
+        let result = self.reassembly.insert(data.start, data.len, data.fin, stack.receiving.dsack);
+        match result {
+            Outcome::Duplicate => {
                 self.enter_quick_mode(QUICK_ACKS);
                 self.due = Due::NOW;
                 return false;
             }
-            Placed::HeldBefore => {
+            Outcome::AlreadyHeld => {
                 self.schedule(now, false, stack);
                 return false;
             }
-            Placed::Fills if self.reassembly.is_in_order() => self.due = Due::NOW,
-            Placed::InOrder | Placed::Fills | Placed::Held => (),
+            Outcome::FillsGap if self.reassembly.is_in_order() => self.due = Due::NOW,
+            Outcome::InOrder | Outcome::FillsGap | Outcome::Held => (),
         }
-        self.take(now, &data, placed == Placed::Held, stack);
+        self.take(now, &data, result == Outcome::Held, stack);
         if data.fin && self.at_end() && before != self.next() {
             self.due = Due::NOW;
         }
@@ -219,10 +219,10 @@ impl Receiver {
         true
     }
 
-    /// RFC 7323, section 4.3: the stamp of a packet that has the byte which the last acknowledgement
-    /// expected; what ends before it is not acceptable and says nothing (section 5.3, R3).
+    /// RFC 7323, section 4.3: stores the timestamp of a packet that contains the byte expected by
+    /// the last acknowledgement. Packets that end before it are not acceptable (section 5.3, R3).
     #[inline(always)]
-    fn hear_stamp(&mut self, data: &Data) {
+    fn update_newest_stamp(&mut self, data: &Data) {
         let Some(stamps) = data.timestamps else { return };
         if data.start <= self.acknowledged && data.end() >= self.acknowledged {
             let newest = self.newest_stamp.unwrap_or(stamps.value);
@@ -231,42 +231,42 @@ impl Receiver {
         }
     }
 
-    /// A packet brings what had not come before, beyond a gap if it is held.
+    /// Accepts a packet with new data; `held` if it is above a gap.
     #[inline(always)]
     fn take(&mut self, now: Nanos, data: &Data, held: bool, stack: &Stack) {
         self.largest = self.largest.max(data.len);
         if !held {
-            self.hear_arrival(now, data, stack);
+            self.on_arrival(now, data, stack);
         }
         if self.growth > 0 && (!held || stack.detection.uses_sack()) {
             self.grow_window(data, stack);
         }
-        if stack.receiving.reading != Reading::Told {
+        if stack.receiving.reading != Reading::OnRequest {
             self.read = self.reassembly.data_end();
         }
     }
 
-    /// Whether a stamp is older than the newest one in order by more than Linux tolerates
+    /// Whether a timestamp is older than the newest in-order one by more than Linux's tolerance
     /// (`TCP_PAWS_WINDOW`).
     #[inline(always)]
     fn is_old(&self, stamps: Timestamps) -> bool {
         self.newest_stamp.is_some_and(|newest| newest.wrapping_sub(stamps.value) as i32 > 1)
     }
 
-    /// RFC 7323, section 5.3, R1: what was sent before something that has been taken in order looks
-    /// like a packet of long ago. It is acknowledged and not taken.
+    /// RFC 7323, section 5.3, R1: acknowledges but discards a packet with an old timestamp. A
+    /// packet sent before another one that was accepted in order looks like a packet from long ago.
     #[cold]
     fn reject(&mut self, data: &Data, stack: &Stack) {
         if data.start < self.next() {
             self.enter_quick_mode(QUICK_ACKS);
             if stack.receiving.dsack {
-                self.reassembly.came_again(data.start, data.len);
+                self.reassembly.report_duplicate(data.start, data.len);
             }
         }
         self.due = Due::NOW;
     }
 
-    /// Acknowledges it at once or later; `in_order` says that nothing is missing.
+    /// Schedules an acknowledgement, immediate or delayed; `in_order` if nothing is missing.
     #[inline(always)]
     fn schedule(&mut self, now: Nanos, in_order: bool, stack: &Stack) {
         if self.due == Due::NOW {
@@ -278,7 +278,7 @@ impl Receiver {
                 let full = self.next() - self.acknowledged > u64::from(self.largest);
                 if !in_order || full {
                     self.due = Due::NOW;
-                } else if self.due == Due::NOTHING {
+                } else if self.due == Due::NONE {
                     self.due = Due::at(now + timeout);
                 }
             }
@@ -289,13 +289,15 @@ impl Receiver {
     #[inline(always)]
     fn schedule_linux(&mut self, now: Nanos, in_order: bool, stack: &Stack) {
         let full = self.next() - self.acknowledged > u64::from(self.largest);
-        let quick = self.delay.quick > 0 && !self.delay.conversation;
+        let quick = self.delay.quick > 0 && !self.delay.interactive;
+        // Linux: whether the window would not be smaller than the advertised one.
+        let window_moves = self.read + stack.receiving.buffer >= self.allowed;
         let reading = stack.receiving.reading;
         let drained =
-            reading == Reading::EachPacket && self.delay.pushed && !self.delay.conversation;
+            reading == Reading::EachPacket && self.delay.pushed && !self.delay.interactive;
         if reading == Reading::EachInstant && in_order && !quick {
-            self.leave_to_reader(now, stack);
-        } else if (full && self.window_moves(stack)) || quick || (drained && in_order) {
+            self.defer_to_reader(now, stack);
+        } else if (full && window_moves) || quick || (drained && in_order) {
             self.due = Due::NOW;
         } else if in_order {
             self.delay_ack(now, stack);
@@ -304,13 +306,8 @@ impl Receiver {
         }
     }
 
-    /// Linux: the window would not be smaller than what was advertised.
-    fn window_moves(&self, stack: &Stack) -> bool {
-        self.read + stack.receiving.buffer >= self.allowed
-    }
-
-    /// After three duplicate acknowledgements the next ones wait for each other. They are counted
-    /// anew when a part of the gap is filled, which is acknowledged at once, then.
+    /// Compresses duplicate acknowledgements after the third. The count restarts when part of the
+    /// gap is filled, which is then acknowledged immediately.
     #[inline(never)]
     fn compress(&mut self, now: Nanos, stack: &Stack) {
         let can = stack.receiving.sack_compression && stack.detection.uses_sack();
@@ -332,29 +329,29 @@ impl Receiver {
         }
     }
 
-    /// Acknowledgements that wait for each other go before the blocks that they report are crowded
-    /// out: what is never reported looks lost, and reordered when it is acknowledged.
+    /// Sends compressed acknowledgements before their blocks are displaced by others: data that is
+    /// never reported looks lost, and later looks reordered when it is acknowledged.
     #[inline(never)]
-    fn tell_compressed(&mut self, new: SackBlock, stack: &Stack) {
+    fn flush_compressed(&mut self, new: SackBlock, stack: &Stack) {
         if self.reassembly.crowds_out(new) {
-            self.before = Some(Box::new(self.acknowledge(stack)));
+            self.earlier_ack = Some(Box::new(self.acknowledge(stack)));
         }
     }
 
     /// A timer expired.
-    pub fn on_deadline(&mut self, now: Nanos, _stack: &Stack) {
+    pub fn on_deadline(&mut self, now: Nanos) {
         if self.compressed_until.is_some_and(|at| at <= now) {
             self.compressed_until = None;
             self.due = Due::NOW;
         }
         if self.due.later().is_some_and(|at| at <= now) {
-            if self.awaits_reader() {
-                return self.read_instant();
+            if self.is_read_pending() {
+                return self.on_instant_read();
             }
             self.due = Due::NOW;
-            if self.delay.conversation {
-                self.delay.conversation = false;
-                self.delay.ato = Some(SHORTEST);
+            if self.delay.interactive {
+                self.delay.interactive = false;
+                self.delay.ato = Some(MIN_DELAY);
             } else {
                 let rto = self.srtt.unwrap_or(0) + 200 * MILLISECOND;
                 self.delay.ato = self.delay.ato.map(|ato| (ato * 2).min(rto));
@@ -362,7 +359,7 @@ impl Receiver {
         }
     }
 
-    /// The application reads; what the window opens by may be told to the sender.
+    /// The application reads; the window update may be sent.
     pub fn on_read(&mut self, bytes: u64, stack: &Stack) {
         self.read = (self.read + bytes).min(self.reassembly.data_end());
         let room = self.read + stack.receiving.buffer;
@@ -370,51 +367,52 @@ impl Receiver {
         let drained = self.readable() == 0;
         let reopens = self.allowed < self.next() + u64::from(self.largest)
             && room >= self.next() + stack.receiving.buffer / 2;
-        if (waits && bytes > 0 && self.read_tells(drained)) || reopens {
+        if (waits && bytes > 0 && self.acks_read(drained)) || reopens {
             self.due = Due::NOW;
         }
     }
 
-    /// Data is sent that carries an acknowledgement: none is due any more. It is a conversation if
-    /// the other end has sent something just before.
+    /// Data is sent and carries an acknowledgement, so none is due. The connection is interactive
+    /// if the other end sent data shortly before.
     pub fn on_data_sent(&mut self, now: Nanos, stack: &Stack) -> Outgoing {
         if self.delay.ato.is_some_and(|ato| now - self.delay.last_arrival < ato) {
-            self.delay.conversation = true;
+            self.delay.interactive = true;
         }
         self.acknowledge(stack)
     }
 
-    /// An acknowledgement is to be sent at once.
+    /// Makes an acknowledgement due immediately.
     pub fn acknowledge_now(&mut self) {
         self.due = Due::NOW;
     }
 
-    /// A packet without data below the window asks for an acknowledgement.
+    /// A packet without data below the window requests an acknowledgement.
     pub fn on_out_of_window(&mut self) {
         self.enter_quick_mode(QUICK_ACKS);
         self.due = Due::NOW;
     }
 
-    /// The next acknowledgement to send now; to be asked until there is none.
+    /// Returns the next acknowledgement to send now; call until [`None`].
     #[inline(always)]
     pub fn poll_ack(&mut self, stack: &Stack) -> Option<Outgoing> {
-        if self.before.is_some() {
-            return self.before.take().map(|outgoing| *outgoing);
+        if self.earlier_ack.is_some() {
+            return self.earlier_ack.take().map(|outgoing| *outgoing);
         }
         (self.due == Due::NOW).then(|| self.acknowledge(stack))
     }
 
-    /// Whether [`Receiver::poll_ack`] has one.
+    /// Whether an acknowledgement is due now.
     #[inline(always)]
     pub(super) fn is_ack_due(&self) -> bool {
-        self.due == Due::NOW || self.before.is_some()
+        self.due == Due::NOW || self.earlier_ack.is_some()
     }
 
-    /// What [`Receiver::poll_ack`] would say, if that has no blocks for sure.
+    /// Like [`Receiver::poll_ack`], but [`None`] if the acknowledgement might have SACK blocks.
     #[inline(always)]
     pub(super) fn poll_cumulative(&mut self, stack: &Stack) -> Option<Cumulative> {
-        let plain = self.due == Due::NOW && self.before.is_none() && !self.reassembly.has_blocks();
-        plain.then(|| self.acknowledge_in_order(stack))
+        let has_no_blocks =
+            self.due == Due::NOW && self.earlier_ack.is_none() && !self.reassembly.has_blocks();
+        has_no_blocks.then(|| self.acknowledge_in_order(stack))
     }
 
     fn acknowledge(&mut self, stack: &Stack) -> Outgoing {
@@ -423,38 +421,38 @@ impl Receiver {
         Outgoing { ack, window, sacks, echo, ece }
     }
 
-    /// An acknowledgement of all that is in order is sent now.
+    /// Sends an acknowledgement of all in-order data.
     #[inline(always)]
     fn acknowledge_in_order(&mut self, stack: &Stack) -> Cumulative {
         let room = self.read + stack.receiving.buffer;
         self.allowed = self.allowed.max(room);
-        let told = self.cumulative(stack);
+        let ack = self.cumulative(stack);
         self.acknowledged = self.next();
-        if self.delay.quick > 0 && self.due != Due::NOTHING {
+        if self.delay.quick > 0 && self.due != Due::NONE {
             self.delay.quick -= 1;
             if self.delay.quick == 0 {
-                self.delay.ato = Some(SHORTEST);
+                self.delay.ato = Some(MIN_DELAY);
             }
         }
-        self.due = Due::NOTHING;
+        self.due = Due::NONE;
         self.compressed = 0;
         self.compressed_until = None;
         self.delay.pushed = false;
-        self.reassembly.duplicate_told();
-        told
+        self.reassembly.clear_duplicate();
+        ack
     }
 
     fn sacks(&self, stack: &Stack) -> SackBlocks {
-        let most = if stack.timestamps { 3 } else { 4 };
+        let max = if stack.timestamps { 3 } else { 4 };
         if stack.detection.uses_sack() && self.reassembly.has_blocks() {
-            self.reassembly.blocks(most)
+            self.reassembly.blocks(max)
         } else {
             SackBlocks::default()
         }
     }
 
-    /// Linux's `tcp_receive_window`: none is left where a FIN, for which nothing is asked, is behind
-    /// the last byte of it.
+    /// Linux's `tcp_receive_window`: 0 if a FIN, which is not counted in the window, follows its
+    /// last byte.
     #[inline(always)]
     fn window(&self) -> u64 {
         self.allowed.saturating_sub(self.next())
@@ -476,7 +474,7 @@ impl Receiver {
         Outgoing { ack, window, sacks: self.sacks(stack), echo, ece }
     }
 
-    /// What is held out of order.
+    /// Data held out of order.
     #[must_use]
     pub fn held(&self) -> &[SackBlock] {
         self.reassembly.held()

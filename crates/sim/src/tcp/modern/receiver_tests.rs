@@ -5,8 +5,8 @@ fn data(start: u64, len: u32) -> Data {
     Data { start, len, fin: false, ecn: Ecn::Capable, cwr: false, push: false, timestamps: None }
 }
 
-/// The stack of a preset whose window is as large as it gets.
-fn settled(preset: Preset) -> Stack {
+/// Stack of a preset with a fully grown window.
+fn with_full_window(preset: Preset) -> Stack {
     let stack = preset.stack();
     Stack { receiving: Receiving { window_growth: 0, ..stack.receiving }, ..stack }
 }
@@ -17,8 +17,8 @@ fn arrive(receiver: &mut Receiver, now: Nanos, packet: Data, stack: &Stack) -> V
 }
 
 #[test]
-fn linux_acknowledges_sixteen_packets_at_once_and_then_every_second() {
-    let stack = settled(Preset::LinuxCubic);
+fn linux_acks_sixteen_packets_immediately_then_every_second() {
+    let stack = with_full_window(Preset::LinuxCubic);
     let mut receiver = Receiver::new(1, &stack);
     let mut acks = 0;
     for number in 0..40 {
@@ -29,7 +29,7 @@ fn linux_acknowledges_sixteen_packets_at_once_and_then_every_second() {
 }
 
 #[test]
-fn linux_s_tcp_grow_window_acknowledges_at_once_while_the_window_grows() {
+fn linux_tcp_grow_window_acks_immediately_while_window_grows() {
     let stack = Preset::LinuxCubic.stack();
     let mut receiver = Receiver::new(1, &stack);
     let all: Vec<bool> = (0..210)
@@ -38,22 +38,22 @@ fn linux_s_tcp_grow_window_acknowledges_at_once_while_the_window_grows() {
             !arrive(&mut receiver, number * MILLISECOND, packet, &stack).is_empty()
         })
         .collect();
-    // An eighth of 4 MiB in steps of 2 x 1460 bytes, and sixteen packets more.
-    let at_once = (4_usize << 20) / 8 / 2920 + 1 + 16;
-    assert_eq!(all.iter().position(|acked| !acked), Some(at_once));
-    // Gaps, too: duplicates do not wait for each other.
+    // An eighth of 4 MiB in steps of 2 x 1460 bytes, plus sixteen packets.
+    let immediate = (4_usize << 20) / 8 / 2920 + 1 + 16;
+    assert_eq!(all.iter().position(|acked| !acked), Some(immediate));
+    // Also above gaps: duplicates are not compressed.
     let mut receiver = Receiver::new(1, &stack);
     let held = (1..9).map(|number| data(1 + number * 1448, 1448));
     assert!(held.into_iter().all(|packet| !arrive(&mut receiver, 0, packet, &stack).is_empty()));
 }
 
 #[test]
-fn a_window_that_a_fin_is_behind_has_two_quick_acks() {
-    let stack = settled(Preset::LinuxCubic);
+fn window_followed_by_fin_gives_two_quick_acks() {
+    let stack = with_full_window(Preset::LinuxCubic);
     let stack = Stack { receiving: Receiving { buffer: 1448, ..stack.receiving }, ..stack };
     let mut receiver = Receiver::new(1, &stack);
     let last = Data { fin: true, ..data(1, 1448) };
-    // At least two, Linux's tcp_incr_quickack.
+    // At least two: Linux's `tcp_incr_quickack`.
     receiver.on_data(0, &last, &stack);
     assert_eq!(receiver.delay.quick, 2);
     assert_eq!(receiver.poll_ack(&stack).map(|ack| ack.ack), Some(1450));
@@ -61,24 +61,24 @@ fn a_window_that_a_fin_is_behind_has_two_quick_acks() {
 }
 
 #[test]
-fn linux_delays_an_acknowledgement_by_40_ms() {
-    let stack = settled(Preset::LinuxCubic);
+fn linux_delays_ack_by_40_ms() {
+    let stack = with_full_window(Preset::LinuxCubic);
     let mut receiver = Receiver::new(1, &stack);
     for number in 0..17 {
         arrive(&mut receiver, 0, data(1 + number * 1448, 1448), &stack);
     }
     assert_eq!(receiver.deadline(), 40 * MILLISECOND);
-    receiver.on_deadline(40 * MILLISECOND, &stack);
+    receiver.on_deadline(40 * MILLISECOND);
     assert_eq!(receiver.poll_ack(&stack).map(|ack| ack.ack), Some(1 + 17 * 1448));
     assert_eq!(receiver.deadline(), NEVER);
-    // The timer expired: the next delay is twice as long where packets come seldom.
+    // The timer expired, so the next delay is twice as long if packets are rare.
     arrive(&mut receiver, 100 * MILLISECOND, data(1 + 17 * 1448, 1448), &stack);
     assert_eq!(receiver.deadline(), 180 * MILLISECOND);
 }
 
 #[test]
-fn linux_acknowledges_a_pushed_packet_as_soon_as_all_is_read() {
-    let stack = settled(Preset::LinuxCubic);
+fn linux_acks_pushed_packet_when_all_data_is_read() {
+    let stack = with_full_window(Preset::LinuxCubic);
     let mut receiver = Receiver::new(1, &stack);
     for number in 0..16 {
         arrive(&mut receiver, 0, data(1 + number * 1448, 1448), &stack);
@@ -87,7 +87,7 @@ fn linux_acknowledges_a_pushed_packet_as_soon_as_all_is_read() {
     assert_eq!(arrive(&mut receiver, 0, packet(16, false), &stack), []);
     assert_eq!(arrive(&mut receiver, 0, packet(17, false), &stack), [1 + 18 * 1448]);
     assert_eq!(arrive(&mut receiver, 0, packet(18, true), &stack), [1 + 19 * 1448]);
-    // What is held beyond a gap is not read.
+    // Data above a gap is not read.
     arrive(&mut receiver, 0, packet(20, false), &stack);
     for number in 22..26 {
         arrive(&mut receiver, 0, packet(number, false), &stack);
@@ -96,45 +96,46 @@ fn linux_acknowledges_a_pushed_packet_as_soon_as_all_is_read() {
 }
 
 #[test]
-fn linux_data_of_one_instant_is_acknowledged_when_it_is_read() {
-    let stack = settled(Preset::LinuxCubic);
+fn linux_acks_packets_of_one_instant_when_they_are_read() {
+    let stack = with_full_window(Preset::LinuxCubic);
     let receiving = Receiving { reading: Reading::EachInstant, ..stack.receiving };
     let stack = Stack { receiving, ..stack };
     let mut receiver = Receiver::new(1, &stack);
     let packet = |number: u64, push| Data { push, ..data(1 + number * 1448, 1448) };
     let read = |receiver: &mut Receiver, now| {
-        receiver.on_deadline(now, &stack);
+        receiver.on_deadline(now);
         receiver.poll_ack(&stack).map(|ack| (ack.ack - 1) / 1448)
     };
-    // The packets that are acknowledged at once at the start need no reader.
+    // The initial packets are acknowledged immediately, before they are read.
     for number in 0..16 {
         assert_eq!(arrive(&mut receiver, 1, packet(number, false), &stack).len(), 1);
     }
-    // One acknowledgement for all, and that at the same instant.
+    // One acknowledgement for all packets of an instant.
     for number in 16..30 {
         assert_eq!(arrive(&mut receiver, MILLISECOND, packet(number, number % 2 == 1), &stack), []);
         assert_eq!(receiver.deadline(), MILLISECOND);
     }
     assert_eq!(read(&mut receiver, MILLISECOND), Some(30));
     assert_eq!(receiver.deadline(), NEVER);
-    // A single packet is read, and acknowledged as late as ever.
+    // A single packet is read, but its acknowledgement is delayed as usual.
     assert_eq!(arrive(&mut receiver, 2 * MILLISECOND, packet(30, false), &stack), []);
     assert_eq!(read(&mut receiver, 2 * MILLISECOND), None);
     assert_eq!(receiver.deadline(), 42 * MILLISECOND);
-    // The next one, too: the reader finds two; a pushed one it tells of alone.
+    // With the next packet two are unacknowledged, so the read causes an acknowledgement. A pushed
+    // packet causes one alone.
     assert_eq!(arrive(&mut receiver, 3 * MILLISECOND, packet(31, false), &stack), []);
     assert_eq!(read(&mut receiver, 3 * MILLISECOND), Some(32));
     assert_eq!(arrive(&mut receiver, 4 * MILLISECOND, packet(32, true), &stack), []);
     assert_eq!(read(&mut receiver, 4 * MILLISECOND), Some(33));
-    // A gap is told of at once, with what was not read before it.
+    // A gap is acknowledged immediately, with unread data before it.
     assert_eq!(arrive(&mut receiver, 5 * MILLISECOND, packet(33, false), &stack), []);
     assert_eq!(arrive(&mut receiver, 5 * MILLISECOND, packet(35, false), &stack), [1 + 34 * 1448]);
     assert_eq!(receiver.deadline(), NEVER);
 }
 
 #[test]
-fn rfc_7323_5_3_a_packet_older_than_what_was_taken_in_order_is_rejected() {
-    let stack = settled(Preset::LinuxCubic);
+fn rfc_7323_5_3_packet_with_old_timestamp_is_rejected() {
+    let stack = with_full_window(Preset::LinuxCubic);
     let mut receiver = Receiver::new(1, &stack);
     let packet = |number: u64, value| Data {
         timestamps: Some(Timestamps { value, echo: 0 }),
@@ -142,26 +143,26 @@ fn rfc_7323_5_3_a_packet_older_than_what_was_taken_in_order_is_rejected() {
     };
     receiver.on_data(0, &packet(0, 100), &stack);
     receiver.poll_ack(&stack);
-    // Packet 1 is retransmitted and arrives before originals that were sent earlier.
+    // Packet 1 is retransmitted and arrives before originals sent earlier.
     receiver.on_data(0, &packet(3, 100), &stack);
     receiver.poll_ack(&stack);
     assert!(receiver.on_data(0, &packet(1, 130), &stack));
     assert_eq!(receiver.poll_ack(&stack).map(|ack| (ack.ack, ack.echo)), Some((2897, Some(130))));
-    assert!(!receiver.on_data(0, &packet(2, 101), &stack), "28 ms older");
+    assert!(!receiver.on_data(0, &packet(2, 101), &stack), "29 ms older");
     let ack = receiver.poll_ack(&stack).unwrap();
-    assert_eq!((ack.ack, ack.sacks.as_slice().len()), (2897, 1), "and it is no duplicate");
+    assert_eq!((ack.ack, ack.sacks.as_slice().len()), (2897, 1), "not a duplicate");
     assert!(!receiver.on_data(0, &packet(1, 101), &stack));
-    assert_eq!(receiver.poll_ack(&stack).unwrap().sacks.as_slice().len(), 2, "but this one is");
+    assert_eq!(receiver.poll_ack(&stack).unwrap().sacks.as_slice().len(), 2, "a duplicate");
     assert!(!receiver.on_data(0, &packet(0, 150), &stack));
-    assert_eq!(receiver.poll_ack(&stack).unwrap().echo, Some(130), "what is old has no stamp");
-    assert!(receiver.on_data(0, &packet(2, 129), &stack), "Linux tolerates a tick");
+    assert_eq!(receiver.poll_ack(&stack).unwrap().echo, Some(130), "old data is not echoed");
+    assert!(receiver.on_data(0, &packet(2, 129), &stack), "Linux tolerates one tick");
     let ack = receiver.poll_ack(&stack).unwrap();
     assert_eq!((ack.ack, ack.echo), (1 + 4 * 1448, Some(130)));
 }
 
 #[test]
-fn rfc_7323_4_3_of_two_packets_the_first_is_echoed() {
-    let stack = settled(Preset::LinuxCubic);
+fn rfc_7323_4_3_first_of_two_timestamps_is_echoed() {
+    let stack = with_full_window(Preset::LinuxCubic);
     let mut receiver = Receiver::new(1, &stack);
     for number in 0..16 {
         arrive(&mut receiver, 0, data(1 + number * 1448, 1448), &stack);
@@ -174,15 +175,15 @@ fn rfc_7323_4_3_of_two_packets_the_first_is_echoed() {
 }
 
 #[test]
-fn rfc_5681_section_4_2_gaps_are_acknowledged_at_once() {
+fn rfc_5681_section_4_2_gaps_are_acked_immediately() {
     for preset in Preset::ALL {
-        let stack = settled(preset);
+        let stack = with_full_window(preset);
         let mut receiver = Receiver::new(1, &stack);
         for number in 0..30 {
             arrive(&mut receiver, 0, data(1 + number * 1000, 1000), &stack);
         }
         arrive(&mut receiver, 0, data(30_001, 1000), &stack);
-        receiver.on_deadline(SECOND_LATER, &stack);
+        receiver.on_deadline(SECOND_LATER);
         receiver.poll_ack(&stack);
         assert_eq!(arrive(&mut receiver, 0, data(33_001, 1000), &stack), [31_001]);
         assert_eq!(arrive(&mut receiver, 0, data(31_001, 2000), &stack), [34_001]);
@@ -192,8 +193,8 @@ fn rfc_5681_section_4_2_gaps_are_acknowledged_at_once() {
 const SECOND_LATER: Nanos = 1_000_000_000;
 
 #[test]
-fn linux_compresses_duplicates_after_the_third() {
-    let stack = settled(Preset::LinuxCubic);
+fn linux_compresses_duplicate_acks_after_the_third() {
+    let stack = with_full_window(Preset::LinuxCubic);
     let mut receiver = Receiver::new(1, &stack);
     receiver.establish(Some(100 * MILLISECOND), None);
     let mut sent = vec![];
@@ -205,25 +206,25 @@ fn linux_compresses_duplicates_after_the_third() {
     }
     assert_eq!(sent, [1, 1, 1, 0, 0, 0, 0, 0]);
     assert_eq!(receiver.deadline(), MILLISECOND);
-    receiver.on_deadline(MILLISECOND, &stack);
+    receiver.on_deadline(MILLISECOND);
     assert!(receiver.poll_ack(&stack).is_some());
 }
 
 #[test]
-fn linux_s_tcp_ack_snd_check_acknowledges_at_once_what_fills_a_part_of_a_gap() {
-    let stack = settled(Preset::LinuxCubic);
+fn linux_tcp_ack_snd_check_acks_partly_filled_gap_immediately() {
+    let stack = with_full_window(Preset::LinuxCubic);
     let mut receiver = Receiver::new(1, &stack);
     receiver.establish(Some(100 * MILLISECOND), None);
     arrive(&mut receiver, 0, data(1, 1448), &stack);
     receiver.delay.quick = 0;
-    // Three packets are missing; five come after them, and the last two acknowledgements wait.
+    // Three packets are missing; five follow them, and the last two acknowledgements wait.
     for number in 4..9 {
         arrive(&mut receiver, 0, data(1 + number * 1448, 1448), &stack);
     }
     assert_eq!(receiver.deadline(), MILLISECOND);
     assert_eq!(arrive(&mut receiver, 0, data(1 + 1448, 1448), &stack), [1 + 2 * 1448]);
-    assert_eq!(receiver.deadline(), NEVER, "it tells all that waited");
-    // Of what comes next, two more do not wait.
+    assert_eq!(receiver.deadline(), NEVER, "covers the acknowledgements that waited");
+    // Two more duplicates are not delayed.
     let after = (9..12).map(|number| data(1 + number * 1448, 1448));
     let acks: Vec<_> = after.map(|packet| arrive(&mut receiver, 0, packet, &stack).len()).collect();
     assert_eq!(acks, [1, 1, 0]);
@@ -231,7 +232,7 @@ fn linux_s_tcp_ack_snd_check_acknowledges_at_once_what_fills_a_part_of_a_gap() {
 
 #[test]
 fn rfc_3168_section_6_1_3_marks_are_echoed_until_cwr() {
-    let stack = Stack { ecn: true, ..settled(Preset::LinuxCubic) };
+    let stack = Stack { ecn: true, ..with_full_window(Preset::LinuxCubic) };
     let mut receiver = Receiver::new(1, &stack);
     let mut echoes = vec![];
     for (number, ecn, cwr) in [
@@ -249,17 +250,17 @@ fn rfc_3168_section_6_1_3_marks_are_echoed_until_cwr() {
 }
 
 #[test]
-fn rfc_8257_section_3_2_a_change_of_marks_is_acknowledged_at_once() {
-    let stack = settled(Preset::Dctcp);
+fn rfc_8257_section_3_2_change_of_marks_is_acked_immediately() {
+    let stack = with_full_window(Preset::Dctcp);
     let mut receiver = Receiver::new(1, &stack);
     for number in 0..16 {
         arrive(&mut receiver, 0, data(1 + number * 1000, 1000), &stack);
     }
-    // largest is a full packet; the next acknowledgement waits.
+    // `largest` is a full packet, so the next acknowledgement waits.
     assert_eq!(arrive(&mut receiver, 0, data(16_001, 1000), &stack), [0_u64; 0]);
     let packet = Data { ecn: Ecn::Marked, ..data(17_001, 1000) };
     receiver.on_data(0, &packet, &stack);
     let acks: Vec<_> = std::iter::from_fn(|| receiver.poll_ack(&stack)).collect();
-    let said: Vec<_> = acks.iter().map(|ack| (ack.ack, ack.ece)).collect();
-    assert_eq!(said, [(17_001, false), (18_001, true)]);
+    let echoes: Vec<_> = acks.iter().map(|ack| (ack.ack, ack.ece)).collect();
+    assert_eq!(echoes, [(17_001, false), (18_001, true)]);
 }

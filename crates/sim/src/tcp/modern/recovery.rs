@@ -1,8 +1,8 @@
-//! What an acknowledgement means for the phase: when recovery begins, goes on, ends, is undone.
+//! Transitions between recovery phases: begin, continuation, end and undo of a recovery.
 
+use super::ack_context::AckContext;
 use super::cc::{PhaseChange, Totals};
 use super::event::{Event, Probe, UndoReason};
-use super::heard::Heard;
 use super::packet::Marks;
 use super::phase::{Phase, PhaseName, Undo, Unreported};
 use super::prr::Prr;
@@ -13,10 +13,10 @@ use super::transmit::unreported;
 use super::window::INFINITE_SSTHRESH;
 use crate::clock::Nanos;
 
-/// Whether the judgement of an acknowledgement goes on.
+/// Whether processing of an acknowledgement continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Then {
-    GoOn,
+pub(super) enum Step {
+    Continue,
     Done,
 }
 
@@ -24,7 +24,7 @@ impl Sender {
     pub(super) fn set_phase(&mut self, phase: Phase, now: Nanos) {
         let (before, after) = (self.phase.name(), phase.name());
         self.phase = phase;
-        // Linux says so of each timeout.
+        // As in Linux, each timeout is reported.
         if before != after || after == PhaseName::Loss {
             let (next, totals) = (self.flight.end(), self.totals());
             let change = PhaseChange { phase: after, now, next, totals };
@@ -37,144 +37,152 @@ impl Sender {
         Totals { at, delivered, lost: self.flight.lost_total as u32 }
     }
 
-    /// Judges an acknowledgement that is not just progress.
+    /// Processes an acknowledgement that may change the phase.
     #[inline(never)]
-    pub(super) fn judge(&mut self, heard: &mut Heard, stack: &Stack, probe: &mut impl Probe) {
-        if heard.ece {
+    pub(super) fn update_phase(
+        &mut self,
+        ctx: &mut AckContext,
+        stack: &Stack,
+        probe: &mut impl Probe,
+    ) {
+        if ctx.ece {
             self.prior_ssthresh = None;
         }
-        if heard.reneged && heard.advanced {
-            self.hear_reneging(heard);
+        if ctx.reneged && ctx.advanced {
+            self.on_reneging(ctx);
             return;
         }
         if self.phase == Phase::Open {
             self.retransmitted_at = None;
-        } else if self.leave_phase(heard, stack, probe) == Then::Done {
+        } else if self.leave_phase(ctx, stack, probe) == Step::Done {
             return;
         }
-        let then = match self.phase.name() {
-            PhaseName::Recovery => self.go_on_with_recovery(heard, stack, probe),
-            PhaseName::Loss => self.go_on_with_loss(heard, stack, probe),
-            _ => self.open_or_recover(heard, stack, probe),
+        let step = match self.phase.name() {
+            PhaseName::Recovery => self.continue_recovery(ctx, stack, probe),
+            PhaseName::Loss => self.continue_loss(ctx, stack, probe),
+            _ => self.open_or_recover(ctx, stack, probe),
         };
-        if then == Then::GoOn {
+        if step == Step::Continue {
             self.repair = Repair::Lost;
         }
     }
 
-    /// A phase ends when what was out at its beginning is acknowledged.
-    fn leave_phase(&mut self, heard: &Heard, stack: &Stack, probe: &mut impl Probe) -> Then {
+    /// Ends the phase when data outstanding at its beginning is acknowledged.
+    fn leave_phase(&mut self, ctx: &AckContext, stack: &Stack, probe: &mut impl Probe) -> Step {
         match self.phase {
-            // Something beyond it, so that the receiver has seen CWR.
+            // Data beyond `high` is acknowledged, so the receiver has seen CWR.
             Phase::Cwr { high, .. } if self.una > high => {
                 self.end_reduction(stack);
-                self.set_phase(Phase::Open, heard.now);
+                self.set_phase(Phase::Open, ctx.now);
             }
             Phase::Recovery { high, .. } if self.una >= high => {
                 if !stack.detection.uses_sack() {
                     self.flight.sacked = 0;
                 }
-                if self.try_undo_recovery(heard, stack, probe) == Then::Done {
-                    return Then::Done;
+                if self.try_undo_recovery(ctx, stack, probe) == Step::Done {
+                    return Step::Done;
                 }
                 self.end_reduction(stack);
-                self.set_phase(Phase::Open, heard.now);
+                self.set_phase(Phase::Open, ctx.now);
                 self.rescued = false;
-                probe.tcp(heard.now, Event::Recovered);
+                probe.tcp(ctx.now, Event::Recovered);
             }
             _ => (),
         }
-        Then::GoOn
+        Step::Continue
     }
 
-    fn go_on_with_recovery(
+    fn continue_recovery(
         &mut self,
-        heard: &mut Heard,
+        ctx: &mut AckContext,
         stack: &Stack,
         probe: &mut impl Probe,
-    ) -> Then {
-        if !heard.advanced {
+    ) -> Step {
+        if !ctx.advanced {
             if !stack.detection.uses_sack() {
-                self.add_duplicates(heard, stack);
+                self.add_duplicates(ctx, stack);
             }
-        } else if self.try_undo_partial(heard, stack, probe) == Then::Done {
-            return Then::Done;
+        } else if self.undo_partial(ctx, stack, probe) == Step::Done {
+            return Step::Done;
         }
-        if self.try_undo_by_duplicates(heard.now, probe) {
-            self.try_to_open(heard, stack, probe);
+        if self.try_undo_by_duplicates(ctx.now, probe) {
+            self.try_to_open(ctx, stack, probe);
         }
-        self.find_losses(heard, stack, probe);
+        self.find_losses(ctx, stack, probe);
         if !matches!(self.phase, Phase::Recovery { .. }) {
-            if !self.is_loss_evident() {
-                return Then::Done;
+            if self.flight.lost == 0 {
+                return Step::Done;
             }
-            self.enter_recovery(heard.now, heard.ece, stack, probe);
+            self.enter_recovery(ctx.now, ctx.ece, stack, probe);
         }
-        Then::GoOn
+        Step::Continue
     }
 
-    /// In Open, Disorder and Cwr, and after a timeout where a retransmission is lost.
+    /// Processes acknowledgements in Open, Disorder and Cwr, and after a timeout if a
+    /// retransmission is lost.
     pub(super) fn open_or_recover(
         &mut self,
-        heard: &mut Heard,
+        ctx: &mut AckContext,
         stack: &Stack,
         probe: &mut impl Probe,
-    ) -> Then {
+    ) -> Step {
         if !stack.detection.uses_sack() {
-            if heard.advanced {
+            if ctx.advanced {
                 self.flight.sacked = 0;
             }
-            self.add_duplicates(heard, stack);
+            self.add_duplicates(ctx, stack);
         }
         if self.phase.name() <= PhaseName::Disorder {
-            self.try_undo_by_duplicates(heard.now, probe);
+            self.try_undo_by_duplicates(ctx.now, probe);
         }
-        self.find_losses(heard, stack, probe);
-        if !self.is_loss_evident() {
+        self.find_losses(ctx, stack, probe);
+        if self.flight.lost == 0 {
             if !matches!(self.phase, Phase::Loss { .. }) {
-                self.try_to_open(heard, stack, probe);
+                self.try_to_open(ctx, stack, probe);
             }
-            return Then::Done;
+            return Step::Done;
         }
-        self.enter_recovery(heard.now, heard.ece, stack, probe);
-        Then::GoOn
+        self.enter_recovery(ctx.now, ctx.ece, stack, probe);
+        Step::Continue
     }
 
-    fn is_loss_evident(&self) -> bool {
-        self.flight.lost > 0
-    }
-
-    /// Marks what is lost, by the rule of the stack.
-    pub(super) fn find_losses(&mut self, heard: &mut Heard, stack: &Stack, probe: &mut impl Probe) {
+    /// Marks lost packets by the rule of the stack.
+    pub(super) fn find_losses(
+        &mut self,
+        ctx: &mut AckContext,
+        stack: &Stack,
+        probe: &mut impl Probe,
+    ) {
         if self.flight.out() == 0 {
             return;
         }
-        let now = heard.now;
+        let now = ctx.now;
         match stack.detection {
-            Detection::DuplicateAcks => self.find_first_lost(now, heard.advanced, probe),
+            Detection::DuplicateAcks => self.find_first_lost(now, ctx.advanced, probe),
             Detection::Sack { .. } => self.find_lost_below_sacked(now, probe),
             Detection::Rack { .. } => {
                 let window = self.reordering_window(stack);
-                let found = self.rack.judge(now, window, &mut self.flight, |start| {
+                let report = self.rack.detect_new(now, window, &mut self.flight, |start| {
                     probe.tcp(now, Event::Lost { start });
                 });
-                heard.retransmission_lost |= found.retransmission_lost;
-                if let Some(wait) = found.wait {
-                    heard.set_timer = false;
+                ctx.retransmission_lost |= report.retransmission_lost;
+                if let Some(wait) = report.wait {
+                    ctx.set_timer = false;
                     self.arm_reordering(now, wait);
                 }
             }
         }
     }
 
-    /// RACK's window: none where duplicates or a recovery make a loss evident.
+    /// Reordering window of RACK: 0 if duplicates or a recovery make a loss evident.
     pub(super) fn reordering_window(&self, stack: &Stack) -> Nanos {
         let waits = matches!(stack.detection, Detection::Rack { no_dupthresh: true, .. });
         let enough = self.flight.sacked >= self.reordering && !waits;
         self.rack.reordering_window(self.in_recovery() || enough, &self.rtt)
     }
 
-    /// RFC 6582: after three duplicates, and after each partial acknowledgement, the first packet.
+    /// RFC 6582: marks the first packet after three duplicates and after each partial
+    /// acknowledgement.
     fn find_first_lost(&mut self, now: Nanos, advanced: bool, probe: &mut impl Probe) {
         let due = match self.phase.name() {
             PhaseName::Recovery => advanced,
@@ -188,7 +196,7 @@ impl Sender {
         }
     }
 
-    /// RFC 6675, section 4, IsLost: three packets above it are held.
+    /// RFC 6675, section 4, IsLost: three higher packets are SACKed.
     fn find_lost_below_sacked(&mut self, now: Nanos, probe: &mut impl Probe) {
         let mut above = 0;
         let mut number = self.flight.beyond_sacked();
@@ -199,18 +207,18 @@ impl Sender {
         if above < self.reordering {
             return;
         }
-        let known = Marks::SACKED.and(Marks::LOST);
-        // All below was judged by an acknowledgement before.
-        for lost in self.judged.max(self.flight.first())..number {
+        let known = Marks::SACKED.union(Marks::LOST);
+        // Lower packets were checked by an earlier acknowledgement.
+        for lost in self.loss_checked.max(self.flight.first())..number {
             if !self.flight.packet(lost).marks.any(known) {
                 self.flight.mark_lost(lost);
                 probe.tcp(now, Event::Lost { start: self.flight.start_of(lost) });
             }
         }
-        self.judged = number;
+        self.loss_checked = number;
     }
 
-    /// Fast recovery begins.
+    /// Begins fast recovery.
     pub(super) fn enter_recovery(
         &mut self,
         now: Nanos,
@@ -240,31 +248,31 @@ impl Sender {
         self.undo = stack.undo.then_some(undo);
     }
 
-    /// The window comes down to the threshold that the congestion control says.
+    /// Begins a reduction of the window to the threshold given by the congestion control.
     pub(super) fn begin_reduction(&mut self, stack: &Stack) -> (Prr, u64) {
         self.tail_probe = None;
         self.window.credit = 0;
-        self.window.remember();
+        self.window.save_before_reduction();
         self.window.ssthresh = self.control.ssthresh(&self.window);
         self.cwr_due = true;
-        if stack.reduction == Reduction::AtOnce && !self.control.governs() {
+        if stack.reduction == Reduction::Immediate && !self.control.controls_window() {
             self.window.cwnd = self.window.ssthresh;
         }
         (Prr::default(), self.flight.end())
     }
 
-    /// The reduction is over: the window is the threshold.
+    /// Ends a reduction: the window becomes the threshold.
     pub(super) fn end_reduction(&mut self, stack: &Stack) {
-        if self.control.governs() || self.window.ssthresh >= INFINITE_SSTHRESH {
+        if self.control.controls_window() || self.window.ssthresh >= INFINITE_SSTHRESH {
             return;
         }
-        let stands = matches!(self.phase, Phase::Cwr { .. }) || self.undo.is_some() || !stack.undo;
-        if stands {
+        let applies = matches!(self.phase, Phase::Cwr { .. }) || self.undo.is_some() || !stack.undo;
+        if applies {
             self.window.cwnd = self.window.ssthresh;
         }
     }
 
-    /// RFC 3168, section 6.1.2: once a window.
+    /// Reduces the window for an ECN echo, at most once per window: RFC 3168, section 6.1.2.
     fn enter_cwr(&mut self, now: Nanos, stack: &Stack, probe: &mut impl Probe) {
         self.prior_ssthresh = None;
         if self.phase.name() >= PhaseName::Cwr {
@@ -283,61 +291,62 @@ impl Sender {
     }
 
     pub(super) fn keep_open(&mut self, now: Nanos) {
-        let missing = self.flight.left() > 0 || self.any_retransmitted();
+        let missing = self.flight.left_out() > 0 || self.any_retransmitted();
         self.set_phase(if missing { Phase::Disorder } else { Phase::Open }, now);
     }
 
-    fn try_to_open(&mut self, heard: &Heard, stack: &Stack, probe: &mut impl Probe) {
+    fn try_to_open(&mut self, ctx: &AckContext, stack: &Stack, probe: &mut impl Probe) {
         if !self.any_retransmitted() {
             self.retransmitted_at = None;
         }
-        if heard.ece {
-            self.enter_cwr(heard.now, stack, probe);
+        if ctx.ece {
+            self.enter_cwr(ctx.now, stack, probe);
         }
         if !matches!(self.phase, Phase::Cwr { .. }) {
-            self.keep_open(heard.now);
+            self.keep_open(ctx.now);
         }
     }
 
-    /// RFC 8985, section 7.4: what a tail loss probe found.
-    pub(super) fn hear_tail_probe(&mut self, heard: &Heard, stack: &Stack, probe: &mut impl Probe) {
+    /// RFC 8985, section 7.4: evaluates a tail loss probe.
+    pub(super) fn check_tlp(&mut self, ctx: &AckContext, stack: &Stack, probe: &mut impl Probe) {
         let Some(sent) = self.tail_probe.filter(|sent| self.una >= sent.high) else { return };
-        if !sent.retransmits || heard.dsack_of_probe {
+        if !sent.retransmits || ctx.dsack_of_probe {
             self.tail_probe = None;
         } else if self.una > sent.high {
-            // Without a duplicate: there was a loss, which the probe repaired.
-            probe.tcp(heard.now, Event::ProbeRepaired);
+            // No duplicate was reported, so there was a loss, which the probe repaired.
+            probe.tcp(ctx.now, Event::ProbeRepaired);
             let (prr, high) = self.begin_reduction(stack);
-            self.set_phase(Phase::Cwr { prr, high }, heard.now);
+            self.set_phase(Phase::Cwr { prr, high }, ctx.now);
             self.end_reduction(stack);
-            self.keep_open(heard.now);
-        } else if !heard.advanced && !heard.no_duplicate && heard.acked == 0 && !heard.sacked {
+            self.keep_open(ctx.now);
+        } else if !ctx.advanced && !ctx.not_duplicate && ctx.acked == 0 && !ctx.sacked {
             self.tail_probe = None;
         }
     }
 
-    /// Whether the first retransmission was sent after what is acknowledged: RFC 3522.
-    pub(super) fn original_was_late(&self, heard: &Heard) -> bool {
-        match (self.retransmitted_at, heard.echo) {
-            // Forgotten once all is acknowledged: then only whether anything was counts.
+    /// Whether the acknowledged packet was sent before the first retransmission: RFC 3522.
+    pub(super) fn original_was_late(&self, ctx: &AckContext) -> bool {
+        match (self.retransmitted_at, ctx.echo) {
+            // Cleared once all data is acknowledged; then it only matters whether any was
+            // retransmitted.
             (None, _) => self.undo.is_some_and(|undo| undo.unreported == Unreported::NoneSent),
             (Some(at), Some(echo)) => echo < stamp(at),
             (Some(_), None) => false,
         }
     }
 
-    pub(super) fn may_undo(&self, heard: &Heard) -> Option<UndoReason> {
+    pub(super) fn may_undo(&self, ctx: &AckContext) -> Option<UndoReason> {
         let undo = self.undo?;
         if undo.unreported == Unreported::Packets(0) {
             Some(UndoReason::Duplicates)
-        } else if self.original_was_late(heard) {
+        } else if self.original_was_late(ctx) {
             Some(UndoReason::Timestamps)
         } else {
             None
         }
     }
 
-    /// Window and threshold are those of before.
+    /// Restores the window and threshold before the reduction.
     pub(super) fn undo_reduction(
         &mut self,
         now: Nanos,
@@ -349,7 +358,7 @@ impl Sender {
             self.flight.forget_lost();
         }
         if let Some(prior) = self.prior_ssthresh {
-            self.window.cwnd = self.control.undone(&self.window);
+            self.window.cwnd = self.control.undo_cwnd(&self.window);
             if prior > self.window.ssthresh {
                 self.window.ssthresh = prior;
                 self.cwr_due = false;
@@ -358,28 +367,29 @@ impl Sender {
         self.usage.since = now;
         let after_timeout = self.undo.is_some_and(|undo| undo.after_timeout);
         self.undo = None;
-        self.rack.judge_again();
+        self.rack.request_judgement();
         probe.tcp(now, Event::Undone { reason, after_timeout });
     }
 
-    /// All that was out is acknowledged. Without SACK the phase is kept until something beyond it
-    /// is, so that duplicates of before do not begin another recovery: RFC 6582, section 3.2.
+    /// All data outstanding at the beginning is acknowledged. Without SACK the phase is kept until
+    /// data beyond it is acknowledged, so earlier duplicates start no new recovery: RFC 6582,
+    /// section 3.2.
     pub(super) fn try_undo_recovery(
         &mut self,
-        heard: &Heard,
+        ctx: &AckContext,
         stack: &Stack,
         probe: &mut impl Probe,
-    ) -> Then {
-        match self.may_undo(heard) {
+    ) -> Step {
+        match self.may_undo(ctx) {
             Some(reason) => {
-                self.undo_reduction(heard.now, reason, false, probe);
+                self.undo_reduction(ctx.now, reason, false, probe);
             }
             None => self.rack.on_recovered(false),
         }
         if self.holds_phase(stack) {
-            return Then::Done;
+            return Step::Done;
         }
-        Then::GoOn
+        Step::Continue
     }
 
     pub(super) fn holds_phase(&mut self, stack: &Stack) -> bool {
@@ -401,20 +411,20 @@ impl Sender {
         all
     }
 
-    /// A partial acknowledgement of an original that was late: what is in flight may be late, too.
-    fn try_undo_partial(&mut self, heard: &Heard, stack: &Stack, probe: &mut impl Probe) -> Then {
-        if self.undo.is_none() || !self.original_was_late(heard) {
-            return Then::GoOn;
+    /// A partial acknowledgement of a delayed original: packets in flight may also be delayed.
+    fn undo_partial(&mut self, ctx: &AckContext, stack: &Stack, probe: &mut impl Probe) -> Step {
+        if self.undo.is_none() || !self.original_was_late(ctx) {
+            return Step::Continue;
         }
-        self.note_reordering(heard.prior_una, stack);
+        self.record_reordering(ctx.prior_una, stack);
         if self.flight.retransmitted > 0 {
-            return Then::Done;
+            return Step::Done;
         }
         if !self.any_retransmitted() {
             self.retransmitted_at = None;
         }
-        self.undo_reduction(heard.now, UndoReason::Timestamps, true, probe);
-        self.keep_open(heard.now);
-        Then::GoOn
+        self.undo_reduction(ctx.now, UndoReason::Timestamps, true, probe);
+        self.keep_open(ctx.now);
+        Step::Continue
     }
 }

@@ -1,32 +1,33 @@
-//! Round-trip time: smoothed, the smallest of late, and the timeout that follows.
+//! Round-trip time: smoothed value, recent minimum, and retransmission timeout.
 
 use super::stack::{RttRule, Stack};
 use crate::clock::{Nanos, SECOND};
 
-/// How long the smallest round-trip time is remembered: Linux's `tcp_min_rtt_wlen`.
+/// Window of the minimum round-trip time: Linux's `tcp_min_rtt_wlen`.
 const MIN_RTT_WINDOW: Nanos = 300 * SECOND;
 
-/// The estimate. Smoothed values are kept scaled, as Van Jacobson did: srtt by 8, deviations by 4.
+/// Round-trip estimator. Values are scaled as in Van Jacobson's algorithm: srtt by 8, deviations by
+/// 4.
 #[derive(Clone, Copy, Debug)]
 pub struct RttEstimator {
     /// 8 times the smoothed round-trip time; [`None`] before the first sample.
     smoothed: Option<i64>,
     /// 4 times the smoothed mean deviation.
     deviation: i64,
-    /// The largest `deviation` of the current window.
+    /// Maximum of `deviation` in the current window.
     largest_deviation: i64,
-    /// What is added to srtt.
+    /// Term added to srtt in the timeout.
     variation: i64,
     /// The current window ends when this byte is acknowledged.
     window_end: u64,
     rto: Nanos,
-    /// What the last sample led to, in whole ticks.
+    /// Timeout after the last sample, in whole ticks, not limited by the maximum.
     in_ticks: Nanos,
     min: MinFilter,
 }
 
 impl RttEstimator {
-    /// No sample yet: RFC 6298 (2.1).
+    /// Initial state without a sample: RFC 6298 (2.1).
     #[must_use]
     pub fn new(stack: &Stack) -> Self {
         Self {
@@ -41,46 +42,46 @@ impl RttEstimator {
         }
     }
 
-    /// The handshake gave no sample, since it was retransmitted: RFC 6298 (5.7).
+    /// The handshake gave no sample, because it was retransmitted: RFC 6298 (5.7).
     pub fn fall_back(&mut self, stack: &Stack) {
         self.rto = stack.fallback_rto;
         self.variation = stack.fallback_rto as i64;
     }
 
-    /// The timeout in force, backed off as far as it is.
+    /// Current timeout, including back-off.
     #[inline(always)]
     #[must_use]
     pub fn rto(&self) -> Nanos {
         self.rto
     }
 
-    /// The smoothed round-trip time.
+    /// Smoothed round-trip time.
     #[inline(always)]
     #[must_use]
     pub fn srtt(&self) -> Option<Nanos> {
         self.smoothed.map(|scaled| (scaled >> 3) as Nanos)
     }
 
-    /// The mean deviation from it.
+    /// Smoothed mean deviation.
     #[must_use]
     pub fn deviation(&self) -> Nanos {
         (self.deviation >> 2) as Nanos
     }
 
-    /// The smallest round-trip time of the last five minutes.
+    /// Minimum round-trip time of the last five minutes.
     #[inline(always)]
     #[must_use]
     pub fn min(&self) -> Option<Nanos> {
         self.min.get()
     }
 
-    /// A round-trip time for the smallest alone.
+    /// Adds a round-trip time to the minimum filter only.
     #[inline(always)]
-    pub fn hear_min(&mut self, now: Nanos, rtt: Nanos) {
-        self.min.hear(now, rtt, MIN_RTT_WINDOW);
+    pub fn update_min(&mut self, now: Nanos, rtt: Nanos) {
+        self.min.update(now, rtt, MIN_RTT_WINDOW);
     }
 
-    /// A sample; `una` is the first byte not acknowledged and `next` the next to be sent.
+    /// Adds a sample; `una` is the first unacknowledged byte and `next` the next byte to send.
     #[inline]
     pub fn sample(&mut self, rtt: Nanos, una: u64, next: u64, stack: &Stack) {
         match stack.rtt_rule {
@@ -90,8 +91,8 @@ impl RttEstimator {
         self.set_rto(stack);
     }
 
-    /// Linux: the deviation counts less while the round-trip time falls, and what is added to srtt
-    /// rises at once and falls once a window, by a quarter, to no less than the smallest RTO.
+    /// Linux: deviations have less weight while the round-trip time falls. The term added to srtt
+    /// rises immediately and falls once per window, by a quarter, to no less than the minimum RTO.
     fn sample_linux(&mut self, rtt: i64, una: u64, next: u64, stack: &Stack) {
         let floor = stack.min_rto as i64;
         let Some(smoothed) = self.smoothed else {
@@ -151,19 +152,14 @@ impl RttEstimator {
         self.rto = self.in_ticks.min(stack.max_rto);
     }
 
-    /// The timer expired: RFC 6298 (5.5), up to the largest timeout.
+    /// Doubles the timeout, up to the maximum: RFC 6298 (5.5).
     pub fn back_off(&mut self, stack: &Stack) {
         self.rto = (self.rto * 2).min(stack.max_rto);
     }
-
-    /// The timeout is what it was before it was doubled, if there was a sample.
-    pub fn end_back_off(&mut self, stack: &Stack) {
-        self.set_rto(stack);
-    }
 }
 
-/// A time in whole ticks, and `before` is one. Most samples lead to the tick of the one before or to
-/// the next: a division takes long.
+/// Rounds a time up to whole ticks; `before` is the previous result. Usually the result differs by
+/// at most one tick, which avoids a slow division.
 #[inline(always)]
 fn rounded_up(time: Nanos, before: Nanos, stack: &Stack) -> Nanos {
     let tick = stack.tick;
@@ -180,30 +176,30 @@ fn rounded_up(time: Nanos, before: Nanos, stack: &Stack) -> Nanos {
     }
 }
 
-/// A smallest value that is forgotten after a while: the three best of late, each newer than the
-/// one before (Kathleen Nichols' algorithm, as in Linux's `lib/win_minmax.c`).
+/// Windowed minimum filter: keeps the three best recent values, each newer than the one before
+/// (Kathleen Nichols' algorithm, as in Linux's `lib/win_minmax.c`).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MinFilter {
     best: Option<[(Nanos, Nanos); 3]>,
 }
 
 impl MinFilter {
-    /// The smallest of the window.
+    /// Minimum of the window.
     #[inline(always)]
     #[must_use]
     pub fn get(&self) -> Option<Nanos> {
         self.best.map(|best| best[0].1)
     }
 
-    /// A value at `now`.
+    /// Adds a value at `now`.
     #[inline(always)]
-    pub fn hear(&mut self, now: Nanos, value: Nanos, window: Nanos) {
+    pub fn update(&mut self, now: Nanos, value: Nanos, window: Nanos) {
         let new = (now, value);
         let Some(best) = &mut self.best else {
             self.best = Some([new; 3]);
             return;
         };
-        // Most are larger than all three, and none of those is old.
+        // Common case: larger than all three values, none of which is old.
         if value > best[2].1 && now - best[0].0 <= window / 4 {
             return;
         }
@@ -220,7 +216,7 @@ impl MinFilter {
     }
 }
 
-/// The older ones are replaced as the window passes by quarters and halves.
+/// Replaces old values after a quarter, half and all of the window.
 #[inline(always)]
 fn age(best: &mut [(Nanos, Nanos); 3], new: (Nanos, Nanos), now: Nanos, window: Nanos) {
     let since = now - best[0].0;
@@ -245,7 +241,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn linux_s_timeout_is_srtt_and_200_ms() {
+    fn linux_rto_is_srtt_plus_200_ms() {
         let stack = Preset::LinuxCubic.stack();
         let mut rtt = RttEstimator::new(&stack);
         assert_eq!(rtt.rto(), SECOND);
@@ -260,36 +256,36 @@ mod tests {
     }
 
     #[test]
-    fn linux_s_timeout_rises_at_once_and_falls_once_a_window() {
+    fn linux_rto_rises_immediately_and_falls_once_per_window() {
         let stack = Stack { tick: 1, ..Preset::LinuxCubic.stack() };
         let mut rtt = RttEstimator::new(&stack);
         rtt.sample(100 * MILLISECOND, 1, 11, &stack);
         assert_eq!(rtt.rto(), 300 * MILLISECOND);
         rtt.sample(500 * MILLISECOND, 2, 11, &stack);
-        // srtt 150; 4 times the deviation 200 + 400 - 50.
+        // srtt is 150; 4 times the deviation is 200 + 400 - 50.
         assert_eq!(rtt.rto(), 700 * MILLISECOND);
         rtt.sample(150 * MILLISECOND, 3, 12, &stack);
-        assert_eq!(rtt.rto(), 700 * MILLISECOND, "the window is not over");
+        assert_eq!(rtt.rto(), 700 * MILLISECOND, "the window has not ended");
         rtt.sample(150 * MILLISECOND, 12, 22, &stack);
-        assert_eq!(rtt.rto(), 700 * MILLISECOND, "the largest of the current window");
+        assert_eq!(rtt.rto(), 700 * MILLISECOND, "maximum of the current window");
         rtt.sample(150 * MILLISECOND, 23, 33, &stack);
         assert!(rtt.rto() < 700 * MILLISECOND && rtt.rto() > 500 * MILLISECOND);
     }
 
     #[test]
-    fn a_timeout_is_in_whole_ticks_whatever_came_before() {
+    fn rto_is_rounded_up_to_ticks_for_any_samples() {
         let stack = Preset::LinuxCubic.stack();
         let mut rtt = RttEstimator::new(&stack);
-        for at in 0..2000_u64 {
-            let sample = (at * at * 7919) % (90 * MILLISECOND) + (at / 500) * 30 * MILLISECOND;
-            rtt.sample(sample, at * 3, at * 3 + 30, &stack);
+        for n in 0..2000_u64 {
+            let sample = (n * n * 7919) % (90 * MILLISECOND) + (n / 500) * 30 * MILLISECOND;
+            rtt.sample(sample, n * 3, n * 3 + 30, &stack);
             let exact = rtt.srtt().unwrap() + rtt.variation as Nanos;
             assert_eq!(rtt.rto(), stack.in_ticks(exact));
         }
     }
 
     #[test]
-    fn rfc_6298_first_sample_and_floor() {
+    fn rfc_6298_first_sample_and_minimum() {
         let stack = Stack { min_rto: 0, ..Preset::RfcSack.stack() };
         let mut rtt = RttEstimator::new(&stack);
         rtt.sample(10 * SECOND, 1, 2, &stack);
@@ -301,26 +297,26 @@ mod tests {
     }
 
     #[test]
-    fn the_smallest_is_forgotten() {
+    fn min_filter_forgets_old_minimum() {
         let mut min = MinFilter::default();
-        min.hear(0, 10, 100);
+        min.update(0, 10, 100);
         for now in 1..=100 {
-            min.hear(now, 20, 100);
+            min.update(now, 20, 100);
             assert_eq!(min.get(), Some(10));
         }
-        min.hear(101, 20, 100);
+        min.update(101, 20, 100);
         assert_eq!(min.get(), Some(20));
-        min.hear(102, 5, 100);
+        min.update(102, 5, 100);
         assert_eq!(min.get(), Some(5));
     }
 
     #[test]
-    fn linux_tcp_rtt_estimator_counts_deviations_an_eighth_while_the_round_trip_falls() {
+    fn linux_tcp_rtt_estimator_weights_deviations_by_an_eighth_while_rtt_falls() {
         let stack = Preset::LinuxCubic.stack();
         let mut rtt = RttEstimator::new(&stack);
         rtt.sample(100 * MILLISECOND, 1, 11, &stack);
         assert_eq!(rtt.deviation(), 50 * MILLISECOND);
-        // 80 ms off are 30 more than the deviation, of which a quarter of an eighth counts.
+        // An error of 80 ms exceeds the deviation by 30 ms, of which 1/32 is added.
         rtt.sample(20 * MILLISECOND, 2, 11, &stack);
         assert_eq!(rtt.deviation(), 50 * MILLISECOND + 30 * MILLISECOND / 32);
         let mut rtt = RttEstimator::new(&stack);
@@ -330,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn linux_tcp_rtt_estimator_takes_a_quarter_of_what_the_variation_is_too_large_a_window() {
+    fn linux_tcp_rtt_estimator_reduces_excess_variation_by_a_quarter_per_window() {
         let stack = Preset::LinuxCubic.stack();
         let mut rtt = RttEstimator::new(&stack);
         for (sample, una, next) in [(100, 1, 11), (500, 2, 11), (150, 12, 22), (150, 13, 22)] {
@@ -345,12 +341,12 @@ mod tests {
     #[test]
     fn linux_tcp_min_rtt_wlen_is_five_minutes() {
         let mut rtt = RttEstimator::new(&Preset::LinuxCubic.stack());
-        rtt.hear_min(0, 10 * MILLISECOND);
+        rtt.update_min(0, 10 * MILLISECOND);
         for second in 1..=300 {
-            rtt.hear_min(second * SECOND, 20 * MILLISECOND);
+            rtt.update_min(second * SECOND, 20 * MILLISECOND);
             assert_eq!(rtt.min(), Some(10 * MILLISECOND), "after {second} s");
         }
-        rtt.hear_min(301 * SECOND, 20 * MILLISECOND);
+        rtt.update_min(301 * SECOND, 20 * MILLISECOND);
         assert_eq!(rtt.min(), Some(20 * MILLISECOND));
     }
 }

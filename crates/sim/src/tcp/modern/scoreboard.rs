@@ -1,43 +1,43 @@
-//! What the receiver holds: SACK blocks (RFC 2018), duplicates that it reports (RFC 2883), and
-//! reordering that follows from both.
+//! SACK scoreboard: SACK blocks (RFC 2018), reported duplicates (RFC 2883), and reordering detected
+//! from both.
 
-use super::heard::{Heard, widen};
+use super::ack_context::{AckContext, widen};
 use super::packet::Marks;
 use super::segment::{Ack, SackBlock};
 use super::sender::Sender;
 use super::stack::Stack;
 
 impl Sender {
-    /// Marks what an acknowledgement says the receiver holds.
-    pub(super) fn hear_sacks(&mut self, ack: &Ack, heard: &mut Heard, stack: &Stack) {
+    /// Processes the SACK blocks of an acknowledgement.
+    pub(super) fn process_sacks(&mut self, ack: &Ack, ctx: &mut AckContext, stack: &Stack) {
         let blocks = ack.sacks.as_slice();
-        let duplicate = self.duplicate_of(ack.ack, blocks, heard, stack);
+        let duplicate = self.duplicate_of(ack.ack, blocks, ctx, stack);
         let mut order = [0_usize, 1, 2, 3];
         let order = &mut order[..blocks.len()];
-        order.sort_unstable_by_key(|&at| blocks[at].start);
+        order.sort_unstable_by_key(|&index| blocks[index].start);
         let mut reordered_from = None;
-        for &at in order.iter() {
-            let block = blocks[at];
+        for &index in order.iter() {
+            let block = blocks[index];
             if block.start >= block.end || block.end > self.flight.end() {
                 continue;
             }
-            if duplicate && at == 0 {
-                self.hear_duplicate(block, heard, &mut reordered_from, stack);
+            if duplicate && index == 0 {
+                self.process_dsack(block, ctx, &mut reordered_from, stack);
             } else if block.end > self.una {
-                self.hear_block(block, heard, &mut reordered_from, stack);
+                self.process_block(block, ctx, &mut reordered_from, stack);
             }
         }
         self.last_sacks = ack.sacks;
         if let Some(from) = reordered_from {
             let may_be_spurious = self.undo.is_some();
             if may_be_spurious || !matches!(self.phase, super::phase::Phase::Loss { .. }) {
-                self.note_reordering(from, stack);
+                self.record_reordering(from, stack);
             }
         }
         if duplicate {
-            // What was delivered twice has left the path, too.
+            // Packets delivered twice have also left the path.
             let block = blocks[0];
-            if block.end <= heard.prior_una {
+            if block.end <= ctx.prior_una {
                 if let Some(undo) = self.undo.as_mut().filter(|undo| block.end > undo.marker) {
                     undo.unreported.report(packets_of(block, stack));
                 }
@@ -45,12 +45,13 @@ impl Sender {
         }
     }
 
-    /// Whether the first block is a duplicate (RFC 2883, section 4) that a retransmission explains.
+    /// Whether the first block reports a duplicate (RFC 2883, section 4) caused by a
+    /// retransmission.
     fn duplicate_of(
         &mut self,
         ack: u64,
         blocks: &[SackBlock],
-        heard: &mut Heard,
+        ctx: &mut AckContext,
         stack: &Stack,
     ) -> bool {
         let Some(&first) = blocks.first() else { return false };
@@ -61,24 +62,24 @@ impl Sender {
         let packets = packets_of(first, stack);
         let of_probe = packets == 1 && self.tail_probe.is_some_and(|probe| probe.high == first.end);
         self.counters.duplicates += packets;
-        // More than was retransmitted: the network duplicates packets.
+        // More duplicates than retransmissions: the network duplicates packets.
         if self.counters.duplicates > self.counters.retransmitted {
             return false;
         }
-        heard.dsack = true;
-        heard.dsack_of_probe |= of_probe;
+        ctx.dsack = true;
+        ctx.dsack_of_probe |= of_probe;
         if !of_probe {
             self.rack.on_dsack();
         }
-        self.delivery.count(packets, heard.ece);
+        self.delivery.count(packets, ctx.ece);
         true
     }
 
-    /// A block that was reported before needs no second look but for what is new at its ends.
-    fn hear_block(
+    /// Processes a SACK block; parts that were reported before are skipped.
+    fn process_block(
         &mut self,
         block: SackBlock,
-        heard: &mut Heard,
+        ctx: &mut AckContext,
         reordered_from: &mut Option<u64>,
         stack: &Stack,
     ) {
@@ -88,19 +89,19 @@ impl Sender {
         }
         let known = before.iter().filter(|b| b.start < block.end && b.end > block.start);
         let Some(known) = known.max_by_key(|b| b.end - b.start).copied() else {
-            self.mark_block(block, heard, reordered_from, stack);
+            self.mark_block(block, ctx, reordered_from, stack);
             return;
         };
-        // The duplicate of the acknowledgement before may not have been marked at all.
+        // A duplicate reported by the previous acknowledgement may not have been marked.
         if known.start < self.una {
-            self.mark_block(block, heard, reordered_from, stack);
+            self.mark_block(block, ctx, reordered_from, stack);
             return;
         }
         let lower = SackBlock { start: block.start, end: known.start };
         let upper = SackBlock { start: known.end, end: block.end };
         for part in [lower, upper] {
             if part.start < part.end {
-                self.mark_block(part, heard, reordered_from, stack);
+                self.mark_block(part, ctx, reordered_from, stack);
             }
         }
     }
@@ -108,28 +109,28 @@ impl Sender {
     fn mark_block(
         &mut self,
         block: SackBlock,
-        heard: &mut Heard,
+        ctx: &mut AckContext,
         reordered_from: &mut Option<u64>,
         stack: &Stack,
     ) {
         let mut number = self.flight.at_or_after(block.start, stack.mss);
         while number < self.flight.next() && self.flight.end_of(number) <= block.end {
             if !self.flight.packet(number).marks.any(Marks::SACKED) {
-                self.mark_packet(number, heard, reordered_from);
+                self.mark_packet(number, ctx, reordered_from);
             }
             number += 1;
         }
     }
 
-    /// The receiver holds the packet, for the first time that it says so.
-    fn mark_packet(&mut self, number: u32, heard: &mut Heard, reordered_from: &mut Option<u64>) {
+    /// Marks a packet that is SACKed for the first time.
+    fn mark_packet(&mut self, number: u32, ctx: &mut AckContext, reordered_from: &mut Option<u64>) {
         let packet = *self.flight.packet(number);
         let (start, end) = (self.flight.start_of(number), self.flight.end_of(number));
-        // The stamp of an acknowledgement with a gap is of what came before that: it says nothing.
-        self.rack.on_delivered(heard.now, &packet, end, self.rtt.min(), false);
+        // With a gap, the echoed timestamp belongs to a packet before the gap, so it is not used.
+        self.rack.on_delivered(ctx.now, &packet, end, self.rtt.min(), false);
         let marks = packet.marks;
         if marks.any(Marks::RETRANSMITTED) {
-            // Where it was not taken for lost, the retransmission is still in flight.
+            // If the packet was not marked as lost, its retransmission is still in flight.
             if marks.any(Marks::LOST) {
                 self.flight.clear_lost(number);
                 self.flight.clear_retransmitted(number);
@@ -140,22 +141,22 @@ impl Sender {
                     let lowest = reordered_from.map_or(start, |from: u64| from.min(start));
                     *reordered_from = Some(lowest);
                 }
-                heard.original_acked |= self.phase.high().is_some_and(|high| end <= high);
-                heard.sacked_sent = widen(heard.sacked_sent, packet.sent_at);
+                ctx.original_acked |= self.phase.high().is_some_and(|high| end <= high);
+                ctx.sacked_sent = widen(ctx.sacked_sent, packet.sent_at);
             }
             self.flight.clear_lost(number);
         }
-        heard.sacked = true;
+        ctx.sacked = true;
         self.flight.mark_sacked(number);
-        self.delivery.count(1, heard.ece);
+        self.delivery.count(1, ctx.ece);
         self.delivery.on_delivered(&packet, end);
     }
 
-    /// Packets that the receiver holds and has got again: their retransmissions were unnecessary.
-    fn hear_duplicate(
+    /// Processes a DSACK block above `una`: retransmissions of these packets were unnecessary.
+    fn process_dsack(
         &mut self,
         block: SackBlock,
-        heard: &mut Heard,
+        ctx: &mut AckContext,
         reordered_from: &mut Option<u64>,
         stack: &Stack,
     ) {
@@ -176,26 +177,26 @@ impl Sender {
                 }
             }
             if !packet.marks.any(Marks::SACKED) {
-                self.mark_packet(number, heard, reordered_from);
+                self.mark_packet(number, ctx, reordered_from);
             }
             self.flight.clear_retransmitted(number);
             number += 1;
         }
     }
 
-    /// A packet was delivered after one above it: as many may be reordered from now on.
-    pub(super) fn note_reordering(&mut self, from: u64, stack: &Stack) {
+    /// Records reordering: a packet was delivered after a higher one. Raises the threshold.
+    pub(super) fn record_reordering(&mut self, from: u64, stack: &Stack) {
         let highest = self.flight.highest_sacked().max(self.una);
         if from >= highest {
             return;
         }
         let packets = u32::try_from((highest - from).div_ceil(u64::from(stack.mss)));
-        let packets = packets.unwrap_or(u32::MAX).min(stack.reordering.most);
+        let packets = packets.unwrap_or(u32::MAX).min(stack.reordering.max);
         self.reordering = self.reordering.max(packets);
         self.rack.reorderings += 1;
     }
 
-    /// Without SACK: more duplicates than packets that can have caused them are reordering.
+    /// Without SACK: more duplicates than outstanding packets can cause indicate reordering.
     fn limit_duplicates(&mut self, addend: u32, stack: &Stack) {
         let out = self.flight.out();
         let holes = self.flight.lost.max(1).min(out);
@@ -203,13 +204,13 @@ impl Sender {
             return;
         }
         self.flight.sacked = out - holes;
-        self.reordering = (out + addend).min(stack.reordering.most);
+        self.reordering = (out + addend).min(stack.reordering.max);
         self.rack.reorderings += 1;
     }
 
-    /// Without SACK a duplicate acknowledgement says that some packet was delivered.
-    pub(super) fn add_duplicates(&mut self, heard: &Heard, stack: &Stack) {
-        let duplicates = heard.duplicates();
+    /// Without SACK: a duplicate acknowledgement means that some packet was delivered.
+    pub(super) fn add_duplicates(&mut self, ctx: &AckContext, stack: &Stack) {
+        let duplicates = ctx.duplicates();
         if duplicates == 0 {
             return;
         }
@@ -217,23 +218,23 @@ impl Sender {
         self.flight.sacked += duplicates;
         self.limit_duplicates(0, stack);
         let delivered = self.flight.sacked.saturating_sub(before);
-        self.delivery.count(delivered, heard.ece);
+        self.delivery.count(delivered, ctx.ece);
     }
 
-    /// Without SACK: one of the packets acknowledged filled the hole, the others caused duplicates.
-    pub(super) fn remove_duplicates(&mut self, heard: &mut Heard, stack: &Stack) {
-        let acked = heard.acked;
+    /// Without SACK: one acknowledged packet filled the hole, the others caused duplicates.
+    pub(super) fn remove_duplicates(&mut self, ctx: &mut AckContext, stack: &Stack) {
+        let acked = ctx.acked;
         let delivered = acked.saturating_sub(self.flight.sacked).max(1);
-        self.delivery.count(delivered, heard.ece);
+        self.delivery.count(delivered, ctx.ece);
         self.flight.sacked = self.flight.sacked.saturating_sub(acked - 1);
         self.limit_duplicates(acked, stack);
-        if heard.retransmission_acked {
-            heard.original_acked = false;
+        if ctx.retransmission_acked {
+            ctx.original_acked = false;
         }
     }
 }
 
-/// How many packets a duplicate has.
+/// Number of packets in a reported duplicate.
 fn packets_of(block: SackBlock, stack: &Stack) -> u32 {
     u32::try_from((block.end - block.start).div_ceil(u64::from(stack.mss))).unwrap_or(u32::MAX)
 }

@@ -1,5 +1,5 @@
-//! The sending end of a connection: a machine that is told of time, of what the application wants
-//! and of acknowledgements, and is asked for the packets to send.
+//! Sending end of a connection, as a state machine: it takes times, application requests and
+//! acknowledgements, and is polled for packets to send.
 //!
 //! ```text
 //!  on_ack -> scoreboard -> RACK, loss marking -> phase -> delivery rate -> congestion control
@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Sequence numbers count bytes and do not wrap. Windows are in packets of `mss` bytes; only the
-//! last packet of what the application wrote can be shorter.
+//! last packet written by the application can be shorter.
 
 use super::cc::AnyControl;
 use super::chronograph::Chronograph;
@@ -17,7 +17,7 @@ use super::event::{Event, Probe};
 use super::flight::Flight;
 use super::offload::Chunk;
 use super::pacing::Pacer;
-use super::phase::{Phase, RetransmittedAt, Undo};
+use super::phase::{Phase, Undo};
 use super::rack::Rack;
 use super::rtt::RttEstimator;
 use super::segment::SackBlocks;
@@ -27,18 +27,18 @@ use super::timers::Timer;
 use super::window::Window;
 use crate::clock::Nanos;
 
-/// What may be retransmitted since the last acknowledgement or timeout.
+/// Retransmissions allowed since the last acknowledgement or timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Repair {
-    /// Nothing.
+    /// None.
     Nothing,
-    /// What is lost.
+    /// Lost packets.
     Lost,
-    /// What is lost, unless new data can be sent: RFC 5682, section 2.1, step 2.b.
+    /// Lost packets, if no new data can be sent: RFC 5682, section 2.1, step 2.b.
     UnlessNew,
 }
 
-/// A packet that is sent whatever the window is.
+/// A packet that is sent regardless of the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Forced {
     /// New data, as a tail loss probe.
@@ -54,31 +54,31 @@ pub(super) enum Forced {
 /// A tail loss probe in flight: RFC 8985, section 7.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TailProbe {
-    /// The byte after the last one sent with it.
+    /// End of the sent data, including the probe.
     pub high: u64,
-    /// Whether it was a retransmission.
+    /// Whether the probe is a retransmission.
     pub retransmits: bool,
 }
 
-/// How far the window has been used: Linux's validation of the window (RFC 7661 in spirit).
+/// Utilization of the window: Linux's window validation (similar to RFC 7661).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Usage {
-    /// It was used up in the current round.
+    /// Whether the window was fully used in the current round.
     pub limited: bool,
-    /// Else the most packets that were out.
-    pub most_out: u32,
+    /// Otherwise the maximum number of outstanding packets.
+    pub max_out: u32,
     /// The round ends when this byte is acknowledged.
-    pub until: u64,
-    /// The most packets that were out since `since`.
+    pub round_end: u64,
+    /// Maximum number of outstanding packets since `since`.
     pub used: u32,
-    /// When it was used up last.
+    /// Last time at which the window was fully used.
     pub since: Nanos,
 }
 
-/// Counters that say nothing to the protocol but are asked for.
+/// Counters for reporting only.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counters {
-    /// Packets retransmitted, probes too.
+    /// Packets retransmitted, including probes.
     pub retransmitted: u32,
     /// Packets reported as duplicates.
     pub duplicates: u32,
@@ -86,70 +86,72 @@ pub struct Counters {
     pub sent: u32,
 }
 
-/// The sending end.
+/// Sending end of a connection.
 ///
-/// What each acknowledgement needs stands together in lines of 64 bytes, as [`PacketSender`] begins one:
-/// where connections are many each line is waited for. What only a repair needs stands apart.
+/// Fields that each acknowledgement needs are grouped in cache lines of 64 bytes, of which
+/// [`PacketSender`] begins the first: with many connections each line is a cache miss. Fields that
+/// only recovery needs come last.
 ///
-/// [`PacketSender`]: super::ends::PacketSender
+/// [`PacketSender`]: super::packet_sender::PacketSender
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct Sender {
-    /// The first byte not acknowledged, perhaps within a packet.
+    /// First unacknowledged byte, possibly within a packet.
     pub(super) una: u64,
-    /// The byte after the last one that the application wrote.
+    /// Byte after the last one written by the application.
     pub(super) written: u64,
-    /// The byte after the last one that the receiver takes.
+    /// End of the receiver's window.
     pub(super) allowed: u64,
-    /// The sequence number of the packet that said so.
-    pub(super) allowed_by: u64,
+    /// Sequence number of the packet that advertised the window.
+    pub(super) window_seq: u64,
     pub(super) chunk: Chunk,
     pub(super) flight: Flight,
-    /// How often a timer has expired without progress.
+    /// Number of timer expiries without progress.
     pub(super) backoff: u32,
-    /// The application has closed the stream.
+    /// Whether the application has closed the stream.
     pub(super) closed: bool,
-    /// FIN has been sent.
+    /// Whether FIN was sent.
     pub(super) fin_sent: bool,
     pub(super) repair: Repair,
     pub(super) forced: Option<Forced>,
     pub(super) window: Window,
-    /// How many packets may be reordered before a loss is assumed.
+    /// Packets that may be reordered before a loss is assumed.
     pub(super) reordering: u32,
     pub(super) last_sent: Nanos,
     pub(super) usage: Usage,
     pub(super) timer: Timer,
     pub(super) rack: Rack,
     pub(super) rtt: RttEstimator,
-    /// Kept where it is asked for.
+    /// Present only if accounting is enabled.
     pub(super) chronograph: Option<Box<Chronograph>>,
     pub(super) tail_probe: Option<TailProbe>,
     pub(super) delivery: DeliveryCounter,
-    pub(super) retransmitted_at: RetransmittedAt,
+    /// Send time of the first retransmission since the last one was acknowledged.
+    pub(super) retransmitted_at: Option<Nanos>,
     pub(super) phase: Phase,
     pub(super) burst_open: bool,
-    /// The next new packet says that the window was reduced.
+    /// Whether the next new packet carries CWR.
     pub(super) cwr_due: bool,
-    /// A rescue retransmission of this recovery was sent: RFC 6675.
+    /// Whether the rescue retransmission of this recovery was sent: RFC 6675.
     pub(super) rescued: bool,
     pub(super) pacer: Pacer,
     pub(super) counters: Counters,
     pub(super) control: AnyControl,
     pub(super) undo: Option<Undo>,
-    /// The threshold before the last reduction, if that may be undone.
+    /// Threshold before the last reduction, if it can be undone.
     pub(super) prior_ssthresh: Option<u32>,
     pub(super) clock: TickClock,
-    /// The byte after the last small packet.
+    /// Byte after the last small packet.
     pub(super) small_end: u64,
-    /// Packets before this were judged by what the receiver holds above them: RFC 6675.
-    pub(super) judged: u32,
-    /// The blocks of the acknowledgement before.
+    /// Packets before this one were already checked for loss: RFC 6675.
+    pub(super) loss_checked: u32,
+    /// SACK blocks of the previous acknowledgement.
     pub(super) last_sacks: SackBlocks,
 }
 
 impl Sender {
-    /// The end of a new connection whose first byte is `start`; from `seed` follows where its clock
-    /// stands and where BBR's cycle begins.
+    /// Creates the sender of a new connection whose first byte is `start`. `seed` determines the
+    /// phase of its clock and of BBR's cycle.
     #[inline(always)]
     #[must_use]
     pub fn new(now: Nanos, start: u64, seed: u64, stack: &Stack) -> Self {
@@ -160,7 +162,7 @@ impl Sender {
             closed: false,
             fin_sent: false,
             allowed: start,
-            allowed_by: 0,
+            window_seq: 0,
             window: Window::new(stack.initial_window),
             phase: Phase::Open,
             repair: Repair::Nothing,
@@ -176,12 +178,12 @@ impl Sender {
             backoff: 0,
             clock: TickClock::new(seed, stack),
             tail_probe: None,
-            usage: Usage { limited: false, most_out: 0, until: start, used: 0, since: now },
+            usage: Usage { limited: false, max_out: 0, round_end: start, used: 0, since: now },
             cwr_due: false,
             last_sent: now,
             small_end: start,
             last_sacks: SackBlocks::default(),
-            judged: 0,
+            loss_checked: 0,
             rescued: false,
             burst_open: false,
             chunk: Chunk::default(),
@@ -190,32 +192,32 @@ impl Sender {
             chronograph: None,
             control: AnyControl::new(stack, now, start, seed),
         };
-        sender.delivery.keep_times(sender.control.governs());
-        sender.flight.untold = sender.control.hears_losses().then(Vec::new);
+        sender.delivery.record_times(sender.control.controls_window());
+        sender.flight.unreported_losses = sender.control.has_loss_feedback().then(Vec::new);
         sender.pacer.set_rate(sender.control.pacing_rate());
         sender
     }
 
-    /// Becomes the end of a new connection, in the same place.
-    pub(super) fn renew(&mut self, now: Nanos, seed: u64, stack: &Stack) {
-        let room = self.flight.take_room();
+    /// Restarts the sender for a new connection and keeps its memory.
+    pub(super) fn restart(&mut self, now: Nanos, seed: u64, stack: &Stack) {
+        let room = self.flight.take_slots();
         *self = Self::new(now, 1, seed, stack);
-        self.flight.give_room(room);
+        self.flight.reuse_slots(room);
     }
 
-    /// Keeps account of what nobody but the user of a socket asks for, and of delivery as if any
-    /// congestion control could follow on this one.
-    pub(super) fn keep_account(&mut self) {
+    /// Enables accounting for users of sockets: busy times, and rate samples for any congestion
+    /// control that may be selected later.
+    pub(super) fn enable_accounting(&mut self) {
         self.chronograph = Some(Box::default());
-        self.delivery.keep_times(true);
+        self.delivery.record_times(true);
     }
 
-    /// The handshake has told the round-trip time, or nothing where it was retransmitted, and the
-    /// receiver's window in bytes.
+    /// The handshake is complete. `rtt` is [`None`] if it was retransmitted and gave no sample;
+    /// `window` is the receiver's window in bytes.
     pub fn establish(&mut self, now: Nanos, rtt: Option<Nanos>, window: u64, stack: &Stack) {
         match rtt {
             Some(rtt) => {
-                self.rtt.hear_min(now, rtt);
+                self.rtt.update_min(now, rtt);
                 self.rtt.sample(rtt, self.una, self.flight.end(), stack);
                 self.control.on_established(&self.window, now, rtt);
                 self.pacer.set_rate(self.control.pacing_rate());
@@ -228,13 +230,15 @@ impl Sender {
         self.last_sent = now;
     }
 
-    /// The acknowledgement that ended the handshake told the window, so that the next one that tells
-    /// the same is a duplicate if it acknowledges nothing: Linux's `tcp_init_wl` of a server.
-    pub(super) fn heard_window_of(&mut self, seq: u64) {
-        self.allowed_by = seq;
+    /// Records that the last packet of the handshake advertised the window, so that the next packet
+    /// with the same window that acknowledges nothing counts as a duplicate: `tcp_init_wl` in
+    /// Linux.
+    pub(super) fn set_window_seq(&mut self, seq: u64) {
+        self.window_seq = seq;
     }
 
-    /// The handshake was retransmitted more than once: RFC 5681, section 3.1.
+    /// Starts with one packet: the handshake was retransmitted more than once (RFC 5681, section
+    /// 3.1).
     pub fn restart_window(&mut self) {
         self.window.cwnd = 1;
     }
@@ -247,7 +251,7 @@ impl Sender {
             && room
             && self.flight.lost <= self.flight.retransmitted
         {
-            self.delivery.limited_by_application(self.flight.in_flight());
+            self.delivery.mark_app_limited(self.flight.in_flight());
         }
         self.written += bytes;
     }
@@ -257,34 +261,34 @@ impl Sender {
         self.closed = true;
     }
 
-    /// Bytes written and not sent.
+    /// Bytes written and not yet sent.
     #[inline(always)]
     #[must_use]
     pub fn unsent(&self) -> u64 {
         self.written.saturating_sub(self.flight.end())
     }
 
-    /// Whether all that was written, and FIN after a close, is acknowledged.
+    /// Whether all data, and FIN after a close, is acknowledged.
     #[inline(always)]
     #[must_use]
     pub fn finished(&self) -> bool {
         self.una == self.written + u64::from(self.closed)
     }
 
-    /// Whether all that was written is acknowledged, FIN or not.
+    /// Whether all data is acknowledged, regardless of FIN.
     #[inline(always)]
     #[must_use]
     pub fn data_acknowledged(&self) -> bool {
         self.una >= self.written
     }
 
-    /// Nobody waits for FIN and its acknowledgement: nothing is sent any more.
+    /// Stops sending: the application does not wait for FIN and its acknowledgement.
     pub fn abandon(&mut self) {
         self.closed &= self.fin_sent;
         self.timer = Timer::Off;
         self.forced = None;
         self.repair = Repair::Nothing;
-        self.pacer.wait(false);
+        self.pacer.set_waiting(false);
     }
 
     /// Whether FIN is acknowledged.
@@ -293,22 +297,22 @@ impl Sender {
         self.closed && self.finished()
     }
 
-    /// When a packet that is paced may be sent, [`crate::clock::NEVER`] if none waits: then
-    /// [`Sender::poll_transmit`] is to be asked again.
+    /// Time at which the pacer allows the next packet, [`crate::clock::NEVER`] if none waits. Call
+    /// [`Sender::poll_transmit`] again then.
     #[inline(always)]
     #[must_use]
     pub fn pace_at(&self) -> Nanos {
-        self.pacer.waits_until()
+        self.pacer.next_waiting_at()
     }
 
-    /// The next byte to be sent for the first time.
+    /// Next new byte to send.
     #[inline(always)]
     #[must_use]
     pub fn next(&self) -> u64 {
         self.flight.end()
     }
 
-    /// The first byte not acknowledged.
+    /// First unacknowledged byte.
     #[inline(always)]
     #[must_use]
     pub fn una(&self) -> u64 {
@@ -336,13 +340,13 @@ impl Sender {
         self.flight.in_flight()
     }
 
-    /// The packets out and what is known of them.
+    /// Outstanding packets and their state.
     #[must_use]
     pub fn flight(&self) -> &Flight {
         &self.flight
     }
 
-    /// Where it stands in recovery.
+    /// Recovery phase.
     #[must_use]
     pub fn phase(&self) -> Phase {
         self.phase
@@ -354,37 +358,37 @@ impl Sender {
         &self.rtt
     }
 
-    /// What it has counted.
+    /// Counters.
     #[must_use]
     pub fn counters(&self) -> Counters {
         self.counters
     }
 
-    /// How long it was busy, and held up by the receiver, if it keeps account of that.
+    /// Busy and receiver-limited times, if accounting is enabled.
     #[must_use]
     pub fn chronograph(&self) -> Option<&Chronograph> {
         self.chronograph.as_deref()
     }
 
-    /// Packets delivered.
+    /// Counters of delivered packets.
     #[must_use]
     pub fn delivery(&self) -> &DeliveryCounter {
         &self.delivery
     }
 
-    /// How many packets may be reordered before a loss is assumed.
+    /// Packets that may be reordered before a loss is assumed.
     #[must_use]
     pub fn reordering(&self) -> u32 {
         self.reordering
     }
 
-    /// How often reordering was seen.
+    /// Number of times that reordering was observed.
     #[must_use]
     pub fn reorderings(&self) -> u32 {
         self.rack.reorderings
     }
 
-    /// How often a timer has expired without progress.
+    /// Number of timer expiries without progress.
     #[must_use]
     pub fn backoff(&self) -> u32 {
         self.backoff
@@ -396,13 +400,13 @@ impl Sender {
         &self.control
     }
 
-    /// The byte after the last one that the receiver takes.
+    /// End of the receiver's window.
     #[must_use]
     pub fn allowed(&self) -> u64 {
         self.allowed
     }
 
-    /// The threshold to come back to: Linux's `tcp_current_ssthresh`.
+    /// Threshold to restore after a reduction: Linux's `tcp_current_ssthresh`.
     pub(super) fn current_ssthresh(&self) -> u32 {
         if self.phase.reduces() {
             self.window.ssthresh
@@ -421,10 +425,10 @@ impl Sender {
         probe.tcp(now, event);
     }
 
-    /// RFC 5681, section 4.1, as Linux does it: the window is halved for each RTO that it was idle,
-    /// down to the initial window.
+    /// RFC 5681, section 4.1, as in Linux: the window is halved per RTO of idle time, down to the
+    /// initial window.
     fn restart_after_idle(&mut self, now: Nanos, stack: &Stack, probe: &mut impl Probe) {
-        if !stack.idle_restart || self.flight.out() > 0 || self.control.governs() {
+        if !stack.idle_restart || self.flight.out() > 0 || self.control.controls_window() {
             return;
         }
         let rto = self.rtt.rto();
@@ -433,13 +437,13 @@ impl Sender {
             return;
         }
         self.window.ssthresh = self.current_ssthresh();
-        let least = stack.initial_window.min(self.window.cwnd);
+        let min = stack.initial_window.min(self.window.cwnd);
         let mut left = idle;
-        while left > rto && self.window.cwnd > least {
+        while left > rto && self.window.cwnd > min {
             left -= rto;
             self.window.cwnd >>= 1;
         }
-        self.window.cwnd = self.window.cwnd.max(least);
+        self.window.cwnd = self.window.cwnd.max(min);
         self.usage.since = now;
         self.usage.used = 0;
         probe.tcp(now, Event::IdleRestart);

@@ -1,20 +1,20 @@
-//! The rules of a stack, as options; [`Preset`] names those that are in use.
+//! Rules of a stack, as options; [`Preset`] names common stacks.
 
 use crate::clock::{Nanos, SECOND};
 use serde::Deserialize;
 use serde::de::value::{self, StrDeserializer};
 
-/// A millisecond.
+/// One millisecond.
 pub const MILLISECOND: Nanos = 1_000_000;
 
-/// How the window grows and shrinks.
+/// Congestion control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Control {
     /// RFC 5681.
     Reno,
     /// RFC 9438.
     Cubic(Cubic),
-    /// BBR version 1 as Linux has it (draft-cardwell-iccrg-bbr-congestion-control-00).
+    /// BBR version 1 as in Linux (draft-cardwell-iccrg-bbr-congestion-control-00).
     Bbr,
     /// BBR version 3 (draft-ietf-ccwg-bbr-06).
     Bbr3,
@@ -22,23 +22,23 @@ pub enum Control {
     Dctcp,
 }
 
-/// The options of CUBIC.
+/// Options of CUBIC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cubic {
     /// RFC 9438, section 4.7.
     pub fast_convergence: bool,
     /// RFC 9438, section 4.3.
     pub reno_friendly: bool,
-    /// Slow start ends when the acknowledgements of a round arrive in a train of half an RTT.
+    /// Slow start ends after an acknowledgement train of half an RTT.
     pub hystart_train: bool,
-    /// Slow start ends when the RTT of a round has grown by an eighth.
+    /// Slow start ends when the RTT of a round has increased by an eighth.
     pub hystart_delay: bool,
-    /// The window from which HyStart looks, in packets.
+    /// Minimum window for HyStart, in packets.
     pub hystart_low_window: u32,
 }
 
 impl Cubic {
-    /// As Linux has it.
+    /// Options of Linux.
     pub const LINUX: Self = Self {
         fast_convergence: true,
         reno_friendly: true,
@@ -48,21 +48,21 @@ impl Cubic {
     };
 }
 
-/// How losses are found.
+/// Loss detection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detection {
-    /// Without SACK: by duplicate acknowledgements, and one more for each partial one (RFC 6582).
+    /// Without SACK: duplicate acknowledgements, and one loss per partial one (RFC 6582).
     DuplicateAcks,
     /// RFC 6675.
     Sack {
-        /// A rescue retransmission: section 4, NextSeg rule (4).
+        /// Rescue retransmission: section 4, NextSeg rule (4).
         rescue: bool,
     },
     /// RFC 8985 with Linux's adaptive reordering window.
     Rack {
-        /// Section 7.
+        /// Tail loss probe: section 7.
         tail_loss_probe: bool,
-        /// Section 6.2 without the threshold of duplicates where no reordering was seen.
+        /// Section 6.2 without the duplicate threshold if no reordering was observed.
         no_dupthresh: bool,
         /// The reordering window does not adapt to DSACKs.
         static_window: bool,
@@ -74,7 +74,7 @@ impl Detection {
     pub const RACK: Self =
         Self::Rack { tail_loss_probe: true, no_dupthresh: false, static_window: false };
 
-    /// Whether the two ends use SACK.
+    /// Whether both ends use SACK.
     #[inline(always)]
     #[must_use]
     pub fn uses_sack(self) -> bool {
@@ -82,174 +82,174 @@ impl Detection {
     }
 }
 
-/// How the window comes down to the threshold.
+/// Reduction of the window to the threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reduction {
     /// Proportional rate reduction: RFC 9937.
     Proportional,
-    /// At once, with the scoreboard's `pipe` as clock: RFC 6675, section 5.
-    AtOnce,
+    /// Immediate, with the scoreboard's `pipe` as clock: RFC 6675, section 5.
+    Immediate,
 }
 
-/// How the round-trip time is smoothed.
+/// Rule for smoothing the round-trip time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RttRule {
-    /// Linux: the deviation is at least the smallest RTO, so that RTO is srtt + 200 ms or more,
-    /// and falls once a window.
+    /// Linux: the deviation is at least the minimum RTO, so the RTO is srtt + 200 ms or more, and
+    /// the deviation decreases once per window.
     Linux,
     /// RFC 6298.
     Rfc6298,
 }
 
-/// What the window grows by.
+/// Unit of window growth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Growth {
-    /// Packets acknowledged.
+    /// Acknowledged packets.
     PacketsAcked,
     /// Acknowledgements.
     EachAck,
 }
 
-/// When packets are paced.
+/// Condition for pacing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pacing {
-    /// Where the congestion control asks for it (BBR).
+    /// If the congestion control requests a rate (BBR).
     ByControl,
-    /// Always: twice the window a round-trip time in slow start, 1.2 times else, as Linux does it
-    /// over the queue discipline `fq`.
+    /// Always: two windows per round-trip time in slow start, otherwise 1.2, as in Linux with the
+    /// queue discipline `fq`.
     Always,
 }
 
-/// What loss detection knows of reordering, in packets.
+/// Reordering threshold of loss detection, in packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reordering {
-    /// At first.
+    /// Initial value.
     pub initial: u32,
-    /// At most.
-    pub most: u32,
+    /// Maximum.
+    pub max: u32,
 }
 
-/// When the receiver acknowledges.
+/// Delay of acknowledgements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DelayedAcks {
-    /// Each packet.
+    /// Every packet is acknowledged immediately.
     Off,
-    /// Every second packet or after this time: RFC 5681, section 4.2.
+    /// Every second packet is acknowledged, or after a timeout: RFC 5681, section 4.2.
     Fixed {
-        /// The longest delay.
+        /// Maximum delay.
         timeout: Nanos,
     },
-    /// As Linux does: at once at the start, then with a delay that follows the arrivals.
+    /// As in Linux: immediate at the start, then with a delay that adapts to arrivals.
     Linux,
 }
 
-/// When the application at the receiving end reads.
+/// Times at which the receiving application reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reading {
-    /// When it is told to.
-    Told,
-    /// Each packet as it comes.
+    /// When `on_read` is called.
+    OnRequest,
+    /// Each packet on arrival.
     EachPacket,
-    /// All that has come at an instant, behind the last of it.
+    /// All packets that arrived at the same time, after the last of them.
     EachInstant,
 }
 
-/// The rules of the receiving end.
+/// Rules of the receiving end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Receiving {
-    /// When it acknowledges.
+    /// Delay of acknowledgements.
     pub delayed_acks: DelayedAcks,
     /// Duplicates are reported: RFC 2883.
     pub dsack: bool,
-    /// After three duplicate acknowledgements, those that follow wait for up to a twentieth of an
-    /// RTT and a millisecond, as Linux does it.
+    /// After three duplicate acknowledgements, later ones are delayed by the minimum of RTT / 20
+    /// and 1 ms, as in Linux.
     pub sack_compression: bool,
-    /// SACK blocks are what Linux reports: a packet extends those alone that are reported, whatever
-    /// else is held beside it.
+    /// As in Linux, a packet extends only SACK blocks that are being reported, even if other held
+    /// data is adjacent.
     pub extends_reported: bool,
-    /// When the application reads.
+    /// Times at which the application reads.
     pub reading: Reading,
-    /// Bytes that it takes beyond what was read.
+    /// Bytes accepted beyond the data read.
     pub buffer: u64,
-    /// By how much the advertised window grows at first, two packets for each that comes.
+    /// Initial growth of the advertised window in bytes: two packets per received packet.
     pub window_growth: u64,
 }
 
-/// All rules of the two ends of a connection.
+/// Rules of both ends of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stack {
-    /// How the window grows and shrinks.
+    /// Congestion control.
     pub control: Control,
-    /// How losses are found.
+    /// Loss detection.
     pub detection: Detection,
-    /// How the window comes down.
+    /// Reduction of the window.
     pub reduction: Reduction,
-    /// What it grows by.
+    /// Unit of window growth.
     pub growth: Growth,
-    /// What is paced.
+    /// Condition for pacing.
     pub pacing: Pacing,
-    /// Threshold of reordering.
+    /// Reordering threshold.
     pub reordering: Reordering,
-    /// Reductions that were unnecessary are undone: RFC 3708, RFC 3522.
+    /// Unnecessary reductions are undone: RFC 3708, RFC 3522.
     pub undo: bool,
-    /// RFC 5682.
+    /// F-RTO: RFC 5682.
     pub frto: bool,
-    /// Duplicates below the threshold let new packets out: RFC 3042.
+    /// Duplicates below the threshold send new packets: RFC 3042.
     pub limited_transmit: bool,
-    /// RFC 7323.
+    /// Timestamps: RFC 7323.
     pub timestamps: bool,
-    /// RFC 3168.
+    /// ECN: RFC 3168.
     pub ecn: bool,
-    /// The socket's buffer holds twice the widest window so far, which bounds what is in flight in
+    /// The send buffer holds twice the largest window so far, which limits the outstanding data in
     /// a long recovery: Linux's `tcp_sndbuf_expand`, without the limit of `tcp_wmem`.
     pub bounded_send_buffer: bool,
-    /// Packets go in chunks, of which one that is not full may wait: Linux's segmentation offload.
+    /// Packets are sent in chunks, and a partial chunk may wait: Linux's segmentation offload.
     pub offload: bool,
-    /// After an idle time the window is halved for each RTO, down to the initial window, and it
-    /// shrinks while the application limits: RFC 2861.
+    /// The window is halved per RTO of idle time, down to the initial window, and shrinks while the
+    /// rate is limited by the application: RFC 2861.
     pub idle_restart: bool,
-    /// Small packets are not held back: RFC 9293, section 3.7.4.
+    /// Small packets are not delayed (no Nagle algorithm): RFC 9293, section 3.7.4.
     pub no_delay: bool,
-    /// Bytes of data in a full packet.
+    /// Bytes of data per full packet.
     pub mss: u32,
-    /// First congestion window, in packets.
+    /// Initial congestion window, in packets.
     pub initial_window: u32,
-    /// How RTO follows from the samples.
+    /// Rule for computing the RTO from samples.
     pub rtt_rule: RttRule,
-    /// Smallest retransmission timeout.
+    /// Minimum retransmission timeout.
     pub min_rto: Nanos,
     /// Timeout before the first sample.
     pub initial_rto: Nanos,
-    /// Timeout where the handshake was retransmitted and gave no sample: RFC 6298 (5.7).
+    /// Timeout if the handshake was retransmitted and gave no sample: RFC 6298 (5.7).
     pub fallback_rto: Nanos,
-    /// Largest timeout.
+    /// Maximum timeout.
     pub max_rto: Nanos,
-    /// After so many retransmitted SYNs does their timeout double.
+    /// Number of retransmitted SYNs before their timeout doubles.
     pub linear_syns: u32,
-    /// Timers are rounded up to this, and CUBIC's clock ticks so.
+    /// Tick to which timers are rounded up; also the tick of CUBIC's clock.
     pub tick: Nanos,
-    /// Timers expire as those of Linux's wheel do (`kernel/time/timer.c`): at the tick after, and
-    /// from 63 ticks on at the next multiple of 8, from 504 of 64, from 4032 of 512.
+    /// Timers use Linux's wheel (`kernel/time/timer.c`): they expire at the next tick, from 63
+    /// ticks at the next multiple of 8 ticks, from 504 of 64, and from 4032 of 512.
     pub timer_wheel: bool,
-    /// The receiving end.
+    /// Rules of the receiving end.
     pub receiving: Receiving,
 }
 
-/// A row for each preset: its name in scenarios and its rules.
+/// One row per preset: its name in scenarios and its rules.
 macro_rules! presets {
-    ($($(#[$says:meta])+ $preset:ident $name:literal $stack:expr,)+) => {
-        /// Stacks by name.
+    ($($(#[$doc:meta])+ $preset:ident $name:literal $stack:expr,)+) => {
+        /// Named stacks.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
         #[serde(rename_all = "kebab-case")]
         pub enum Preset {
-            $($(#[$says])+ $preset,)+
+            $($(#[$doc])+ $preset,)+
         }
 
         impl Preset {
-            /// All, in the order of the documentation.
+            /// All presets, in the order of the documentation.
             pub const ALL: [Self; [$($name),+].len()] = [$(Self::$preset),+];
 
-            /// The name in scenarios.
+            /// Name in scenarios.
             #[must_use]
             pub fn name(self) -> &'static str {
                 match self {
@@ -257,7 +257,7 @@ macro_rules! presets {
                 }
             }
 
-            /// Its rules.
+            /// Rules of the preset.
             #[must_use]
             pub fn stack(self) -> Stack {
                 match self {
@@ -269,7 +269,7 @@ macro_rules! presets {
 }
 
 presets! {
-    /// Linux with its default, CUBIC.
+    /// Linux with its default congestion control, CUBIC.
     LinuxCubic "linux-cubic" LINUX,
     /// Linux with Reno.
     LinuxReno "linux-reno" Stack { control: Control::Reno, ..LINUX },
@@ -279,22 +279,23 @@ presets! {
     LinuxRenoClassic "linux-reno-classic" LINUX_RENO_CLASSIC,
     /// RFC 6675 over RFC 5681 and RFC 6298.
     RfcSack "rfc-sack" RFC_SACK,
-    /// Linux with BBR version 3 by its draft.
+    /// Linux with BBR version 3 according to its draft.
     Bbr3 "bbr3" Stack { control: Control::Bbr3, ..LINUX },
     /// Linux with DCTCP.
     Dctcp "dctcp" Stack { control: Control::Dctcp, ecn: true, ..LINUX },
 }
 
 impl Preset {
-    /// The preset of that name.
+    /// Returns the preset with this name.
     #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         Self::deserialize(StrDeserializer::<value::Error>::new(name)).ok()
     }
 }
 
-/// Linux advertises half of its buffer, and 5/8 of it once packets of 1500 bytes have come, which take
-/// 2304 in memory: of 4 MiB, as `tcp_rmem` has it where a window is not to be in the way.
+/// Linux advertises half of its buffer, and 5/8 once packets of 1500 bytes have arrived, which use
+/// 2304 bytes of memory. The buffer is 4 MiB, a usual `tcp_rmem` for runs that the window must not
+/// limit.
 const WINDOW_GROWTH: u64 = (4 << 20) / 8;
 
 /// Linux 6 with the defaults of its settings.
@@ -304,7 +305,7 @@ const LINUX: Stack = Stack {
     reduction: Reduction::Proportional,
     growth: Growth::PacketsAcked,
     pacing: Pacing::ByControl,
-    reordering: Reordering { initial: 3, most: 300 },
+    reordering: Reordering { initial: 3, max: 300 },
     undo: true,
     frto: true,
     limited_transmit: true,
@@ -338,7 +339,7 @@ const LINUX: Stack = Stack {
 const LINUX_RENO_CLASSIC: Stack = Stack {
     control: Control::Reno,
     detection: Detection::DuplicateAcks,
-    reordering: Reordering { initial: 3, most: 3 },
+    reordering: Reordering { initial: 3, max: 3 },
     frto: false,
     receiving: Receiving { dsack: false, ..LINUX.receiving },
     ..LINUX
@@ -347,9 +348,9 @@ const LINUX_RENO_CLASSIC: Stack = Stack {
 const RFC_SACK: Stack = Stack {
     control: Control::Reno,
     detection: Detection::Sack { rescue: true },
-    reduction: Reduction::AtOnce,
+    reduction: Reduction::Immediate,
     growth: Growth::EachAck,
-    reordering: Reordering { initial: 3, most: 3 },
+    reordering: Reordering { initial: 3, max: 3 },
     undo: false,
     frto: false,
     timestamps: false,
@@ -376,20 +377,20 @@ const RFC_SACK: Stack = Stack {
 };
 
 impl Stack {
-    /// A span of time that a timer waits: rounded up to the clock's ticks.
+    /// Rounds a timer's duration up to clock ticks.
     #[inline(always)]
     #[must_use]
     pub fn in_ticks(&self, span: Nanos) -> Nanos {
         span.div_ceil(self.tick) * self.tick
     }
 
-    /// Bytes of a full packet without options: what the other end is told as its largest.
+    /// Bytes of a full packet including options: the advertised maximum segment size.
     #[must_use]
     pub fn full_segment(&self) -> u32 {
         self.mss + if self.timestamps { 12 } else { 0 }
     }
 
-    /// Whether the receiver echoes each mark, as DCTCP needs it: RFC 8257, section 3.2.
+    /// Whether the receiver echoes each mark, as DCTCP requires: RFC 8257, section 3.2.
     #[inline(always)]
     #[must_use]
     pub fn echoes_each_mark(&self) -> bool {
@@ -402,11 +403,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn presets_have_names() {
+    fn presets_are_found_by_name() {
         for preset in Preset::ALL {
-            assert_eq!(Preset::named(preset.name()), Some(preset));
+            assert_eq!(Preset::from_name(preset.name()), Some(preset));
         }
-        assert_eq!(Preset::named("linux"), None);
+        assert_eq!(Preset::from_name("linux"), None);
     }
 
     #[test]

@@ -1,24 +1,24 @@
-//! The clock of a host's timers: it ticks, and timers expire with a tick.
+//! Clock of a host's timers, which expire at clock ticks.
 
 use super::stack::Stack;
 use crate::clock::Nanos;
 
-/// The clock of one host.
+/// Clock of one host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TickClock {
     tick: Nanos,
-    /// Timers wait in a wheel: Linux's `kernel/time/timer.c`.
+    /// Timers use a wheel: Linux's `kernel/time/timer.c`.
     wheel: bool,
-    /// How far it is ahead of `now`.
+    /// Offset of the clock relative to `now`.
     phase: Nanos,
 }
 
-/// A timer that was set. When it expires is worked out when that is asked: most are set anew before.
+/// A timer that was set. Its expiry is computed on demand, since most timers are set again before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// When it was set.
+    /// Time at which the timer was set.
     pub since: Nanos,
-    /// For how long.
+    /// Duration.
     pub length: Nanos,
 }
 
@@ -29,7 +29,7 @@ impl Span {
         Self { since: now, length }
     }
 
-    /// It does not expire before this.
+    /// Lower bound of the expiry.
     #[inline(always)]
     pub(super) fn end(self) -> Nanos {
         self.since + self.length
@@ -37,13 +37,13 @@ impl Span {
 }
 
 impl TickClock {
-    /// Where the clock of a host stands when a connection begins is chance.
+    /// Creates a clock; its phase at the start of a connection is random.
     pub fn new(seed: u64, stack: &Stack) -> Self {
         let phase = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) % (stack.tick << 9);
         Self { tick: stack.tick, wheel: stack.timer_wheel, phase }
     }
 
-    /// When a timer expires.
+    /// Returns the expiry of a timer.
     #[must_use]
     pub fn expiry(&self, timer: Span) -> Nanos {
         let Span { since, length } = timer;
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn linux_s_timers_expire_at_the_multiples_of_its_wheel() {
+    fn linux_timers_expire_at_multiples_of_wheel_granularity() {
         let stack = Preset::LinuxCubic.stack();
         for phase in [0, 1, 3_999_999, 4_000_001, 77_777_777] {
             let clock = TickClock { phase, ..TickClock::new(0, &stack) };
@@ -76,8 +76,8 @@ mod tests {
                 let length = span_ms * MILLISECOND;
                 let timers = (0..300).map(|n| Span { since: n * 1_234_567, length });
                 let waits: Vec<_> = timers.map(|timer| clock.expiry(timer) - timer.since).collect();
-                let (least, most) = (waits.iter().min().unwrap(), waits.iter().max().unwrap());
-                assert!(*least >= length && *most <= at_most * MILLISECOND, "{least} {most}");
+                let (min, max) = (waits.iter().min().unwrap(), waits.iter().max().unwrap());
+                assert!(*min >= length && *max <= at_most * MILLISECOND, "{min} {max}");
             }
         }
         let exact = TickClock { wheel: false, ..TickClock::new(5, &stack) };

@@ -1,5 +1,5 @@
-//! The one timer of a sender and what it waits for: retransmission (RFC 6298), a tail loss probe
-//! or late packets (RFC 8985), a closed window (RFC 9293).
+//! Timer of a sender: retransmission (RFC 6298), tail loss probe and reordering (RFC 8985), closed
+//! window (RFC 9293). Only one of them runs at a time.
 
 use super::event::{Event, Probe};
 use super::phase::{Phase, PhaseName};
@@ -9,26 +9,26 @@ use super::stack::{Detection, MILLISECOND, Stack};
 use super::ticks::Span;
 use crate::clock::{NEVER, Nanos};
 
-/// A timer waits for at least this much more than it has to, so that packets can arrive.
+/// Added to waiting times, so that packets can arrive.
 const SLACK: Nanos = 2 * MILLISECOND;
 
-/// What the timer waits for.
+/// Purpose of the timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Timer {
-    /// Nothing.
+    /// Not running.
     Off,
     /// The retransmission timeout.
     Retransmission(Span),
     /// A tail loss probe.
     LossProbe(Span),
-    /// Packets that may just be late.
+    /// Packets that may be reordered rather than lost.
     Reordering(Span),
     /// The opening of a closed window.
     Persist(Span),
 }
 
 impl Timer {
-    /// When it was set, and for how long; [`None`] if it is off.
+    /// Start and duration; [`None`] if the timer is off.
     #[inline(always)]
     #[must_use]
     pub fn span(self) -> Option<Span> {
@@ -43,43 +43,43 @@ impl Timer {
 }
 
 impl Sender {
-    /// When its timer expires, [`NEVER`] if it is off.
+    /// Expiry of the timer, [`NEVER`] if it is off.
     #[inline]
     #[must_use]
     pub fn deadline(&self) -> Nanos {
         self.timer.span().map_or(NEVER, |span| self.clock.expiry(span))
     }
 
-    /// The timer does not expire before this, which takes less to know than when it does.
+    /// Lower bound of the deadline, which is cheaper to compute.
     #[inline(always)]
     #[must_use]
     pub fn deadline_at_least(&self) -> Nanos {
         self.timer.span().map_or(NEVER, Span::end)
     }
 
-    /// When the timeout of the first packet out is due.
+    /// Time at which the first outstanding packet times out.
     fn first_due(&self) -> Nanos {
         self.flight.packet(self.flight.first()).sent_at + self.rtt.rto()
     }
 
-    /// RFC 6298 (5.1), (5.3). Where the timer waited for something else since the first packet was
-    /// sent, that time counts.
+    /// RFC 6298 (5.1), (5.3). If the timer had another purpose since the first packet was sent, the
+    /// elapsed time counts.
     #[inline(always)]
     pub(super) fn arm_retransmission(&mut self, now: Nanos) {
         if self.flight.out() == 0 {
             self.timer = Timer::Off;
             return;
         }
-        let at = match self.timer {
+        let span = match self.timer {
             Timer::Reordering(_) | Timer::LossProbe(_) => {
                 Span::new(now, self.first_due().saturating_sub(now).max(1))
             }
             _ => Span::new(now, self.rtt.rto()),
         };
-        self.timer = Timer::Retransmission(at);
+        self.timer = Timer::Retransmission(span);
     }
 
-    /// After an acknowledgement: a probe of the tail, or the timeout.
+    /// Sets the timer after an acknowledgement: tail loss probe or retransmission timeout.
     #[inline(always)]
     pub(super) fn arm_after_ack(&mut self, now: Nanos, stack: &Stack) {
         if !self.arm_loss_probe(now, true, stack) {
@@ -87,10 +87,10 @@ impl Sender {
         }
     }
 
-    /// RFC 8985, section 7.2: two round-trip times, and as long as an acknowledgement may be
-    /// delayed where one packet is out. `anew` if the timeout would begin now.
+    /// RFC 8985, section 7.2: two round-trip times, plus the maximum delay of an acknowledgement if
+    /// one packet is outstanding. `restart` if the retransmission timeout would start now.
     #[inline(always)]
-    pub(super) fn arm_loss_probe(&mut self, now: Nanos, anew: bool, stack: &Stack) -> bool {
+    pub(super) fn arm_loss_probe(&mut self, now: Nanos, restart: bool, stack: &Stack) -> bool {
         let probes = matches!(stack.detection, Detection::Rack { tail_loss_probe: true, .. });
         let out = self.flight.out();
         if !probes || out == 0 || !matches!(self.phase, Phase::Open | Phase::Cwr { .. }) {
@@ -100,7 +100,7 @@ impl Sender {
             Some(srtt) => 2 * srtt + if out == 1 { stack.min_rto } else { SLACK },
             None => stack.initial_rto,
         };
-        let rto = if anew { self.rtt.rto() } else { self.first_due().saturating_sub(now) };
+        let rto = if restart { self.rtt.rto() } else { self.first_due().saturating_sub(now) };
         if rto > 0 {
             wait = wait.min(rto);
         }
@@ -108,19 +108,19 @@ impl Sender {
         true
     }
 
-    /// Packets may be late for so much longer.
+    /// Packets may still be reordered for `wait`.
     pub(super) fn arm_reordering(&mut self, now: Nanos, wait: Nanos) {
         self.timer = Timer::Reordering(Span::new(now, (wait + SLACK).min(self.rtt.rto())));
     }
 
-    /// Nothing is out and the window is closed: RFC 9293, section 3.8.6.1.
+    /// Nothing is outstanding and the window is closed: RFC 9293, section 3.8.6.1.
     pub(super) fn arm_persist(&mut self, now: Nanos, stack: &Stack) {
         let base = self.rtt.rto().max(stack.min_rto);
         let wait = base.saturating_mul(1 << self.backoff.min(16)).min(stack.max_rto);
         self.timer = Timer::Persist(Span::new(now, wait));
     }
 
-    /// The timer expired: [`Sender::poll_transmit`] has what it leads to.
+    /// The timer expired: call [`Sender::poll_transmit`] for resulting packets.
     pub fn on_deadline(&mut self, now: Nanos, stack: &Stack, probe: &mut impl Probe) {
         match self.timer {
             Timer::Off => return,
@@ -163,10 +163,10 @@ impl Sender {
                 && self.flight.end() + len + u64::from(self.closed && len == self.unsent())
                     <= self.allowed;
             self.forced = Some(if sends_new { Forced::New } else { Forced::ProbeLast });
-            // The byte after it is known when it is sent.
+            // `high` is updated when the probe is sent.
             self.tail_probe = Some(TailProbe { high: self.next(), retransmits: !sends_new });
             probe.tcp(now, Event::LossProbe { retransmits: !sends_new });
-            // From now on, not from the sending of the first packet.
+            // The timeout starts now, not at the sending of the first packet.
             self.timer = Timer::Off;
         }
         self.arm_retransmission(now);
@@ -177,26 +177,26 @@ impl Sender {
         let before = self.flight.in_flight();
         let lost_before = self.flight.lost_total;
         let window = self.reordering_window(stack);
-        let found = self.rack.detect(now, window, &mut self.flight, |start| {
+        let report = self.rack.detect(now, window, &mut self.flight, |start| {
             probe.tcp(now, Event::Lost { start });
         });
         if self.flight.in_flight() != before {
             probe.tcp(now, Event::ReorderTimeout);
             if self.phase.name() != PhaseName::Recovery {
                 self.enter_recovery(now, false, stack, probe);
-                if !self.control.governs() {
+                if !self.control.controls_window() {
                     let in_flight = self.flight.in_flight();
                     let lost = (self.flight.lost_total - lost_before) as u32;
-                    let progress = Progress { delivered: 1, lost, in_flight, advanced: false };
+                    let has_delivery = Progress { delivered: 1, lost, in_flight, advanced: false };
                     if let Some(prr) = self.phase.prr_mut() {
-                        prr.on_ack(&mut self.window, progress);
+                        prr.on_ack(&mut self.window, has_delivery);
                     }
                 }
             }
-            self.tell_losses(now);
+            self.report_losses(now);
             self.repair = Repair::Lost;
         }
-        match found.wait {
+        match report.wait {
             Some(wait) => self.arm_reordering(now, wait),
             None => self.arm_retransmission(now),
         }
@@ -219,15 +219,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn linux_tcp_timeout_min_is_added_to_the_wait_for_late_packets_up_to_the_timeout() {
+    fn linux_tcp_timeout_min_extends_reordering_timer_up_to_rto() {
         let stack = Preset::LinuxCubic.stack();
         let mut sender = Sender::new(0, 1, 1, &stack);
         sender.establish(0, Some(80 * MILLISECOND), 1 << 40, &stack);
-        let mut waits = |wait| {
+        let mut deadline = |wait| {
             sender.arm_reordering(0, wait);
             sender.deadline_at_least()
         };
-        assert_eq!(waits(20 * MILLISECOND), 22 * MILLISECOND);
-        assert_eq!(waits(279 * MILLISECOND), 280 * MILLISECOND, "srtt + 200 ms");
+        assert_eq!(deadline(20 * MILLISECOND), 22 * MILLISECOND);
+        assert_eq!(deadline(279 * MILLISECOND), 280 * MILLISECOND, "srtt + 200 ms");
     }
 }

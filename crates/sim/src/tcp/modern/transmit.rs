@@ -1,6 +1,6 @@
-//! Which packet to send next: what a timer forces, what is lost, new data.
+//! Selects the next packet to send: packets forced by a timer, lost packets, new data.
 
-use super::cc::Start;
+use super::cc::TransmitStart;
 use super::chronograph::Activity;
 use super::event::Probe;
 use super::offload::{Deferral, buffer_packets};
@@ -13,30 +13,30 @@ use super::ticks::Span;
 use super::timers::Timer;
 use crate::clock::Nanos;
 
-/// The least window that the socket's buffer is made for, in packets: Linux's `TCP_INIT_CWND`.
-const LEAST_BUFFERED: u32 = 10;
+/// Minimum window for which the send buffer is sized, in packets: Linux's `TCP_INIT_CWND`.
+const MIN_BUFFERED: u32 = 10;
 
-/// New data that could be sent.
+/// New data that can be sent.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Fresh {
+pub(super) struct NewData {
     len: u32,
     fin: bool,
 }
 
-/// Why no new data is sent.
+/// Reason why no new data is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Held {
-    /// There is none.
-    Nothing,
+pub(super) enum Blocked {
+    /// No data is available.
+    NoData,
     /// The receiver's window is full.
     ByReceiver,
-    /// It is small, and another small packet is out.
-    Small,
+    /// The packet is small, and another small packet is outstanding (Nagle).
+    SmallPacket,
 }
 
 impl Sender {
-    /// The next packet to send now. To be asked until there is none: only then does the burst end,
-    /// and timers are set for it.
+    /// Returns the next packet to send now. Call until [`None`], which ends the burst and sets its
+    /// timers.
     #[inline(always)]
     pub fn poll_transmit(
         &mut self,
@@ -59,24 +59,23 @@ impl Sender {
 
     #[inline(always)]
     fn transmit_allowed(&mut self, now: Nanos, stack: &Stack) -> Option<Transmit> {
-        self.pacer.wait(false);
+        self.pacer.set_waiting(false);
         if self.flight.in_flight() >= self.window.cwnd {
             return None;
         }
         let repairs = self.repair == Repair::Lost && self.is_repair_due(stack);
         if self.pacer.blocks(now) {
-            let waits = repairs || self.fresh(stack).is_ok();
-            self.pacer.wait(waits);
+            self.wait_for_pace(repairs, stack);
             return None;
         }
         if repairs {
-            if let Some(number) = self.flight.to_repair() {
+            if let Some(number) = self.flight.next_repair() {
                 return Some(self.retransmit(now, number, stack));
             }
         }
-        let sent = match self.fresh(stack) {
-            Ok(fresh) if self.may_send_new(stack) && self.chunk(now, stack) > 0 => {
-                let mut sent = self.transmit_new(now, fresh, stack);
+        let sent = match self.new_data(stack) {
+            Ok(new_data) if self.may_send_new(stack) && self.chunk(now, stack) > 0 => {
+                let mut sent = self.transmit_new(now, new_data, stack);
                 sent.push = self.is_pushed(1);
                 Some(sent)
             }
@@ -85,93 +84,90 @@ impl Sender {
             Err(_) => None,
         };
         if sent.is_none() && self.repair == Repair::UnlessNew && !self.burst_open {
-            return self.repair_for_want_of_new(now, stack);
+            return self.retransmit_without_new_data(now, stack);
         }
         sent
     }
 
-    /// Nothing new could be sent: RFC 5682, section 2.1, step 2.b, the second half.
+    /// Retransmits because no new data could be sent: RFC 5682, section 2.1, second half of step
+    /// 2.b.
     #[cold]
-    fn repair_for_want_of_new(&mut self, now: Nanos, stack: &Stack) -> Option<Transmit> {
+    fn retransmit_without_new_data(&mut self, now: Nanos, stack: &Stack) -> Option<Transmit> {
         if let Phase::Loss { frto, .. } = &mut self.phase {
             *frto = false;
         }
         self.repair = Repair::Lost;
-        self.flight.to_repair().map(|number| self.retransmit(now, number, stack))
+        self.flight.next_repair().map(|number| self.retransmit(now, number, stack))
     }
 
-    /// Whether something that is lost has not been retransmitted. RFC 6675 may retransmit what is
-    /// not lost, so that there the two counts say nothing.
+    /// Whether a lost packet was not yet retransmitted. RFC 6675 may retransmit packets that are
+    /// not marked as lost, so the two counters cannot be compared there.
     #[inline(always)]
     pub(super) fn is_repair_due(&self, stack: &Stack) -> bool {
         self.flight.lost > self.flight.retransmitted
             || (self.flight.lost > 0 && matches!(stack.detection, Detection::Sack { .. }))
     }
 
-    /// Without limited transmit (RFC 3042) the packets that the receiver holds count as in flight
-    /// until a loss is found.
+    /// Whether the window allows new data. Without limited transmit (RFC 3042), SACKed packets
+    /// count as in flight until a loss is detected. With SACKed data above a hole, more than a
+    /// window can be outstanding, up to the size of the send buffer.
     #[inline(always)]
     pub(super) fn may_send_new(&self, stack: &Stack) -> bool {
         self.flight.out() < self.window.cwnd
             || (stack.limited_transmit || self.phase != Phase::Disorder)
-                && self.fits_send_buffer(stack)
+                && (!stack.bounded_send_buffer || self.flight.out() < self.send_buffer(stack))
     }
 
-    /// Whether the socket's buffer has room, where what the receiver holds above a hole makes more
-    /// than a window be out.
-    fn fits_send_buffer(&self, stack: &Stack) -> bool {
-        !stack.bounded_send_buffer || self.flight.out() < self.send_buffer(stack)
-    }
-
-    /// Packets that the socket's buffer holds. Linux's `tcp_sendmsg_locked` asks for room once for a
-    /// whole buffer of segmentation offload, so that as much is there beyond the limit.
+    /// Size of the send buffer in packets. Linux's `tcp_sendmsg_locked` checks for space once per
+    /// buffer of segmentation offload, so the limit can be exceeded by that size.
     fn send_buffer(&self, stack: &Stack) -> u32 {
-        let widest = self.window.widest.max(self.window.cwnd).max(LEAST_BUFFERED);
-        // Linux's `tcp_sndbuf_expand`, and `bbr_sndbuf_expand`: BBR slow-starts in recovery, too.
-        let windows = if self.control.governs() { 3 } else { 2 };
+        let widest = self.window.widest.max(self.window.cwnd).max(MIN_BUFFERED);
+        // Linux's `tcp_sndbuf_expand`, and `bbr_sndbuf_expand`: BBR may also slow-start in
+        // recovery.
+        let windows = if self.control.controls_window() { 3 } else { 2 };
         windows * widest + buffer_packets(stack)
     }
 
-    /// Whether the application waits for room in the socket's buffer: Linux's `SOCK_NOSPACE`.
+    /// Whether the application waits for send buffer space: Linux's `SOCK_NOSPACE`.
     fn fills_send_buffer(&self, stack: &Stack) -> bool {
         let buffer = u64::from(self.send_buffer(stack)) * u64::from(stack.mss);
         stack.bounded_send_buffer && self.written - self.una > buffer
     }
 
     #[inline(always)]
-    pub(super) fn fresh(&self, stack: &Stack) -> Result<Fresh, Held> {
+    pub(super) fn new_data(&self, stack: &Stack) -> Result<NewData, Blocked> {
         let unsent = self.unsent();
         let len = unsent.min(u64::from(stack.mss)) as u32;
         let last = u64::from(len) == unsent;
         let fin = self.closed && last && !self.fin_sent;
         if len == 0 && !fin {
-            return Err(Held::Nothing);
+            return Err(Blocked::NoData);
         }
         if self.flight.end() + u64::from(len) > self.allowed {
-            return Err(Held::ByReceiver);
+            return Err(Blocked::ByReceiver);
         }
         let small = len < stack.mss && !fin && !stack.no_delay;
         if small && self.small_end > self.una && self.flight.out() > 0 {
-            return Err(Held::Small);
+            return Err(Blocked::SmallPacket);
         }
-        Ok(Fresh { len, fin })
+        Ok(NewData { len, fin })
     }
 
     #[inline(always)]
-    fn transmit_new(&mut self, now: Nanos, fresh: Fresh, stack: &Stack) -> Transmit {
+    fn transmit_new(&mut self, now: Nanos, new_data: NewData, stack: &Stack) -> Transmit {
         let start = self.flight.end();
         let nothing_out = self.flight.out() == 0;
         if nothing_out {
             self.begin_flight(now);
         }
         let mut marks = Marks::default();
-        marks.set(Marks::FIN, fresh.fin);
+        marks.set(Marks::FIN, new_data.fin);
         let mut packet = Packet::sent(now, marks);
         self.delivery.on_sent(now, nothing_out, &mut packet);
-        let number = self.flight.push(packet, fresh.len + u32::from(fresh.fin));
-        self.note_flight(number);
-        self.fin_sent |= fresh.fin;
-        if fresh.len < stack.mss {
+        let number = self.flight.push(packet, new_data.len + u32::from(new_data.fin));
+        self.record_flight(number);
+        self.fin_sent |= new_data.fin;
+        if new_data.len < stack.mss {
             self.small_end = self.flight.end();
         }
         if nothing_out || matches!(self.timer, Timer::LossProbe(_)) {
@@ -181,54 +177,54 @@ impl Sender {
             prr.out += 1;
         }
         let cwr = stack.ecn && std::mem::take(&mut self.cwr_due);
-        self.note_sent(now, fresh.len, stack);
-        let (len, fin, ect) = (fresh.len, fresh.fin, stack.ecn && fresh.len > 0);
+        self.record_sent(now, new_data.len, stack);
+        let (len, fin, ect) = (new_data.len, new_data.fin, stack.ecn && new_data.len > 0);
         Transmit { number, start, len, sending: Sending::New, fin, ect, cwr, push: false }
     }
 
-    /// The congestion control hears of a packet that is sent with nothing in flight.
+    /// Notifies the congestion control that a packet is sent with nothing outstanding.
     pub(super) fn begin_flight(&mut self, now: Nanos) {
         let idle = now - self.last_sent;
         let app_limited = self.delivery.is_app_limited();
-        self.control.on_transmit_start(&mut self.window, now, Start { idle, app_limited });
-        if self.control.governs() {
+        self.control.on_transmit_start(&mut self.window, now, TransmitStart { idle, app_limited });
+        if self.control.controls_window() {
             self.pacer.set_rate(self.control.pacing_rate());
         }
     }
 
-    /// So many packets of a chunk are sent: whether the last one is pushed, as that of a chunk with
-    /// several is, and that of all that was written.
+    /// Records packets sent of a chunk; returns whether the last one is pushed. It is if it ends a
+    /// chunk with several packets or all written data.
     #[inline(always)]
     pub(super) fn is_pushed(&mut self, packets: u32) -> bool {
         self.chunk.take(packets) || self.unsent() == 0
     }
 
-    /// What is in flight with a packet when it is sent, and lost, for those who ask for that.
+    /// Records the flight size and losses in a sent packet, if the congestion control needs them.
     #[inline(always)]
-    pub(super) fn note_flight(&mut self, number: u32) {
-        if self.control.hears_losses() {
+    pub(super) fn record_flight(&mut self, number: u32) {
+        if self.control.has_loss_feedback() {
             let (in_flight, lost) = (self.flight.in_flight(), self.flight.lost_total as u32);
-            self.flight.packet_mut(number).note_flight(in_flight, lost);
+            self.flight.packet_mut(number).record_flight(in_flight, lost);
         }
     }
 
     #[inline(always)]
-    fn note_sent(&mut self, now: Nanos, len: u32, stack: &Stack) {
+    fn record_sent(&mut self, now: Nanos, len: u32, stack: &Stack) {
         self.last_sent = now;
         self.counters.sent += 1;
         self.pacer.on_sent(now, len, stack.mss);
     }
 
-    /// A lost packet, which counts for the current reduction and its undoing.
+    /// Retransmits a lost packet, which counts for the current reduction and for undoing it.
     #[inline(never)]
     fn retransmit(&mut self, now: Nanos, number: u32, stack: &Stack) -> Transmit {
         self.flight.retransmit(now, number);
         if let Some(prr) = self.phase.prr_mut() {
             prr.out += 1;
         }
-        let sent = self.send_again(now, number, stack);
-        // Linux's `tcp_retransmit_skb`: a chunk is what is lost of packets next to each other.
-        if self.pacer.is_on() && self.flight.to_repair() != Some(number + 1) {
+        let sent = self.record_and_retransmit(now, number, stack);
+        // Linux's `tcp_retransmit_skb`: a chunk consists of adjacent lost packets.
+        if self.pacer.is_on() && self.flight.next_repair() != Some(number + 1) {
             self.pacer.end_burst();
         }
         if number == self.flight.first() && !matches!(self.timer, Timer::Reordering(_)) {
@@ -237,23 +233,23 @@ impl Sender {
         sent
     }
 
-    fn send_again(&mut self, now: Nanos, number: u32, stack: &Stack) -> Transmit {
+    fn record_and_retransmit(&mut self, now: Nanos, number: u32, stack: &Stack) -> Transmit {
         self.retransmitted_at.get_or_insert(now);
         if let Some(undo) = &mut self.undo {
             undo.unreported.retransmit();
         }
-        self.again(now, number, stack)
+        self.build_retransmission(now, number, stack)
     }
 
-    /// The packet itself; what is acknowledged of it is left out.
-    fn again(&mut self, now: Nanos, number: u32, stack: &Stack) -> Transmit {
+    /// Builds a retransmission without bytes that are already acknowledged.
+    fn build_retransmission(&mut self, now: Nanos, number: u32, stack: &Stack) -> Transmit {
         self.counters.retransmitted += 1;
         self.delivery.on_sent(now, false, self.flight.packet_mut(number));
-        self.note_flight(number);
+        self.record_flight(number);
         let start = self.flight.start_of(number).max(self.una);
         let fin = self.flight.packet(number).marks.any(Marks::FIN);
         let len = (self.flight.end_of(number) - start) as u32 - u32::from(fin);
-        self.note_sent(now, len, stack);
+        self.record_sent(now, len, stack);
         let sending = Sending::Retransmission;
         let push = start + u64::from(len) == self.written;
         Transmit { number, start, len, sending, fin, ect: false, cwr: false, push }
@@ -272,12 +268,12 @@ impl Sender {
             Forced::First if self.flight.out() > 0 => {
                 let first = self.flight.first();
                 self.flight.retransmit(now, first);
-                Some(self.send_again(now, first, stack))
+                Some(self.record_and_retransmit(now, first, stack))
             }
             Forced::ProbeLast if self.flight.out() > 0 => {
                 let last = self.flight.next() - 1;
                 self.flight.probe(now, last);
-                Some(self.again(now, last, stack))
+                Some(self.build_retransmission(now, last, stack))
             }
             Forced::New => self.transmit_probe(now, stack),
             Forced::WindowProbe => Some(self.transmit_window_probe(now, stack)),
@@ -293,28 +289,28 @@ impl Sender {
         let unsent = self.unsent();
         let len = unsent.min(u64::from(stack.mss)) as u32;
         let fin = self.closed && u64::from(len) == unsent && !self.fin_sent;
-        let sent = self.transmit_new(now, Fresh { len, fin }, stack);
+        let sent = self.transmit_new(now, NewData { len, fin }, stack);
         self.tail_probe = Some(TailProbe { high: self.next(), retransmits: false });
-        // The timeout counts from now.
+        // The timeout starts now.
         self.timer = Timer::Retransmission(Span::new(now, self.rtt.rto()));
         Some(sent)
     }
 
-    /// What the window has room for, or a packet without data below it.
+    /// A window probe: data that the window allows, or an empty packet below it.
     fn transmit_window_probe(&mut self, now: Nanos, stack: &Stack) -> Transmit {
         let room = self.allowed.saturating_sub(self.flight.end());
         let len = room.min(u64::from(stack.mss)).min(self.unsent()) as u32;
         if len > 0 {
-            let fresh = Fresh { len, fin: false };
-            return self.transmit_new(now, fresh, stack);
+            let new_data = NewData { len, fin: false };
+            return self.transmit_new(now, new_data, stack);
         }
         let (start, number) = (self.una.saturating_sub(1), self.flight.next());
         let sending = Sending::WindowProbe;
         Transmit { number, start, len: 0, sending, fin: false, ect: false, cwr: false, push: false }
     }
 
-    /// RFC 6675, section 4, NextSeg rules (3) and (4): with nothing else to send, a packet below
-    /// what the receiver holds that is not lost yet, or once in a recovery the last one.
+    /// RFC 6675, section 4, NextSeg rules (3) and (4), if nothing else can be sent: a packet below
+    /// the highest SACKed one that is not marked as lost, or once per recovery the last packet.
     #[inline(never)]
     fn transmit_speculatively(&mut self, now: Nanos, stack: &Stack) -> Option<Transmit> {
         let (Detection::Sack { rescue }, Phase::Recovery { high, .. }) =
@@ -322,9 +318,9 @@ impl Sender {
         else {
             return None;
         };
-        let again = Marks::SACKED.and(Marks::LOST).and(Marks::RETRANSMITTED);
+        let known = Marks::SACKED.union(Marks::LOST).union(Marks::RETRANSMITTED);
         let below = self.flight.first()..self.flight.beyond_sacked();
-        if let Some(number) = below.clone().find(|&n| !self.flight.packet(n).marks.any(again)) {
+        if let Some(number) = below.clone().find(|&n| !self.flight.packet(n).marks.any(known)) {
             return Some(self.retransmit(now, number, stack));
         }
         if !rescue || self.rescued {
@@ -332,11 +328,11 @@ impl Sender {
         }
         self.rescued = true;
         let last = self.flight.at_or_after(high, stack.mss).checked_sub(1)?;
-        let whole = last >= self.flight.first() && !self.flight.packet(last).marks.any(again);
-        whole.then(|| self.retransmit(now, last, stack))
+        let valid = last >= self.flight.first() && !self.flight.packet(last).marks.any(known);
+        valid.then(|| self.retransmit(now, last, stack))
     }
 
-    /// Nothing more can be sent now.
+    /// Ends a burst: nothing more can be sent now.
     #[inline(always)]
     pub(super) fn end_burst(&mut self, now: Nanos, stack: &Stack) {
         let sent = std::mem::take(&mut self.burst_open);
@@ -350,10 +346,10 @@ impl Sender {
             self.arm_loss_probe(now, false, stack);
         }
         if self.chronograph.is_some() {
-            self.note_activity(now, limited, deferral, stack);
+            self.record_activity(now, limited, deferral, stack);
         }
         if self.flight.out() == 0 && self.timer == Timer::Off {
-            let held = self.activity(limited, deferral, stack) == Activity::HeldByReceiver;
+            let held = self.activity(limited, deferral, stack) == Activity::ReceiverLimited;
             if held && self.forced.is_none() {
                 self.arm_persist(now, stack);
             }
@@ -361,7 +357,7 @@ impl Sender {
     }
 
     #[cold]
-    fn note_activity(&mut self, now: Nanos, limited: bool, deferral: Deferral, stack: &Stack) {
+    fn record_activity(&mut self, now: Nanos, limited: bool, deferral: Deferral, stack: &Stack) {
         let activity = self.activity(limited, deferral, stack);
         if let Some(chronograph) = &mut self.chronograph {
             chronograph.change(now, activity);
@@ -369,9 +365,9 @@ impl Sender {
     }
 
     fn activity(&self, limited: bool, deferral: Deferral, stack: &Stack) -> Activity {
-        let held = || self.fresh(stack).err() == Some(Held::ByReceiver);
+        let held = || self.new_data(stack).err() == Some(Blocked::ByReceiver);
         if deferral == Deferral::ByReceiver || (!limited && held()) {
-            Activity::HeldByReceiver
+            Activity::ReceiverLimited
         } else if self.flight.out() > 0 || self.unsent() > 0 {
             Activity::Busy
         } else {
@@ -379,16 +375,16 @@ impl Sender {
         }
     }
 
-    /// Linux's `tcp_cwnd_validate`: how far the window is used in a round trip says whether it may
-    /// grow, and a window that is not used for a timeout shrinks (RFC 2861).
+    /// Linux's `tcp_cwnd_validate`: the window may grow only if it is used within a round trip, and
+    /// a window that is not used for a timeout shrinks (RFC 2861).
     #[inline(always)]
     fn validate_window(&mut self, now: Nanos, limited: bool, stack: &Stack) {
         let out = self.flight.out();
         let usage = &mut self.usage;
-        if self.una >= usage.until || limited || (!usage.limited && out > usage.most_out) {
+        if self.una >= usage.round_end || limited || (!usage.limited && out > usage.max_out) {
             usage.limited = limited;
-            usage.most_out = out;
-            usage.until = self.flight.end();
+            usage.max_out = out;
+            usage.round_end = self.flight.end();
         }
         if self.is_cwnd_limited() {
             self.usage.used = 0;
@@ -396,14 +392,16 @@ impl Sender {
             return;
         }
         self.usage.used = self.usage.used.max(out);
-        if stack.idle_restart && now - self.usage.since >= self.rtt.rto() && !self.control.governs()
+        if stack.idle_restart
+            && now - self.usage.since >= self.rtt.rto()
+            && !self.control.controls_window()
         {
             self.shrink_unused(now, stack);
         }
     }
 
-    /// RFC 2861, section 3: the application or the receiver limits. In Linux's
-    /// `tcp_cwnd_application_limited` the receiver alone changes nothing.
+    /// RFC 2861, section 3: reduces the window if the rate is limited by the application. As in
+    /// Linux's `tcp_cwnd_application_limited`, a limit by the receiver changes nothing.
     fn shrink_unused(&mut self, now: Nanos, stack: &Stack) {
         if self.phase == Phase::Open && !self.fills_send_buffer(stack) {
             let used = self.usage.used.max(stack.initial_window);
@@ -416,21 +414,21 @@ impl Sender {
         self.usage.since = now;
     }
 
-    /// Whether the window limits; in slow start it may be twice what was out.
+    /// Whether the rate is limited by the window. In slow start, using half of the window suffices.
     #[inline(always)]
     pub(super) fn is_cwnd_limited(&self) -> bool {
         self.usage.limited
-            || (self.window.in_slow_start() && self.window.cwnd < 2 * self.usage.most_out)
+            || (self.window.in_slow_start() && self.window.cwnd < 2 * self.usage.max_out)
     }
 }
 
-/// Whether packets may be retransmitted that are not taken for lost.
+/// Whether packets not marked as lost may be retransmitted.
 pub(super) fn speculates(stack: &Stack) -> bool {
     matches!(stack.detection, Detection::Sack { .. })
 }
 
-/// What a reduction that begins remembers of retransmissions before it: a probe of the tail may
-/// have been the first one.
+/// Retransmissions before a reduction begins, for undoing it; a tail loss probe may be among
+/// them.
 pub(super) fn unreported(retransmitted: u32, tail_probe: Option<TailProbe>) -> Unreported {
     let probes = u32::from(tail_probe.is_some_and(|probe| probe.retransmits));
     match retransmitted + probes {

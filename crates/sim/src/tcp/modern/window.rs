@@ -3,7 +3,7 @@
 /// A threshold that no window reaches.
 pub const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
 
-/// Window and threshold; the congestion control grows it, loss recovery reduces it.
+/// Window and threshold. Congestion control grows the window, loss recovery reduces it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
     /// Congestion window.
@@ -12,14 +12,14 @@ pub struct Window {
     pub ssthresh: u32,
     /// Packets acknowledged towards the next packet of the window.
     pub credit: u32,
-    /// The window before the last reduction.
+    /// Congestion window before the last reduction.
     pub before_reduction: u32,
-    /// The widest window that was reduced, in packets.
+    /// Largest window that was ever reduced, in packets.
     pub widest: u32,
 }
 
 impl Window {
-    /// That of a new connection.
+    /// Window of a new connection.
     #[must_use]
     pub fn new(initial: u32) -> Self {
         Self {
@@ -31,20 +31,21 @@ impl Window {
         }
     }
 
-    /// A reduction begins.
-    pub fn remember(&mut self) {
+    /// Saves the window before a reduction.
+    pub fn save_before_reduction(&mut self) {
         self.before_reduction = self.cwnd;
         self.widest = self.widest.max(self.cwnd);
     }
 
-    /// Whether it grows exponentially.
+    /// Whether the window grows exponentially.
     #[inline(always)]
     #[must_use]
     pub fn in_slow_start(&self) -> bool {
         self.cwnd < self.ssthresh
     }
 
-    /// A packet for each one acknowledged, up to the threshold; says how many are left over.
+    /// Grows by one packet per acknowledged packet up to the threshold; returns the remaining
+    /// acknowledged packets.
     #[inline(always)]
     pub fn slow_start(&mut self, acked: u32) -> u32 {
         let grown = self.cwnd.saturating_add(acked).min(self.ssthresh);
@@ -53,10 +54,10 @@ impl Window {
         left
     }
 
-    /// A packet for each `per_packet` acknowledged.
+    /// Grows by one packet per `per_packet` acknowledged packets.
     #[inline(always)]
     pub fn grow_by_credit(&mut self, per_packet: u32, acked: u32) {
-        // What was saved for a larger window is enough for one packet, no more.
+        // Credit saved at a larger window counts for at most one packet.
         if self.credit >= per_packet {
             self.credit = 0;
             self.cwnd += 1;

@@ -1,94 +1,94 @@
-//! From a key to its place: an open table of small entries, so that looking one up touches little memory
-//! besides the connection itself.
+//! Hash table from keys to slots: open addressing with small entries, so that a lookup touches
+//! little memory besides the connection itself.
 
-/// What is kept of a hash, and a place plus one; 0 is an empty entry.
+/// Tag of the hash, and the slot plus one; 0 marks an empty entry.
 type Entry = (u32, u32);
 
-/// Places by hash. Whether a place holds what is looked for, the caller knows.
+/// Slots by hash. The caller checks whether a slot has the right key.
 #[derive(Debug)]
 pub(super) struct Index {
     entries: Vec<Entry>,
     len: usize,
 }
 
-const LEAST: usize = 16;
+const MIN_ENTRIES: usize = 16;
 
 impl Index {
     pub(super) fn new() -> Self {
-        Self { entries: vec![(0, 0); LEAST], len: 0 }
+        Self { entries: vec![(0, 0); MIN_ENTRIES], len: 0 }
     }
 
     pub(super) fn len(&self) -> usize {
         self.len
     }
 
-    /// The first place with this hash that `is` the one.
+    /// Returns the first slot with this hash for which `is` is true.
     #[inline]
     pub(super) fn find(&self, hash: u64, is: impl Fn(usize) -> bool) -> Option<usize> {
-        let (mut at, tag) = self.start(hash);
+        let (mut position, tag) = self.start(hash);
         loop {
-            let (found, place) = self.entries[at];
-            if place == 0 {
+            let (found_tag, slot) = self.entries[position];
+            if slot == 0 {
                 return None;
             }
-            let place = place as usize - 1;
-            if found == tag && is(place) {
-                return Some(place);
+            let slot = slot as usize - 1;
+            if found_tag == tag && is(slot) {
+                return Some(slot);
             }
-            at = self.after(at);
+            position = self.next(position);
         }
     }
 
-    /// Fetches from memory where it is likely to be found; what comes of it says nothing.
+    /// Prefetches the likely entry. The returned value only keeps the read.
     #[inline(always)]
-    pub(super) fn fetch(&self, hash: u64) -> u64 {
+    pub(super) fn prefetch(&self, hash: u64) -> u64 {
         self.entries[self.start(hash).0].0.into()
     }
 
-    /// The place that is most likely to be found.
+    /// Returns the most likely slot.
     #[inline(always)]
     pub(super) fn guess(&self, hash: u64) -> usize {
-        let (mut at, tag) = self.start(hash);
-        while self.entries[at].0 != tag && self.entries[at].1 != 0 {
-            at = self.after(at);
+        let (mut position, tag) = self.start(hash);
+        while self.entries[position].0 != tag && self.entries[position].1 != 0 {
+            position = self.next(position);
         }
-        (self.entries[at].1 as usize).wrapping_sub(1)
+        (self.entries[position].1 as usize).wrapping_sub(1)
     }
 
-    pub(super) fn insert(&mut self, hash: u64, place: usize) {
+    pub(super) fn insert(&mut self, hash: u64, slot: usize) {
         if (self.len + 1) * 4 > self.entries.len() * 3 {
             self.grow();
         }
-        let (at, tag) = self.start(hash);
-        // More connections than that do not fit into memory.
-        self.put(at, (tag, place as u32 + 1));
+        let (position, tag) = self.start(hash);
+        // More than 2^32 connections do not fit into memory.
+        self.put(position, (tag, slot as u32 + 1));
         self.len += 1;
     }
 
-    /// Takes out the entry of `place`, which must be there.
-    pub(super) fn remove(&mut self, hash: u64, place: usize) {
+    /// Removes the entry of `slot`, which must be present.
+    pub(super) fn remove(&mut self, hash: u64, slot: usize) {
         let (mut hole, tag) = self.start(hash);
-        while self.entries[hole] != (tag, place as u32 + 1) {
+        while self.entries[hole] != (tag, slot as u32 + 1) {
             if self.entries[hole].1 == 0 {
                 return;
             }
-            hole = self.after(hole);
+            hole = self.next(hole);
         }
         self.len -= 1;
-        let mut at = hole;
+        let mut position = hole;
         loop {
-            at = self.after(at);
-            let entry = self.entries[at];
+            position = self.next(position);
+            let entry = self.entries[position];
             if entry.1 == 0 {
                 self.entries[hole] = (0, 0);
                 return;
             }
-            // It may move back unless its own start lies behind the hole.
+            // The entry may move back unless its home position is after the hole.
             let mask = self.entries.len() - 1;
             let start = self.home(entry.0);
-            if at.wrapping_sub(start) & mask >= at.wrapping_sub(hole) & mask {
+            if position.wrapping_sub(start) & mask >= position.wrapping_sub(hole) & mask {
                 self.entries[hole] = entry;
-                hole = at;
+                hole = position;
             }
         }
     }
@@ -105,15 +105,15 @@ impl Index {
     }
 
     #[inline(always)]
-    fn after(&self, at: usize) -> usize {
-        (at + 1) & (self.entries.len() - 1)
+    fn next(&self, position: usize) -> usize {
+        (position + 1) & (self.entries.len() - 1)
     }
 
-    fn put(&mut self, mut at: usize, entry: Entry) {
-        while self.entries[at].1 != 0 {
-            at = self.after(at);
+    fn put(&mut self, mut position: usize, entry: Entry) {
+        while self.entries[position].1 != 0 {
+            position = self.next(position);
         }
-        self.entries[at] = entry;
+        self.entries[position] = entry;
     }
 
     #[cold]
@@ -134,28 +134,28 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_a_map(steps in prop::collection::vec((0_u64..40, any::<bool>()), 0..300)) {
+        fn index_matches_hash_map(steps in prop::collection::vec((0_u64..40, any::<bool>()), 0..300)) {
             let mut index = Index::new();
             let mut map = HashMap::new();
-            // Hashes of few values, so that many fall on each other.
+            // Few distinct hashes, for many collisions.
             let hash = |key: u64| (key % 7) << 32 | (key % 3) << 34;
             for (key, insert) in steps {
-                let place = key as usize;
+                let slot = key as usize;
                 match (insert, map.contains_key(&key)) {
                     (true, false) => {
-                        index.insert(hash(key), place);
-                        map.insert(key, place);
+                        index.insert(hash(key), slot);
+                        map.insert(key, slot);
                     }
                     (false, true) => {
-                        index.remove(hash(key), place);
+                        index.remove(hash(key), slot);
                         map.remove(&key);
                     }
                     _ => {}
                 }
                 prop_assert_eq!(index.len(), map.len());
                 for key in 0..40 {
-                    let found = index.find(hash(key), |place| place == key as usize);
-                    prop_assert_eq!(found, map.get(&key).copied());
+                    let result = index.find(hash(key), |slot| slot == key as usize);
+                    prop_assert_eq!(result, map.get(&key).copied());
                 }
             }
         }

@@ -1,11 +1,11 @@
-//! How a connection is found: by its two ends, in whichever order they come.
+//! Key of a connection: its two ends, independent of the direction.
 
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::segment::{Endpoint, Segment};
 
-/// Both ends, the lower first.
+/// Both ends, the lower one first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Key {
     low: [u64; 2],
@@ -15,7 +15,8 @@ pub(super) struct Key {
 }
 
 impl Key {
-    /// The key of a segment's connection, and whether it comes from the higher end.
+    /// Returns the key of a segment's connection, and whether the segment comes from the higher
+    /// end.
     #[inline]
     pub(super) fn of(segment: &Segment) -> (Self, bool) {
         let Segment { source, destination, .. } = segment;
@@ -27,7 +28,7 @@ impl Key {
         }
     }
 
-    /// The same of IPv4, in fewer steps.
+    /// Fast path for IPv4.
     #[inline(always)]
     fn short(source: (Ipv4Addr, u16), destination: (Ipv4Addr, u16)) -> (Self, bool) {
         let [a, b] = [source, destination]
@@ -39,7 +40,7 @@ impl Key {
 
     #[inline(never)]
     fn long(segment: &Segment) -> (Self, bool) {
-        let (a, b) = (plain(&segment.source), plain(&segment.destination));
+        let (a, b) = (address_and_port(&segment.source), address_and_port(&segment.destination));
         let high = a > b;
         let (low, other) = if high { (b, a) } else { (a, b) };
         let v6 = segment.source.address.is_ipv6();
@@ -47,7 +48,7 @@ impl Key {
         (Self { low: halves(low.0), high: halves(other.0), rest }, high)
     }
 
-    /// Both ends, the lower first.
+    /// Both ends, the lower one first.
     pub(super) fn ends(&self) -> [Endpoint; 2] {
         let end = |[low, high]: [u64; 2], port: u64| {
             let address = if self.rest & 1 == 1 {
@@ -67,7 +68,7 @@ fn halves(address: u128) -> [u64; 2] {
 }
 
 #[inline]
-fn plain(end: &Endpoint) -> (u128, u16) {
+fn address_and_port(end: &Endpoint) -> (u128, u16) {
     let address = match end.address {
         IpAddr::V4(address) => u128::from(u32::from(address)),
         IpAddr::V6(address) => u128::from(address),
@@ -88,8 +89,7 @@ impl Hash for Key {
     }
 }
 
-/// Hashes words by multiplication, from a start that nobody outside knows: captures are written by
-/// strangers.
+/// Hashes words by multiplication with secret random parameters, because captures may be crafted.
 #[derive(Clone, Debug)]
 pub(super) struct Hashes {
     start: u64,
@@ -102,9 +102,9 @@ impl Hashes {
         Self { start: random.hash_one(0_u8), factor: random.hash_one(1_u8) | 1 }
     }
 
-    /// The same in every run, for what the figures depend on.
+    /// Creates fixed parameters, for hashes that affect results.
     pub(super) fn fixed() -> Self {
-        // The fractions of the square roots of 2 and 3.
+        // Fractional parts of the square roots of 2 and 3.
         Self { start: 0x6a09_e667_f3bc_c908, factor: 0xbb67_ae85_84ca_a73b }
     }
 }
@@ -118,7 +118,7 @@ impl BuildHasher for Hashes {
     }
 }
 
-/// A hash in the making.
+/// State of a hash computation.
 #[derive(Clone, Debug)]
 pub(super) struct Folding {
     state: u64,

@@ -1,43 +1,44 @@
-//! Where connections are many, what their segments said waits until there are some hundred of a connection, or it
-//! ends: what is known of thousands of connections does not fit into a processor's caches, and following a segment
-//! fetches some thirty lines of it from memory. Those of a hundred at once fetch hardly more. Most connections of
-//! most captures are shorter than that: they are followed at one go, and take a kilobyte until then.
+//! Logs of segments: with many connections, segments are stored until a connection has some hundred
+//! of them or ends. The state of thousands of connections does not fit into the caches, and
+//! analysing one segment fetches about thirty cache lines; analysing a hundred together fetches
+//! hardly more. Most connections of most captures are shorter: they are analysed in one go, and
+//! need about a kilobyte until then.
 
+use crate::connection::analyzer::PREFETCHED;
 use crate::connection::encoding::{Encoder, LONGEST, SHORT, Short};
-use crate::connection::follower::FETCHED;
 use crate::segment::{Nanos, Segment};
 
-/// Memory is taken by so many bytes.
+/// Bytes per chunk.
 const CHUNK: usize = 2 * LINE;
 const LINE: usize = 64;
-/// What often comes next: an acknowledgement and what it lets out.
-const NEXT: usize = 3 * SHORT - 1;
-/// From so many bytes on it is time to follow them.
-const ENOUGH: usize = 28 * LINE;
-/// More than this does not wait.
-pub(in crate::connection) const MOST: usize = 32 * LINE;
-/// Chunks are made so many at a time.
+/// Bytes that usually follow: an acknowledgement and the segments that it triggers.
+const LOOKAHEAD: usize = 3 * SHORT - 1;
+/// Number of bytes from which a log is due for analysis.
+const DUE_BYTES: usize = 28 * LINE;
+/// Maximum bytes of a log.
+pub(in crate::connection) const MAX_BYTES: usize = 32 * LINE;
+/// Number of chunks allocated together.
 const SLAB: usize = 64;
-/// No chunk.
+/// Marks the absence of a chunk.
 const NONE: u32 = u32::MAX;
 
 #[derive(Clone, Debug)]
-#[repr(align(64))] // lines of memory
+#[repr(align(64))] // cache lines
 struct Chunk([u8; CHUNK]);
 
 /// Memory for the logs of all connections.
 #[derive(Debug)]
 pub(super) struct Chunks {
-    /// So many at a time, which stay where they are: a vector of all would be copied as it grows.
+    /// Slabs stay in place; a single vector would be copied when it grows.
     slabs: Vec<Box<[Chunk; SLAB]>>,
-    /// Beside each: the one that follows it in its log, or among those that are free.
-    after: Vec<u32>,
+    /// For each chunk: the next chunk of its log, or of the free list.
+    next: Vec<u32>,
     free: u32,
 }
 
-/// What waits of a connection.
+/// Segments of a connection that have not been analysed.
 #[derive(Clone, Debug)]
-#[repr(align(64))] // one line of memory
+#[repr(align(64))] // one cache line
 pub(super) struct Log {
     encoder: Encoder,
     bytes: u16,
@@ -57,55 +58,55 @@ impl Log {
         self.bytes() == 0
     }
 
-    /// Bytes that wait.
+    /// Stored bytes.
     #[inline(always)]
     fn bytes(&self) -> usize {
         self.bytes.into()
     }
 }
 
-/// What becomes of a log by one segment more.
+/// State of a log after adding a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Length {
+pub(super) enum LogState {
     Short,
-    /// It is time to follow it: it has just become so.
+    /// Has just become due for analysis.
     Due,
-    /// Nothing more fits.
+    /// Has no room for another segment.
     Full,
 }
 
 impl Chunks {
     pub(super) fn new() -> Self {
-        Self { slabs: Vec::new(), after: Vec::new(), free: NONE }
+        Self { slabs: Vec::new(), next: Vec::new(), free: NONE }
     }
 
-    /// One that is free.
-    fn take(&mut self) -> u32 {
+    /// Takes a free chunk.
+    fn allocate(&mut self) -> u32 {
         if self.free == NONE {
             self.slabs.push(Box::new([const { Chunk([0; CHUNK]) }; SLAB]));
-            // Not more than a few for each connection.
-            let first = self.after.len() as u32;
-            self.after.extend((1..SLAB as u32).map(|next| first + next).chain([NONE]));
+            // Limited by the number of connections; fits into 32 bits.
+            let first = self.next.len() as u32;
+            self.next.extend((1..SLAB as u32).map(|next| first + next).chain([NONE]));
             self.free = first;
         }
-        let place = self.free;
-        self.free = std::mem::replace(&mut self.after[place as usize], NONE);
-        place
+        let index = self.free;
+        self.free = std::mem::replace(&mut self.next[index as usize], NONE);
+        index
     }
 
     #[inline(always)]
-    fn get(&self, place: u32) -> Option<&[u8; CHUNK]> {
-        let place = place as usize;
-        self.slabs.get(place / SLAB).map(|slab| &slab[place % SLAB].0)
+    fn get(&self, index: u32) -> Option<&[u8; CHUNK]> {
+        let index = index as usize;
+        self.slabs.get(index / SLAB).map(|slab| &slab[index % SLAB].0)
     }
 
     #[inline(always)]
-    fn get_mut(&mut self, place: u32) -> Option<&mut [u8; CHUNK]> {
-        let place = place as usize;
-        self.slabs.get_mut(place / SLAB).map(|slab| &mut slab[place % SLAB].0)
+    fn get_mut(&mut self, index: u32) -> Option<&mut [u8; CHUNK]> {
+        let index = index as usize;
+        self.slabs.get_mut(index / SLAB).map(|slab| &mut slab[index % SLAB].0)
     }
 
-    /// Writes a segment into a log; `last`: the latest time of those before it.
+    /// Appends a segment to a log. `last`: latest time of the previous segments.
     #[inline]
     pub(super) fn add(
         &mut self,
@@ -113,7 +114,7 @@ impl Chunks {
         segment: &Segment,
         from: usize,
         last: Nanos,
-    ) -> Length {
+    ) -> LogState {
         let before = log.bytes();
         let used = before % CHUNK;
         let length = before
@@ -131,13 +132,13 @@ impl Chunks {
             };
         log.bytes = length as u16;
         match length {
-            _ if length + LONGEST > MOST => Length::Full,
-            _ if before < ENOUGH && length >= ENOUGH => Length::Due,
-            _ => Length::Short,
+            _ if length + LONGEST > MAX_BYTES => LogState::Full,
+            _ if before < DUE_BYTES && length >= DUE_BYTES => LogState::Due,
+            _ => LogState::Short,
         }
     }
 
-    /// Adds what does not fit into the latest chunk.
+    /// Adds a short segment that does not fit into the latest chunk.
     #[inline(never)]
     fn add_parts(&mut self, log: &mut Log, used: usize, short: &Short) {
         let mut bytes = [0; SHORT];
@@ -145,7 +146,7 @@ impl Chunks {
         self.add_bytes(log, used, &bytes[..short.len()]);
     }
 
-    /// Adds a segment that is unlike the one before it; how many bytes that takes.
+    /// Adds a segment in long form. Returns its number of bytes.
     #[inline(never)]
     fn add_long(&mut self, log: &mut Log, used: usize, segment: &Segment, from: usize) -> usize {
         let long = log.encoder.long(segment, from);
@@ -156,10 +157,10 @@ impl Chunks {
     fn add_bytes(&mut self, log: &mut Log, mut used: usize, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             if used == 0 {
-                let more = self.take();
+                let more = self.allocate();
                 match log.first {
                     NONE => log.first = more,
-                    _ => self.after[log.latest as usize] = more,
+                    _ => self.next[log.latest as usize] = more,
                 }
                 log.latest = more;
             }
@@ -171,40 +172,40 @@ impl Chunks {
         }
     }
 
-    /// Takes what waits; it waits no longer.
+    /// Moves the bytes of a log to `bytes` and frees its chunks.
     pub(super) fn release(&mut self, log: &mut Log, bytes: &mut Vec<u8>) {
         let mut left = log.bytes();
-        let mut place = std::mem::take(log).first;
+        let mut index = std::mem::take(log).first;
         while left > 0 {
-            let Some(chunk) = self.get(place) else { return };
+            let Some(chunk) = self.get(index) else { return };
             let count = left.min(CHUNK);
             bytes.extend_from_slice(&chunk[..count]);
             left -= count;
-            let free = std::mem::replace(&mut self.free, place);
-            place = std::mem::replace(&mut self.after[place as usize], free);
+            let free = std::mem::replace(&mut self.free, index);
+            index = std::mem::replace(&mut self.next[index as usize], free);
         }
     }
 
-    /// Fetches from memory where the next few segments go; what comes of it says nothing.
+    /// Prefetches the memory of the next few segments. The returned sum only keeps the reads.
     #[inline]
-    pub(super) fn fetch_next(&self, log: &Log) -> u64 {
+    pub(super) fn prefetch_next(&self, log: &Log) -> u64 {
         let Some(chunk) = self.get(log.latest) else { return 0 };
         let next = log.bytes() % CHUNK;
-        u64::from(chunk[next]) + u64::from(chunk[(next + NEXT).min(CHUNK - 1)])
+        u64::from(chunk[next]) + u64::from(chunk[(next + LOOKAHEAD).min(CHUNK - 1)])
     }
 
-    /// The same of what waits in several logs, of each a chunk by turns: where a chunk's successor is, has to be
-    /// fetched as well.
-    pub(super) fn fetch<'a>(&self, logs: impl Iterator<Item = &'a Log>) -> u64 {
-        let mut places = [NONE; FETCHED];
-        places.iter_mut().zip(logs).for_each(|(place, log)| *place = log.first);
+    /// Prefetches several logs, alternating one chunk of each, because the number of the next chunk
+    /// must also be fetched.
+    pub(super) fn prefetch<'a>(&self, logs: impl Iterator<Item = &'a Log>) -> u64 {
+        let mut indices = [NONE; PREFETCHED];
+        indices.iter_mut().zip(logs).for_each(|(index, log)| *index = log.first);
         let mut sum = 0;
-        for _ in 0..MOST / CHUNK {
-            for place in &mut places {
-                if let Some(chunk) = self.get(*place) {
+        for _ in 0..MAX_BYTES / CHUNK {
+            for index in &mut indices {
+                if let Some(chunk) = self.get(*index) {
                     let lines = chunk.iter().step_by(LINE);
                     sum = lines.fold(sum, |sum, byte| sum + u64::from(*byte));
-                    *place = self.after[*place as usize];
+                    *index = self.next[*index as usize];
                 }
             }
         }
@@ -220,9 +221,9 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Logs that grow beside each other, and are released and begun again.
+        /// Logs grow concurrently, are released and restarted.
         #[test]
-        fn logs_share_memory(steps in prop::collection::vec((0_usize..4, 0_u32..9, any::<u32>()), 0..600)) {
+        fn logs_are_independent_and_reuse_memory(steps in prop::collection::vec((0_usize..4, 0_u32..9, any::<u32>()), 0..600)) {
             let mut chunks = Chunks::new();
             let mut logs = vec![(Log::default(), Vec::new()); 4];
             for (which, release, acknowledgement) in steps {
@@ -230,15 +231,15 @@ mod tests {
                 let segment = Segment { acknowledgement, ..BLANK };
                 expected.push(segment);
                 let length = chunks.add(log, &segment, 0, 0);
-                if release == 0 || length == Length::Full {
-                    let (mut bytes, mut found) = (Vec::new(), Vec::new());
+                if release == 0 || length == LogState::Full {
+                    let (mut bytes, mut decoded) = (Vec::new(), Vec::new());
                     chunks.release(log, &mut bytes);
-                    prop_assert!(bytes.len() <= MOST);
-                    read(&bytes, 0, [BLANK.source; 2], |segment| found.push(*segment));
-                    prop_assert_eq!(&found, &std::mem::take(expected));
+                    prop_assert!(bytes.len() <= MAX_BYTES);
+                    read(&bytes, 0, [BLANK.source; 2], |segment| decoded.push(*segment));
+                    prop_assert_eq!(&decoded, &std::mem::take(expected));
                 }
             }
-            prop_assert!(chunks.after.len() <= (logs.len() * MOST / CHUNK).next_multiple_of(SLAB));
+            prop_assert!(chunks.next.len() <= (logs.len() * MAX_BYTES / CHUNK).next_multiple_of(SLAB));
         }
     }
 }

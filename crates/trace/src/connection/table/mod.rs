@@ -1,155 +1,156 @@
-//! The table of connections: finds the one that a segment belongs to, and lets go of those that are over.
+//! The table of connections: looks up the connection of a segment, and removes ended connections.
 
-mod ahead;
+mod entry;
 mod index;
 mod key;
-mod lane;
+mod lifecycle;
 mod log;
-mod turns;
+mod prefetch;
 
-pub(super) use ahead::TOGETHER;
-pub(super) use log::MOST as MOST_OF_LOG;
+pub(super) use log::MAX_BYTES as MAX_LOG_BYTES;
+pub(super) use prefetch::LOOKUP_BATCH;
 
 use std::hash::BuildHasher;
 
-use ahead::Sought;
+use entry::{ConnectionEntry, ENDED, LIVE, SINGLE};
 use index::Index;
 use key::{Hashes, Key};
-use lane::{LIVE, LONE, Lane, OVER};
-use log::{Chunks, Length};
-use turns::{TURNS, Turns};
+use lifecycle::{LIFECYCLE_FLAGS, LifecycleState};
+use log::{Chunks, LogState};
+use prefetch::Lookup;
 
 use super::Limits;
-use super::follower::FETCHED;
-use super::followers::Followers;
-use super::live::Beginning;
-use crate::analysis::{Budget, ConnectionReport, End, Recent, copies};
+use super::analyzer::PREFETCHED;
+use super::analyzers::Analyzers;
+use super::state::Beginning;
+use crate::analysis::{ConnectionReport, End, EventQuota, RecentSegments, is_copy};
 use crate::segment::{Flags, Nanos, Segment};
 
-/// A closed connection is kept this long for packets still in flight: twice the longest time that a
-/// packet lives, as common stacks have it.
+/// A closed connection is kept this long for packets in flight: twice the maximum segment lifetime
+/// of common stacks.
 const LINGER: Nanos = 60_000_000_000;
-/// So many are looked at to find one that has been idle for long.
+/// Number of entries examined to find one to evict.
 const CANDIDATES: usize = 64;
 
-/// Room is made for so many at once.
-const MOST_ROOM: usize = 1 << 16;
+/// Maximum number of entries reserved in advance.
+const MAX_RESERVED: usize = 1 << 16;
 
-/// Segments after which one more connection is looked at, whether it is over.
+/// Number of segments after which the next entry is checked for removal.
 const SWEEP_EVERY: u64 = 8;
 
-/// Loss indications and retransmissions of all connections that are alive.
-const MOST_EVENTS: usize = 1 << 20;
-/// Points of all connections that are alive.
-const MOST_POINTS: usize = 1 << 20;
-/// One connection is not granted a larger share than this of the points that are left.
-const SHARE: usize = 16;
-/// So many connections are many.
-const FEW: usize = 256;
+/// Maximum number of loss indications and retransmissions listed for all live connections.
+const MAX_EVENTS: usize = 1 << 20;
+/// Maximum number of plot points of all live connections.
+const MAX_POINTS: usize = 1 << 20;
+/// Maximum share (one sixteenth) of the remaining points granted to a connection.
+const POINTS_SHARE: usize = 16;
+/// Number of connections up to which the table is small.
+const SMALL_TABLE: usize = 256;
 
-/// All connections that are alive.
+/// All live connections.
 #[derive(Debug)]
 pub(super) struct Table {
     limits: Limits,
     index: Index,
-    /// Places of connections.
-    lanes: Vec<Lane>,
-    /// Beside each lane.
-    turns: Vec<Turns>,
+    /// Entries of the connections, by slot.
+    entries: Vec<ConnectionEntry>,
+    /// Lifecycle of the connections, by slot.
+    lifecycle: Vec<LifecycleState>,
     chunks: Chunks,
-    /// A log as a whole.
-    whole: Vec<u8>,
+    /// Buffer for a complete log.
+    log_bytes: Vec<u8>,
     free: Vec<usize>,
-    pub(super) followers: Followers,
-    /// Where the last segment went.
-    latest: usize,
-    /// The place that is looked at next, whether its connection is over.
-    hand: usize,
+    pub(super) analyzers: Analyzers,
+    /// Slot of the last segment.
+    latest_slot: usize,
+    /// Next slot to be checked for removal.
+    sweep_slot: usize,
     hashes: Hashes,
     marks: Hashes,
-    recent: Recent,
+    recent: RecentSegments,
     count: u64,
     pushed: u64,
-    /// Points granted to connections that are alive.
-    granted: usize,
-    pub(super) few: usize,
-    /// The connections of segments that are looked up together, and of each segment, which it is, and whether it comes
-    /// from the higher end.
-    sought: Vec<Sought>,
-    whose: Vec<(usize, bool)>,
-    /// Places where there is enough to follow.
+    /// Plot points granted to live connections.
+    granted_points: usize,
+    pub(super) small_limit: usize,
+    /// Lookups of the segments that are processed together; for each segment, the index of its
+    /// lookup, and whether it comes from the higher end.
+    lookups: Vec<Lookup>,
+    owners: Vec<(usize, bool)>,
+    /// Slots whose logs are due for analysis.
     due: Vec<usize>,
 }
 
 impl Table {
-    /// An empty one.
     pub(super) fn new(limits: Limits) -> Self {
         let hashes = Hashes::new();
         Self {
             limits: Limits { connections: limits.connections.max(1), ..limits },
             index: Index::new(),
-            lanes: Vec::new(),
-            turns: Vec::new(),
+            entries: Vec::new(),
+            lifecycle: Vec::new(),
             chunks: Chunks::new(),
-            whole: Vec::new(),
+            log_bytes: Vec::new(),
             free: Vec::new(),
-            followers: Followers::new(limits.events, Budget::new(MOST_EVENTS)),
-            latest: 0,
-            hand: 0,
+            analyzers: Analyzers::new(limits.events, EventQuota::new(MAX_EVENTS)),
+            latest_slot: 0,
+            sweep_slot: 0,
             hashes,
             marks: Hashes::fixed(),
-            recent: Recent::new(),
+            recent: RecentSegments::new(),
             count: 0,
             pushed: 0,
-            granted: 0,
-            few: FEW,
-            sought: Vec::new(),
-            whose: Vec::new(),
+            granted_points: 0,
+            small_limit: SMALL_TABLE,
+            lookups: Vec::new(),
+            owners: Vec::new(),
             due: Vec::new(),
         }
     }
 
-    /// What is known of all connections stays in a processor's cache: their segments need not wait.
+    /// Whether all connections fit into the processor's cache, so that segments can be analysed
+    /// immediately.
     #[inline(always)]
     pub(super) fn is_small(&self) -> bool {
-        self.index.len() < self.few
+        self.index.len() < self.small_limit
     }
 
-    /// From now on others follow, on so many threads or the next power of two below.
-    pub(super) fn part(&mut self, threads: usize) {
+    /// Starts analysis threads: the largest power of two up to `threads`.
+    pub(super) fn start_threads(&mut self, threads: usize) {
         if threads > 0 {
-            self.followers.part(threads.ilog2());
+            self.analyzers.start_threads(threads.ilog2());
         }
     }
 
-    /// The next segment of the capture; the number of its connection.
+    /// Processes the next segment of the capture. Returns the number of its connection.
     #[inline]
     pub(super) fn push(&mut self, segment: &Segment) -> u64 {
         let (key, high) = Key::of(segment);
-        // Most often it is where the last one was.
-        let guess = self.latest;
+        // Fast path: usually the connection of the last segment.
+        let guess = self.latest_slot;
         let hash = if self.is(guess, &key) { 0 } else { self.hashes.hash_one(key) };
-        self.follow(segment, &Sought { key, hash, guess }, high)
+        self.process(segment, &Lookup { key, hash, guess }, high)
     }
 
-    /// Finds the segment's connection, or opens it; its number. `high`: it comes from the higher end.
+    /// Looks up or opens the segment's connection. Returns its number. `high`: the segment comes
+    /// from the higher end.
     #[inline]
-    fn follow(&mut self, segment: &Segment, sought: &Sought, high: bool) -> u64 {
-        let mut place = self.find(sought);
-        if let Some(found) = place.filter(|_| segment.flags.any(Flags::SYN)) {
-            if self.reopens(found, segment, high) {
-                self.end(found, false);
-                place = None;
+    fn process(&mut self, segment: &Segment, lookup: &Lookup, high: bool) -> u64 {
+        let mut slot = self.find(lookup);
+        if let Some(old) = slot.filter(|_| segment.flags.any(Flags::SYN)) {
+            if self.reopens(old, segment, high) {
+                self.end(old, false);
+                slot = None;
             }
         }
-        let number = match place {
-            Some(place) => {
-                self.latest = place;
-                self.show(place, segment, high)
+        let number = match slot {
+            Some(slot) => {
+                self.latest_slot = slot;
+                self.deliver(slot, segment, high)
             }
             None => {
-                self.latest = self.open(sought, segment, high);
-                self.note_first(segment)
+                self.latest_slot = self.open(lookup, segment, high);
+                self.store_first(segment)
             }
         };
         self.pushed = self.pushed.wrapping_add(1);
@@ -159,278 +160,283 @@ impl Table {
         number
     }
 
-    /// Notes the first segment of the latest connection, so that a copy of it is known; the connection's number.
+    /// Stores the first segment of the latest connection for copy detection. Returns the
+    /// connection's number.
     #[inline(never)]
-    fn note_first(&mut self, segment: &Segment) -> u64 {
+    fn store_first(&mut self, segment: &Segment) -> u64 {
         let number = self.count - 1;
         self.recent.find(segment, number, &self.marks);
         number
     }
 
-    /// Shows a segment to its connection, at once or when there are several; the connection's number.
+    /// Passes a segment to its connection, unless it is a copy. Returns the connection's number.
     #[inline]
-    fn show(&mut self, place: usize, segment: &Segment, high: bool) -> u64 {
-        let Some(lane) = self.lanes.get_mut(place) else { return 0 };
-        let (number, from) = (lane.number, lane.from(high));
+    fn deliver(&mut self, slot: usize, segment: &Segment, high: bool) -> u64 {
+        let Some(entry) = self.entries.get_mut(slot) else { return 0 };
+        let (number, from) = (entry.number, entry.from(high));
         if let Some(since) = self.recent.find(segment, number, &self.marks) {
-            let told = lane.identifies(from);
-            if copies(segment, since, lane.twice(from), told) {
-                self.note_copy(place, segment, from, since);
+            let distinct_ids = entry.has_distinct_ids(from);
+            if is_copy(segment, since, entry.is_duplicated(from), distinct_ids) {
+                self.count_copy(slot, segment, from, since);
                 return number;
             }
         }
-        lane.note(segment, from);
-        if segment.flags.any(TURNS) {
-            self.turn(place, segment, from);
+        entry.record(segment, from);
+        if segment.flags.any(LIFECYCLE_FLAGS) {
+            self.update_lifecycle(slot, segment, from);
         }
-        self.meet(place);
+        self.confirm(slot);
         if self.is_small() {
-            self.follow_up(place, segment, from);
+            self.analyze_now(slot, segment, from);
         } else {
-            self.write_down(place, segment, from);
+            self.append_to_log(slot, segment, from);
         }
         number
     }
 
-    /// Lets the connection of a place follow what waits, and then a segment.
+    /// Analyses the log of a slot, then a segment.
     #[inline]
-    fn follow_up(&mut self, place: usize, segment: &Segment, from: usize) {
-        self.settle(place);
-        let Some(lane) = self.lanes.get_mut(place) else { return };
-        let last = lane.last;
-        lane.last = last.max(segment.time);
-        self.followers.push(place, segment, from, last);
+    fn analyze_now(&mut self, slot: usize, segment: &Segment, from: usize) {
+        self.analyze_log(slot);
+        let Some(entry) = self.entries.get_mut(slot) else { return };
+        let last = entry.last;
+        entry.last = last.max(segment.time);
+        self.analyzers.push(slot, segment, from, last);
     }
 
-    /// Lets a segment wait.
+    /// Appends a segment to the log.
     #[inline]
-    fn write_down(&mut self, place: usize, segment: &Segment, from: usize) {
-        let Some(lane) = self.lanes.get_mut(place) else { return };
-        let length = self.chunks.add(&mut lane.log, segment, from, lane.last);
-        lane.last = lane.last.max(segment.time);
+    fn append_to_log(&mut self, slot: usize, segment: &Segment, from: usize) {
+        let Some(entry) = self.entries.get_mut(slot) else { return };
+        let length = self.chunks.add(&mut entry.log, segment, from, entry.last);
+        entry.last = entry.last.max(segment.time);
         match length {
-            Length::Short => {}
-            Length::Due => self.put_off(place),
-            Length::Full => self.settle(place),
+            LogState::Short => {}
+            LogState::Due => self.mark_due(slot),
+            LogState::Full => self.analyze_log(slot),
         }
     }
 
-    /// A segment begins a connection, or ends it.
+    /// Processes a SYN, FIN or RST.
     #[cold]
-    fn turn(&mut self, place: usize, segment: &Segment, from: usize) {
-        let (Some(lane), Some(turns)) = (self.lanes.get_mut(place), self.turns.get_mut(place))
+    fn update_lifecycle(&mut self, slot: usize, segment: &Segment, from: usize) {
+        let (Some(entry), Some(lifecycle)) =
+            (self.entries.get_mut(slot), self.lifecycle.get_mut(slot))
         else {
             return;
         };
-        turns.read(segment, from);
-        lane.say(OVER, turns.over());
+        lifecycle.read(segment, from);
+        entry.set(ENDED, lifecycle.has_ended());
     }
 
     /// Counts a copy of a segment captured at `since`.
     #[cold]
-    fn note_copy(&mut self, place: usize, segment: &Segment, from: usize, since: Nanos) {
-        self.meet(place);
-        let Some(lane) = self.lanes.get_mut(place) else { return };
-        lane.say_twice(from);
-        // Nobody sends data twice at one moment: all was captured twice, what comes from the other end, too.
+    fn count_copy(&mut self, slot: usize, segment: &Segment, from: usize, since: Nanos) {
+        self.confirm(slot);
+        let Some(entry) = self.entries.get_mut(slot) else { return };
+        entry.set_duplicated(from);
+        // No sender sends data twice at the same time: all frames are captured twice, including
+        // those of the other end.
         let occupies = segment.payload > 0 || segment.flags.any(Flags::SYN);
         if segment.time == since && occupies {
-            lane.say_twice(1 - from);
+            entry.set_duplicated(1 - from);
         }
-        self.turns[place].copies[from] += 1;
+        self.lifecycle[slot].copies[from] += 1;
     }
 
-    /// Another segment than the first was captured.
+    /// Called for each segment after the first.
     #[inline]
-    fn meet(&mut self, place: usize) {
-        if self.lanes.get(place).is_some_and(|lane| lane.is(LONE)) {
-            self.grant(place);
+    fn confirm(&mut self, slot: usize) {
+        if self.entries.get(slot).is_some_and(|entry| entry.has(SINGLE)) {
+            self.grant_points(slot);
         }
     }
 
     #[cold]
-    fn grant(&mut self, place: usize) {
-        // Both directions have points of their own.
-        let points = self.limits.points.min((MOST_POINTS - self.granted) / SHARE / 2);
-        self.granted += 2 * points;
-        let (lane, turns) = (&mut self.lanes[place], &mut self.turns[place]);
-        turns.points = points;
-        lane.say(LONE, false);
-        lane.say(OVER, turns.over());
+    fn grant_points(&mut self, slot: usize) {
+        // Each direction has its own points.
+        let points = self.limits.points.min((MAX_POINTS - self.granted_points) / POINTS_SHARE / 2);
+        self.granted_points += 2 * points;
+        let (entry, lifecycle) = (&mut self.entries[slot], &mut self.lifecycle[slot]);
+        lifecycle.points = points;
+        entry.set(SINGLE, false);
+        entry.set(ENDED, lifecycle.has_ended());
     }
 
-    /// Begins to follow a connection.
+    /// Adds a connection to the analysis.
     #[cold]
-    fn begin(&mut self, place: usize) {
-        let (lane, turns) = (&mut self.lanes[place], &self.turns[place]);
-        lane.followed = true;
-        let Turns { frame, time, points, .. } = *turns;
-        let (number, ends) = (lane.number, lane.ends());
-        self.followers.meet(place, &Beginning { number, frame, time, ends, points });
+    fn begin(&mut self, slot: usize) {
+        let (entry, lifecycle) = (&mut self.entries[slot], &self.lifecycle[slot]);
+        entry.analyzed = true;
+        let LifecycleState { frame, time, points, .. } = *lifecycle;
+        let (number, ends) = (entry.number, entry.ends());
+        self.analyzers.begin(slot, &Beginning { number, frame, time, ends, points });
     }
 
-    /// Whether a SYN opens another connection than that of a place.
-    fn reopens(&self, place: usize, syn: &Segment, high: bool) -> bool {
-        let (lane, turns) = (&self.lanes[place], &self.turns[place]);
-        let from = lane.from(high);
-        turns.reopened_by(syn, from, lane.talked(from))
+    /// Whether a SYN opens a new connection with the ends of this one.
+    fn reopens(&self, slot: usize, syn: &Segment, high: bool) -> bool {
+        let (entry, lifecycle) = (&self.entries[slot], &self.lifecycle[slot]);
+        let from = entry.from(high);
+        lifecycle.opens_new(syn, from, entry.has_talked(from))
     }
 
-    /// Follows what waits at a place.
+    /// Analyses the log of a slot.
     #[inline]
-    fn settle(&mut self, place: usize) {
-        let Some(lane) = self.lanes.get(place) else { return };
-        if !lane.followed {
-            self.begin(place);
+    fn analyze_log(&mut self, slot: usize) {
+        let Some(entry) = self.entries.get(slot) else { return };
+        if !entry.analyzed {
+            self.begin(slot);
         }
-        let Some(lane) = self.lanes.get_mut(place) else { return };
-        if lane.log.is_empty() {
+        let Some(entry) = self.entries.get_mut(slot) else { return };
+        if entry.log.is_empty() {
             return;
         }
-        self.chunks.release(&mut lane.log, &mut self.whole);
-        self.followers.settle(place, &self.whole);
-        self.whole.clear();
+        self.chunks.release(&mut entry.log, &mut self.log_bytes);
+        self.analyzers.analyze_log(slot, &self.log_bytes);
+        self.log_bytes.clear();
     }
 
-    /// Connections that were followed.
+    /// Number of connections so far.
     pub(super) fn count(&self) -> u64 {
         self.count
     }
 
-    /// Takes the reports of connections that have ended since the last call; those that threads still work at come
-    /// with a later one.
+    /// Takes the reports of connections that have ended since the last call. Threads may deliver
+    /// reports with delay.
     pub(super) fn finished(&mut self) -> Vec<ConnectionReport> {
-        std::iter::from_fn(|| self.followers.report(false)).collect()
+        std::iter::from_fn(|| self.analyzers.report(false)).collect()
     }
 
-    /// The capture ends: the reports that nobody has taken yet, then those of all that are left, in the order of
-    /// their first segments. Each connection goes as its report is made. `threads`: so many more than the caller's.
+    /// Ends the capture. Returns the remaining reports: first of ended connections, then of live
+    /// ones in the order of their first segments. Each connection is freed when its report is
+    /// created. `threads`: number of additional threads.
     pub(super) fn finish(mut self, threads: usize) -> impl Iterator<Item = ConnectionReport> {
         if threads > 0 {
-            self.followers.part_anew((threads + 1).ilog2());
+            self.analyzers.restart_threads((threads + 1).ilog2());
         }
-        let live = |place: &usize| self.lanes[*place].is(LIVE);
-        let mut places: Vec<_> = (0..self.lanes.len()).filter(live).collect();
-        places.sort_by_key(|place| self.lanes[*place].number);
-        let mut left = places.into_iter();
+        let live = |slot: &usize| self.entries[*slot].has(LIVE);
+        let mut slots: Vec<_> = (0..self.entries.len()).filter(live).collect();
+        slots.sort_by_key(|slot| self.entries[*slot].number);
+        let mut left = slots.into_iter();
         std::iter::from_fn(move || {
-            while self.followers.has_time() {
-                let next: Vec<_> = left.by_ref().take(FETCHED).collect();
+            while self.analyzers.wants_reports() {
+                let next: Vec<_> = left.by_ref().take(PREFETCHED).collect();
                 if next.is_empty() {
                     break;
                 }
                 self.end_all(&next);
             }
-            self.followers.report(true)
+            self.analyzers.report(true)
         })
     }
 
-    /// The capture ends before these connections do.
-    fn end_all(&mut self, places: &[usize]) {
-        self.fetch(places);
-        for &place in places {
-            self.meet(place);
-            self.settle(place);
-            let Turns { end, copies, .. } = self.turns[place];
-            self.followers.end(place, end, copies);
+    /// Ends several connections at the end of the capture.
+    fn end_all(&mut self, slots: &[usize]) {
+        self.prefetch(slots);
+        for &slot in slots {
+            self.confirm(slot);
+            self.analyze_log(slot);
+            let LifecycleState { end, copies, .. } = self.lifecycle[slot];
+            self.analyzers.end(slot, end, copies);
         }
     }
 
     #[inline]
-    fn find(&self, sought: &Sought) -> Option<usize> {
-        if self.is(sought.guess, &sought.key) {
-            return Some(sought.guess);
+    fn find(&self, lookup: &Lookup) -> Option<usize> {
+        if self.is(lookup.guess, &lookup.key) {
+            return Some(lookup.guess);
         }
-        self.index.find(sought.hash, |place| self.is(place, &sought.key))
+        self.index.find(lookup.hash, |slot| self.is(slot, &lookup.key))
     }
 
-    /// Whether the connection of a place is that of the key.
+    /// Whether the slot holds a live connection with this key.
     #[inline(always)]
-    fn is(&self, place: usize, key: &Key) -> bool {
-        self.lanes.get(place).is_some_and(|lane| lane.key == *key && lane.is(LIVE))
+    fn is(&self, slot: usize, key: &Key) -> bool {
+        self.entries.get(slot).is_some_and(|entry| entry.key == *key && entry.has(LIVE))
     }
 
-    fn open(&mut self, sought: &Sought, segment: &Segment, high: bool) -> usize {
+    fn open(&mut self, lookup: &Lookup, segment: &Segment, high: bool) -> usize {
         if self.index.len() >= self.limits.connections {
             self.evict();
         }
-        let mut lane = Lane::new(sought.key, high, self.count, segment.time);
-        let turns = Turns::new(segment);
-        // The first end is that of the first segment.
-        lane.note(segment, 0);
-        // Of a SYN that nobody answers, and of a RST, no more is expected.
+        let mut entry = ConnectionEntry::new(lookup.key, high, self.count, segment.time);
+        let lifecycle = LifecycleState::new(segment);
+        // The first end is the sender of the first segment.
+        entry.record(segment, 0);
+        // No more segments are expected after an unanswered SYN or a RST.
         let opens = segment.flags.any(Flags::SYN) && !segment.flags.any(Flags::ACK);
-        lane.say(OVER, opens || turns.over());
+        entry.set(ENDED, opens || lifecycle.has_ended());
         self.count += 1;
-        self.chunks.add(&mut lane.log, segment, 0, segment.time);
-        let place = match self.free.pop() {
-            Some(place) => {
-                self.lanes[place] = lane;
-                self.turns[place] = turns;
-                place
+        self.chunks.add(&mut entry.log, segment, 0, segment.time);
+        let slot = match self.free.pop() {
+            Some(slot) => {
+                self.entries[slot] = entry;
+                self.lifecycle[slot] = lifecycle;
+                slot
             }
             None => {
-                if self.lanes.len() == FEW {
-                    self.make_room();
+                if self.entries.len() == SMALL_TABLE {
+                    self.reserve();
                 }
-                self.lanes.push(lane);
-                self.turns.push(turns);
-                self.lanes.len() - 1
+                self.entries.push(entry);
+                self.lifecycle.push(lifecycle);
+                self.entries.len() - 1
             }
         };
-        self.index.insert(self.hashes.hash_one(sought.key), place);
-        place
+        self.index.insert(self.hashes.hash_one(lookup.key), slot);
+        slot
     }
 
-    /// Connections are many, perhaps as many as may be: what is kept of them is not to be moved as they become more.
-    /// Memory that is not used is not taken.
+    /// Reserves entries for many connections, so that they are not moved when the table grows.
+    /// Unused memory is not committed.
     #[cold]
-    fn make_room(&mut self) {
-        let more = self.limits.connections.min(MOST_ROOM);
-        self.lanes.reserve_exact(more);
-        self.turns.reserve_exact(more);
+    fn reserve(&mut self) {
+        let more = self.limits.connections.min(MAX_RESERVED);
+        self.entries.reserve_exact(more);
+        self.lifecycle.reserve_exact(more);
     }
 
-    /// Ends the one of the next few that is over, else one of a single segment, else the one that has been idle for
-    /// longest.
+    /// Evicts one of the next entries: preferably an ended connection, then one with a single
+    /// segment, then the one that has been idle the longest.
     fn evict(&mut self) {
-        let length = self.lanes.len();
-        let nearby = (0..length.min(CANDIDATES)).map(|step| (self.hand + step) % length);
-        let victim = nearby.filter(|&place| self.lanes[place].is(LIVE)).min_by_key(|&place| {
-            let lane = &self.lanes[place];
-            (!lane.is(OVER), !lane.is(LONE), lane.last)
+        let length = self.entries.len();
+        let nearby = (0..length.min(CANDIDATES)).map(|step| (self.sweep_slot + step) % length);
+        let victim = nearby.filter(|&slot| self.entries[slot].has(LIVE)).min_by_key(|&slot| {
+            let entry = &self.entries[slot];
+            (!entry.has(ENDED), !entry.has(SINGLE), entry.last)
         });
-        self.hand = (self.hand + CANDIDATES) % length.max(1);
-        if let Some(place) = victim {
-            self.end(place, true);
+        self.sweep_slot = (self.sweep_slot + CANDIDATES) % length.max(1);
+        if let Some(slot) = victim {
+            self.end(slot, true);
         }
     }
 
-    /// Looks at one connection, whether it is over for long enough.
+    /// Removes the next entry if its connection ended long enough ago.
     #[inline]
     fn sweep(&mut self, now: Nanos) {
-        self.hand += 1;
-        if self.hand >= self.lanes.len() {
-            self.hand = 0;
+        self.sweep_slot += 1;
+        if self.sweep_slot >= self.entries.len() {
+            self.sweep_slot = 0;
         }
-        let place = self.hand;
-        let gone = |lane: &Lane| lane.is(OVER) && now.saturating_sub(lane.last) > LINGER;
-        if self.lanes.get(place).is_some_and(gone) {
-            self.end(place, false);
+        let slot = self.sweep_slot;
+        let gone =
+            |entry: &ConnectionEntry| entry.has(ENDED) && now.saturating_sub(entry.last) > LINGER;
+        if self.entries.get(slot).is_some_and(gone) {
+            self.end(slot, false);
         }
     }
 
-    fn end(&mut self, place: usize, evicted: bool) {
-        self.meet(place);
-        self.settle(place);
-        let (lane, turns) = (&mut self.lanes[place], &self.turns[place]);
-        self.index.remove(self.hashes.hash_one(lane.key), place);
-        // It is looked for no more, nor swept away.
-        lane.say(LIVE | OVER, false);
-        self.free.push(place);
-        self.granted -= 2 * turns.points;
-        let cut = evicted && turns.end == End::Open;
-        self.followers.end(place, if cut { End::Evicted } else { turns.end }, turns.copies);
+    fn end(&mut self, slot: usize, evicted: bool) {
+        self.confirm(slot);
+        self.analyze_log(slot);
+        let (entry, lifecycle) = (&mut self.entries[slot], &self.lifecycle[slot]);
+        self.index.remove(self.hashes.hash_one(entry.key), slot);
+        // The entry can no longer be found or swept.
+        entry.set(LIVE | ENDED, false);
+        self.free.push(slot);
+        self.granted_points -= 2 * lifecycle.points;
+        let cut = evicted && lifecycle.end == End::Open;
+        self.analyzers.end(slot, if cut { End::Evicted } else { lifecycle.end }, lifecycle.copies);
     }
 }
 

@@ -1,4 +1,4 @@
-//! Congestion control: how large the window is, apart from what is lost and retransmitted.
+//! Congestion control: size of the window, independent of loss detection and retransmission.
 
 mod reno;
 mod reno_bytes;
@@ -8,33 +8,33 @@ pub use reno_bytes::RenoBytes;
 
 use crate::tcp::TcpConfig;
 
-/// A congestion control hears of events and answers with a window, in packets.
+/// Congestion control: events change the window, which is counted in packets.
 ///
-/// The names of the events are those of RFC 5681 and RFC 6582. Loss detection, retransmission and
-/// the timer are the sender's; a new algorithm is a file beside `reno.rs`.
+/// Events are named as in RFC 5681 and RFC 6582. The sender does loss detection, retransmission
+/// and the timer. Add a new algorithm as a file next to `reno.rs`.
 pub trait CongestionControl {
-    /// A fresh connection.
+    /// Starts a new connection.
     fn start(&mut self, tcp: &TcpConfig);
-    /// Nothing was sent for longer than a timeout: cwnd is at most the initial window (RFC 5681,
+    /// Nothing was sent for longer than a timeout: limits cwnd to the initial window (RFC 5681,
     /// section 4.1).
     fn on_idle(&mut self, tcp: &TcpConfig);
-    /// Whether the window grows by a packet an acknowledgement.
+    /// Whether the window grows by one packet per acknowledgement.
     fn in_slow_start(&self) -> bool;
-    /// The congestion window, cwnd.
+    /// Congestion window.
     fn cwnd(&self) -> u32;
-    /// The slow-start threshold, ssthresh.
+    /// Slow-start threshold.
     fn ssthresh(&self) -> u32;
     /// New data was acknowledged outside recovery.
     fn on_ack(&mut self);
-    /// A loss was found by as many `duplicates` with `flight` packets outstanding.
+    /// A loss was detected by this number of `duplicates`, with `flight` packets outstanding.
     fn on_loss(&mut self, flight: u32, duplicates: u32);
-    /// One more duplicate acknowledgement during recovery: a packet has left the network.
+    /// A further duplicate acknowledgement during recovery: another packet has left the network.
     fn on_duplicate(&mut self);
-    /// An acknowledgement during recovery of `acked` packets, but not of all.
+    /// A partial acknowledgement of `acked` packets during recovery.
     fn on_partial_ack(&mut self, acked: u32);
-    /// Recovery is over.
+    /// Recovery has ended.
     fn on_recovered(&mut self);
-    /// The timer expired with `flight` packets outstanding; `repeated` when it did so already for
+    /// The timer expired with `flight` packets outstanding; `repeated` if it already expired for
     /// the same packet.
     fn on_timeout(&mut self, flight: u32, repeated: bool);
 }

@@ -1,25 +1,25 @@
-//! Reno's window: RFC 5681, counted in packets and without rounding.
+//! Reno window in whole packets without rounding: RFC 5681.
 
 use super::CongestionControl;
 use crate::tcp::TcpConfig;
 
 /// Additive increase, multiplicative decrease.
 ///
-/// Congestion avoidance counts acknowledgements and adds a packet when as many as cwnd have come,
-/// so that no fraction is ever rounded (Engset report, section 3.1).
+/// Congestion avoidance counts acknowledgements and adds one packet per cwnd acknowledgements, so
+/// no fraction is rounded (Engset report, section 3.1).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Reno {
     cwnd: u32,
     ssthresh: u32,
-    counted: u32,
-    /// 1 where slow start goes on at ssthresh itself, which RFC 5681 leaves open; else 0.
+    ack_count: u32,
+    /// 1 if slow start continues at ssthresh itself, which RFC 5681 leaves open; otherwise 0.
     inclusive: u32,
 }
 
 impl Reno {
     fn halve(&mut self, flight: u32) {
         self.ssthresh = (flight / 2).max(2);
-        self.counted = 0;
+        self.ack_count = 0;
     }
 }
 
@@ -28,14 +28,14 @@ impl CongestionControl for Reno {
         *self = Self {
             cwnd: tcp.initial_window,
             ssthresh: tcp.initial_ssthresh,
-            counted: 0,
+            ack_count: 0,
             inclusive: u32::from(tcp.slow_start_at_ssthresh),
         };
     }
 
     fn on_idle(&mut self, tcp: &TcpConfig) {
         self.cwnd = self.cwnd.min(tcp.initial_window);
-        self.counted = 0;
+        self.ack_count = 0;
     }
 
     #[inline]
@@ -59,16 +59,16 @@ impl CongestionControl for Reno {
             self.cwnd += 1;
             return;
         }
-        self.counted += 1;
-        if self.counted >= self.cwnd {
-            self.counted = 0;
+        self.ack_count += 1;
+        if self.ack_count >= self.cwnd {
+            self.ack_count = 0;
             self.cwnd += 1;
         }
     }
 
     fn on_loss(&mut self, flight: u32, duplicates: u32) {
         self.halve(flight);
-        // RFC 5681, section 3.2, step 3: as many packets have left the network.
+        // RFC 5681, section 3.2, step 3: each duplicate means that a packet has left the network.
         self.cwnd = self.ssthresh + duplicates;
     }
 
@@ -78,15 +78,15 @@ impl CongestionControl for Reno {
     }
 
     fn on_partial_ack(&mut self, acked: u32) {
-        // RFC 6582, section 3.2, step 3: deflate by what was acknowledged, add one back.
+        // RFC 6582, section 3.2, step 3: deflate by the acknowledged packets, then add one.
         self.cwnd = self.cwnd.saturating_sub(acked) + 1;
     }
 
     fn on_recovered(&mut self) {
         self.cwnd = self.ssthresh;
-        self.counted = 0;
+        self.ack_count = 0;
         if self.inclusive == 1 {
-            // The acknowledgement that ends recovery is one of new data, in slow start.
+            // The acknowledgement that ends recovery acknowledges new data, in slow start.
             self.on_ack();
         }
     }
@@ -96,6 +96,6 @@ impl CongestionControl for Reno {
             self.halve(flight);
         }
         self.cwnd = 1;
-        self.counted = 0;
+        self.ack_count = 0;
     }
 }

@@ -1,21 +1,21 @@
-//! Reno's window as stacks have it that count bytes: RFC 5681, with fractions of packets kept.
+//! Reno window with fractions of packets, as in stacks that count bytes: RFC 5681.
 
 use super::CongestionControl;
 use crate::tcp::TcpConfig;
 
-/// A packet; windows are in 2^-32 of one, finer than any byte.
+/// One packet; windows are in units of 2^-32 packets, finer than a byte.
 const PACKET: u64 = 1 << 32;
 
 /// Additive increase by the reciprocal of the window, multiplicative decrease without rounding.
 ///
-/// Congestion avoidance adds SMSS²/cwnd an acknowledgement (RFC 5681, equation 3), which is a little
-/// less than a packet a window; half of an odd number of packets is not rounded (equation 4). What
-/// may be sent is the whole packets of it.
+/// Congestion avoidance adds SMSS²/cwnd per acknowledgement (RFC 5681, equation 3), slightly less
+/// than one packet per window. Half of an odd number of packets is not rounded (equation 4). Only
+/// whole packets of the window may be sent.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RenoBytes {
     cwnd: u64,
     ssthresh: u64,
-    /// 1 where slow start goes on at ssthresh itself, which RFC 5681 leaves open; else 0.
+    /// 1 if slow start continues at ssthresh itself, which RFC 5681 leaves open; otherwise 0.
     inclusive: u64,
 }
 
@@ -65,7 +65,7 @@ impl CongestionControl for RenoBytes {
 
     fn on_loss(&mut self, flight: u32, duplicates: u32) {
         self.halve(flight);
-        // RFC 5681, section 3.2, step 3: as many packets have left the network.
+        // RFC 5681, section 3.2, step 3: each duplicate means that a packet has left the network.
         self.cwnd = self.ssthresh + packets(duplicates);
     }
 
@@ -75,14 +75,14 @@ impl CongestionControl for RenoBytes {
     }
 
     fn on_partial_ack(&mut self, acked: u32) {
-        // RFC 6582, section 3.2, step 3: deflate by what was acknowledged, add one back.
+        // RFC 6582, section 3.2, step 3: deflate by the acknowledged packets, then add one.
         self.cwnd = self.cwnd.saturating_sub(packets(acked)) + PACKET;
     }
 
     fn on_recovered(&mut self) {
         self.cwnd = self.ssthresh;
         if self.inclusive == 1 {
-            // The acknowledgement that ends recovery is one of new data, in slow start.
+            // The acknowledgement that ends recovery acknowledges new data, in slow start.
             self.on_ack();
         }
     }
@@ -107,8 +107,8 @@ mod tests {
     }
 
     #[test]
-    fn a_window_of_acknowledgements_is_a_little_less_than_a_packet() {
-        // 4, 4.25, 4.485, 4.708, 4.921, 5.124: five acknowledgements for the packet, not four.
+    fn a_window_of_acks_adds_slightly_less_than_one_packet() {
+        // 4, 4.25, 4.485, 4.708, 4.921, 5.124: five acknowledgements per packet, not four.
         let mut window = started(4, 4);
         let grown: Vec<_> = (0..5)
             .map(|_| {
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn half_of_seven_packets_is_three_and_a_half() {
+    fn half_of_seven_packets_is_not_rounded() {
         let mut window = started(7, 7);
         window.on_loss(7, 3);
         assert_eq!((window.cwnd(), window.ssthresh()), (6, 3));
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_timeout_slow_start_goes_past_three_to_a_threshold_of_three_and_a_half() {
+    fn slow_start_after_timeout_exceeds_fractional_threshold() {
         let mut window = started(7, 7);
         window.on_timeout(7, false);
         window.on_timeout(1, true);
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_windows_do_not_overflow() {
+    fn largest_windows_do_not_overflow() {
         let mut window = started(u32::MAX, u32::MAX);
         window.on_ack();
         window.on_duplicate();

@@ -1,48 +1,48 @@
-//! CUBIC: RFC 9438, with the arithmetic of Linux.
+//! CUBIC: RFC 9438, with Linux's arithmetic.
 
 use super::super::phase::PhaseName;
 use super::super::stack::{Cubic, Stack};
-use super::super::wide::quotient;
+use super::super::u128_division::quotient;
 use super::super::window::Window;
 use super::hystart::HyStart;
-use super::{AckSample, CongestionControl, PhaseChange, Start};
+use super::{AckSample, CongestionControl, PhaseChange, TransmitStart};
 use crate::clock::{Nanos, SECOND};
 
-/// beta_cubic is 717/1024, which is 0.7.
+/// beta_cubic = 0.7 = 717/1024.
 const BETA: u32 = 717;
 const BETA_UNIT: u32 = 1024;
-/// Eight times the 3 (1 + beta) / (1 - beta) / 9 packets that Reno needs acknowledged for each
-/// packet of the window: alpha_cubic of RFC 9438, section 4.3.
+/// 8 / alpha_cubic, where alpha_cubic = 3 (1 - beta) / (1 + beta): 1 / alpha_cubic acknowledged
+/// packets per packet of the window let Reno grow by one packet (RFC 9438, section 4.3).
 const RENO_SCALE: u32 = 8 * (BETA_UNIT + BETA) / 3 / (BETA_UNIT - BETA);
-/// C is 410 / 2^10, which is 0.4, in packets a second cubed.
+/// C = 0.4 = 410 / 2^10, in packets per second cubed.
 const CUBE_RTT_SCALE: u64 = 410;
-/// K is in units of 1/1024 s.
+/// K has units of 1/1024 s.
 const K_SHIFT: u32 = 10;
-/// 1 / C in those units, cubed.
+/// 1 / C in these units, cubed.
 const CUBE_FACTOR: u64 = (1 << (10 + 3 * K_SHIFT)) / CUBE_RTT_SCALE;
-/// The curve is evaluated again for the same window after this.
+/// Time after which the curve is evaluated again for the same window.
 const SAME_WINDOW: Nanos = SECOND / 32;
 
 /// A period of growth since the last reduction.
 #[derive(Clone, Copy, Debug)]
 struct Epoch {
     start: Nanos,
-    /// When the plateau is reached, in units of 1/1024 s after the start.
+    /// Time from the start to the plateau, in units of 1/1024 s.
     k: u64,
-    /// The window of the plateau.
+    /// Window at the plateau.
     origin: u32,
-    /// What Reno's window would be.
+    /// Estimate of Reno's window.
     w_est: u32,
-    /// Packets acknowledged towards it.
+    /// Acknowledged packets that count towards `w_est`.
     acked: u32,
 }
 
-/// The last evaluation of the curve.
+/// Last evaluation of the curve.
 #[derive(Clone, Copy, Debug)]
 struct Evaluation {
     at: Nanos,
     cwnd: u32,
-    /// Packets to be acknowledged for a packet of the window.
+    /// Acknowledged packets needed per packet of growth.
     per_packet: u32,
 }
 
@@ -56,12 +56,12 @@ pub struct CubicControl {
     last: Option<Evaluation>,
     min_delay: Option<Nanos>,
     hystart: HyStart,
-    /// HyStart has ended slow start.
-    found: bool,
+    /// Whether HyStart has ended slow start.
+    exited_slow_start: bool,
 }
 
 impl CubicControl {
-    /// A new one.
+    /// Creates the state of a new connection.
     #[must_use]
     pub fn new(rules: Cubic, stack: &Stack, now: Nanos, start: u64) -> Self {
         Self {
@@ -72,28 +72,22 @@ impl CubicControl {
             last: None,
             min_delay: None,
             hystart: HyStart::begin(now, start),
-            found: false,
+            exited_slow_start: false,
         }
     }
 
-    /// Whether HyStart has ended slow start.
-    #[must_use]
-    pub fn hystart_found(&self) -> bool {
-        self.found
-    }
-
-    /// The time as Linux's clock shows it.
+    /// Rounds a time down to ticks of Linux's clock.
     fn ticks(&self, now: Nanos) -> Nanos {
         now / self.tick * self.tick
     }
 
-    /// How many packets are to be acknowledged for the next packet of the window.
+    /// Returns the number of acknowledged packets needed to grow the window by one.
     fn per_packet(&mut self, cwnd: u32, acked: u32, now: Nanos) -> u32 {
         if let Some(epoch) = &mut self.epoch {
             epoch.acked = epoch.acked.saturating_add(acked);
         }
         if let Some(last) = self.last.filter(|last| last.cwnd == cwnd) {
-            // Only an epoch that has begun has been evaluated since, at a tick of the clock.
+            // A running epoch may have been evaluated since, at a clock tick.
             if self.ticks(now - last.at) <= SAME_WINDOW {
                 return last.per_packet;
             }
@@ -107,24 +101,25 @@ impl CubicControl {
                 let elapsed = now - epoch.start;
                 let delay = self.min_delay.map_or(0, |min| min.div_ceil(self.tick) * self.tick);
                 let per_packet = curve(epoch, elapsed + delay, cwnd);
-                // With the path's capacity unknown the window grows by a twentieth at least.
+                // While the capacity of the path is unknown, the window grows by at least a
+                // twentieth.
                 if self.w_max == 0 { per_packet.min(20) } else { per_packet }
             }
         };
         let friendly = if self.rules.reno_friendly { self.reno_friendly(cwnd) } else { None };
-        // At most a packet for each two: half as much again in a round trip.
-        let per_packet = friendly.map_or(curve, |most| curve.min(most)).max(2);
+        // At most one packet per two acknowledged: growth by half per round trip.
+        let per_packet = friendly.map_or(curve, |max| curve.min(max)).max(2);
         let at = same_tick.map_or(now, |last| last.at);
         let evaluated = same_tick.map_or(cwnd, |last| last.cwnd);
         self.last = Some(Evaluation { at, cwnd: evaluated, per_packet });
         per_packet
     }
 
-    /// RFC 9438, section 4.3: the window is at least what Reno's would be.
+    /// RFC 9438, section 4.3: the window is at least Reno's estimated window.
     fn reno_friendly(&mut self, cwnd: u32) -> Option<u32> {
         let epoch = self.epoch.as_mut()?;
         let each = (cwnd * RENO_SCALE / 8).max(1);
-        // As often as it is exceeded: equality is left for the next acknowledgement.
+        // As often as it is exceeded; equality is handled at the next acknowledgement.
         if epoch.acked > each {
             let grown = (epoch.acked - 1) / each;
             epoch.acked -= grown * each;
@@ -145,7 +140,7 @@ fn begin(now: Nanos, cwnd: u32, acked: u32, w_max: u32) -> Epoch {
     Epoch { start: now, k, origin, w_est: cwnd, acked }
 }
 
-/// RFC 9438, section 4.2: W_cubic, equation (1), and what it asks for.
+/// RFC 9438, section 4.2: W_cubic, equation (1), and the resulting growth.
 fn curve(epoch: &Epoch, elapsed: Nanos, cwnd: u32) -> u32 {
     let t = quotient(u128::from(elapsed) << K_SHIFT, SECOND) as u64;
     let offset = u128::from(t.abs_diff(epoch.k));
@@ -161,34 +156,34 @@ fn curve(epoch: &Epoch, elapsed: Nanos, cwnd: u32) -> u32 {
 
 impl CongestionControl for CubicControl {
     #[inline(always)]
-    fn fetch(&self) -> u64 {
+    fn prefetch(&self) -> u64 {
         let begun = self.epoch.is_some() ^ self.last.is_some() ^ self.min_delay.is_some();
         self.tick ^ u64::from(self.w_max) ^ u64::from(begun)
     }
 
-    /// A round-trip time says something in slow start, or where it is the smallest.
+    /// Round-trip times matter in slow start, or if they are a new minimum.
     #[inline(always)]
-    fn wants_sample(&self, window: &Window, rtt: Option<Nanos>) -> bool {
-        let seeks = !self.found && window.in_slow_start();
-        rtt.is_some_and(|rtt| seeks || self.min_delay.is_none_or(|min| rtt < min))
+    fn needs_sample(&self, window: &Window, rtt: Option<Nanos>) -> bool {
+        let in_hystart = !self.exited_slow_start && window.in_slow_start();
+        rtt.is_some_and(|rtt| in_hystart || self.min_delay.is_none_or(|min| rtt < min))
     }
 
     #[inline(always)]
     fn on_sample(&mut self, window: &mut Window, sample: &AckSample) {
         let Some(rtt) = sample.rtt else { return };
-        // Right after a reduction the round-trip times are those of the queue that caused it.
+        // Shortly after a reduction, round-trip times include the queue that caused it.
         if self.epoch.is_some_and(|epoch| self.ticks(sample.now) < epoch.start + SECOND) {
             return;
         }
         let rtt = rtt.max(1);
         let min = self.min_delay.map_or(rtt, |min| min.min(rtt));
         self.min_delay = Some(min);
-        if !self.found
+        if !self.exited_slow_start
             && window.in_slow_start()
             && (self.rules.hystart_train || self.rules.hystart_delay)
             && self.hystart.ends(&self.rules, window, min, sample)
         {
-            self.found = true;
+            self.exited_slow_start = true;
             window.ssthresh = window.cwnd;
         }
     }
@@ -221,20 +216,20 @@ impl CongestionControl for CubicControl {
         ((cwnd * u64::from(BETA) / u64::from(BETA_UNIT)) as u32).max(2)
     }
 
-    /// A timeout: everything is learned anew (RFC 9438, section 4.8).
+    /// A timeout resets all state (RFC 9438, section 4.8).
     fn on_phase(&mut self, _window: &mut Window, change: &PhaseChange) {
         if change.phase == PhaseName::Loss {
             self.w_max = 0;
             self.epoch = None;
             self.last = None;
             self.min_delay = None;
-            self.found = false;
+            self.exited_slow_start = false;
             self.hystart = HyStart::begin(change.now, change.next);
         }
     }
 
-    /// RFC 9438, section 4.2: a time in which the application sends nothing does not count.
-    fn on_transmit_start(&mut self, _window: &mut Window, now: Nanos, start: Start) {
+    /// RFC 9438, section 4.2: idle times of the application do not count.
+    fn on_transmit_start(&mut self, _window: &mut Window, now: Nanos, start: TransmitStart) {
         let now = self.ticks(now);
         if let Some(epoch) = &mut self.epoch {
             epoch.start = (epoch.start + start.idle).min(now);

@@ -1,4 +1,4 @@
-//! One test a rule of RFC 9438 or of Linux's `tcp_cubic.c`, after which it is named.
+//! One test per rule of RFC 9438 or of Linux's `tcp_cubic.c`; test names refer to the rule.
 
 use super::super::AnyControl;
 use super::*;
@@ -10,7 +10,7 @@ fn control(rules: Cubic) -> CubicControl {
     CubicControl::new(rules, &Preset::LinuxCubic.stack(), 0, 1)
 }
 
-/// The window after a loss with one of so many packets.
+/// Window after a loss at a window of `cwnd` packets.
 fn reduced(cubic: &mut CubicControl, cwnd: u32) -> Window {
     let ssthresh = cubic.ssthresh(&Window::new(cwnd));
     Window { ssthresh, ..Window::new(ssthresh) }
@@ -20,7 +20,7 @@ fn ack(now: Nanos, rtt: Nanos, cwnd: u32) -> AckSample {
     AckSample { rtt: Some(rtt), srtt: Some(rtt), ..AckSample::of(now, 1, cwnd) }
 }
 
-/// Packets are acknowledged one by one, a window in a round-trip time.
+/// Acknowledges packets one by one, a window per round-trip time.
 fn acknowledge(
     cubic: &mut CubicControl,
     window: &mut Window,
@@ -37,7 +37,7 @@ fn acknowledge(
 }
 
 #[test]
-fn rfc_9438_4_2_the_window_follows_the_curve_to_the_plateau_and_beyond() {
+fn rfc_9438_4_2_window_follows_curve_to_plateau_and_beyond() {
     let (w_max, rtt) = (1000_u32, 100 * MILLISECOND);
     let mut cubic = control(Cubic::LINUX);
     let mut window = reduced(&mut cubic, w_max);
@@ -46,21 +46,21 @@ fn rfc_9438_4_2_the_window_follows_the_curve_to_the_plateau_and_beyond() {
     for seconds in [4, 9, 18, 30] {
         acknowledge(&mut cubic, &mut window, rtt, before * SECOND..seconds * SECOND);
         let curve = 0.4 * (seconds as f64 - k).powi(3) + f64::from(w_max);
-        let off = f64::from(window.cwnd) / curve - 1.0;
-        assert!(off.abs() < 0.005, "after {seconds} s {} of {curve}", window.cwnd);
+        let error = f64::from(window.cwnd) / curve - 1.0;
+        assert!(error.abs() < 0.005, "after {seconds} s {} of {curve}", window.cwnd);
         before = seconds;
     }
 }
 
 #[test]
-fn rfc_9438_4_2_a_time_in_which_nothing_is_sent_does_not_count() {
+fn rfc_9438_4_2_idle_time_does_not_count() {
     let rtt = 100 * MILLISECOND;
     let grown = |idle| {
         let mut cubic = control(Cubic::LINUX);
         let mut window = reduced(&mut cubic, 1000);
         acknowledge(&mut cubic, &mut window, rtt, 0..SECOND);
         let now = SECOND + idle;
-        cubic.on_transmit_start(&mut window, now, Start { idle, app_limited: true });
+        cubic.on_transmit_start(&mut window, now, TransmitStart { idle, app_limited: true });
         acknowledge(&mut cubic, &mut window, rtt, now..now + 3 * SECOND);
         window.cwnd
     };
@@ -69,15 +69,15 @@ fn rfc_9438_4_2_a_time_in_which_nothing_is_sent_does_not_count() {
 }
 
 #[test]
-fn rfc_9438_4_3_on_a_short_path_the_window_grows_by_alpha_cubic_a_round_trip() {
+fn rfc_9438_4_3_window_grows_by_alpha_cubic_per_short_round_trip() {
     let rtt = 10 * MILLISECOND;
     let mut cubic = control(Cubic::LINUX);
     let mut window = reduced(&mut cubic, 10);
     acknowledge(&mut cubic, &mut window, rtt, 0..3 * SECOND);
-    // 3 (1 - beta) / (1 + beta) for each of 300 round trips.
+    // 3 (1 - beta) / (1 + beta) per round trip, for 300 round trips.
     let reno = 7.0 + 300.0 * 9.0 / 17.0;
     assert!((f64::from(window.cwnd) - reno).abs() < 4.0, "{} of {reno}", window.cwnd);
-    // Without, the curve is hardly above its plateau.
+    // Without Reno-friendliness, the curve is hardly above its plateau.
     let mut cubic = control(Cubic { reno_friendly: false, ..Cubic::LINUX });
     let mut window = reduced(&mut cubic, 10);
     acknowledge(&mut cubic, &mut window, rtt, 0..3 * SECOND);
@@ -85,21 +85,21 @@ fn rfc_9438_4_3_on_a_short_path_the_window_grows_by_alpha_cubic_a_round_trip() {
 }
 
 #[test]
-fn rfc_9438_4_6_and_4_7_a_loss_leaves_717_of_1024_and_a_second_lowers_the_plateau() {
+fn rfc_9438_4_6_and_4_7_loss_keeps_717_of_1024_and_second_loss_lowers_plateau() {
     let mut cubic = control(Cubic::LINUX);
     assert_eq!(reduced(&mut cubic, 1024).cwnd, 717);
     assert_eq!(cubic.w_max, 1024);
-    // Fast convergence: (1 + beta) / 2 of the window.
+    // Fast convergence: the plateau is (1 + beta) / 2 of the window.
     assert_eq!(reduced(&mut cubic, 800).cwnd, 560);
     assert_eq!(cubic.w_max, 800 * (1024 + 717) / 2048);
     let mut cubic = control(Cubic { fast_convergence: false, ..Cubic::LINUX });
     let widths = [1024, 800].map(|cwnd| (reduced(&mut cubic, cwnd).cwnd, cubic.w_max));
     assert_eq!(widths, [(717, 1024), (560, 800)]);
-    assert_eq!(reduced(&mut cubic, 2).cwnd, 2, "two packets at least");
+    assert_eq!(reduced(&mut cubic, 2).cwnd, 2, "at least two packets");
 }
 
 #[test]
-fn linux_bictcp_update_grows_by_a_twentieth_while_the_capacity_is_unknown() {
+fn linux_bictcp_update_grows_by_a_twentieth_at_unknown_capacity() {
     let rtt = 100 * MILLISECOND;
     let mut cubic = control(Cubic::LINUX);
     let mut window = Window { ssthresh: 100, ..Window::new(100) };
@@ -108,21 +108,21 @@ fn linux_bictcp_update_grows_by_a_twentieth_while_the_capacity_is_unknown() {
 }
 
 #[test]
-fn linux_cubictcp_acked_hears_no_delay_in_the_second_after_an_epoch_began() {
+fn linux_cubictcp_acked_ignores_delays_in_first_second_of_epoch() {
     let (long, short) = (100 * MILLISECOND, 50 * MILLISECOND);
     let mut cubic = control(Cubic::LINUX);
     let mut window = reduced(&mut cubic, 100);
     acknowledge(&mut cubic, &mut window, long, 0..long);
-    let mut heard = |now| {
+    let mut min_delay_at = |now| {
         cubic.on_sample(&mut window, &ack(now, short, 70));
         cubic.min_delay
     };
-    assert_eq!(heard(SECOND - 4 * MILLISECOND), Some(long));
-    assert_eq!(heard(SECOND), Some(short));
+    assert_eq!(min_delay_at(SECOND - 4 * MILLISECOND), Some(long));
+    assert_eq!(min_delay_at(SECOND), Some(short));
 }
 
 #[test]
-fn linux_s_cubictcp_state_learns_anew_with_each_timeout() {
+fn linux_cubictcp_state_resets_at_each_timeout() {
     let stack = Preset::LinuxCubic.stack();
     let mut sender = Sender::new(0, 1, 1, &stack);
     sender.establish(0, Some(50 * MILLISECOND), 1 << 40, &stack);
@@ -146,12 +146,12 @@ fn linux_s_cubictcp_state_learns_anew_with_each_timeout() {
     send(&mut sender, 0);
     let mut now = time_out(&mut sender);
     assert_eq!(min_delay(&sender), None);
-    // A packet that was retransmitted is acknowledged.
+    // A retransmitted packet is acknowledged.
     now += 60 * MILLISECOND;
     let stamps = Timestamps { value: 1, echo: stamp(now - 50 * MILLISECOND) };
     let (ack, window) = (1 + u64::from(stack.mss), 1 << 40);
-    let heard = Ack { ack, window, seq: 1, timestamps: Some(stamps), ..Ack::default() };
-    sender.on_ack(now, &heard, &stack, &mut ());
+    let ack = Ack { ack, window, seq: 1, timestamps: Some(stamps), ..Ack::default() };
+    sender.on_ack(now, &ack, &stack, &mut ());
     send(&mut sender, now);
     assert!(min_delay(&sender).is_some());
     time_out(&mut sender);

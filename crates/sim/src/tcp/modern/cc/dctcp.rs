@@ -1,4 +1,4 @@
-//! DCTCP: RFC 8257, as Linux has it.
+//! DCTCP: RFC 8257, as in Linux.
 
 use super::super::phase::PhaseName;
 use super::super::stack::Stack;
@@ -7,27 +7,27 @@ use super::reno::RenoControl;
 use super::{AckSample, CongestionControl, PhaseChange};
 use crate::clock::Nanos;
 
-/// `DCTCP.Alpha` is kept as a fraction of this.
+/// Unit of `DCTCP.Alpha`.
 const ONE: u32 = 1 << 10;
 
-/// The weight of a new sample is 1/16: RFC 8257, section 4.2.
+/// Weight of a new sample: 1/16. RFC 8257, section 4.2.
 const GAIN_SHIFT: u32 = 4;
 
-/// DCTCP: the window is reduced by half the share of marked packets.
+/// DCTCP: the window is reduced by half the fraction of marked packets.
 #[derive(Clone, Copy, Debug)]
 pub struct DctcpControl {
     reno: RenoControl,
     alpha: u32,
     delivered: u32,
     delivered_ce: u32,
-    /// The window of observation ends when more than this is acknowledged.
+    /// The observation window ends when this byte is acknowledged.
     window_end: u64,
-    /// The window of a reduction that begins.
+    /// Congestion window before a reduction that begins.
     reduced_from: Option<u32>,
 }
 
 impl DctcpControl {
-    /// A new one: RFC 8257, section 3.3, begins with an alpha of one.
+    /// Creates the state of a new connection, with alpha = 1: RFC 8257, section 3.3.
     #[must_use]
     pub fn new(stack: &Stack, start: u64) -> Self {
         let reno = RenoControl::new(stack);
@@ -44,7 +44,7 @@ impl DctcpControl {
 
 impl CongestionControl for DctcpControl {
     #[inline(always)]
-    fn wants_sample(&self, _window: &Window, _rtt: Option<Nanos>) -> bool {
+    fn needs_sample(&self, _window: &Window, _rtt: Option<Nanos>) -> bool {
         true
     }
 
@@ -56,7 +56,7 @@ impl CongestionControl for DctcpControl {
         }
         let delivered = sample.total_delivered.wrapping_sub(self.delivered);
         let marked = sample.total_delivered_ce.wrapping_sub(self.delivered_ce);
-        // At least one unit, so that alpha falls to zero.
+        // At least one unit, so that alpha can reach zero.
         self.alpha -= (self.alpha >> GAIN_SHIFT).max(1).min(self.alpha);
         if marked > 0 {
             let share =
@@ -80,7 +80,7 @@ impl CongestionControl for DctcpControl {
         (window.cwnd - cut as u32).max(2)
     }
 
-    /// RFC 8257, section 3.5: a loss halves the window as in other TCPs.
+    /// RFC 8257, section 3.5: a loss halves the window, as in other TCPs.
     fn on_phase(&mut self, window: &mut Window, change: &PhaseChange) {
         if let (Some(cwnd), PhaseName::Recovery | PhaseName::Loss) =
             (self.reduced_from.take(), change.phase)

@@ -1,33 +1,33 @@
-//! HyStart: when slow start ends before a loss does it (Ha and Rhee 2008, as Linux has it).
+//! HyStart: ends slow start before a loss occurs (Ha and Rhee 2008, as in Linux).
 
 use super::super::stack::{Cubic, MILLISECOND};
 use super::super::window::Window;
 use super::AckSample;
 use crate::clock::{Nanos, SECOND};
 
-/// Acknowledgements closer than this belong to one train.
+/// Maximum gap between acknowledgements of one train.
 const TRAIN_GAP: Nanos = 2 * MILLISECOND;
-/// Samples of a round before the last one that is compared.
+/// Samples of a round before the one that is compared.
 const SAMPLES: u8 = 8;
-/// By how much the round-trip time has to grow: an eighth, within these.
+/// Slow start ends when the round-trip time has increased by 1/8, limited to these bounds.
 const DELAY_BOUNDS: (Nanos, Nanos) = (4 * MILLISECOND, 16 * MILLISECOND);
-/// The largest packet that Linux hands to an interface, four times, in bytes: a train may be
-/// lengthened by as much as it takes to send.
+/// Four times the largest packet that Linux passes to an interface, in bytes. Sending it may
+/// lengthen a train.
 const BURSTS: u64 = 4 * 65_536;
 
-/// What is known of a round.
+/// State of a round.
 #[derive(Clone, Copy, Debug)]
 pub struct HyStart {
     round_start: Nanos,
     last_ack: Nanos,
-    /// The round is over when more than this is acknowledged.
+    /// The round ends when data beyond this byte is acknowledged.
     round_end: u64,
     smallest: Option<Nanos>,
     samples: u8,
 }
 
 impl HyStart {
-    /// A round that begins now and ends with byte `end`.
+    /// Starts a round that ends with byte `end`.
     #[must_use]
     pub fn begin(now: Nanos, end: u64) -> Self {
         Self { round_start: now, last_ack: now, round_end: end, smallest: None, samples: 0 }
@@ -47,7 +47,7 @@ impl HyStart {
         by_train || by_delay
     }
 
-    /// Acknowledgements have come for half a round-trip time, each close to the one before.
+    /// Whether acknowledgements arrived in a train for half a round-trip time.
     #[inline(always)]
     fn train_ends(&mut self, window: &Window, min: Nanos, ack: &AckSample) -> bool {
         if ack.now - self.last_ack > TRAIN_GAP {
@@ -62,7 +62,7 @@ impl HyStart {
         ack.now - self.round_start > threshold
     }
 
-    /// The smallest of the first samples of the round is larger than the smallest of all.
+    /// Whether the minimum of the first samples of the round exceeds the overall minimum.
     #[inline(always)]
     fn delay_ends(&mut self, min: Nanos, ack: &AckSample) -> bool {
         let Some(rtt) = ack.rtt else { return false };
@@ -80,7 +80,7 @@ impl HyStart {
 mod tests {
     use super::*;
 
-    /// When slow start ends, if acknowledgements come each `gap` with one round-trip time.
+    /// Time at which slow start ends if an acknowledgement arrives every `gap` with a constant RTT.
     fn ends_at(
         rules: Cubic,
         cwnd: u32,
@@ -99,32 +99,32 @@ mod tests {
     const BY_DELAY: Cubic = Cubic { hystart_train: false, ..Cubic::LINUX };
 
     #[test]
-    fn linux_hystart_delay_thresh_is_an_eighth_between_4_and_16_ms() {
+    fn linux_hystart_delay_thresh_is_an_eighth_from_4_to_16_ms() {
         for (min, more) in [(8, 4), (40, 5), (64, 8), (120, 15), (400, 16)] {
             let (min, more) = (min * MILLISECOND, more * MILLISECOND);
-            let at = |rtt| ends_at(BY_DELAY, 16, (min, rtt, 3 * MILLISECOND), false);
-            assert_eq!(at(min + more), None);
-            // The ninth of the round: eight are samples that one is compared with.
-            assert_eq!(at(min + more + 1), Some(9 * 3 * MILLISECOND));
+            let end = |rtt| ends_at(BY_DELAY, 16, (min, rtt, 3 * MILLISECOND), false);
+            assert_eq!(end(min + more), None);
+            // The ninth acknowledgement of the round: it is compared after eight samples.
+            assert_eq!(end(min + more + 1), Some(9 * 3 * MILLISECOND));
         }
     }
 
     #[test]
-    fn linux_hystart_ack_delta_ends_a_train_and_a_paced_one_takes_a_round_trip() {
+    fn linux_hystart_ack_delta_ends_train_and_paced_train_takes_one_rtt() {
         let min = 40 * MILLISECOND;
-        let at = |gap, paced| ends_at(BY_TRAIN, 16, (min, min, gap), paced);
-        assert_eq!(at(2 * MILLISECOND, false), Some(22 * MILLISECOND));
-        assert_eq!(at(2 * MILLISECOND, true), Some(42 * MILLISECOND));
-        assert_eq!(at(2 * MILLISECOND + 1, false), None);
+        let end = |gap, paced| ends_at(BY_TRAIN, 16, (min, min, gap), paced);
+        assert_eq!(end(2 * MILLISECOND, false), Some(22 * MILLISECOND));
+        assert_eq!(end(2 * MILLISECOND, true), Some(42 * MILLISECOND));
+        assert_eq!(end(2 * MILLISECOND + 1, false), None);
     }
 
     #[test]
-    fn linux_hystart_low_window_is_sixteen_packets() {
+    fn linux_hystart_low_window_is_16_packets() {
         let long = 40 * MILLISECOND;
-        let at = |rules, cwnd| ends_at(rules, cwnd, (long, 2 * long, 2 * MILLISECOND), false);
+        let end = |rules, cwnd| ends_at(rules, cwnd, (long, 2 * long, 2 * MILLISECOND), false);
         for rules in [BY_TRAIN, BY_DELAY] {
-            assert_eq!(at(rules, 15), None);
-            assert!(at(rules, 16).is_some());
+            assert_eq!(end(rules, 15), None);
+            assert!(end(rules, 16).is_some());
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Congestion control: how large the window is, and for BBR how fast it is sent.
+//! Congestion control: window size, and pacing rate for BBR.
 
 pub mod bbr;
 pub mod bbr3;
@@ -17,64 +17,64 @@ pub use reno::RenoControl;
 use super::delivery_rate::RateSample;
 use super::phase::PhaseName;
 use super::stack::{Control, Stack};
-use super::wide::quotient;
+use super::u128_division::quotient;
 use super::window::Window;
 use crate::clock::{Nanos, SECOND};
 
-/// What an acknowledgement says to the congestion control. Counts are packets.
+/// Input of congestion control for one acknowledgement. Counts are packets.
 #[derive(Clone, Copy, Debug)]
 pub struct AckSample {
-    /// When it arrived.
+    /// Arrival time.
     pub now: Nanos,
-    /// The phase after it was judged.
+    /// Recovery phase after the acknowledgement.
     pub phase: PhaseName,
     /// Newly delivered: acknowledged cumulatively or by SACK for the first time.
     pub delivered: u32,
-    /// Newly found lost.
+    /// Newly detected losses.
     pub lost: u32,
-    /// Found lost in all; wraps.
+    /// Total losses; wraps.
     pub total_lost: u32,
-    /// When the next packet may be sent at the pace.
+    /// Time at which the pacer allows the next packet.
     pub pace_at: Nanos,
     /// Newly acknowledged cumulatively.
     pub acked: u32,
-    /// In flight before it.
+    /// In flight before the acknowledgement.
     pub prior_in_flight: u32,
-    /// In flight after it.
+    /// In flight after the acknowledgement.
     pub in_flight: u32,
-    /// The round-trip time of the packet that was delivered last, if it is unambiguous.
+    /// Round-trip time of the packet delivered last, if unambiguous.
     pub rtt: Option<Nanos>,
-    /// Whether a single packet was acknowledged, perhaps late by a delayed acknowledgement.
+    /// Whether a single packet was acknowledged, possibly by a delayed acknowledgement.
     pub maybe_delayed: bool,
-    /// The smallest round-trip time of the last minutes.
+    /// Minimum round-trip time of the last minutes.
     pub min_rtt: Option<Nanos>,
-    /// The smoothed round-trip time.
+    /// Smoothed round-trip time.
     pub srtt: Option<Nanos>,
-    /// The delivery rate.
+    /// Delivery rate sample.
     pub rate: RateSample,
-    /// Delivered in all; wraps.
+    /// Total packets delivered; wraps.
     pub total_delivered: u32,
-    /// Delivered with an ECN echo in all; wraps.
+    /// Total packets delivered with an ECN echo; wraps.
     pub total_delivered_ce: u32,
-    /// The first byte not acknowledged.
+    /// First unacknowledged byte.
     pub una: u64,
-    /// The byte after the last one sent.
+    /// Byte after the last one sent.
     pub next: u64,
-    /// Whether the window was used up.
+    /// Whether the window limited the rate.
     pub cwnd_limited: bool,
-    /// Whether as much was in flight as the window has room for, in this round trip.
+    /// Whether the packets in flight filled the window in this round trip.
     pub fills_window: bool,
     /// Bytes of a full packet.
     pub mss: u32,
-    /// Packets sent and not acknowledged.
+    /// Outstanding packets.
     pub out: u32,
     /// Whether packets are paced.
     pub paced: bool,
 }
 
 impl AckSample {
-    /// The rate that Linux computes for each connection, in bytes a second: a window in a smoothed
-    /// round-trip time, twice that in the first half of slow start, 1.2 times else.
+    /// Rate that Linux computes for each connection, in bytes per second: windows per smoothed
+    /// round-trip time, 2 in the first half of slow start and 1.2 otherwise.
     #[inline]
     #[must_use]
     pub fn window_rate(&self, window: &Window) -> u64 {
@@ -85,7 +85,7 @@ impl AckSample {
 
 #[cfg(test)]
 impl AckSample {
-    /// An acknowledgement of `delivered` packets with so many left in flight, over 20 ms.
+    /// An acknowledgement of `delivered` packets with `in_flight` packets left and an RTT of 20 ms.
     pub(crate) fn of(now: Nanos, delivered: u32, in_flight: u32) -> Self {
         let rtt = Some(SECOND / 50);
         Self {
@@ -116,135 +116,138 @@ impl AckSample {
     }
 }
 
-/// [`AckSample::window_rate`] times the smoothed round-trip time in nanoseconds.
+/// Returns [`AckSample::window_rate`] times the smoothed round-trip time in nanoseconds.
 #[inline(always)]
 #[must_use]
 pub fn window_bytes(window: &Window, out: u32, mss: u32) -> u128 {
     let percent = if window.cwnd < window.ssthresh / 2 { 200 } else { 120 };
     let bytes = u128::from(window.cwnd.max(out)) * u128::from(mss);
-    // Percent and hundredths of seconds: a whole number of nanoseconds for each.
+    // Percent times hundredths of a second in nanoseconds, which is an integer.
     bytes * percent * u128::from(SECOND / 100)
 }
 
-/// A packet that is found lost.
+/// A packet detected as lost.
 #[derive(Clone, Copy, Debug)]
 pub struct LostPacket {
-    /// When it is.
+    /// Time of detection.
     pub now: Nanos,
-    /// Its number, in the order of the bytes.
+    /// Packet number, in the order of bytes.
     pub number: u32,
-    /// Packets in flight with it when it was sent.
+    /// Packets in flight, including this one, when it was sent.
     pub in_flight: u32,
-    /// Packets found lost since then, this one with them.
+    /// Packets lost since then, including this one.
     pub lost_since: u32,
-    /// Whether the application limited when it was sent.
+    /// Whether the rate was limited by the application when it was sent.
     pub app_limited: bool,
-    /// Delivered in all; wraps.
+    /// Total packets delivered; wraps.
     pub total_delivered: u32,
 }
 
-/// What was delivered and lost so far, in packets; both wrap.
+/// Totals of delivered and lost packets so far; both wrap.
 #[derive(Clone, Copy, Debug)]
 pub struct Totals {
-    /// When the last packet was delivered.
+    /// Time of the last delivery.
     pub at: Nanos,
-    /// Delivered.
+    /// Packets delivered.
     pub delivered: u32,
-    /// Found lost.
+    /// Packets lost.
     pub lost: u32,
 }
 
-/// The sender changes to another phase, or begins with one anew: each timeout is told.
+/// A change of the recovery phase. Each timeout is reported, even without a change.
 #[derive(Clone, Copy, Debug)]
 pub struct PhaseChange {
-    /// To this.
+    /// New phase.
     pub phase: PhaseName,
-    /// When.
+    /// Time of the change.
     pub now: Nanos,
-    /// The byte after the last one sent.
+    /// Byte after the last one sent.
     pub next: u64,
-    /// What was delivered and lost until then; at a timeout the packets out are taken for lost.
+    /// Totals at the change; at a timeout the outstanding packets count as lost.
     pub totals: Totals,
 }
 
-/// How sending begins with nothing in flight.
+/// Start of sending with nothing in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Start {
-    /// How long after the last packet.
+pub struct TransmitStart {
+    /// Time since the last packet was sent.
     pub idle: Nanos,
-    /// Whether the application limited before.
+    /// Whether the rate was limited by the application before.
     pub app_limited: bool,
 }
 
-/// A congestion control.
+/// A congestion control algorithm.
 pub trait CongestionControl {
-    /// Before the window is changed: an acknowledgement with its round-trip time.
+    /// An acknowledgement with its round-trip time, before the window changes.
     fn on_sample(&mut self, _window: &mut Window, _sample: &AckSample) {}
 
-    /// The window may grow, if the sample says that the sender used all of it (`cwnd_limited`).
-    /// In recovery only one that governs the window is asked; else PRR brings it to `ssthresh`.
+    /// The window may grow if the sample says that it limited the rate (`cwnd_limited`). In
+    /// recovery, called only if [`Self::controls_window`]; otherwise PRR reduces the window to
+    /// `ssthresh`.
     fn on_ack(&mut self, window: &mut Window, sample: &AckSample);
 
-    /// A packet is found lost; asked only where [`Self::hears_losses`].
+    /// A packet is detected as lost; called only if [`Self::has_loss_feedback`].
     fn on_lost(&mut self, _window: &mut Window, _lost: &LostPacket) {}
 
-    /// The threshold after a loss or a mark.
+    /// Returns the threshold after a loss or a mark.
     fn ssthresh(&mut self, window: &Window) -> u32;
 
-    /// The sender changes to another phase, or a timeout follows another.
+    /// The recovery phase changes, or a timeout follows another one.
     fn on_phase(&mut self, _window: &mut Window, _change: &PhaseChange) {}
 
-    /// The handshake has told a round-trip time.
+    /// The handshake has measured a round-trip time.
     fn on_established(&mut self, _window: &Window, _now: Nanos, _rtt: Nanos) {}
 
     /// A packet is sent with nothing in flight.
-    fn on_transmit_start(&mut self, _window: &mut Window, _now: Nanos, _start: Start) {}
+    fn on_transmit_start(&mut self, _window: &mut Window, _now: Nanos, _start: TransmitStart) {}
 
-    /// The window when a reduction is undone.
-    fn undone(&mut self, window: &Window) -> u32 {
+    /// Returns the window after a reduction is undone.
+    fn undo_cwnd(&mut self, window: &Window) -> u32 {
         window.cwnd.max(window.before_reduction)
     }
 
-    /// Whether it sets window and rate itself, also while losses are repaired: what asks for a rate
-    /// does.
+    /// Whether this algorithm sets window and rate itself, even during recovery. True if it
+    /// requests a rate.
     #[inline(always)]
-    fn governs(&self) -> bool {
-        self.asked_rate().is_some()
+    fn controls_window(&self) -> bool {
+        self.requested_pacing_rate().is_some()
     }
 
-    /// Whether it hears of each packet found lost, with what was in flight when that was sent.
+    /// Whether this algorithm is notified of each loss, with the flight size when the packet was
+    /// sent.
     #[inline(always)]
-    fn hears_losses(&self) -> bool {
+    fn has_loss_feedback(&self) -> bool {
         false
     }
 
-    /// Whether rate samples of now say nothing of the path, as little is sent on purpose.
+    /// Whether BBR probes for the minimum round-trip time. Few packets are sent meanwhile, so rate
+    /// samples do not describe the path.
     #[inline(always)]
-    fn probes_rtt(&self) -> bool {
+    fn is_probing_rtt(&self) -> bool {
         false
     }
 
-    /// The rate it asks for, in bytes a second.
+    /// Requested pacing rate, in bytes per second.
     #[inline(always)]
-    fn asked_rate(&self) -> Option<u64> {
+    fn requested_pacing_rate(&self) -> Option<u64> {
         None
     }
 
-    /// A word of each line of it that most acknowledgements need.
+    /// Reads one word of each cache line that most acknowledgements need.
     #[inline(always)]
-    fn fetch(&self) -> u64 {
+    fn prefetch(&self) -> u64 {
         0
     }
 
-    /// Whether a sample with this round-trip time says something to [`Self::on_sample`].
+    /// Whether [`Self::on_sample`] uses a sample with this round-trip time.
     #[inline(always)]
-    fn wants_sample(&self, _window: &Window, _rtt: Option<Nanos>) -> bool {
+    fn needs_sample(&self, _window: &Window, _rtt: Option<Nanos>) -> bool {
         false
     }
 }
 
-/// Any of them, so that the connections of one run can differ. Each acknowledgement asks several times
-/// which one it is: that is a number of its own.
+/// Any congestion control, so that connections of a run can differ. The explicit tag makes the
+/// comparisons of each acknowledgement cheap.
 #[derive(Clone, Debug)]
 #[repr(u8)]
 pub enum AnyControl {
@@ -273,8 +276,8 @@ macro_rules! each {
 }
 
 impl AnyControl {
-    /// That of a new connection, which begins with byte `start` at `now`; BBR draws from `seed`
-    /// where in its cycle it begins, and how long version 3 waits between probes.
+    /// Creates the congestion control of a connection that begins with byte `start` at `now`.
+    /// `seed` determines the phase of BBR's cycle, and the times between probes of version 3.
     #[must_use]
     pub fn new(stack: &Stack, now: Nanos, start: u64, seed: u64) -> Self {
         match stack.control {
@@ -286,59 +289,59 @@ impl AnyControl {
         }
     }
 
-    /// See [`CongestionControl::fetch`], of one that is no farther away than this.
+    /// See [`CongestionControl::prefetch`], for algorithms stored inline.
     #[inline(always)]
-    pub(super) fn fetch(&self) -> u64 {
+    pub(super) fn prefetch(&self) -> u64 {
         match self {
-            Self::Reno(control) => control.fetch(),
-            Self::Cubic(control) => control.fetch(),
-            Self::Dctcp(control) => control.fetch(),
+            Self::Reno(control) => control.prefetch(),
+            Self::Cubic(control) => control.prefetch(),
+            Self::Dctcp(control) => control.prefetch(),
             Self::Bbr(_) | Self::Bbr3(_) => 0,
         }
     }
 
-    /// The same of one that is.
+    /// See [`CongestionControl::prefetch`], for boxed algorithms.
     #[inline(always)]
-    pub(super) fn fetch_more(&self) -> u64 {
+    pub(super) fn prefetch_second(&self) -> u64 {
         match self {
             Self::Reno(_) | Self::Cubic(_) | Self::Dctcp(_) => 0,
-            Self::Bbr(control) => control.fetch(),
-            Self::Bbr3(control) => control.fetch(),
+            Self::Bbr(control) => control.prefetch(),
+            Self::Bbr3(control) => control.prefetch(),
         }
     }
 
-    /// See [`CongestionControl::governs`].
+    /// See [`CongestionControl::controls_window`].
     #[inline(always)]
     #[must_use]
-    pub fn governs(&self) -> bool {
-        each!(self, control => control.governs())
+    pub fn controls_window(&self) -> bool {
+        each!(self, control => control.controls_window())
     }
 
-    /// See [`CongestionControl::hears_losses`].
+    /// See [`CongestionControl::has_loss_feedback`].
     #[inline(always)]
     #[must_use]
-    pub fn hears_losses(&self) -> bool {
-        each!(self, control => control.hears_losses())
+    pub fn has_loss_feedback(&self) -> bool {
+        each!(self, control => control.has_loss_feedback())
     }
 
-    /// See [`CongestionControl::probes_rtt`].
+    /// See [`CongestionControl::is_probing_rtt`].
     #[must_use]
-    pub fn probes_rtt(&self) -> bool {
-        each!(self, control => control.probes_rtt())
+    pub fn is_probing_rtt(&self) -> bool {
+        each!(self, control => control.is_probing_rtt())
     }
 
-    /// See [`CongestionControl::asked_rate`].
+    /// See [`CongestionControl::requested_pacing_rate`].
     #[inline(always)]
     #[must_use]
     pub fn pacing_rate(&self) -> Option<u64> {
-        each!(self, control => control.asked_rate())
+        each!(self, control => control.requested_pacing_rate())
     }
 
-    /// See [`CongestionControl::wants_sample`].
+    /// See [`CongestionControl::needs_sample`].
     #[inline(always)]
     #[must_use]
-    pub fn wants_sample(&self, window: &Window, rtt: Option<Nanos>) -> bool {
-        each!(self, control => control.wants_sample(window, rtt))
+    pub fn needs_sample(&self, window: &Window, rtt: Option<Nanos>) -> bool {
+        each!(self, control => control.needs_sample(window, rtt))
     }
 
     /// See [`CongestionControl::on_sample`].
@@ -347,16 +350,17 @@ impl AnyControl {
         each!(self, control => control.on_sample(window, sample));
     }
 
-    /// See [`CongestionControl::on_ack`], of one that governs; no code is made of the others.
+    /// See [`CongestionControl::on_ack`]; only for algorithms that set the window, others are
+    /// compiled out.
     #[inline(always)]
-    pub fn govern(&mut self, window: &mut Window, sample: &AckSample) {
-        each!(self, control => if control.governs() { control.on_ack(window, sample) });
+    pub fn set_window(&mut self, window: &mut Window, sample: &AckSample) {
+        each!(self, control => if control.controls_window() { control.on_ack(window, sample) });
     }
 
-    /// The same, of one that does not.
+    /// See [`CongestionControl::on_ack`]; only for algorithms that do not set the window.
     #[inline(always)]
     pub fn grow(&mut self, window: &mut Window, sample: &AckSample) {
-        each!(self, control => if !control.governs() { control.on_ack(window, sample) });
+        each!(self, control => if !control.controls_window() { control.on_ack(window, sample) });
     }
 
     /// See [`CongestionControl::on_lost`].
@@ -380,12 +384,12 @@ impl AnyControl {
     }
 
     /// See [`CongestionControl::on_transmit_start`].
-    pub fn on_transmit_start(&mut self, window: &mut Window, now: Nanos, start: Start) {
+    pub fn on_transmit_start(&mut self, window: &mut Window, now: Nanos, start: TransmitStart) {
         each!(self, control => control.on_transmit_start(window, now, start));
     }
 
-    /// See [`CongestionControl::undone`].
-    pub fn undone(&mut self, window: &Window) -> u32 {
-        each!(self, control => control.undone(window))
+    /// See [`CongestionControl::undo_cwnd`].
+    pub fn undo_cwnd(&mut self, window: &Window) -> u32 {
+        each!(self, control => control.undo_cwnd(window))
     }
 }

@@ -4,14 +4,14 @@ use super::super::stack::{Growth, Stack};
 use super::super::window::Window;
 use super::{AckSample, CongestionControl};
 
-/// Reno, growing by packets acknowledged or by acknowledgements.
+/// Reno; the window grows by acknowledged packets or by acknowledgements.
 #[derive(Clone, Copy, Debug)]
 pub struct RenoControl {
     growth: Growth,
 }
 
 impl RenoControl {
-    /// A new one.
+    /// Creates the state of a new connection.
     #[must_use]
     pub fn new(stack: &Stack) -> Self {
         Self { growth: stack.growth }
@@ -38,7 +38,7 @@ impl CongestionControl for RenoControl {
         window.grow_by_credit(window.cwnd, acked);
     }
 
-    /// RFC 5681, equation (4), with Linux's window in place of FlightSize.
+    /// RFC 5681, equation (4), with the window instead of FlightSize as in Linux.
     fn ssthresh(&mut self, window: &Window) -> u32 {
         (window.cwnd / 2).max(2)
     }

@@ -1,70 +1,71 @@
-//! When Linux acknowledges at once, and how long it delays what it does not.
+//! Delayed acknowledgements of Linux.
 
 use super::super::stack::{DelayedAcks, MILLISECOND, Stack};
 use super::{Data, Receiver};
 use crate::clock::{NEVER, Nanos};
 
-/// The shortest delay of an acknowledgement.
-pub(super) const SHORTEST: Nanos = 40 * MILLISECOND;
-/// The longest, and that of a conversation.
-const LONGEST: Nanos = 500 * MILLISECOND;
-const CONVERSATION: Nanos = 200 * MILLISECOND;
-/// Packets that are acknowledged at once at the start.
+/// Minimum delay of an acknowledgement.
+pub(super) const MIN_DELAY: Nanos = 40 * MILLISECOND;
+/// Maximum delay, and maximum delay of interactive connections.
+const MAX_DELAY: Nanos = 500 * MILLISECOND;
+const MAX_INTERACTIVE_DELAY: Nanos = 200 * MILLISECOND;
+/// Packets acknowledged immediately at the start.
 pub(super) const QUICK_ACKS: u8 = 16;
-/// The window grows with packets of so many bytes of data.
+/// Minimum packet size for window growth, in bytes of data.
 const SMALL: u32 = 128;
 
-/// When an acknowledgement is due, as a time: most questions are one comparison.
+/// Time at which an acknowledgement is due; most checks are a single comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Due(Nanos);
 
 impl Due {
-    /// None is.
-    pub const NOTHING: Self = Self(NEVER);
-    /// At once.
+    /// None is due.
+    pub const NONE: Self = Self(NEVER);
+    /// Due immediately.
     pub const NOW: Self = Self(0);
 
-    /// Later.
+    /// Due at a given time.
     #[inline(always)]
     pub fn at(at: Nanos) -> Self {
         Self(at.max(1))
     }
 
-    /// When, if later.
+    /// The time, if it is neither immediate nor never.
     #[inline(always)]
     pub fn later(self) -> Option<Nanos> {
-        (self != Self::NOW && self != Self::NOTHING).then_some(self.0)
+        (self != Self::NOW && self != Self::NONE).then_some(self.0)
     }
 }
 
-/// How Linux delays acknowledgements.
+/// State of delayed acknowledgements in Linux.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Delay {
-    /// How long; [`None`] before the first packet.
+    /// Current delay; [`None`] before the first packet.
     pub ato: Option<Nanos>,
-    /// Acknowledgements that are not delayed; a byte, of which the lowest bit may be set alone.
+    /// Remaining acknowledgements that are not delayed. One byte, so its lowest bit can be set
+    /// alone.
     pub quick: u8,
     pub last_arrival: Nanos,
-    /// Both ends send: acknowledgements ride on data.
-    pub conversation: bool,
-    /// A packet waits to be acknowledged that was pushed, or is not full.
+    /// Both ends send data, which carries acknowledgements.
+    pub interactive: bool,
+    /// An unacknowledged packet was pushed or is not full.
     pub pushed: bool,
-    /// Where the application reads once an instant: what is due when it has read. Another time is
-    /// due until then, that of its turn.
+    /// If the application reads once per instant: the acknowledgement due after reading. Until then
+    /// `Receiver::due` holds the time of reading.
     pub read: Due,
 }
 
 impl Receiver {
     #[inline(always)]
     pub(super) fn delay_ack(&mut self, now: Nanos, stack: &Stack) {
-        let mut wait = self.delay.ato.unwrap_or(SHORTEST);
-        if wait > SHORTEST {
-            let talks = self.delay.conversation || self.delay.pushed;
-            let most = if talks { CONVERSATION } else { LONGEST };
-            let by_rtt = self.srtt.map_or(most, |srtt| srtt.max(SHORTEST));
-            wait = wait.min(most).min(by_rtt);
+        let mut wait = self.delay.ato.unwrap_or(MIN_DELAY);
+        if wait > MIN_DELAY {
+            let interactive = self.delay.interactive || self.delay.pushed;
+            let max = if interactive { MAX_INTERACTIVE_DELAY } else { MAX_DELAY };
+            let by_rtt = self.srtt.map_or(max, |srtt| srtt.max(MIN_DELAY));
+            wait = wait.min(max).min(by_rtt);
         }
-        let at = now + stack.in_ticks(wait.min(CONVERSATION));
+        let at = now + stack.in_ticks(wait.min(MAX_INTERACTIVE_DELAY));
         self.due = match self.due.later() {
             Some(before) if before <= now + wait / 4 => Due::NOW,
             Some(before) => Due::at(before.min(at)),
@@ -72,12 +73,12 @@ impl Receiver {
         };
     }
 
-    /// The application is to read, behind all that comes at this instant: Linux's
-    /// `__tcp_ack_snd_check` leaves what is not read to whoever reads it, as the window would be
-    /// smaller than what was advertised.
+    /// Waits until the application has read all packets of this instant: Linux's
+    /// `__tcp_ack_snd_check` leaves the acknowledgement of unread data to the reader, since the
+    /// window would be smaller than the advertised one.
     #[inline(never)]
-    pub(super) fn leave_to_reader(&mut self, now: Nanos, stack: &Stack) {
-        if self.awaits_reader() {
+    pub(super) fn defer_to_reader(&mut self, now: Nanos, stack: &Stack) {
+        if self.is_read_pending() {
             self.due = self.delay.read;
         }
         self.delay_ack(now, stack);
@@ -87,28 +88,28 @@ impl Receiver {
         }
     }
 
-    /// Whether what is due is the application's turn.
-    pub(super) fn awaits_reader(&self) -> bool {
-        let awaited = self.delay.read != Due::NOTHING && self.delay.read != self.due;
-        awaited && self.due.later().is_some()
+    /// Whether the due time is when the application reads.
+    pub(super) fn is_read_pending(&self) -> bool {
+        let is_pending = self.delay.read != Due::NONE && self.delay.read != self.due;
+        is_pending && self.due.later().is_some()
     }
 
-    /// The application has read all that there is.
-    pub(super) fn read_instant(&mut self) {
-        self.due = if self.read_tells(true) { Due::NOW } else { self.delay.read };
+    /// The application has read all available data.
+    pub(super) fn on_instant_read(&mut self) {
+        self.due = if self.acks_read(true) { Due::NOW } else { self.delay.read };
     }
 
-    /// Linux's `tcp_cleanup_rbuf`: whether a read is told to the sender, where it has `drained` what
-    /// there was.
-    pub(super) fn read_tells(&self, drained: bool) -> bool {
+    /// Linux's `tcp_cleanup_rbuf`: whether a read causes an acknowledgement; `drained` if no unread
+    /// data is left.
+    pub(super) fn acks_read(&self, drained: bool) -> bool {
         let full = self.next() - self.acknowledged > u64::from(self.largest);
-        full || (drained && self.delay.pushed && !self.delay.conversation)
+        full || (drained && self.delay.pushed && !self.delay.interactive)
     }
 
-    /// Packets that come close to each other keep the delay short: RFC 5681, section 4.2, lets it
-    /// be up to 500 ms.
+    /// Adapts the delay to the arrivals: close packets keep it short. RFC 5681, section 4.2, allows
+    /// up to 500 ms.
     #[inline(always)]
-    pub(super) fn hear_arrival(&mut self, now: Nanos, data: &Data, stack: &Stack) {
+    pub(super) fn on_arrival(&mut self, now: Nanos, data: &Data, stack: &Stack) {
         if stack.receiving.delayed_acks != DelayedAcks::Linux {
             return;
         }
@@ -119,10 +120,10 @@ impl Receiver {
         match self.delay.ato {
             None => {
                 self.add_quick_acks(QUICK_ACKS);
-                self.delay.ato = Some(SHORTEST);
+                self.delay.ato = Some(MIN_DELAY);
             }
-            Some(ato) if gap <= SHORTEST / 2 => {
-                self.delay.ato = Some(ato / 2 + SHORTEST / 2);
+            Some(ato) if gap <= MIN_DELAY / 2 => {
+                self.delay.ato = Some(ato / 2 + MIN_DELAY / 2);
             }
             Some(ato) if gap < ato => self.delay.ato = Some((ato / 2 + gap).min(rto)),
             Some(_) if gap > rto => self.add_quick_acks(QUICK_ACKS),
@@ -131,9 +132,9 @@ impl Receiver {
     }
 
     #[inline(never)]
-    pub(super) fn add_quick_acks(&mut self, most: u8) {
+    pub(super) fn add_quick_acks(&mut self, max: u8) {
         let acks = self.window() / (2 * u64::from(self.largest));
-        let acks = u8::try_from(acks).unwrap_or(u8::MAX).max(2).min(most);
+        let acks = u8::try_from(acks).unwrap_or(u8::MAX).max(2).min(max);
         self.delay.quick = self.delay.quick.max(acks);
     }
 
@@ -146,9 +147,9 @@ impl Receiver {
         }
     }
 
-    pub(super) fn enter_quick_mode(&mut self, most: u8) {
-        self.add_quick_acks(most);
-        self.delay.conversation = false;
-        self.delay.ato = Some(SHORTEST);
+    pub(super) fn enter_quick_mode(&mut self, max: u8) {
+        self.add_quick_acks(max);
+        self.delay.interactive = false;
+        self.delay.ato = Some(MIN_DELAY);
     }
 }

@@ -1,13 +1,13 @@
-//! Which congestion marks the receiver echoes.
+//! ECN echo of the receiver.
 
 use super::super::stack::Stack;
 use super::delay::Due;
 use super::{Ecn, Receiver};
 
 impl Receiver {
-    /// RFC 3168, section 6.1.3; each mark for DCTCP: RFC 8257, section 3.2.
+    /// RFC 3168, section 6.1.3; with DCTCP each mark is echoed: RFC 8257, section 3.2.
     #[inline(never)]
-    pub(super) fn hear_ecn(&mut self, len: u32, ecn: Ecn, cwr: bool, stack: &Stack) {
+    pub(super) fn on_ecn(&mut self, len: u32, ecn: Ecn, cwr: bool, stack: &Stack) {
         let marked = ecn == Ecn::Marked;
         if len == 0 {
             return;
@@ -15,8 +15,8 @@ impl Receiver {
         if stack.echoes_each_mark() {
             if self.marked != marked {
                 if self.due.later().is_some() {
-                    // What was delayed says what the packets before were.
-                    self.before = Some(Box::new(self.outgoing(stack)));
+                    // The delayed acknowledgement reports the state of the earlier packets.
+                    self.earlier_ack = Some(Box::new(self.outgoing(stack)));
                 }
                 self.due = Due::NOW;
             }

@@ -1,37 +1,37 @@
-//! How much more than the bandwidth arrives at once where acknowledgements are aggregated: the
-//! window has room for it.
+//! Aggregation of acknowledgements: the window has room for packets acknowledged in excess of the
+//! bandwidth.
 
 use super::super::AckSample;
-use super::super::path_model::{Epoch, carried};
+use super::super::path_model::{AckEpoch, carried};
 use crate::clock::Nanos;
 use crate::tcp::modern::stack::MILLISECOND;
 
-/// The largest of this many rounds to twice as many counts.
+/// Half of the filter window: the maximum covers 5 to 10 rounds.
 const ROUNDS: u8 = 5;
-/// Room for at most this much time.
-const LONGEST: Nanos = 100 * MILLISECOND;
+/// Maximum room, as time at the bandwidth.
+const MAX_TIME: Nanos = 100 * MILLISECOND;
 
-/// What is known of it.
+/// Filter of the excess packets.
 #[derive(Clone, Copy, Debug)]
 pub struct Aggregation {
-    epoch: Epoch,
+    epoch: AckEpoch,
     extra: [u32; 2],
-    at: usize,
+    index: usize,
     rounds: u8,
 }
 
 impl Aggregation {
-    /// An epoch begins now.
+    /// Creates a filter with an epoch that begins now.
     pub fn new(now: Nanos) -> Self {
-        Self { epoch: Epoch::new(now), extra: [0; 2], at: 0, rounds: 0 }
+        Self { epoch: AckEpoch::new(now), extra: [0; 2], index: 0, rounds: 0 }
     }
 
-    /// After an idle time a new epoch begins.
+    /// Starts a new epoch after an idle time.
     pub fn restarted(self, now: Nanos) -> Self {
-        Self { epoch: Epoch::new(now), ..self }
+        Self { epoch: AckEpoch::new(now), ..self }
     }
 
-    /// An acknowledgement, with the bandwidth that the model has.
+    /// Processes an acknowledgement; `bw` is the bandwidth of the model.
     pub fn on_ack(&mut self, ack: &AckSample, bw: u64, round_start: bool, cwnd: u32) {
         if ack.delivered == 0 || ack.rate.rate.is_none() {
             return;
@@ -40,16 +40,16 @@ impl Aggregation {
             self.rounds += 1;
             if self.rounds >= ROUNDS {
                 self.rounds = 0;
-                self.at = 1 - self.at;
-                self.extra[self.at] = 0;
+                self.index = 1 - self.index;
+                self.extra[self.index] = 0;
             }
         }
         let extra = self.epoch.extra(ack, bw, cwnd);
-        self.extra[self.at] = self.extra[self.at].max(extra);
+        self.extra[self.index] = self.extra[self.index].max(extra);
     }
 
-    /// Packets that the window has more.
+    /// Additional packets of the window.
     pub fn room(&self, bw: u64) -> u32 {
-        self.extra[0].max(self.extra[1]).min(carried(bw, LONGEST))
+        self.extra[0].max(self.extra[1]).min(carried(bw, MAX_TIME))
     }
 }

@@ -1,11 +1,12 @@
-//! BBR version 1 as Linux has it (Cardwell et al. 2016; draft-cardwell-iccrg-bbr-congestion-
-//! control-00): a model of the path, its bandwidth and its round-trip time, sets pace and window.
+//! BBR version 1 as in Linux (Cardwell et al. 2016;
+//! draft-cardwell-iccrg-bbr-congestion-control-00): a model of the path (bandwidth and round-trip
+//! time) determines pacing rate and window.
 //!
 //! ```text
 //!   Startup --full pipe--> Drain --in flight <= BDP--> ProbeBw (eight phases of a round trip)
 //!      ^                                                ^   |
-//!      | pipe not full                     pipe full    |   | no new smallest RTT for 10 s,
-//!      +------------------ ProbeRtt --------------------+   v from each of the others, too
+//!      | pipe not full                     pipe full    |   | no new minimum RTT for 10 s,
+//!      +------------------ ProbeRtt --------------------+   v also from the other modes
 //!                          (four packets, 200 ms)  <--------+
 //! ```
 
@@ -17,40 +18,40 @@ mod probe_rtt;
 mod startup;
 
 use self::aggregation::Aggregation;
-use self::policer::{Policer, Seen};
+use self::policer::{Policer, Sample};
 use super::super::phase::PhaseName;
 use super::super::stack::Stack;
 use super::super::window::Window;
 use super::path_model::{
-    Draws, FullPipe, INITIAL_CWND, MIN_CWND, MaxFilter, Pace, RttProbe, UNIT, bandwidth, packets,
+    FullPipe, INITIAL_CWND, MIN_CWND, MaxFilter, Pace, Random, RttProbe, UNIT, bandwidth, packets,
 };
-use super::{AckSample, CongestionControl, PhaseChange, Start, Totals};
+use super::{AckSample, CongestionControl, PhaseChange, Totals, TransmitStart};
 use crate::clock::{Nanos, SECOND};
 
-/// 2 / ln 2, with which the rate can double each round.
+/// 2 / ln 2, which allows the rate to double each round.
 const HIGH_GAIN: u64 = UNIT * 2885 / 1000 + 1;
-/// Its inverse.
+/// Inverse of `HIGH_GAIN`.
 const DRAIN_GAIN: u64 = UNIT * 1000 / 2885;
 /// The window holds two BDPs, for delayed and stretched acknowledgements.
 const CWND_GAIN: u64 = 2 * UNIT;
-/// The largest bandwidth of this many rounds is that of the path.
+/// The maximum bandwidth of this many rounds is the bandwidth of the path.
 const BW_ROUNDS: u32 = 10;
 
-/// Where it stands.
+/// Mode of BBR.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// The rate doubles each round until the pipe is full.
     Startup,
-    /// What startup queued drains.
+    /// The queue built by startup drains.
     Drain,
     /// The rate cycles around the bandwidth.
     ProbeBw {
-        /// The phase of the cycle.
+        /// Phase of the cycle.
         phase: u8,
-        /// When it began.
+        /// Start of the phase.
         since: Nanos,
     },
-    /// Few packets are in flight, to see the round-trip time without a queue.
+    /// Few packets are in flight, to measure the round-trip time without a queue.
     ProbeRtt(RttProbe),
 }
 
@@ -58,35 +59,36 @@ pub enum Mode {
 #[derive(Clone, Debug)]
 pub struct Bbr {
     mode: Mode,
-    bw: MaxFilter,
+    /// Maximum bandwidth of the last rounds.
+    max_bw: MaxFilter,
     min_rtt: Option<Nanos>,
     min_rtt_at: Nanos,
     /// Rounds so far.
     round: u32,
-    /// A round ends when a packet is delivered that was sent after this many were.
+    /// A round ends when a packet is delivered that was sent after this many deliveries.
     round_end: u32,
     round_start: bool,
     full: FullPipe,
     policer: Policer,
     aggregation: Aggregation,
-    /// The phase of recovery at the last acknowledgement.
+    /// Recovery phase at the last acknowledgement.
     phase: PhaseName,
-    /// In the first round of a recovery a packet is sent for each one delivered.
-    conserves: bool,
-    /// The window before a recovery or a probe of the round-trip time.
+    /// First round of a recovery: one packet is sent per packet delivered.
+    packet_conservation: bool,
+    /// Window before a recovery or a probe for the minimum round-trip time.
     saved_cwnd: u32,
     restarts_from_idle: bool,
     pace: Pace,
-    draws: Draws,
+    random: Random,
 }
 
 impl Bbr {
-    /// A new one; `seed` says where in its cycle it begins.
+    /// Creates the state of a new connection; `seed` determines the phase of its cycle.
     #[must_use]
     pub fn new(stack: &Stack, now: Nanos, seed: u64) -> Self {
         Self {
             mode: Mode::Startup,
-            bw: MaxFilter::default(),
+            max_bw: MaxFilter::default(),
             min_rtt: None,
             min_rtt_at: now,
             round: 0,
@@ -96,35 +98,30 @@ impl Bbr {
             policer: Policer::default(),
             aggregation: Aggregation::new(now),
             phase: PhaseName::Open,
-            conserves: false,
+            packet_conservation: false,
             saved_cwnd: 0,
             restarts_from_idle: false,
             pace: Pace::new(stack, HIGH_GAIN),
-            draws: Draws::new(seed),
+            random: Random::new(seed),
         }
     }
 
-    /// The rate, in bytes a second.
+    /// Pacing rate, in bytes per second.
     #[inline(always)]
     #[must_use]
     pub fn pacing_rate(&self) -> u64 {
         self.pace.rate()
     }
 
-    /// Where it stands.
+    /// Current mode.
     #[must_use]
     pub fn mode(&self) -> Mode {
         self.mode
     }
 
-    /// The largest bandwidth of the last rounds.
-    fn max_bw(&self) -> u64 {
-        self.bw.get()
-    }
-
-    /// The bandwidth in use: that of a policer, where one was found.
+    /// Bandwidth in use: the rate of a policer, if one was detected.
     fn bandwidth(&self) -> u64 {
-        self.policer.bandwidth().unwrap_or_else(|| self.max_bw())
+        self.policer.bandwidth().unwrap_or_else(|| self.max_bw.get())
     }
 
     fn pacing_gain(&self) -> u64 {
@@ -145,11 +142,7 @@ impl Bbr {
         }
     }
 
-    fn set_rate(&mut self, bw: u64, gain: u64) {
-        self.pace.set(bw, gain, self.full.reached());
-    }
-
-    /// Rounds and bandwidth.
+    /// Updates rounds and bandwidth.
     fn update_bandwidth(&mut self, ack: &AckSample) {
         self.round_start = false;
         let (Some(rate), Some(prior)) = (ack.rate.rate, ack.rate.prior_delivered) else { return };
@@ -157,25 +150,25 @@ impl Bbr {
             self.round_end = ack.total_delivered;
             self.round += 1;
             self.round_start = true;
-            self.conserves = false;
+            self.packet_conservation = false;
         }
         let totals = Totals { at: ack.now, delivered: ack.total_delivered, lost: ack.total_lost };
         let app_limited = ack.rate.app_limited;
-        self.watch_policer(&Seen { totals, lost: ack.lost > 0, app_limited });
+        self.watch_policer(&Sample { totals, lost: ack.lost > 0, app_limited });
         let bw = bandwidth(rate.delivered, rate.interval);
-        if !ack.rate.app_limited || bw >= self.max_bw() {
-            self.bw.hear(self.round, bw, BW_ROUNDS);
+        if !ack.rate.app_limited || bw >= self.max_bw.get() {
+            self.max_bw.update(self.round, bw, BW_ROUNDS);
         }
     }
 
-    /// All that the model learns from an acknowledgement.
+    /// Updates the model with an acknowledgement.
     fn update_model(&mut self, window: &mut Window, ack: &AckSample) {
         self.update_bandwidth(ack);
         let bw = self.bandwidth();
         self.aggregation.on_ack(ack, bw, self.round_start, window.cwnd);
         self.update_cycle(ack);
         if self.round_start && !ack.rate.app_limited {
-            self.full.on_round(self.bw.get());
+            self.full.on_round(self.max_bw.get());
         }
         self.check_drain(window, ack);
         self.update_min_rtt(window, ack);
@@ -184,18 +177,18 @@ impl Bbr {
 
 impl CongestionControl for Bbr {
     #[inline(always)]
-    fn fetch(&self) -> u64 {
+    fn prefetch(&self) -> u64 {
         let known = self.min_rtt.is_some() ^ (self.mode == Mode::Startup);
         self.pace.rate() ^ self.min_rtt_at ^ u64::from(self.round) ^ u64::from(known)
     }
 
     #[inline(always)]
-    fn asked_rate(&self) -> Option<u64> {
+    fn requested_pacing_rate(&self) -> Option<u64> {
         Some(self.pacing_rate())
     }
 
-    fn probes_rtt(&self) -> bool {
-        Self::probes_rtt(self)
+    fn is_probing_rtt(&self) -> bool {
+        Self::is_probing_rtt(self)
     }
 
     /// Each acknowledgement sets rate and window.
@@ -203,56 +196,55 @@ impl CongestionControl for Bbr {
     fn on_ack(&mut self, window: &mut Window, sample: &AckSample) {
         self.update_model(window, sample);
         let bw = self.bandwidth();
-        self.pace.hear_rtt(window.cwnd, sample.srtt);
-        self.set_rate(bw, self.pacing_gain());
+        self.pace.init_from_rtt(window.cwnd, sample.srtt);
+        self.pace.set(bw, self.pacing_gain(), self.full.reached());
         self.set_cwnd(window, sample, bw);
     }
 
-    /// The window is not cut by a loss, but saved, to be restored after the recovery.
+    /// A loss does not reduce the window; it is saved, and restored after the recovery.
     fn ssthresh(&mut self, window: &Window) -> u32 {
         self.save_cwnd(window.cwnd);
         window.ssthresh
     }
 
-    /// A timeout is the end of a round in which packets were lost, for the policer, too: Linux's
-    /// `bbr_set_state`.
+    /// For the policer detection, a timeout also ends a round with losses: Linux's `bbr_set_state`.
     fn on_phase(&mut self, _window: &mut Window, change: &PhaseChange) {
         if change.phase == PhaseName::Loss {
             self.phase = PhaseName::Loss;
             self.full.forget_bandwidth();
             self.round_start = true;
-            self.watch_policer(&Seen { totals: change.totals, lost: true, app_limited: false });
+            self.watch_policer(&Sample { totals: change.totals, lost: true, app_limited: false });
         }
     }
 
-    /// Linux's `bbr_init`: the handshake's round-trip time is the smallest so far, and the first rate
-    /// is that of the first window in it.
+    /// Linux's `bbr_init`: the handshake's round-trip time is the first minimum, and the first rate
+    /// is one initial window per round-trip time.
     fn on_established(&mut self, window: &Window, now: Nanos, rtt: Nanos) {
         (self.min_rtt, self.min_rtt_at) = (Some(rtt), now);
-        self.pace.hear_rtt(window.cwnd, Some(rtt));
+        self.pace.init_from_rtt(window.cwnd, Some(rtt));
     }
 
-    fn on_transmit_start(&mut self, window: &mut Window, now: Nanos, start: Start) {
+    fn on_transmit_start(&mut self, window: &mut Window, now: Nanos, start: TransmitStart) {
         if !start.app_limited {
             return;
         }
         self.restarts_from_idle = true;
         self.aggregation = self.aggregation.restarted(now);
         match self.mode {
-            Mode::ProbeBw { .. } => self.set_rate(self.bandwidth(), UNIT),
+            Mode::ProbeBw { .. } => self.pace.set(self.bandwidth(), UNIT, self.full.reached()),
             Mode::ProbeRtt(_) => self.check_probe_rtt_done(window, now),
             Mode::Startup | Mode::Drain => (),
         }
     }
 
-    fn undone(&mut self, window: &Window) -> u32 {
-        self.full.look_from(0);
+    fn undo_cwnd(&mut self, window: &Window) -> u32 {
+        self.full.restart(0);
         self.policer = Policer::default();
         window.cwnd
     }
 }
 
-/// How long the smallest round-trip time counts.
+/// Time after which the minimum round-trip time expires.
 const MIN_RTT_WINDOW: Nanos = 10 * SECOND;
 
 #[cfg(test)]

@@ -1,56 +1,57 @@
-//! Token-bucket policers: two intervals in a row in which much is lost at the same rate.
+//! Detection of token-bucket policers: two consecutive intervals with many losses and the same
+//! rate.
 
 use super::super::Totals;
 use super::{Bbr, Mode, bandwidth};
 use crate::tcp::modern::stack::MILLISECOND;
 
-/// An interval has at least as many rounds, and at most four times as many.
+/// Minimum number of rounds of an interval; the maximum is four times as many.
 const ROUNDS: u32 = 4;
-/// A loss of 50/256 of what is delivered.
+/// Minimum loss: 50/256 of the packets delivered.
 const LOSS: u64 = 50;
-/// The rates differ by an eighth, or by 4 kbit/s.
+/// Two rates are equal if they differ by at most 1/8 or 4 kbit/s.
 const RATIO: u64 = 8;
 const DIFFERENCE: u64 = 4000 / 8;
-/// The rate of a policer is used for as many rounds.
+/// Number of rounds for which the rate of a policer is used.
 const USED_FOR: u32 = 48;
 
-/// What is known of it.
+/// State of the detection.
 #[derive(Clone, Copy, Debug, Default)]
 pub enum Policer {
-    /// No packet was lost.
+    /// No policer was detected, and no interval is being sampled.
     #[default]
     Unseen,
-    /// The interval that began with a loss.
+    /// An interval that began with a loss is being sampled.
     Sampling {
-        /// Where it began.
+        /// Totals at its start.
         from: Totals,
-        /// Its rounds so far.
+        /// Rounds of the interval so far.
         rounds: u32,
-        /// The rate of the one before.
+        /// Rate of the previous interval.
         before: Option<u64>,
     },
-    /// Its rate is used.
+    /// The rate of a detected policer is used.
     Found {
-        /// The rate.
+        /// Rate of the policer.
         bandwidth: u64,
-        /// For as many rounds so far.
+        /// Rounds of use so far.
         rounds: u32,
     },
 }
 
-/// What is seen of it at once.
+/// Input of the detection.
 #[derive(Clone, Copy, Debug)]
-pub struct Seen {
-    /// What was delivered and lost so far.
+pub struct Sample {
+    /// Totals of delivered and lost packets.
     pub totals: Totals,
-    /// Whether a packet was found lost now.
+    /// Whether a packet was detected as lost now.
     pub lost: bool,
-    /// Whether the application limited when the packet delivered now was sent.
+    /// Whether the rate was limited by the application when the packet delivered now was sent.
     pub app_limited: bool,
 }
 
-impl Seen {
-    /// The rate since an interval began, if enough was lost. Linux's clock for it has milliseconds.
+impl Sample {
+    /// Rate since the start of the interval, if enough was lost. Linux's clock has milliseconds.
     fn rate_since(&self, from: &Totals) -> Option<u64> {
         let lost = u64::from(self.totals.lost.wrapping_sub(from.lost));
         let delivered = self.totals.delivered.wrapping_sub(from.delivered);
@@ -61,7 +62,7 @@ impl Seen {
 }
 
 impl Policer {
-    /// Its rate, if it is in use.
+    /// Rate of the policer, if in use.
     #[inline(always)]
     pub fn bandwidth(&self) -> Option<u64> {
         match *self {
@@ -72,16 +73,16 @@ impl Policer {
 }
 
 impl Bbr {
-    /// Linux's `bbr_lt_bw_sampling`. Mostly none was seen, and nothing is lost.
+    /// Linux's `bbr_lt_bw_sampling`. Usually there is neither a policer nor a loss.
     #[inline(always)]
-    pub(super) fn watch_policer(&mut self, seen: &Seen) {
-        if seen.lost || !matches!(self.policer, Policer::Unseen) {
-            self.sample_policer(seen);
+    pub(super) fn watch_policer(&mut self, sample: &Sample) {
+        if sample.lost || !matches!(self.policer, Policer::Unseen) {
+            self.sample_policer(sample);
         }
     }
 
     #[inline(never)]
-    fn sample_policer(&mut self, seen: &Seen) {
+    fn sample_policer(&mut self, sample: &Sample) {
         let round = u32::from(self.round_start);
         match self.policer {
             Policer::Found { bandwidth, rounds } => {
@@ -90,37 +91,37 @@ impl Bbr {
                 self.policer = Policer::Found { bandwidth, rounds };
                 if rounds >= USED_FOR {
                     self.policer = Policer::Unseen;
-                    self.enter_probe_bw(seen.totals.at);
+                    self.enter_probe_bw(sample.totals.at);
                 }
             }
-            Policer::Unseen if !seen.lost => (),
-            Policer::Unseen if seen.app_limited => (),
+            Policer::Unseen if !sample.lost => (),
+            Policer::Unseen if sample.app_limited => (),
             Policer::Unseen => {
-                let from = seen.totals;
+                let from = sample.totals;
                 self.policer = Policer::Sampling { from, rounds: round, before: None };
             }
-            Policer::Sampling { .. } if seen.app_limited => self.policer = Policer::Unseen,
+            Policer::Sampling { .. } if sample.app_limited => self.policer = Policer::Unseen,
             Policer::Sampling { from, rounds, before } => {
-                self.policer = self.sampled(seen, from, rounds + round, before);
+                self.policer = self.sampled(sample, from, rounds + round, before);
             }
         }
     }
 
-    fn sampled(&self, seen: &Seen, from: Totals, rounds: u32, before: Option<u64>) -> Policer {
+    fn sampled(&self, sample: &Sample, from: Totals, rounds: u32, before: Option<u64>) -> Policer {
         if rounds > 4 * ROUNDS {
             return Policer::Unseen;
         }
-        let over = rounds >= ROUNDS && seen.lost;
-        let Some(bw) = over.then(|| seen.rate_since(&from)).flatten() else {
+        let over = rounds >= ROUNDS && sample.lost;
+        let Some(bw) = over.then(|| sample.rate_since(&from)).flatten() else {
             return Policer::Sampling { from, rounds, before };
         };
         if let Some(before) = before {
             let difference = bw.abs_diff(before);
-            let bytes = self.pace.of(difference, super::UNIT);
+            let bytes = self.pace.rate_for(difference, super::UNIT);
             if difference * RATIO <= before || bytes <= DIFFERENCE {
                 return Policer::Found { bandwidth: (bw + before) / 2, rounds: 0 };
             }
         }
-        Policer::Sampling { from: seen.totals, rounds: 0, before: Some(bw) }
+        Policer::Sampling { from: sample.totals, rounds: 0, before: Some(bw) }
     }
 }

@@ -1,19 +1,19 @@
-//! The cycle: a quarter more for a round trip, a quarter less, then six at the bandwidth.
+//! Gain cycle: one round trip at 5/4 of the bandwidth, one at 3/4, then six at the bandwidth.
 
 use super::super::AckSample;
 use super::{Bbr, Mode, UNIT, packets};
 use crate::clock::Nanos;
 
-/// The gains of the rate.
+/// Pacing gains.
 pub const GAINS: [u64; 8] = [UNIT * 5 / 4, UNIT * 3 / 4, UNIT, UNIT, UNIT, UNIT, UNIT, UNIT];
 
-/// Where the cycle may begin: at any phase but the one that drains.
+/// Number of phases in which the cycle may begin: all except the draining one.
 const BEGINNINGS: u64 = 7;
 
 impl Bbr {
-    /// Begins the cycle somewhere, so that flows are not in step.
+    /// Begins the cycle at a random phase, so that flows are not synchronized.
     pub(super) fn enter_probe_bw(&mut self, now: Nanos) {
-        let before = 7 - self.draws.below(BEGINNINGS) as u8;
+        let before = 7 - self.random.below(BEGINNINGS) as u8;
         self.mode = Mode::ProbeBw { phase: (before + 1) % 8, since: now };
     }
 
@@ -30,20 +30,20 @@ impl Bbr {
         if gain == UNIT {
             return full_length;
         }
-        let in_flight = self.in_net(ack, ack.prior_in_flight);
-        let bw = self.max_bw();
+        let in_flight = self.packets_in_net(ack, ack.prior_in_flight);
+        let bw = self.max_bw.get();
         if gain > UNIT {
-            // Until that much is in flight, unless the path loses it.
+            // Until the target is in flight, unless packets are lost.
             return full_length && (ack.lost > 0 || in_flight >= self.inflight(bw, gain));
         }
         full_length || in_flight <= self.inflight(bw, UNIT)
     }
 
-    /// How many packets will be in the network when the next one is sent at the pace.
-    pub(super) fn in_net(&self, ack: &AckSample, in_flight: u32) -> u32 {
+    /// Packets in the network at the time when the pacer allows the next packet.
+    pub(super) fn packets_in_net(&self, ack: &AckSample, in_flight: u32) -> u32 {
         let wait = ack.pace_at.saturating_sub(ack.now);
         let delivered = packets(self.bandwidth(), wait, UNIT).saturating_sub(u32::from(wait > 0));
-        let burst = if self.pacing_gain() > UNIT { self.burst() } else { 0 };
+        let burst = if self.pacing_gain() > UNIT { self.pace.burst() } else { 0 };
         (in_flight + burst).saturating_sub(delivered)
     }
 }

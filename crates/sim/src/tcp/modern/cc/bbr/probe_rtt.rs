@@ -1,4 +1,4 @@
-//! The smallest round-trip time, and the probe for it when none was seen for ten seconds.
+//! Minimum round-trip time, and the probe for it after ten seconds without a new minimum.
 
 use super::super::AckSample;
 use super::super::path_model::RttProbe;
@@ -7,9 +7,10 @@ use crate::clock::Nanos;
 use crate::tcp::modern::window::Window;
 
 impl Bbr {
-    /// Whether rate samples of now say nothing of the path.
+    /// Whether BBR probes for the minimum round-trip time. Few packets are sent meanwhile, so rate
+    /// samples do not describe the path.
     #[must_use]
-    pub fn probes_rtt(&self) -> bool {
+    pub fn is_probing_rtt(&self) -> bool {
         matches!(self.mode, Mode::ProbeRtt(_))
     }
 
@@ -22,14 +23,14 @@ impl Bbr {
                 self.min_rtt_at = ack.now;
             }
         }
-        if expired && !self.restarts_from_idle && !self.probes_rtt() {
-            // In this order: a larger window that was saved before stays.
+        if expired && !self.restarts_from_idle && !self.is_probing_rtt() {
+            // The mode changes first, so a larger window saved before is kept.
             self.mode = Mode::ProbeRtt(RttProbe::Emptying);
             self.save_cwnd(window.cwnd);
         }
         if let Mode::ProbeRtt(mut probe) = self.mode {
-            let little = ack.in_flight <= MIN_CWND;
-            let begins = probe.on_ack(ack.now, little, self.round_start);
+            let within_limit = ack.in_flight <= MIN_CWND;
+            let begins = probe.on_ack(ack.now, within_limit, self.round_start);
             self.mode = Mode::ProbeRtt(probe);
             if begins {
                 self.round_end = ack.total_delivered;

@@ -1,4 +1,4 @@
-//! One test a rule of draft-ietf-ccwg-bbr-06; the names begin with the section.
+//! One test per rule of draft-ietf-ccwg-bbr-06; test names begin with the section.
 
 use super::loss::inflight_at_loss;
 use super::*;
@@ -8,11 +8,11 @@ use crate::tcp::modern::cc::path_model::packets;
 use crate::tcp::modern::delivery_rate::{DeliveryRate, RateSample};
 use crate::tcp::modern::stack::{MILLISECOND, Preset};
 
-/// A path of 100 packets in 50 ms.
+/// A path with 100 packets per 50 ms.
 const RTT: Nanos = 50 * MILLISECOND;
 const BDP: u32 = 100;
 
-/// A connection on that path, acknowledged by hand.
+/// A connection on this path with explicit acknowledgements.
 struct Path {
     bbr: Bbr3,
     window: Window,
@@ -23,23 +23,23 @@ struct Path {
     rtt: Nanos,
 }
 
-/// What one acknowledgement says.
+/// Parameters of one acknowledgement.
 #[derive(Clone, Copy)]
-struct Heard {
+struct TestAck {
     delivered: u32,
     in_flight: u32,
-    /// Packets delivered over a round-trip time.
+    /// Delivery rate, in packets per round-trip time.
     rate: u32,
-    /// Whether it ends a round.
+    /// Whether the acknowledgement ends a round.
     round: bool,
-    /// Lost since the newest packet was sent, and in flight then.
+    /// Packets lost since the newest packet was sent, and packets in flight at that time.
     lost: u32,
     sent_in_flight: u32,
     app_limited: bool,
     fills: bool,
 }
 
-const ROUND: Heard = Heard {
+const ROUND: TestAck = TestAck {
     delivered: BDP,
     in_flight: 150,
     rate: BDP,
@@ -62,21 +62,21 @@ impl Path {
         Self { bbr, window, now: 0, delivered: 0, lost: 0, phase: PhaseName::Open, rtt: RTT }
     }
 
-    fn ack(&mut self, heard: Heard) {
-        let prior = if heard.round { self.delivered } else { self.bbr.round_end.wrapping_sub(1) };
-        self.now += if heard.round { RTT } else { MILLISECOND };
-        self.delivered += heard.delivered;
-        let rate = DeliveryRate { delivered: heard.rate, interval: RTT };
+    fn ack(&mut self, ack: TestAck) {
+        let prior = if ack.round { self.delivered } else { self.bbr.round_end.wrapping_sub(1) };
+        self.now += if ack.round { RTT } else { MILLISECOND };
+        self.delivered += ack.delivered;
+        let rate = DeliveryRate { delivered: ack.rate, interval: RTT };
         let sample = AckSample {
             now: self.now,
             phase: self.phase,
-            delivered: heard.delivered,
-            lost: heard.lost,
+            delivered: ack.delivered,
+            lost: ack.lost,
             total_lost: self.lost,
             pace_at: self.now,
-            acked: heard.delivered,
-            prior_in_flight: heard.in_flight + heard.delivered,
-            in_flight: heard.in_flight,
+            acked: ack.delivered,
+            prior_in_flight: ack.in_flight + ack.delivered,
+            in_flight: ack.in_flight,
             rtt: Some(self.rtt),
             maybe_delayed: false,
             min_rtt: Some(RTT),
@@ -84,25 +84,25 @@ impl Path {
             rate: RateSample {
                 rate: Some(rate),
                 prior_delivered: Some(prior),
-                app_limited: heard.app_limited,
+                app_limited: ack.app_limited,
                 retransmitted: false,
-                prior_lost: self.lost.wrapping_sub(heard.lost),
-                in_flight: heard.sent_in_flight,
+                prior_lost: self.lost.wrapping_sub(ack.lost),
+                in_flight: ack.sent_in_flight,
             },
             total_delivered: self.delivered,
             total_delivered_ce: 0,
             una: u64::from(self.delivered),
-            next: u64::from(self.delivered + heard.in_flight),
-            cwnd_limited: heard.fills,
-            fills_window: heard.fills,
+            next: u64::from(self.delivered + ack.in_flight),
+            cwnd_limited: ack.fills,
+            fills_window: ack.fills,
             mss: 1448,
-            out: heard.in_flight,
+            out: ack.in_flight,
             paced: true,
         };
         self.bbr.on_ack(&mut self.window, &sample);
     }
 
-    /// A packet is lost that was one of `in_flight`, the `since`th since it was sent.
+    /// Reports a lost packet of `in_flight`, as the `since`th loss since it was sent.
     fn lose(&mut self, number: u32, in_flight: u32, since: u32) {
         self.lost += 1;
         let lost = LostPacket {
@@ -116,44 +116,44 @@ impl Path {
         self.bbr.on_lost(&mut self.window, &lost);
     }
 
-    /// Until startup has seen the rate stay the same.
-    fn drains() -> Self {
+    /// Advances until startup finds that the rate no longer grows.
+    fn in_drain() -> Self {
         let mut path = Self::new();
         for rate in [25, 50, BDP, BDP, BDP, BDP] {
-            path.ack(Heard { rate, delivered: rate, ..ROUND });
+            path.ack(TestAck { rate, delivered: rate, ..ROUND });
         }
         assert!(matches!(path.bbr.mode(), Mode::Drain { .. }), "{:?}", path.bbr.mode());
         path
     }
 
-    fn cruises() -> Self {
-        let mut path = Self::drains();
-        path.ack(Heard { in_flight: BDP, ..ROUND });
-        path.ack(Heard { in_flight: BDP, ..ROUND });
+    fn in_cruise() -> Self {
+        let mut path = Self::in_drain();
+        path.ack(TestAck { in_flight: BDP, ..ROUND });
+        path.ack(TestAck { in_flight: BDP, ..ROUND });
         assert_eq!(path.bbr.mode(), Mode::Cruise);
         path
     }
 
-    fn refills() -> Self {
-        let mut path = Self::cruises();
+    fn in_refill() -> Self {
+        let mut path = Self::in_cruise();
         path.until(Mode::Refill, 70);
         path
     }
 
-    fn probes() -> Self {
-        let mut path = Self::refills();
+    fn in_up() -> Self {
+        let mut path = Self::in_refill();
         path.ack(ROUND);
         assert_eq!(path.bbr.mode(), Mode::Up);
         path
     }
 
-    /// Rounds until it gets to a phase.
-    fn until(&mut self, mode: Mode, most: u32) -> u32 {
-        for rounds in 0..most {
+    /// Acknowledges rounds until a mode begins; returns their number.
+    fn until(&mut self, mode: Mode, max: u32) -> u32 {
+        for rounds in 0..max {
             if self.bbr.mode() == mode {
                 return rounds;
             }
-            self.ack(Heard { in_flight: BDP, ..ROUND });
+            self.ack(TestAck { in_flight: BDP, ..ROUND });
         }
         panic!("{:?} is not {mode:?}", self.bbr.mode());
     }
@@ -164,7 +164,7 @@ impl Path {
 }
 
 #[test]
-fn section_5_3_1_1_startup_paces_by_four_ln_two() {
+fn section_5_3_1_1_startup_gain_is_four_ln_two() {
     let path = Path::new();
     let expected = 10.0 * 1448.0 * 1000.0 * 4.0 * 2_f64.ln() * 0.99;
     let rate = path.bbr.pacing_rate() as f64;
@@ -172,15 +172,15 @@ fn section_5_3_1_1_startup_paces_by_four_ln_two() {
 }
 
 #[test]
-fn section_5_3_1_2_three_rounds_without_a_quarter_more_fill_the_pipe() {
+fn section_5_3_1_2_pipe_is_full_after_three_rounds_without_growth() {
     let mut path = Path::new();
     for rate in [40, 50, 63, 70, 75] {
-        path.ack(Heard { rate, ..ROUND });
+        path.ack(TestAck { rate, ..ROUND });
         assert_eq!(path.bbr.mode(), Mode::Startup);
     }
-    path.ack(Heard { rate: 76, app_limited: true, ..ROUND });
-    assert_eq!(path.bbr.mode(), Mode::Startup, "the application limited");
-    path.ack(Heard { rate: 76, ..ROUND });
+    path.ack(TestAck { rate: 76, app_limited: true, ..ROUND });
+    assert_eq!(path.bbr.mode(), Mode::Startup, "limited by the application");
+    path.ack(TestAck { rate: 76, ..ROUND });
     assert!(matches!(path.bbr.mode(), Mode::Drain { .. }));
 }
 
@@ -193,28 +193,28 @@ fn section_5_3_1_3_six_ranges_and_two_percent_lost_end_startup() {
             path.lose(10 + 2 * range, 150, range + 1);
         }
         path.phase = PhaseName::Recovery;
-        path.ack(Heard { rate: 200, lost, ..ROUND });
+        path.ack(TestAck { rate: 200, lost, ..ROUND });
         assert_eq!(path.bbr.mode() != Mode::Startup, ends, "{ranges} ranges, {lost} lost");
         if ends {
-            assert_eq!(path.bbr.inflight_longterm, Some(200), "what a round delivered");
+            assert_eq!(path.bbr.inflight_longterm, Some(200), "delivered in a round");
         }
     }
 }
 
 #[test]
-fn section_5_3_2_drain_paces_at_half_until_a_bdp_is_in_flight() {
-    let mut path = Path::drains();
-    let rate = path.bbr.pace.of(path.bbr.bw, UNIT / 2);
+fn section_5_3_2_drain_paces_at_half_rate_until_bdp_is_in_flight() {
+    let mut path = Path::in_drain();
+    let rate = path.bbr.pace.rate_for(path.bbr.bw, UNIT / 2);
     assert_eq!(path.bbr.pacing_rate(), rate);
-    path.ack(Heard { in_flight: BDP + 1, round: false, delivered: 1, ..ROUND });
+    path.ack(TestAck { in_flight: BDP + 1, round: false, delivered: 1, ..ROUND });
     assert!(matches!(path.bbr.mode(), Mode::Drain { .. }));
-    path.ack(Heard { in_flight: BDP, round: false, delivered: 1, ..ROUND });
+    path.ack(TestAck { in_flight: BDP, round: false, delivered: 1, ..ROUND });
     assert!(path.bbr.mode().cycles(), "{:?}", path.bbr.mode());
 }
 
 #[test]
 fn section_5_3_2_drain_ends_after_three_rounds() {
-    let mut path = Path::drains();
+    let mut path = Path::in_drain();
     for _ in 0..3 {
         path.ack(ROUND);
         assert!(matches!(path.bbr.mode(), Mode::Drain { .. }));
@@ -224,43 +224,43 @@ fn section_5_3_2_drain_ends_after_three_rounds() {
 }
 
 #[test]
-fn section_5_3_3_1_down_lasts_until_there_is_headroom() {
-    let mut path = Path::drains();
+fn section_5_3_3_1_down_lasts_until_headroom_is_reached() {
+    let mut path = Path::in_drain();
     path.bbr.inflight_longterm = Some(BDP);
-    path.ack(Heard { in_flight: BDP, sent_in_flight: BDP, ..ROUND });
+    path.ack(TestAck { in_flight: BDP, sent_in_flight: BDP, ..ROUND });
     assert_eq!(path.bbr.mode(), Mode::Down);
-    path.ack(Heard { in_flight: 86, sent_in_flight: BDP, ..ROUND });
-    assert_eq!(path.bbr.mode(), Mode::Down, "85 of 100 is in flight at most");
-    path.ack(Heard { in_flight: 85, sent_in_flight: BDP, ..ROUND });
+    path.ack(TestAck { in_flight: 86, sent_in_flight: BDP, ..ROUND });
+    assert_eq!(path.bbr.mode(), Mode::Down, "at most 85 of 100 may be in flight");
+    path.ack(TestAck { in_flight: 85, sent_in_flight: BDP, ..ROUND });
     assert_eq!(path.bbr.mode(), Mode::Cruise);
     assert_eq!(path.window.cwnd, 85);
 }
 
 #[test]
-fn section_5_3_3_3_refill_lasts_a_round_without_short_term_bounds() {
-    let mut path = Path::cruises();
+fn section_5_3_3_3_refill_lasts_one_round_without_short_term_bounds() {
+    let mut path = Path::in_cruise();
     path.bbr.short_term = ShortTerm { bandwidth: Some(path.bbr.bw / 2), inflight: Some(50) };
     path.until(Mode::Refill, 70);
     assert_eq!(path.bbr.short_term, ShortTerm::default());
-    path.ack(Heard { round: false, delivered: 1, ..ROUND });
+    path.ack(TestAck { round: false, delivered: 1, ..ROUND });
     assert_eq!(path.bbr.mode(), Mode::Refill);
     path.ack(ROUND);
     assert_eq!(path.bbr.mode(), Mode::Up);
 }
 
 #[test]
-fn section_5_3_3_5_up_paces_a_quarter_more_and_raises_the_window_gain() {
-    let path = Path::probes();
-    assert_eq!(path.bbr.pacing_rate(), path.bbr.pace.of(path.bbr.bw, UNIT * 5 / 4));
+fn section_5_3_3_5_up_raises_pacing_and_window_gain() {
+    let path = Path::in_up();
+    assert_eq!(path.bbr.pacing_rate(), path.bbr.pace.rate_for(path.bbr.bw, UNIT * 5 / 4));
     assert!(path.window.cwnd > 2 * BDP, "{}", path.window.cwnd);
 }
 
 #[test]
-fn section_5_3_3_5_the_long_term_bound_grows_by_one_two_four() {
-    let mut path = Path::probes();
-    let most = path.window.cwnd;
-    path.bbr.inflight_longterm = Some(most);
-    let full = |path: &Path| Heard {
+fn section_5_3_3_5_long_term_bound_grows_by_one_two_four() {
+    let mut path = Path::in_up();
+    let max = path.window.cwnd;
+    path.bbr.inflight_longterm = Some(max);
+    let full = |path: &Path| TestAck {
         delivered: path.window.cwnd,
         fills: true,
         sent_in_flight: BDP,
@@ -269,58 +269,58 @@ fn section_5_3_3_5_the_long_term_bound_grows_by_one_two_four() {
     let mut grown = vec![];
     for _ in 0..4 {
         let before = path.bbr.inflight_longterm.unwrap();
-        // The window has room for the bound, as it has in probing.
+        // The window allows the bound, as in probing.
         path.window.cwnd = before;
         path.ack(full(&path));
         let bound = path.bbr.inflight_longterm.unwrap();
         grown.push(bound - before);
-        // As long as the bound limits, the rate need not grow.
+        // While the bound limits the rate, the rate need not grow.
         path.window.cwnd = bound;
-        path.ack(Heard { delivered: 0, fills: true, round: false, sent_in_flight: BDP, ..ROUND });
+        path.ack(TestAck { delivered: 0, fills: true, round: false, sent_in_flight: BDP, ..ROUND });
     }
     assert_eq!(grown, [1, 2, 4, 8]);
 }
 
 #[test]
-fn section_5_3_3_6_a_level_that_was_too_high_is_only_touched() {
-    let mut path = Path::probes();
+fn section_5_3_3_6_up_ends_at_level_that_was_too_high() {
+    let mut path = Path::in_up();
     (path.bbr.went_too_high, path.bbr.inflight_longterm) = (true, Some(140));
-    path.ack(Heard { in_flight: 139, sent_in_flight: 100, ..ROUND });
+    path.ack(TestAck { in_flight: 139, sent_in_flight: 100, ..ROUND });
     assert_eq!(path.bbr.mode(), Mode::Up);
-    path.ack(Heard { in_flight: 140, sent_in_flight: 100, ..ROUND });
+    path.ack(TestAck { in_flight: 140, sent_in_flight: 100, ..ROUND });
     assert_eq!(path.bbr.mode(), Mode::Down);
     assert!(path.bbr.precautionary);
-    // A round without much loss: it was safe, and the next probe begins at once.
-    path.ack(Heard { in_flight: 140, sent_in_flight: 140, ..ROUND });
+    // A round with little loss: the level was safe, and the next probe begins immediately.
+    path.ack(TestAck { in_flight: 140, sent_in_flight: 140, ..ROUND });
     assert_eq!(path.bbr.mode(), Mode::Refill);
     assert!(!path.bbr.precautionary);
 }
 
 #[test]
-fn section_5_3_3_7_up_ends_when_the_rate_grows_no_more() {
-    let mut path = Path::probes();
+fn section_5_3_3_7_up_ends_when_rate_stops_growing() {
+    let mut path = Path::in_up();
     for _ in 0..2 {
         path.ack(ROUND);
         assert_eq!(path.bbr.mode(), Mode::Up);
     }
     path.ack(ROUND);
     assert_eq!(path.bbr.mode(), Mode::Down);
-    assert_eq!(path.bbr.pacing_rate(), path.bbr.pace.of(path.bbr.bw, UNIT * 90 / 100));
+    assert_eq!(path.bbr.pacing_rate(), path.bbr.pace.rate_for(path.bbr.bw, UNIT * 90 / 100));
 }
 
 #[test]
-fn section_5_3_3_7_a_bound_that_limits_the_rate_does_not_end_up() {
-    let mut path = Path::probes();
+fn section_5_3_3_7_up_continues_while_bound_limits_rate() {
+    let mut path = Path::in_up();
     path.bbr.inflight_longterm = Some(path.window.cwnd);
     for _ in 0..6 {
         path.window.cwnd = path.bbr.inflight_longterm.unwrap();
-        path.ack(Heard { fills: true, sent_in_flight: BDP, delivered: 1, ..ROUND });
+        path.ack(TestAck { fills: true, sent_in_flight: BDP, delivered: 1, ..ROUND });
         assert_eq!(path.bbr.mode(), Mode::Up);
     }
 }
 
 #[test]
-fn section_5_3_3_8_the_wait_is_two_to_three_seconds_and_random() {
+fn section_5_3_3_8_wait_is_random_between_2_and_3_s() {
     let waits: Vec<_> = (0..100)
         .map(|seed| {
             let mut path = Path::with_seed(seed);
@@ -332,19 +332,19 @@ fn section_5_3_3_8_the_wait_is_two_to_three_seconds_and_random() {
     assert!(
         waits.iter().all(|&(wait, rounds)| (2 * SECOND..3 * SECOND).contains(&wait) && rounds <= 1)
     );
-    let (least, most) = (waits.iter().min().unwrap().0, waits.iter().max().unwrap().0);
-    assert!(least < 2 * SECOND + SECOND / 10 && most > 3 * SECOND - SECOND / 10);
+    let (min, max) = (waits.iter().min().unwrap().0, waits.iter().max().unwrap().0);
+    assert!(min < 2 * SECOND + SECOND / 10 && max > 3 * SECOND - SECOND / 10);
 }
 
 #[test]
-fn section_5_3_3_8_a_small_bdp_is_probed_as_often_as_reno_comes_back() {
-    let mut path = Path::cruises();
+fn section_5_3_3_8_small_bdp_is_probed_as_often_as_reno_recovers() {
+    let mut path = Path::in_cruise();
     let before = path.bbr.cycle.rounds;
     let rounds = path.until(Mode::Refill, 70);
-    // The clock of 2 to 3 s is first: 40 to 60 rounds of 50 ms.
+    // The wait of 2 to 3 s ends first: 40 to 60 rounds of 50 ms.
     assert!((38..=60).contains(&rounds), "{rounds}");
-    let mut path = Path::cruises();
-    // With a bandwidth of 20 packets a round-trip time, after as many rounds.
+    let mut path = Path::in_cruise();
+    // At a bandwidth of 20 packets per round-trip time, after 20 rounds.
     path.bbr.short_term.bandwidth = Some(bandwidth(20, RTT));
     path.bbr.bw = bandwidth(20, RTT);
     let rounds = path.until(Mode::Refill, 70);
@@ -352,122 +352,122 @@ fn section_5_3_3_8_a_small_bdp_is_probed_as_often_as_reno_comes_back() {
 }
 
 #[test]
-fn section_5_3_4_a_probe_holds_half_a_bdp_for_200_ms() {
-    let mut path = Path::cruises();
+fn section_5_3_4_probe_holds_half_a_bdp_for_200_ms() {
+    let mut path = Path::in_cruise();
     let began = path.now;
     path.rtt = RTT + MILLISECOND;
-    while !path.bbr.probes_rtt() {
-        path.ack(Heard { in_flight: BDP, ..ROUND });
+    while !path.bbr.is_probing_rtt() {
+        path.ack(TestAck { in_flight: BDP, ..ROUND });
         assert!(path.now < began + 6 * SECOND);
     }
     assert!(path.now > 5 * SECOND, "{}", path.now);
     assert_eq!(path.window.cwnd, path.bbr.probe_rtt_cwnd());
     assert!((BDP / 2..=BDP / 2 + 2).contains(&path.window.cwnd), "{}", path.window.cwnd);
     let began = path.now;
-    while path.bbr.probes_rtt() {
-        path.ack(Heard { in_flight: BDP / 2, delivered: BDP / 2, ..ROUND });
+    while path.bbr.is_probing_rtt() {
+        path.ack(TestAck { in_flight: BDP / 2, delivered: BDP / 2, ..ROUND });
     }
     assert!((200 * MILLISECOND..=300 * MILLISECOND).contains(&(path.now - began)));
     assert_eq!(path.bbr.mode(), Mode::Cruise);
-    assert!(path.window.cwnd >= 2 * BDP, "the window comes back: {}", path.window.cwnd);
+    assert!(path.window.cwnd >= 2 * BDP, "the window is restored: {}", path.window.cwnd);
 }
 
 #[test]
-fn section_5_4_1_after_idling_it_paces_at_the_bandwidth() {
-    let mut path = Path::probes();
-    let start = Start { idle: SECOND, app_limited: true };
+fn section_5_4_1_paces_at_bandwidth_after_idle_time() {
+    let mut path = Path::in_up();
+    let start = TransmitStart { idle: SECOND, app_limited: true };
     path.bbr.on_transmit_start(&mut path.window, path.now, start);
-    assert_eq!(path.bbr.pacing_rate(), path.bbr.pace.of(path.bbr.bw, UNIT));
+    assert_eq!(path.bbr.pacing_rate(), path.bbr.pace.rate_for(path.bbr.bw, UNIT));
 }
 
 #[test]
-fn section_5_5_6_the_bandwidth_is_the_largest_of_two_cycles() {
-    let mut path = Path::probes();
-    path.ack(Heard { rate: 120, ..ROUND });
+fn section_5_5_6_bandwidth_is_maximum_of_two_cycles() {
+    let mut path = Path::in_up();
+    path.ack(TestAck { rate: 120, ..ROUND });
     assert_eq!(path.bandwidth(), 120);
     path.until(Mode::Down, 5);
-    // A new smallest round-trip time, so that none is probed for.
+    // A new minimum round-trip time, so that no probe for it is due.
     path.rtt -= 1000;
     path.until(Mode::Up, 80);
-    assert_eq!(path.bandwidth(), 120, "the cycle before");
+    assert_eq!(path.bandwidth(), 120, "from the previous cycle");
     path.until(Mode::Down, 5);
     path.ack(ROUND);
     assert_eq!(path.bandwidth(), BDP);
 }
 
 #[test]
-fn section_5_5_9_the_window_has_room_for_acks_that_come_at_once() {
-    let mut path = Path::cruises();
+fn section_5_5_9_window_has_room_for_aggregated_acks() {
+    let mut path = Path::in_cruise();
     let before = path.window.cwnd;
     for _ in 0..3 {
-        path.ack(Heard { round: false, delivered: 20, in_flight: BDP, ..ROUND });
+        path.ack(TestAck { round: false, delivered: 20, in_flight: BDP, ..ROUND });
     }
     assert!(path.window.cwnd > before + 30, "{} and {before}", path.window.cwnd);
 }
 
 #[test]
-fn section_5_5_10_2_two_percent_lost_in_a_probe_set_the_long_term_bound() {
-    let mut path = Path::probes();
+fn section_5_5_10_2_two_percent_loss_in_probe_sets_long_term_bound() {
+    let mut path = Path::in_up();
     path.lose(1000, 150, 3);
     assert_eq!((path.bbr.mode(), path.bbr.inflight_longterm), (Mode::Up, None), "3 of 150");
     path.lose(1001, 150, 4);
     assert_eq!((path.bbr.mode(), path.bbr.inflight_longterm), (Mode::Down, Some(149)));
     path.lose(1002, 90, 9);
-    assert_eq!(path.bbr.inflight_longterm, Some(149), "once a probe");
+    assert_eq!(path.bbr.inflight_longterm, Some(149), "once per probe");
 }
 
 #[test]
-fn section_5_5_10_2_the_bound_comes_down_by_no_more_than_cubic() {
-    let mut path = Path::probes();
+fn section_5_5_10_2_bound_is_reduced_by_at_most_cubic_factor() {
+    let mut path = Path::in_up();
     path.lose(1000, 30, 4);
     assert_eq!(path.bbr.inflight_longterm, Some(BDP * 7 / 10));
 }
 
 #[test]
-fn section_5_5_10_2_the_level_is_where_losses_came_to_two_percent() {
+fn section_5_5_10_2_level_is_where_losses_reached_two_percent() {
     assert_eq!(inflight_at_loss(150, 4), 149);
     assert_eq!(inflight_at_loss(101, 3), 100);
     assert_eq!(inflight_at_loss(1, 1), 0);
 }
 
 #[test]
-fn section_5_5_10_3_losses_while_cruising_bound_the_short_term() {
-    let mut path = Path::cruises();
-    let slower = Heard { rate: 90, delivered: 90, in_flight: BDP, ..ROUND };
+fn section_5_5_10_3_losses_in_cruise_set_short_term_bounds() {
+    let mut path = Path::in_cruise();
+    let slower = TestAck { rate: 90, delivered: 90, in_flight: BDP, ..ROUND };
     path.lose(1000, 150, 1);
-    path.ack(Heard { round: false, delivered: 1, ..slower });
-    assert_eq!(path.bbr.short_term, ShortTerm::default(), "at the end of the round");
+    path.ack(TestAck { round: false, delivered: 1, ..slower });
+    assert_eq!(path.bbr.short_term, ShortTerm::default(), "set at the end of the round");
     let cwnd = path.window.cwnd;
     path.ack(slower);
     let carried = |path: &Path| packets(path.bbr.short_term.bandwidth.unwrap(), RTT, UNIT);
-    assert_eq!(carried(&path), BDP, "what a round delivered");
+    assert_eq!(carried(&path), BDP, "delivered in a round");
     assert_eq!(path.bbr.short_term.inflight, Some((cwnd * 7 / 10).max(BDP)));
     path.lose(1001, 150, 1);
     path.ack(slower);
     assert_eq!(carried(&path), 90);
     path.lose(1002, 150, 1);
-    path.ack(Heard { rate: 20, ..slower });
+    path.ack(TestAck { rate: 20, ..slower });
     path.lose(1003, 150, 1);
-    path.ack(Heard { rate: 20, ..slower });
-    assert_eq!(carried(&path), 63, "0.7 of before at least");
+    path.ack(TestAck { rate: 20, ..slower });
+    assert_eq!(carried(&path), 63, "at least 0.7 of the previous bound");
     assert_eq!(path.bbr.inflight_longterm, None);
 }
 
 #[test]
-fn section_5_5_11_2_a_spurious_recovery_brings_the_probe_back() {
-    let mut path = Path::probes();
+fn section_5_5_11_2_undo_of_spurious_recovery_resumes_probe() {
+    let mut path = Path::in_up();
     for since in 1..=4 {
         path.lose(1000 + since, 150, since);
     }
     assert_eq!((path.bbr.mode(), path.bbr.inflight_longterm), (Mode::Down, Some(149)));
-    let cwnd = path.bbr.undone(&Window { cwnd: 20, ..path.window });
+    let cwnd = path.bbr.undo_cwnd(&Window { cwnd: 20, ..path.window });
     assert_eq!((path.bbr.mode(), path.bbr.inflight_longterm), (Mode::Refill, None));
     assert_eq!(cwnd, path.window.cwnd);
 }
 
 #[test]
-fn section_5_6_4_4_a_recovery_keeps_the_window_and_brings_it_back() {
-    let mut path = Path::cruises();
+fn section_5_6_4_4_recovery_saves_and_restores_window() {
+    let mut path = Path::in_cruise();
     let cwnd = path.window.cwnd;
     path.bbr.ssthresh(&path.window);
     let totals = Totals { at: path.now, delivered: path.delivered, lost: path.lost };
@@ -475,23 +475,23 @@ fn section_5_6_4_4_a_recovery_keeps_the_window_and_brings_it_back() {
     path.bbr.on_phase(&mut path.window, &change);
     path.window.cwnd = 1;
     path.phase = PhaseName::Loss;
-    path.ack(Heard { delivered: 1, in_flight: 1, ..ROUND });
+    path.ack(TestAck { delivered: 1, in_flight: 1, ..ROUND });
     assert_eq!(path.window.cwnd, 4, "MinPipeCwnd");
     path.phase = PhaseName::Open;
-    path.ack(Heard { delivered: 1, in_flight: 1, ..ROUND });
+    path.ack(TestAck { delivered: 1, in_flight: 1, ..ROUND });
     assert!(path.window.cwnd + 2 >= cwnd, "{} of {cwnd}", path.window.cwnd);
 }
 
 #[test]
-fn section_5_6_4_7_each_phase_has_its_bounds() {
-    let mut path = Path::cruises();
+fn section_5_6_4_7_bounds_depend_on_phase() {
+    let mut path = Path::in_cruise();
     path.bbr.inflight_longterm = Some(100);
-    path.ack(Heard { sent_in_flight: 100, in_flight: 80, ..ROUND });
+    path.ack(TestAck { sent_in_flight: 100, in_flight: 80, ..ROUND });
     assert_eq!((path.bbr.mode(), path.window.cwnd), (Mode::Cruise, 85));
     path.bbr.short_term.inflight = Some(60);
-    path.ack(Heard { sent_in_flight: 100, in_flight: 80, ..ROUND });
+    path.ack(TestAck { sent_in_flight: 100, in_flight: 80, ..ROUND });
     assert_eq!(path.window.cwnd, 60);
     path.until(Mode::Refill, 80);
-    path.ack(Heard { sent_in_flight: 100, in_flight: 80, ..ROUND });
-    assert_eq!((path.bbr.mode(), path.window.cwnd), (Mode::Up, 150), "as much was safe");
+    path.ack(TestAck { sent_in_flight: 100, in_flight: 80, ..ROUND });
+    assert_eq!((path.bbr.mode(), path.window.cwnd), (Mode::Up, 150), "this level was safe");
 }

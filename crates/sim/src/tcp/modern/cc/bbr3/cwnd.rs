@@ -1,4 +1,4 @@
-//! The window: section 5.6.4.
+//! Window: section 5.6.4.
 
 use super::super::AckSample;
 use super::super::path_model::{MIN_CWND, UNIT, packets};
@@ -7,30 +7,30 @@ use crate::tcp::modern::phase::PhaseName;
 use crate::tcp::modern::window::Window;
 
 impl Bbr3 {
-    /// What a bandwidth keeps in flight over the smallest round-trip time, times a gain.
+    /// Bandwidth times the minimum round-trip time times a gain, in packets.
     pub(super) fn bdp(&self, bw: u64, gain: u64) -> u32 {
         self.min_rtt.map_or(self.initial_window, |rtt| packets(bw, rtt, gain))
     }
 
-    /// At least three bursts and four packets; two more where the rate is raised.
+    /// At least three bursts and four packets, plus two in the phase with a raised rate.
     fn quantized(&self, inflight: u32) -> u32 {
-        let least = (3 * self.pace.burst()).max(MIN_CWND);
-        inflight.max(least) + if self.mode == Mode::Up { 2 } else { 0 }
+        let min = (3 * self.pace.burst()).max(MIN_CWND);
+        inflight.max(min) + if self.mode == Mode::Up { 2 } else { 0 }
     }
 
-    /// What is to be in flight at a bandwidth: section 5.6.4.2.
+    /// Target of packets in flight at a bandwidth: section 5.6.4.2.
     pub(super) fn inflight(&self, bw: u64, gain: u64) -> u32 {
         self.quantized(self.bdp(bw, gain))
     }
 
-    /// The window that fills the path, with room for acknowledgements that come at once.
+    /// Window that fills the path, with room for aggregated acknowledgements.
     fn max_inflight(&self) -> u32 {
         let room = self.extra_acked.get() as u32;
         self.quantized(self.bdp(self.bw, self.mode.cwnd_gain()).saturating_add(room))
     }
 
     pub(super) fn save_cwnd(&mut self, cwnd: u32) {
-        let good = self.phase < PhaseName::Recovery && !self.probes_rtt();
+        let good = self.phase < PhaseName::Recovery && !self.is_probing_rtt();
         self.saved_cwnd = if good { cwnd } else { self.saved_cwnd.max(cwnd) };
     }
 
@@ -45,15 +45,15 @@ impl Bbr3 {
         if before >= PhaseName::Recovery && ack.phase < PhaseName::Recovery {
             window.cwnd = window.cwnd.max(self.saved_cwnd);
         }
-        let most = self.max_inflight();
+        let max = self.max_inflight();
         let grown = window.cwnd.saturating_add(ack.delivered);
         if self.full.reached() {
-            window.cwnd = grown.min(most);
-        } else if window.cwnd < most || ack.total_delivered < self.initial_window {
+            window.cwnd = grown.min(max);
+        } else if window.cwnd < max || ack.total_delivered < self.initial_window {
             window.cwnd = grown;
         }
         window.cwnd = window.cwnd.max(MIN_CWND);
-        if self.probes_rtt() {
+        if self.is_probing_rtt() {
             window.cwnd = window.cwnd.min(self.probe_rtt_cwnd());
         }
         window.cwnd = self.bounded(window.cwnd);
@@ -67,7 +67,7 @@ impl Bbr3 {
             Mode::Cruise | Mode::ProbeRtt { .. } => self.inflight_with_headroom(),
         };
         let bounds = [longterm, self.short_term.inflight];
-        let most = bounds.into_iter().flatten().min();
-        most.map_or(cwnd, |most| cwnd.min(most.max(MIN_CWND)))
+        let max = bounds.into_iter().flatten().min();
+        max.map_or(cwnd, |max| cwnd.min(max.max(MIN_CWND)))
     }
 }

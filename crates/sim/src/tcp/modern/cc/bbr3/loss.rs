@@ -1,37 +1,37 @@
-//! What losses say: section 5.5.10.
+//! Reaction to losses: section 5.5.10.
 
 use super::super::path_model::UNIT;
 use super::super::{AckSample, LostPacket};
-use super::undo::Before;
+use super::undo::Ended;
 use super::{Bbr3, Delivery, Mode, reached};
 use crate::clock::Nanos;
 use crate::tcp::modern::window::Window;
 
-/// More than so many percent of what is in flight is too much.
+/// Loss threshold in percent of the packets in flight.
 const THRESHOLD_PERCENT: u64 = 2;
 
-/// 0.7 of a value, as CUBIC leaves of its window.
+/// Returns 0.7 of a value, like CUBIC's reduction.
 fn beta(value: u64) -> u64 {
     (u128::from(value) * 7 / 10) as u64
 }
 
-/// What was delivered in the current round of losses, and what was lost.
+/// Packets delivered and lost in the current loss round.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Latest {
     bandwidth: u64,
-    /// Packets that one acknowledgement told to be delivered, at most.
+    /// Maximum number of packets in a rate sample.
     pub(super) inflight: u32,
     loss_round_end: u32,
-    /// A round since the last losses is over.
+    /// A round since the last losses has ended.
     pub(super) loss_round_start: bool,
-    /// Something was lost in it.
+    /// Packets were lost in the round.
     pub(super) loss_in_round: bool,
-    /// How many ranges were.
+    /// Number of lost ranges.
     pub(super) ranges: u32,
     last_lost: Option<u32>,
 }
 
-/// Bounds that losses outside of probes set, until the next probe; unbounded at first.
+/// Bounds set by losses outside of probes, until the next probe; initially unbounded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ShortTerm {
     pub(super) bandwidth: Option<u64>,
@@ -39,15 +39,15 @@ pub struct ShortTerm {
 }
 
 impl ShortTerm {
-    /// A bandwidth, bounded.
+    /// Applies the bound to a bandwidth.
     pub fn bound(&self, bandwidth: u64) -> u64 {
-        self.bandwidth.map_or(bandwidth, |most| most.min(bandwidth))
+        self.bandwidth.map_or(bandwidth, |max| max.min(bandwidth))
     }
 }
 
 impl Bbr3 {
-    /// Near the start of an acknowledgement.
-    pub(super) fn hear_delivery(&mut self, ack: &AckSample, delivery: Delivery) {
+    /// Called at the beginning of an acknowledgement's processing.
+    pub(super) fn update_latest_delivery(&mut self, ack: &AckSample, delivery: Delivery) {
         let latest = &mut self.latest;
         latest.bandwidth = latest.bandwidth.max(delivery.bandwidth);
         latest.inflight = latest.inflight.max(delivery.packets);
@@ -58,21 +58,22 @@ impl Bbr3 {
         }
     }
 
-    /// Near its end.
-    pub(super) fn forget_delivery(&mut self, delivery: Delivery) {
+    /// Called at the end of an acknowledgement's processing.
+    pub(super) fn advance_latest_delivery(&mut self, delivery: Delivery) {
         if self.latest.loss_round_start {
             self.latest.bandwidth = delivery.bandwidth;
             self.latest.inflight = delivery.packets;
         }
     }
 
-    pub(super) fn forget_congestion(&mut self) {
+    pub(super) fn reset_congestion_signals(&mut self) {
         self.latest.loss_in_round = false;
         self.latest.bandwidth = 0;
         self.latest.inflight = 0;
     }
 
-    /// Section 5.5.10.3: once a round with losses, what was delivered in it, or 0.7 of before.
+    /// Section 5.5.10.3: once per round with losses, sets the short-term bounds to the packets and
+    /// rate delivered in the round, or to 0.7 of the previous bounds if that is more.
     pub(super) fn adapt_short_term(&mut self, window: &Window) {
         if !self.latest.loss_round_start {
             return;
@@ -88,13 +89,13 @@ impl Bbr3 {
         self.latest.loss_in_round = false;
     }
 
-    /// Section 5.5.10.2: whether more than 2 % was lost of what was in flight.
+    /// Section 5.5.10.2: whether more than 2 % of the packets in flight were lost.
     pub(super) fn is_too_high(&self, in_flight: u32, lost: u32) -> bool {
         u64::from(lost) * 100 > u64::from(in_flight) * THRESHOLD_PERCENT
             || (lost > 0 && !self.uses_sack)
     }
 
-    /// A packet is found lost.
+    /// Processes a detected loss.
     pub(super) fn handle_lost(&mut self, window: &Window, lost: &LostPacket) {
         self.delivered = lost.total_delivered;
         let follows = self.latest.last_lost.is_some_and(|last| lost.number == last + 1);
@@ -111,27 +112,27 @@ impl Bbr3 {
         }
     }
 
-    /// Once a probe: the long-term bound comes down, by 0.3 at most.
+    /// Reduces the long-term bound, once per probe and by at most a factor of 0.7.
     fn handle_too_high(&mut self, window: &Window, safe: u32, app_limited: bool, now: Nanos) {
         self.went_too_high = true;
         self.probe_samples = false;
         if !app_limited {
-            let least = beta(u64::from(self.target_inflight(window.cwnd))) as u32;
-            self.inflight_longterm = Some(safe.max(least));
+            let min = beta(u64::from(self.target_inflight(window.cwnd))) as u32;
+            self.inflight_longterm = Some(safe.max(min));
         }
         if self.mode == Mode::Up {
-            self.undo.before = Some(Before::Up);
+            self.undo.ended = Some(Ended::Up);
             self.start_down(now);
         }
     }
 
-    /// The estimated BDP, or the window where that is less.
+    /// Minimum of the estimated BDP and the window.
     pub(super) fn target_inflight(&self, cwnd: u32) -> u32 {
         self.bdp(self.bw, UNIT).min(cwnd)
     }
 }
 
-/// What was in flight when the losses, of which this packet's is one, came to 2 % of it.
+/// Packets in flight when the losses, including this packet, reached 2 % of them.
 pub(super) fn inflight_at_loss(in_flight: u32, lost: u32) -> u32 {
     let (before, lost_before) =
         (u64::from(in_flight.saturating_sub(1)), u64::from(lost.saturating_sub(1)));

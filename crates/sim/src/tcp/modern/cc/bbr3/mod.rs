@@ -1,17 +1,17 @@
-//! BBR version 3: draft-ietf-ccwg-bbr-06 of 6 July 2026, whose sections the comments name.
+//! BBR version 3: draft-ietf-ccwg-bbr-06 of 6 July 2026. Sections in comments refer to this draft.
 //!
 //! ```text
 //!   Startup --full pipe, or much loss--> Drain --in flight <= BDP, or 3 rounds--> Down
 //!
 //!     Down --in flight <= BDP, with headroom--> Cruise --2 to 3 s, or 63 rounds--> Refill
 //!      ^                                                                             | a round
-//!      +--rate grows no more, 2 % lost, the level that was too high before---- Up <--+
+//!      +--rate stops growing, 2 % loss, or level that was too high before----- Up <--+
 //!
-//!   each of them --no new smallest RTT for 5 s--> ProbeRtt --200 ms at half a BDP--> Cruise
+//!   each of them --no new minimum RTT for 5 s--> ProbeRtt --200 ms at half a BDP--> Cruise
 //! ```
 //!
-//! Bandwidth and window have two bounds: that of the long term, the volume at which a probe lost
-//! more than 2 %, and that of the short term, what losses between two probes leave of them.
+//! Bandwidth and window have two bounds. The long-term bound is the volume at which a probe lost
+//! more than 2 %; the short-term bound is the remainder after losses between two probes.
 
 mod cwnd;
 mod loss;
@@ -28,38 +28,38 @@ use super::super::phase::PhaseName;
 use super::super::stack::Stack;
 use super::super::window::Window;
 use super::path_model::{
-    Draws, Epoch, FullPipe, MaxFilter, Pace, RttProbe, TwoCycles, UNIT, bandwidth,
+    AckEpoch, FullPipe, MaxFilter, Pace, Random, RttProbe, TwoCycles, UNIT, bandwidth,
 };
-use super::{AckSample, CongestionControl, LostPacket, PhaseChange, Start};
+use super::{AckSample, CongestionControl, LostPacket, PhaseChange, TransmitStart};
 use crate::clock::Nanos;
 
-/// 4 ln 2, with which the rate can double each round: section 5.3.1.1.
+/// 4 ln 2, which allows the rate to double each round: section 5.3.1.1.
 const STARTUP_GAIN: u64 = UNIT * 277 / 100 + 1;
 
-/// Where it stands: section 5.1.1.
+/// Mode of BBR: section 5.1.1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// The rate doubles each round until the pipe is full.
     Startup,
-    /// What startup queued drains.
+    /// The queue built by startup drains.
     Drain {
-        /// The round in which that began.
+        /// Round in which draining began.
         since: u32,
     },
-    /// Less than the bandwidth, until nothing of the probe is queued.
+    /// Below the bandwidth, until the queue of the probe is empty.
     Down,
     /// At the bandwidth.
     Cruise,
-    /// At the bandwidth for a round, without the bounds of the short term.
+    /// At the bandwidth for a round, without the short-term bounds.
     Refill,
-    /// More than the bandwidth.
+    /// Above the bandwidth.
     Up,
-    /// Half a BDP is in flight, to see the round-trip time without a queue.
+    /// Half a BDP is in flight, to measure the round-trip time without a queue.
     ProbeRtt(RttProbe),
 }
 
 impl Mode {
-    /// Section 5.6.1, the column of pacing gains.
+    /// Section 5.6.1, column of pacing gains.
     fn pacing_gain(self) -> u64 {
         match self {
             Self::Startup => STARTUP_GAIN,
@@ -70,7 +70,7 @@ impl Mode {
         }
     }
 
-    /// Section 5.6.1, the column of window gains.
+    /// Section 5.6.1, column of window gains.
     fn cwnd_gain(self) -> u64 {
         match self {
             Self::Up => UNIT * 9 / 4,
@@ -79,18 +79,18 @@ impl Mode {
         }
     }
 
-    /// Whether it is one of the four phases of the cycle.
+    /// Whether this is one of the four phases of the cycle.
     fn cycles(self) -> bool {
         matches!(self, Self::Down | Self::Cruise | Self::Refill | Self::Up)
     }
 
-    /// Whether losses say how much is too much, not that the bandwidth has shrunk.
+    /// Whether losses indicate a too high probe rather than a reduced bandwidth.
     fn probes_bandwidth(self) -> bool {
         matches!(self, Self::Startup | Self::Refill | Self::Up)
     }
 }
 
-/// What an acknowledgement says of the path: nothing where it delivers nothing.
+/// Delivery reported by an acknowledgement; 0 if nothing is delivered.
 #[derive(Clone, Copy, Debug)]
 struct Delivery {
     bandwidth: u64,
@@ -111,14 +111,14 @@ impl Delivery {
 pub struct Bbr3 {
     mode: Mode,
     max_bw: TwoCycles,
-    /// The bandwidth in use: the largest, bounded by that of the short term.
+    /// Bandwidth in use: the maximum, limited by the short-term bound.
     bw: u64,
     min_rtt: Option<Nanos>,
     min_rtt_at: Nanos,
     smallest: SmallestDelay,
     /// Rounds so far.
     round: u32,
-    /// A round ends when a packet is delivered that was sent after this many were.
+    /// A round ends when a packet is delivered that was sent after this many deliveries.
     round_end: u32,
     round_start: bool,
     /// Packets delivered so far.
@@ -126,33 +126,34 @@ pub struct Bbr3 {
     full: FullPipe,
     latest: Latest,
     short_term: ShortTerm,
-    /// The most in flight that did not lose too much; unbounded where nothing did.
+    /// Maximum in flight without too many losses; [`None`] if unbounded.
     inflight_longterm: Option<u32>,
     cycle: Cycle,
     slope: Slope,
     feedback: Feedback,
-    /// Whether acknowledgements tell of packets that were sent to probe.
+    /// Whether acknowledgements cover packets that were sent to probe.
     probe_samples: bool,
-    /// The last probe lost too much.
+    /// The last probe lost too many packets.
     went_too_high: bool,
     /// The last probe ended early, at the level that was too high before.
     precautionary: bool,
-    epoch: Epoch,
+    epoch: AckEpoch,
     extra_acked: MaxFilter,
     undo: Undo,
-    /// The phase of recovery at the last acknowledgement.
+    /// Recovery phase at the last acknowledgement.
     phase: PhaseName,
-    /// The window before a recovery or a probe of the round-trip time.
+    /// Window before a recovery or a probe for the minimum round-trip time.
     saved_cwnd: u32,
     restarts_from_idle: bool,
     uses_sack: bool,
     initial_window: u32,
     pace: Pace,
-    draws: Draws,
+    random: Random,
 }
 
 impl Bbr3 {
-    /// A new one: section 5.2.1. From `seed` follow its waits between probes.
+    /// Creates the state of a new connection: section 5.2.1. `seed` determines the times between
+    /// probes.
     #[must_use]
     pub fn new(stack: &Stack, now: Nanos, seed: u64) -> Self {
         Self {
@@ -176,7 +177,7 @@ impl Bbr3 {
             probe_samples: false,
             went_too_high: false,
             precautionary: false,
-            epoch: Epoch::new(now),
+            epoch: AckEpoch::new(now),
             extra_acked: MaxFilter::default(),
             undo: Undo::default(),
             phase: PhaseName::Open,
@@ -185,29 +186,29 @@ impl Bbr3 {
             uses_sack: stack.detection.uses_sack(),
             initial_window: stack.initial_window,
             pace: Pace::new(stack, STARTUP_GAIN),
-            draws: Draws::new(seed),
+            random: Random::new(seed),
         }
     }
 
-    /// The rate, in bytes a second.
+    /// Pacing rate, in bytes per second.
     #[inline(always)]
     #[must_use]
     pub fn pacing_rate(&self) -> u64 {
         self.pace.rate()
     }
 
-    /// Where it stands.
+    /// Current mode.
     #[must_use]
     pub fn mode(&self) -> Mode {
         self.mode
     }
 
-    /// A new round begins: section 5.5.1.
+    /// Starts a round: section 5.5.1.
     fn start_round(&mut self) {
         self.round_end = self.delivered;
     }
 
-    /// Sections 5.5.1 and 5.5.5: rounds and the largest bandwidth.
+    /// Sections 5.5.1 and 5.5.5: updates rounds and the maximum bandwidth.
     fn update_max_bw(&mut self, ack: &AckSample, delivery: Delivery) {
         self.round_start = ack.rate.prior_delivered.is_some_and(|p| reached(p, self.round_end));
         if self.round_start {
@@ -217,23 +218,23 @@ impl Bbr3 {
         }
         let bw = delivery.bandwidth;
         if bw > 0 && (bw >= self.max_bw.get() || !ack.rate.app_limited) {
-            self.max_bw.hear(bw);
+            self.max_bw.update(bw);
         }
     }
 
-    /// Section 5.5.9: what is acknowledged beyond the bandwidth, at most of ten rounds, in startup
-    /// of one.
+    /// Section 5.5.9: packets acknowledged in excess of the bandwidth, as maximum of ten rounds, or
+    /// of one round in startup.
     fn update_aggregation(&mut self, window: &Window, ack: &AckSample) {
         let rounds = if self.full.reached() { 10 } else { 1 };
         let extra = self.epoch.extra(ack, self.bw, window.cwnd);
-        self.extra_acked.hear(self.round, u64::from(extra), rounds);
+        self.extra_acked.update(self.round, u64::from(extra), rounds);
     }
 
-    /// Section 5.2.3: all that the model learns from an acknowledgement.
+    /// Section 5.2.3: updates the model with an acknowledgement.
     fn update_model(&mut self, window: &mut Window, ack: &AckSample) {
         self.delivered = ack.total_delivered;
         let delivery = Delivery::of(ack);
-        self.hear_delivery(ack, delivery);
+        self.update_latest_delivery(ack, delivery);
         self.update_max_bw(ack, delivery);
         self.adapt_short_term(window);
         self.update_aggregation(window, ack);
@@ -245,42 +246,42 @@ impl Bbr3 {
         self.update_cycle(window, ack, delivery);
         self.update_min_rtt(ack);
         self.check_probe_rtt(window, ack);
-        self.forget_delivery(delivery);
+        self.advance_latest_delivery(delivery);
         self.bw = self.short_term.bound(self.max_bw.get());
     }
 }
 
-/// Whether a packet sent when `prior` were delivered was sent after `end` were; both wrap.
+/// Whether a packet sent after `prior` deliveries was sent after `end` deliveries; both wrap.
 fn reached(prior: u32, end: u32) -> bool {
     prior.wrapping_sub(end) as i32 >= 0
 }
 
 impl CongestionControl for Bbr3 {
     #[inline(always)]
-    fn fetch(&self) -> u64 {
+    fn prefetch(&self) -> u64 {
         let known = self.min_rtt.is_some() ^ self.inflight_longterm.is_some();
         let words = self.pace.rate() ^ self.bw ^ self.extra_acked.get();
         words ^ u64::from(self.round) ^ u64::from(known)
     }
 
     #[inline(always)]
-    fn asked_rate(&self) -> Option<u64> {
+    fn requested_pacing_rate(&self) -> Option<u64> {
         Some(self.pacing_rate())
     }
 
-    fn probes_rtt(&self) -> bool {
-        Self::probes_rtt(self)
+    fn is_probing_rtt(&self) -> bool {
+        Self::is_probing_rtt(self)
     }
 
     #[inline(always)]
-    fn hears_losses(&self) -> bool {
+    fn has_loss_feedback(&self) -> bool {
         true
     }
 
     /// Each acknowledgement sets rate and window.
     fn on_ack(&mut self, window: &mut Window, sample: &AckSample) {
         self.update_model(window, sample);
-        self.pace.hear_rtt(window.cwnd, sample.srtt);
+        self.pace.init_from_rtt(window.cwnd, sample.srtt);
         self.pace.set(self.bw, self.mode.pacing_gain(), self.full.reached());
         self.set_cwnd(window, sample);
     }
@@ -289,11 +290,11 @@ impl CongestionControl for Bbr3 {
         self.handle_lost(window, lost);
     }
 
-    /// Section 5.6.4.4: the window is not cut by a loss, but saved, to be restored after the
+    /// Section 5.6.4.4: a loss does not reduce the window; it is saved, and restored after the
     /// recovery.
     fn ssthresh(&mut self, window: &Window) -> u32 {
         if self.latest.loss_in_round {
-            // What these losses changed already is not what to come back to.
+            // The state was already changed by these losses, so it must not be restored.
             self.save_cwnd(window.cwnd);
         } else {
             self.save_state(window);
@@ -307,20 +308,20 @@ impl CongestionControl for Bbr3 {
         }
     }
 
-    /// Sections 5.2.1, BBROnInit, and 5.6.2, BBRInitPacingRate: SRTT is the smallest round-trip time
-    /// so far, and the first rate is that of the first window in it.
+    /// Sections 5.2.1, BBROnInit, and 5.6.2, BBRInitPacingRate: SRTT is the first minimum
+    /// round-trip time, and the first rate is one initial window per round-trip time.
     fn on_established(&mut self, window: &Window, now: Nanos, rtt: Nanos) {
         (self.min_rtt, self.min_rtt_at) = (Some(rtt), now);
-        self.pace.hear_rtt(window.cwnd, Some(rtt));
+        self.pace.init_from_rtt(window.cwnd, Some(rtt));
     }
 
     /// Section 5.4.1.
-    fn on_transmit_start(&mut self, window: &mut Window, now: Nanos, start: Start) {
+    fn on_transmit_start(&mut self, window: &mut Window, now: Nanos, start: TransmitStart) {
         if !start.app_limited {
             return;
         }
         self.restarts_from_idle = true;
-        self.epoch = Epoch::new(now);
+        self.epoch = AckEpoch::new(now);
         if self.mode.cycles() {
             self.pace.set(self.bw, UNIT, self.full.reached());
         } else {
@@ -329,7 +330,7 @@ impl CongestionControl for Bbr3 {
     }
 
     /// Section 5.5.11.2.
-    fn undone(&mut self, window: &Window) -> u32 {
+    fn undo_cwnd(&mut self, window: &Window) -> u32 {
         self.handle_spurious_loss();
         window.cwnd.max(self.saved_cwnd)
     }

@@ -1,4 +1,4 @@
-//! The cycle that probes for bandwidth: section 5.3.3.
+//! Cycle that probes for bandwidth: section 5.3.3.
 
 use super::super::AckSample;
 use super::super::path_model::{MIN_CWND, UNIT};
@@ -6,23 +6,23 @@ use super::{Bbr3, Delivery, Mode, ShortTerm};
 use crate::clock::{Nanos, SECOND};
 use crate::tcp::modern::window::Window;
 
-/// Rounds between two probes, at most: section 5.3.3.8.2.
-const MOST_ROUNDS: u32 = 63;
-/// Of the long-term bound so many percent are left to others: section 2.7.
+/// Maximum number of rounds between two probes: section 5.3.3.8.2.
+const MAX_ROUNDS: u32 = 63;
+/// Percentage of the long-term bound left to other flows: section 2.7.
 const HEADROOM_PERCENT: u64 = 15;
 
-/// When the next probe is due.
+/// Schedule of the next probe.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cycle {
-    /// When the cycle began.
+    /// Start of the cycle.
     since: Nanos,
-    /// How long after that the next probe begins.
+    /// Time from the start to the next probe.
     pub(super) wait: Nanos,
     /// Rounds since the last probe.
     pub(super) rounds: u32,
 }
 
-/// How fast the long-term bound grows: a packet for each `per_packet` acknowledged.
+/// Growth of the long-term bound: one packet per `per_packet` acknowledged packets.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Slope {
     rounds: u32,
@@ -30,18 +30,18 @@ pub struct Slope {
     per_packet: u32,
 }
 
-/// What acknowledgements tell of the probing: section 2.14.
+/// Type of packets covered by acknowledgements: section 2.14.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Feedback {
-    /// Nothing.
+    /// Packets sent outside of a probe.
     NotProbing,
     /// Packets sent at the bandwidth to fill the pipe.
     Refilling,
-    /// More is sent; acknowledgements are of before.
+    /// The probe has begun; acknowledgements cover packets sent before.
     Starting,
-    /// Of what was sent more.
+    /// Packets of the probe.
     Probing,
-    /// No more is sent; acknowledgements still tell of it.
+    /// The probe has ended; acknowledgements still cover its packets.
     Stopping,
 }
 
@@ -70,10 +70,10 @@ impl Bbr3 {
     }
 
     pub(super) fn start_down(&mut self, now: Nanos) {
-        self.forget_congestion();
-        // Section 5.3.3.8.3: 2 to 3 s, and a round more or less.
-        self.cycle.rounds = self.draws.below(2) as u32;
-        self.cycle.wait = 2 * SECOND + self.draws.below(SECOND);
+        self.reset_congestion_signals();
+        // Section 5.3.3.8.3: 2 to 3 s, and 0 or 1 extra rounds.
+        self.cycle.rounds = self.random.below(2) as u32;
+        self.cycle.wait = 2 * SECOND + self.random.below(SECOND);
         self.cycle.since = now;
         self.feedback = Feedback::Stopping;
         self.start_round();
@@ -92,47 +92,47 @@ impl Bbr3 {
     fn start_up(&mut self, window: &Window, delivery: Delivery) {
         self.feedback = Feedback::Starting;
         self.start_round();
-        self.full.look_from(delivery.bandwidth);
+        self.full.restart(delivery.bandwidth);
         self.mode = Mode::Up;
         self.raise_slope(window);
     }
 
-    /// Section 5.3.3.8: after a time, or after as many rounds as Reno would take to come back.
+    /// Section 5.3.3.8: after a time, or after the number of rounds in which Reno would recover.
     fn is_time_to_probe(&self, window: &Window, now: Nanos) -> bool {
-        let rounds = self.target_inflight(window.cwnd).min(MOST_ROUNDS);
+        let rounds = self.target_inflight(window.cwnd).min(MAX_ROUNDS);
         now > self.cycle.since + self.cycle.wait || self.cycle.rounds >= rounds
     }
 
     /// Section 5.3.3.1.
     fn is_time_to_cruise(&self, ack: &AckSample) -> bool {
-        self.inflight_with_headroom().is_none_or(|most| ack.in_flight <= most)
+        self.inflight_with_headroom().is_none_or(|max| ack.in_flight <= max)
             && ack.in_flight <= self.inflight(self.max_bw.get(), UNIT)
     }
 
     /// Section 5.3.3.7.
     fn is_time_to_go_down(&mut self, window: &Window, ack: &AckSample, delivery: Delivery) -> bool {
-        // Section 5.3.3.6: a level that lost too much before is touched only.
-        if self.went_too_high && self.inflight_longterm.is_some_and(|most| ack.in_flight >= most) {
+        // Section 5.3.3.6: a level that lost too much before is left immediately.
+        if self.went_too_high && self.inflight_longterm.is_some_and(|max| ack.in_flight >= max) {
             self.precautionary = true;
             return true;
         }
-        if ack.fills_window && self.inflight_longterm.is_some_and(|most| window.cwnd >= most) {
-            // The bound limits the rate, not the path.
-            self.full.look_from(delivery.bandwidth);
+        if ack.fills_window && self.inflight_longterm.is_some_and(|max| window.cwnd >= max) {
+            // The rate is limited by the bound, not by the path.
+            self.full.restart(delivery.bandwidth);
             return false;
         }
-        self.full.is_now()
+        self.full.is_full()
     }
 
-    /// Room for others below the long-term bound.
+    /// Long-term bound minus headroom for other flows.
     pub(super) fn inflight_with_headroom(&self) -> Option<u32> {
-        self.inflight_longterm.map(|most| {
-            let headroom = (u64::from(most) * HEADROOM_PERCENT / 100).max(1) as u32;
-            most.saturating_sub(headroom).max(MIN_CWND)
+        self.inflight_longterm.map(|max| {
+            let headroom = (u64::from(max) * HEADROOM_PERCENT / 100).max(1) as u32;
+            max.saturating_sub(headroom).max(MIN_CWND)
         })
     }
 
-    /// Section 5.3.3.5: a packet in the first round, two in the second, four in the third.
+    /// Section 5.3.3.5: one packet in the first round, two in the second, four in the third.
     fn raise_slope(&mut self, window: &Window) {
         let growth = 1 << self.slope.rounds;
         self.slope.rounds = (self.slope.rounds + 1).min(30);
@@ -152,8 +152,8 @@ impl Bbr3 {
         }
     }
 
-    /// Follows what acknowledgements tell of a probe, and raises the long-term bound; says whether
-    /// the next probe begins.
+    /// Updates the feedback state, and raises the long-term bound; returns whether the next probe
+    /// begins.
     fn adapt_long_term(&mut self, window: &Window, ack: &AckSample) -> bool {
         if self.round_start && self.feedback == Feedback::Starting {
             self.feedback = Feedback::Probing;

@@ -1,4 +1,4 @@
-//! The smallest round-trip time, and the probe for it: section 5.3.4.
+//! Minimum round-trip time, and the probe for it: section 5.3.4.
 
 use super::super::AckSample;
 use super::super::path_model::RttProbe;
@@ -7,11 +7,12 @@ use super::{Bbr3, Mode, ShortTerm};
 use crate::clock::{Nanos, SECOND};
 use crate::tcp::modern::window::Window;
 
-/// A probe is due when no new smallest round-trip time was seen for so long.
+/// Time without a new minimum round-trip time after which a probe is due.
 const INTERVAL: Nanos = 5 * SECOND;
-/// How long the smallest one counts.
+/// Time after which the minimum expires.
 const FILTER: Nanos = 10 * SECOND;
-/// The smallest round-trip time since the last probe.
+
+/// Minimum round-trip time since the last probe.
 #[derive(Clone, Copy, Debug)]
 pub struct SmallestDelay {
     rtt: Option<Nanos>,
@@ -20,16 +21,17 @@ pub struct SmallestDelay {
 }
 
 impl SmallestDelay {
-    /// None yet.
+    /// Initial state without a sample.
     pub fn new(now: Nanos) -> Self {
         Self { rtt: None, at: now, expired: false }
     }
 }
 
 impl Bbr3 {
-    /// Whether rate samples of now say nothing of the path.
+    /// Whether BBR probes for the minimum round-trip time. Few packets are sent meanwhile, so rate
+    /// samples do not describe the path.
     #[must_use]
-    pub fn probes_rtt(&self) -> bool {
+    pub fn is_probing_rtt(&self) -> bool {
         matches!(self.mode, Mode::ProbeRtt(_))
     }
 
@@ -38,27 +40,27 @@ impl Bbr3 {
         let smallest = &mut self.smallest;
         smallest.expired = ack.now > smallest.at + INTERVAL;
         if let Some(rtt) = ack.rtt {
-            if smallest.expired || smallest.rtt.is_none_or(|least| rtt < least) {
+            if smallest.expired || smallest.rtt.is_none_or(|min| rtt < min) {
                 (smallest.rtt, smallest.at) = (Some(rtt), ack.now);
             }
         }
         let Some(rtt) = smallest.rtt else { return };
         let expired = ack.now > self.min_rtt_at + FILTER;
-        if expired || self.min_rtt.is_none_or(|least| rtt < least) {
+        if expired || self.min_rtt.is_none_or(|min| rtt < min) {
             (self.min_rtt, self.min_rtt_at) = (Some(rtt), smallest.at);
         }
     }
 
     pub(super) fn check_probe_rtt(&mut self, window: &mut Window, ack: &AckSample) {
-        if !self.probes_rtt() && self.smallest.expired && !self.restarts_from_idle {
+        if !self.is_probing_rtt() && self.smallest.expired && !self.restarts_from_idle {
             self.save_cwnd(window.cwnd);
             self.mode = Mode::ProbeRtt(RttProbe::Emptying);
             self.feedback = Feedback::Stopping;
             self.start_round();
         }
         if let Mode::ProbeRtt(mut probe) = self.mode {
-            let little = ack.in_flight <= self.probe_rtt_cwnd();
-            let begins = probe.on_ack(ack.now, little, self.round_start);
+            let within_limit = ack.in_flight <= self.probe_rtt_cwnd();
+            let begins = probe.on_ack(ack.now, within_limit, self.round_start);
             self.mode = Mode::ProbeRtt(probe);
             if begins {
                 self.start_round();
@@ -81,7 +83,7 @@ impl Bbr3 {
         self.exit_probe_rtt(now);
     }
 
-    /// Section 5.3.4.4: nothing is queued, so that the cycle begins where it cruises.
+    /// Section 5.3.4.4: the queue is empty, so the cycle continues with Cruise.
     fn exit_probe_rtt(&mut self, now: Nanos) {
         self.short_term = ShortTerm::default();
         if self.full.reached() {

@@ -2,14 +2,14 @@
 
 use super::super::AckSample;
 use super::super::path_model::UNIT;
-use super::undo::Before;
+use super::undo::Ended;
 use super::{Bbr3, Mode};
 use crate::tcp::modern::phase::PhaseName;
 use crate::tcp::modern::window::Window;
 
-/// Startup ends by loss where so many ranges of a round are lost.
+/// Number of lost ranges per round that ends startup.
 const RANGES: u32 = 6;
-/// Rounds that drain takes at most.
+/// Maximum number of rounds of drain.
 const DRAIN_ROUNDS: u32 = 3;
 
 impl Bbr3 {
@@ -17,15 +17,15 @@ impl Bbr3 {
         self.check_startup_loss(ack);
         if self.mode == Mode::Startup && self.full.reached() {
             self.mode = Mode::Drain { since: self.round };
-            // It governs nothing; Linux shows with it that startup is over.
+            // Not used by BBR; as in Linux it indicates that startup has ended.
             window.ssthresh = self.inflight(self.max_bw.get(), UNIT);
         }
     }
 
-    /// Section 5.3.1.3: a round of recovery has lost more than 2 %, in six ranges at least.
+    /// Section 5.3.1.3: a round of recovery has lost more than 2 %, in at least six ranges.
     fn check_startup_loss(&mut self, ack: &AckSample) {
         if self.mode == Mode::Startup && !self.full.reached() && self.is_startup_loss_high(ack) {
-            self.undo.before = Some(Before::Startup);
+            self.undo.ended = Some(Ended::Startup);
             self.full.set_reached(true);
             let bdp = self.bdp(self.bw, UNIT);
             self.inflight_longterm = Some(bdp.max(self.latest.inflight));

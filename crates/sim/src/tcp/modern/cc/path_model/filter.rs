@@ -1,24 +1,24 @@
-//! The largest bandwidth of the last rounds.
+//! Maximum filters for the bandwidth of recent rounds.
 
-/// The three largest of late, each newer than the one before: as `tcp::modern::rtt`'s
-/// filter of the smallest, over rounds in place of time.
+/// Windowed maximum filter: the three largest recent values, each newer than the one before. Like
+/// the minimum filter of `tcp::modern::rtt`, but over rounds instead of time.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MaxFilter {
     best: [(u32, u64); 3],
 }
 
 impl MaxFilter {
-    /// The largest.
+    /// Maximum.
     #[inline(always)]
     pub fn get(&self) -> u64 {
         self.best[0].1
     }
 
-    /// A value in a round; those older than `window` rounds are forgotten.
-    pub fn hear(&mut self, round: u32, value: u64, window: u32) {
+    /// Adds the value of a round; values older than `window` rounds are discarded.
+    pub fn update(&mut self, round: u32, value: u64, window: u32) {
         let new = (round, value);
         let best = &mut self.best;
-        // Most are smaller than all three, and none of those is old.
+        // Common case: smaller than all three values, none of which is old.
         if value < best[2].1 && round - best[0].0 <= window / 4 {
             return;
         }
@@ -45,7 +45,7 @@ impl MaxFilter {
     }
 }
 
-/// The largest value of this cycle and of the one before.
+/// Maximum of the current and the previous cycle.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TwoCycles {
     before: u64,
@@ -53,19 +53,19 @@ pub struct TwoCycles {
 }
 
 impl TwoCycles {
-    /// The largest.
+    /// Maximum.
     #[inline(always)]
     #[must_use]
     pub fn get(&self) -> u64 {
         self.before.max(self.now)
     }
 
-    /// A value of this cycle.
-    pub fn hear(&mut self, value: u64) {
+    /// Adds a value of the current cycle.
+    pub fn update(&mut self, value: u64) {
         self.now = self.now.max(value);
     }
 
-    /// The next cycle begins. After one without a value the one before it counts on.
+    /// Starts the next cycle. If the current one had no value, the previous one is kept.
     pub fn advance(&mut self) {
         if self.now > 0 {
             *self = Self { before: self.now, now: 0 };

@@ -1,6 +1,6 @@
-//! Whether the pipe is full: a rate that no longer grows.
+//! Detection of a full pipe: the delivery rate no longer grows.
 
-/// Whether the pipe is full: the bandwidth has not grown by a quarter in three rounds
+/// The pipe is full if the bandwidth has not grown by a quarter in three rounds
 /// (draft-ietf-ccwg-bbr, section 5.3.1.2).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FullPipe {
@@ -11,39 +11,39 @@ pub struct FullPipe {
 }
 
 impl FullPipe {
-    /// Whether it ever was full.
+    /// Whether the pipe was ever full.
     #[inline(always)]
     pub fn reached(&self) -> bool {
         self.reached
     }
 
-    /// Whether it is since it was looked for last.
-    pub fn is_now(&self) -> bool {
+    /// Whether the pipe became full since the last restart of the detection.
+    pub fn is_full(&self) -> bool {
         self.now
     }
 
-    /// Startup is over, or begins anew.
+    /// Sets whether startup has ended.
     pub fn set_reached(&mut self, reached: bool) {
         self.reached = reached;
     }
 
-    /// It is looked for anew, from a rate on.
-    pub fn look_from(&mut self, bandwidth: u64) {
+    /// Restarts the detection at a given bandwidth.
+    pub fn restart(&mut self, bandwidth: u64) {
         *self = Self { bandwidth, rounds: 0, now: false, reached: self.reached };
     }
 
-    /// What the bandwidth was does not count any more; rounds without growth do.
+    /// Discards the bandwidth to compare with, but keeps the number of rounds without growth.
     pub fn forget_bandwidth(&mut self) {
         self.bandwidth = 0;
     }
 
-    /// The rate of a round in which the application did not limit.
+    /// Adds the bandwidth of a round that was not limited by the application.
     pub fn on_round(&mut self, bandwidth: u64) {
         if self.now {
             return;
         }
         if bandwidth >= self.bandwidth + self.bandwidth / 4 {
-            self.look_from(bandwidth);
+            self.restart(bandwidth);
             return;
         }
         self.rounds += 1;
@@ -57,15 +57,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_full_after_three_rounds_without_growth_by_a_quarter() {
+    fn pipe_is_full_after_three_rounds_without_growth_by_a_quarter() {
         let mut full = FullPipe::default();
         for bandwidth in [100, 125, 157, 190, 195] {
             full.on_round(bandwidth);
             assert!(!full.reached());
         }
         full.on_round(195);
-        assert!(full.reached() && full.is_now());
-        full.look_from(100);
-        assert!(full.reached() && !full.is_now());
+        assert!(full.reached() && full.is_full());
+        full.restart(100);
+        assert!(full.reached() && !full.is_full());
     }
 }

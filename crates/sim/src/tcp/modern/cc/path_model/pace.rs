@@ -1,32 +1,32 @@
-//! Bandwidths in units that lose nothing, and the pace that follows from them.
+//! Bandwidths in fixed-point units, and the resulting pacing rate.
 
 use super::super::super::stack::{MILLISECOND, Stack};
-use super::super::super::wide::quotient;
+use super::super::super::u128_division::quotient;
 use crate::clock::Nanos;
 
-/// Gains are in units of 1/256.
+/// Unit of gains: 1/256.
 pub const UNIT: u64 = 256;
-/// Bandwidths are packets in a microsecond, scaled by this.
+/// Bandwidths are packets per microsecond, scaled by 2^24.
 pub const BW_SHIFT: u32 = 24;
-/// The smallest window, in packets.
+/// Minimum window, in packets.
 pub const MIN_CWND: u32 = 4;
-/// The window before there is a round-trip time.
+/// Window before the first round-trip sample, in packets.
 pub const INITIAL_CWND: u32 = 10;
-/// The rate is this much less than the model says, in percent, so that no queue builds up.
+/// Percentage by which the rate is below the model's bandwidth, so that no queue builds up.
 const MARGIN: u64 = 1;
 
-/// Packets over a time, as a bandwidth.
+/// Bandwidth of a number of packets per interval.
 #[must_use]
 pub fn bandwidth(packets: u32, interval: Nanos) -> u64 {
     let scaled = (u128::from(packets) << BW_SHIFT) * 1000;
     quotient(scaled, interval.max(1)) as u64
 }
 
-/// How many packets a bandwidth carries in `time`, rounded up where `gain` is applied.
+/// Packets that a bandwidth, multiplied by `gain`, carries in `time`, rounded up.
 #[must_use]
 #[inline]
 pub fn packets(bw: u64, time: Nanos, gain: u64) -> u32 {
-    // Mostly 64 bits are enough.
+    // Usually 64 bits suffice.
     let product = bw.checked_mul(time).and_then(|carried| (carried / 1000).checked_mul(gain));
     match product {
         Some(scaled) => {
@@ -43,56 +43,50 @@ fn many_packets(bw: u64, time: Nanos, gain: u64) -> u32 {
     u32::try_from(scaled.div_ceil(1 << BW_SHIFT)).unwrap_or(u32::MAX / 4)
 }
 
-/// How many whole packets a bandwidth has carried in `time`.
+/// Packets that a bandwidth carries in `time`, rounded down.
 #[must_use]
 pub fn carried(bw: u64, time: Nanos) -> u32 {
     let scaled = quotient(u128::from(bw) * u128::from(time), 1000) >> BW_SHIFT;
     u32::try_from(scaled).unwrap_or(u32::MAX)
 }
 
-/// The most bytes that Linux hands to an interface at once: 64 KiB, and room for headers.
+/// Maximum number of bytes that Linux passes to an interface in one call: 64 KiB minus headers.
 pub const LARGEST_BURST: u64 = 65_536 - 1 - 320;
 
-/// What a rate sends in about a millisecond.
+/// Bytes sent at a rate in about a millisecond.
 #[inline(always)]
 #[must_use]
 pub fn burst_bytes(rate: u64) -> u64 {
     (rate >> 10).min(LARGEST_BURST)
 }
 
-/// Packets that are sent at once, as Linux makes packets for the interface: what the rate sends in
-/// about a millisecond, at least two packets, or one below 1.2 Mbit/s.
+/// Packets per burst, as in Linux: the data sent in about a millisecond plus `extra_bytes`, at least
+/// two packets, or one below 1.2 Mbit/s.
 #[must_use]
-pub fn burst_packets(rate: u64, mss: u32) -> u32 {
-    chunk_packets(rate, 0, mss)
+pub fn chunk_packets(rate: u64, extra_bytes: u64, mss: u32) -> u32 {
+    let min = if rate < 1_200_000 / 8 { 1 } else { 2 };
+    let max = (burst_bytes(rate) + extra_bytes).min(LARGEST_BURST) / u64::from(mss);
+    (max as u32).clamp(min, 127)
 }
 
-/// The same where there are so many bytes `more` in it.
-#[must_use]
-pub fn chunk_packets(rate: u64, more: u64, mss: u32) -> u32 {
-    let least = if rate < 1_200_000 / 8 { 1 } else { 2 };
-    let most = (burst_bytes(rate) + more).min(LARGEST_BURST) / u64::from(mss);
-    (most as u32).clamp(least, 127)
-}
-
-/// The rate at which packets are sent.
+/// Pacing rate.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
     rate: u64,
     mss: u32,
-    /// The gain of startup.
+    /// Gain in startup.
     first_gain: u64,
-    /// Whether the rate follows from a round-trip time.
+    /// Whether the rate was computed from a round-trip time.
     has_seen_rtt: bool,
-    /// Packets that are sent at once at this rate.
+    /// Packets per burst.
     burst: u32,
-    /// The last bandwidth and gain, and the rate that follows: they often stay.
+    /// Last bandwidth and gain, and the resulting rate, cached because they often stay the same.
     last: (u64, u64),
     follows: u64,
 }
 
 impl Pace {
-    /// That of a new connection: a first window in a millisecond, with the gain of startup.
+    /// Rate of a new connection: the initial window per millisecond, times the gain of startup.
     #[must_use]
     pub fn new(stack: &Stack, first_gain: u64) -> Self {
         let mut pace = Self {
@@ -104,18 +98,18 @@ impl Pace {
             last: (0, 0),
             follows: 0,
         };
-        pace.change(pace.of_window(stack.initial_window, MILLISECOND));
+        pace.change(pace.rate_for_window(stack.initial_window, MILLISECOND));
         pace
     }
 
-    /// It, in bytes a second.
+    /// Rate in bytes per second.
     #[inline(always)]
     #[must_use]
     pub fn rate(&self) -> u64 {
         self.rate
     }
 
-    /// Packets that are sent at once.
+    /// Packets per burst.
     #[inline(always)]
     #[must_use]
     pub fn burst(&self) -> u32 {
@@ -126,36 +120,36 @@ impl Pace {
     fn change(&mut self, rate: u64) {
         if rate != self.rate || self.burst == 0 {
             self.rate = rate;
-            self.burst = burst_packets(rate, self.mss);
+            self.burst = chunk_packets(rate, 0, self.mss);
         }
     }
 
-    /// A bandwidth in bytes a second, with the margin.
+    /// Converts a bandwidth to bytes per second, with the margin.
     #[must_use]
-    pub fn of(&self, bw: u64, gain: u64) -> u64 {
+    pub fn rate_for(&self, bw: u64, gain: u64) -> u64 {
         let bytes = u128::from(bw) * u128::from(self.mss) * u128::from(gain) / u128::from(UNIT);
         let with_margin = quotient(bytes * u128::from(100 - MARGIN), 100);
         ((with_margin * 1_000_000) >> BW_SHIFT) as u64
     }
 
-    /// The rate of a first window in `rtt`.
-    fn of_window(&self, cwnd: u32, rtt: Nanos) -> u64 {
-        self.of(bandwidth(cwnd, rtt.max(1000)), self.first_gain)
+    /// Rate of an initial window per `rtt`.
+    fn rate_for_window(&self, cwnd: u32, rtt: Nanos) -> u64 {
+        self.rate_for(bandwidth(cwnd, rtt.max(1000)), self.first_gain)
     }
 
-    /// The first round-trip time is known: the rate is that of a window in it.
-    pub fn hear_rtt(&mut self, cwnd: u32, srtt: Option<Nanos>) {
+    /// Sets the rate to one window per round-trip time at the first sample.
+    pub fn init_from_rtt(&mut self, cwnd: u32, srtt: Option<Nanos>) {
         if let (false, Some(srtt)) = (self.has_seen_rtt, srtt) {
             self.has_seen_rtt = true;
-            self.change(self.of_window(cwnd, srtt));
+            self.change(self.rate_for_window(cwnd, srtt));
         }
     }
 
-    /// The rate of a bandwidth; as long as the pipe is not `full` it only rises.
+    /// Sets the rate for a bandwidth; until the pipe is `full`, the rate can only rise.
     pub fn set(&mut self, bw: u64, gain: u64, full: bool) {
         if self.last != (bw, gain) {
             self.last = (bw, gain);
-            self.follows = self.of(bw, gain);
+            self.follows = self.rate_for(bw, gain);
         }
         if full || self.follows > self.rate {
             self.change(self.follows);

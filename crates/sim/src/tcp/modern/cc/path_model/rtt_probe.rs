@@ -1,31 +1,31 @@
-//! A probe for the smallest round-trip time: little in flight for 200 ms and for a round.
+//! Probe for the minimum round-trip time: few packets in flight for 200 ms and at least one round.
 
 use crate::clock::Nanos;
 use crate::tcp::modern::stack::MILLISECOND;
 
-/// How long little is in flight, at least.
+/// Minimum duration with few packets in flight.
 const LENGTH: Nanos = 200 * MILLISECOND;
 
-/// How far a probe for the smallest round-trip time is.
+/// State of a probe for the minimum round-trip time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RttProbe {
-    /// What is in flight shrinks to what a probe leaves.
+    /// The packets in flight decrease to the limit of the probe.
     Emptying,
-    /// Little is in flight.
+    /// Few packets are in flight.
     Holding {
-        /// It may end then,
+        /// Earliest end of the probe.
         until: Nanos,
-        /// once a round is over.
+        /// Whether a round has ended.
         round_done: bool,
     },
 }
 
 impl RttProbe {
-    /// An acknowledgement arrives, with as `little` in flight as a probe leaves or not: whether the
-    /// probe begins to hold, so that a round begins.
-    pub fn on_ack(&mut self, now: Nanos, little: bool, round_start: bool) -> bool {
+    /// An acknowledgement arrives; `within_limit` if the packets in flight are within the limit of
+    /// the probe. Returns whether holding begins, which starts a round.
+    pub fn on_ack(&mut self, now: Nanos, within_limit: bool, round_start: bool) -> bool {
         match self {
-            Self::Emptying if little => {
+            Self::Emptying if within_limit => {
                 *self = Self::Holding { until: now + LENGTH, round_done: false };
                 true
             }
@@ -37,13 +37,13 @@ impl RttProbe {
         }
     }
 
-    /// Whether the round of the probe is over.
+    /// Whether the round of the probe has ended.
     #[must_use]
     pub fn round_done(&self) -> bool {
         matches!(self, Self::Holding { round_done: true, .. })
     }
 
-    /// Whether little was in flight for long enough.
+    /// Whether the minimum duration has passed.
     #[must_use]
     pub fn is_long_enough(&self, now: Nanos) -> bool {
         matches!(*self, Self::Holding { until, .. } if now > until)
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_holds_for_200_ms_and_a_round() {
+    fn probe_holds_for_200_ms_and_one_round() {
         let mut probe = RttProbe::Emptying;
         assert!(!probe.on_ack(0, false, true));
         assert!(probe.on_ack(5, true, true));

@@ -1,0 +1,179 @@
+//! An nftables table that is removed when its socket closes (linux/netfilter/nf_tables.h).
+
+use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_NETFILTER};
+use std::io;
+use std::net::Ipv4Addr;
+
+const BATCH_BEGIN: u16 = 0x10;
+const BATCH_END: u16 = 0x11;
+const NFTABLES: u16 = 10;
+const NEW_TABLE: u16 = NFTABLES << 8;
+const NEW_CHAIN: u16 = NFTABLES << 8 | 3;
+const NEW_RULE: u16 = NFTABLES << 8 | 6;
+
+const REQUEST: u16 = 0x1;
+const ACK: u16 = 0x4;
+const CREATE: u16 = 0x400;
+const APPEND: u16 = 0x800;
+
+/// The table is owned by its socket and removed with it.
+const OWNED: u32 = 0x2;
+const IPV4: u8 = 2;
+const NESTED: u16 = 0x8000;
+
+/// After the addresses of replies are restored, and before routing.
+const PREROUTING: (&str, u32, i32) = ("filter", 0, -50);
+const POSTROUTING: (&str, u32, i32) = ("nat", 4, 100);
+
+/// Offsets of the 4-byte addresses in an IPv4 header.
+const SOURCE: u32 = 12;
+const DESTINATION: u32 = 16;
+
+/// A table under construction; [`Firewall::commit`] creates it.
+#[derive(Debug)]
+pub(super) struct Firewall {
+    socket: Socket,
+    table: String,
+    batch: Vec<u8>,
+    /// Start of the last message in `batch`.
+    last: usize,
+    sequence: u32,
+}
+
+/// Encodes an attribute with padding.
+fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
+    let mut bytes = (value.len() as u16 + 4).to_ne_bytes().to_vec();
+    bytes.extend(kind.to_ne_bytes());
+    bytes.extend(value);
+    bytes.resize(bytes.len().next_multiple_of(4), 0);
+    bytes
+}
+
+fn nested(kind: u16, parts: &[Vec<u8>]) -> Vec<u8> {
+    attribute(kind | NESTED, &parts.concat())
+}
+
+fn number(kind: u16, value: u32) -> Vec<u8> {
+    attribute(kind, &value.to_be_bytes())
+}
+
+fn text(kind: u16, value: &str) -> Vec<u8> {
+    attribute(kind, format!("{value}\0").as_bytes())
+}
+
+/// Encodes an expression of a rule.
+fn expression(name: &str, parts: &[Vec<u8>]) -> Vec<u8> {
+    nested(1, &[text(1, name), nested(2, parts)])
+}
+
+/// Loads an address of the packet into the first register.
+fn address_at(offset: u32) -> Vec<u8> {
+    const NETWORK_HEADER: u32 = 1;
+    let parts = [number(1, 1), number(2, NETWORK_HEADER), number(3, offset), number(4, 4)];
+    expression("payload", &parts)
+}
+
+/// Tests whether the first register equals a value (operation 0) or differs (1).
+fn compare(operation: u32, value: &[u8]) -> Vec<u8> {
+    let data = nested(3, &[attribute(1, value)]);
+    expression("cmp", &[number(1, 1), number(2, operation), data])
+}
+
+impl Firewall {
+    /// Creates an IPv4 table in the calling thread's network namespace.
+    pub(super) fn new(table: &str) -> io::Result<Self> {
+        let mut socket = Socket::new(NETLINK_NETFILTER)?;
+        socket.bind_auto()?;
+        socket.connect(&SocketAddr::new(0, 0))?;
+        let mut made =
+            Self { socket, table: table.to_owned(), batch: Vec::new(), last: 0, sequence: 0 };
+        made.message(BATCH_BEGIN, REQUEST, &[]);
+        made.message(NEW_TABLE, REQUEST | CREATE, &[text(1, table), number(2, OWNED)]);
+        for (name, (kind, hook, priority)) in
+            [("prerouting", PREROUTING), ("postrouting", POSTROUTING)]
+        {
+            let hooks = nested(4, &[number(1, hook), number(2, priority as u32)]);
+            let parts = [text(1, table), text(3, name), hooks, text(7, kind)];
+            made.message(NEW_CHAIN, REQUEST | CREATE, &parts);
+        }
+        Ok(made)
+    }
+
+    /// Replaces the source address of packets by the address of the outgoing interface.
+    pub(super) fn masquerade(mut self, source: Ipv4Addr) -> Self {
+        let parts = [address_at(SOURCE), compare(0, &source.octets()), expression("masq", &[])];
+        self.rule("postrouting", &parts);
+        self
+    }
+
+    /// Forwards replies to masqueraded packets to an address, on any interface and without enabling
+    /// forwarding.
+    pub(super) fn forward_replies(mut self, destination: Ipv4Addr) -> Self {
+        const ESTABLISHED_OR_RELATED: u32 = 2 | 4;
+        let value = |value: u32| nested(4, &[attribute(1, &value.to_ne_bytes())]);
+        let nothing = nested(5, &[attribute(1, &0_u32.to_ne_bytes())]);
+        let mask = value(ESTABLISHED_OR_RELATED);
+        let verdict = nested(2, &[nested(2, &[number(1, 0)])]);
+        let parts = [
+            // Connection tracking state.
+            expression("ct", &[number(1, 1), number(2, 0)]),
+            expression("bitwise", &[number(1, 1), number(2, 1), number(3, 4), mask, nothing]),
+            compare(1, &[0; 4]),
+            address_at(DESTINATION),
+            compare(0, &destination.octets()),
+            // Sends a copy to the destination as a local packet. The original, which would need
+            // forwarding, is dropped.
+            expression("dup", &[number(1, 1)]),
+            expression("immediate", &[number(1, 0), verdict]),
+        ];
+        self.rule("prerouting", &parts);
+        self
+    }
+
+    fn rule(&mut self, chain: &str, expressions: &[Vec<u8>]) {
+        let parts = [text(1, &self.table), text(2, chain), nested(4, expressions)];
+        self.message(NEW_RULE, REQUEST | CREATE | APPEND, &parts);
+    }
+
+    fn message(&mut self, kind: u16, flags: u16, parts: &[Vec<u8>]) {
+        let (family, resource) = match kind {
+            BATCH_BEGIN | BATCH_END => (0, NFTABLES),
+            _ => (IPV4, 0),
+        };
+        let body = parts.concat();
+        let length = 16 + 4 + body.len() as u32;
+        self.last = self.batch.len();
+        self.batch.extend(length.to_ne_bytes());
+        self.batch.extend(kind.to_ne_bytes());
+        self.batch.extend(flags.to_ne_bytes());
+        self.batch.extend(self.sequence.to_ne_bytes());
+        self.batch.extend(0_u32.to_ne_bytes());
+        self.batch.extend([family, 0]);
+        self.batch.extend(resource.to_be_bytes());
+        self.batch.extend(body);
+        self.sequence += 1;
+    }
+
+    /// Creates the table in one transaction.
+    ///
+    /// # Errors
+    /// Fails if the kernel does not support nftables or one of these expressions.
+    pub(super) fn commit(mut self) -> io::Result<Self> {
+        // Requests an acknowledgement of the last rule; the error of a failing message is reported
+        // first.
+        let flags = self.last + 6;
+        let with_ack = REQUEST | CREATE | APPEND | ACK;
+        self.batch[flags..flags + 2].copy_from_slice(&with_ack.to_ne_bytes());
+        self.message(BATCH_END, REQUEST, &[]);
+        self.socket.send(&self.batch, 0)?;
+        let (answer, _) = self.socket.recv_from_full()?;
+        match answer.get(16..20).and_then(|code| code.try_into().ok()).map(i32::from_ne_bytes) {
+            Some(0) => Ok(self),
+            Some(code) => {
+                let error = io::Error::from_raw_os_error(-code);
+                Err(io::Error::other(format!("the kernel rejects the nftables rules: {error}")))
+            }
+            None => Err(io::Error::other("the kernel's answer about nftables cannot be parsed")),
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! NAT at the far end of a link: the near end reaches the host's network through the far end.
+//!
+//! ```text
+//! near 10.0.0.1 ==> link ==> far 10.128.0.1 -- nat0 198.18.n.2 == 198.18.n.1 tcpcastn -- host
+//!                            masquerades                          masquerades
+//! ```
+//!
+//! The host gets a forwarding device and an nftables table. Both are removed when the process that
+//! owns them ends, in any case. No setting of the host changes: replies may arrive on interfaces
+//! without forwarding, so the table forwards them.
+
+mod firewall;
+
+use crate::command::NEAR;
+use crate::namespace::Namespace;
+use crate::network::{Host, Netlink};
+use firewall::Firewall;
+use nix::unistd::geteuid;
+use std::fs;
+use std::io;
+use std::net::Ipv4Addr;
+
+/// Device at the far end.
+const DEVICE: &str = "nat0";
+/// Maximum number of links with NAT at the same time.
+const MAX_LINKS: u8 = 200;
+/// Prefix length of the network of each link, within the benchmark addresses (RFC 2544, appendix
+/// C).
+const PREFIX: u8 = 30;
+
+/// The host's network namespace, opened before the link's process leaves it.
+#[derive(Debug)]
+pub struct Nat {
+    host: Namespace,
+}
+
+/// Owner of the NAT rules, which are removed when this is dropped or its process ends.
+#[derive(Debug)]
+pub struct NatGuard {
+    _inside: Firewall,
+    _outside: Firewall,
+}
+
+fn address(number: u8, end: u8) -> Ipv4Addr {
+    Ipv4Addr::new(198, 18, number, end)
+}
+
+impl Nat {
+    /// Opens the network namespace of the calling process.
+    ///
+    /// # Errors
+    /// Fails if the caller is not root, or without `/proc`.
+    pub fn open() -> io::Result<Self> {
+        if !geteuid().is_root() {
+            return Err(io::Error::other(
+                "--nat creates a device and firewall rules on this machine and requires root; omit it, \
+                 or run as root",
+            ));
+        }
+        Ok(Self { host: Namespace::current()? })
+    }
+
+    /// Connects the far end to the host.
+    ///
+    /// # Errors
+    /// Fails if the kernel lacks veth devices or nftables.
+    pub(crate) fn join(self, far: &Host) -> io::Result<NatGuard> {
+        let number = self.host.within(|| {
+            let number = create_device(far)?;
+            let name = device(number);
+            let routing = Netlink::new()?;
+            routing.bring_up(&name, Vec::new(), None)?;
+            routing.add_address(&name, address(number, 1).into(), PREFIX)?;
+            fs::write(format!("/proc/sys/net/ipv4/conf/{name}/forwarding"), "1")?;
+            Ok(number)
+        })?;
+        let inside = far.namespace.within(|| {
+            let routing = Netlink::new()?;
+            routing.bring_up(DEVICE, Vec::new(), None)?;
+            routing.add_address(DEVICE, address(number, 2).into(), PREFIX)?;
+            routing.route_one(crate::network::INTERFACE, NEAR)?;
+            routing.replace_default(DEVICE, address(number, 1))?;
+            fs::write("/proc/sys/net/ipv4/ip_forward", "1")?;
+            Firewall::new(DEVICE)?.masquerade(NEAR).commit()
+        })?;
+        let end = address(number, 2);
+        let outside = self.host.within(|| {
+            Firewall::new(&device(number))?.masquerade(end).forward_replies(end).commit()
+        })?;
+        Ok(NatGuard { _inside: inside, _outside: outside })
+    }
+}
+
+fn device(number: u8) -> String {
+    format!("tcpcast{number}")
+}
+
+/// Creates the device between the host, in the calling thread's namespace, and the far end. Returns
+/// its number.
+fn create_device(far: &Host) -> io::Result<u8> {
+    let routes = fs::read_to_string("/proc/net/route")?;
+    // The file contains little-endian addresses, so the last two bytes come first.
+    let taken = |number: u8| routes.contains(&format!("\t00{number:02X}12C6\t"));
+    for number in (0..MAX_LINKS).filter(|number| !taken(*number)) {
+        match Netlink::new()?.create_veth(&device(number), DEVICE, far.namespace.file()) {
+            Ok(()) => return Ok(number),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Err(io::Error::other("every network of 198.18.0.0/16 is in use on this machine"))
+}

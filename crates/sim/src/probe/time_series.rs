@@ -1,0 +1,154 @@
+//! Sums over time for plots, including the warm-up.
+
+use super::counters::every_second;
+use super::{CLASS_CELLS, ClassCell, Counters, Probes};
+use crate::clock::{NEVER, Nanos};
+
+/// Cells recorded per class, in this order.
+const CELLS: [ClassCell; 4] =
+    [ClassCell::Delivered, ClassCell::Lacking, ClassCell::RttSum, ClassCell::RttSamples];
+
+/// Columns before those of the classes: time, and queue length integrated over time modulo 2^64.
+const LINK_COLUMNS: usize = 2;
+
+/// Maximum number of slots; then pairs of slots are merged.
+const MAX_SLOTS: usize = 512;
+/// Initial length of a slot.
+const FIRST_SLOT: Nanos = 1_000_000;
+
+/// Sums since the start of a run, at the ends of equally long slots: 256 to 512 slots for runs of
+/// any length.
+#[derive(Clone, Debug)]
+pub struct TimeSeries {
+    slot: Nanos,
+    next: Nanos,
+    /// Values of the counters at the end of the warm-up, when they were reset.
+    before: Vec<u64>,
+    ends: Vec<u64>,
+    last: Vec<u64>,
+}
+
+impl TimeSeries {
+    /// Creates an empty time series, which records nothing unless `is_enabled`.
+    #[must_use]
+    pub fn new(classes: usize, is_enabled: bool) -> Self {
+        Self {
+            slot: FIRST_SLOT,
+            next: if is_enabled { FIRST_SLOT } else { NEVER },
+            before: vec![0; if is_enabled { classes * CELLS.len() } else { 0 }],
+            ends: Vec::new(),
+            last: Vec::new(),
+        }
+    }
+
+    /// Names of the columns of a class.
+    #[must_use]
+    pub fn cells() -> [&'static str; CELLS.len()] {
+        CELLS.map(|cell| CLASS_CELLS[cell as usize])
+    }
+
+    /// Maximum memory in bytes for the given number of classes.
+    #[must_use]
+    pub fn max_bytes(classes: usize) -> usize {
+        (MAX_SLOTS + 1) * (LINK_COLUMNS + classes * CELLS.len()) * size_of::<u64>()
+    }
+
+    /// End of the current slot; [`NEVER`] if disabled.
+    #[must_use]
+    pub fn slot_end(&self) -> Nanos {
+        self.next
+    }
+
+    /// Number of columns.
+    #[must_use]
+    pub fn width(&self) -> usize {
+        LINK_COLUMNS + self.before.len()
+    }
+
+    /// Sums at the start, at the end of each slot, and at the end of the run.
+    #[must_use]
+    pub fn rows(&self) -> Vec<u64> {
+        let mut rows = vec![0; self.width()];
+        rows.extend_from_slice(&self.ends);
+        rows.extend_from_slice(&self.last);
+        rows
+    }
+
+    /// Stores the values of the counters before they are reset.
+    pub(super) fn save(&mut self, counters: &Counters) {
+        for (column, before) in self.before.iter_mut().enumerate() {
+            *before += cell(counters, column);
+        }
+    }
+
+    fn close(&mut self, now: Nanos, queue: u64, counters: &Counters, last: bool) {
+        if self.next == NEVER {
+            return;
+        }
+        let width = self.width();
+        self.last.clear();
+        let rows = if last { &mut self.last } else { &mut self.ends };
+        rows.extend([now, queue]);
+        let sums = self.before.iter().enumerate();
+        rows.extend(sums.map(|(column, before)| before + cell(counters, column)));
+        if last {
+            return;
+        }
+        if self.ends.len() == MAX_SLOTS * width {
+            every_second(&mut self.ends, width);
+            self.slot *= 2;
+        }
+        self.next = now + self.slot;
+    }
+}
+
+/// Counter of a class column.
+fn cell(counters: &Counters, column: usize) -> u64 {
+    counters.of_class(column / CELLS.len(), CELLS[column % CELLS.len()])
+}
+
+impl Probes {
+    /// Closes a slot of the time series, or the `last` slot at the end of the run.
+    pub fn close_time_series(&mut self, now: Nanos, last: bool) {
+        self.time_series.close(now, self.occupancy.lifetime_integral(), &self.counters, last);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_are_equal_and_limited_in_long_runs() {
+        let (mut time_series, mut counters) = (TimeSeries::new(2, true), Counters::new(2, 1));
+        for _ in 0..5000 {
+            let end = time_series.slot_end();
+            let recorded =
+                time_series.before[CELLS.len()] + counters.of_class(1, ClassCell::Delivered);
+            counters.add(1, ClassCell::Delivered, end - recorded);
+            if end % 7 == 0 {
+                time_series.save(&counters);
+                counters.begin(end);
+            }
+            time_series.close(end, 3 * end, &counters, false);
+        }
+        time_series.close(time_series.next - 1, 3 * (time_series.next - 1), &counters, true);
+        let (width, rows) = (time_series.width(), time_series.rows());
+        let rows: Vec<&[u64]> = rows.chunks(width).collect();
+        assert!((258..=514).contains(&rows.len()), "{}", rows.len());
+        let slot = rows[1][0];
+        assert!(rows[..rows.len() - 1].windows(2).all(|pair| pair[1][0] - pair[0][0] == slot));
+        assert!(rows.iter().all(|row| row[1] == 3 * row[0] && row[2] == 0));
+        let delivered = LINK_COLUMNS + CELLS.len();
+        assert!(rows[..rows.len() - 1].iter().all(|row| row[delivered] == row[0]));
+    }
+
+    #[test]
+    fn disabled_time_series_records_nothing() {
+        let (mut time_series, counters) = (TimeSeries::new(2, false), Counters::new(2, 1));
+        time_series.close(1, 1, &counters, false);
+        time_series.save(&counters);
+        time_series.close(1, 1, &counters, true);
+        assert_eq!((time_series.slot_end(), time_series.rows()), (NEVER, vec![0, 0]));
+    }
+}

@@ -1,0 +1,471 @@
+//! Sending end for networks of numbered packets. The network counts packets with data from 1, the
+//! ends count bytes from 1, and this module converts between them. Packets without data (SYN-ACK,
+//! and a FIN sent separately) have number 0.
+
+use super::event::{Event, Probe};
+use super::handshake::{Handshake, ServerHandshake};
+use super::options::ModernTcp;
+use super::packet_header::{AckHeader, DataHeader};
+use super::packet_out::{PacketOut, RunOut};
+use super::phase::PhaseName;
+use super::segment::{Sending, Timestamps, Transmit, stamp};
+use super::sender::Sender;
+use super::transmit_fast_path::Run;
+use super::window::INFINITE_SSTHRESH;
+use crate::clock::Nanos;
+use crate::packet::Kind;
+use crate::probe::{TcpEvent, TcpProbe};
+use crate::traffic::FileSize;
+
+/// Sending end of a source.
+#[derive(Clone, Debug)]
+#[repr(C, align(64))]
+pub struct PacketSender {
+    /// State of the handshake until the file begins.
+    pub(super) handshake: Option<Box<ServerHandshake>>,
+    /// Packets written by the application, and acknowledged packets of files.
+    size: u32,
+    acked: u32,
+    /// Most recent timestamp of the receiver.
+    pub(super) echo: u32,
+    /// The application closes the connection after writing.
+    closing: bool,
+    recovery: Recovery,
+    pub(super) sender: Sender,
+}
+
+/// State of a fast recovery as reported to probes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Recovery {
+    None,
+    /// Recovery has begun; its first retransmission was not yet sent.
+    Begun,
+    Repairing,
+}
+
+impl PacketSender {
+    /// Starts a connection that sends a file; `seed` determines its random choices.
+    pub fn start(
+        now: Nanos,
+        file: FileSize,
+        seed: u64,
+        tcp: &ModernTcp,
+        probe: &mut impl TcpProbe,
+    ) -> Self {
+        let mut end = Self {
+            sender: Sender::new(now, 1, seed, &tcp.stack),
+            size: 0,
+            acked: 0,
+            closing: false,
+            echo: 0,
+            recovery: Recovery::None,
+            handshake: None,
+        };
+        end.open(now, file, seed, tcp, probe);
+        end
+    }
+
+    /// Starts a new connection in the same memory.
+    pub fn restart(
+        &mut self,
+        now: Nanos,
+        file: FileSize,
+        seed: u64,
+        tcp: &ModernTcp,
+        probe: &mut impl TcpProbe,
+    ) {
+        let Self { sender, size, acked, closing, echo, recovery, handshake } = self;
+        sender.restart(now, seed, &tcp.stack);
+        (*size, *acked, *closing, *echo) = (0, 0, false, 0);
+        (*recovery, *handshake) = (Recovery::None, None);
+        self.open(now, file, seed, tcp, probe);
+    }
+
+    fn open(
+        &mut self,
+        now: Nanos,
+        file: FileSize,
+        seed: u64,
+        tcp: &ModernTcp,
+        probe: &mut impl TcpProbe,
+    ) {
+        if tcp.handshake != Handshake::None {
+            return self.listen(file, seed);
+        }
+        establish(&mut self.sender, now, Some(tcp.rtt), tcp);
+        self.write_file(now, file, tcp, probe);
+    }
+
+    /// The application writes a file, and closes the connection if it is used for one file only.
+    ///
+    /// As in Linux, FIN is set on the last packet if it has not been sent yet; otherwise FIN is
+    /// sent separately.
+    pub fn write_file(
+        &mut self,
+        now: Nanos,
+        file: FileSize,
+        tcp: &ModernTcp,
+        probe: &mut impl TcpProbe,
+    ) {
+        self.write(now, file, tcp, probe);
+        self.closing = tcp.closes;
+    }
+
+    /// The application writes data.
+    pub(super) fn write(
+        &mut self,
+        now: Nanos,
+        data: FileSize,
+        tcp: &ModernTcp,
+        probe: &mut impl TcpProbe,
+    ) {
+        // An endless flow can also begin after flights of TLS.
+        self.size = self.size.saturating_add(data.packets).min(u32::MAX - 1);
+        let bytes = tcp.bytes(data.packets) - u64::from(data.lacking);
+        self.call(probe, |sender, probe| sender.write(now, bytes, &tcp.stack, probe));
+    }
+
+    /// Whether all data has been acknowledged.
+    #[inline(always)]
+    #[must_use]
+    pub fn finished(&self) -> bool {
+        self.sender.data_acknowledged() && !self.is_opening()
+    }
+
+    /// Numbers of data packets acknowledged and sent.
+    #[inline(always)]
+    fn acked_and_sent(&self) -> (u32, u32) {
+        let flight = self.sender.flight();
+        (flight.first().min(self.size), flight.next().min(self.size))
+    }
+
+    /// Whether enough packet numbers are left to send `more` packets.
+    #[must_use]
+    pub fn has_numbers(&self, more: u32) -> bool {
+        more < u32::MAX - 1 - self.size
+    }
+
+    /// Expiry of the timer, `NEVER` if it is off.
+    #[inline(always)]
+    #[must_use]
+    pub fn deadline(&self) -> Nanos {
+        let opening = self.handshake.as_ref().and_then(|handshake| handshake.deadline());
+        opening.unwrap_or_else(|| self.sender.deadline())
+    }
+
+    /// Lower bound of the deadline, which is cheaper to compute.
+    #[inline(always)]
+    #[must_use]
+    pub fn deadline_at_least(&self) -> Nanos {
+        let opening = self.handshake.as_ref().and_then(|handshake| handshake.deadline());
+        opening.unwrap_or_else(|| self.sender.deadline_at_least())
+    }
+
+    /// Time at which the pacer allows the next packet, `NEVER` if none waits.
+    #[inline(always)]
+    #[must_use]
+    pub fn pace_at(&self) -> Nanos {
+        self.sender.pace_at()
+    }
+
+    /// Outstanding data packets.
+    #[must_use]
+    pub fn in_flight(&self) -> u32 {
+        let (acked, sent) = self.acked_and_sent();
+        sent - acked
+    }
+
+    /// Acknowledged packets of files.
+    #[must_use]
+    pub fn acked(&self) -> u64 {
+        u64::from(self.acked)
+    }
+
+    /// An acknowledgement arrives.
+    #[inline]
+    pub fn on_ack(
+        &mut self,
+        now: Nanos,
+        header: &AckHeader,
+        tcp: &ModernTcp,
+        probe: &mut impl TcpProbe,
+    ) {
+        self.echo = header.timestamps().map_or(0, |stamps| stamps.value);
+        if (header.syn || self.is_opening()) && self.on_opening_packet(now, header, tcp, probe) {
+            return;
+        }
+        let (before, _) = self.acked_and_sent();
+        let ack = header.cumulative(self.sender.una());
+        let is_handled = !header.has_blocks()
+            && self
+                .call(probe, |sender, probe| sender.on_ack_fast_path(now, &ack, &tcp.stack, probe));
+        if !is_handled {
+            self.on_ack_slow_path(now, header, tcp, probe);
+        }
+        let packets = self.acked_and_sent().0 - before;
+        if packets > 0 && !self.is_opening() {
+            self.acked += packets;
+            probe.tcp(now, TcpEvent::Acked { packets });
+            if tcp.closes && self.finished() {
+                self.sender.abandon();
+            }
+        }
+        if self.recovery != Recovery::None {
+            self.follow_recovery(now, probe);
+        }
+        if self.is_opening() {
+            self.on_messages(now, header.messages, tcp, probe);
+        }
+    }
+
+    #[inline(never)]
+    fn on_ack_slow_path(
+        &mut self,
+        now: Nanos,
+        header: &AckHeader,
+        tcp: &ModernTcp,
+        probe: &mut impl TcpProbe,
+    ) {
+        let ack = header.ack(self.sender.una());
+        if ack.ack <= self.sender.next() {
+            self.call(probe, |sender, probe| sender.on_ack_slow_path(now, &ack, &tcp.stack, probe));
+        }
+    }
+
+    /// Ends the reported recovery when its phase ends, or with the file.
+    fn follow_recovery(&mut self, now: Nanos, probe: &mut impl TcpProbe) {
+        match self.sender.phase().name() {
+            PhaseName::Recovery if !self.finished() => return,
+            PhaseName::Loss => (),
+            _ => probe.tcp(now, TcpEvent::Recovered { burst: 0 }),
+        }
+        self.recovery = Recovery::None;
+    }
+
+    /// The timer expired.
+    pub fn on_timer(&mut self, now: Nanos, tcp: &ModernTcp, probe: &mut impl TcpProbe) {
+        if self.is_opening() && self.on_opening_timer(tcp) {
+            return;
+        }
+        self.call(probe, |sender, probe| sender.on_deadline(now, &tcp.stack, probe));
+        if self.recovery != Recovery::None {
+            self.follow_recovery(now, probe);
+        }
+    }
+
+    /// Returns the next packet to send now; call until [`None`].
+    #[inline(always)]
+    pub fn poll_transmit(
+        &mut self,
+        now: Nanos,
+        tcp: &ModernTcp,
+        probe: &mut impl TcpProbe,
+    ) -> Option<PacketOut> {
+        if self.is_opening() {
+            if let Some(header) = self.poll_syn_ack(now, tcp) {
+                let short = Some(tcp.syn_bytes);
+                return Some(PacketOut { number: 0, kind: Kind::Data, header, short });
+            }
+        }
+        // The sender publishes only windows here.
+        let sent = self.sender.poll_transmit(now, &tcp.stack, &mut ());
+        let Some(sent) = sent.or_else(|| self.close(now, tcp)) else {
+            self.publish_window(now, tcp, probe);
+            return None;
+        };
+        Some(self.packet(now, &sent, tcp, probe))
+    }
+
+    /// Whether there is certainly nothing to send.
+    #[inline(always)]
+    pub(crate) fn is_idle(
+        &mut self,
+        now: Nanos,
+        tcp: &ModernTcp,
+        probe: &mut impl TcpProbe,
+    ) -> bool {
+        let is_idle = !self.is_opening() && !self.closing && self.sender.is_idle(&tcp.stack);
+        if is_idle {
+            self.publish_window(now, tcp, probe);
+        }
+        is_idle
+    }
+
+    /// Returns a run of packets with consecutive numbers, possibly empty, instead of repeated calls
+    /// of [`PacketSender::poll_transmit`]. Unless the run ends the burst, and after [`None`], call
+    /// that method next.
+    #[inline(always)]
+    pub(crate) fn poll_run(
+        &mut self,
+        now: Nanos,
+        tcp: &ModernTcp,
+        probe: &mut impl TcpProbe,
+    ) -> Option<RunOut> {
+        if self.is_opening() {
+            return None;
+        }
+        let Run { first, packets, push, ends } =
+            self.sender.transmit_run(now, &mut self.closing, &tcp.stack)?;
+        if ends {
+            self.publish_window(now, tcp, probe);
+        }
+        let stamps = Timestamps { value: stamp(now), echo: self.echo };
+        let header = DataHeader::new(&first, stamps, tcp);
+        let number = first.number + 1;
+        let first = PacketOut { number, kind: Kind::Data, header, short: None };
+        Some(RunOut { first, packets, push, ends })
+    }
+
+    /// Sends FIN if the application has closed the connection and all data allowed was sent.
+    #[inline(always)]
+    fn close(&mut self, now: Nanos, tcp: &ModernTcp) -> Option<Transmit> {
+        if self.closing { self.poll_fin(now, tcp) } else { None }
+    }
+
+    #[inline(never)]
+    fn poll_fin(&mut self, now: Nanos, tcp: &ModernTcp) -> Option<Transmit> {
+        self.closing = false;
+        self.sender.close();
+        self.sender.poll_transmit(now, &tcp.stack, &mut ())
+    }
+
+    /// Converts a packet for the network.
+    #[inline(always)]
+    fn packet(
+        &mut self,
+        now: Nanos,
+        sent: &Transmit,
+        tcp: &ModernTcp,
+        probe: &mut impl TcpProbe,
+    ) -> PacketOut {
+        // The receiver reads immediately, so its window is never closed while nothing is
+        // outstanding.
+        debug_assert!(sent.sending != Sending::WindowProbe);
+        let kind = match sent.sending {
+            Sending::New => Kind::Data,
+            Sending::Retransmission | Sending::WindowProbe => Kind::Retransmission,
+        };
+        if kind == Kind::Retransmission {
+            self.report_retransmission(now, probe);
+        }
+        let stamps = Timestamps { value: stamp(now), echo: self.echo };
+        let header = DataHeader::new(sent, stamps, tcp);
+        let number = if sent.len > 0 { sent.number + 1 } else { 0 };
+        let short = header.is_short().then(|| tcp.length(sent.len));
+        PacketOut { number, kind, header, short }
+    }
+
+    /// Reports a retransmission, except for the first one of a recovery.
+    #[inline]
+    fn report_retransmission(&mut self, now: Nanos, probe: &mut impl TcpProbe) {
+        match self.recovery {
+            Recovery::None => (),
+            Recovery::Begun => self.recovery = Recovery::Repairing,
+            Recovery::Repairing => probe.tcp(now, TcpEvent::PartialAck),
+        }
+    }
+
+    #[inline(always)]
+    fn publish_window(&self, now: Nanos, tcp: &ModernTcp, probe: &mut impl TcpProbe) {
+        let (cwnd, ssthresh) = (self.sender.cwnd(), self.sender.ssthresh());
+        let allowed = tcp.stack.receiving.buffer / u64::from(tcp.stack.mss);
+        let event = TcpEvent::Window {
+            cwnd,
+            ssthresh: if ssthresh == INFINITE_SSTHRESH { u32::MAX } else { ssthresh },
+            flight: self.sender.in_flight(),
+            window: u32::try_from(allowed).map_or(cwnd, |allowed| allowed.min(cwnd)),
+        };
+        probe.tcp(now, event);
+    }
+
+    /// Calls the sender with a probe that forwards its events.
+    #[inline(always)]
+    fn call<P: TcpProbe, T>(
+        &mut self,
+        probe: &mut P,
+        action: impl FnOnce(&mut Sender, &mut ProbeAdapter<'_, P>) -> T,
+    ) -> T {
+        let adapter = &mut ProbeAdapter { probe, size: self.size, recovery: &mut self.recovery };
+        action(&mut self.sender, adapter)
+    }
+}
+
+/// Forwards the events of a sender, converted to packets.
+struct ProbeAdapter<'a, P> {
+    probe: &'a mut P,
+    size: u32,
+    recovery: &'a mut Recovery,
+}
+
+impl<P: TcpProbe> Probe for ProbeAdapter<'_, P> {
+    #[inline(always)]
+    fn tcp(&mut self, now: Nanos, event: Event) {
+        match event {
+            Event::RttSample { rtt } => self.probe.tcp(now, TcpEvent::RttSample { rtt }),
+            // The window is published at the end of a burst.
+            Event::Window { .. } => (),
+            event => self.forward_rare(now, event),
+        }
+    }
+}
+
+impl<P: TcpProbe> ProbeAdapter<'_, P> {
+    #[inline(never)]
+    fn forward_rare(&mut self, now: Nanos, event: Event) {
+        match event {
+            Event::Recovery { window } => {
+                *self.recovery = Recovery::Begun;
+                self.probe.tcp(now, TcpEvent::FastRetransmit { window });
+            }
+            Event::Timeout {
+                first,
+                all_sent,
+                window,
+                slow_start,
+                repeated,
+                in_recovery,
+                rto,
+                ..
+            } => {
+                let number = first + 1;
+                let timeout = TcpEvent::Timeout {
+                    number,
+                    left: self.size.saturating_sub(number),
+                    all_sent,
+                    window,
+                    slow_start,
+                    repeated,
+                    in_recovery,
+                    rto,
+                };
+                self.probe.tcp(now, timeout);
+            }
+            Event::IdleRestart => self.probe.tcp(now, TcpEvent::IdleRestart),
+            Event::LossProbe { retransmits } => {
+                self.probe.tcp(now, TcpEvent::TailLossProbe { retransmits });
+            }
+            Event::Undone { after_timeout, .. } => {
+                self.probe.tcp(now, TcpEvent::Undone { after_timeout });
+            }
+            // The end of a recovery is derived from phases.
+            Event::Recovered
+            | Event::CongestionEcho { .. }
+            | Event::ProbeRepaired
+            | Event::ReorderTimeout
+            | Event::Lost { .. }
+            | Event::SlowStartExit { .. }
+            | Event::RttSample { .. }
+            | Event::Window { .. } => (),
+        }
+    }
+}
+
+/// Establishes the connection with the receiver's window and, if measured, a round-trip time.
+pub(super) fn establish(sender: &mut Sender, now: Nanos, rtt: Option<Nanos>, tcp: &ModernTcp) {
+    sender.establish(now, rtt, tcp.stack.receiving.buffer, &tcp.stack);
+    sender.set_window_seq(AckHeader::SEQ);
+}
+
+#[cfg(test)]
+#[path = "packet_sender_tests.rs"]
+mod tests;

@@ -1,0 +1,62 @@
+//! Prefetching: saves 17 % of the time of the bench row of 100,000 on/off sources.
+//!
+//! Loads the cache lines of both ends before a packet arrives. With many connections they are not
+//! cached, and loading those of several connections at the same time takes hardly longer than for
+//! one.
+
+use super::packet_receiver::PacketReceiver;
+use super::packet_sender::PacketSender;
+use super::phase::Phase;
+use super::sender::Sender;
+
+impl Sender {
+    /// Reads one word of each cache line that most acknowledgements need: see the order of the
+    /// fields. No branch depends on a word, since it would wait for that word.
+    fn prefetch(&self) -> u64 {
+        let Self { rtt, delivery, pacer, control, flight, .. } = self;
+        let bytes = self.una ^ flight.end() ^ rtt.rto() ^ rtt.deviation();
+        let counts = flight.lost ^ self.window.cwnd ^ self.rack.reorderings ^ delivery.delivered;
+        let flags = u64::from(rtt.min().is_some() ^ pacer.is_on());
+        bytes ^ u64::from(counts) ^ flags ^ control.prefetch()
+    }
+
+    /// Reads one word of each cache line that depends on the first ones: the first outstanding
+    /// packet and the next slot, a boxed congestion control, pacing, and recovery state.
+    fn prefetch_second(&self) -> u64 {
+        let repair = if self.phase == Phase::Open { 0 } else { self.prefetch_repair() };
+        self.flight.prefetch() ^ self.control.prefetch_second() ^ self.pacer.prefetch() ^ repair
+    }
+
+    fn prefetch_repair(&self) -> u64 {
+        let repaired = self.retransmitted_at.is_some() ^ self.undo.is_some();
+        u64::from(self.loss_checked) ^ u64::from(repaired ^ self.last_sacks.is_empty())
+    }
+}
+
+impl PacketSender {
+    /// Reads one word of each cache line that most acknowledgements need.
+    #[must_use]
+    pub fn prefetch(&self) -> u64 {
+        self.sender.prefetch() ^ u64::from(self.handshake.is_some())
+    }
+
+    /// Reads one word of each cache line that depends on the first ones.
+    #[must_use]
+    pub fn prefetch_second(&self) -> u64 {
+        self.sender.prefetch_second()
+    }
+}
+
+impl PacketReceiver {
+    /// Reads one word of each cache line that most packets need.
+    #[must_use]
+    pub fn prefetch(&self) -> u64 {
+        self.receiver.prefetch() ^ u64::from(self.messages)
+    }
+
+    /// Reads one word of the data held out of order.
+    #[must_use]
+    pub fn prefetch_second(&self) -> u64 {
+        self.receiver.held().first().map_or(0, |block| block.start)
+    }
+}

@@ -1,0 +1,66 @@
+//! Initial state of a source.
+
+use super::{Begin, Distribution, Rounding, Traffic};
+use crate::random::{Draws, Stream};
+
+/// Whether the source at index `place` of its class starts with a file. In a scaled population the
+/// number of such sources is not random.
+fn begins_active(share: f64, place: usize, scaled: bool, stream: &mut Stream) -> bool {
+    if !scaled {
+        return stream.chance(share);
+    }
+    let before = place as f64;
+    libm::floor((before + 1.0) * share) > libm::floor(before * share)
+}
+
+/// Initial state of a source; times in seconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum SourceStart {
+    /// The source starts to send.
+    Sends {
+        /// Start time.
+        after: f64,
+        /// Residual file size in packets; 0 if the size is drawn at the start.
+        size: u32,
+    },
+    /// The source is in an OFF time.
+    Off {
+        /// Remaining OFF time.
+        left: f64,
+        /// Elapsed OFF time.
+        elapsed: f64,
+    },
+}
+
+/// Draws the initial state of a source; `None` if it does not start on its own. `place` is its
+/// index within the class.
+#[must_use]
+pub fn draw_start(
+    traffic: &Traffic,
+    place: usize,
+    scaled: bool,
+    off_times: &mut Stream,
+    sizes: &mut Stream,
+) -> Option<SourceStart> {
+    Some(match traffic {
+        Traffic::OnOff { size, begin: Begin::Equilibrium { active, within }, .. }
+            if begins_active(*active, place, scaled, off_times) =>
+        {
+            let left = libm::ceil(size.draw_residual(sizes));
+            let after = Distribution::Uniform { low: 0.0, high: *within }.draw(off_times);
+            SourceStart::Sends { after, size: Rounding::Nearest.file(left).packets }
+        }
+        // The elapsed and the remaining OFF time have the same distribution.
+        Traffic::OnOff { off, begin: Begin::Equilibrium { .. }, .. } => {
+            let left = off.draw_residual(off_times);
+            SourceStart::Off { left, elapsed: left }
+        }
+        Traffic::OnOff { off, begin: Begin::Off, .. } => {
+            SourceStart::Off { left: off.draw(off_times), elapsed: 0.0 }
+        }
+        Traffic::Bulk { start, .. } => {
+            SourceStart::Sends { after: start.time(place, off_times), size: 0 }
+        }
+        Traffic::Transfers { .. } | Traffic::Arrivals { .. } => return None,
+    })
+}

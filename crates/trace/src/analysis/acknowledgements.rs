@@ -1,0 +1,389 @@
+//! Analysis of the acknowledgements, SACK blocks and windows of a direction, and its final report.
+
+use std::mem::take;
+
+use super::direction_stats::{DirectionStats, EventQuota};
+use super::flight::Sent;
+use super::flow::Flow;
+use super::limits::{Limitation, PathSummary, classify_limits};
+use super::out_of_window::Reach;
+use super::report::DirectionReport;
+use super::rounds::{NewAck, Wait};
+use super::sequence::{first, unwrapped};
+use super::sequence_plot::Mark;
+use super::side::{Side, Tap};
+use crate::segment::{Endpoint, Flags, Nanos, Segment};
+
+/// Segments acknowledged by one acknowledgement.
+#[derive(Clone, Copy, Debug, Default)]
+struct AckedData {
+    packets: u64,
+    /// First send time of the newest segment.
+    newest: Option<Nanos>,
+    /// First send time of the oldest segment that SACK had not covered.
+    oldest: Option<Nanos>,
+    /// Send time of the segment whose timestamp is echoed.
+    echoed: Option<Nanos>,
+    /// True if one of the segments was sent more than once.
+    ambiguous: bool,
+    /// True if the segment with the newest bytes was not captured, or after newer segments, so it
+    /// was retransmitted and its first transmission not captured.
+    unseen: bool,
+}
+
+impl Flow {
+    /// Processes a segment from the receiver of the data.
+    #[inline]
+    pub(crate) fn on_peer_segment(&mut self, segment: &Segment, quota: &EventQuota) {
+        self.recovery.on_peer_packet(segment.time);
+        if !segment.flags.any(Flags::ACK) || segment.flags.any(Flags::RST) {
+            return;
+        }
+        if !self.initialised {
+            self.begin(first(segment.acknowledgement));
+        }
+        if let Some(stats) = &mut self.stats {
+            stats.ack_ids.read(segment);
+        }
+        let number = unwrapped(self.next, segment.acknowledgement);
+        if !self.anchored {
+            self.anchored = true;
+            self.extend_back(number, segment.time);
+        }
+        match self.ack_window.check(segment.acknowledgement, number, self.next) {
+            Reach::Within => {}
+            reach => return self.on_out_of_window_ack(segment, reach),
+        }
+        let window = self.announced_window(segment);
+        let same = window == self.window;
+        let advances = number > self.acknowledged;
+        // Reason for waiting so far, which this acknowledgement may remove.
+        let wait = if advances || !same { self.wait() } else { Wait::Open };
+        let bare = segment.payload == 0 && !segment.flags.any(Flags::SYN | Flags::FIN);
+        if !advances && window > self.window {
+            let update = self.window_seen && bare && number == self.acknowledged;
+            self.counts.window_updates += u64::from(update);
+        }
+        self.update_window(segment, number, window);
+        let mut sample = None;
+        let unanswered = self.next > self.acknowledged;
+        if advances {
+            sample = self.acknowledge(segment, number, wait);
+        } else {
+            self.on_no_new_ack(segment, wait);
+        }
+        let options = &segment.options;
+        if options.sack_blocks > 0 {
+            self.recovery.sack_seen = true;
+            let sacked = self.sack(segment, number);
+            sample = sample.or(sacked);
+        }
+        if advances {
+            self.begin_next_recovery(segment.time, quota);
+        }
+        if let Some(since) = sample {
+            let sample = segment.time.saturating_sub(since);
+            self.estimate.add(sample);
+            if let Some(stats) = &mut self.stats {
+                stats.round_trip(segment.time, sample);
+            }
+        }
+        if bare && !advances && number == self.acknowledged && unanswered && same {
+            self.duplicate(segment);
+        }
+    }
+
+    /// Processes an acknowledgement of no new data. `wait`: reason for waiting so far.
+    #[inline]
+    fn on_no_new_ack(&mut self, segment: &Segment, wait: Wait) {
+        let opens = wait.is_by_receiver() && !self.wait().is_by_receiver();
+        let Some(stats) = &mut self.stats else { return };
+        if segment.payload > 0 {
+            stats.rounds.on_peer_data();
+        }
+        if opens {
+            stats.rounds.opened(segment.time, wait);
+        }
+    }
+
+    /// Counts a duplicate acknowledgement.
+    #[inline]
+    fn duplicate(&mut self, segment: &Segment) {
+        if self.recovery.duplicates == 0 {
+            if let Some(stats) = &mut self.stats {
+                stats.rounds.reductions.duplicate(self.next - self.acknowledged);
+            }
+        }
+        self.recovery.duplicate(segment.time, segment.options.cut);
+        self.counts.duplicate_acks += 1;
+    }
+
+    /// Starts another recovery if the acknowledgement ended one while retransmitted data are still
+    /// missing.
+    #[inline]
+    fn begin_next_recovery(&mut self, time: Nanos, quota: &EventQuota) {
+        let (range, board) = ((self.acknowledged, self.next), &self.board);
+        let verdict =
+            self.recovery.begin_next_recovery(time, range, |left, right| board.holds(left, right));
+        if let (Some(verdict), Some(stats)) = (verdict, &mut self.stats) {
+            stats.on_new_recovery(time, &verdict, quota);
+        }
+    }
+
+    #[inline]
+    fn announced_window(&mut self, segment: &Segment) -> u64 {
+        let shift =
+            if segment.flags.any(Flags::SYN) { 0 } else { self.negotiated.scale.unwrap_or(0) };
+        self.unscaled = self.negotiated.scale.is_none();
+        u64::from(segment.window) << shift.min(14)
+    }
+
+    #[inline]
+    fn update_window(&mut self, segment: &Segment, number: u64, window: u64) {
+        if window == 0 && self.window > 0 {
+            self.counts.zero_windows += 1;
+        }
+        self.window = window;
+        self.window_seen = true;
+        if window > self.window_max {
+            self.window_max = window;
+        }
+        let raised = number.saturating_add(window) > self.edge;
+        self.edge = self.edge.max(number.saturating_add(window));
+        if let Some(stats) = &mut self.stats {
+            if raised {
+                stats.add_point(segment.time, Mark::Window, number, self.edge);
+            }
+            let interval = stats.intervals.at(segment.time);
+            interval.window_max_bytes = interval.window_max_bytes.max(window);
+        }
+    }
+
+    /// Processes an acknowledgement of new data up to `number`. Returns the start of the sender's
+    /// RTT sample, if any.
+    fn acknowledge(&mut self, segment: &Segment, number: u64, wait: Wait) -> Option<Nanos> {
+        let from = self.acknowledged;
+        let flight = self.next - from;
+        let beyond = number > self.next;
+        if beyond {
+            let seen = self.next.max(self.probed).min(number);
+            self.count_missing(seen, number);
+            self.next = number;
+        }
+        let echo = segment.options.timestamps.map(|timestamps| timestamps.1);
+        // The segment arrived after later data, but was not retransmitted.
+        if self.board.bytes() > 0 && !beyond && self.flight.oldest_was_late(number) {
+            self.counts.late_packets += 1;
+        }
+        let mut acked = self.take_acknowledged(number, echo);
+        acked.unseen |= beyond;
+        self.acknowledged = number;
+        if let Some(stats) = &mut self.stats {
+            stats.add_point(segment.time, Mark::Ack, from, number);
+        }
+        self.board.acknowledge(number);
+        self.recovery.advance(segment.time, number);
+        acked.newest?;
+        self.counts.acks += 1;
+        self.bare_acks += u64::from(segment.payload == 0);
+        self.counts.acknowledged_packets += acked.packets;
+        self.initial.complete = true;
+        self.last_data = self.last_data.max(Some(segment.time));
+        let stats = self.stats.as_mut()?;
+        let (time, bytes, window) = (segment.time, number - from, self.window);
+        let has_data = segment.payload > 0;
+        stats.rounds.acked(&NewAck { time, number, bytes, has_data, flight, window, wait });
+        if let Some(since) = acked.echoed {
+            stats.timestamps.add(segment.time.saturating_sub(since));
+        }
+        if acked.ambiguous {
+            if let Some(echo) = echo {
+                stats.check_echo(from, number, echo);
+            }
+            return None;
+        }
+        if acked.unseen {
+            return None;
+        }
+        if let Some(since) = acked.newest {
+            let sample = segment.time.saturating_sub(since);
+            stats.karn.add(sample);
+            if acked.packets > 1 {
+                stats.max_undelayed = stats.max_undelayed.max(Some(sample));
+            }
+        }
+        acked.oldest
+    }
+
+    fn take_acknowledged(&mut self, number: u64, echo: Option<u32>) -> AckedData {
+        let (mut acked, mut hole, mut held) = (AckedData::default(), false, false);
+        while let Some(sent) = self.flight.take_until(number) {
+            if sent.sends == 0 {
+                self.count_missing(sent.start, sent.end());
+                (hole, acked.unseen) = (true, true);
+                continue;
+            }
+            if sent.control {
+                continue;
+            }
+            acked.packets += match sent.length > self.largest {
+                true => u64::from(sent.length.div_ceil(self.largest.max(1))),
+                false => 1,
+            };
+            held |= sent.sacked;
+            self.add_times(&mut acked, &sent, echo);
+        }
+        if let Some(part) = self.flight.take_part(number).filter(|part| part.sends > 0) {
+            acked.packets += u64::from(part.length / self.largest.max(1));
+            self.add_times(&mut acked, &part, echo);
+        }
+        // The receiver also lacked the hole, and the segment that filled it was not captured: the
+        // acknowledgement answers that segment.
+        acked.unseen |= hole && (held || self.recovery.duplicates > 0);
+        acked
+    }
+
+    /// Adds the send times of an acknowledged segment or part of an aggregated frame.
+    #[inline(always)]
+    fn add_times(&mut self, acked: &mut AckedData, sent: &Sent, echo: Option<u32>) {
+        acked.unseen = sent.first < self.latest;
+        self.latest = self.latest.max(sent.first);
+        acked.newest = Some(sent.first);
+        acked.ambiguous |= sent.ambiguous();
+        if !sent.sacked && acked.oldest.is_none() {
+            acked.oldest = Some(sent.first);
+        }
+        if acked.echoed.is_none() && echo.is_some_and(|e| e != 0 && e == sent.timestamp) {
+            acked.echoed = Some(sent.last);
+        }
+    }
+
+    /// Counts `[from, to)` as received, but not captured.
+    fn count_missing(&mut self, from: u64, to: u64) {
+        self.counts.missing_bytes += to - from;
+        if let Some(stats) = self.stats.as_mut().filter(|_| to > from) {
+            stats.add_unseen(from, to);
+        }
+    }
+
+    /// Processes the SACK blocks. Returns the send time of the oldest newly covered segment.
+    fn sack(&mut self, segment: &Segment, number: u64) -> Option<Nanos> {
+        let options = &segment.options;
+        let count = usize::from(options.sack_blocks).min(options.sack.len());
+        let blocks = options.sack[..count].iter();
+        let base = self.acknowledged;
+        let block = |&(left, right): &(u32, u32)| (unwrapped(base, left), unwrapped(base, right));
+        let (mut fresh, mut oldest) = (false, None);
+        for (place, (left, right)) in blocks.clone().map(block).enumerate() {
+            if left >= right {
+                continue;
+            }
+            // RFC 2883: the first block is a DSACK if another block or the acknowledgement number
+            // covers it.
+            let within = |(l, r): (u64, u64)| l <= left && right <= r && (l, r) != (left, right);
+            let twice = right <= number
+                || options.sack.get(1..count).unwrap_or_default().iter().map(block).any(within);
+            if place == 0 && twice {
+                if let Some(stats) = &mut self.stats {
+                    stats.on_dsack(left, right);
+                }
+            }
+            if left < self.acknowledged || right > self.next {
+                continue;
+            }
+            let Some(gain) = self.board.add(left, right) else { continue };
+            fresh = true;
+            if let Some(stats) = &mut self.stats {
+                stats.add_point(segment.time, Mark::Sack, gain.from, gain.to);
+            }
+            self.flight.mark_sacked(gain, self.largest, |sent| {
+                oldest = Some(oldest.map_or(sent, |min: Nanos| min.min(sent)));
+            });
+        }
+        if fresh {
+            // As in Linux, SACK of new data restarts the timer.
+            self.recovery.timer_start = segment.time;
+        }
+        oldest
+    }
+
+    /// Returns the reason why the sender does not send more.
+    #[inline]
+    pub(super) fn wait(&self) -> Wait {
+        let beyond = !self.bad_scale && self.edge < self.next + u64::from(self.largest);
+        let full = self.window_seen && (self.window == 0 || beyond);
+        if self.recovery.is_active() {
+            Wait::Repair
+        } else if full && self.window < u64::from(self.largest) {
+            Wait::Closed
+        } else if full {
+            Wait::Window
+        } else if self.short {
+            Wait::Short
+        } else {
+            Wait::Open
+        }
+    }
+
+    /// Returns the report of this direction.
+    pub(crate) fn report(
+        &mut self,
+        source: Endpoint,
+        destination: Endpoint,
+        tap: &Tap,
+        from: usize,
+    ) -> DirectionReport {
+        // At a receiver, acknowledgements may precede the rest of the initial window.
+        let (wait, starts) = (self.wait(), self.isn.is_some() && self.initial.complete);
+        let mut blank = None::<DirectionStats>;
+        let stats = self.stats.as_deref_mut().unwrap_or_else(|| blank.get_or_insert_default());
+        let min_rtt = stats.sender.min();
+        let side = tap.side(from, min_rtt);
+        let mut summary = stats.rounds.finish(self.last_data.unwrap_or(0), wait);
+        let mut rtt = stats.rtts(tap.round_trip(from), &summary);
+        if self.bare_acks == 0 {
+            rtt.withhold_if_late(tap.handshake());
+        }
+        let lossless = self.counts.retransmissions + self.counts.missing_bytes == 0;
+        let (tap_rtt, segment, bad_scale) = (tap.round_trip(from), self.largest, self.bad_scale);
+        let path = PathSummary { side, tap_rtt, min_rtt, lossless, segment, bad_scale };
+        let answered = self.window_seen || self.counts.acks > 0;
+        let limitation =
+            if answered { classify_limits(&mut summary, &path) } else { Limitation::default() };
+        let complete_start = starts && side != Side::Receiver;
+        let packets = self.counts.data_packets.max(1) as f64;
+        let origin = self.origin + u64::from(self.isn.is_some());
+        let plot = stats.plot.take().map(|plot| plot.into_points(origin));
+        DirectionReport {
+            source,
+            destination,
+            side,
+            counts: self.counts,
+            announced: self.announced,
+            causes: stats.causes,
+            spurious: stats.spurious,
+            indications: stats.indications,
+            t0_s: stats.t0.mean_s(),
+            rtt,
+            segment_bytes: self.largest,
+            initial_window_bytes: complete_start.then_some(self.initial.bytes),
+            initial_window_packets: complete_start.then_some(self.initial.packets),
+            flight_max_bytes: if answered { self.flight_max } else { 0 },
+            flight_mean_bytes: answered.then(|| self.flight_sum / packets),
+            window_max_bytes: self.window_max,
+            window_unscaled: self.unscaled,
+            first_data: self.first_data,
+            last_data: self.last_data,
+            intervals: take(&mut stats.intervals).into_vec(),
+            loss_times: take(&mut stats.loss_times),
+            retransmitted: take(&mut stats.retransmitted),
+            omitted: stats.omitted,
+            missing_answers: stats.ack_ids.missing(),
+            sequence_plot: plot.unwrap_or_default(),
+            slow_start: summary.slow_start,
+            limitation,
+            evidence: stats.evidence.report(),
+            rounds: summary.rows,
+        }
+    }
+}

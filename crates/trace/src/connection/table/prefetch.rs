@@ -1,0 +1,105 @@
+//! Prefetching: with many connections, nearly every segment causes cache misses. The misses of
+//! several segments overlap if their connections are looked up together before the segments are
+//! processed one by one.
+
+use std::hash::BuildHasher;
+use std::hint::black_box;
+use std::mem::take;
+
+use super::Table;
+use super::entry::ConnectionEntry;
+use super::key::Key;
+use crate::connection::analyzer::PREFETCHED;
+use crate::segment::Segment;
+
+/// Number of segments looked up together.
+pub(in crate::connection) const LOOKUP_BATCH: usize = 64;
+
+/// Lookup of a connection.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Lookup {
+    pub(super) key: Key,
+    pub(super) hash: u64,
+    /// Predicted slot.
+    pub(super) guess: usize,
+}
+
+impl Table {
+    /// Processes the next segments of the capture.
+    pub(in crate::connection) fn push_all(&mut self, segments: &[Segment]) {
+        for segments in segments.chunks(LOOKUP_BATCH) {
+            if self.is_small() {
+                segments.iter().for_each(|segment| _ = self.push(segment));
+            } else {
+                self.push_together(segments);
+            }
+        }
+    }
+
+    /// Processes several segments with prefetching.
+    fn push_together(&mut self, segments: &[Segment]) {
+        let (mut lookups, mut owners) = (take(&mut self.lookups), take(&mut self.owners));
+        for segment in segments {
+            let (key, high) = Key::of(segment);
+            // Often the connection of the previous segment.
+            if lookups.last().is_none_or(|last: &Lookup| last.key != key) {
+                lookups.push(Lookup { key, hash: self.hashes.hash_one(key), guess: 0 });
+            }
+            owners.push((lookups.len() - 1, high));
+        }
+        self.guess(&mut lookups);
+        for (segment, &(which, high)) in segments.iter().zip(&owners) {
+            let one = &mut lookups[which];
+            self.process(segment, one, high);
+            one.guess = self.latest_slot;
+        }
+        lookups.clear();
+        owners.clear();
+        (self.lookups, self.owners) = (lookups, owners);
+    }
+
+    /// Predicts the slots and prefetches their data. The steps depend on each other, but the
+    /// connections do not.
+    fn guess(&self, lookups: &mut [Lookup]) {
+        black_box(
+            lookups.iter().map(|one| self.index.prefetch(one.hash)).fold(0, u64::wrapping_add),
+        );
+        for one in &mut *lookups {
+            one.guess = self.index.guess(one.hash);
+        }
+        let entries = lookups.iter().filter_map(|one| self.entries.get(one.guess));
+        black_box(entries.clone().map(ConnectionEntry::prefetch).fold(0, u64::wrapping_add));
+        black_box(
+            entries.map(|entry| self.chunks.prefetch_next(&entry.log)).fold(0, u64::wrapping_add),
+        );
+    }
+
+    /// Marks the log of a slot as due for analysis.
+    #[inline]
+    pub(super) fn mark_due(&mut self, slot: usize) {
+        self.due.push(slot);
+        if self.due.len() == PREFETCHED {
+            self.analyze_due();
+        }
+    }
+
+    fn analyze_due(&mut self) {
+        let mut due = take(&mut self.due);
+        self.analyze_all(&due);
+        due.clear();
+        self.due = due;
+    }
+
+    /// Analyses the logs of a few slots.
+    fn analyze_all(&mut self, slots: &[usize]) {
+        self.prefetch(slots);
+        slots.iter().for_each(|slot| self.analyze_log(*slot));
+    }
+
+    /// Prefetches the data needed to analyse a few slots.
+    pub(super) fn prefetch(&self, slots: &[usize]) {
+        let entries = slots.iter().filter_map(|slot| self.entries.get(*slot));
+        black_box(self.chunks.prefetch(entries.map(|entry| &entry.log)));
+        self.analyzers.prefetch(slots);
+    }
+}

@@ -1,0 +1,54 @@
+//! Runs the table of connections on its own thread.
+
+use std::sync::mpsc::{Receiver, channel};
+
+use super::table::Table;
+use super::worker::{Work, Worker, WorkerResult, reports};
+use crate::analysis::ConnectionReport;
+use crate::segment::Segment;
+
+impl Work for Table {
+    type Batch = Vec<Segment>;
+    type Report = ConnectionReport;
+
+    fn work(&mut self, batch: &mut Vec<Segment>) -> Vec<ConnectionReport> {
+        self.push_all(batch);
+        batch.clear();
+        self.finished()
+    }
+}
+
+/// A table that is owned by another thread.
+#[derive(Debug)]
+pub(super) struct TableThread {
+    worker: Worker<Table>,
+    results: Receiver<WorkerResult<ConnectionReport>>,
+}
+
+impl TableThread {
+    /// Moves the table to a new thread. Returns `None` and keeps the table if no thread can be
+    /// started.
+    pub(super) fn take(table: &mut Option<Table>) -> Option<Self> {
+        let (sender, results) = channel();
+        let worker = Worker::start("table", sender)?;
+        worker.set_state(table.take()?);
+        Some(Self { worker, results })
+    }
+
+    /// Passes the next segments to the thread and returns an empty buffer.
+    #[inline]
+    pub(super) fn push_all(&self, segments: Vec<Segment>) -> Vec<Segment> {
+        self.worker.submit(segments)
+    }
+
+    /// Returns the reports received so far.
+    pub(super) fn finished(&mut self) -> Vec<ConnectionReport> {
+        self.results.try_iter().flat_map(reports).collect()
+    }
+
+    /// Ends the thread. Returns the table and the remaining reports.
+    pub(super) fn dissolve(self) -> (Option<Table>, Vec<ConnectionReport>) {
+        let table = self.worker.end();
+        (table, self.results.try_iter().flat_map(reports).collect())
+    }
+}
