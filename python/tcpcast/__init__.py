@@ -1,10 +1,10 @@
-"""tcpcast: what will TCP do here? One scenario, many ways to answer it, one kind of answer."""
+"""tcpcast predicts TCP performance: one scenario, several engines, one type of answer."""
 
 from __future__ import annotations
 
 import importlib
 
-TYPE_CHECKING = False  # as in typing, which takes a while: Ctrl-C would find the command unready
+TYPE_CHECKING = False  # without importing typing, which is slow and delays Ctrl-C handling
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from os import PathLike
@@ -81,12 +81,12 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import what is exported at its first use: ``import tcpcast`` alone stays light."""
+    """Import exports at their first use, so that ``import tcpcast`` is fast."""
     if name == "__version__":
         from importlib.metadata import version  # noqa: PLC0415 - reads files
 
-        found = globals()[name] = version("tcpcast")
-        return found
+        number = globals()[name] = version("tcpcast")
+        return number
     if name not in _HOMES:
         raise AttributeError(f"module 'tcpcast' has no attribute '{name}'")
     value = getattr(importlib.import_module(_HOMES[name]), name)
@@ -98,7 +98,7 @@ def __dir__() -> list[str]:
     return sorted([*globals(), *_HOMES, "__version__"])
 
 
-def run(  # noqa: PLR0913 - how to run, by name
+def run(  # noqa: PLR0913 - options of the run, by keyword
     scenario: Scenario | str | PathLike[str],
     engines: str | Sequence[str] | None = None,
     *,
@@ -114,52 +114,51 @@ def run(  # noqa: PLR0913 - how to run, by name
     Parameters
     ----------
     scenario
-        The question: from :func:`load`, built as a :class:`Scenario`, or what :func:`load` takes,
-        the name of a packaged scenario or a file.
+        A :class:`Scenario`, or an argument of :func:`load`: the name of a packaged scenario, or a
+        file.
     engines
         Names as ``tcpcast engines`` lists them, such as ``["engset", "packet"]``, or one name.
-        None: every engine that applies and is quick, but for models of another stack's TCP.
+        None: every quick engine that applies, except for models of another stack.
     threads
-        Worker threads of the simulator, 1 or more; None takes one a core. The figures do not depend
-        on it.
+        Worker threads of the simulator, 1 or more; None: one per core. Results do not depend on it.
     progress
-        Called with the share done, 0 to 1, of the engine that is running.
+        Called with the finished share, 0 to 1, of the running engine.
     feed
-        What formulas of one path are fed: ``"scenario"``, the loss, RTT and least timeout asked
-        for; ``"measured"``, those of a simulation, which is run and answers too.
+        Source of the inputs of path formulas: ``"scenario"``, the specified loss, RTT and minimum
+        RTO; or ``"measured"``, the values of a simulation, whose answer is also returned.
 
     force
-        Whether files of ``[[probes.pcap]]`` may replace files that exist.
+        Whether files of ``[[probes.pcap]]`` may overwrite existing files.
     over_time
-        Whether the answer of ``packet`` has the tables from which :meth:`Answers.plot` draws the
-        whole run over time and the distribution of completion times.
+        Whether the answer of ``packet`` contains the tables from which :meth:`Answers.plot` draws
+        the run over time and the distribution of completion times.
     accept_late
         Whether ``kernel`` continues although this machine is too busy for its link: its results are
-        then marked as not trusted. Otherwise it ends after some seconds.
+        then marked as untrusted. Otherwise it ends after some seconds.
 
     Returns
     -------
     Answers
-        One answer an engine, in the order asked; index it by the engine's name.
+        One answer per engine, in the given order; index it by the engine's name.
 
     Raises
     ------
     ScenarioError
-        No scenario, nor what :func:`load` can read.
+        Neither a scenario nor a valid argument of :func:`load`.
     UnknownEngine
-        A name that no engine has.
+        Unknown name of an engine.
     DomainError
-        ``threads`` that are no whole number from 1.
+        ``threads`` is not an integer of at least 1.
     NotApplicable
-        No engine was named and none applies; the message says why for each.
+        No engine was named and none applies; the message contains the reasons.
     TcpcastError
-        A feed of another name.
+        Unknown ``feed``.
     """
     from tcpcast.engines import RunOptions, answer  # noqa: PLC0415 - as in __getattr__
     from tcpcast.report.answers import Answers  # noqa: PLC0415
     from tcpcast.scenario import Scenario, load  # noqa: PLC0415
 
-    asked = scenario if isinstance(scenario, Scenario) else load(scenario)
+    resolved = scenario if isinstance(scenario, Scenario) else load(scenario)
     options = RunOptions(
         threads=threads,
         progress=progress,
@@ -167,10 +166,10 @@ def run(  # noqa: PLR0913 - how to run, by name
         over_time=over_time,
         accept_late=accept_late,
     )
-    answers = answer(asked, engines, options, feed=feed)
+    answers = answer(resolved, engines, options, feed=feed)
     if not answers and engines is None:
-        _refuse(asked)
-    return Answers(answers, asked)
+        _refuse(resolved)
+    return Answers(answers, resolved)
 
 
 def _refuse(scenario: Scenario) -> NoReturn:
@@ -178,6 +177,6 @@ def _refuse(scenario: Scenario) -> NoReturn:
     from tcpcast.engines import REGISTRY, answer  # noqa: PLC0415
     from tcpcast.errors import NotApplicable  # noqa: PLC0415
 
-    refusals = answer(scenario, [name for name, entry in REGISTRY.items() if entry.quick])
+    refusals = answer(scenario, [name for name, entry in REGISTRY.items() if entry.runs_by_default])
     why = "; ".join(f"{a.engine}: {a.not_applicable}" for a in refusals)
     raise NotApplicable(f"no engine can answer this scenario. {why}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 
-from tcpcast.interrupts import ignore, leave_early
+from tcpcast.interrupts import exit_on_interrupt, ignore_interrupts
 
 TYPE_CHECKING = False  # as in typing, which takes a while to import
 if TYPE_CHECKING:
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 
 def main() -> int:
     """Run the command line of this process, and return its exit code."""
-    leave_early()
-    # To import what a command needs makes up to 100,000 objects, all of which stay: to look for
-    # garbage among them every 700 takes a tenth of the time. At the end nothing looks once more.
+    exit_on_interrupt()
+    # Imports create up to 100,000 permanent objects. Garbage collection at every 700 of them would
+    # take 10 % of the run time; none is needed at exit either.
     gc.set_threshold(100_000, 10, 10)
     if may_need_workers(" ".join(sys.argv[1:]).replace("=", " ")):
         from tcpcast import forkserver  # noqa: PLC0415 - see above
 
         forkserver.begin()
     try:
-        from tcpcast.cli import main as run  # noqa: PLC0415 - takes a moment
+        from tcpcast.cli import main as run  # noqa: PLC0415 - slow import
 
         code = run()
     except (ImportError, AttributeError, TypeError, ValueError):
@@ -33,8 +33,8 @@ def main() -> int:
             raise
         print("tcpcast: the native module is older than crates/; run: make setup", file=sys.stderr)
         return 3
-    ignore()
-    if "duckdb" not in sys.modules:  # its binding complains of what is not collected at the end
+    ignore_interrupts()
+    if "duckdb" not in sys.modules:  # its binding reports uncollected objects at exit
         gc.freeze()
     return code
 
@@ -48,13 +48,14 @@ def is_stale(package: Path) -> bool:
 
 
 def may_need_workers(typed: str) -> bool:
-    """Say, before what reads a command line is imported, whether it is a sweep that simulates.
+    """Return True if the command line looks like a sweep that simulates.
 
-    What workers need takes as long to import. Where this does not see it, the command itself does.
+    This check runs before the argument parser is imported, which takes as long as the imports of
+    workers. If it misses a sweep, the command starts the forkserver itself.
     """
     simulates = "packet" in typed or "--engine" not in typed
-    alone = any(option in typed for option in ("--processes 1", "--dask", "--help"))
-    return typed.startswith("sweep ") and simulates and not alone
+    is_excluded = any(option in typed for option in ("--processes 1", "--dask", "--help"))
+    return typed.startswith("sweep ") and simulates and not is_excluded
 
 
 if __name__ == "__main__":

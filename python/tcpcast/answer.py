@@ -1,6 +1,6 @@
-"""The answer: named metrics with unit and interval, tables, warnings and provenance.
+"""Answers: named metrics with unit and interval, tables, warnings and provenance.
 
-Every engine returns the same :class:`Answer`, so that any two can be laid side by side.
+Every engine returns an :class:`Answer`, so that any two answers can be compared.
 """
 
 from __future__ import annotations
@@ -20,30 +20,30 @@ if TYPE_CHECKING:
     import numpy as np
 
 UNITS: dict[str, str] = {name: row.unit for name, row in METRICS.items()}
-"""The unit of every metric an engine may give, in the order of the report."""
+"""Unit of every built-in metric, in report order."""
 
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One figure with its 95 % interval.
+    """A value with its 95 % interval.
 
     Parameters
     ----------
     value
-        The figure in the unit that :data:`UNITS` gives.
+        The value, in the unit of :data:`UNITS`.
     low, high
-        The 95 % interval; ``None`` for a formula and for extremes.
+        The 95 % interval; ``None`` for formulas and for extremes.
     trusted
-        False outside the domain of the formula, and where a simulation reached no steady state:
-        shown with a dagger, never compared, never in a headline.
+        False outside the domain of a formula, and for a simulation without a steady state: the
+        value is shown with a dagger, but never compared or used as a headline.
     unit
-        Of a metric that is not in :data:`UNITS`, an own engine's; otherwise what its name ends in
-        says it (see :func:`unit_of`).
+        Unit of a metric that is not in :data:`UNITS`; if empty, the name's suffix determines it
+        (see :func:`unit_of`).
     interval_warning
-        In words, why the interval is withheld or to be checked; None where it can be trusted, or
-        none is due.
+        Reason why the interval is withheld or needs a check; None if it can be trusted, or if none
+        is expected.
     at_least
-        A lower bound, where the value itself is withheld (nan).
+        A lower bound, if the value itself is withheld (nan).
     """
 
     value: float
@@ -56,7 +56,7 @@ class Metric:
 
     @property
     def lacking(self) -> str | None:
-        """What there was too little of for an interval, such as "too few files"."""
+        """Missing observations because of which there is no interval, such as "too few files"."""
         if self.interval_warning is None or self.low is not None:
             return None
         return self.interval_warning.partition(":")[0]
@@ -66,15 +66,15 @@ _ENDINGS = {"_bps": "bit/s", "_pps": "packet/s", "_pkts": "packet", "_s": "s", "
 
 
 def unit_of(name: str, metric: Metric | None = None) -> str:
-    """Return the unit of a metric, an own engine's too.
+    """Return the unit of a metric, including metrics of other packages.
 
     Parameters
     ----------
     name
-        Its name; those of :data:`UNITS` have the unit there.
+        Name of the metric; those of :data:`UNITS` have the unit there.
     metric
-        What an answer has of it, which may say its unit; otherwise the name's ending does, as in
-        ``_bps`` or ``_s``, and one that does not is of unit 1.
+        The metric in an answer, which may contain its unit. Otherwise the suffix of the name
+        determines it, such as ``_bps`` or ``_s``; without a known suffix the unit is 1.
     """
     if name in UNITS:
         return UNITS[name]
@@ -87,9 +87,9 @@ NoteKind = Literal[
     "incomplete", "file", "outside", "scenario", "model", "run", "check", "withheld", "remark"
 ]
 """Kinds of notes, worst first: reasons why an answer is incomplete, files that were not written,
-values outside the domain of a formula, a scenario that has no steady answer, a part that the model
-lacks, a run that is too short for every interval, intervals to be checked, intervals that are
-withheld, anything else."""
+values outside the domain of a formula, a scenario without a steady state, a feature that the model
+lacks, a run that is too short for every interval, intervals that need a check, withheld intervals,
+anything else."""
 
 _KINDS: tuple[NoteKind, ...] = get_args(NoteKind)
 
@@ -116,18 +116,18 @@ class Note:
     named: bool = field(default=False, kw_only=True)
 
     def __str__(self) -> str:
-        """Return the whole text."""
+        """Return the full text."""
         return self.why + ", ".join(self.metrics) if self.named else self.why
 
     def about(self, shown: Collection[str]) -> Note | None:
-        """Return it without the names of other metrics, None if it affects only others."""
+        """Return the note without the names of other metrics, None if it affects only others."""
         if not self.metrics:
             return self
         names = tuple(name for name in self.metrics if name in shown)
         return replace(self, metrics=names) if names else None
 
 
-def noted(texts: Iterable[str], kind: NoteKind = "model") -> list[Note]:
+def to_notes(texts: Iterable[str], kind: NoteKind = "model") -> list[Note]:
     """Return texts as notes that affect every value."""
     return [Note(text, kind=kind) for text in texts]
 
@@ -140,7 +140,7 @@ def severity(warning: Note | str) -> tuple[int, int]:
 
 
 class Status(Enum):
-    """How an answer ended; ``Answer.reason`` says why it is not the whole one."""
+    """How an answer ended; ``Answer.reason`` states why it is incomplete."""
 
     DONE = "answered"
     PARTIAL = "partial"
@@ -153,7 +153,7 @@ class Status(Enum):
 
 
 Step = dict[str, Any]
-"""A quantity on the way to an answer: ``symbol``, ``value``, ``unit`` and ``source``."""
+"""A quantity in the derivation of an answer: ``symbol``, ``value``, ``unit`` and ``source``."""
 
 Kind = Literal["formula", "simulation", "measurement"]
 """Whether an answer was calculated, simulated or measured in a capture."""
@@ -161,10 +161,10 @@ Kind = Literal["formula", "simulation", "measurement"]
 
 @dataclass(frozen=True, slots=True)
 class CaptureInputs:
-    """What a capture shows beside the metrics of its answer, for formulas.
+    """Inputs of formulas that a capture shows in addition to the metrics of its answer.
 
-    ``fed`` has quantities by name, None where the capture does not show one; ``replay`` the tables
-    of the scenario that asks for the same, empty where there is none.
+    ``fed`` contains quantities by name, None if the capture does not show one; ``replay`` contains
+    the tables of the scenario that reproduces the capture, empty if there is none.
     """
 
     fed: dict[str, float | None]
@@ -176,18 +176,19 @@ class Answer:
     """The results of one engine for one scenario.
 
     ``engine`` is its name, ``status`` how it ended, ``reason`` why it is incomplete or does not
-    apply, with ``suggestions`` of requests that the engine accepts, and ``wall_s`` how long it
-    took. ``metrics`` maps the names of :data:`UNITS` to figures, ``tables`` maps a table's
-    name to its columns (equal-length numpy arrays), ``notes`` holds what to check before
-    trusting the result. ``write_errors`` says which files of the run could not be written, and why.
+    apply, with ``suggestions`` of requests that the engine accepts, and ``wall_s`` its run time in
+    seconds. ``metrics`` maps the names of :data:`UNITS` to values, ``tables`` maps a table's name
+    to its columns (numpy arrays of equal length), and ``notes`` are warnings about the results.
+    ``write_errors`` are errors of output files.
 
-    ``kind`` says whether it was calculated, simulated or measured. Of a formula, ``regime`` is what
-    limits the rate or takes the time, ``steps`` every quantity that leads to the result, and
-    ``domain`` those that bound where the formula is shown to hold, by name. Of a simulation,
-    ``seed`` and ``replications`` are what it was run with, ``warmup_s`` is how long its warm-up
-    was (None without one) by ``warmup_rule``, and ``measured_s`` how long all replications together
-    were after it. Of a capture, ``captured`` is what formulas are fed. In JSON these are in
-    ``provenance``, which says where the answer came from and which no program needs to read.
+    ``kind`` states whether it was calculated, simulated or measured. For formulas, ``regime`` is
+    the limit of the rate or the largest part of the time, ``steps`` all quantities that lead to the
+    result, and ``domain`` the quantities that bound the validated domain, by name. For simulations,
+    ``seed`` and ``replications`` are the parameters of the run, ``warmup_s`` is the length of the
+    warm-up (None if there is none) by ``warmup_rule``, and ``measured_s`` the time after it, summed
+    over replications. For captures, ``captured`` holds the inputs of the formulas. In JSON these
+    fields are in ``provenance``, which records the origin of the answer; no program needs to read
+    it.
     """
 
     engine: str
@@ -223,35 +224,35 @@ class Answer:
 
     @property
     def incomplete_reason(self) -> str | None:
-        """Why the answer is not the whole one that was requested, None if it is."""
+        """Reason why the answer is incomplete, None if it is complete."""
         return self.reason if self.applies and self.status is not Status.DONE else None
 
     @property
     def not_applicable(self) -> str | None:
-        """Why the engine does not apply, with its suggestions; None if it does."""
+        """Reason why the engine does not apply, with its suggestions; None if it applies."""
         return None if self.applies else self.refusal()
 
     def refusal(self, names: Names | None = None) -> str:
-        """Return why the engine does not apply, with suggestions in the names of a front end."""
+        """Return why the engine does not apply, with suggestions in the syntax of a front end."""
         return refusal_text(self.reason, self.suggestions, names)
 
     @property
     def warnings(self) -> list[str]:
-        """The texts of ``notes``; ``warn`` adds one."""
+        """Texts of ``notes``; ``warn`` adds one."""
         return list(map(str, self.notes))
 
     def warn(self, *texts: str, kind: NoteKind = "model") -> None:
         """Add notes that affect every value."""
-        self.notes += noted(texts, kind)
+        self.notes += to_notes(texts, kind)
 
     def stop(self, why: str, status: Status = Status.PARTIAL) -> None:
-        """Record that the answer is incomplete; reasons are joined, and an interrupt stays one."""
+        """Record why the answer is incomplete; reasons are joined, an interrupt has priority."""
         self.reason = f"{self.reason}; {why}" if self.reason else why
         if not self.interrupted:
             self.status = status
 
     def mark_untrusted(self, interval_warning: str | None = None) -> None:
-        """Mark all metrics as not trusted; with a reason, also withhold their intervals for it."""
+        """Mark all metrics as untrusted; with ``interval_warning``, also withhold intervals."""
         withheld: dict[str, Any] = (
             {"low": None, "high": None, "interval_warning": interval_warning}
             if interval_warning
@@ -262,7 +263,7 @@ class Answer:
 
     @property
     def withheld(self) -> bool:
-        """True if there are no metrics; ``reason`` says why, tables help to find the cause."""
+        """True if there are no metrics; ``reason`` states why, tables help to find the cause."""
         return self.incomplete_reason is not None and not self.metrics
 
     def __getitem__(self, metric: str) -> float:
@@ -271,14 +272,14 @@ class Answer:
         Raises
         ------
         UnknownMetric
-            The answer has none of that name (a KeyError, too).
+            The answer has no metric of that name (also a KeyError).
         """
         if metric not in self.metrics:
             raise UnknownMetric(self._without(str(metric)))
         return self.metrics[metric].value
 
     def _without(self, metric: str) -> str:
-        """Say that there is no such metric, and what to write instead."""
+        """Return the message for an unknown metric, with suggestions."""
         if not self.applies:
             return f"{self.engine} has no {metric!r}: it does not apply: {self.not_applicable}"
         if not self.metrics:
@@ -287,11 +288,11 @@ class Answer:
             )
         near = [name for name in self.metrics if name.startswith(metric)]
         near = near or difflib.get_close_matches(metric, self.metrics, n=3)
-        meant = f"write {' or '.join(map(repr, near))}" if near else None
+        meant = f"use {' or '.join(map(repr, near))}" if near else None
         return f"{self.engine} has no {metric!r}; {meant or 'it has ' + ', '.join(self.metrics)}"
 
     def __repr__(self) -> str:
-        """One line: the engine and its first metrics."""
+        """Return one line: the engine and its first metrics."""
         if not self.applies:
             return f"<Answer {self.engine}: not applicable, {self.not_applicable}>"
         shown = ", ".join(f"{name}={m.value:.4g}" for name, m in list(self.metrics.items())[:3])
@@ -308,7 +309,7 @@ class Answer:
         return f"<table><caption>{self.engine}</caption>{head}{rows}</table>"
 
     def to_json(self) -> dict[str, Any]:
-        """Return the JSON form of the interface; NaN becomes null, arrays become lists."""
+        """Return the answer as JSON data; NaN becomes null, arrays become lists."""
         if not self.applies:
             given: dict[str, Any] = {"engine": self.engine, "not_applicable": self.not_applicable}
             if self.suggestions:
@@ -332,14 +333,14 @@ class Answer:
         return body
 
     def _inputs(self) -> dict[str, Any]:
-        """Return what JSON has in ``provenance`` of the way to the result."""
+        """Return the part of ``provenance`` that contains the inputs and the derivation."""
         way = {"regime": self.regime, "steps": self.steps, "domain": self.domain}
-        found: dict[str, Any] = {name: value for name, value in way.items() if value}
+        inputs: dict[str, Any] = {name: value for name, value in way.items() if value}
         run = {"seed": self.seed, "warmup_s": self.warmup_s, "warmup_rule": self.warmup_rule}
-        found |= {name: value for name, value in run.items() if value is not None}
+        inputs |= {name: value for name, value in run.items() if value is not None}
         if self.captured is not None:
-            found |= {"fed": self.captured.fed, "replay": self.captured.replay}
-        return found
+            inputs |= {"fed": self.captured.fed, "replay": self.captured.replay}
+        return inputs
 
 
 def _interval(metric: Metric) -> str:
@@ -349,20 +350,20 @@ def _interval(metric: Metric) -> str:
 
 
 def _metric_json(name: str, metric: Metric) -> dict[str, Any]:
-    found = {
+    fields = {
         "value": _number(metric.value),
         "low": _number(metric.low),
         "high": _number(metric.high),
         "unit": unit_of(name, metric),
     }
     if metric.at_least is not None:
-        found["at_least"] = metric.at_least
+        fields["at_least"] = metric.at_least
     if not metric.trusted:
-        found["trusted"] = False
+        fields["trusted"] = False
     return (
-        found
+        fields
         if metric.interval_warning is None
-        else found | {"interval_warning": metric.interval_warning}
+        else fields | {"interval_warning": metric.interval_warning}
     )
 
 

@@ -1,11 +1,10 @@
-"""Answers side by side: a row a metric, a column an engine, and how far apart they are.
+"""Comparison of answers: one row per metric, one column per engine, and relative differences.
 
-The reference is what was simulated packet by packet or measured (:data:`EXACT`), without it the
-last answer that carries intervals, or was simulated or measured; without one, the last
-answer. Every other engine's difference is
-``(engine - reference) / reference``, and for the ratios that are read as percentages (unit "1",
-fairness apart) ``engine - reference`` in percentage points: "3 % more than 2 % loss" would be
-read either way. A value that is not trusted is shown and never compared.
+The reference is the last answer of an engine in :data:`EXACT`, otherwise the last answer that was
+simulated or measured or has intervals, otherwise the last answer. The difference of another engine
+is ``(engine - reference) / reference``. For ratios that are read as percentages (unit "1", except
+for fairness) it is ``engine - reference`` in percentage points, because "3 % more than 2 % loss" is
+ambiguous. Untrusted values are shown but never compared.
 """
 
 from __future__ import annotations
@@ -25,21 +24,21 @@ if TYPE_CHECKING:
     from tcpcast.answer import Answer, Kind
 
 EXACT = frozenset({"packet", "trace"})
-"""Engines that others are held against, whatever their place."""
+"""Engines that are the reference of others, in any position."""
 
 TOO_FEW_FILES = "too few files"
 TOO_FEW_VALUES = "too few values"
-"""What stands in place of the interval of a row that has none and does not say why."""
+"""Default text for a missing interval."""
 
 _Key = TypeVar("_Key")
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """How far a figure is from the reference's.
+    """Difference of a value from the reference.
 
-    ``amount`` is a share of the reference, or a difference of ratios when ``points`` is set:
-    0.012 then reads as +1.2 percentage points.
+    ``amount`` is a share of the reference, or a difference of ratios if ``points`` is set: 0.012
+    then means +1.2 percentage points.
     """
 
     amount: float
@@ -48,33 +47,33 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One metric over all engines; None where an engine does not give it."""
+    """One metric over all engines; None if an engine does not have it."""
 
     metric: str
-    figures: tuple[Metric | None, ...]
+    metrics: tuple[Metric | None, ...]
     differences: tuple[Difference | None, ...]
     subject: str = ""
-    """What the figures are of, where a comparison has the same metric in several rows."""
+    """Subject of the values, if a comparison has several rows of one metric."""
 
     @property
     def unit(self) -> str:
-        """The unit of the metric: see :func:`tcpcast.answer.unit_of`."""
-        return unit_of(self.metric, next((f for f in self.figures if f is not None), None))
+        """Unit of the metric: see :func:`tcpcast.answer.unit_of`."""
+        return unit_of(self.metric, next((f for f in self.metrics if f is not None), None))
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Rows in the order of the report; ``reference`` indexes ``engines``, or None if alone."""
+    """Rows in report order; ``reference`` is an index of ``engines``, None for a single engine."""
 
     engines: tuple[str, ...]
     reference: int | None
     rows: tuple[Row, ...]
     kinds: tuple[Kind, ...]
-    """Whether each engine's answer was calculated, simulated or measured."""
+    """Kind of each engine's answer: calculated, simulated or measured."""
 
     @property
     def compared(self) -> tuple[int, ...]:
-        """Index of every engine that has a difference from the reference in any row."""
+        """Indices of engines that have a difference from the reference in any row."""
         return tuple(
             i
             for i in range(len(self.engines))
@@ -84,7 +83,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """Answers, and all that is laid side by side of them: what any report is made of."""
+    """Answers and all their comparisons: the input of every report."""
 
     answers: tuple[Answer, ...]
     overall: Comparison
@@ -94,7 +93,7 @@ class Compared:
 
 
 def compare_all(answers: Sequence[Answer]) -> Compared:
-    """Lay everything that a report has of several answers side by side, once."""
+    """Compute all comparisons of several answers for a report."""
     return Compared(
         tuple(answers),
         compare(answers),
@@ -105,35 +104,35 @@ def compare_all(answers: Sequence[Answer]) -> Compared:
 
 
 def compare(answers: Sequence[Answer]) -> Comparison:
-    """Lay the metrics of several answers side by side.
+    """Compare the metrics of several answers.
 
     Parameters
     ----------
     answers
-        One answer an engine; those that do not apply are left out.
+        One answer per engine; those that do not apply are left out.
 
     Returns
     -------
     Comparison
-        A row for each metric that at least one engine gives, in the order of
-        :data:`tcpcast.metrics.METRICS`; other metrics, of engines of one's own, come last.
+        One row per metric that at least one engine has, in the order of
+        :data:`tcpcast.metrics.METRICS`; metrics of other packages come last.
     """
     applicable = _applicable(answers)
     return _compared(applicable, [a.metrics for a in applicable])
 
 
 def compare_classes(answers: Sequence[Answer]) -> dict[str, Comparison]:
-    """Lay the figures of each class side by side, from the tables ``by_class``.
+    """Compare the values of each class, from the tables ``by_class``.
 
     Returns
     -------
     dict
-        The classes in the order of the first answer that knows them, over the engines that
-        tell them apart; empty when there are not at least two classes. A figure is trusted as
-        far as its engine trusts the same metric overall.
+        Comparisons by class, in the order of the first answer with the class, over the engines that
+        distinguish classes; empty with fewer than two classes. A value is trusted if its engine
+        trusts the same metric overall.
     """
-    applicable = [a for a in _telling(answers) if "by_class" in a.tables]
-    by_class = [class_figures(a) for a in applicable]
+    applicable = [a for a in _with_metrics(answers) if "by_class" in a.tables]
+    by_class = [class_metrics(a) for a in applicable]
     names = list(dict.fromkeys(name for figures in by_class for name in figures))
     if len(names) < 2:
         return {}
@@ -144,12 +143,12 @@ def compare_classes(answers: Sequence[Answer]) -> dict[str, Comparison]:
 
 
 def compare_sizes(answers: Sequence[Answer]) -> Comparison:
-    """Lay the mean completion times of single transfers side by side, from the tables ``by_size``.
+    """Compare the mean completion times of single transfers, from the tables ``by_size``.
 
     Returns
     -------
     Comparison
-        A row for each size that at least one answer lists, over the engines that list sizes.
+        One row per size that at least one answer lists, over the engines that list sizes.
     """
     answering = _applicable(answers)
     listed = [a for a in answering if lists_times(a.tables.get("by_size", {}), "size_pkts")]
@@ -160,7 +159,7 @@ def compare_sizes(answers: Sequence[Answer]) -> Comparison:
 
 
 def packets_text(packets: float) -> str:
-    """Return ``1 packet``, ``2 packets``, of a whole number."""
+    """Return ``1 packet``, ``2 packets``, for an integer number of packets."""
     return f"{packets:,.0f} packet{'' if packets == 1 else 's'}"
 
 
@@ -179,17 +178,19 @@ def _size_figures(answer: Answer) -> dict[int, Metric]:
 
 
 def completion_times(table: Mapping[str, np.ndarray[Any, Any]]) -> list[Metric]:
-    """Return the mean completion times of a table, with the intervals it gives."""
+    """Return the mean completion times of a table, with its intervals if it has any."""
     values = table["completion_time_s"].tolist()
     nothing = [math.nan] * len(values)
     lows, highs = (table[name].tolist() if name in table else nothing for name in ("low", "high"))
-    if "low" not in table:  # calculated: no interval is due
+    if "low" not in table:  # calculated, without intervals
         return [Metric(value) for value in values]
-    return [figure_of(*row) for row in zip(values, lows, highs, strict=True)]
+    return [metric_with_interval(*row) for row in zip(values, lows, highs, strict=True)]
 
 
-def figure_of(value: float, low: float, high: float, lacking: str | None = TOO_FEW_FILES) -> Metric:
-    """Return a row's figure; where its interval is nan, ``lacking`` says what is behind it."""
+def metric_with_interval(
+    value: float, low: float, high: float, lacking: str | None = TOO_FEW_FILES
+) -> Metric:
+    """Return a row's value; if its interval is nan, ``lacking`` is the reason."""
     if math.isnan(low):
         return Metric(value, interval_warning=lacking)
     return Metric(value, low, high)
@@ -201,14 +202,14 @@ def compare_shares(answers: Sequence[Answer]) -> Comparison:
     Returns
     -------
     Comparison
-        A row for each share that at least one answer has, the largest first, over the engines
-        that have any; figures in the unit of ``connection_rate_bps``.
+        One row per share that at least one answer has, the largest first, over the engines that
+        have any; values in the unit of ``connection_rate_bps``.
     """
-    told = [a for a in _telling(answers) if "file_goodput" in a.tables]
-    by_share = [_share_figures(a) for a in told]
+    with_shares = [a for a in _with_metrics(answers) if "file_goodput" in a.tables]
+    by_share = [_share_figures(a) for a in with_shares]
     shares = sorted({share for figures in by_share for share in figures}, reverse=True)
     subjects = {share: _percentile(share) for share in shares}
-    return _by_subject("connection_rate_bps", told, by_share, subjects)
+    return _by_subject("connection_rate_bps", with_shares, by_share, subjects)
 
 
 def _percentile(share: float) -> str:
@@ -222,12 +223,13 @@ def _share_figures(answer: Answer) -> dict[float, Metric]:
     table = answer.tables["file_goodput"]
     columns = (table[name].tolist() for name in ("share", "goodput_bps", "low", "high"))
     return {
-        share: figure_of(value, low, high) for share, value, low, high in zip(*columns, strict=True)
+        share: metric_with_interval(value, low, high)
+        for share, value, low, high in zip(*columns, strict=True)
     }
 
 
 def reference_index(answers: Sequence[Answer]) -> int | None:
-    """Return the index of the answer that the others are held against, None for one alone."""
+    """Return the index of the reference answer, None for fewer than two answers."""
     if len(answers) < 2:
         return None
     observed = [i for i, a in enumerate(answers) if is_observed(a)]
@@ -236,7 +238,7 @@ def reference_index(answers: Sequence[Answer]) -> int | None:
 
 
 def is_observed(answer: Answer) -> bool:
-    """Say whether an answer was simulated or measured rather than calculated."""
+    """Return True if an answer was simulated or measured rather than calculated."""
     if answer.kind != "formula":
         return True
     return any(m.low is not None for m in answer.metrics.values())
@@ -246,7 +248,7 @@ def _applicable(answers: Iterable[Answer]) -> list[Answer]:
     return [a for a in answers if a.applies]
 
 
-def _telling(answers: Iterable[Answer]) -> list[Answer]:
+def _with_metrics(answers: Iterable[Answer]) -> list[Answer]:
     return [a for a in _applicable(answers) if not a.withheld]
 
 
@@ -265,7 +267,7 @@ def _by_subject(
     figures: Sequence[Mapping[_Key, Metric]],
     subjects: Mapping[_Key, str],
 ) -> Comparison:
-    """Lay one metric of several subjects side by side, in their order; its figures by answer."""
+    """Compare one metric over several subjects, in their order; ``figures`` is one per answer."""
     reference = reference_index(answers)
     rows = tuple(
         _row(name, tuple(each.get(key) for each in figures), reference, subject)
@@ -280,43 +282,52 @@ def _of(answers: Sequence[Answer], reference: int | None, rows: tuple[Row, ...])
 
 
 def _kind(answer: Answer) -> Kind:
-    """Return an answer's kind; an own engine's that has intervals was simulated."""
+    """Return an answer's kind; an answer of another package with intervals was simulated."""
     return "simulation" if answer.kind == "formula" and is_observed(answer) else answer.kind
 
 
 def _row(
     name: str, given: tuple[Metric | None, ...], reference: int | None, subject: str = ""
 ) -> Row:
-    held = None if reference is None else given[reference]
+    reference_metric = None if reference is None else given[reference]
     differences = tuple(
-        None if i == reference else _difference(name, g, held) for i, g in enumerate(given)
+        None if i == reference else _difference(name, g, reference_metric)
+        for i, g in enumerate(given)
     )
     return Row(name, given, differences, subject)
 
 
-def _difference(name: str, figure: Metric | None, held: Metric | None) -> Difference | None:
-    if figure is None or held is None or not (figure.trusted and held.trusted):
+def _difference(
+    name: str, figure: Metric | None, reference_metric: Metric | None
+) -> Difference | None:
+    if (
+        figure is None
+        or reference_metric is None
+        or not (figure.trusted and reference_metric.trusted)
+    ):
         return None
-    if not (math.isfinite(figure.value) and math.isfinite(held.value)):
+    if not (math.isfinite(figure.value) and math.isfinite(reference_metric.value)):
         return None
     if is_percentage(name):
-        return Difference(figure.value - held.value, points=True)
-    if held.value == 0:
+        return Difference(figure.value - reference_metric.value, points=True)
+    if reference_metric.value == 0:
         return None
-    return Difference((figure.value - held.value) / held.value, points=False)
+    return Difference(
+        (figure.value - reference_metric.value) / reference_metric.value, points=False
+    )
 
 
 def is_percentage(name: str) -> bool:
-    """Say whether a metric is a ratio that people read as a percentage."""
+    """Return True if a metric is a ratio that is shown as a percentage."""
     return METRICS[name].is_percentage if name in METRICS else name.endswith("_ratio")
 
 
-def class_figures(answer: Answer) -> dict[str, dict[str, Metric]]:
+def class_metrics(answer: Answer) -> dict[str, dict[str, Metric]]:
     """Return the metrics of each class by the name of the class, from the table ``by_class``."""
     table = answer.tables["by_class"]
     metrics = [name for name in table if name in METRICS]
     files = table.get("mean_size_pkts", [0.0] * len(table["name"]))
-    # A class in which no file came, as of flows that never end, has no times of any.
+    # A class without files, for example of endless flows, has no times of files.
     return {
         str(label): {
             name: _cell(answer, table, name, row)
@@ -333,15 +344,17 @@ def _cell(answer: Answer, table: Mapping[str, np.ndarray[Any, Any]], name: str, 
     if f"{name}_low" in table:
         columns = (name, f"{name}_low", f"{name}_high")
         value, low, high = (float(table[column][row]) for column in columns)
-        lacking = _doubt(table, name, row)
+        lacking = _interval_warning(table, name, row)
         bound = float(table.get(f"{name}_at_least", {row: math.nan})[row])
         at_least = None if math.isnan(bound) else bound
-        return replace(figure_of(value, low, high, lacking), trusted=trusted, at_least=at_least)
+        return replace(
+            metric_with_interval(value, low, high, lacking), trusted=trusted, at_least=at_least
+        )
     return Metric(float(table[name][row]), trusted=trusted)
 
 
-def _doubt(table: Mapping[str, np.ndarray[Any, Any]], name: str, row: int) -> str | None:
-    """Return why a class has no interval, None where none is due; not every answer says."""
+def _interval_warning(table: Mapping[str, np.ndarray[Any, Any]], name: str, row: int) -> str | None:
+    """Return why a class has no interval, None if unknown or if no interval is expected."""
     if f"{name}_interval_warning" in table:
         return str(table[f"{name}_interval_warning"][row]) or None
     is_of_files = any(each in table and row.file_kinds for each, row in METRICS.items())

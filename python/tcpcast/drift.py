@@ -1,8 +1,8 @@
-"""Tests of figures for a trend, and for correlation that leaves too few independent units.
+"""Tests of metrics for a trend, and for correlation that leaves too few independent units.
 
 A queue settles in seconds, while the shares of classes with different TCPs drift for minutes. The
-interval of such a figure describes the run and not the steady state. Both tests use the
-pseudo-values of the figure itself, and both have known error rates if nothing drifts. Their limits
+interval of such a metric describes the run and not the steady state. Both tests use the
+pseudo-values of the metric itself, and both have known error rates if nothing drifts. Their limits
 are in ``docs/background/statistics.md``.
 """
 
@@ -24,33 +24,33 @@ if TYPE_CHECKING:
 DRIFT_LEVEL = 0.01
 """Share of answers without a trend in which the test may find one."""
 
-LEAST_CHANGE = 0.005
-"""A trend that changes a figure by less than this share of its value has no consequences."""
+MIN_CHANGE = 0.005
+"""A trend that changes a metric by less than this share of its value has no consequences."""
 
-FEWEST_CYCLES = 24
+MIN_CYCLES = 24
 """A run is long if it has this many cycles of a source: an OFF time and the file after it, or for
 endless flows the time from one loss to the next."""
 
-FEWEST_INDEPENDENT = 12
+MIN_INDEPENDENT = 12
 """Minimum number of independent units behind an interval, if its units are correlated."""
 
 
 def drifting(estimates: Mapping[Named, Estimate | None]) -> frozenset[Named]:
-    """Return the figures that change during the run by more than chance.
+    """Return the metrics that change during the run by more than chance.
 
     Parameters
     ----------
     estimates
         All estimates of one answer, by metric (and class); their number sets the level of each
-        single test, see :func:`tcpcast.intervals.beyond_chance`.
+        single test, see :func:`tcpcast.intervals.significant_tests`.
     """
     levels = {}
     for name, e in estimates.items():
-        if e is None or e.pseudo is None or e.few or e.pairs == 0:
+        if e is None or e.pseudo is None or e.has_few_events or e.pairs == 0:
             continue
         level, change = trend(e.pseudo, e.replications)
-        levels[name] = level if change > LEAST_CHANGE * abs(e.value) else 1.0
-    return intervals.beyond_chance(levels, DRIFT_LEVEL)
+        levels[name] = level if change > MIN_CHANGE * abs(e.value) else 1.0
+    return intervals.significant_tests(levels, DRIFT_LEVEL)
 
 
 def trend(units: Floats, replications: int) -> tuple[float, float]:
@@ -76,26 +76,26 @@ def trend(units: Floats, replications: int) -> tuple[float, float]:
     table = (units - units.mean()).reshape(replications, -1)
     length = table.shape[1]
     cosines = min(length - 1, COSINES)
-    # Replications that start in phase repeat one another, so no more than the freedom of one.
+    # Replications that start in phase are copies, so they add no degrees of freedom.
     freedom = min(replications * cosines, COSINES) - 1
     if cosines < 1 or freedom < 1:
         return 1.0, 0.0
-    found = product(table, intervals.waves(length, cosines))
-    lowest = float(found[:, 0].mean())
-    rest = float((found**2).sum()) - replications * lowest**2
+    coefficients = product(table, intervals.waves(length, cosines))
+    lowest = float(coefficients[:, 0].mean())
+    rest = float((coefficients**2).sum()) - replications * lowest**2
     change = 2.0 * abs(lowest) * math.sqrt(2.0 / length)
     if rest <= 0.0:
         return (0.0 if lowest else 1.0), change
     of_one = rest / (replications * cosines - 1)
     t = abs(lowest) * math.sqrt(replications / of_one)
-    return intervals.student_beyond(t, freedom), change
+    return intervals.student_tail(t, freedom), change
 
 
 def independent_units(units: Floats, replications: int) -> float:
-    """Return how many independent units would tell as much as these correlated ones.
+    """Return the effective number of independent units.
 
-    The number of units over the correlation time in units: one, and twice the sum of the
-    autocorrelations up to the first that is not positive.
+    The number of units divided by the correlation time in units: one plus twice the sum of the
+    autocorrelations before the first that is not positive.
     """
     table = (units - units.mean()).reshape(replications, -1)
     variance = float((table**2).sum())

@@ -1,4 +1,4 @@
-"""What can go wrong, one class a kind: what, where, and what to write instead."""
+"""Errors of tcpcast, one class per kind; messages state the place, the error and the remedy."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class TcpcastError(Exception):
-    """The base of every error tcpcast raises on purpose."""
+    """Base class of all errors that tcpcast raises intentionally."""
 
     exit_code = 2
 
@@ -45,19 +45,19 @@ class ScenarioError(TcpcastError, ValueError):
         self.errors = [f if isinstance(f, InputError) else InputError("", f) for f in errors]
 
     def renamed(self, names: Mapping[str, str]) -> ScenarioError:
-        """Return the error with other names of keys, such as those of options."""
+        """Return the error with other names of keys, such as option names."""
         return ScenarioError(*(f._replace(key=names.get(f.key, f.key)) for f in self.errors))
 
 
 class CaptureError(TcpcastError, ValueError):
-    """A file that cannot be read, or is no packet capture.
+    """A file that cannot be read, or is not a packet capture.
 
     Parameters
     ----------
     reason
-        The fault.
+        The error.
     file
-        The name of the file, with which the message begins; "" if the reason has it.
+        The name of the file, with which the message begins; "" if the reason contains it.
     """
 
     def __init__(self, reason: str, *, file: str = "") -> None:
@@ -66,7 +66,7 @@ class CaptureError(TcpcastError, ValueError):
 
 
 class DomainError(TcpcastError, ValueError):
-    """A model was asked outside its domain; the message names the argument and why."""
+    """An argument of a model outside its domain; the message names the argument and the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class Suggestion:
     Parameters
     ----------
     changes
-        New values by dotted key, as ``Scenario.with_changes`` takes them; None leaves the key out.
+        New values by dotted key, as ``Scenario.with_changes`` takes them; None removes the key.
     engine
         Another engine, "" for the same one.
     feed
@@ -94,14 +94,14 @@ class Suggestion:
 
 
 class Names:
-    """Form of a suggestion in a scenario file and in Python; a front end has a subclass."""
+    """Syntax of suggestions in a scenario file and in Python; front ends have subclasses."""
 
     def engine(self, name: str) -> str:
-        """Return the request of an engine."""
+        """Return the request for an engine."""
         return f"use engine {name}"
 
     def feed(self, name: str) -> str:
-        """Return the request of a feed."""
+        """Return the request for a feed."""
         return f"use --feed {name}"
 
     def key(self, key: str) -> str:
@@ -134,9 +134,9 @@ class NotApplicable(TcpcastError):  # noqa: N818 - an answer of its own kind rat
     Parameters
     ----------
     reason
-        Why.
+        The reason.
     *suggestions
-        Requests that the engine may accept; ``tcpcast.engines`` checks them before any is shown.
+        Requests that the engine may accept; ``tcpcast.engines`` checks them before they are shown.
     """
 
     def __init__(self, reason: str, *suggestions: Suggestion) -> None:
@@ -144,18 +144,18 @@ class NotApplicable(TcpcastError):  # noqa: N818 - an answer of its own kind rat
         self.reason, self.suggestions = reason, suggestions
 
     def __str__(self) -> str:
-        """Return the reason, and what to write instead."""
+        """Return the reason and the suggestions."""
         return refusal_text(self.reason, self.suggestions)
 
 
 def refusal_text(reason: str, suggestions: Iterable[Suggestion], names: Names | None = None) -> str:
-    """Return a reason with its suggestions in the names of a front end."""
+    """Return a reason with its suggestions in the syntax of a front end."""
     return "; ".join(filter(None, (reason, (names or Names()).text(suggestions))))
 
 
 class _NotFound(TcpcastError, KeyError):  # noqa: N818 - as below
     def __str__(self) -> str:
-        return Exception.__str__(self)  # KeyError's own would quote the message
+        return Exception.__str__(self)  # KeyError.__str__ would quote the message
 
 
 class UnknownEngine(_NotFound):
@@ -163,16 +163,16 @@ class UnknownEngine(_NotFound):
 
 
 class UnknownMetric(_NotFound):
-    """A metric that an answer has not; the message names those that are meant, or there."""
+    """A metric that an answer does not have; the message contains similar or all names."""
 
 
 class QueryStopped(TcpcastError):  # noqa: N818 - incomplete rather than a fault
-    """A query took longer than it may."""
+    """A query that exceeded its time limit."""
 
     exit_code = 1
 
 
 class MachineError(TcpcastError):
-    """The machine lacks something: an optional package, a writable folder."""
+    """A requirement that the machine lacks: an optional package, a writable directory."""
 
     exit_code = 3

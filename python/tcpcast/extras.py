@@ -1,4 +1,4 @@
-"""Packages that few need, and that are imported when they are."""
+"""Optional packages, imported at their first use."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ is_own_process = False
 
 
 def import_matplotlib() -> None:
-    """Import matplotlib; with its default settings in a process of tcpcast.
+    """Import matplotlib, with its default settings in a process of tcpcast.
 
-    matplotlib reads ``matplotlibrc`` of the current folder, then the user's. Figures of a command
-    must not depend on either, so the folder of the packaged defaults is current meanwhile. Scripts
-    keep their settings.
+    matplotlib reads ``matplotlibrc`` in the current directory, then the user's. Plots of a command
+    must not depend on either, so the directory of the packaged defaults is current during the
+    import. Scripts keep their settings.
 
     Raises
     ------
     MachineError
-        It is not installed, or a file of settings cannot be read.
+        It is not installed, or a settings file cannot be read.
     """
     try:
-        found = None if "matplotlib" in sys.modules else importlib.util.find_spec("matplotlib")
-        if is_own_process and found is not None and found.origin is not None:
-            with chdir(Path(found.origin).parent / "mpl-data"):
+        spec = None if "matplotlib" in sys.modules else importlib.util.find_spec("matplotlib")
+        if is_own_process and spec is not None and spec.origin is not None:
+            with chdir(Path(spec.origin).parent / "mpl-data"):
                 importlib.import_module("matplotlib")
         importlib.import_module("matplotlib.figure")
     except ImportError as missing:
         raise MachineError(
-            "figures need matplotlib, which is not installed: pip install matplotlib"
+            "plots need matplotlib, which is not installed: pip install matplotlib"
         ) from missing
-    except (OSError, ValueError) as fault:
-        raise MachineError(f"matplotlib cannot be imported: {fault}") from fault
+    except (OSError, ValueError) as error:
+        raise MachineError(f"matplotlib cannot be imported: {error}") from error
 
 
 def frame_package(name: str) -> ModuleType:

@@ -1,4 +1,4 @@
-"""The process that workers are forked from: it imports what they need while this one plans."""
+"""Forkserver of worker processes, which imports their modules while this process plans."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-WARM = "tcpcast.preload"
-"""What every worker needs."""
+PRELOAD = "tcpcast.preload"
+"""Module with the imports of every worker."""
 
 
 _SAFE_PATH = "PYTHONSAFEPATH"
@@ -23,10 +23,10 @@ _SAFE_PATH = "PYTHONSAFEPATH"
 
 @contextmanager
 def safe_path() -> Iterator[None]:
-    """Start interpreters that import nothing from the current folder, as ``python -P`` does.
+    """Start interpreters that import nothing from the current directory, as ``python -P`` does.
 
-    ``multiprocessing`` starts ``python -c ...`` and takes no options for it, so the environment
-    holds the option during the ``with`` block.
+    ``multiprocessing`` starts ``python -c ...`` without a parameter for options, so the environment
+    variable is set during the ``with`` block.
     """
     before = os.environ.get(_SAFE_PATH)
     os.environ[_SAFE_PATH] = before or "1"
@@ -40,26 +40,26 @@ def safe_path() -> Iterator[None]:
 
 
 def context(preload: Sequence[str] = ()) -> Any:
-    """Return the context in which processes are started, those on Linux warm and with more."""
+    """Return the start context of processes; on Linux a forkserver with preloaded modules."""
     if sys.platform != "linux":
         return multiprocessing.get_context("spawn")
-    found = multiprocessing.get_context("forkserver")
-    found.set_forkserver_preload([WARM, *preload])
-    return found
+    result = multiprocessing.get_context("forkserver")
+    result.set_forkserver_preload([PRELOAD, *preload])
+    return result
 
 
 def begin() -> None:
-    """Have the process begin with its imports before it is asked for workers.
+    """Start the forkserver before workers are needed, so that its imports run in parallel.
 
-    Nothing is lost if it never is: it ends with this process. Elsewhere than on Linux, in other
-    threads than the main one, and on a single core, it is left to the first worker.
+    An unused forkserver ends with this process. On systems other than Linux, outside the main
+    thread, and on a single core, the first worker starts it instead.
     """
     if sys.platform != "linux" or threading.current_thread() is not threading.main_thread():
         return
     if len(os.sched_getaffinity(0)) == 1:
         return
     context()
-    # Ctrl-C is this process's, who says when to stop; from a fork on the workers ignore it, too.
+    # Only this process handles Ctrl-C; workers inherit that SIGINT is ignored.
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         with safe_path():

@@ -1,4 +1,4 @@
-"""Files that a command reads: none of them is overwritten by an output, not even with ``--force``.
+"""Input files of a command, which no output may overwrite, not even with ``--force``.
 
 Files are compared by device and inode, so another name or a link of the same file counts.
 """
@@ -31,11 +31,11 @@ def protected() -> Iterator[None]:
 
 def protect(*files: Name) -> None:
     """Protect input files of the current command, by name or descriptor, as far as they exist."""
-    found = _remembered.get()
-    if found is not None:
+    remembered = _remembered.get()
+    if remembered is not None:
         for file in files:
             with suppress(OSError, ValueError):
-                found.add(_identity(file))
+                remembered.add(_identity(file))
 
 
 def is_protected(file: Name) -> bool:

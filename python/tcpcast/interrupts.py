@@ -1,11 +1,11 @@
-"""Ctrl-C and SIGTERM: both end a command with what is finished.
+"""Ctrl-C and SIGTERM: both end a command with the finished results.
 
-A handler raises KeyboardInterrupt wherever the command is. Amid an import that may come out as
-another exception, or be dropped by a callback of the import; so it is remembered, and raised once
-more before what takes long.
+A handler raises KeyboardInterrupt at any point of the command. During an import it may be converted
+to another exception, or be dropped by a callback of the import. So the handler also records it, and
+it is raised again before a long computation.
 """
 
-# Nothing is imported that takes a moment: until this is, Ctrl-C finds the command unready.
+# Only fast imports here: until this module is loaded, Ctrl-C is not handled.
 from __future__ import annotations
 
 import os
@@ -23,9 +23,9 @@ _NUMBERS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Interrupts:
-    """Have Ctrl-C and SIGTERM raise KeyboardInterrupt within a ``with`` block.
+    """Raise KeyboardInterrupt on Ctrl-C and SIGTERM within a ``with`` block.
 
-    What the caller ignores stays ignored. ``seen`` says whether one came.
+    Signals that were ignored before stay ignored. ``seen`` is True after a signal.
     """
 
     _current: Interrupts | None = None
@@ -39,7 +39,7 @@ class Interrupts:
 
         if threading.current_thread() is not threading.main_thread():
             return self
-        sys.unraisablehook = self._dropped
+        sys.unraisablehook = self._on_dropped
         Interrupts._current = self
         for number in _NUMBERS:
             handler = signal.getsignal(number)
@@ -58,38 +58,38 @@ class Interrupts:
         self.seen = True
         raise KeyboardInterrupt
 
-    def _dropped(self, unraisable: Any) -> None:
-        """Leave at once where a KeyboardInterrupt is about to be dropped."""
+    def _on_dropped(self, unraisable: Any) -> None:
+        """Exit immediately if a KeyboardInterrupt is about to be dropped."""
         if issubclass(unraisable.exc_type, KeyboardInterrupt):
-            _leave()
+            _exit()
         sys.__unraisablehook__(unraisable)
 
 
-def raise_what_was_dropped() -> None:
-    """Raise KeyboardInterrupt if Ctrl-C or SIGTERM came and what was imported has swallowed it.
+def raise_dropped_interrupt() -> None:
+    """Raise KeyboardInterrupt if an import dropped the exception of Ctrl-C or SIGTERM.
 
-    Called before what takes long, where nothing was asked to end.
+    Called before a long computation.
     """
     if Interrupts._current is not None and Interrupts._current.seen:
         raise KeyboardInterrupt
 
 
-def leave_early() -> None:
-    """Have Ctrl-C and SIGTERM end the process, until :class:`Interrupts` takes them over."""
+def exit_on_interrupt() -> None:
+    """End the process on Ctrl-C and SIGTERM, until :class:`Interrupts` handles them."""
     for number in _NUMBERS:
         if signal.getsignal(number) != signal.SIG_IGN:
-            signal.signal(number, _leave)
+            signal.signal(number, _exit)
 
 
-def ignore() -> None:
-    """Have neither disturb the end of a process that has told its answer."""
+def ignore_interrupts() -> None:
+    """Ignore Ctrl-C and SIGTERM while a process exits after its output."""
     for number in _NUMBERS:
         signal.signal(number, signal.SIG_IGN)
 
 
-def _leave(*_: object) -> NoReturn:
-    """Say that it was too early, and end the process as it stands."""
-    try:  # noqa: SIM105 - contextlib takes a moment
+def _exit(*_: object) -> NoReturn:
+    """Print a message and end the process without cleanup."""
+    try:  # noqa: SIM105 - contextlib is a slow import
         os.write(2, f"{TOO_EARLY}\n".encode())
     except OSError:  # closed
         pass

@@ -1,8 +1,8 @@
-"""The arms of a 95 % interval: long-run variance, skewness, and counts of rare events.
+"""Half-widths of 95 % intervals: long-run variance, skewness, and counts of rare events.
 
-The units are those of :func:`tcpcast.statistics.blocks`: consecutive batches of one replication,
-then those of the next. Why each rule is as it is, and how often the intervals hold the truth, is
-in ``docs/background/statistics.md``.
+The units come from :func:`tcpcast.statistics.blocks`: consecutive batches of one replication,
+then of the next. The reasons of each rule and the measured coverage of the intervals are in
+``docs/background/statistics.md``.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ STUDENT: dict[float, float] = dict(
         start=1,
     )
 )
-"""Student's t quantile of these intervals by degrees of freedom. It stands here, as does the next
-table, because to import ``scipy.special`` takes as long as to simulate ten minutes of a path."""
+"""Student's t quantile of these intervals by degrees of freedom. This table and the next avoid the
+import of ``scipy.special``, which takes as long as simulating ten minutes of a path."""
 
 GARWOOD: dict[float, tuple[float, float]] = {
     1: (0.025317807984289897, 5.571643390938898),
@@ -57,32 +57,32 @@ GARWOOD: dict[float, tuple[float, float]] = {
 """Both ends of the exact interval of the mean of a Poisson count (Garwood 1936)."""
 
 COSINES = 8
-"""Low frequencies behind the variance of one run: few enough that what correlates over a thirtieth
-of the run is still seen, enough for a t quantile of 2.31."""
+"""Number of low frequencies for the variance of one run: few enough to include correlations over
+1/30 of the run, enough for a t quantile of 2.31."""
 
 
 CORRELATED_Z = 1.282
-"""Lag-1 correlation of units, in standard errors, that may be a slow component; one in 10 of those
-whose units are independent is beyond. A run with a precision then continues."""
+"""Lag-1 correlation of units, in standard errors, above which a slow component is possible; 10 % of
+metrics with independent units exceed it. A run with a precision then continues."""
 
 
 def variance_of_mean(
-    units: Floats, replications: int, most_cosines: int = COSINES
+    units: Floats, replications: int, max_cosines: int = COSINES
 ) -> tuple[float, int]:
     """Estimate the variance of the mean of correlated units, and its degrees of freedom.
 
-    The mean of a long series varies by its spectral density at frequency 0. That is estimated by
-    the mean square of the lowest cosine coefficients of each replication, about 8 of them over all,
-    and of the means of the replications. Slow fluctuations that a correlation of neighbours hides
-    behind fast ones show there, and so do negative correlations, such as of a link's output.
+    The variance of the mean of a long series follows from its spectral density at frequency 0. It
+    is estimated by the mean square of the lowest cosine coefficients of each replication, about 8
+    in total, and of the means of the replications. They include slow fluctuations, which faster
+    ones hide in the correlation of neighbours, and negative correlations, as of a link's output.
 
     Parameters
     ----------
     units
         ``[units]``, at least 2.
     replications
-        How many replications they come from, each with the same number of them.
-    most_cosines
+        Number of replications of the units, each with the same number of units.
+    max_cosines
         Number of cosines of all replications, rounded up to a multiple of ``replications``.
 
     References
@@ -92,7 +92,7 @@ def variance_of_mean(
     """
     table = (units - _mean(units)).reshape(replications, -1)
     length = table.shape[1]
-    cosines = min(math.ceil(most_cosines / replications), length - 1)
+    cosines = min(math.ceil(max_cosines / replications), length - 1)
     squares, freedom = 0.0, 0
     if cosines > 0:
         squares += float((product(table, waves(length, cosines)) ** 2).sum())
@@ -103,21 +103,21 @@ def variance_of_mean(
     return squares / freedom / units.size, freedom
 
 
-@functools.cache  # the same for each figure of an answer
+@functools.cache  # the same for all metrics of an answer
 def waves(length: int, cosines: int) -> Floats:
-    """Return the lowest cosines over so many units, ``[units, cosines]``."""
+    """Return the lowest cosines over ``length`` units, ``[units, cosines]``."""
     times = np.pi * (np.arange(length) + 0.5) / length
     waves: Floats = math.sqrt(2.0 / length) * np.cos(np.outer(times, np.arange(1, cosines + 1)))
     return waves
 
 
 def _mean(units: Floats) -> float:
-    """Return the mean of units: numpy's own takes several times as long of so few."""
+    """Return the mean of units; ``numpy.mean`` is several times slower for so few."""
     return float(np.add.reduce(units)) / units.size
 
 
 def skewness(units: Floats) -> float:
-    """Return the skewness of units, 0 where there are fewer than 3 or no spread."""
+    """Return the skewness of units, 0 for fewer than 3 units or without spread."""
     n = units.size
     deviations = units - _mean(units)
     variance = dot(deviations, deviations) / max(n - 1, 1)
@@ -126,40 +126,40 @@ def skewness(units: Floats) -> float:
     return float(n / ((n - 1) * (n - 2)) * (deviations**3).sum() / variance**1.5)
 
 
-def arms(
-    units: Floats, replications: int, most_freedom: float, skewed: float, *, correlated: bool
+def half_widths(
+    units: Floats, replications: int, max_freedom: float, skewed: float, *, correlated: bool
 ) -> tuple[float, float]:
-    """Return the lengths of the interval of the mean of units below and above it.
+    """Return the lower and upper half-widths of the interval of the mean of units.
 
-    The t quantile goes through Johnson's transformation for a skewed mean as modified by Hall and
-    Willink, ``G(z) = (cbrt(1 + 6 b (z - b)) - 1) / (2 b)``, ``b = skewness / (6 sqrt(n))``.
+    The t quantile is transformed by Johnson's transformation for a skewed mean as modified by Hall
+    and Willink, ``G(z) = (cbrt(1 + 6 b (z - b)) - 1) / (2 b)``, ``b = skewness / (6 sqrt(n))``.
 
     Parameters
     ----------
     units, replications
         See :func:`variance_of_mean`.
-    most_freedom
-        Degrees of freedom that the units have at most, where some of them tell nothing.
+    max_freedom
+        Maximum degrees of freedom of the units, if some of them contain no information.
     skewed
         Their :func:`skewness`.
     correlated
         Whether neighbours correlate, possibly by a slow component. Its variance rises towards
         frequency 0, and the mean over all frequencies underestimates it. The interval of half as
-        many frequencies is then made as well, and the wider of the two counts.
+        many frequencies is then also computed, and the wider one is returned.
     """
     cosines = (COSINES, COSINES // 2) if correlated else (COSINES,)
-    found = (variance_of_mean(units, replications, most) for most in cosines)
+    variances = (variance_of_mean(units, replications, most) for most in cosines)
     return max(
-        bent(math.sqrt(variance), max(min(freedom, most_freedom), 1.0), skewed, units.size)
-        for variance, freedom in found
+        skew_corrected(math.sqrt(variance), max(min(freedom, max_freedom), 1.0), skewed, units.size)
+        for variance, freedom in variances
     )
 
 
-def bent(error: float, freedom: float, skewed: float, size: int) -> tuple[float, float]:
-    """Return the arms of a mean of ``size`` values of a skewness, given its standard error."""
+def skew_corrected(error: float, freedom: float, skewed: float, size: int) -> tuple[float, float]:
+    """Return the half-widths of a mean of ``size`` skewed values, given its standard error."""
     quantile = _student(freedom)
     b = skewed / (6.0 * math.sqrt(size))
-    if abs(b) < 1e-6:  # G(z) = z there, to more digits than the quotient has
+    if abs(b) < 1e-6:  # the limit G(z) = z is more precise than the quotient
         return error * quantile, error * quantile
     below = (np.cbrt(1.0 + 6.0 * b * (quantile - b)) - 1.0) / (2.0 * b)
     above = (np.cbrt(1.0 + 6.0 * b * (-quantile - b)) - 1.0) / (2.0 * b)
@@ -169,16 +169,16 @@ def bent(error: float, freedom: float, skewed: float, size: int) -> tuple[float,
 def _student(freedom: float) -> float:
     if freedom in STUDENT:
         return STUDENT[freedom]
-    from scipy.special import stdtrit  # noqa: PLC0415 - takes long
+    from scipy.special import stdtrit  # noqa: PLC0415 - slow import
 
     return float(stdtrit(freedom, (1.0 + LEVEL) / 2.0))
 
 
-def student_beyond(t: float, freedom: int) -> float:
-    """Return the probability that Student's t is beyond ``t`` on either side.
+def student_tail(t: float, freedom: int) -> float:
+    """Return the probability that Student's t exceeds ``t`` in absolute value.
 
-    The finite sums for whole degrees of freedom (Abramowitz and Stegun, 26.7.3 and 26.7.4), since
-    ``scipy.special`` takes long to import.
+    Uses the finite sums for integer degrees of freedom (Abramowitz and Stegun, 26.7.3 and 26.7.4),
+    because ``scipy.special`` is slow to import.
     """
     angle = math.atan(t / math.sqrt(freedom))
     sine, cosine = math.sin(angle), math.cos(angle)
@@ -196,13 +196,15 @@ def student_beyond(t: float, freedom: int) -> float:
 def _garwood(count: float) -> tuple[float, float]:
     if count in GARWOOD:
         return GARWOOD[count]
-    from scipy.special import gammaincinv  # noqa: PLC0415 - takes long
+    from scipy.special import gammaincinv  # noqa: PLC0415 - slow import
 
     tail = (1.0 - LEVEL) / 2.0
     return float(gammaincinv(count, tail)), float(gammaincinv(count + 1.0, 1.0 - tail))
 
 
-def with_poisson(count: float, total: float, low: float, high: float) -> tuple[float, float]:
+def include_poisson_interval(
+    count: float, total: float, low: float, high: float
+) -> tuple[float, float]:
     """Widen an interval to cover the exact one of a Poisson count (Garwood 1936)."""
     if count == 0.0:
         return 0.0, -math.log(1.0 - LEVEL) / total
@@ -213,7 +215,7 @@ def with_poisson(count: float, total: float, low: float, high: float) -> tuple[f
 
 
 def neighbours(units: Floats, replications: int) -> tuple[float, int]:
-    """Return the correlation of neighbours within a replication, and how many there are."""
+    """Return the correlation of neighbours within a replication, and the number of pairs."""
     deviations = units - _mean(units)
     table = deviations.reshape(replications, -1)
     pairs = replications * (table.shape[1] - 1)
@@ -223,18 +225,18 @@ def neighbours(units: Floats, replications: int) -> tuple[float, int]:
     return float((table[:, 1:] * table[:, :-1]).sum()) / pairs / variance, pairs
 
 
-def beyond_chance(levels: Mapping[Named, float], share: float) -> frozenset[Named]:
-    """Return the tests of many that find what is no chance.
+def significant_tests(levels: Mapping[Named, float], share: float) -> frozenset[Named]:
+    """Return the significant tests of several, with a limited false discovery rate.
 
-    The smallest level of many is small by chance more often than that of one alone: with k tests,
-    the i-th smallest has to be below ``i / k`` of ``share``, or one that is larger has to.
+    With many tests, small levels occur by chance: with k tests, the i-th smallest level must be
+    below ``i / k`` of ``share``, or a larger level must satisfy its condition.
 
     Parameters
     ----------
     levels
         The significance of each test, by its name.
     share
-        Of what is found, what may be chance; where all is chance, how often anything is found.
+        Maximum share of false discoveries; without any effect, the probability of a discovery.
 
     References
     ----------
@@ -242,5 +244,5 @@ def beyond_chance(levels: Mapping[Named, float], share: float) -> frozenset[Name
     Statistical Society B 57 (1995).
     """
     order = sorted(levels, key=lambda name: levels[name])
-    found = [at for at, name in enumerate(order, 1) if levels[name] < share * at / len(order)]
-    return frozenset(order[: max(found, default=0)])
+    ranks = [rank for rank, name in enumerate(order, 1) if levels[name] < share * rank / len(order)]
+    return frozenset(order[: max(ranks, default=0)])

@@ -1,8 +1,8 @@
-"""The registry of metrics: one row each, in the order of the report.
+"""Registry of metrics: one row per metric, in report order.
 
 All tables about metrics derive from these rows: units and meanings, the estimators of the packet
-engine, the doubts about their intervals, the metrics that a report begins with, the metrics for
-which a precision can be requested, and the scaling of a population.
+engine, the warnings about their intervals, the first metrics of a report, the metrics for which a
+precision can be requested, and the scaling of a population.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 Counters = tuple[str, ...]
-"""Names of the simulator's counters, which are added up."""
+"""Names of the simulator's counters, which are summed."""
 
 LOSS_INDICATIONS: Counters = ("fast_retransmits", "timeout_sequences")
 
@@ -38,7 +38,7 @@ class MetricRow:
     is_index
         Whether a metric of unit "1" is not read as a percentage.
     ratio_of
-        Counters of the numerator and of the denominator; ``time_ns`` means the time for which the
+        Counters of the numerator and of the denominator; ``time_ns`` means the time in which the
         flows are on.
     count_of
         Counters of a number per replication.
@@ -54,7 +54,7 @@ class MetricRow:
         Kinds of traffic whose finished files or transfers enter the mean.
     has_lower_bound
         Whether the ages of unfinished transfers give a lower bound of the mean: such a time ends at
-        the last acknowledgement, as the ages do.
+        the last acknowledgement, like the ages.
     has_isolated_value
         Whether transfers that run one at a time have a value. Otherwise it depends on the list of
         sizes, or on the pauses between transfers.
@@ -97,7 +97,7 @@ class MetricRow:
 
     @property
     def is_percentage(self) -> bool:
-        """Whether people read the value as a percentage."""
+        """Whether the value is shown as a percentage."""
         return self.unit == "1" and not self.is_index
 
     @property
@@ -122,7 +122,7 @@ METRICS: dict[str, MetricRow] = {
     "on_time_s": MetricRow(
         unit="s",
         meaning="mean time of on/off transfers from the first data packet sent to the last "
-        "ack received",
+        "ACK received",
         ratio_of=(("on_time_ns",), ("transfers",)),
         file_kinds=("on-off",),
         headline_of=("on-off",),
@@ -132,7 +132,7 @@ METRICS: dict[str, MetricRow] = {
     "completion_time_s": MetricRow(
         unit="s",
         meaning="mean time of single transfers from the first data packet sent to the last "
-        "ack received",
+        "ACK received",
         ratio_of=(("on_time_ns",), ("transfers",)),
         file_kinds=("transfers",),
         headline_of=("transfers",),
@@ -212,14 +212,14 @@ METRICS: dict[str, MetricRow] = {
     ),
     "return_loss_ratio": MetricRow(
         unit="1",
-        meaning="acks lost (queue and random) / acks arrived at the return link",
+        meaning="ACKs lost (queue and random) / ACKs arrived at the return link",
         ratio_of=(("return_drops",), ("return_arrived",)),
         counts_events=True,
         headline_of=PATH,
     ),
     "return_queue_delay_mean_s": MetricRow(
         unit="s",
-        meaning="mean queueing delay of delivered acks on the return link",
+        meaning="mean queueing delay of delivered ACKs on the return link",
         ratio_of=(("return_waited_ns",), ("return_passed",)),
         headline_of=PATH,
     ),
@@ -292,7 +292,7 @@ METRICS: dict[str, MetricRow] = {
     ),
     "rtt_packet_mean_s": MetricRow(
         unit="s",
-        meaning="mean time from the first transmission of a packet to its ack, over all acked"
+        meaning="mean time from the first transmission of a packet to its ACK, over all acked"
         " packets",
         label="mean RTT of all packets",
         ratio_of=(("in_flight_ns",), ("acked",)),
@@ -436,7 +436,7 @@ METRICS: dict[str, MetricRow] = {
         is_extensive=True,
     ),
 }
-"""Every metric an engine may give, in the order of the report; ratios are of unit 1."""
+"""All built-in metrics, in report order; ratios have unit 1."""
 
 BY_CLASS = (
     *("connection_rate_bps", "on_time_s", "completion_time_s", "delivery_time_s", "total_time_s"),
@@ -444,7 +444,7 @@ BY_CLASS = (
     *("idle_restart_ratio", "rtt_mean_s", "rtt_packet_mean_s"),
     *("send_rate_pps", "goodput_pps", "goodput_bps"),
 )
-"""Metrics of single classes of sources, in the order of the columns of table ``by_class``."""
+"""Metrics of single classes of sources, in the column order of table ``by_class``."""
 
 HEADLINE = (
     "connection_rate_bps",
@@ -455,10 +455,10 @@ HEADLINE = (
     "queue_delay_mean_s",
     "utilisation",
 )
-"""Metrics that the table and the figures of a sweep show."""
+"""Metrics in the table and the plots of a sweep."""
 
 
 def ordered(names: Iterable[str]) -> list[str]:
-    """Return metrics in the order of the report, then those of other packages in their order."""
+    """Return metrics in report order, then metrics of other packages in the given order."""
     given = dict.fromkeys(names)
     return [*(name for name in METRICS if name in given), *(n for n in given if n not in METRICS)]

@@ -1,4 +1,4 @@
-"""An option as a row: command line, page and messages derive from it."""
+"""Options as rows, from which the command line, the page and messages derive."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 REQUIRED: Any = ...
-"""Default of an option that a command cannot do without."""
+"""Default of a required option."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Option:
     Attributes
     ----------
     name
-        Parameter of the function that carries out the command.
+        Parameter of the function that runs the command.
     metavar
         Placeholder of the value; "" for an option without a value.
     help
@@ -57,7 +57,7 @@ class Option:
     default
         Value without the option.
     least
-        Least number.
+        Minimum of a number.
     completion
         Function from the beginning of a value to complete values.
     keys
@@ -88,7 +88,7 @@ class Option:
 
     @property
     def value_type(self) -> Any:
-        """Type of the value, None included if the option may be left out."""
+        """Type of the value, including None if the option may be omitted."""
         if not self.metavar:
             return bool
         single = str if self.type is None else self.type
@@ -103,5 +103,5 @@ class Argument(Option):
 
 
 def option_names(rows: Iterable[Option]) -> dict[str, str]:
-    """Return the option behind each key of the scenario, for messages."""
+    """Return the option of each scenario key, for messages."""
     return {key: row.flag for row in rows for key in row.keys}

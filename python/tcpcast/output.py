@@ -1,15 +1,15 @@
-"""Output files: nothing of the user's is lost to them, and none is left half written.
+"""Output files: existing files of the user are kept, and no incomplete file is left.
 
-One rule holds for every file that is written, by a command or from Python:
+The same rules hold for every file that a command or a Python function writes:
 
-- What exists stays, unless it is a file of the same kind that tcpcast wrote (a figure replaces a
-  figure), or ``--force`` was written. A folder, a device, and a file that the command reads are
-  never replaced.
-- No symbolic link is followed: with ``--force`` the link goes, what it leads to stays.
-- Whether a file can be written is checked before the work, by :func:`check_file` and
-  :func:`check_folder`.
-- A file is written aside, under a temporary name in its folder, and gets its own name when it is
-  whole: :func:`aside`. What goes wrong on the way, a full disk or Ctrl-C, leaves nothing.
+- Existing files are kept, unless tcpcast wrote a file of the same kind (a plot overwrites a plot)
+  or ``--force`` is given. Directories, devices, and input files of the command are never
+  overwritten.
+- Symbolic links are not followed: ``--force`` replaces the link, not its target.
+- :func:`check_file` and :func:`check_folder` check before the computation whether a file can be
+  written.
+- A file is written under a temporary name in its directory and renamed when it is complete
+  (:func:`atomic_file`). An error, such as a full disk or Ctrl-C, leaves no file.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ if TYPE_CHECKING:
 
 _HEAD, _TAIL = 4096, 65536
 _TICK = r"$\mathdefault"
-"""So begin the labels that matplotlib itself writes at logarithmic axes."""
+"""Prefix of labels that matplotlib writes at logarithmic axes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of files that tcpcast writes, and the ``mark`` of bytes that it leaves in each.
+    """A kind of files that tcpcast writes, and the ``mark``, bytes that each of them contains.
 
-    The mark is looked for in the first 4 KiB and in the last 64 KiB of a file.
+    The mark is searched in the first 4 KiB and the last 64 KiB of a file.
     """
 
     name: str
@@ -54,7 +54,7 @@ FIGURES = {
     "svg": Kind("figure", b"<dc:title>tcpcast</dc:title>"),
     "pdf": Kind("figure", b"/Creator (tcpcast)"),
 }
-"""Forms of figures, by what their names end in."""
+"""Formats of plots by suffix."""
 PARQUET = Kind("Parquet file", b"tcpcast.table")
 PAGE = Kind("page", b"<!-- written by tcpcast reproduce -->")
 REPORT = Kind("report", b"<!-- written by tcpcast report -->")
@@ -64,31 +64,32 @@ _METADATA: dict[str, dict[str, Any]] = {
     "svg": {"Creator": "tcpcast", "Date": None},
     "pdf": {"Creator": "tcpcast", "CreationDate": None},
 }
-"""What a figure has of who drew it; matplotlib's own mark and the date would differ."""
-_MOST_LINKS = 40
-"""The limit of Linux."""
-_MOST_POINTS = 250
-"""Of one curve with marks, and twenty times as many without; more are an image within SVG."""
+"""Metadata of plots; matplotlib's own metadata and the date would differ between runs."""
+_MAX_LINKS = 40
+"""Maximum number of symbolic links in a path, as in Linux."""
+_MAX_POINTS = 250
+"""Maximum points of one curve with markers (20 times as many without); in SVG, more are drawn as an
+image."""
 
 
 def check_file(path: str | Path, *, kind: Kind | None = None, force: bool = False) -> None:
-    """Refuse, before the work, a file that may not or cannot be written.
+    """Raise an error, before the computation, if a file cannot be written.
 
     Parameters
     ----------
     path
-        The file's name as typed, relative to the current folder.
+        The file's name as typed, relative to the current directory.
     kind
-        Files of this kind that tcpcast wrote may be replaced; None: no file may.
+        Files of this kind that tcpcast wrote may be overwritten; None: no file may.
     force
-        Whether any file may be replaced.
+        Whether any file may be overwritten.
 
     Raises
     ------
     TcpcastError
-        Something of that name exists and stays; the message says what to write instead.
+        A file of that name exists and is kept; the message suggests alternatives.
     MachineError
-        The folder cannot be written.
+        The directory is not writable.
     """
     given = Path(_checked_name(path))
     _may_replace(given, kind, force)
@@ -96,34 +97,36 @@ def check_file(path: str | Path, *, kind: Kind | None = None, force: bool = Fals
 
 
 def check_folder(folder: str | Path) -> None:
-    """Refuse, before the work, a folder in which no file can be made.
+    """Raise an error, before the computation, if no file can be created in a directory.
 
     Parameters
     ----------
     folder
-        The folder as typed; it need not exist. A symbolic link is refused.
+        The directory as typed; it need not exist. A symbolic link is refused.
 
     Raises
     ------
     TcpcastError
-        It is a symbolic link; the message names the folder that it leads to.
+        It is a symbolic link; the message contains its target.
     MachineError
-        It is a file, or it can neither be made nor written.
+        It is a file, or it can neither be created nor written.
     """
     given = Path(_checked_name(folder))
     if given.is_symlink():
         raise TcpcastError(
-            f"{given} is a symbolic link, which is not followed; write {given.resolve()}"
+            f"{given} is a symbolic link, which is not followed; use {given.resolve()}"
         )
     _check_writable(given, given)
 
 
 @contextmanager
-def aside(path: str | Path, *, kind: Kind | None = None, force: bool = False) -> Iterator[Path]:
-    """Yield a new, empty file beside ``path``; after the block it has that name.
+def atomic_file(
+    path: str | Path, *, kind: Kind | None = None, force: bool = False
+) -> Iterator[Path]:
+    """Yield a new, empty file in the directory of ``path``; after the block it is renamed to it.
 
-    Where the block fails, or the name is taken meanwhile, the new file is removed and what was
-    there stays. Folders that are missing are made.
+    If the block fails, or the name is taken meanwhile, the new file is removed and an existing file
+    is kept. Missing directories are created.
 
     Parameters
     ----------
@@ -133,15 +136,15 @@ def aside(path: str | Path, *, kind: Kind | None = None, force: bool = False) ->
     Raises
     ------
     MachineError
-        The file cannot be written, or something of that name may not be replaced.
+        The file cannot be written, or an existing file may not be overwritten.
     """
     given = Path(_checked_name(path))
     try:
         replaces = _may_replace(given, kind, force)
         given.parent.mkdir(parents=True, exist_ok=True)
         temporary = _new_file(given.parent)
-    except OSError as fault:
-        raise _unwritable(given, fault) from fault
+    except OSError as error:
+        raise _unwritable(given, error) from error
     except MachineError:
         raise
     except TcpcastError as refusal:
@@ -149,50 +152,50 @@ def aside(path: str | Path, *, kind: Kind | None = None, force: bool = False) ->
     try:
         yield temporary
         _give_name(temporary, given, replaces=replaces)
-    except OSError as fault:
-        raise _unwritable(given, fault) from fault
+    except OSError as error:
+        raise _unwritable(given, error) from error
     finally:
         temporary.unlink(missing_ok=True)
 
 
 def save_figure(figure: Figure, path: Path, *, force: bool = False) -> Path:
-    """Write a figure of matplotlib, over an earlier one of ours, and return where.
+    """Write a figure of matplotlib and return its path; an earlier plot of tcpcast is overwritten.
 
     Parameters
     ----------
     figure
-        What is drawn.
+        The figure.
     path
-        A name that ends in one of :data:`FIGURES`, which says the form.
+        A name whose suffix is one of :data:`FIGURES`, which determines the format.
     force
         As for :func:`check_file`.
 
     Raises
     ------
     MachineError
-        As for :func:`aside`.
+        As for :func:`atomic_file`.
     """
-    form = path.suffix[1:]
-    with aside(path, kind=FIGURES[form], force=force) as temporary:
-        temporary.write_bytes(figure_bytes(figure, form, path.stem))
+    format_name = path.suffix[1:]
+    with atomic_file(path, kind=FIGURES[format_name], force=force) as temporary:
+        temporary.write_bytes(figure_bytes(figure, format_name, path.stem))
     return path
 
 
-def figure_bytes(figure: Figure, form: str, name: str) -> bytes:
-    """Return a figure as a file of a form; ``name`` tells what SVG defines from other figures.
+def figure_bytes(figure: Figure, format_name: str, name: str) -> bytes:
+    """Return a figure as the contents of a file; ``name`` makes identifiers in SVG unique.
 
-    Texts of SVG stay texts, and a curve of very many points is an image in it.
+    Text in SVG stays text, and curves with very many points become images.
     """
     from matplotlib import rc_context  # noqa: PLC0415 - optional, and slow to import
 
-    _show_as_it_is(figure)
+    _escape_texts(figure)
     written = io.BytesIO()
     with rc_context({"svg.hashsalt": name, "svg.fonttype": "none"}), warnings.catch_warnings():
-        # A name may have characters that the font has not: a box stands for each.
+        # Suppress warnings about characters that are not in the font and become boxes.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
-        if form == "svg":
+        if format_name == "svg":
             _draw_many_as_image(figure)
-        figure.savefig(written, format=form, metadata=_METADATA[form])
+        figure.savefig(written, format=format_name, metadata=_METADATA[format_name])
     return written.getvalue()
 
 
@@ -200,74 +203,72 @@ def _draw_many_as_image(figure: Figure) -> None:
     from matplotlib.collections import Collection  # noqa: PLC0415 - optional, and slow to import
     from matplotlib.lines import Line2D  # noqa: PLC0415
 
-    for drawn in figure.findobj(lambda found: isinstance(found, Line2D | Collection)):
+    for drawn in figure.findobj(lambda artist: isinstance(artist, Line2D | Collection)):
         if isinstance(drawn, Collection):
             points = len(drawn.get_paths())
         elif isinstance(drawn, Line2D):
             points = len(drawn.get_path())
             if drawn.get_marker() in {"None", "", " ", None}:
                 points //= 20
-        drawn.set_rasterized(points > _MOST_POINTS)
+        drawn.set_rasterized(points > _MAX_POINTS)
 
 
-def _show_as_it_is(figure: Figure) -> None:
-    """Have names in a figure show what is hidden in them, and no dollar begin a formula."""
+def _escape_texts(figure: Figure) -> None:
+    """Escape control characters in the text of a figure, and disable formulas for dollar signs."""
     from matplotlib.text import Text  # noqa: PLC0415 - optional, and slow to import
 
-    for found in figure.findobj(Text):
-        if isinstance(found, Text) and not found.get_text().startswith(_TICK):
-            found.set_text(escape_control_characters(found.get_text()))
-            found.set_parse_math("$" not in found.get_text())
+    for text in figure.findobj(Text):
+        if isinstance(text, Text) and not text.get_text().startswith(_TICK):
+            text.set_text(escape_control_characters(text.get_text()))
+            text.set_parse_math("$" not in text.get_text())
 
 
 def write_text(
     path: str | Path, text: str, *, kind: Kind | None = None, force: bool = False
 ) -> None:
-    """Write a text file in UTF-8; names that are no UTF-8 lose the bytes that are none.
+    """Write a text file in UTF-8; bytes of file names that are not UTF-8 are replaced.
 
     Raises
     ------
     MachineError
-        As for :func:`aside`.
+        As for :func:`atomic_file`.
     """
-    with aside(path, kind=kind, force=force) as temporary:
+    with atomic_file(path, kind=kind, force=force) as temporary:
         temporary.write_text(text, encoding="utf-8", errors="replace")
 
 
 def _checked_name(path: str | Path) -> str | Path:
     if not isinstance(path, str | PathLike) or str(path) == "" or "\0" in str(path):
-        raise TcpcastError(f"{path!r} is no file name; write one, such as figures")
+        raise TcpcastError(f"{path!r} is not a file name; use a name such as figures")
     return path
 
 
 def _may_replace(path: Path, kind: Kind | None, force: bool) -> bool:
-    """Say whether there is something to replace; raise where it may not be."""
+    """Return True if there is a file to overwrite; raise an error if it may not be overwritten."""
     try:
         mode = path.lstat().st_mode
     except FileNotFoundError:
         return False
-    except OSError as fault:
-        raise _unwritable(path, fault) from fault
+    except OSError as error:
+        raise _unwritable(path, error) from error
     if stat.S_ISDIR(mode):
-        raise TcpcastError(f"cannot write {path}: it is a folder; write the name of a file")
+        raise TcpcastError(f"cannot write {path}: it is a directory; use the name of a file")
     if not (stat.S_ISREG(mode) or stat.S_ISLNK(mode)) or _leads_to_device(path):
-        raise TcpcastError(
-            f"cannot write {path}: it is a device or a pipe; write the name of a file"
-        )
+        raise TcpcastError(f"cannot write {path}: it is a device or a pipe; use the name of a file")
     if inputs.is_protected(path):
         raise TcpcastError(
-            f"cannot write {path}: the command reads that file; write the name of another file"
+            f"cannot write {path}: the command reads that file; use the name of another file"
         )
     if force or (kind is not None and stat.S_ISREG(mode) and _bears(path, kind.mark)):
         return True
     raise TcpcastError(
-        f"{path} is already here and is not overwritten; move it away, write another name, or "
-        "--force to replace it"
+        f"{path} exists and is not overwritten; move it, use another name, or use --force to "
+        "overwrite it"
     )
 
 
 def is_of_kind(path: Path, kind: Kind) -> bool:
-    """Return True if a file bears the mark of a kind, or if there is no file."""
+    """Return True if a file contains the mark of a kind, or if there is no file."""
     return not os.path.lexists(path) or _bears(path, kind.mark)
 
 
@@ -277,7 +278,7 @@ def _leads_to_device(path: Path) -> bool:
     A descriptor may be a regular file, so the names of the links also count.
     """
     step = path.absolute()
-    for _ in range(_MOST_LINKS):
+    for _ in range(_MAX_LINKS):
         if not step.is_symlink():
             break
         step = Path(os.path.normpath(step.parent.resolve() / os.readlink(step)))
@@ -289,9 +290,9 @@ def _leads_to_device(path: Path) -> bool:
 
 
 def _bears(path: Path, mark: bytes) -> bool:
-    """Say whether a file bears the mark of a kind; one that cannot be read does not."""
+    """Return True if a file contains the mark of a kind; False if it cannot be read."""
     try:
-        # The file may have become a pipe or a link since it was looked at.
+        # The file may have become a pipe or a link since the check.
         unblocked = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
         with open(os.open(path, unblocked), "rb") as file:
             head = file.read(_HEAD)
@@ -302,22 +303,22 @@ def _bears(path: Path, mark: bytes) -> bool:
 
 
 def _check_writable(wanted: Path, folder: Path) -> None:
-    """Make a file in a folder and remove it again; where there is no folder, in the next above."""
+    """Create and remove a file in a directory, or in the nearest existing parent directory."""
     there = folder
     while not os.path.lexists(there) and there.parent != there:
         there = there.parent
     if not there.is_dir():
         what = "it is" if there == wanted else f"{there} is"
-        raise MachineError(f"cannot write {wanted}: {what} a file, not a folder")
+        raise MachineError(f"cannot write {wanted}: {what} a file, not a directory")
     try:
         _new_file(there).unlink()
-    except OSError as fault:
-        raise _unwritable(wanted, fault) from fault
+    except OSError as error:
+        raise _unwritable(wanted, error) from error
 
 
 def _new_file(folder: Path) -> Path:
-    """Make an empty file of a name of its own, with the rights that any new file gets."""
-    import secrets  # noqa: PLC0415 - takes longer than all else that a help text needs
+    """Create an empty file with a unique name and the default permissions."""
+    import secrets  # noqa: PLC0415 - slower than all other imports of a help text
 
     path = folder / f".tcpcast-{secrets.token_hex(8)}"
     os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
@@ -325,7 +326,7 @@ def _new_file(folder: Path) -> Path:
 
 
 def _give_name(temporary: Path, path: Path, *, replaces: bool) -> None:
-    """Give a file that is whole its name, over what is there only if that is to be replaced."""
+    """Rename a complete file; an existing file is overwritten only with ``replaces``."""
     if replaces:
         os.replace(temporary, path)
         return
@@ -339,5 +340,5 @@ def _give_name(temporary: Path, path: Path, *, replaces: bool) -> None:
         os.rename(temporary, path)
 
 
-def _unwritable(path: Path, fault: OSError) -> MachineError:
-    return MachineError(f"cannot write {path}: {fault.strerror or fault}")
+def _unwritable(path: Path, error: OSError) -> MachineError:
+    return MachineError(f"cannot write {path}: {error.strerror or error}")

@@ -1,10 +1,9 @@
 """Papers that can be reproduced, found by the entry points of installed packages.
 
-A package offers papers in the group ``tcpcast.papers``: a module with ``PAPERS``, the title of each
-paper by name, and ``paper(name)``, which returns the function that reproduces one:
-``reproduce(output, *, quick=False, progress=None, threads=None, force=False)`` writes a page into
-the folder ``output``, calls ``progress`` with the share of the work done, 0 to 1, and returns a
-:class:`Reproduction`.
+The entry point group ``tcpcast.papers`` contains modules with ``PAPERS``, the title of each paper
+by name, and ``paper(name)``, which returns a function ``reproduce(output, *, quick=False,
+progress=None, threads=None, force=False)``. The function writes a page to the directory ``output``,
+calls ``progress`` with the finished share, 0 to 1, and returns a :class:`Reproduction`.
 """
 
 from __future__ import annotations
@@ -23,11 +22,11 @@ if TYPE_CHECKING:
     from tcpcast.report.document import Document, Part
 
 GROUP = "tcpcast.papers"
-"""The group of entry points."""
+"""Name of the entry point group."""
 
 
 class Reproduction(Protocol):
-    """A paper's figures compared with computed ones.
+    """A paper's values compared with computed ones.
 
     ``page`` is the file that was written. ``interrupted`` is true if only some sections were
     finished and no page was written. ``write_errors`` has a message for each file that could not be
@@ -46,7 +45,7 @@ class Reproduction(Protocol):
         """Return the report for a terminal."""
 
     def document(self, again: str, figures: bool = False) -> Document:
-        """Return the report as a page; ``again`` is the command that makes it again."""
+        """Return the report as a page; ``again`` is the command that recreates it."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the machine-readable report."""
@@ -54,12 +53,12 @@ class Reproduction(Protocol):
 
 @functools.cache
 def packages() -> dict[str, Any]:
-    """Return the package of each paper by the paper's name; the first of a name counts."""
-    found: dict[str, Any] = {}
+    """Return the package of each paper by name; the first one with a name wins."""
+    packages: dict[str, Any] = {}
     for point in metadata.entry_points(group=GROUP):
         package = point.load()
-        found = dict.fromkeys(package.PAPERS, package) | found
-    return found
+        packages = dict.fromkeys(package.PAPERS, package) | packages
+    return packages
 
 
 def paper(name: str) -> Callable[..., Reproduction]:

@@ -1,6 +1,6 @@
-"""What workers are forked from: what each needs is imported and built here, once for all of them.
+"""Imports of worker processes, done once in the forkserver from which all workers are forked.
 
-Imported by that process alone. A worker would take half a second for it.
+Only the forkserver imports this module. Without it, each worker would need half a second.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import gc
 import os
 from contextlib import suppress
 
-gc.disable()  # all that is made here stays: see __main__
+gc.disable()  # all objects created here are permanent: see __main__
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 
@@ -23,10 +23,10 @@ _ANY = {
     "traffic": {"kind": "bulk", "flows": 1},
     "run": {"duration": "2s", "warmup": "1s"},
 }
-with suppress(MachineError, MemoryError):  # the sweep itself reports both
-    # Much is built at its first use.
+with suppress(MachineError, MemoryError):  # the sweep itself reports both errors
+    # Many caches are filled at first use.
     plan = prepare(Scenario.from_dict(_ANY), {"network.rtt": ["20ms"]}, engines="packet")
     answer_batch(plan.spec, plan.variants(0))
 
-gc.freeze()  # who looks for garbage need not copy what all share
+gc.freeze()  # so that garbage collection in workers does not copy shared pages
 gc.enable()

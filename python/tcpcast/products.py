@@ -1,4 +1,4 @@
-"""Sums of products with the same bits on every processor.
+"""Sums of products with bit-identical results on every processor.
 
 The operator ``@`` calls BLAS, whose order of additions depends on the processor.
 """
@@ -20,5 +20,5 @@ def dot(x: NDArray[Any], y: NDArray[Any]) -> float:
 
 def product(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
     """Return the product of two matrices."""
-    found: NDArray[Any] = np.einsum("ij,jk->ik", a, b)
-    return found
+    result: NDArray[Any] = np.einsum("ij,jk->ik", a, b)
+    return result

@@ -1,6 +1,6 @@
 """A value or a range of values: ``--loss 1%``, ``--loss 0.01%..10%``, ``"10ms..200ms log 8"``."""
 
-# ruff: noqa: PLC0415 - heavy modules are imported when the command runs, not for its help
+# ruff: noqa: PLC0415 - slow modules are imported when the command runs, not for its help
 from __future__ import annotations
 
 import math
@@ -13,16 +13,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 DEFAULT_POINTS = 10
-MOST_POINTS = 1000
+MAX_POINTS = 1000
 DIGITS = 3
 """Significant digits of the values between the ends of a range."""
 
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """What an option or a key takes: how it is read and written, and what a range looks like.
+    """Type of an option or key: how it is parsed and formatted, and an example of a range.
 
-    ``read`` raises UnitError outside the domain; ``whole`` allows whole numbers only.
+    ``read`` raises UnitError outside the domain; ``whole`` allows only integers.
     """
 
     option: str
@@ -40,26 +40,26 @@ def values(
     linear: bool = False,
     exact: bool = False,
 ) -> list[str]:
-    """Return the values that an option asks about, as texts that read back to themselves.
+    """Return the values of an option as strings that parse to the same values.
 
     Parameters
     ----------
     quantity
-        What the option takes.
+        Type of the option.
     text
         One value, or ``LOW..HIGH``.
     points
-        How many values a range has, at least 2: both ends as typed, between them equal ratios,
-        rounded to three digits (to whole numbers where nothing else is allowed).
+        Number of values of a range, at least 2: both ends as typed, and values with equal ratios
+        between them, rounded to three digits (to integers if only those are allowed).
     linear
-        Equal steps in place of equal ratios; the range may then begin at 0.
+        Equal steps instead of equal ratios; the range may then begin at 0.
     exact
-        More than three digits where neighbours are nearer than that.
+        More than three digits if neighbours would otherwise coincide.
 
     Raises
     ------
     UnitError
-        A value that cannot be read, a range without an end or that runs backwards; the message
+        A value that cannot be parsed, a range without an end or in descending order; the message
         begins with the option.
     """
     if ".." not in text:
@@ -82,12 +82,12 @@ def values(
 def ends(
     quantity: Quantity, text: str, *, linear: bool = False
 ) -> tuple[tuple[str, float], tuple[str, float]]:
-    """Return the two ends of a range, each as typed and as read.
+    """Return both ends of a range, each as typed and as parsed.
 
     Raises
     ------
     UnitError
-        As :func:`values`.
+        As for :func:`values`.
     """
     low, high = _ends(quantity, text)
     first, last = _read(quantity, low), _read(quantity, high)
@@ -96,7 +96,7 @@ def ends(
 
 
 def is_range(text: str | None) -> bool:
-    """Say whether an option was given a range."""
+    """Return True if the value of an option is a range."""
     return text is not None and ".." in text
 
 
@@ -113,8 +113,8 @@ def _ends(quantity: Quantity, text: str) -> tuple[str, str]:
     elif not parts[0]:
         what = "has no beginning"
     elif parts[1].endswith("%") and not parts[0].endswith("%"):
-        # 0.01..10% would be from 1 % on, which hardly anybody means.
-        what = f"has a percentage at one end only; write {parts[0]}%..{parts[1]}"
+        # 0.01..10% would begin at 1 %, which is hardly ever intended.
+        what = f"has a percentage at only one end; write {parts[0]}%..{parts[1]}"
         raise UnitError(f"{quantity.option}: {show(text)} {what}")
     else:
         return parts[0], parts[1]
@@ -124,8 +124,8 @@ def _ends(quantity: Quantity, text: str) -> tuple[str, str]:
 def _read(quantity: Quantity, text: str) -> float:
     try:
         return quantity.read(text.strip())
-    except UnitError as fault:
-        raise UnitError(f"{quantity.option}: {fault}") from None
+    except UnitError as error:
+        raise UnitError(f"{quantity.option}: {error}") from None
 
 
 def _check_order(
@@ -144,9 +144,9 @@ def _check_order(
     elif first == last:
         what = f"is a range of one value; write {low_text}"
     elif first > last:
-        what = f"runs backwards; write {high_text}..{low_text}"
+        what = f"is in descending order; write {high_text}..{low_text}"
     elif first == 0 and not linear:
-        what = f"begins at 0, and steps are equal ratios; write {quantity.range_example}"
+        what = f"begins at 0, but steps are equal ratios; write {quantity.range_example}"
     else:
         return
     raise UnitError(f"{quantity.option}: {show(text)} {what}")

@@ -1,16 +1,16 @@
-"""Text from outside, file names and values, as it may be shown: nothing in it acts on a terminal.
+"""Escape control characters in external text (file names, values), so that a terminal is safe.
 
-Escape sequences move a cursor, set titles and clipboards; characters of direction (U+202E) show a
-name other than it is. All that is printed passes through :func:`visible`, figures too.
+Escape sequences can move a cursor and set titles and clipboards; direction marks (U+202E) can hide
+the real name of a file. All printed text passes :func:`escape_control_characters`, also in plots.
 """
 
 from __future__ import annotations
 
 import re
 
-# Control characters but for tab and newline; marks of direction, joiners and other characters of
-# format (Cf), line and paragraph separators, and the halves of characters that stand for bytes
-# that are no UTF-8.
+# Control characters except for tab and newline; direction marks, joiners and other format
+# characters (Cf); line and paragraph separators; surrogates, which stand for bytes that are not
+# UTF-8.
 _HIDDEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u0600-\u0605\u061c\u06dd\u070f\u180e\u200b-\u200f"
     "\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f\ud800-\udfff]"
@@ -19,15 +19,15 @@ _BYTES = range(0xDC80, 0xDD00)
 
 
 def escape_control_characters(text: str) -> str:
-    r"""Return a text with characters that are not shown written out, such as ``\x1b``.
+    r"""Return a text in which invisible characters are escaped, for example as ``\x1b``.
 
-    A byte of a file name that is no UTF-8 is written as that byte, ``\xff``.
+    A byte of a file name that is not UTF-8 is written as that byte, ``\xff``.
     """
-    return _HIDDEN.sub(_written_out, text)
+    return _HIDDEN.sub(_escape, text)
 
 
-def _written_out(found: re.Match[str]) -> str:
-    code = ord(found[0])
+def _escape(match: re.Match[str]) -> str:
+    code = ord(match[0])
     if code in _BYTES:
         code -= 0xDC00
     if code < 0x100:

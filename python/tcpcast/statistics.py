@@ -1,10 +1,9 @@
-"""Intervals, warm-up and when to stop: what stands between a simulated figure and trust in it.
+"""Statistics of simulated metrics: intervals, end of the warm-up, and stopping rule.
 
-A run gives cumulative counters, snapshotted at equally long slots of simulated time.
-:func:`blocks` cuts them into about 32 units, :func:`ratio` makes a figure with a 95 % interval of
-any two counters, :func:`mser5` finds the end of the warm-up, and :func:`next_length` says how far a
-run with a precision has to go on. Why each is done as it is, and the coverage measured on queues
-and series with known answers, is in ``docs/background/statistics.md``.
+A run provides cumulative counters, recorded at equally long slots of simulated time. :func:`blocks`
+splits them into about 32 units, :func:`ratio` estimates a ratio of counters with a 95 % interval,
+:func:`mser5` finds the end of the warm-up, and :func:`next_length` extends a run with a precision.
+The reasons and the measured coverage are in ``docs/background/statistics.md``.
 """
 
 from __future__ import annotations
@@ -28,43 +27,41 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 UNITS = 32
-"""Batches over all replications of an answer: enough for a t quantile near the normal's (2.04),
-few enough that a batch is long beside the correlation time."""
+"""Batches over all replications of an answer: enough for a t quantile near the normal one (2.04),
+few enough that a batch is long compared with the correlation time."""
 
-FEW_EVENTS = 10
-"""Below so many events the units are mostly empty and a t interval means little."""
+MIN_EVENTS = 10
+"""With fewer events most units are empty, and a t interval is unreliable."""
 
-FEWEST_UNITS = 16
-"""A precision is not believed on fewer units."""
+MIN_UNITS = 16
+"""Minimum number of units for a precision."""
 
 SHORTEST_GROWTH, LONGEST_GROWTH = 1.5, 2.0
-"""A run grows at least so much between two looks, so that looks are few and each is not another
-chance to stop on a half-width that is small by luck; and at most so much, so that a first
-half-width that is large by luck costs little."""
+"""Limits of the growth of a run between two checks. The minimum limits the number of checks, each
+of which may find a half-width that is small by chance; the maximum limits the excess."""
 
 TOO_SHORT_Z = 2.576
-"""Lag-1 correlation of one metric, in standard errors, that is no chance: one in 200 of those whose
-units are independent is beyond."""
+"""Significant lag-1 correlation in standard errors: 0.5 % of independent metrics exceed it."""
 
 TOO_SHORT_LEVEL = 0.02
-"""The share of answers whose units are independent that may be said to be too short. Where each of
-twenty metrics is tested by itself it is larger, and grows with their number."""
+"""Share of answers with independent units that may be reported as too short. With a separate test
+for each of twenty metrics it would be larger, and would grow with their number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A figure, ``value``, with its 95 % interval.
+    """A ``value`` with its 95 % interval.
 
-    ``low`` and ``high`` are None, and ``half_width`` is infinite, where the data give no interval
-    (all of the denominator in one unit). ``half_width`` is the longer arm of the interval, before
-    ``low`` and ``high`` are held to the values that are possible. ``units`` counts those whose
+    ``low`` and ``high`` are None, and ``half_width`` is infinite, if the data give no interval (one
+    unit contains the full denominator). ``half_width`` is the larger half-width of the interval,
+    before ``low`` and ``high`` are limited to possible values. ``units`` counts units whose
     denominator is not 0. ``lag1`` is the correlation of neighbouring units of one replication and
-    ``pairs`` the number of such neighbours. ``few`` says that fewer than :data:`FEW_EVENTS` events
-    stand behind the figure. ``bend`` is the skewness of the units over ``6 sqrt(units)``.
-    ``unlike`` counts the units that differ from the commonest ratio; None where no ratio comes
-    twice. ``interval_warning`` says in words why the interval, or its absence, is to be checked, ``endless``
-    that no longer run would mend it. ``at_least`` is a lower bound of the value where the value
-    itself is withheld. ``pseudo`` has the jackknife's pseudo-values, ``[units]``, of
+    ``pairs`` the number of such pairs. ``has_few_events`` is True for fewer than :data:`MIN_EVENTS`
+    events. ``bend`` is the skewness of the units over ``6 sqrt(units)``. ``differing_units`` counts
+    the units that differ from the most frequent ratio, None if no ratio occurs twice.
+    ``interval_warning`` is the reason why the interval needs a check or is withheld;
+    ``is_permanent`` is True if a longer run would not help. ``at_least`` is a lower bound if the
+    value itself is withheld. ``pseudo`` contains the jackknife pseudo-values, ``[units]``, of
     ``replications`` runs.
     """
 
@@ -75,70 +72,69 @@ class Estimate:
     units: int
     lag1: float = 0.0
     pairs: int = 0
-    few: bool = False
+    has_few_events: bool = False
     bend: float = 0.0
-    unlike: int | None = None
+    differing_units: int | None = None
     interval_warning: str | None = None
-    endless: bool = False
+    is_permanent: bool = False
     at_least: float | None = None
     pseudo: Floats | None = field(default=None, repr=False, compare=False)
     replications: int = 1
 
     @property
-    def correlated(self) -> bool:
-        """Whether the run is too short for this interval alone; of several :func:`too_short`."""
+    def is_correlated(self) -> bool:
+        """Whether the run is too short for this interval; :func:`too_short` tests several."""
         return self.lag1 * math.sqrt(self.pairs) > TOO_SHORT_Z
 
     @property
     def relative_half_width(self) -> float:
-        """Half-width over value; zero for a constant, infinite for a value of 0 with a width."""
+        """Half-width over value; 0 for a constant, infinite for a value of 0 with a width."""
         if self.half_width == 0.0:
             return 0.0
         return self.half_width / abs(self.value) if self.value else math.inf
 
-    def doubted(self, why: str, *, withheld: bool = False, endless: bool = False) -> Estimate:
-        """Return this estimate with a doubt, and without its interval if that is withheld.
-
-        An earlier doubt stays: the first reason found is the one to mend.
-        """
-        doubt, endless = self.interval_warning or why, self.endless or endless
+    def with_warning(
+        self, why: str, *, withheld: bool = False, is_permanent: bool = False
+    ) -> Estimate:
+        """Return the estimate with a warning unless it has one; ``withheld`` drops the interval."""
+        warning, is_permanent = self.interval_warning or why, self.is_permanent or is_permanent
         if not withheld:
-            return replace(self, interval_warning=doubt, endless=endless)
-        return replace(self, low=None, high=None, half_width=math.inf, interval_warning=doubt)
+            return replace(self, interval_warning=warning, is_permanent=is_permanent)
+        return replace(self, low=None, high=None, half_width=math.inf, interval_warning=warning)
 
 
 @dataclass(frozen=True, slots=True)
 class Truncation:
-    """End of the warm-up: ``index`` observations to leave out.
+    """End of the warm-up: the first ``index`` observations are left out.
 
-    ``found`` says whether the series is long enough to tell.
+    ``is_found`` is False if the series is too short.
     """
 
     index: int
-    found: bool
+    is_found: bool
 
 
 def blocks(counters: Sequence[ArrayLike], *, totals: Sequence[ArrayLike] | None = None) -> Floats:
-    """Cut the snapshots of all replications into about 32 units.
+    """Split the snapshots of all replications into about 32 units.
 
-    Of ``R`` replications, each is cut into ``ceil(32 / R)`` batches of slots, equal to within one
-    slot, or is one unit if ``R >= 32``. Fewer slots than batches: one batch a slot.
+    Each of ``R`` replications is split into ``ceil(32 / R)`` batches of slots, equal to within one
+    slot, or is one unit if ``R >= 32``. With fewer slots than batches, each slot is a batch.
 
     Parameters
     ----------
     counters
-        One array a replication, ``[slots + 1, counters]``: cumulative, first row the values at the
-        end of the warm-up (zeros), one row at the end of each slot. All have the same columns.
+        One array per replication, ``[slots + 1, counters]``, cumulative: the first row contains the
+        values at the end of the warm-up (zeros), then one row per end of a slot. All arrays have
+        the same columns.
     totals
-        One array a replication, ``[counters]``: the counters at the end of the run. What came
-        after the last whole slot goes into the last batch. None: the run ended on the last slot.
+        One array per replication, ``[counters]``: the counters at the end of the run. The last
+        batch includes the time after the last complete slot. None: the run ended on the last slot.
 
     Returns
     -------
     array ``[units, counters]``
-        What each unit added to each counter; the units of a replication stand together, in order
-        of time, the same number for each (``units / R``, what ``replications=R`` of :func:`ratio`
-        needs).
+        Increments of each counter per unit. The units of a replication are consecutive and in order
+        of time, ``units / R`` per replication, as :func:`ratio` needs for ``replications=R``.
 
     Raises
     ------
@@ -172,40 +168,40 @@ def ratio(
     *,
     replications: int = 1,
     events: bool = False,
-    at_most: float = math.inf,
+    maximum: float = math.inf,
 ) -> Estimate | None:
     """Estimate a ratio of sums with a 95 % jackknife interval.
 
     The value is the plain ratio of the sums, so that it agrees with the counters in the tables; the
-    jackknife's correction of bias is far below the half-width and is left out.
-    The interval is that of the pseudo-values, with their long-run variance, bent for their
-    skewness. ``low`` is not below 0 where no numerator is.
+    bias correction of the jackknife is far below the half-width and is left out. The interval is
+    computed from the pseudo-values, with their long-run variance and a correction for their
+    skewness. ``low`` is at least 0 if no numerator is negative.
 
     Parameters
     ----------
     numerators, denominators
         Columns of :func:`blocks`, ``[units]``: drops and arrivals, ON time and transfers,
-        queue integral (packet s) and time (s), ... No denominator is negative.
+        queue integral (packet s) and time (s), ... Denominators must not be negative.
     replications
-        How many replications the units come from, each with the same number of them.
+        Number of replications of the units, each with the same number of units.
     events
-        The numerator counts events. With fewer than 10 of them the interval also covers the exact
-        Poisson one; with none it is 0 to ``-ln(0.05) / sum(denominators)``, the rule of three,
-        which holds for events that come singly. ``few`` is set in both cases.
-    at_most
-        Largest value in the long run, such as 1 for a share; ``high`` is not above it, unless the
-        value is: what is dropped in a short run may have been sent before.
+        The numerator counts events. With fewer than 10 events the interval also covers the exact
+        Poisson interval; without events it is 0 to ``-ln(0.05) / sum(denominators)`` (rule of
+        three), which holds for independent events. ``has_few_events`` is set in both cases.
+    maximum
+        Largest possible long-run value, such as 1 for a share; ``high`` does not exceed it unless
+        the value does: packets dropped in a short run may have been sent before it.
 
     Returns
     -------
     Estimate, or None
-        None where the denominators sum to 0: nothing was seen to make a ratio of.
+        None if the denominators sum to 0: there was no observation.
 
     Raises
     ------
     DomainError
-        Shapes that differ, not finite, a negative denominator, or units that do not divide
-        among the replications.
+        Different shapes, values that are not finite, a negative denominator, or units that do not
+        divide among the replications.
 
     References
     ----------
@@ -228,21 +224,22 @@ def ratio(
         freedom = total**2 / float((x * x).sum()) - 1.0
         skewed = intervals.skewness(pseudo)
         correlated = lag1 * math.sqrt(pairs) > intervals.CORRELATED_Z
-        below, above = intervals.arms(pseudo, replications, freedom, skewed, correlated=correlated)
+        below, above = intervals.half_widths(
+            pseudo, replications, freedom, skewed, correlated=correlated
+        )
         low, high, half_width = value - below, value + above, max(below, above)
         bend = skewed / (6.0 * math.sqrt(pseudo.size))
-    few = bool(events and y.sum() < FEW_EVENTS)
+    few = bool(events and y.sum() < MIN_EVENTS)
     if few:
-        low, high = intervals.with_poisson(float(y.sum()), total, low, high)
+        low, high = intervals.include_poisson_interval(float(y.sum()), total, low, high)
         half_width = max(value - low, high - value)
     if not math.isfinite(half_width):
         return Estimate(value, None, None, math.inf, units)
     if (y >= 0.0).all():
         low = max(low, 0.0)
-    high = min(high, max(at_most, value))
-    unlike = _unlike(y, x)
-    found = Estimate(value, low, high, half_width, units, lag1, pairs, few, bend, unlike)
-    return replace(found, pseudo=pseudo, replications=replications)
+    high = min(high, max(maximum, value))
+    values = (value, low, high, half_width, units, lag1, pairs, few, bend, _differing_units(y, x))
+    return Estimate(*values, pseudo=pseudo, replications=replications)
 
 
 def mean(values: ArrayLike, *, replications: int = 1) -> Estimate | None:
@@ -256,7 +253,8 @@ def replication_mean(
 ) -> Estimate | None:
     """Estimate the mean over replications of a replication's total, such as its timeouts.
 
-    ``values`` is a column of :func:`blocks`, ``[units]``; the rest as in :func:`ratio`.
+    ``values`` is a column of :func:`blocks`, ``[units]``; for the other
+    parameters see :func:`ratio`.
     """
     column = np.asarray(values, dtype=np.float64)
     share = np.full_like(column, replications / max(column.size, 1))
@@ -271,7 +269,7 @@ def batch_means(series: ArrayLike, batches: int = UNITS) -> Floats:
     series
         Observations in order, ``[observations]``, at least as many as ``batches``.
     batches
-        How many means, at least 1.
+        Number of means, at least 1.
 
     Returns
     -------
@@ -293,11 +291,11 @@ def batch_means(series: ArrayLike, batches: int = UNITS) -> Floats:
 def mser5(series: ArrayLike) -> Truncation:
     """Find the end of the warm-up by MSER-5.
 
-    The series is averaged in fives; left out are the first ``d`` averages that make
-    ``sum((z - mean(z))**2) / m**2`` of the ``m`` left the least. A minimum in the second half of
-    the series means that it is too short to tell: ``found`` is False and ``index`` is the best
-    within the first half. The last five averages never stand alone, since a few that are
-    alike by chance would win.
+    The series is averaged in groups of five. The first ``d`` averages are left out so that
+    ``sum((z - mean(z))**2) / m**2`` of the remaining ``m`` is minimal. If the minimum is in the
+    second half of the series, the series is too short: ``is_found`` is False, and ``index`` is the
+    best within the first half. At least the last five averages are kept, because fewer could be
+    equal by chance.
 
     Parameters
     ----------
@@ -324,24 +322,23 @@ def mser5(series: ArrayLike) -> Truncation:
     if column.ndim != 1 or column.size < 50 or not np.isfinite(column).all():
         raise DomainError(f"mser5: {column.size} observations; give at least 50 finite ones")
     z = column[: column.size // 5 * 5].reshape(-1, 5).mean(axis=1)
-    z = z - z[z.size // 2 :].mean()  # sums of squares of a large mean would lose the digits
+    z = z - z[z.size // 2 :].mean()  # sums of squares of a large mean would lose precision
     left = np.arange(z.size, 0, -1)
     sums, squares = np.cumsum(z[::-1])[::-1], np.cumsum((z * z)[::-1])[::-1]
     spread = np.maximum(squares - sums**2 / left, 0.0) / left.astype(np.float64) ** 2
     best = int(np.argmin(spread[: z.size - 5 + 1]))
     half = z.size // 2
     if best <= half:
-        return Truncation(5 * best, found=True)
-    return Truncation(5 * int(np.argmin(spread[: half + 1])), found=False)
+        return Truncation(5 * best, is_found=True)
+    return Truncation(5 * int(np.argmin(spread[: half + 1])), is_found=False)
 
 
 def correlated(units: ArrayLike, *, replications: int = 1) -> bool:
-    """Tell whether neighbouring units are correlated: the run is too short.
+    """Return True if neighbouring units are correlated, which means that the run is too short.
 
-    ``units``, ``[units]``, are in the order of time, ``replications`` of equally many in a row.
-
-    One-sided test on the lag-1 correlation within replications (von Neumann's ratio is 2 less
-    twice it, but for the ends) at a level of 0.5 %. :attr:`Estimate.correlated` is the same test
+    ``units``, ``[units]``, are in order of time, with equally many per replication. One-sided test
+    of the lag-1 correlation within replications at a level of 0.5 % (von Neumann's ratio is 2 minus
+    twice the correlation, except for end effects). :attr:`Estimate.is_correlated` is the same test
     on the pseudo-values of a ratio.
     """
     column, _ = _columns(units, np.ones_like(np.asarray(units, dtype=np.float64)), replications)
@@ -350,36 +347,38 @@ def correlated(units: ArrayLike, *, replications: int = 1) -> bool:
 
 
 def too_short(estimates: Mapping[Named, Estimate | None]) -> frozenset[Named]:
-    """Return the metrics of one answer whose units are more correlated than chance makes some.
+    """Return the metrics of one answer whose units are significantly correlated.
 
-    ``estimates`` by metric; of those tested, :func:`tcpcast.intervals.beyond_chance`, if each is
-    :attr:`Estimate.correlated` by itself as well.
+    Combines the tests by :func:`tcpcast.intervals.significant_tests`; each metric must also satisfy
+    :attr:`Estimate.is_correlated`.
     """
     levels = {
         name: 0.5 * math.erfc(e.lag1 * math.sqrt(e.pairs / 2.0))
         for name, e in estimates.items()
         if e is not None and e.pairs > 0
     }
-    found = intervals.beyond_chance(levels, TOO_SHORT_LEVEL)
-    return frozenset(name for name in found if (e := estimates[name]) is not None and e.correlated)
+    correlated = intervals.significant_tests(levels, TOO_SHORT_LEVEL)
+    return frozenset(
+        name for name in correlated if (e := estimates[name]) is not None and e.is_correlated
+    )
 
 
 def precision_reached(
     estimates: Mapping[str, Estimate | None], targets: Mapping[str, float]
 ) -> bool:
-    """Tell whether every target is reached: see :func:`unmet_precision`."""
+    """Return True if every target is reached: see :func:`unmet_precision`."""
     return not unmet_precision(estimates, targets)
 
 
 def unmet_precision(
     estimates: Mapping[str, Estimate | None], targets: Mapping[str, float]
 ) -> dict[str, str]:
-    """Say of each metric that is short of its precision what is missing.
+    """Return the reason for each metric that has not reached its precision.
 
-    A target ``g`` is reached when the half-width is at most ``g / (1 + g)`` of the value, since
-    only then is the error at most ``g`` of the truth (A. M. Law, "Simulation Modeling and
-    Analysis", "obtaining a specified precision"), with at least 16 units, 10 events, and units
-    whose lag-1 correlation does not show.
+    A target ``g`` is reached if the half-width is at most ``g / (1 + g)`` of the value, because
+    only then is the error at most ``g`` of the true value (A. M. Law, "Simulation Modeling and
+    Analysis", "obtaining a specified precision"). Also required: at least 16 units, 10 events, and
+    no significant lag-1 correlation of the units.
 
     Parameters
     ----------
@@ -391,7 +390,7 @@ def unmet_precision(
     Returns
     -------
     dict
-        Reason by metric, in the order of ``targets``; empty when all are reached.
+        Reason by metric, in the order of ``targets``; empty if all are reached.
 
     Raises
     ------
@@ -405,33 +404,36 @@ def unmet_precision(
 def next_length(
     length: float, estimates: Mapping[str, Estimate | None], targets: Mapping[str, float]
 ) -> float | None:
-    """Return how long the run has to be at the next look, or None when it may stop.
+    """Return the required length of the run at the next check, or None if it may stop.
 
-    The length that the half-widths ask for (they shrink as its root), but no less than 1.5 and no
-    more than 2 times the present one; rounded by the caller to what it counts in.
-    A metric that can never reach its target (loss where nothing is lost) never stops: the caller
-    holds a limit.
+    The length that the half-widths need (they shrink with its square root), limited to 1.5 to 2
+    times the present length. The caller rounds it to its unit. A metric that can never reach its
+    target (loss if nothing is lost) never stops, so the caller needs a limit.
 
     Parameters
     ----------
     length
-        Length so far, above 0: seconds, connections or slots.
+        Present length, above 0: seconds, transfers or slots.
     estimates, targets
         As for :func:`unmet_precision`.
     """
-    # What no length mends is no reason to go on; it is said at the end.
-    mendable = {
-        name: replace(e, interval_warning=None) if e is not None and e.endless else e
+    # Permanent warnings are not a reason to continue.
+    fixable = {
+        name: replace(e, interval_warning=None) if e is not None and e.is_permanent else e
         for name, e in estimates.items()
     }
-    unmet = unmet_precision(mendable, targets)
+    unmet = unmet_precision(fixable, targets)
     if not unmet:
         return None
     growth = SHORTEST_GROWTH
     for name in unmet:
         estimate = estimates.get(name)
-        lacking = math.inf if estimate is None or estimate.few else estimate.relative_half_width
-        # A goal may be so near to 0 that the square is no number.
+        lacking = (
+            math.inf
+            if estimate is None or estimate.has_few_events
+            else estimate.relative_half_width
+        )
+        # A goal may be so close to 0 that the square overflows.
         missed = min(lacking / _goal(targets[name]), LONGEST_GROWTH)
         growth = max(growth, 1.05 * missed**2)
     return length * min(growth, LONGEST_GROWTH)
@@ -461,14 +463,14 @@ def _pseudo_values(y: Floats, x: Floats) -> Floats:
     n, total, sum_y = len(x), float(x.sum()), y.sum()
     without = (sum_y - y) / (total - x)
     pseudo: Floats = n * (sum_y / total) - (n - 1) * without
-    # Rounding alone must not look like spread, or worse like correlation.
+    # Rounding errors must not look like variance or, worse, like correlation.
     if np.ptp(pseudo) <= 1e-11 * n * np.abs(pseudo).max():
         return np.full_like(pseudo, pseudo.mean())
     return pseudo
 
 
-def _unlike(y: Floats, x: Floats) -> int | None:
-    """Count the units that differ from the commonest ratio, None where no ratio comes twice."""
+def _differing_units(y: Floats, x: Floats) -> int | None:
+    """Count the units that differ from the most frequent ratio, None if no ratio occurs twice."""
     seen = x > 0.0
     ratios = np.round(y[seen] / x[seen], 12)
     commonest = max(Counter(ratios.tolist()).values())
@@ -484,17 +486,13 @@ def _goal(target: float) -> float:
 def _shortfall(estimate: Estimate | None, target: float) -> str | None:
     goal = _goal(target)
     if estimate is None or estimate.low is None or estimate.interval_warning is not None:
-        return (
-            "no interval yet"
-            if estimate is None
-            else estimate.interval_warning or "no interval yet"
-        )
-    if estimate.few:
-        return f"fewer than {FEW_EVENTS} events"
+        return (estimate and estimate.interval_warning) or "no interval yet"
+    if estimate.has_few_events:
+        return f"fewer than {MIN_EVENTS} events"
     relative = estimate.relative_half_width
     if relative > goal:
-        return f"half-width {relative:.3g} of the value, {target:.3g} asked (at most {goal:.3g})"
-    if estimate.units < FEWEST_UNITS:
+        return f"half-width {relative:.3g} of the value, {target:.3g} needed (at most {goal:.3g})"
+    if estimate.units < MIN_UNITS:
         return f"only {estimate.units} units"
     if estimate.lag1 * math.sqrt(estimate.pairs) > intervals.CORRELATED_Z:
         return "its batches are still correlated"

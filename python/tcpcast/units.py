@@ -1,8 +1,8 @@
-"""Quantities as people type them: ``10mbit``, ``50ms``, ``1500B``, ``0.1%``, ``20/s``.
+"""Quantities as users type them: ``10mbit``, ``50ms``, ``1500B``, ``0.1%``, ``20/s``.
 
-Every reader takes what stood in the file and returns a plain number in SI units (bit/s, s, bytes,
-packets); every writer returns a text that reads back to exactly the same number. Arithmetic is
-decimal, so ``50ms`` is the float 0.05 and nothing beside it.
+Parsers convert the text of a file to a number in SI units (bit/s, s, bytes, packets); formatters
+return a text that parses to exactly the same number. Arithmetic is decimal, so ``50ms`` is exactly
+the float 0.05.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ LARGEST_BYTES = Decimal(10**15)
 LARGEST_PACKETS = Decimal(10**12)
 
 _RATE = re.compile(r"(?i:([kmg]?)bit(?:/s)?)|([kKmMgG]?)b/s")
-"""Bits: ``Mbit``, ``Mbit/s``, or ``Mb/s`` with a small b; bare ``mbps`` is bytes to tc."""
+"""Bits: ``Mbit``, ``Mbit/s``, or ``Mb/s`` with a lower-case b; bare ``mbps`` is bytes in tc."""
 
 _BYTE_RATE = re.compile(r"(?:([kKmMgG])(i?))?(?:B|b|[bB]yte|[bB]ytes)(?:ps|/s)")
 _TIME_NAMES = {
@@ -83,20 +83,20 @@ _TIME_NAMES = {
     "hr": "h",
 }
 _ABOVE_ZERO = ("rate", "frequency")
-"""Quantities of which none is 0, whatever its unit."""
+"""Quantities that must not be 0, in any unit."""
 
 _LARGER_BYTES = re.compile(r"([pe])(i?)b", re.IGNORECASE)
 _PACKET_NAMES = ("pkts", "packet", "packets", "segment", "segments", "p")
 
 
 def parse_rate(value: object) -> float:
-    """Read a rate: ``"10mbit"``, ``"1.5 Mbit/s"``, ``"unlimited"``.
+    """Parse a rate: ``"10mbit"``, ``"1.5 Mbit/s"``, ``"unlimited"``.
 
     Parameters
     ----------
     value
         A text with one of the units bit, kbit, mbit, gbit (any case, ``/s`` optional), or ``b/s``,
-        ``Mb/s`` and the like.
+        ``Mb/s`` etc.
 
     Returns
     -------
@@ -120,12 +120,12 @@ def parse_rate(value: object) -> float:
 
 
 def parse_duration(value: object, *, example: str = "50ms") -> float:
-    """Read a time: ``"50ms"``, ``"1s"``, ``"2min"``.
+    """Parse a time: ``"50ms"``, ``"1s"``, ``"2min"``.
 
     Parameters
     ----------
     value
-        A text with one of the units ns, us, ms, s, min, h; a plain 0 needs none.
+        A text with one of the units ns, us, ms, s, min, h; optional for 0.
     example
         The time that an error suggests; its unit is suggested for a number without one.
 
@@ -147,7 +147,7 @@ def parse_duration(value: object, *, example: str = "50ms") -> float:
 
 
 def parse_bytes(value: object) -> int:
-    """Read a size in bytes: ``"1500B"``, ``"64KiB"``, ``"200KB"``.
+    """Parse a size in bytes: ``"1500B"``, ``"64KiB"``, ``"200KB"``.
 
     Parameters
     ----------
@@ -175,14 +175,14 @@ def parse_bytes(value: object) -> int:
 
 
 def parse_packets(value: object, *, payload_bytes: int | None = None) -> float:
-    """Read a size in packets: ``12``, ``"12pkt"``, or bytes where the payload is known.
+    """Parse a size in packets: ``12``, ``"12pkt"``, or bytes if the payload is known.
 
     Parameters
     ----------
     value
         A number (packets), or a text in pkt or in a unit of bytes.
     payload_bytes
-        Application bytes a packet carries; without it a size in bytes is refused.
+        Application bytes per packet; without it a size in bytes is an error.
 
     Returns
     -------
@@ -201,13 +201,13 @@ def parse_packets(value: object, *, payload_bytes: int | None = None) -> float:
         raise UnitError(_wrong_size(value, number, unit, {"pkt": Decimal(1), **BYTE_UNITS}))
     if payload_bytes is None:
         raise UnitError(
-            f"{show(value)} is in bytes and the packet size is not known; write packets"
+            f"{show(value)} is in bytes, but the packet size is not known; write packets"
         )
     return parse_bytes(value) / payload_bytes
 
 
 def parse_ratio(value: object) -> float:
-    """Read a ratio: ``"1%"``, ``"0.01"`` or the number 0.01.
+    """Parse a ratio: ``"1%"``, ``"0.01"`` or the number 0.01.
 
     Parameters
     ----------
@@ -234,7 +234,7 @@ def parse_ratio(value: object) -> float:
 
 
 def parse_per_second(value: object) -> float:
-    """Read how often something happens: ``"20/s"``, ``"3/min"``.
+    """Parse a frequency: ``"20/s"``, ``"3/min"``.
 
     Parameters
     ----------
@@ -244,7 +244,7 @@ def parse_per_second(value: object) -> float:
     Returns
     -------
     float
-        Events a second, above 0.
+        Events per second, above 0.
 
     Raises
     ------
@@ -260,14 +260,14 @@ def parse_per_second(value: object) -> float:
     )
 
 
-def parse_count(value: object, *, least: int, most: int) -> int:
-    """Read a count: 134, or 2e5 as a float without a fraction.
+def parse_count(value: object, *, minimum: int, maximum: int) -> int:
+    """Parse a count: 134, or 2e5 as a float without a fraction.
 
     Parameters
     ----------
     value
         A number without unit.
-    least, most
+    minimum, maximum
         The range allowed, both ends included.
 
     Returns
@@ -278,79 +278,79 @@ def parse_count(value: object, *, least: int, most: int) -> int:
     Raises
     ------
     UnitError
-        Not a number, not whole, out of range.
+        Not a number, not an integer, out of range.
     """
     if isinstance(value, str):
         raise UnitError(f"{show(value)} is a text; write a whole number without quotes")
     number, _ = _split(value, "count", "134", bare=True, negative=True)
     if number != number.to_integral_value():
-        raise UnitError(f"{show(value)} is not a whole number; write {max(least, int(number))}")
-    if number < least:
-        raise UnitError(f"{show(value)} is too small; write at least {least}")
-    if number > most:
-        raise UnitError(f"{show(value)} is too large; write at most {most}")
+        raise UnitError(f"{show(value)} is not a whole number; write {max(minimum, int(number))}")
+    if number < minimum:
+        raise UnitError(f"{show(value)} is too small; write at least {minimum}")
+    if number > maximum:
+        raise UnitError(f"{show(value)} is too large; write at most {maximum}")
     return int(number)
 
 
 def format_rate(rate_bps: float) -> str:
-    """Write a rate in bit/s as ``parse_rate`` reads it."""
+    """Format a rate in bit/s for ``parse_rate``."""
     if math.isinf(rate_bps):
         return "unlimited"
     return _written(rate_bps, {u: RATE_UNITS[u] for u in ("gbit", "mbit", "kbit", "bit")})
 
 
 def format_duration(seconds: float) -> str:
-    """Write a time in seconds as ``parse_duration`` reads it."""
+    """Format a time in seconds for ``parse_duration``."""
     if seconds == 0:
         return "0s"
     return _written(seconds, {u: TIME_UNITS[u] for u in ("s", "ms", "us", "ns")})
 
 
 def format_bytes(size: int) -> str:
-    """Write a size in bytes as ``parse_bytes`` reads it."""
+    """Format a size in bytes for ``parse_bytes``."""
     return f"{size}B"
 
 
 def format_packets(packets: float) -> str:
-    """Write a size in packets as ``parse_packets`` reads it."""
+    """Format a size in packets for ``parse_packets``."""
     return "unlimited" if math.isinf(packets) else f"{plain(exact(packets))}pkt"
 
 
 def format_ratio(ratio: float) -> str:
-    """Write a ratio as a percentage that ``parse_ratio`` reads."""
+    """Format a ratio as a percentage for ``parse_ratio``."""
     return f"{plain(exact(ratio).scaleb(2))}%"
 
 
 def format_per_second(rate: float) -> str:
-    """Write a frequency as ``parse_per_second`` reads it."""
+    """Format a frequency for ``parse_per_second``."""
     return f"{plain(exact(rate))}/s"
 
 
-_UNREAD = 10**15
+_MAX_IN_FULL = 10**15
 
 
-def digits(value: float, least: int = 4) -> str:
-    """Write a number for people: in so many digits, or all that are whole, in groups of three.
+def digits(value: float, count: int = 4) -> str:
+    """Format a number for users: with ``count`` significant digits, or all integer digits.
 
-    From 10^15 on, of which nobody reads all digits, with an exponent.
+    Digits are in groups of three. From 10^15, an exponent is used.
     """
-    if math.isfinite(value) and 10**least <= abs(round(value)) < _UNREAD:
+    if math.isfinite(value) and 10**count <= abs(round(value)) < _MAX_IN_FULL:
         return f"{value:,.0f}"
-    return f"{value:,.{least}g}"
+    return f"{value:,.{count}g}"
 
 
 def exact(number: float) -> Decimal:
-    """Return the shortest decimal that is this float: 0.05 for 0.05, as it was typed."""
+    """Return the shortest decimal that equals this float: 0.05 for 0.05."""
     return Decimal(repr(float(number)))
 
 
 def exact_fraction(number: float) -> Fraction:
-    """Return the shortest decimal of a float as a fraction, for rounding without surprises."""
+    """Return the shortest decimal of a float as a fraction, for exact rounding."""
     return Fraction(exact(number))
 
 
 def plain(number: Decimal) -> str:
-    """Write a decimal without trailing zeros, and without exponent unless it is very small."""
+    """Format a decimal without trailing zeros, and without exponent unless it is very small."""
     text = f"{number:f}"
     if len(text) > 40:
         return f"{number.normalize():E}"
@@ -358,7 +358,7 @@ def plain(number: Decimal) -> str:
 
 
 def show(value: object) -> str:
-    """Quote a value for a message, shortened to what fits in a line."""
+    """Format a value for a message, shortened to fit in a line."""
     if isinstance(value, int) and abs(value) >= 10**_LONGEST:
         return "a number of more than 64 digits"
     if isinstance(value, str):
@@ -372,7 +372,7 @@ def show(value: object) -> str:
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
 
 
-def _split(  # noqa: PLR0913 - one reader for every quantity, so that all are refused alike
+def _split(  # noqa: PLR0913 - one parser for every quantity, for uniform messages
     value: object,
     what: str,
     example: str,
@@ -381,7 +381,7 @@ def _split(  # noqa: PLR0913 - one reader for every quantity, so that all are re
     zero_needs_no_unit: bool = False,
     negative: bool = False,
 ) -> tuple[Decimal, str]:
-    """Split a quantity into its number and its unit, refusing what has none where one is due."""
+    """Split a quantity into number and unit; raise UnitError if a required unit is missing."""
     if isinstance(value, str):
         text = value
     elif isinstance(value, numbers.Real) and not isinstance(value, bool):
@@ -407,7 +407,7 @@ def _split(  # noqa: PLR0913 - one reader for every quantity, so that all are re
 
 
 def _number_text(value: numbers.Real, what: str, example: str) -> str:
-    """Write a number as a text of the grammar; numpy scalars too."""
+    """Return the text of a number, including numpy scalars."""
     if isinstance(value, numbers.Integral):
         whole = int(value)
         if abs(whole) >= 10**_LONGEST:
@@ -437,7 +437,7 @@ def _wrong_rate(value: object, number: Decimal, unit: str) -> str:
         )
     near = _nearest(unit.lower(), RATE_UNITS)
     return (
-        f"{show(value)} is not a rate (bit, kbit, mbit and gbit are); "
+        f"{show(value)} is not a rate (bit, kbit, mbit or gbit); "
         f'write "{plain(number)}{near or "mbit"}"'
     )
 
@@ -450,7 +450,7 @@ def _wrong_time(value: object, number: Decimal, unit: str) -> str:
     else:
         near = _TIME_NAMES.get(unit.lower()) or _nearest(unit, TIME_UNITS)
         written = f'"{plain(number)}{near or "ms"}"'
-    return f"{show(value)} is not a time (ns, us, ms, s, min and h are); write {written}"
+    return f"{show(value)} is not a time (ns, us, ms, s, min or h); write {written}"
 
 
 def _wrong_size(value: object, number: Decimal, unit: str, known: Mapping[str, Decimal]) -> str:
@@ -476,17 +476,17 @@ def _nearest(unit: str, known: Mapping[str, Decimal]) -> str | None:
 
 
 def _bounded(
-    number: Decimal, value: object, least: Decimal, most: Decimal, written: tuple[str, str]
+    number: Decimal, value: object, minimum: Decimal, maximum: Decimal, written: tuple[str, str]
 ) -> float:
-    if number < least:
+    if number < minimum:
         raise UnitError(f'{show(value)} is too small; write at least "{written[0]}"')
-    if number > most:
+    if number > maximum:
         raise UnitError(f'{show(value)} is too large; write at most "{written[1]}"')
     return float(number)
 
 
 def _written(number: float, units: Mapping[str, Decimal]) -> str:
-    """Write a number in the largest of the units (given in falling order) that keeps it >= 1."""
+    """Format a number in the largest of the units, given in descending order, that is <= it."""
     decimal = exact(number)
     for unit, scale in units.items():
         if abs(decimal) >= scale:

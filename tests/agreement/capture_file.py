@@ -36,7 +36,7 @@ class Captured(NamedTuple):
 
 
 class Written:
-    """The captures of a run of the native module, which writes them as it goes on."""
+    """Captures of a run of the native module, which writes them during the run."""
 
     def __init__(self, run: _native.Simulation, captures: int) -> None:
         self._run, self._folder = run, tempfile.TemporaryDirectory()
@@ -45,7 +45,7 @@ class Written:
             run.begin_capture(at, file)
 
     def read(self, packet_bytes: int) -> list[list[Captured]]:
-        """Return the packets of each, of which none was left out."""
+        """Return the packets of each capture, none of which is truncated."""
         assert not any(self._run.end_capture(at) for at in range(len(self._files)))
         found = [read_capture(file.read_bytes(), packet_bytes) for file in self._files]
         self._folder.cleanup()

@@ -1,4 +1,4 @@
-"""The same network and TCP a second time: simple, slow, and written from the definitions.
+"""A second simulator of the same network and TCP: simple, slow, written from the definitions.
 
 Every link is a queue whose packets leave one by one in events of their own, every arrival is an
 event, and so is every timer. Nothing is computed ahead. It takes the native simulator's plain
@@ -28,7 +28,7 @@ PACKET = 2**32
 
 
 class Agenda:
-    """What happens next: by time, then departures, arrivals, timers, then as scheduled."""
+    """Next event: by time, then departures, arrivals, timers, then in scheduling order."""
 
     def __init__(self) -> None:
         self.now = 0
@@ -158,7 +158,7 @@ class FairLink:
             self._begin(self._agenda.now * self._rate)
 
     def _make_room(self, flow: int) -> Packet:
-        """The packet is in already: someone's first or last goes."""
+        """The queue already contains the packet: drop the first or last packet of a flow."""
         if self._rules["drop"] != "arriving":
             lengths = {other: len(queue) for other, queue in self._waiting.items()}
             flow = max(lengths, key=lambda other: (lengths[other], self._came_to.get(other, 0)))
@@ -262,7 +262,7 @@ class Sender:
         return self._send(now)
 
     def more(self, size: int, heard: int, sent: int, now: int) -> list[int]:
-        """Go on, ``heard`` after the last ack and ``sent`` after the last packet."""
+        """Resume, ``heard`` after the last ACK and ``sent`` after the last packet."""
         rule = self.tcp["idle_restart"]
         if rule == "after-timeout" and sent > self.rto:
             self.cwnd = min(self.cwnd, self.tcp["initial_window"] * self.unit)
@@ -296,7 +296,7 @@ class Sender:
         self.backed_off = False
         if self.finished():
             self.deadline = None
-            if self.recovering:  # for what comes later on this connection
+            if self.recovering:  # for later files on this connection
                 self.recovering, self.acks_counted, self.cwnd = False, 0, self.ssthresh
                 if self.tcp["slow_start_at_ssthresh"]:
                     self._grow()
@@ -444,7 +444,7 @@ Log = dict[str, list[tuple[int, int, int]]]
 
 
 class User:
-    """One source, its receiver and the links of their own."""
+    """One source, its receiver and their own links."""
 
     def __init__(self, network: Network, index: int, group: dict[str, Any]) -> None:
         self._network, self._index, self._group = network, index, group
@@ -631,7 +631,7 @@ class Network:
         return lambda packet: entries.append((self.agenda.now, packet.source, packet.number))
 
     def time_back(self, which: str) -> int:
-        """Return what an ack takes over some hops, where it never waits."""
+        """Return the time of an ACK over some hops, without queueing."""
         total = 0
         for hop in self._numbers[which]:
             total += rounded(self.ack_bytes * 8 * SECOND, hop["rate_bps"]) + hop["delay_ns"]
@@ -647,7 +647,7 @@ class Network:
         self._back.offer(ack)
 
     def arrives(self, where: str, packet: Packet) -> None:
-        """Note when two sources arrive at once for the first time: their order is a convention."""
+        """Record when two sources first arrive at the same time: their order is a convention."""
         if self.log[where]:
             time, source, _ = self.log[where][-1]
             if time == self.agenda.now and source != packet.source:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 TAPS = ["sender", "bottleneck-in", "bottleneck-out", "receiver"]
 PACKET, ACK = 1500, 40
 
-# Two files each in 12 s, the last long over before the next begins: nothing is on its way then.
+# Two files in 12 s; the first ends long before the second begins, so no packet is in flight then.
 SCENARIO: dict[str, Any] = {
     "network": {
         "rtt": "40ms",
@@ -224,7 +224,7 @@ def test_packets_are_written_while_it_runs(tmp_path: Path) -> None:
     file = tmp_path / "written"
     run.begin_capture(0, file)
     run.advance(transfers=None, until_ns=119 * 10**9, threads=1)
-    # What lies in the writer's own buffer, and a round trip of packets, is still to come.
+    # Packets in the writer's buffer, and those of one RTT, are still missing.
     assert file.stat().st_size > 50_000
     assert run.end_capture(0) is False
     assert len(read_capture(file.read_bytes(), PACKET)) > 2 * 14 * 60

@@ -1,4 +1,4 @@
-"""Classes with a TCP of their own, packet by packet."""
+"""Classes with their own TCP settings, packet by packet."""
 
 from typing import Any
 

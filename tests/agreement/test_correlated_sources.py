@@ -52,7 +52,7 @@ def test_ranks_are_correlated_as_asked_and_each_keeps_its_distribution(asked: fl
     assert spearmanr(sizes, silences).statistic == pytest.approx(asked, abs=0.05)
     for drawn, alone in zip((sizes, silences), sizes_and_silences(None), strict=True):
         assert ks_2samp(drawn, alone).pvalue > 0.001
-    # The next file knows nothing of the silence before it.
+    # The next file is independent of the OFF time before it.
     assert abs(spearmanr(sizes[1:], silences[:-1]).statistic) < 0.05
 
 

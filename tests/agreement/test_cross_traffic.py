@@ -1,4 +1,4 @@
-"""Cross traffic beside queueing theory, beside its own distributions, and beside those it meets."""
+"""Cross traffic compared with queueing theory, with its own distributions, and with its effects."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RATE, PACKET_S = 10e6, 1.2e-3
 
 
 def probe(seconds: float, mean_off_s: float = 0.5) -> dict[str, Any]:
-    """One packet now and then, to look at the queue."""
+    """A packet from time to time, to sample the queue."""
     return {
         "traffic": {
             "kind": "on-off",
@@ -55,7 +55,7 @@ def columns(answer: Answer) -> dict[str, Any]:
 def test_a_probe_waits_among_poisson_packets_as_pollaczek_and_khinchine_say(load: float) -> None:
     asked = scenario({"model": "poisson", "mean": f"{100 * load:g}%"}, **probe(8000))
     answer = simulated(asked)
-    # M/D/1: a wait of rho s / (2 (1 - rho)), and the probe's own load, 0.2 %, beside it.
+    # M/D/1: a wait of rho s / (2 (1 - rho)), plus the probe's own load, 0.2 %.
     own = PACKET_S / (0.5 + 0.02)
     rho = load + own
     wait = rho * PACKET_S / (2 * (1 - rho))
@@ -102,7 +102,7 @@ def test_a_noise_has_the_mean_and_deviation_of_a_normal_variable_cut_at_nought()
 
 
 def own_router(*, shared: bool, sources: int = 1) -> dict[str, Any]:
-    """An 80 Mbit/s router, of all sources or of each, before a link that nobody fills."""
+    """An 80 Mbit/s router, shared or one per source, before a link that is never full."""
     router = {"name": "router", "rate": "80mbit", "buffer": "1000pkt", "shared": shared}
     link = {"name": "link", "rate": "1gbit", "measured": True}
     seconds = (1500 if shared else 3000) // sources

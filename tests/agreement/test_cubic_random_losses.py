@@ -1,4 +1,4 @@
-"""CUBIC's response function beside losses that come at random: why simulations send more."""
+"""CUBIC's response function compared with random losses: why simulations send more."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ EPOCHS, FIRST = 4000, 200
 
 
 def seconds_of(packets: float, most: float, k: float) -> float:
-    """Return how long the window function takes to send so many packets."""
+    """Return the time in which the window function sends this many packets."""
 
     def missing(t: float) -> float:
         # The packets of t seconds: most t + C/4 ((t - K)^4 - K^4), over the RTT.

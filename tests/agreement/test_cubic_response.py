@@ -1,4 +1,4 @@
-"""CUBIC's response function beside simulated CUBIC on a long, fast path."""
+"""CUBIC's response function compared with simulated CUBIC on a long, fast path."""
 
 from __future__ import annotations
 

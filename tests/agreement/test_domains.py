@@ -17,7 +17,7 @@ INSIDE = [
     Transfer(0.01, "100ms", 20, 2, 1),
     Transfer(0.03, "300ms", 10, 10, 2),
 ]
-OUTSIDE = [
+PLUGINS = [
     Bulk(0.3, "100ms", "unlimited", 1, 1),
     Bulk(0.01, "20ms", 12, 1, 1),
     Transfer(0.3, "100ms", 50, 2, 1),
@@ -25,7 +25,7 @@ OUTSIDE = [
 
 
 @pytest.mark.parametrize("path", INSIDE, ids=str)
-def test_inside_its_domain_a_formula_is_as_near_as_it_states(path: Bulk | Transfer) -> None:
+def test_formula_has_stated_accuracy_in_its_domain(path: Bulk | Transfer) -> None:
     found = [each for each in errors(path, packets=100_000) if each.trusted]
     assert found
     for each in found:
@@ -34,17 +34,17 @@ def test_inside_its_domain_a_formula_is_as_near_as_it_states(path: Bulk | Transf
         assert abs(each.error) <= stated, str(each)
 
 
-@pytest.mark.parametrize("path", OUTSIDE, ids=str)
-def test_what_is_farther_than_it_states_is_not_trusted(path: Bulk | Transfer) -> None:
+@pytest.mark.parametrize("path", PLUGINS, ids=str)
+def test_larger_errors_are_untrusted(path: Bulk | Transfer) -> None:
     for each in errors(path, packets=50_000):
         stated = DOMAINS[each.formula].error
         assert stated is not None
         assert not each.trusted or abs(each.error) <= stated, str(each)
 
 
-def test_every_formula_says_when_to_trust_it() -> None:
+def test_every_formula_has_a_trust_text() -> None:
     for name, row in FORMULAS.items():
-        assert row.trusted_when(name), name
+        assert row.trust_text(name), name
 
 
 def test_bounds_are_included_and_either_of_two_is_enough() -> None:

@@ -1,4 +1,4 @@
-"""How files of today's TCP end: a last packet that is not full, and FIN."""
+"""Ends of files with modern TCP: a last packet that is not full, and FIN."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ PATH_S = 0.10265
 CAPACITY_PPS = 1e8 / 12e3
 ROOM_PKTS = 10_000
 CAP_S = ROOM_PKTS / CAPACITY_PPS + PATH_S
-"""Little's law: no mean round trip is longer while the buffer holds no more."""
+"""Little's law limits the mean RTT to the buffer's content."""
 
 
 RULES: dict[str, dict[str, Any]] = {"B": {}, "C": RULE_C}
@@ -39,7 +39,7 @@ def answered(sources: int, rule: str, drop: str, **run: Any) -> Answer:
 
 
 def waited_s(answer: Answer) -> float:
-    """The mean wait of what is in the queue, by Little's law, and the empty path."""
+    """Mean time of a packet in the queue, by Little's law, plus the idle path."""
     return answer["queue_mean_pkts"] / answer["goodput_pps"] + PATH_S
 
 
@@ -77,7 +77,7 @@ def test_who_is_pushed_out_has_waited_too(sources: int, rule: str) -> None:
     assert waited_s(answer) < (1 + lost) * answer["rtt_mean_s"]
     assert answer["rtt_mean_s"] < CAP_S
     other = answered(sources, rule, "arriving")
-    # By rule C windows of one and two packets lose a quarter of what they send, whoever drops it.
+    # By rule C windows of one and two packets lose a quarter of their packets, at any drop.
     fewer = 1.0 if (sources, rule) == (10_000, "C") else 1.15
     assert other["loss_ratio"] > fewer * answer["loss_ratio"]
 
@@ -165,7 +165,7 @@ def transfers_without_end(buffer: str, **queue: Any) -> Answer:
     ("buffer", "loss", "rtt_s"), [("5pkt", 0.0454, 0.85), ("10pkt", 0.0159, 1.69)]
 )
 def test_buffers_of_their_own(buffer: str, loss: float, rtt_s: float) -> None:
-    """Table 1, the fixed point's columns: they agree within some 10 %; ns-2's loss is lower."""
+    """Table 1, columns of the fixed point: they agree within about 10 %; ns-2's loss is lower."""
     answer = transfers_without_end(buffer, buffers="individual")
     assert answer["loss_ratio"] == within(loss, 0.13)
     assert answer["rtt_mean_s"] == within(rtt_s, 0.14)
@@ -177,7 +177,7 @@ def test_buffers_of_their_own(buffer: str, loss: float, rtt_s: float) -> None:
 @pytest.mark.parametrize(("buffer", "rtt_s"), [("150pkt", 1.29), ("300pkt", 2.07)])
 @pytest.mark.parametrize("drop", ["arriving", "longest"])
 def test_a_buffer_for_all(drop: str, buffer: str, rtt_s: float) -> None:
-    """Table 2, the fixed point's columns: its round trips are too short, as if all lost at once."""
+    """Table 2, columns of the fixed point: its RTTs are too short, as if all lost together."""
     answer = transfers_without_end(buffer, drop=drop)
     assert answer["rtt_mean_s"] > 1.1 * rtt_s
     assert answer["rtt_mean_s"] < float(buffer.removesuffix("pkt")) / 100 + 0.05
@@ -226,7 +226,7 @@ def test_files_and_timeouts_of_other_seeds(sources: int) -> None:
     assert answer["rtt_mean_s"] == pytest.approx(rtt_s, abs=8e-3)
     table = answer.tables["file_goodput"]
     for level, low, high in zip(LEVELS_KBPS[sources], table["low"], table["high"], strict=True):
-        # They are told to three digits.
+        # The values have three digits.
         assert 0.998 * low <= 1e3 * level <= 1.002 * high
     if sources in TIMEOUTS:
         assert 1.0 < answer["timeout_ratio"] / TIMEOUTS[sources] < 1.35

@@ -1,4 +1,4 @@
-"""Fair queueing beside a simulator with an event for every step, and beside ns-2's DRR."""
+"""Fair queueing compared with a simulator with an event per step, and with ns-2's DRR."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def ns2_drr(*, seed: int, flows: int, buffer: int, quantum: int) -> dict[str, fl
 
 
 def scenario(*, flows: int, buffer: int, quantum: int, replications: int) -> Scenario:
-    """The same question; ns-2's DRR drops the packet that has waited longest."""
+    """The same scenario; ns-2's DRR drops the packet that has waited longest."""
     queue = {
         "kind": "fq",
         "scheduler": "drr",

@@ -1,4 +1,4 @@
-"""Fixed points beside exact simulation of the same sources: section 7's local loop."""
+"""Fixed points compared with exact simulation of the same sources: section 7's local loop."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ def answered(scenario: Scenario, engine: str = "fixed-point", threads: int = 1) 
     return answer
 
 
-def asked(scenario: Scenario, **table: Any) -> Scenario:
+def native_configuration(scenario: Scenario, **table: Any) -> Scenario:
     return Scenario.from_dict({**scenario.resolved(), "fixed_point": table})
 
 
 def figures(answer: Answer) -> dict[str, float]:
-    """What the reference flows had, whether it passed for an answer or not."""
+    """Return the values of the reference flows, whether or not they are an answer."""
     table = answer.tables["reference_flows"]
     return dict(zip(table["metric"].tolist(), table["value"].tolist(), strict=True))
 
 
 def shown_without_trust(answer: Answer, doubt: str) -> bool:
-    """Whether all values are those of the reference flows, not trusted and without intervals."""
+    """Return True if all values come from the reference flows, untrusted, without intervals."""
     metrics = answer.metrics
     assert figures(answer) == {name: metric.value for name, metric in metrics.items()}
     return bool(metrics) and all(
@@ -55,15 +55,15 @@ def overload() -> tuple[Scenario, Answer]:
     return local_loop(7500), usual(7500)
 
 
-def test_rates_alone_are_no_fixed_point_in_overload(overload: tuple[Scenario, Answer]) -> None:
+def test_equal_rates_are_not_a_fixed_point_in_overload(overload: tuple[Scenario, Answer]) -> None:
     scenario, exact = overload
-    answer = answered(asked(scenario, scheme=0, steps=5))
+    answer = answered(native_configuration(scenario, scheme=0, steps=5))
     assert shown_without_trust(answer, "above the threshold")
     assert answer.incomplete_reason is not None
-    assert answer.incomplete_reason.startswith("no fixed point holds above the threshold (")
-    assert "1.5 times what the link carries" in answer.incomplete_reason
+    assert answer.incomplete_reason.startswith("no fixed point exists above the threshold (")
+    assert "1.5 times the capacity of the link" in answer.incomplete_reason
     assert answer.incomplete_reason.endswith(
-        "write --engine packet, or --engine mean-field for a large population"
+        "use --engine packet, or --engine mean-field for a large population"
     )
     assert exit_code([answer]) == 1
     # The report: equal rates are not symmetry enough; queues and losses differ.
@@ -72,9 +72,9 @@ def test_rates_alone_are_no_fixed_point_in_overload(overload: tuple[Scenario, An
 
 
 @pytest.mark.parametrize("table", [{"scheme": 0}, {"scheme": 1}, {"conditional": True}, {}])
-def test_all_schemes_agree_where_flows_hardly_meet(table: dict[str, Any]) -> None:
+def test_all_schemes_agree_at_low_load(table: dict[str, Any]) -> None:
     exact = usual(2500)
-    answer = answered(asked(local_loop(2500), **table, references=250, steps=6))
+    answer = answered(native_configuration(local_loop(2500), **table, references=250, steps=6))
     assert answer.incomplete_reason is None
     assert answer["connection_rate_bps"] == within(exact["connection_rate_bps"], 0.05)
     assert answer["rtt_mean_s"] == within(exact["rtt_mean_s"], 0.02)
@@ -82,29 +82,29 @@ def test_all_schemes_agree_where_flows_hardly_meet(table: dict[str, Any]) -> Non
     assert answer["utilisation"] == within(exact["utilisation"], 0.03)
 
 
-def test_above_the_threshold_passing_every_test_is_no_answer(
+def test_no_answer_above_threshold_even_if_tests_pass(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Tests that a short run passes by chance do not make the schemes hold there."""
     module = importlib.import_module("tcpcast.engines.fixed_point")
-    monkeypatch.setattr(module, "tested", lambda *_: convergence.Tested())
+    monkeypatch.setattr(module, "run_tests", lambda *_: convergence.ConvergenceResult())
     short = {"run": {"duration": "70s", "warmup": "60s"}}
-    below = answered(asked(local_loop(400, **short), steps=2))
+    below = answered(native_configuration(local_loop(400, **short), steps=2))
     assert below.incomplete_reason is None
     assert below.metrics
-    above = answered(asked(local_loop(5500, **short), steps=2, step="5s"))
+    above = answered(native_configuration(local_loop(5500, **short), steps=2, step="5s"))
     assert shown_without_trust(above, "above the threshold")
     assert above.incomplete_reason is not None
-    assert above.incomplete_reason.startswith("no fixed point holds above the threshold: ")
+    assert above.incomplete_reason.startswith("no fixed point exists above the threshold: ")
     assert "reference_flows" in above.tables
 
 
-def test_a_test_that_fails_below_the_threshold_names_the_other_engines() -> None:
-    answer = answered(asked(local_loop(4900), scheme=0, steps=4, step="10s"))
+def test_failed_test_suggests_other_engines() -> None:
+    answer = answered(native_configuration(local_loop(4900), scheme=0, steps=4, step="10s"))
     assert shown_without_trust(answer, "no fixed point")
     assert answer.incomplete_reason is not None
     assert answer.incomplete_reason.startswith("no fixed point was reached (")
-    assert "write --engine packet" in answer.incomplete_reason
+    assert "use --engine packet" in answer.incomplete_reason
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_a_test_that_fails_below_the_threshold_names_the_other_engines() -> None
         ({"traffic.off": {"distribution": "constant", "value": "60s"}}, 0.25),
     ],
 )
-def test_the_load_is_that_of_files_that_take_no_time(changes: dict[str, Any], load: float) -> None:
+def test_offered_load_assumes_files_without_duration(changes: dict[str, Any], load: float) -> None:
     assert offered_load(local_loop(2500).with_changes(changes)) == pytest.approx(load)
 
 
@@ -128,7 +128,7 @@ def test_each_class_has_its_own_fixed_point() -> None:
     ]
     scenario = Scenario.from_dict(tables)
     exact = answered(scenario, "packet").tables["by_class"]
-    answer = answered(asked(scenario, references=100, steps=8))
+    answer = answered(native_configuration(scenario, references=100, steps=8))
     found = answer.tables["by_class"]
     assert found["name"].tolist() == ["near", "far"]
     assert set(answer.tables["convergence"]["class"].tolist()) == {"near", "far", "all"}
@@ -138,7 +138,7 @@ def test_each_class_has_its_own_fixed_point() -> None:
     assert found["rtt_mean_s"][1] > found["rtt_mean_s"][0] + 0.05
 
 
-def test_where_no_fixed_point_is_found_packet_is_suggested() -> None:
+def test_packet_is_suggested_without_fixed_point() -> None:
     """The stack max-plus-reno was suggested, and its answer withheld."""
     bulk = tcpcast.load("bufferbloat", changes={"traffic.flows": 4, "run.replications": 1})
     for scenario in (tcpcast.load("two-classes"), bulk):
@@ -146,10 +146,10 @@ def test_where_no_fixed_point_is_found_packet_is_suggested() -> None:
         assert not found.applies
         assert [each.engine for each in found.suggestions] == ["packet"]
     (found,) = tcpcast.run(bulk.with_changes({"tcp.stack": "max-plus-reno"}), ["fixed-point"])
-    assert "bulk flows differ from those that are followed" in (found.incomplete_reason or "")
+    assert "bulk flows differ from the reference flows" in (found.incomplete_reason or "")
 
 
-def test_bulk_flows_with_buffers_of_their_own() -> None:
+def test_bulk_flows_with_own_buffers() -> None:
     """Section 6: 24 flows on 100 packets a second, of which two are followed; buffers of 5 each."""
     scenario = Scenario.from_dict(
         {
@@ -170,7 +170,7 @@ def test_bulk_flows_with_buffers_of_their_own() -> None:
         }
     )
     exact = answered(scenario, "packet")
-    found = figures(answered(asked(scenario)))
+    found = figures(answered(native_configuration(scenario)))
     assert found["goodput_pps"] == within(exact["goodput_pps"], 0.01)
     assert found["loss_ratio"] == within(exact["loss_ratio"], 0.05)
     assert found["rtt_mean_s"] == within(exact["rtt_mean_s"], 0.03)
@@ -182,7 +182,7 @@ def behind_backbone(sources: int, case: int, seconds: float, warmup_s: float = 1
 
 
 def check_behind_backbone(scenario: Scenario, exact: Answer, **table: Any) -> Answer:
-    answer = answered(asked(scenario, **table))
+    answer = answered(native_configuration(scenario, **table))
     found = figures(answer)
     assert found["connection_rate_bps"] == within(exact["connection_rate_bps"], 0.05)
     assert found["rtt_mean_s"] == within(exact["rtt_mean_s"], 0.05)
@@ -201,19 +201,19 @@ def backbone() -> tuple[Scenario, Answer]:
 # In short with a fuller router: the test below.
 @pytest.mark.long
 @pytest.mark.parametrize("table", [{"scheme": 0}, {}])
-def test_hops_of_each_flow_with_traffic_of_others(
+def test_per_flow_hops_with_cross_traffic(
     table: dict[str, Any], backbone: tuple[Scenario, Answer]
 ) -> None:
     check_behind_backbone(*backbone, **table, references=250, steps=6, step="15s")
 
 
-def test_losses_at_hops_of_each_flow() -> None:
+def test_losses_at_per_flow_hops() -> None:
     tables = LocalLoop(600, noise=NOISES[3]).scenario(Length(200.0, 100.0, 1), {}).resolved()
     tables["network"]["hop"][0]["buffer"] = "200pkt"
     tables["traffic"]["correlation"] = 0.5
     scenario = Scenario.from_dict(tables)
     exact = answered(scenario, "packet")
-    answer = answered(asked(scenario, step="15s"))
+    answer = answered(native_configuration(scenario, step="15s"))
     assert "loss at own hops" in answer.tables["convergence"]["what"]
     found = figures(answer)
     assert found["other_loss_ratio"] == within(exact["other_loss_ratio"], 0.1)
@@ -250,10 +250,10 @@ def test_only_one_router_is_shared(changes: dict[str, Any], advice: str) -> None
     assert advice in answer.not_applicable
 
 
-def test_threads_and_order_change_nothing() -> None:
+def test_results_do_not_depend_on_threads_and_order() -> None:
     tables = local_loop(300).resolved()
     tables["run"] |= {"replications": 3, "duration": "140s"}
-    scenario = asked(Scenario.from_dict(tables), conditional=True, steps=4)
+    scenario = native_configuration(Scenario.from_dict(tables), conditional=True, steps=4)
     one, three = answered(scenario), answered(scenario, threads=3)
     for name, table in one.tables.items():
         for column, values in table.items():
@@ -272,12 +272,12 @@ def test_threads_and_order_change_nothing() -> None:
         ),
         (
             {"network.bottleneck.loss": {"model": "bernoulli", "rate": "1%"}},
-            "lost in the shared queue only",
+            "lost only in the shared queue",
         ),
         ({"run.precision": "1%"}, "run.duration"),
     ],
 )
-def test_what_no_reference_flow_can_meet(changes: dict[str, Any], advice: str) -> None:
+def test_unsupported_scenarios_are_rejected(changes: dict[str, Any], advice: str) -> None:
     answer = answered(local_loop(300).with_changes(changes))
     assert answer.not_applicable is not None
     assert advice in answer.not_applicable

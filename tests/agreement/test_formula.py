@@ -67,7 +67,7 @@ def test_tables_agree_with_the_figures() -> None:
     assert np.all(np.diff(queue["time_above"]) < 0)
 
 
-def test_what_the_authors_disown_is_not_trusted() -> None:
+def test_values_outside_authors_domain_are_untrusted() -> None:
     (high,) = answer(web(), ["engset"])
     untrusted = {name for name, m in high.metrics.items() if not m.trusted}
     assert untrusted == {"loss_ratio", "queue_mean_pkts", "rtt_mean_s"}
@@ -96,7 +96,7 @@ def test_buffers_in_other_units(buffer: str, packets: int) -> None:
     assert asked["loss_ratio"] == plain["loss_ratio"]
 
 
-def test_few_sources_are_warned_of() -> None:
+def test_few_sources_cause_a_warning() -> None:
     (result,) = answer(web(traffic__sources=10), ["engset"])
     assert result["queue_mean_pkts"] == 0
     assert any("h1" in w for w in result.warnings)
@@ -116,7 +116,7 @@ def test_few_sources_are_warned_of() -> None:
         ({"distribution": "ep", "mean": "100pkt", "minimum": "3pkt"}, False),  # 2 WR - 2 = 86 < 100
     ],
 )
-def test_long_tails_are_warned_of(size: dict[str, Any], warned: bool) -> None:
+def test_long_tails_cause_a_warning(size: dict[str, Any], warned: bool) -> None:
     (result,) = answer(web(traffic__size=size), ["engset"])
     assert any("long tail" in w for w in result.warnings) == warned
 
@@ -139,7 +139,7 @@ def test_special_setting_warns_of_its_own_queue_and_timeouts() -> None:
         ({"network.bottleneck.queue": "red"}, "has RED"),
         ({"network.ingress.loss": "1%"}, "ingress"),
         ({"network.egress.buffer": "20pkt"}, "window of 44"),
-        ({"tcp.delayed_acks": True}, "delays acks"),
+        ({"tcp.delayed_acks": True}, "delays ACKs"),
         ({"tcp.initial_ssthresh": 10}, "slow start"),
         ({"class": [{"name": "a", "sources": 5}, {"name": "b", "sources": 5}]}, "one class"),
         ({"traffic": {"kind": "bulk", "flows": 3}, "run": {"duration": "10s"}}, "bulk"),
@@ -163,7 +163,7 @@ def test_every_formula_is_a_registered_engine() -> None:
         assert row.load().__module__ == row.module
 
 
-def test_many_sources_give_tables_of_bearable_size() -> None:
+def test_tables_are_limited_with_many_sources() -> None:
     big = web(traffic__sources=200_000, network__bottleneck__rate="15gbit")
     big = big.with_changes({"network.bottleneck.buffer": "1000000pkt"})
     (result,) = answer(big, ["engset"])

@@ -38,7 +38,7 @@ def test_data_follow_the_syn_after_the_round_trips_of_the_handshake(
 ) -> None:
     answer = answered({"tcp.handshake": handshake})
     before = answer["total_time_s"] - answer["delivery_time_s"]
-    # Transmission times are those of other packets than the RTT has.
+    # Transmission times are for other packet sizes than those of the RTT.
     assert before == pytest.approx(round_trips * RTT_S, abs=0.002)
     rows = answer.tables["by_size"]
     assert rows["total_time_s"] - rows["delivery_time_s"] == pytest.approx(before, abs=1e-9)
@@ -55,7 +55,7 @@ def test_the_file_takes_as_long_after_a_handshake_as_without() -> None:
     without, with_it = (answered({"tcp.handshake": name}) for name in ("none", "tls13"))
     assert with_it["delivery_time_s"] == pytest.approx(without["delivery_time_s"], abs=0.001)
     # A client that has just sent data itself would delay the ack of a lone packet by 40 ms; FIN
-    # behind it is acknowledged at once.
+    # behind it is acknowledged immediately.
     ends = with_it.tables["by_size"]["completion_time_s"]
     before = without.tables["by_size"]["completion_time_s"]
     assert ends - before == pytest.approx([0.0, 0.0], abs=1e-5)

@@ -1,4 +1,4 @@
-"""Hops in series beside a simulator with an event for every step; and where the answer is known."""
+"""Hops in series compared with a simulator with an event per step, and with known answers."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ QUESTIONS = [*((name, "packets") for name in TANDEMS), ("everywhere", "bytes")]
 
 
 @pytest.mark.parametrize(("name", "unit"), QUESTIONS)
-def test_it_is_what_a_simulator_does_that_steps_from_event_to_event(name: str, unit: str) -> None:
+def test_hops_equal_event_simulator(name: str, unit: str) -> None:
     hops = TANDEMS[name]
     network, native = compared(numbers_of(in_series(hops, rules={"window_unit": unit})), 7.0)
     assert len([drop for drop in native.log["dropped"] if drop[0] < network.first_tie]) > 20
@@ -97,7 +97,7 @@ def test_it_is_what_a_simulator_does_that_steps_from_event_to_event(name: str, u
     assert native.link["hop_drops"] == lost > 0
 
 
-def test_the_books_of_hops_once_all_is_quiet() -> None:
+def test_hop_counters_balance_when_idle() -> None:
     # One file of each of three sources, and nothing under way when the run ends.
     hops = [OWN, FAST | {"rate": "3.1139mbit"}, SLOW | {"measured": True}, FAST | {"name": "last"}]
     scenario = in_series(hops)
@@ -253,7 +253,7 @@ def test_hops_without_a_rate_add_delay_and_nothing_else(where: str, stack: str) 
     assert sorted(series.tables["by_hop"]["hop"].tolist()) == sorted(["slow", where])
     del series.metrics["other_loss_ratio"], series.tables["by_hop"]
     if where == "before":
-        # Packets on their way when the run ends are counted when they get to the first hop.
+        # Packets in flight at the end of the run are counted when they reach the first hop.
         for name in ("loss_ratio", "goodput_pps", "on_time_s", "queue_mean_pkts", "rtt_mean_s"):
             assert series[name] == pytest.approx(plain[name], rel=1e-3), name
         return
@@ -261,7 +261,7 @@ def test_hops_without_a_rate_add_delay_and_nothing_else(where: str, stack: str) 
 
 
 def test_a_tandem_of_equal_links_queues_at_the_first_only() -> None:
-    # What leaves one link is spaced as the next one needs it: it holds the packet that it sends.
+    # Packets leave one link with the spacing of the next, which only has the packet that it sends.
     hop = {"rate": "3mbit", "delay": "10ms", "buffer": "25pkt"}
     ends = {"ingress": {"rate": "50mbit"}, "egress": {"rate": "50mbit"}}
     answer = answered({**ends, "hop": [{"name": name, **hop} for name in ("a", "b", "c")]})
@@ -280,7 +280,7 @@ def test_a_tandem_of_equal_links_queues_at_the_first_only() -> None:
 
 
 @pytest.mark.parametrize("shared", [True, False])
-def test_random_loss_at_another_hop_is_counted_apart(shared: bool) -> None:
+def test_random_loss_at_another_hop_is_counted_separately(shared: bool) -> None:
     lossy = {"name": "lossy", "rate": "50mbit", "loss": "2%", "shared": shared}
     slow = {"name": "slow", "rate": "30mbit", "loss": "1%"}
     network = {"rtt": "40ms", "hop": [lossy, slow]}
@@ -292,7 +292,7 @@ def test_random_loss_at_another_hop_is_counted_apart(shared: bool) -> None:
 
 
 @pytest.mark.parametrize("lossy", range(4))
-def test_senders_hear_of_losses_at_any_hop(lossy: int) -> None:
+def test_senders_are_notified_of_losses_at_any_hop(lossy: int) -> None:
     hops: list[dict[str, Any]] = [
         {"name": "own", "rate": "20mbit", "shared": False},
         {"name": "fair", "rate": "20mbit", "queue": QUEUES[3]},
@@ -308,12 +308,12 @@ def test_senders_hear_of_losses_at_any_hop(lossy: int) -> None:
     assert drops[lossy] > 100
     assert sum(drops) == drops[lossy]
     assert (answer["other_loss_ratio"] > 0) == (lossy != 2)
-    # Each loss is heard of, and halves the window unless one of the same flight has.
+    # Each loss is reported, and halves the window unless another of its flight already has.
     halved = answer["td_indications"] + answer["to_indications"]
     assert 0.3 * drops[lossy] / 2 < halved <= drops[lossy] / 2
 
 
-def test_the_same_on_any_number_of_threads() -> None:
+def test_results_do_not_depend_on_threads() -> None:
     hops = [TANDEMS["everywhere"][at] | {"loss": "0.5%"} for at in range(5)]
     hops[2] |= {"queue": "red", "buffer": "60pkt"}
     hops[4] |= {"queue": "red", "buffer": "60pkt"}
@@ -331,8 +331,8 @@ def test_the_same_on_any_number_of_threads() -> None:
     assert found[0]["by_hop"]["columns"]["drops"][4] > 0
 
 
-def test_transfers_that_are_each_alone_begin_on_empty_hops() -> None:
-    # One after the other, of one size and without loss: all take the same time, whatever the hops.
+def test_isolated_transfers_begin_on_idle_hops() -> None:
+    # In any order, with equal sizes and without loss, all take the same time.
     hops = [
         {"name": "fair", "rate": "9mbit", "queue": "fq"},
         {"name": "own", "rate": "8mbit", "shared": False},
@@ -348,7 +348,7 @@ def test_transfers_that_are_each_alone_begin_on_empty_hops() -> None:
     assert answer.tables["by_hop"]["drops"].tolist() == [0, 0, 0, 0]
 
 
-def test_formulas_say_which_hops_are_no_queues_to_them() -> None:
+def test_formulas_warn_of_hops_without_queue() -> None:
     hops = [
         {"name": "router", "rate": "20mbit", "loss": "1%", "shared": False},
         {"name": "slow", "rate": "10mbit", "loss": "1%"},
@@ -374,8 +374,8 @@ def test_formulas_say_which_hops_are_no_queues_to_them() -> None:
 
 
 @pytest.mark.parametrize("engine", ["packet", "fixed-point"])
-def test_a_sender_beside_a_full_hop_does_not_send_for_ever_at_one_moment(engine: str) -> None:
-    """Nothing is between the sender and its hop, and it hears of each loss there at once."""
+def test_sender_at_full_hop_does_not_loop_at_one_time(engine: str) -> None:
+    """The sender is directly at its hop, so each loss is reported to it immediately."""
     tables = {
         "network": {
             "hop": [

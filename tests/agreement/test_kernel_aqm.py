@@ -1,4 +1,4 @@
-"""Today's stacks over CoDel and FQ-CoDel, with and without ECN, beside a real kernel.
+"""Modern stacks over CoDel and FQ-CoDel, with and without ECN, compared with a real kernel.
 
 Linux 6.18, November 2026, as in ``test_todays_kernel``; the link's queues follow RFC 8289 and 8290.
 """

@@ -190,7 +190,7 @@ def test_depths_of_timeout_sequences() -> None:
 
 
 def test_an_hour_in_intervals_of_100_seconds() -> None:
-    # No link of the sources' own, so that a sender is asked when it is its time.
+    # No links of single sources, so that a sender's turn comes exactly at its time.
     asked = scenario({"run.duration": "1h", "traffic.flows": 2, "probes.flows": [0, 1]})
     numbers = configuration(asked, 0.0)
     run = _native.Simulation(numbers, 1)

@@ -62,7 +62,7 @@ def test_an_overload_is_shared_and_the_buffer_full() -> None:
     assert answer["connection_rate_bps"] == within(39.9e3, 0.02)
     timeouts = answer["timeouts"] / (answer["send_rate_pps"] * 120)
     assert 0.001 < timeouts < 0.0025  # 0.00154
-    # Little's law: what is in the queue has waited for it, and for the empty path.
+    # Little's law: queued packets have waited for the queue and the idle path.
     waited_s = answer["queue_mean_pkts"] / answer["goodput_pps"]
     assert answer["rtt_mean_s"] == within(waited_s + 0.1026, 0.01)
     assert answer["utilisation"] == within(1.0, 1e-3)
@@ -77,7 +77,7 @@ def test_simpler_rules_lose_more() -> None:
 
 
 def completed(start: str) -> float:
-    """Files completed in the first four seconds by sources of which none waits for another."""
+    """Files completed in the first four seconds by sources that do not wait for each other."""
     scenario = local_loop(
         20_000,
         network={"bottleneck": {"rate": "1gbit"}},
@@ -126,6 +126,6 @@ def test_what_is_sent_again_at_once_without_end_is_told() -> None:
     crowded = local_loop(100, run={"duration": "20s", "warmup": "5s"})
     link = {"network.bottleneck.rate": "100kbit", "network.bottleneck.buffer": "20pkt"}
     answer = simulated(crowded.with_changes(link))
-    assert any("retransmits at once" in warning for warning in answer.warnings)
+    assert any("retransmits immediately" in warning for warning in answer.warnings)
     waits = simulated(local_loop(100, tcp={"stack": "rfc-newreno"}).with_changes(link))
-    assert not any("retransmits at once" in warning for warning in waits.warnings)
+    assert not any("retransmits immediately" in warning for warning in waits.warnings)

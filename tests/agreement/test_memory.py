@@ -35,7 +35,7 @@ def test_more_replications_than_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     assert told.endswith("fewer replications fit; write run.replications = 645")
 
 
-def test_what_is_free_is_told_or_nothing(
+def test_free_memory_or_none(
     monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     folder = tmp_path_factory.mktemp("group")
@@ -56,7 +56,7 @@ def begun(replications: int, sources: int = 88) -> _native.Simulation:
     return _native.Simulation(configuration(scenario, 0.0), replications)
 
 
-def test_set_up_is_under_the_limit_of_time_too() -> None:
+def test_time_limit_includes_set_up() -> None:
     run = begun(1, sources=1_000_000)
     told = run.advance(transfers=None, until_ns=10**18, threads=1, max_wall_s=0.0)
     assert told == "out-of-time"
@@ -66,7 +66,7 @@ def test_set_up_is_under_the_limit_of_time_too() -> None:
     assert not packets.any()
 
 
-def test_replications_that_no_thread_has_taken_are_not_there() -> None:
+def test_unstarted_replications_are_left_out() -> None:
     run = begun(40_001)
     told = run.advance(transfers=None, until_ns=10**18, threads=2, max_wall_s=0.0)
     assert told == "out-of-time"
@@ -74,16 +74,18 @@ def test_replications_that_no_thread_has_taken_are_not_there() -> None:
     assert len(run.counters()) == len(run.sources()) == len(run.clocks())
 
 
-def test_what_was_begun_is_told() -> None:
+def test_number_of_started_replications_is_reported() -> None:
     changes = {"run.replications": 5000, "run.max_wall": "300ms", "run.transfers": 100_000}
     (answer,) = tcpcast.run(tcpcast.load("web-10mbit", changes=changes), ["packet"])
     assert answer.incomplete_reason is not None
-    assert answer.incomplete_reason.startswith("run.max_wall was reached before the run was over; ")
-    assert "of 5000 replications were begun" in answer.incomplete_reason
+    assert answer.incomplete_reason.startswith(
+        "run.max_wall was reached before the end of the run; "
+    )
+    assert "of 5000 replications were started" in answer.incomplete_reason
 
 
 @pytest.mark.parametrize("warmup", [None, "1s"])
-def test_a_run_whose_packets_would_fill_the_memory_is_stopped(
+def test_run_is_stopped_before_memory_is_exhausted(
     monkeypatch: pytest.MonkeyPatch, warmup: str | None
 ) -> None:
     taken = iter([GIB])

@@ -1,4 +1,4 @@
-"""The tables that figures over time are drawn from tell of the run, and change nothing of it."""
+"""Tables for plots over time: they describe the run and do not change it."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def mean(table: dict[str, Any], column: str, begin: float) -> float:
         {"cross": [{"model": "fgn", "mean": "40%", "sd": "20%", "hurst": 0.7, "bin": "10ms"}]},
     ],
 )
-def test_they_change_nothing(changes: dict[str, Any]) -> None:
+def test_time_series_do_not_change_results(changes: dict[str, Any]) -> None:
     asked = scenario(**changes)
     (bare,), (with_them,) = run(asked, over_time=False), run(asked)
     assert not TABLES & bare.tables.keys()
@@ -78,7 +78,7 @@ def test_the_whole_run_is_there_and_adds_up_to_the_metrics() -> None:
         assert table["from_s"][0] == 0
         assert table["to_s"][-1] == pytest.approx(41)
         np.testing.assert_array_equal(table["from_s"][1:], table["to_s"][:-1])
-        assert 100 < len(table["to_s"]) <= time_series.MOST_SLOTS
+        assert 100 < len(table["to_s"]) <= time_series.MAX_SLOTS
     begin = queue["from_s"][queue["from_s"] >= 7][0]
     late = Answers(list(run(scenario(run__warmup=f"{begin}s"), over_time=False)), scenario())[0]
     assert mean(queue, "queue_pkts", begin) == pytest.approx(late["queue_mean_pkts"], rel=1e-6)
@@ -91,7 +91,7 @@ def rows(table: dict[str, Any], name: str) -> dict[str, Any]:
     return {column: values[table["class"] == name] for column, values in table.items()}
 
 
-def test_replications_give_intervals_three_at_the_least() -> None:
+def test_intervals_need_three_replications() -> None:
     queue = run(scenario())[0].tables["queue_over_time"]
     known = np.isfinite(queue["queue_pkts_low"])
     assert known.all()
@@ -101,7 +101,7 @@ def test_replications_give_intervals_three_at_the_least() -> None:
     assert np.isnan(queue["queue_pkts_low"]).all()
 
 
-def test_windows_are_of_a_flow_of_each_class_within_what_the_trace_has() -> None:
+def test_windows_of_one_flow_per_class_agree_with_trace() -> None:
     asked = scenario(run__replications=1)
     windows = run(asked)[0].tables["windows_over_time"]
     assert sorted({*zip(windows["class"].tolist(), windows["flow"].tolist(), strict=True)}) == [
@@ -124,7 +124,7 @@ def test_memory_does_not_grow_with_the_run(monkeypatch: pytest.MonkeyPatch) -> N
     assert windows["high_pkts"].max() > 20
 
 
-def test_replications_of_different_lengths_go_together() -> None:
+def test_replications_of_different_lengths_are_merged() -> None:
     asked = Scenario.from_dict(
         {
             "name": "files",
@@ -151,7 +151,7 @@ def test_replications_of_different_lengths_go_together() -> None:
     assert np.isfinite(distribution["low"]).all()
 
 
-def test_distributions_of_transfers_that_are_alone_agree_with_their_percentiles() -> None:
+def test_isolated_transfer_distributions_agree_with_percentiles() -> None:
     asked = Scenario.from_dict(
         {
             "name": "short",

@@ -23,7 +23,7 @@ from tcpcast.scenario import Scenario, load
 PATH = [
     name
     for name, row in FORMULAS.items()
-    if row.fed and "bulk" in row.applies and name != "bbr-bound"
+    if row.accepts_measured and "bulk" in row.applies and name != "bbr-bound"
 ]
 
 
@@ -49,7 +49,7 @@ def sources(found: Answer) -> dict[str, str]:
     return {entry["symbol"]: entry["source"] for entry in found.steps}
 
 
-def test_each_is_a_row_that_loads() -> None:
+def test_each_formula_row_loads() -> None:
     assert {"pftk", "pftk-approx", "td-only", "mathis", "cubic-response"} <= set(PATH)
     assert {"parallel", "parallel-cumulative"} <= set(PATH)
     for name in PATH:
@@ -58,7 +58,7 @@ def test_each_is_a_row_that_loads() -> None:
 
 
 @pytest.mark.parametrize("name", PATH)
-def test_an_answer_tells_its_rate_its_regime_and_every_step_to_it(name: str) -> None:
+def test_answer_has_rate_regime_and_steps(name: str) -> None:
     scenario = lossy()
     (found,) = answer(scenario, [name])
     assert found.engine == name
@@ -80,7 +80,7 @@ def test_an_answer_tells_its_rate_its_regime_and_every_step_to_it(name: str) -> 
     assert json.loads(encode(document([found], scenario)))["answers"][0]["engine"] == name
 
 
-def test_pftk_is_fed_what_the_scenario_asks() -> None:
+def test_pftk_inputs_come_from_the_scenario() -> None:
     (found,) = answer(lossy(), ["pftk"])
     one = throughput(rtt_s=0.06, t0_s=1.0, loss_indication_ratio=0.01, packets_per_ack=1)
     assert found["send_rate_pps"] == pytest.approx(10 * float(one.rate_pps), rel=1e-12)
@@ -135,7 +135,7 @@ def test_approximate_pftk() -> None:
     assert many.regime == "timeouts"
 
 
-def test_the_square_root_distribution_and_triple_duplicates_alone() -> None:
+def test_square_root_law_and_td_only() -> None:
     scenario = lossy(tcp__receiver_window=44, tcp__min_rto="200ms")  # few timeouts
     distribution, alone = answer(scenario, ["mathis", "td-only"])
     assert distribution["send_rate_pps"] == pytest.approx(10 * math.sqrt(1.5 / 0.01) / 0.06)
@@ -149,7 +149,7 @@ def test_the_square_root_distribution_and_triple_duplicates_alone() -> None:
 
 
 @pytest.mark.parametrize("name", ["mathis", "pftk-approx", "cubic-response", "pftk"])
-def test_the_receiver_window_limits(name: str) -> None:
+def test_receiver_window_limits_rate(name: str) -> None:
     scenario = lossy(tcp__receiver_window=6, network__bottleneck__loss="0.01%")
     (found,) = answer(scenario, [name])
     assert found.regime == "window"
@@ -169,7 +169,7 @@ def test_a_model_without_receiver_window_warns_beyond_it(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PATH)
-def test_links_cap_the_rate(name: str) -> None:
+def test_links_limit_rate(name: str) -> None:
     (shared,) = answer(lossy(network__bottleneck__rate="2.4mbit"), [name])
     assert shared["send_rate_pps"] == 200
     assert shared.regime == "bottleneck"
@@ -181,9 +181,9 @@ def test_links_cap_the_rate(name: str) -> None:
     assert free.regime not in {"bottleneck", "own link"}
 
 
-def test_cubic_says_whose_rate_it_is() -> None:
+def test_cubic_response_warns_of_other_stack() -> None:
     (found,) = answer(lossy(), ["cubic-response"])
-    assert any("what CUBIC would do" in text for text in found.warnings)
+    assert any("the values here are those of CUBIC" in text for text in found.warnings)
     assert found.regime == "Reno-friendly"
     assert found["send_rate_pps"] == pytest.approx(10 * math.sqrt(1.5 / 0.01) / 0.06)
     (rare,) = answer(
@@ -217,7 +217,7 @@ def test_algorithm_1_as_printed(flows: int, loss: float, rate: float) -> None:
 
 
 @pytest.mark.parametrize(("loss", "rate"), [(0.001, 3228.100), (0.01, 965.761), (0.05, 271.153)])
-def test_algorithm_2_fed_by_a_measurement(loss: float, rate: float) -> None:
+def test_algorithm_2_with_measured_inputs(loss: float, rate: float) -> None:
     """Ten flows, p_r = 2 p_e, b = 2, RTT = 0.06 s, T = 0.24 s; the note has 3228.098 first."""
     measured = seen(
         loss_indication_ratio=0.5,  # not its measure
@@ -232,7 +232,7 @@ def test_algorithm_2_fed_by_a_measurement(loss: float, rate: float) -> None:
     assert "packet" in sources(found)["p_r"]
 
 
-def test_many_flows_that_wait_are_warned_of() -> None:
+def test_many_waiting_flows_cause_a_warning() -> None:
     (rare,) = answer(lossy(network__bottleneck__loss="0.01%"), ["parallel"])
     assert rare.notes == []
     (often,) = answer(lossy(network__bottleneck__loss="3%"), ["parallel"])
@@ -264,7 +264,7 @@ def test_bursts_give_their_mean_and_a_warning() -> None:
     assert any("loss is correlated" in text for text in found.warnings)
 
 
-def test_the_rest_of_a_round_is_more_than_algorithm_2_is_told() -> None:
+def test_algorithm_2_warns_of_rest_of_round_loss() -> None:
     together = {"model": "rest-of-round", "rate": "1%"}
     (found,) = answer(lossy(network__bottleneck__loss=together), ["parallel-cumulative"])
     assert any("p_r" in text and "--feed measured" in text for text in found.warnings)
@@ -288,13 +288,13 @@ def test_not_applicable_says_why(name: str, changes: dict[str, Any], why: str) -
 
 
 @pytest.mark.parametrize("name", PATH)
-def test_on_off_traffic_is_another_question(name: str) -> None:
+def test_on_off_traffic_is_rejected(name: str) -> None:
     (found,) = answer(load("web-10mbit"), [name])
     assert found.not_applicable is not None
     assert '"bulk"' in found.not_applicable
 
 
-def test_a_default_run_asks_all_that_apply() -> None:
+def test_default_run_includes_all_applicable_formulas() -> None:
     asked = [found.engine for found in answer(lossy(run__duration="25s"))]
     # not of another stack, unless by name
     assert asked == [*(name for name in PATH if name != "cubic-response"), "packet"]
@@ -310,7 +310,7 @@ DROPTAIL = {
 }
 
 
-def test_fed_by_a_measurement_of_the_same_run() -> None:
+def test_measured_inputs_come_from_the_same_run() -> None:
     found = answer(lossy(**DROPTAIL), ["pftk", "mathis"], feed="measured")
     assert [each.engine for each in found] == ["pftk", "mathis", "packet"]
     pftk, distribution, packet = found
@@ -327,7 +327,7 @@ def test_fed_by_a_measurement_of_the_same_run() -> None:
     assert distribution["send_rate_pps"] == pytest.approx(packet["send_rate_pps"], rel=0.1)
 
 
-def test_the_order_asked_is_kept_and_others_are_not_fed() -> None:
+def test_requested_order_is_kept() -> None:
     scenario = load("web-10mbit", changes={"run.transfers": 500})
     found = answer(scenario, ["packet", "engset"], feed="measured")
     assert [each.engine for each in found] == ["packet", "engset"]
@@ -335,7 +335,7 @@ def test_the_order_asked_is_kept_and_others_are_not_fed() -> None:
     assert found[1].metrics == alone.metrics
 
 
-def test_what_was_not_seen() -> None:
+def test_unobserved_inputs() -> None:
     measured = seen(loss_indication_ratio=0.02, rtt_mean_s=0.08, t0_s=math.nan)
     found = ask("pftk", lossy(tcp__min_rto="10ms"), measured)
     assert (steps(found)["p"], steps(found)["RTT"], steps(found)["T0"]) == (0.02, 0.08, 0.08)
@@ -348,7 +348,7 @@ def test_what_was_not_seen() -> None:
         ask("parallel-cumulative", lossy(network__egress__loss="1%"), measured)
 
 
-def test_a_feed_has_a_name(capsys: pytest.CaptureFixture[str]) -> None:
+def test_unknown_feed_is_rejected(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(TcpcastError, match="'measured'"):
         tcpcast.run(lossy(), ["pftk"], feed="guessed")
     assert main(["run", "lossy-path", "--feed", "guessed"]) == 2
@@ -373,14 +373,14 @@ def test_formulas_of_a_path_start_without_scipy_and_simulator() -> None:
     assert done.stdout == "[]\n"
 
 
-def test_bbr_takes_the_link_and_what_it_delivers() -> None:
+def test_bbr_uses_link_rate_and_delivered_share() -> None:
     scenario = lossy(network__bottleneck__rate="24mbit")
     (found,) = answer(scenario, ["bbr-bound"])
     assert found["send_rate_pps"] == pytest.approx(2000)
     assert found["goodput_pps"] == pytest.approx(1980)
     assert found["goodput_bps"] == pytest.approx(1980 * 8 * 1460)
     assert found.regime == "bottleneck"
-    assert any("BBR could reach" in text for text in found.warnings)
+    assert any("an upper bound for BBR" in text for text in found.warnings)
     assert ask("bbr-bound", scenario, seen(loss_ratio=0.5)).metrics == found.metrics
 
 
@@ -394,7 +394,7 @@ def test_bbr_takes_the_link_and_what_it_delivers() -> None:
         ({"tcp__receiver_window": 6}, 990, "window"),
     ],
 )
-def test_what_bounds_bbr(changes: dict[str, Any], goodput: float, regime: str) -> None:
+def test_limits_of_bbr(changes: dict[str, Any], goodput: float, regime: str) -> None:
     (found,) = answer(lossy(network__bottleneck__rate="24mbit", **changes), ["bbr-bound"])
     assert found["goodput_pps"] == pytest.approx(goodput)
     assert found.regime == regime

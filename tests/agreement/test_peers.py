@@ -1,4 +1,4 @@
-"""The packet engine beside other people's programs, given the same question.
+"""The packet engine compared with other simulators on the same scenario.
 
 ns-2 simulates it too; tshark and tcptrace read the captures. Each is skipped by name where it is
 not installed (``make peers``). A queue-limit of B in ns-2 lets B - 1 packets wait beside the one in
@@ -62,7 +62,7 @@ def agree(own: tcpcast.Answer, theirs: dict[str, float], within: dict[str, float
 
 @needs_ns2
 def test_ns2_agrees_on_ten_bulk_flows() -> None:
-    """In the long run: from 100 s on, when the start is over."""
+    """Long-run rates: from 100 s, after the start-up."""
     half = {"mbit": 50, "buffer": 250, "seconds": 200, "warmup": 100}
     theirs = mean([ns2.long(seed=seed, patient=True, **half) for seed in (1, 2)])
     changes = {
@@ -174,7 +174,7 @@ def test_tshark_reads_every_packet(tmp_path: Path, link: str) -> None:
         assert len(data) == pytest.approx(answer["send_rate_pps"] * 10, abs=1)
     if link == "bottleneck-out":
         passed = answer["send_rate_pps"] * 10 * (1 - answer["loss_ratio"])
-        assert len(data) == pytest.approx(passed, abs=60)  # what is on its way at the end
+        assert len(data) == pytest.approx(passed, abs=60)  # packets in flight at the end
 
 
 @needs_tcptrace

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tcpcast.answer import Answer, Metric, Note, Status, noted
+from tcpcast.answer import Answer, Metric, Note, Status, to_notes
 from tcpcast.engines import answer
 from tcpcast.engines.formula.engset import engset_inputs
 from tcpcast.errors import DomainError, NotApplicable
@@ -221,7 +221,7 @@ def simulated(monkeypatch: pytest.MonkeyPatch) -> Callable[[Figure], list[Scenar
             about = [
                 Note(f"{each} is short", (each,), kind="check") for each in (name, "jain_index")
             ]
-            warnings = [*noted(["simulated"]), *about]
+            warnings = [*to_notes(["simulated"]), *about]
             return [Answer(engine="packet", metrics={name: metric}, notes=warnings)]
 
         monkeypatch.setattr(verification, "answer", run)
@@ -264,7 +264,7 @@ def test_verified_users(simulated: Callable[[Figure], list[Scenario]]) -> None:
 def test_verified_users_search_on_when_the_model_is_far_off(
     simulated: Callable[[Figure], list[Scenario]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(curve, "POINTS", 2)  # which take long with so many sources
+    monkeypatch.setattr(curve, "POINTS", 2)  # more would take long with so many sources
     for share, own in ((40e6, 133), (20e6, 66), (1e9, 3333)):
         simulated(lambda s, share=share: ("connection_rate_bps", share / s.senders))  # type: ignore[misc]
         plan = plan_users(web(), rate_bps=300e3, verify=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from tcpcast.answer import Answer, Metric, Status
-from tcpcast.engines.formula.parallel import FEW_WAITING
+from tcpcast.engines.formula.parallel import MAX_WAITING_SHARE
 from tcpcast.errors import DomainError, NotApplicable
 from tcpcast.models.cubic import cubic_response
 from tcpcast.models.mathis import mathis_rate_pps
@@ -170,7 +170,7 @@ def test_algorithm_1_takes_one_minus_what_pftk_divides_by() -> None:
         assert float(model.rate_pps) == pytest.approx(free * (1 - share), rel=0.02)
         pftk = throughput(rtt_s=rtt, t0_s=t0, loss_indication_ratio=p, packets_per_ack=1)
         lost = float(pftk.timeout_time_share) / (1 - float(pftk.timeout_time_share))
-        # PFTK's s is that of its own Q and its one round more.
+        # PFTK's s belongs to its own Q and its additional round.
         assert float(pftk.rate_pps) == pytest.approx(free / (1 + lost), rel=0.06)
         assert share == pytest.approx(lost, rel=0.5)
 
@@ -274,11 +274,11 @@ def test_many_flows_are_answered_by_algorithm_1_where_few_wait() -> None:
     model = parallel_throughput(
         flows=5, rtt_s=0.08, t0_s=1.0, loss_event_ratio=p, packets_per_ack=1
     )
-    assert float(model.flows_in_timeout) / 5 > FEW_WAITING
+    assert float(model.flows_in_timeout) / 5 > MAX_WAITING_SHARE
 
 
 def test_a_link_holds_the_loss_down() -> None:
-    """Of a link full of packets sent once more, (1 - p) is goodput."""
+    """On a link full of retransmitted packets, the share (1 - p) is goodput."""
     scenario = path(network__rtt="2ms", tcp__min_rto="10ms")
     plan = plan_max_loss(scenario, goodput_bps=97.3e6)
     assert plan.value == pytest.approx(1 - 97.3e6 / (100e6 * 1460 / 1500), rel=1e-6)

@@ -1,4 +1,4 @@
-"""How many users have a quality: the search, its interval, and a sweep beside it."""
+"""Number of users with a given quality: the search, its interval, and a comparison with a sweep."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import tcpcast
-from tcpcast.answer import Answer, Metric, Note, Status, noted
+from tcpcast.answer import Answer, Metric, Note, Status, to_notes
 from tcpcast.errors import DomainError, NotApplicable, UnknownEngine
 from tcpcast.plan import plan_quality, verification
 from tcpcast.plan.population import MIN_FILES, SEARCHED, VERIFIED
@@ -51,12 +51,12 @@ def loop(changes: dict[str, Any] | None = None) -> Scenario:
     return scenario.with_changes(changes or {})
 
 
-# ---------------------------------------------------------------- the search, with a distribution for engine
+# ------------------------------------------------ the search, with a distribution as engine
 
 
 def table_of(scenario: Scenario, distribution: Distribution, noise: float) -> Answer:
     shares = scenario.probes.goodput_shares
-    # A goodput of which the share s exceeds distribution(N) / s.
+    # The goodput that the share s exceeds is distribution(N) / s.
     goodput = np.array([distribution(scenario.senders) / share for share in shares])
     grid = np.geomspace(1e3, 1e8, 2001)
     return Answer(
@@ -78,7 +78,7 @@ def table_of(scenario: Scenario, distribution: Distribution, noise: float) -> An
             },
         },
         notes=[
-            *noted(["the run is too short for the intervals of file_goodput"]),
+            *to_notes(["the run is too short for the intervals of file_goodput"]),
             Note("jain is short", ("jain_index",), kind="check"),
         ],
     )
@@ -217,7 +217,7 @@ def test_out_of_reach(by_distribution: Callable[..., list[Scenario]]) -> None:
 def test_one_source_is_asked_first_and_decides(
     by_distribution: Callable[..., list[Scenario]],
 ) -> None:
-    """What one alone does not have, no larger population is simulated for."""
+    """No larger population is simulated if a single source does not reach the target."""
     asked = by_distribution(lambda n: 1e5 / n)
     with pytest.raises(DomainError, match="a single source"):
         plan_quality(loop(), share=0.95, above_bps=2e5)
@@ -265,7 +265,7 @@ def test_bad_questions(by_distribution: Callable[..., list[Scenario]]) -> None:
 
 def test_an_engine_that_does_not_apply() -> None:
     early = loop({"network.bottleneck.queue": "red"})
-    with pytest.raises(NotApplicable, match="mean-field does not apply: RED uses"):
+    with pytest.raises(NotApplicable, match="mean-field does not apply: RED averages"):
         plan_quality(early, share=0.9, above_bps=1e5, engine="mean-field")
 
 
@@ -280,7 +280,7 @@ def test_an_engine_that_tells_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_engine_that_withholds_its_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tables of flows that pass no test are no answer: with 125 sources, or beside the search."""
+    """Tables of flows that fail the tests are not an answer: 125 sources, and the search."""
     refused: list[int] = []
 
     def run(scenario: Scenario, engines: list[str], options: object) -> list[Answer]:
@@ -348,7 +348,7 @@ def test_runs_that_are_cut_short_are_told_of(monkeypatch: pytest.MonkeyPatch) ->
     def run(scenario: Scenario, engines: list[str], options: object) -> list[Answer]:
         del engines, options
         found = table_of(scenario, DISTRIBUTIONS["hyperbola"], 0.02)
-        found.stop("run.max_wall was reached before the run was over")
+        found.stop("run.max_wall was reached before the end of the run")
         return [found]
 
     monkeypatch.setattr(verification, "answer", run)
@@ -358,11 +358,11 @@ def test_runs_that_are_cut_short_are_told_of(monkeypatch: pytest.MonkeyPatch) ->
     assert str(plan.warnings[-1]).startswith(
         f"no complete answer with {', '.join(told[:-1])} and {told[-1]} sources; with 15"
     )
-    assert str(plan.warnings[-1]).endswith(": run.max_wall was reached before the run was over")
+    assert str(plan.warnings[-1]).endswith(": run.max_wall was reached before the end of the run")
 
 
 class Ticking:
-    """A distribution in the simulator's place, of which each run takes a second of a clock of its own."""
+    """A distribution that replaces the simulator; each run takes a second of a simulated clock."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 0.0
@@ -376,7 +376,7 @@ class Ticking:
         self.asked.append(scenario.senders)
         found = table_of(scenario, DISTRIBUTIONS["hyperbola"], 0.001)
         if end is not None and end < self.now + 1:
-            found.stop("run.max_wall was reached before the run was over")
+            found.stop("run.max_wall was reached before the end of the run")
             found.tables = {}
         self.now = self.now + 1 if end is None else min(self.now + 1, end)
         return [found]
@@ -393,7 +393,7 @@ def test_max_wall_is_for_all_simulations_of_a_plan_together(
     scenario = loop({"run.max_wall": f"{limit}s"})
     plan = plan_quality(scenario, share=0.95, above_bps=2e5, verify=True)
     assert clock.now <= limit
-    # What was cut short is told of nowhere, and nothing was begun when the time was over.
+    # Interrupted runs are not reported, and no run begins after the time limit.
     assert len(clock.asked) <= math.ceil(limit)
     told = plan.tables["curve"]["sources"].tolist()
     assert set(told) <= set(clock.asked[: math.floor(limit)])

@@ -36,7 +36,7 @@ QUESTION = Question(
 
 
 class Runs(Simulations):
-    """A distribution of one value in place of simulations, with noise of a known size."""
+    """A distribution of one value that replaces simulations, with noise of a known size."""
 
     def __init__(
         self, distribution: Distribution, spread: float = 1e-6, noise: float = 0.0, *, seed: int = 5

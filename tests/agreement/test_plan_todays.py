@@ -1,4 +1,4 @@
-"""Plans of links whose users have today's TCP: the simulation answers, the model stands beside."""
+"""Plans of links whose users have modern TCP: answers by simulation, next to the model."""
 
 from __future__ import annotations
 

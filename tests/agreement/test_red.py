@@ -1,4 +1,4 @@
-"""RED beside ns-2's, whose algorithm and automatic parameters it has."""
+"""RED compared with ns-2's RED, with the same algorithm and automatic parameters."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def ns2_red(
 
 
 def scenario(*, flows: int, mbit: int, buffer: int, gentle: bool) -> dict[str, Any]:
-    """The same question; round trips differ, so that packets do not come in step."""
+    """The same scenario; RTTs differ, so that packets do not arrive in phase."""
     red = {"kind": "red", "gentle": gentle}
     round_trips_ms = [60 + 20 * at / flows for at in range(flows)]
     return {

@@ -44,7 +44,7 @@ Numbers = Any
 
 
 def numbers_of(scenario: dict[str, Any], warmup_s: float = 0.0) -> Numbers:
-    """What the packet engine gives the native module, with every flow traced and captured."""
+    """Return the configuration of the packet engine, with every flow traced and captured."""
     pcap = [{"link": tap, "file": f"{tap}.pcap"} for tap in TAPS]
     plain = Scenario.from_dict({"run": {"duration": "1000s"}, **scenario})
     flows = list(range(plain.senders))
@@ -54,7 +54,7 @@ def numbers_of(scenario: dict[str, Any], warmup_s: float = 0.0) -> Numbers:
 
 
 def advanced(run: _native.Simulation, until_s: float) -> Log:
-    """Let a run go on to a time; return its trace as the reference has it."""
+    """Advance a run to a time; return its trace in the format of the reference."""
     until_ns = round(until_s * SECOND)
     assert run.advance(transfers=None, until_ns=until_ns, threads=1) == "done"
     log: Log = defaultdict(list)
@@ -67,7 +67,7 @@ def advanced(run: _native.Simulation, until_s: float) -> Log:
 
 
 def sent(numbers: Numbers, until_s: float) -> list[tuple[int, int, int]]:
-    """Return what the native engine sends for the first time, without a look at its captures."""
+    """Return the first packets that the native engine sends, without using its captures."""
     uncaptured = numbers | {"probes": numbers["probes"] | {"captures": []}}
     return advanced(_native.Simulation(uncaptured, 1), until_s)["sent"]
 
@@ -124,7 +124,7 @@ def until(events: list[tuple[int, int, int]], end: int) -> list[tuple[int, int, 
 
 
 def bulk(flows: int, first_s: float, gap_s: float) -> dict[str, Any]:
-    """Bulk flows that start one after the other."""
+    """Bulk flows that start one by one."""
     starts = [f"{first_s + gap_s * at:.9f}s" for at in range(flows)]
     return {"kind": "bulk", "flows": flows, "start": starts}
 
@@ -516,7 +516,7 @@ def test_the_sums_of_a_run_that_is_over() -> None:
 
 
 def times_in_flight(log: Log) -> list[int]:
-    """Of each packet, the time from its first sending to the ack that covers it; one file each."""
+    """Time from the first transmission of each packet to the ACK that covers it; one file each."""
     first: dict[tuple[int, int], int] = {}
     for time, source, number in sorted(log["sent"]):
         first.setdefault((source, number), time)
@@ -549,7 +549,7 @@ def test_the_queue_of_a_run_that_is_over() -> None:
 
 @cache
 def reference_of_classes(until_s: float) -> Network:
-    """The reference knows of no warm-up."""
+    """The reference has no warm-up."""
     network = Network(numbers_of(CLASSES))
     network.run(round(until_s * SECOND))
     return network
@@ -761,7 +761,7 @@ def test_connections_that_outlive_silences(rule: str, unit: str) -> None:
     assert network.first_tie > 15 * SECOND
     assert len(native.log["dropped"]) > 30
     assert max(number for _, _, number in native.log["sent"]) > 300
-    # Each rule is another run, and none is that of new connections.
+    # Each rule gives a different run, and all differ from new connections.
     others = [with_silences(other, "persistent") for other in {"never", "rto", "700ms"} - {rule}]
     for other in [*others, with_silences(rule, "new")]:
         other["tcp"]["rules"] = {"window_unit": unit}

@@ -28,7 +28,7 @@ def answered(changes: dict[str, Any], base: dict[str, Any] = BASE) -> tcpcast.An
     return answer
 
 
-def test_slow_start_doubles_what_is_delivered_in_each_round() -> None:
+def test_slow_start_doubles_delivered_data_per_round() -> None:
     table = answered({}).tables["delivered"]
     assert table["t_s"].tolist() == [0.049, 0.09, 0.19, 0.29, 0.39]
     # Two packets, then twice as many in each round; half of the propagation lies before the first.
@@ -37,7 +37,7 @@ def test_slow_start_doubles_what_is_delivered_in_each_round() -> None:
 
 
 @pytest.mark.parametrize("handshake", ["none", "tcp", "tls13", "tls12"])
-def test_the_time_of_a_handshake_and_its_bytes_are_not_in_it(handshake: str) -> None:
+def test_handshake_is_not_counted(handshake: str) -> None:
     tcp = {"tcp.stack": "linux-reno", "tcp.handshake": handshake}
     table = answered({**tcp, "run.report_at": ["90ms"]}).tables["delivered"]
     delivered = (table["bytes"] / 1448).tolist()
@@ -48,7 +48,7 @@ def test_the_time_of_a_handshake_and_its_bytes_are_not_in_it(handshake: str) -> 
         assert 10 <= delivered[0] <= 20
 
 
-def test_a_gap_hides_what_is_behind_it() -> None:
+def test_gap_hides_later_data() -> None:
     lossy = {"network.bottleneck.loss": "20%", "run.duration": "6s", "run.replications": 40}
     answer = answered({**lossy, "run.report_at": ["90ms", "1s", "5s"], "traffic.flows": 5})
     table = answer.tables["delivered"]
@@ -86,13 +86,13 @@ def test_each_class_of_flows_has_its_own_rows() -> None:
     assert (table["bytes"] / 1460).tolist() == [2, 6, 0, 2, 2]
 
 
-def test_times_that_no_flow_ran_for_are_left_out_with_a_warning() -> None:
+def test_unreached_times_are_left_out_with_a_warning() -> None:
     answer = answered({"run.report_at": ["90ms", "990ms"]})
     assert answer.tables["delivered"]["t_s"].tolist() == [0.09]
     assert any("no flow ran for 0.99 s" in text for text in answer.warnings)
 
 
-def test_it_changes_nothing_else() -> None:
+def test_report_at_changes_nothing_else() -> None:
     asked, plain = answered({"tcp.stack": "linux-cubic"}), None
     tables = {**BASE, "run": {"duration": "1s", "warmup": "0s"}, "tcp": {"stack": "linux-cubic"}}
     plain = answered({}, tables)
@@ -108,7 +108,7 @@ def test_it_changes_nothing_else() -> None:
         ({"traffic.kind": "transfers"}, "only for flows that never end"),
     ],
 )
-def test_what_no_run_could_report_is_refused(changes: dict[str, Any], told: str) -> None:
+def test_unreportable_times_are_rejected(changes: dict[str, Any], told: str) -> None:
     tables = {**BASE}
     if changes.get("traffic.kind") == "transfers":
         tables |= {"traffic": {"kind": "transfers", "size": ["10pkt"], "count": 10}}

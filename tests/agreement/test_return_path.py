@@ -49,7 +49,7 @@ def test_a_return_link_as_fast_as_the_bottleneck_is_what_acks_have_without_one(
     plain, same = answered({}, base), answered({"network.return.rate": "8mbit"}, base)
     assert same["return_loss_ratio"] == 0
     assert set(same.metrics) == set(plain.metrics) | OF_RETURN
-    # Receivers are asked at other moments, so that batches of what is delivered have other ends.
+    # Receivers are evaluated at other times, so that batches of delivered data end differently.
     for name, metric in plain.metrics.items():
         assert same[name] == pytest.approx(metric.value, rel=1e-12)
 
@@ -60,7 +60,7 @@ def test_acks_that_wait_for_each_other_pace_their_sender() -> None:
     assert answer["goodput_pps"] == pytest.approx(400, rel=1e-3)
     assert answer["return_utilisation"] == pytest.approx(1, abs=1e-3)
     assert answer["return_loss_ratio"] == 0
-    # A window of packets is in flight, and what is above the empty path is the wait of acks.
+    # A window of packets is in flight; time beyond the idle path is the wait of ACKs.
     assert answer["rtt_packet_mean_s"] == pytest.approx(100 / 400, rel=1e-3)
     assert answer["return_queue_delay_mean_s"] == pytest.approx(100 / 400 - 0.06, rel=0.01)
 
@@ -195,7 +195,7 @@ def test_formulas_say_that_they_leave_the_return_path_out() -> None:
     scenario = Scenario.from_dict(base).with_changes({"network.bottleneck.loss": "1%"})
     pftk, mathis = tcpcast.run(scenario, ["pftk", "mathis"])
     for answer in (pftk, mathis):
-        assert any("acks neither wait nor get lost" in text for text in answer.warnings)
+        assert any("ACKs neither queue nor get lost" in text for text in answer.warnings)
     scenario = Scenario.from_dict({**WEB, "network": base["network"]})
     for engine in ("mean-field", "fixed-point"):
         (answer,) = tcpcast.run(scenario, [engine])

@@ -12,7 +12,7 @@ RTT_S = 0.1
 
 
 def answered(stack: str = "rfc-newreno", **changes: Any) -> tcpcast.Answer:
-    """One flow with a window of 10 packets on an empty path of 100 ms."""
+    """One flow with a window of 10 packets on an idle path of 100 ms."""
     scenario = Scenario.from_dict(
         {
             "network": {"rtt": "100ms", "bottleneck": {"rate": "100mbit", "buffer": "100pkt"}},
@@ -46,7 +46,7 @@ def test_it_begins_when_a_packet_is_queued_at_its_own_link() -> None:
 def test_a_repair_counts_from_the_first_sending() -> None:
     lossy = {"network.bottleneck.loss": "5%", "run.duration": "2000s"}
     answer = answered(**lossy)
-    # Own samples leave retransmitted packets and what waits behind them out.
+    # TCP's own samples exclude retransmitted packets and packets that wait behind them.
     assert answer["rtt_mean_s"] == pytest.approx(RTT_S, rel=0.02)
     assert answer["rtt_packet_mean_s"] > 1.2 * RTT_S
     metric = answer.metrics["rtt_packet_mean_s"]

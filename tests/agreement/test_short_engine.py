@@ -1,4 +1,4 @@
-"""Engines of transfers: what they take of a scenario, by size and by losses."""
+"""Engines of transfers: their inputs from a scenario, and results by size and by losses."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_short_transfers_by_size_and_by_losses() -> None:
     assert json.loads(encode(found.to_json()["provenance"]))["steps"][0]["value"] == 0.1
 
 
-def test_short_without_loss_is_the_growth_of_the_window() -> None:
+def test_short_without_loss_follows_window_growth() -> None:
     found = short(transfers([6, 14], loss="0%"), None)
     assert found.tables["by_size"]["size_pkts"].tolist() == [6, 14]
     assert found.tables["by_size"]["completion_time_s"] == pytest.approx([0.2, 0.3])
@@ -112,7 +112,7 @@ def test_short_without_loss_is_the_growth_of_the_window() -> None:
 
 
 @pytest.mark.parametrize(("packets", "regime"), [(20, "round trips"), (100_000, "bottleneck")])
-def test_the_link_takes_the_time_of_a_long_transfer(packets: int, regime: str) -> None:
+def test_link_determines_time_of_long_transfer(packets: int, regime: str) -> None:
     tables = {
         "network": {"rtt": "40ms", "bottleneck": {"rate": "100mbit", "buffer": "1bdp"}},
         "traffic": {"kind": "transfers", "size": [f"{packets}pkt"], "count": 20},
@@ -120,7 +120,7 @@ def test_the_link_takes_the_time_of_a_long_transfer(packets: int, regime: str) -
     assert short(Scenario.from_dict(tables), None).regime == regime
 
 
-def test_delayed_acks_wait_for_their_timer() -> None:
+def test_delayed_acks_wait_for_timer() -> None:
     found = short(transfers([1, 5], loss="0%", delayed_acks=True), None)
     path = ShortTransfer(
         rtt_s=0.1, initial_ssthresh_pkts=30, receiver_window_pkts=30, acked_packets=2
@@ -145,15 +145,15 @@ def test_limited_transmit_and_the_last_packets() -> None:
     assert round(1 - proposal / base, 2) == 0.47
 
 
-def test_short_is_fed_by_a_measurement() -> None:
+def test_short_with_measured_inputs() -> None:
     measured = {"loss_ratio": Metric(0.05), "rtt_mean_s": Metric(0.2)}
     found = short(transfers([10]), Answer("packet", metrics=measured))
     assert (steps(found)["p"], steps(found)["RTT"]) == (0.05, 0.2)
 
 
-def test_short_warns_of_what_it_has_not() -> None:
-    (alone,) = short(transfers([10], arrivals=object()), None).warnings
-    assert "alone" in alone
+def test_short_warns_of_missing_features() -> None:
+    (isolated,) = short(transfers([10], arrivals=object()), None).warnings
+    assert "isolated" in isolated
     # A link of 1 Mbit/s carries 8.333 packets in a round trip, and the window grows to 12.
     slow = short(transfers([10], rate="1mbit"), None).domain
     assert slow["window_bdps"] == pytest.approx(12 / 8.333, rel=1e-3)
@@ -165,19 +165,19 @@ def test_short_warns_of_what_it_has_not() -> None:
 
 
 @pytest.mark.parametrize("engine", [short, cardwell])
-def test_transfers_warn_of_losses_that_go_together_and_of_others_on_the_path(
+def test_transfers_warn_of_correlated_loss_and_shared_path(
     engine: Callable[[Any, Any], Answer],
 ) -> None:
     (bursty,) = engine(
         transfers([10], loss={"model": "rest-of-round", "rate": "1%"}), None
     ).warnings
     assert "independent" in bursty
-    (alone,) = engine(transfers([10], arrivals=object()), None).warnings
-    assert "alone" in alone
+    (isolated,) = engine(transfers([10], arrivals=object()), None).warnings
+    assert "isolated" in isolated
 
 
 @pytest.mark.parametrize("engine", [short, cardwell])
-def test_no_transfer_takes_less_than_a_round_trip(engine: Callable[[Any, Any], Answer]) -> None:
+def test_transfer_takes_at_least_one_rtt(engine: Callable[[Any, Any], Answer]) -> None:
     """The formulas have parts of a round trip: a packet of an initial window of two takes half."""
     found = engine(transfers([1, 2, 30], loss="0.1%"), None)
     one, two, _ = found.tables["by_size"]["completion_time_s"]
@@ -193,7 +193,7 @@ def test_limited_transmit_above_the_usual_threshold() -> None:
     assert short(transfers([8], **changes), None).notes == []
 
 
-def test_no_duplicate_is_below_a_threshold_of_one() -> None:
+def test_limited_transmit_with_threshold_of_one() -> None:
     one = {"duplicate_threshold": 1, "last_packets_threshold": 1}
     second = short(transfers([5], **one, **ON_SECOND), None)
     none = short(transfers([5], **one), None)
@@ -204,7 +204,7 @@ def test_no_duplicate_is_below_a_threshold_of_one() -> None:
     ("sizes", "changes", "why"),
     [
         ([5], {"last_packets_threshold": 2}, "write tcp.rules.last_packets_threshold = 1"),
-        ([301], {}, "301 packets loses 30.1 on the mean"),
+        ([301], {}, "301 packets loses 30.1 on average"),
     ],
 )
 def test_short_does_not_apply(sizes: list[float], changes: dict[str, Any], why: str) -> None:
@@ -216,12 +216,12 @@ def test_short_does_not_apply(sizes: list[float], changes: dict[str, Any], why: 
 def test_transfers_of_listed_sizes_only(engine: Callable[[Any, Any], Answer]) -> None:
     with pytest.raises(NotApplicable, match="transfers"):
         engine(load("lossy-path"), None)
-    with pytest.raises(NotApplicable, match="needs single sizes"):
+    with pytest.raises(NotApplicable, match="needs a list of sizes"):
         engine(transfers(None), None)
 
 
 @pytest.mark.parametrize("ingress", ["unlimited", "100mbit"])
-def test_the_link_limits_transfers_that_arrive(ingress: str) -> None:
+def test_link_limits_arriving_transfers(ingress: str) -> None:
     """Their class has 0 flows, which multiplied the rates of own links: no link was left."""
     alone = load("short-transfers").with_changes(
         {

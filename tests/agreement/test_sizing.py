@@ -1,4 +1,4 @@
-"""What a path takes of its ends, beside values that were worked by hand."""
+"""Requirements of a path, compared with values calculated by hand."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def sizing(**changes: Any) -> PathSizing:
     return found
 
 
-def test_the_window_of_each_flow_is_its_part_of_the_bdp() -> None:
+def test_window_per_flow_is_its_share_of_the_bdp() -> None:
     found = sizing()
     assert found.bdp_bytes == pytest.approx(172.5e6)
     assert found.bdp_pkts == pytest.approx(115_000)
@@ -104,10 +104,10 @@ def test_streams_of_cubic_follow_its_response_function() -> None:
     )
 
 
-def test_beyond_a_loss_of_20_percent_bbr_fills_nothing() -> None:
+def test_bbr_does_not_fill_link_above_20_percent_loss() -> None:
     found = sizing(loss="25%")
     assert found.bbr_flows is None
-    assert "BBR keeps no rate above a loss of 20 %" in streams_text(found)
+    assert "BBR does not sustain its rate above a loss of 20 %" in streams_text(found)
 
 
 def test_time_of_an_amount() -> None:
@@ -126,7 +126,7 @@ def test_time_of_an_amount_has_slow_start_with_linux() -> None:
     pps = 100e6 / 8 / 1448
     expected = 0.7 + (10e6 / 1448 - 1270 - 1) / pps + 0.1
     assert amount_s(one, 10e6, 100e6) == pytest.approx(expected, rel=1e-6)
-    assert time_text(one, 10e6, 100e6).endswith("slow start from 10 packets included.")
+    assert time_text(one, 10e6, 100e6).endswith("including slow start from 10 packets.")
     # Four flows have a quarter each, and each its own slow start.
     assert amount_s(path(rate="1gbit", rtt="100ms", flows=4), 40e6, 400e6) == pytest.approx(
         expected

@@ -1,4 +1,4 @@
-"""The table of engines and stacks beside what the engines do when they are asked."""
+"""The table of engines and stacks compared with the behaviour of the engines."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tcpcast.engines import REGISTRY, answer
 from tcpcast.engines.registry import PATH, TRANSFERS, Formula, supported_presets
-from tcpcast.engines.stacks import Verdict, fit, left_out, left_out_text
+from tcpcast.engines.stacks import Verdict, fit, omitted_models, omitted_models_text
 from tcpcast.scenario import Scenario
 from tcpcast.scenario.tcp import STACKS
 
@@ -43,7 +43,7 @@ ASKED = [name for name in REGISTRY if name not in {"packet", "trace", "kernel"}]
 
 
 @pytest.mark.parametrize("stack", STACKS)
-def test_the_table_says_what_each_engine_does_with_a_stack(stack: str) -> None:
+def test_fit_predicts_refusals(stack: str) -> None:
     told = {name: fit(name, stack).verdict is Verdict.REFUSED for name in ASKED}
     found = {
         name: answer(question(name, stack), [name])[0].not_applicable is not None for name in ASKED
@@ -52,17 +52,17 @@ def test_the_table_says_what_each_engine_does_with_a_stack(stack: str) -> None:
 
 
 @pytest.mark.parametrize("stack", STACKS)
-def test_every_verdict_but_applies_has_words(stack: str) -> None:
+def test_every_verdict_except_applies_has_text(stack: str) -> None:
     for name in REGISTRY:
         found = fit(name, stack)
-        assert bool(found.words) == (found.verdict is not Verdict.APPLIES)
+        assert bool(found.text) == (found.verdict is not Verdict.APPLIES)
 
 
 @pytest.mark.parametrize("stack", ["linux-cubic", "rfc-newreno"])
-def test_a_run_leaves_out_the_formulas_of_its_traffic_that_the_stack_refuses(stack: str) -> None:
+def test_run_omits_formulas_that_refuse_the_stack(stack: str) -> None:
     for tables, family in ((BULK, PATH), (FILES, TRANSFERS)):
         scenario = Scenario.from_dict({**tables, "tcp": {"stack": stack}})
-        names = [name for given in left_out(scenario).values() for name in given]
+        names = [name for given in omitted_models(scenario).values() for name in given]
         assert names == [
             name
             for name, entry in REGISTRY.items()
@@ -72,45 +72,47 @@ def test_a_run_leaves_out_the_formulas_of_its_traffic_that_the_stack_refuses(sta
         ]
 
 
-def test_what_brings_a_formula_back_is_of_its_family() -> None:
-    engset, loops = left_out(question("engset", "linux-cubic"), suggestions=True)
+def test_suggested_stack_matches_family() -> None:
+    engset, loops = omitted_models(question("engset", "linux-cubic"), suggestions=True)
     assert engset.endswith('; write tcp.stack = "engset-newreno"')
     assert loops.endswith('; write tcp.stack = "max-plus-reno"')
-    (reason,) = left_out(question("pftk", "linux-cubic"), suggestions=True)
+    (reason,) = omitted_models(question("pftk", "linux-cubic"), suggestions=True)
     assert reason.endswith('; use engine cubic-response, or write tcp.stack = "linux-reno"')
 
 
-def test_one_sentence_tells_of_all_that_is_left_out() -> None:
-    assert left_out_text(question("pftk", "linux-cubic"), question("short", "linux-cubic")) == (
+def test_one_sentence_lists_omitted_models() -> None:
+    assert omitted_models_text(
+        question("pftk", "linux-cubic"), question("short", "linux-cubic")
+    ) == (
         "left out as models of Reno's window, not linux-cubic's: mathis, td-only, pftk-approx, "
-        'pftk, parallel, parallel-cumulative (back with tcp.stack = "linux-reno" or "pftk-reno"); '
-        'cardwell (back with tcp.stack = "linux-reno")'
+        'pftk, parallel, parallel-cumulative (use tcp.stack = "linux-reno" or "pftk-reno"); '
+        'cardwell (use tcp.stack = "linux-reno")'
     )
-    assert left_out_text(question("engset", "linux-cubic")) == (
-        "left out as models of Reno's window, not linux-cubic's: engset (back with tcp.stack = "
-        '"engset-newreno"); restart-sqrt, fair-share, overload-bound (back with tcp.stack = '
+    assert omitted_models_text(question("engset", "linux-cubic")) == (
+        "left out as models of Reno's window, not linux-cubic's: engset (use tcp.stack = "
+        '"engset-newreno"); restart-sqrt, fair-share, overload-bound (use tcp.stack = '
         '"max-plus-reno")'
     )
-    asked = left_out_text(question("engset", "linux-cubic"), asked=["engset"])
+    asked = omitted_models_text(question("engset", "linux-cubic"), asked=["engset"])
     assert asked.endswith(
-        'cubic\'s: restart-sqrt, fair-share, overload-bound (back with tcp.stack = "max-plus-reno")'
+        'cubic\'s: restart-sqrt, fair-share, overload-bound (use tcp.stack = "max-plus-reno")'
     )
-    assert not left_out_text(question("pftk", "linux-reno"))
+    assert not omitted_models_text(question("pftk", "linux-reno"))
 
 
 @pytest.mark.parametrize("stack", ["engset-newreno", "linux-cubic"])
-def test_a_formula_that_lacks_a_queue_is_not_left_out_for_the_stack(stack: str) -> None:
+def test_formula_without_queue_is_not_omitted_for_stack(stack: str) -> None:
     rate = {"bucket": "10mbit", "burst": "15KB", "policer": True}
     scenario = question("engset", stack).with_changes(
         {"network.bottleneck": {"rate": rate}, "tcp.stack": stack}
     )
-    (reason,) = left_out(scenario)
+    (reason,) = omitted_models(scenario)
     assert "network.bottleneck.rate is a policer" in reason
-    assert not left_out_text(scenario)
+    assert not omitted_models_text(scenario)
 
 
 @pytest.mark.parametrize("engine", ["pftk", "engset", "restart-sqrt", "cardwell"])
-def test_a_model_answers_for_what_brings_it_back(engine: str) -> None:
+def test_model_answers_for_suggested_stack(engine: str) -> None:
     entry = REGISTRY[engine]
     assert isinstance(entry, Formula)
     for stack in supported_presets(entry):

@@ -1,4 +1,4 @@
-"""Captures of today's stacks, read back: what the simulator counted, with SACK and timestamps."""
+"""Captures of modern stacks, read back: counters of the simulator, with SACK and timestamps."""
 
 from __future__ import annotations
 

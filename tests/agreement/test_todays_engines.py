@@ -1,4 +1,4 @@
-"""Which engines answer for today's stacks, and what they are fed."""
+"""Engines that answer for modern stacks, and their inputs."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ def test_formulas_answer_for_the_window_that_they_model(stack: str, formulas: se
 
 
 def test_a_model_of_reno_that_is_asked_for_another_window_says_what_to_ask() -> None:
-    reno = "it models the window of Reno, and the scenario's stack is linux-cubic; "
+    reno = "it models the window of Reno, but the scenario's stack is linux-cubic; "
     assert answers("linux-cubic", ["pftk"])["pftk"].not_applicable == (
         reno + 'use engine cubic-response, or write tcp.stack = "linux-reno"'
     )
     refused = answers("linux-cubic", ["pftk", "cubic-response"])
     assert refused["pftk"].not_applicable == reno + 'write tcp.stack = "linux-reno"'
     assert refused["cubic-response"].not_applicable is None
-    assert not any("this is what" in text for text in refused["cubic-response"].warnings)
+    assert not any("the values here are" in text for text in refused["cubic-response"].warnings)
     refused = answers("dctcp", ["pftk"])
     assert refused["pftk"].suggestions == (Suggestion({"tcp.stack": "linux-reno"}),)
 
@@ -83,6 +83,6 @@ def test_scaled_and_iterated_engines_say_that_they_do_not_apply() -> None:
     }
     scenario = Scenario.from_dict(BASE | users)
     found = {a.engine: a for a in tcpcast.run(scenario, ["mean-field", "fixed-point", "engset"])}
-    assert "has not been checked for today's TCP" in (found["mean-field"].not_applicable or "")
+    assert "has not been validated for modern TCP" in (found["mean-field"].not_applicable or "")
     assert "instantaneous loss feedback" in (found["fixed-point"].not_applicable or "")
     assert "it models the window of Reno" in (found["engset"].not_applicable or "")

@@ -1,4 +1,4 @@
-"""Today's stacks beside a real kernel over an emulated link: cells of our own measurements.
+"""Modern stacks compared with a real kernel over an emulated link: cells of our own measurements.
 
 Linux 6.18, November 2026; ``tcpcast reproduce kernel`` answers all of them. Here are single flows
 over a drop-tail queue, pairs of flows, random loss and short transfers.
@@ -65,7 +65,7 @@ TRANSFERS = (
 
 
 def differing(cell: Cell, effort: Effort, quantities: set[str]) -> list[str]:
-    """Return what of some quantities of a cell is apart by more than is allowed."""
+    """Return the quantities of a cell that differ by more than is allowed."""
     replied = Reply(cell.series, cell.name, effort, cell).run(lambda _: None)
     lines = [line for line in of_cell(cell, replied) if line.name in quantities]
     assert {line.name for line in lines} == quantities

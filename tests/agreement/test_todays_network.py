@@ -1,4 +1,4 @@
-"""Today's stacks in the network: links that are filled and shared, transfers, files, hops."""
+"""Modern stacks in the network: full and shared links, transfers, files, hops."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def answered(changes: dict[str, Any], *, threads: int | None = None) -> tcpcast.
 def test_a_lone_flow_fills_a_link_with_room_for_a_window(stack: str) -> None:
     answer = answered({"tcp.stack": stack})
     # BBR leaves room for its probes of the round-trip time, version 3 for others' flows as well.
-    # Without SACK the repair of slow start's losses, one a round trip, goes on after the warm-up.
+    # Without SACK the repair of slow start's losses, one per RTT, continues after the warm-up.
     least = {"linux-bbr": 0.95, "bbr3": 0.95, "linux-reno-classic": 0.8}.get(stack, 0.985)
     assert least * LINK_PPS < answer["goodput_pps"] <= LINK_PPS * 1.0001
     payload = 1460 if stack == "rfc-sack" else 1448
@@ -37,7 +37,7 @@ def test_a_lone_flow_fills_a_link_with_room_for_a_window(stack: str) -> None:
 
 def test_a_receiver_s_window_limits() -> None:
     answer = answered({"tcp.receiver_window": 20})
-    # Acks are delayed by a packet at the most, and nothing is lost.
+    # ACKs are delayed by at most one packet, and nothing is lost.
     assert answer["goodput_pps"] == pytest.approx(20 / 0.06, rel=0.02)
     assert answer["loss_ratio"] == 0
 

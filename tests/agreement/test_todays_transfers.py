@@ -1,4 +1,4 @@
-"""Short transfers of Linux: the formula beside the simulation, over losses, paths and sizes."""
+"""Short transfers of Linux: formula compared with simulation, over losses, paths and sizes."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_the_table_of_engines_and_stacks_has_the_error() -> None:
 
 
 def test_some_losses_are_within_the_domain() -> None:
-    """What the formula says is nearer than slow start up to the goodput in the long run."""
+    """The formula is more accurate than slow start up to the long-run goodput."""
     scenario = asked("40ms", "50mbit", [600, 1400], "0.5%")
     short, packet = times(scenario.with_changes({"traffic.count": 300}))
     assert np.abs(short / packet - 1).max() < 0.25, short / packet

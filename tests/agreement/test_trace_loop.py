@@ -38,7 +38,7 @@ PATHS: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class Loop:
-    """What the simulator counted, and what its captures say."""
+    """Counters of the simulator, and the results from its captures."""
 
     answer: tcpcast.Answer
     counted: dict[str, int]

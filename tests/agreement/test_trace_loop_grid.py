@@ -55,7 +55,7 @@ DEPTHS = range(2, 7)
 
 
 def compared(stack: str, queue: str, loss: str, rule: str, folder: Path) -> dict[str, Any]:
-    """Return what the capture says and what the engine counted, by name."""
+    """Return the results from the capture and the engine's counters, by name."""
     file = folder / "sender.pcap"
     question = Scenario.from_dict(
         {

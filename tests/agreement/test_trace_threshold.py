@@ -62,7 +62,7 @@ def directions(**columns: list[float] | list[bool] | list[str]) -> Table:
 
 
 def growth(each: list[float]) -> Table:
-    """Thirty rounds of congestion avoidance of each direction, that grow by so many packets."""
+    """Thirty rounds of congestion avoidance per direction, each growing by this many packets."""
     rounds = 30
     grown = np.concatenate([np.round(1000 * step * np.arange(rounds)) for step in each])
     count = grown.size

@@ -1,4 +1,4 @@
-"""tcpcast beside tcptrace, tshark and a third count on the reference captures.
+"""tcpcast compared with tcptrace, tshark and a third count on the reference captures.
 
 ``trace_differences.csv`` is the list of what differs; the reasons are in ``trace_reasons.csv``, and
 both are printed in ``docs/background/captures-method.md``. A difference that is not in the list
@@ -59,7 +59,7 @@ def references() -> Any:
 
 
 def tshark_is_as_old() -> bool:
-    """Whether this tshark counts as that of ``reference.csv``."""
+    """Return True if this tshark counts like the one of ``reference.csv``."""
     if not installed("tshark"):
         return False
     run = subprocess.run(["tshark", "--version"], capture_output=True, text=True, check=False)
@@ -77,7 +77,7 @@ def test_each_difference_has_a_reason() -> None:
 @needs_captures
 @pytest.mark.parametrize("name", FILES)
 def test_differences_are_those_that_are_known(name: str, tmp_path: Path) -> None:
-    """If not: correct ``trace_differences.csv``, or whoever is wrong; then ``make docs-update``."""
+    """If it fails: correct ``trace_differences.csv`` or the program, then ``make docs-update``."""
     counted = references().get(name)
     if counted is None:
         if not (installed("tcptrace") and tshark_is_as_old()):
@@ -92,7 +92,7 @@ def test_differences_are_those_that_are_known(name: str, tmp_path: Path) -> None
 @needs_captures
 @pytest.mark.parametrize("name", FILES)
 def test_every_segment_is_read(name: str) -> None:
-    """Directions without data, too: as many segments as tshark sees."""
+    """Directions without data also have as many segments as in tshark."""
     counted = references().get(name, {})
     packets = [tools.figures["packets"]["tshark"] for tools in counted.values()]
     if not packets or "" in packets:
@@ -117,12 +117,12 @@ OTHERWISE = {
     "ipv6-hbh.pcap": {"src", "dst", "ip_bytes", "missing_acks"},
     "pow2res.pcapng": {"start"},
 }
-"""What is not the same in a container, and cannot be."""
+"""Return the fields that necessarily differ between containers."""
 
 
 @needs_captures
 def test_the_container_changes_no_figure() -> None:
-    """The same 240 packets in 38 containers, link types and lengths kept."""
+    """The same 240 packets in 38 containers; link types and lengths are kept."""
     with (folder() / "variants.csv").open(encoding="utf-8", newline="") as content:
         names = [row["file"] for row in csv.DictReader(content)]
     assert len(names) == 38
@@ -160,7 +160,7 @@ for path in sorted(Path(sys.argv[1]).iterdir()):
         code = main(["trace", "--json", str(path)])
     took = time.monotonic() - began
     found = json.loads(out.getvalue())["captures"] if code < 2 else []
-    # Not getrusage: that begins with what the process took that started this one.
+    # Not getrusage, which includes the memory of the parent process.
     peak = int(re.search(r"VmHWM:\\s*(\\d+) kB", Path("/proc/self/status").read_text())[1])
     print(json.dumps([path.name, code, took, peak, err.getvalue(), found]))
 """
@@ -169,7 +169,7 @@ SOUND = {
     "err-buffertoosmall.pcapng", "ossfuzz_seed_fake_traces_2.pcapng", "own-gzipped.pcap",
     "own-many-flows.pcap", "own-vlan-deep.pcap", "own-wscale-255.pcap",
 }  # fmt: skip
-"""Files in this folder that hold what a reader has to take as it is."""
+"""Files in this directory that contain verbatim input of readers."""
 
 
 @needs_captures

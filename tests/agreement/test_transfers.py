@@ -59,9 +59,7 @@ def rounds(size: int, initial_window: int, limit: int = 10**9) -> int:
 
 @pytest.mark.parametrize("initial_window", [1, 2, 4, 10])
 @pytest.mark.parametrize("limit", [10**9, 12])
-def test_without_loss_a_transfer_climbs_the_staircase_of_slow_start(
-    initial_window: int, limit: int
-) -> None:
+def test_lossless_transfer_follows_slow_start_rounds(initial_window: int, limit: int) -> None:
     tcp = {"initial_window": initial_window, "receiver_window": min(limit, 1000)}
     table = answer(traffic=alone(*range(1, 31)), tcp=tcp).tables["by_size"]
     by_hand = [RTT_S * rounds(size, initial_window, limit) for size in range(1, 31)]
@@ -78,7 +76,7 @@ def test_transmission_times_count_once_for_each_packet_of_the_last_round() -> No
     np.testing.assert_allclose(found["completion_time_s"], by_hand, rtol=0, atol=1e-8)
 
 
-def test_a_delayed_ack_holds_up_the_sender_and_not_the_receiver() -> None:
+def test_delayed_ack_delays_sender_only() -> None:
     tcp = {"delayed_acks": True, "ack_timeout": "200ms"}
     table = answer(traffic=alone(1, 2, 3), tcp=tcp).tables["by_size"]
     np.testing.assert_allclose(table["completion_time_s"], [0.3, 0.1, 0.4], rtol=1e-9)
@@ -103,7 +101,7 @@ WAYS = {
 
 
 @pytest.mark.parametrize("place", ["ingress", "bottleneck", "egress"])
-def test_times_given_the_losses_are_those_of_an_enumeration(place: str) -> None:
+def test_times_given_losses_equal_enumeration(place: str) -> None:
     loss = 0.4
     network = {"rtt": "100ms", place: {"loss": loss}}
     rows = by_losses(answer(network=network, traffic=alone(1, 2, count=20_000)))
@@ -119,7 +117,7 @@ def test_times_given_the_losses_are_those_of_an_enumeration(place: str) -> None:
 
 
 @pytest.mark.parametrize("place", ["ingress", "bottleneck", "egress"])
-def test_every_loss_is_told_wherever_it_is(place: str) -> None:
+def test_every_loss_is_counted(place: str) -> None:
     network = {"rtt": "100ms", place: {"loss": "30%"}}
     found = answer(network=network, traffic=alone(1, count=2000))
     lost = sum(losses * row["transfers"] for (_, losses), row in by_losses(found).items())
@@ -128,7 +126,7 @@ def test_every_loss_is_told_wherever_it_is(place: str) -> None:
     assert found["retransmit_ratio"] == pytest.approx(lost / (2000 + lost), rel=1e-12)
 
 
-def test_drops_by_a_queue_are_told_too() -> None:
+def test_queue_drops_are_counted() -> None:
     # Windows 2, 4, 8 into a buffer of 3: the last round loses some of its packets, each time.
     network = {"rtt": "100ms", "bottleneck": {"rate": "2mbit", "buffer": "3pkt"}}
     found = answer(network=network, traffic=alone(14, count=10), tcp={"receiver_window": 8})
@@ -137,7 +135,7 @@ def test_drops_by_a_queue_are_told_too() -> None:
     assert found.tables["drops_by_sequence"]["drops"].sum() == 10 * losses
 
 
-def test_a_transfer_is_as_it_is_without_the_others() -> None:
+def test_isolated_transfer_does_not_depend_on_others() -> None:
     network = {"rtt": "100ms", "bottleneck": {"rate": "5mbit", "buffer": "9pkt"}}
     sizes = [1, 40, 7, 25, 60]
     together = answer(network=network, traffic=alone(*sizes, count=3)).tables["by_size"]
@@ -172,7 +170,7 @@ def test_the_same_file_in_an_on_off_source_takes_as_long(delayed_acks: bool) -> 
     assert found["loss_ratio"] > 0
 
 
-def test_a_burst_of_losses_does_not_reach_into_the_next_transfer() -> None:
+def test_loss_burst_does_not_affect_next_transfer() -> None:
     # Half of the time is bad and nothing gets through it; a transfer ends in a good time. Unless
     # the process begins afresh, hardly any transfer finds a bad one.
     loss = {"model": "gilbert-elliott", "to_bad": "1%", "to_good": "1%"}
@@ -182,7 +180,7 @@ def test_a_burst_of_losses_does_not_reach_into_the_next_transfer() -> None:
     assert abs(unharmed - 1000) < STANDARD_ERRORS * math.sqrt(2000 / 4)
 
 
-def test_intervals_hold_the_truth() -> None:
+def test_intervals_have_nominal_coverage() -> None:
     # Mean of 1 packet at 20 % loss: sum over k of p^k (1-p) (RTT + 2^k - 1), timeouts below 64 s.
     network = {"rtt": "100ms", "bottleneck": {"loss": "20%"}}
     waits = list(itertools.accumulate(min(2.0**k, 64.0) for k in range(200)))
@@ -199,7 +197,7 @@ def test_intervals_hold_the_truth() -> None:
     assert held >= 32
 
 
-def test_arriving_packets_make_the_queue_that_theory_has() -> None:
+def test_queue_of_arrivals_agrees_with_theory() -> None:
     # Transfers of one packet: Poisson arrivals at a server of constant time, M/D/1.
     load = 0.7
     network = {"rtt": "100ms", "bottleneck": {"rate": "10mbit"}}
@@ -220,7 +218,7 @@ def test_arriving_packets_make_the_queue_that_theory_has() -> None:
     assert found["offered_load"] == pytest.approx(load)
 
 
-def test_transfers_that_hardly_meet_are_as_alone() -> None:
+def test_rare_transfers_equal_isolated_ones() -> None:
     network = {"rtt": "100ms", "bottleneck": {"rate": "10mbit"}, "egress": {"rate": "2mbit"}}
     sizes = [3, 12, 40]
     traffic = arriving([f"{size}pkt" for size in sizes], "1/h")

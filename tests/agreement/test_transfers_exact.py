@@ -30,7 +30,7 @@ SPURIOUS = 8
 
 
 def lone_transfer(tcp: Any, size: int, lost: frozenset[int]) -> tuple[int, int]:
-    """Return how long a transfer takes in nanoseconds, and how many packets it sends."""
+    """Return the duration of a transfer in nanoseconds, and the number of packets it sends."""
     sender, receiver = Sender(tcp, size), Receiver(tcp)
     coming: list[tuple[int, int, str, int]] = []
     now = sent = 0
@@ -127,7 +127,7 @@ def test_values_computed_apart_have_a_doubling_that_any_ack_ends(
     size: int, published: tuple[float, ...]
 ) -> None:
     for losses, told in enumerate(published):
-        # Of 8 packets and two losses the other sender has details of its own.
+        # For 8 packets and two losses the other sender differs in details.
         assert exact_s(NEWRENO, BACKOFF, size, losses) == pytest.approx(told, rel=5e-3)
 
 

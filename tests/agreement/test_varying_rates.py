@@ -202,9 +202,9 @@ def test_what_does_not_go_is_refused_with_what_to_write(
 
 def test_formulas_take_the_mean_rate_and_say_so() -> None:
     for rate, words in (
-        (BUCKET, "is a token bucket: the model has a link of its mean rate, 10mbit, at all times"),
-        (POLICER, "is a policer: the model has its rate, 10mbit, and none of its drops"),
-        (TRACE, "is a trace of packet opportunities: the model has a link of its mean rate"),
+        (BUCKET, "is a token bucket: the model has a link with its mean rate, 10mbit"),
+        (POLICER, "is a policer: the model has its rate, 10mbit, but not its drops"),
+        (TRACE, "is a trace of packet opportunities: the model has a link with its mean rate"),
     ):
         answer = ask(scenario({"rate": rate, "loss": "0.0001%"}), "pftk")
         bps = scenario({"rate": rate}).network.bottleneck.rate_bps

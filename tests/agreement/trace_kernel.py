@@ -1,4 +1,4 @@
-"""What tcpcast measures in captures at a Linux sender, beside what its kernel counted."""
+"""Measurements of tcpcast in captures at a Linux sender, compared with the kernel's counters."""
 
 from __future__ import annotations
 

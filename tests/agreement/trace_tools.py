@@ -1,4 +1,4 @@
-"""What tcptrace, tshark and a third count say of a capture, and tcpcast, direction by direction.
+"""Counts of tcptrace, tshark and a third program per capture and direction, and those of tcpcast.
 
 The reference captures are not part of the project. Their figures by tcptrace 6.6.7, tshark 4.0 and
 a count of its own that somebody wrote for them are in ``reference.csv`` beside them; of captures
@@ -35,13 +35,13 @@ QUANTITIES = {
     "duplicate acks": ("dupacks_{}", "duplicate_acks"),
     "RTT, ms": ("rtt_avg_ms_{}", "rtt_karn_mean_s"),
 }
-"""What is compared: the columns of ``reference.csv`` and of tcpcast's table."""
+"""Compared quantities: the columns of ``reference.csv`` and of tcpcast's table."""
 
 LEFT_OUT = {("tcptrace", "duplicate acks"), ("tshark", "RTT, ms")}
-"""What a tool counts by another rule altogether; the documentation says by which."""
+"""Quantities that a tool counts by a different rule; the documentation describes the rule."""
 
 RTT_SHARE, RTT_MS = 0.03, 0.2
-"""Means of round trips closer than this are alike: tcptrace takes SYNs and FINs, too."""
+"""Tolerance of mean RTTs: tcptrace also counts SYNs and FINs."""
 
 Direction = tuple[str, str, int]
 """Who sends the data, to whom, and of how many connections between them this is, from 0."""
@@ -49,7 +49,7 @@ Direction = tuple[str, str, int]
 
 @dataclass
 class Counted:
-    """What each tool counted in one direction, as it is written in a table; empty: nothing."""
+    """Count of each tool in one direction, as written in a table; empty if there is none."""
 
     figures: dict[str, dict[str, str]] = field(default_factory=lambda: defaultdict(dict))
 
@@ -57,7 +57,7 @@ class Counted:
         return any(figure not in ("", "0") for figure in self.figures["data packets"].values())
 
     def completed_by(self, other: Counted) -> bool:
-        """Take what another tool says in a row of its own, if this is one of the same direction."""
+        """Add the row of another tool, if it is of the same direction."""
         mine, others = self.figures["packets"], other.figures["packets"]
         if any(mine[tool] and others[tool] for tool in TOOLS):
             return False
@@ -88,7 +88,7 @@ def again(retransmitted: str, out_of_order: str) -> str:
 
 
 def reference(path: Path) -> dict[str, dict[Direction, Counted]]:
-    """Return ``reference.csv``: of each capture, what was counted in each direction."""
+    """Return ``reference.csv``: the counts per capture and direction."""
     files: dict[str, dict[Direction, Counted]] = defaultdict(dict)
     with path.open(encoding="utf-8", newline="") as table:
         for row in csv.DictReader(table):
@@ -116,7 +116,7 @@ def _of_row(row: Mapping[str, str]) -> Counted:
 
 
 def own(capture: Capture) -> dict[Direction, dict[str, float]]:
-    """Return what tcpcast counts in each direction that carries data."""
+    """Return tcpcast's counts in each direction that carries data."""
     table = capture.connections
     found: dict[Direction, dict[str, float]] = {}
     for place in range(table["src"].size):
@@ -155,7 +155,7 @@ def alike(quantity: str, here: str, there: str) -> bool:
 
 
 def asked(capture: Path, folder: Path) -> dict[Direction, Counted]:
-    """Return what the installed tools say of a capture; ``folder`` is for what they write."""
+    """Return the counts of the installed tools for a capture; ``folder`` is for their output."""
     found: dict[Direction, Counted] = defaultdict(Counted)
     for tool, ask in (("tcptrace", ask_tcptrace), ("tshark", ask_tshark)):
         for direction, figures in ask(capture, folder).items():
@@ -173,7 +173,7 @@ def installed(*programs: str) -> bool:
 
 
 def ask_tcptrace(capture: Path, folder: Path) -> dict[Direction, dict[str, str]]:
-    """Return what tcptrace says of each direction; nothing of what it cannot read."""
+    """Return tcptrace's counts per direction; empty if it cannot read the capture."""
     command = ["tcptrace", "-lnr", "--csv", str(capture.resolve())]
     run = subprocess.run(command, capture_output=True, cwd=folder, check=False)
     lines = run.stdout.decode(errors="replace").splitlines()
@@ -207,7 +207,7 @@ FIELDS = [
 
 
 def ask_tshark(capture: Path, folder: Path) -> dict[Direction, dict[str, str]]:
-    """Return what tshark says of each direction."""
+    """Return tshark's counts per direction."""
     fields = [argument for name in FIELDS for argument in ("-e", name)]
     options = ["-Y", "tcp", "-T", "fields", "-E", "occurrence=l"]
     command = ["tshark", "-r", str(capture.resolve()), *options, *fields]

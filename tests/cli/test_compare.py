@@ -104,7 +104,7 @@ def test_classes_are_compared_by_the_engines_that_tell_them_apart() -> None:
     by_class = compare_classes([calculated(), with_classes(simulated())])
     assert list(by_class) == ["near", "far"]
     assert by_class["near"].engines == ("packet",)
-    figure = row(by_class["far"], "connection_rate_bps").figures[0]
+    figure = row(by_class["far"], "connection_rate_bps").metrics[0]
     assert figure == Metric(1.0e5)
 
 
@@ -113,7 +113,7 @@ def test_a_class_without_files_has_no_times_of_files() -> None:
     nothing = np.array([2.0, np.nan])
     answer.tables["by_class"] |= {"completion_time_s": nothing, "mean_size_pkts": nothing}
     near, far = compare_classes([answer]).values()
-    assert row(near, "completion_time_s").figures[0] == Metric(2.0)
+    assert row(near, "completion_time_s").metrics[0] == Metric(2.0)
     assert "completion_time_s" not in [r.metric for r in far.rows]
 
 
@@ -122,7 +122,7 @@ def test_a_class_takes_its_intervals_and_its_trust_from_its_engine() -> None:
     answer.tables["by_class"]["loss_ratio_low"] = np.array([0.03, 0.04])
     answer.tables["by_class"]["loss_ratio_high"] = np.array([0.05, 0.06])
     answer.metrics["loss_ratio"] = Metric(0.047, 0.046, 0.048, trusted=False)
-    figure = row(compare_classes([answer])["near"], "loss_ratio").figures[0]
+    figure = row(compare_classes([answer])["near"], "loss_ratio").metrics[0]
     assert figure == Metric(0.04, 0.03, 0.05, trusted=False)
 
 
@@ -133,7 +133,7 @@ def test_a_class_without_an_interval_says_what_it_lacks(files: bool, lacking: st
     if not files:
         del table["connection_rate_bps"]
     table["loss_ratio_low"] = table["loss_ratio_high"] = np.full(2, np.nan)
-    figure = row(compare_classes([answer])["far"], "loss_ratio").figures[0]
+    figure = row(compare_classes([answer])["far"], "loss_ratio").metrics[0]
     assert figure is not None
     assert figure.lacking == lacking
 
@@ -144,8 +144,8 @@ def test_a_class_says_itself_why_it_has_no_interval() -> None:
     table["loss_ratio_low"] = table["loss_ratio_high"] = np.full(2, np.nan)
     table["loss_ratio_interval_warning"] = np.array(["", "too few losses: 3, 10 are needed"])
     near, far = compare_classes([answer]).values()
-    assert row(near, "loss_ratio").figures[0] == Metric(0.04)  # none is due
-    assert row(far, "loss_ratio").figures[0] == Metric(
+    assert row(near, "loss_ratio").metrics[0] == Metric(0.04)  # none is due
+    assert row(far, "loss_ratio").metrics[0] == Metric(
         0.05, interval_warning=str(table["loss_ratio_interval_warning"][1])
     )
 

@@ -14,7 +14,7 @@ from tcpcast.path.run_size import (
     simulated_s,
     transfers,
 )
-from tcpcast.statistics import FEWEST_UNITS
+from tcpcast.statistics import MIN_UNITS
 
 
 def path(loss: float, *, stack: str = "linux-cubic", link_pps: float = math.inf) -> PathToSimulate:
@@ -62,4 +62,4 @@ def test_the_buffer_of_a_path_counts_in_its_cycles() -> None:
 def test_long_transfers_are_fewer() -> None:
     assert transfers(70) == TRANSFERS
     assert MIN_TRANSFERS < transfers(400_000) < TRANSFERS
-    assert transfers(1e7) == MIN_TRANSFERS >= FEWEST_UNITS
+    assert transfers(1e7) == MIN_TRANSFERS >= MIN_UNITS

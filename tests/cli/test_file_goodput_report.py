@@ -60,7 +60,7 @@ def test_an_engine_that_tells_no_shares_is_left_out_and_others_are_compared() ->
     assert all(row.differences[0] is not None for row in found.rows)
     one = Counts(0, files().everywhere()[np.newaxis])
     (alone, _) = compare_shares([with_files(simulated(), one)]).rows
-    figure = alone.figures[0]
+    figure = alone.metrics[0]
     assert figure is not None
     assert figure.low is None, "one unit tells of no spread"
 

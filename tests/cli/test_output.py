@@ -86,7 +86,7 @@ def test_what_is_there_stays_unless_forced(name: str, here: Path, capsys: Text) 
         assert main(command) == 2, which
         out, err = capsys.readouterr()
         assert out == ""  # refused before the work
-        assert f"{name} is already here" in err
+        assert f"{name} exists and is not overwritten" in err
         assert "--force" in err
         assert target.read_bytes() == b"precious"
         assert sorted(here.iterdir()) == before
@@ -102,7 +102,7 @@ def test_no_link_is_followed(name: str, here: Path, capsys: Text) -> None:
         (here / name).unlink(missing_ok=True)
         (here / name).symlink_to(precious)
         assert main(command) == 2, which
-        assert "is already here" in capsys.readouterr().err
+        assert "exists and is not overwritten" in capsys.readouterr().err
         assert main([*command, "--force"]) == 0, which
         assert not (here / name).is_symlink()
         assert precious.read_text() == "precious"
@@ -144,13 +144,13 @@ def test_what_cannot_be_written_is_told_before_the_work(
     code = main([*command, "--plot", folder])
     out, err = capsys.readouterr()
     assert (code, out) == (3 if folder else 2, "")
-    assert "cannot write" in err or "is no file name" in err
+    assert "cannot write" in err or "is not a file name" in err
 
 
 def test_two_captures_have_two_files(capsys: Text) -> None:
     one = '{ link = "sender", file = "a.pcap" }'
     assert main([*CAPTURED, f"--set=probes.pcap=[{one}, {one}]"]) == 2
-    assert "two captures have the file a.pcap" in capsys.readouterr().err
+    assert "two captures use the file a.pcap" in capsys.readouterr().err
 
 
 def test_a_capture_is_relative_to_the_folder_of_the_scenario(here: Path) -> None:
@@ -220,7 +220,7 @@ def _fill(small_disk: Path, capsys: Text) -> None:
 
 def test_a_block_that_fails_leaves_nothing(here: Path) -> None:
     def interrupted() -> None:
-        with output.aside("a.txt") as temporary:
+        with output.atomic_file("a.txt") as temporary:
             temporary.write_text("half")
             raise KeyboardInterrupt
 
@@ -231,7 +231,7 @@ def test_a_block_that_fails_leaves_nothing(here: Path) -> None:
 
 def test_a_name_that_is_taken_meanwhile_stays(here: Path) -> None:
     def late() -> None:
-        with output.aside("a.txt") as temporary:
+        with output.atomic_file("a.txt") as temporary:
             temporary.write_text("ours")
             (here / "a.txt").write_text("theirs")
 
@@ -247,7 +247,7 @@ def test_a_file_system_without_hard_links(here: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(os, "link", link)
     output.write_text("a.txt", "text")
     assert [path.read_text() for path in here.iterdir()] == ["text"]
-    with pytest.raises(MachineError, match="already here"):
+    with pytest.raises(MachineError, match="exists and is not overwritten"):
         output.write_text("a.txt", "other")
 
 
@@ -255,7 +255,7 @@ def test_python_has_the_same_rule(here: Path) -> None:
     pytest.importorskip("matplotlib")
     (here / "states.png").write_text("precious")
     answers = tcpcast.run("web-10mbit", "engset")
-    with pytest.raises(TcpcastError, match=r"states\.png is already here"):
+    with pytest.raises(TcpcastError, match=r"states\.png exists and is not overwritten"):
         answers.plot(here)
     assert (here / "states.png").read_text() == "precious"
     assert here / "states.png" in answers.plot(here, force=True)
@@ -265,7 +265,7 @@ def test_python_has_the_same_rule(here: Path) -> None:
 def test_a_page_that_is_not_a_reproductions_stays(here: Path, capsys: Text) -> None:
     (here / "index.md").write_text("my notes")
     assert main(["reproduce", "engset", "--quick", "--output", "."]) == 2
-    assert "index.md is already here" in capsys.readouterr().err
+    assert "index.md exists" in capsys.readouterr().err
     assert (here / "index.md").read_text() == "my notes"
 
 
@@ -341,7 +341,7 @@ def test_a_scenario_writes_no_capture_outside_its_folder(
     short = ["--set=run={duration='2s',warmup='1s'}", "--set=network.ingress.rate=unlimited"]
     assert main(["run", file, "--engine", engine, *changes, *short, "--force"]) == 2
     out, err = capsys.readouterr()
-    assert "is outside the scenario's folder" in out + err
+    assert "is outside the scenario's directory" in out + err
     assert not (here / "in.pcap").exists()
 
 
@@ -351,7 +351,7 @@ def test_force_replaces_no_file_that_a_scenario_names_unless_it_is_a_capture(
     run = ["run", own_scenario("thesis.txt"), *CAPTURED[2:], "--html", "mine.html", "--force"]
     (here / "thesis.txt").write_text("precious")
     assert main(run) == 2
-    assert "thesis.txt is already here and is no capture" in capsys.readouterr().err
+    assert "thesis.txt exists and is not a capture" in capsys.readouterr().err
     assert (here / "thesis.txt").read_text() == "precious"
 
 

@@ -182,7 +182,7 @@ def test_the_figure_of_streams(tmp_path: Path, capsys: Capture) -> None:
 def test_the_figure_needs_a_folder(tmp_path: Path, capsys: Capture) -> None:
     (tmp_path / "file").write_text("not a folder")
     assert main(["plan", *STREAMS, "--plot", str(tmp_path / "file")]) == 3
-    assert "not a folder" in capsys.readouterr().err
+    assert "not a directory" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

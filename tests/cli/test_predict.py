@@ -403,7 +403,9 @@ def _colours(path: Path) -> set[tuple[int, ...]]:
 def test_every_formula_that_a_path_feeds_is_asked() -> None:
     asked = [*path_formulas("bulk"), *path_formulas("transfers")]
     assert sorted(asked) == sorted(
-        name for name, row in FORMULAS.items() if row.fed and "on/off" not in row.applies
+        name
+        for name, row in FORMULAS.items()
+        if row.accepts_measured and "on/off" not in row.applies
     )
 
 
@@ -477,10 +479,10 @@ def test_without_loss_a_transfer_needs_no_limit(capsys: Capture) -> None:
         (["--loss", "0.01%.."], ["--loss", "has no end", "0.01%..10%"]),
         (["--loss", "..1%"], ["--loss", "has no beginning"]),
         (["--loss", ".."], ["--loss", "has no ends"]),
-        (["--loss", "10%..1%"], ["--loss", "backwards", "1%..10%"]),
+        (["--loss", "10%..1%"], ["--loss", "descending order", "1%..10%"]),
         (["--loss", "1%..1%"], ["--loss", "one value"]),
         (["--loss", "0%..1%"], ["--loss", "begins at 0"]),
-        (["--loss", "0.01..10%"], ["--loss", "one end only", "0.01%..10%"]),
+        (["--loss", "0.01..10%"], ["--loss", "only one end", "0.01%..10%"]),
         (["--loss", "1%..2%..3%"], ["--loss", "more than two ends"]),
         (["--loss", "1%..100%"], ["--loss", "loses every packet"]),
         (["--loss", "1%..120%"], ["--loss", "too large"]),

@@ -77,15 +77,15 @@ def test_predict_tells_the_time_with_the_start_up_where_no_formula_of_transfers_
     path = ("--rtt", "60ms", "--rate", "20mbit", "--loss", "1%", "--size", "10MB")
     out = told(capsys, "predict", *path)
     assert out.splitlines()[4].startswith("10 MB takes ")
-    assert "at this goodput, slow start from 10 packets included." in out
+    assert "at this goodput, including slow start from 10 packets." in out
     assert "No time of a transfer is trusted" not in out
     assert "short: does not apply: " in out
-    assert "69.1 on the mean, more than 30; write a smaller size" in " ".join(out.split())
+    assert "69.1 on average, more than 30; use a smaller size" in " ".join(out.split())
 
 
 def test_a_transfer_of_any_size_has_a_time(capsys: Capture) -> None:
     out = told(capsys, "predict", *AMOUNT_PATH, "--size", "2TB")
-    assert "\n2 TB takes 123,957 s (34.4 h) at this goodput, slow start from 10 packets" in out
+    assert "\n2 TB takes 123,957 s (34.4 h) at this goodput, including slow start" in out
     assert in_json(capsys, "predict", *AMOUNT_PATH, "--size", "2TB")["sizing"]["amount_s"] > 1e5
     table = told(capsys, "predict", *AMOUNT_PATH, "--size", "1MB..4TB", "--points", "2")
     assert [line.split()[-3] for line in table.splitlines() if "B  " in line] == ["–", "247,913"]
@@ -111,7 +111,7 @@ def test_a_transfer_too_long_to_be_simulated_takes_what_its_goodput_does(
 
 def test_two_stacks_that_bring_a_formula_back_are_options(capsys: Capture) -> None:
     out = " ".join(told(capsys, "predict", *AMOUNT_PATH).split())
-    assert "(back with --stack linux-reno or --stack pftk-reno)" in out
+    assert "(use --stack linux-reno or --stack pftk-reno)" in out
 
 
 def test_a_handshake_that_does_not_show_is_not_told(capsys: Capture) -> None:
@@ -129,7 +129,7 @@ def test_what_is_left_out_is_told_once_with_the_option_that_brings_it_back(
 ) -> None:
     out = " ".join(told(capsys, "predict", *LONG_PATH, "--size", "1MB").split())
     assert out.count("left out as models of Reno's window, not linux-cubic's") == 1
-    assert "parallel-cumulative (back with --stack linux-reno or" in out
+    assert "parallel-cumulative (use --stack linux-reno or" in out
     assert "left out" not in told(capsys, "predict", *LONG_PATH, "--stack", "linux-reno")
 
 
@@ -139,7 +139,7 @@ def test_a_path_without_a_rate_has_no_sizing(capsys: Capture) -> None:
 
 def test_streams_through_a_policer_are_warned_of_its_drops(capsys: Capture) -> None:
     plan = in_json(capsys, "plan", "streams", "policed-line", "--set", "network.bottleneck.loss=1%")
-    assert any("none of its drops, which cost TCP much of it" in w for w in plan["warnings"])
+    assert any("but not its drops, which greatly reduce" in w for w in plan["warnings"])
 
 
 def test_streams_of_cubic_by_its_response_function(capsys: Capture) -> None:
@@ -149,9 +149,7 @@ def test_streams_of_cubic_by_its_response_function(capsys: Capture) -> None:
     assert "cubic_bps" in columns
     assert "parallel_bps" not in columns
     assert any("BDP 12.5 MB" in note for note in plan["notes"])
-    assert any(
-        "pftk" in note and 'back with tcp.stack = "linux-reno"' in note for note in plan["notes"]
-    )
+    assert any("pftk" in note and 'use tcp.stack = "linux-reno"' in note for note in plan["notes"])
 
 
 def test_one_stream_of_bbr_fills_the_link_up_to_a_loss_of_20_percent(capsys: Capture) -> None:

@@ -83,7 +83,7 @@ def test_ctrl_c_within_the_warm_up() -> None:
     document, _, code = interrupted(*ENDLESS, "--set=run.warmup=100000000s")
     assert code == 130
     (answer,) = document["answers"]
-    assert "before the warm-up was over" in answer["incomplete_reason"]
+    assert "the run ended during the warm-up" in answer["incomplete_reason"]
     assert all(metric["value"] is not None for metric in answer["metrics"].values())
 
 

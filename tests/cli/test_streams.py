@@ -259,7 +259,7 @@ ENDLESS = "run web-10mbit --engine packet --set run.transfers=900000000"
 @pytest.mark.parametrize("after_s", [0.1, 0.4, 0.8])
 def test_a_signal_ends_a_command_without_a_traceback(number: int, after_s: float) -> None:
     # Before the interpreter has read a line of ours, it answers itself: wait until it has.
-    begun = "import tcpcast.interrupts as i; i.leave_early(); print('on', flush=True)"
+    begun = "import tcpcast.interrupts as i; i.exit_on_interrupt(); print('on', flush=True)"
     code = f"{begun}; from tcpcast.__main__ import main; import sys; sys.exit(main())"
     with subprocess.Popen(
         [sys.executable, "-c", code, *ENDLESS.split()],
@@ -282,7 +282,7 @@ def test_a_signal_ends_the_wait_for_a_writer_to_a_named_pipe(number: int, tmp_pa
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     code = (
-        "import tcpcast.interrupts as i; i.leave_early()\n"
+        "import tcpcast.interrupts as i; i.exit_on_interrupt()\n"
         "from tcpcast.__main__ import main; import sys\n"
         "print('on', flush=True); sys.exit(main())"
     )

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 from corpus import Case, cases
 from tcpcast.cli import main as tcpcast
-from tcpcast.engines.kernel.config import question as kernel_question
+from tcpcast.engines.kernel.config import run_arguments as kernel_arguments
 from tcpcast.engines.kernel.path import path_configuration
 from tcpcast.scenario import Scenario
 from tcpcast.web import evaluation
@@ -46,7 +46,7 @@ LEFT_OUT = frozenset({"wall_s", "digest", "host", "date"})
 CALLS: dict[str, Callable[[Any], Any]] = {
     "page": evaluation.evaluate,
     "curve": evaluation.curve,
-    "kernel": lambda scenario: kernel_question(Scenario.from_dict(scenario), 0),
+    "kernel": lambda scenario: kernel_arguments(Scenario.from_dict(scenario), 0),
     "link": lambda scenario: path_configuration(Scenario.from_dict(scenario)),
 }
 """Functions that a case can call with a JSON document, by name."""

@@ -265,7 +265,7 @@ def _default(name: str, key: str, entry: dict[str, Any], *, needed: bool) -> str
 
 
 def _example(field: FieldInfo) -> str:
-    example = next(iter(field.examples or []), {})
+    example: Any = next(iter(field.examples or []), {})
     return "" if isinstance(example, dict) else _code(example)
 
 
@@ -304,7 +304,7 @@ def _presets(stacks: dict[str, dict[str, Any]]) -> str:
 def engines() -> str:
     """Return the engines by family, when each applies, and when to trust it."""
     rows = [
-        [f"`{name}`", e.summary, e.applies, e.trusted_when(name)]
+        [f"`{name}`", e.summary, e.applies, e.trust_text(name)]
         for family in FAMILIES
         for name, e in REGISTRY.items()
         if e.family == family
@@ -352,16 +352,16 @@ def stacks() -> str:
         cells = tuple(_fit(fit(engine, stack)) for engine in REGISTRY)
         columns.setdefault(cells, []).append(f"`{stack}`")
     engines: dict[tuple[str, ...], list[str]] = {}
-    for engine, *cells in zip(REGISTRY, *columns, strict=True):
-        engines.setdefault(tuple(cells), []).append(f"`{engine}`")
+    for engine, *row in zip(REGISTRY, *columns, strict=True):
+        engines.setdefault(tuple(row), []).append(f"`{engine}`")
     head = ["engine", *(", ".join(names) for names in columns.values())]
     return _table(head, [[", ".join(names), *row] for row, names in engines.items()])
 
 
 def _fit(found: Fit) -> str:
     if found.verdict is Verdict.REFUSED:
-        return f"refused: {found.words}"
-    return found.words or "applies"
+        return f"refused: {found.text}"
+    return found.text or "applies"
 
 
 BEST_FOR = {

@@ -177,7 +177,7 @@ def test_engset() -> None:
     got = engset.engset(
         path=path, sources=n, mean_off_s=off, mean_size_pkts=files, receiver_window_pkts=44
     )
-    bits, alone, link = 8 * files * 1500, got.alone, 10e6
+    bits, alone, link = 8 * files * 1500, got.isolated, 10e6
     first = alone.rounds * 0.05 + alone.tail_pkts * path.slowest_delta_s
     assert alone.on_time_s == pytest.approx(first)
     rate = bits / first

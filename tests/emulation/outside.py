@@ -6,14 +6,14 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-OUTSIDE = ("/proc/net/dev", "/proc/net/route", "/proc/net/arp", "/proc/self/mountinfo")
+PLUGINS = ("/proc/net/dev", "/proc/net/route", "/proc/net/arp", "/proc/self/mountinfo")
 SYSCTLS = "/proc/sys/net"
 
 
 def outside() -> dict[str, str]:
     """Interfaces, routes, neighbours, mounts, namespaces and network settings of this machine."""
     found = {}
-    for name in OUTSIDE:
+    for name in PLUGINS:
         text = Path(name).read_text()
         lines = [line.split()[0] for line in text.splitlines()] if name.endswith("dev") else text
         found[name] = str(lines)

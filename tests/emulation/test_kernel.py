@@ -12,12 +12,12 @@ import pytest
 import tcpcast
 from tcpcast.answer import Status
 from tcpcast.cli.run import exit_code
-from tcpcast.compare import class_figures
+from tcpcast.compare import class_metrics
 from tcpcast.emulation.traffic import TrafficOutcome
 from tcpcast.engines import RunOptions
 from tcpcast.engines import answer as ask
 from tcpcast.engines.kernel import seconds
-from tcpcast.engines.kernel.config import question
+from tcpcast.engines.kernel.config import run_arguments
 from tcpcast.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ REFUSED: dict[str, dict[str, Any]] = {
     "tcp.receiver_window = 2": {"tcp": {"stack": "linux-reno", "receiver_window": 1}},
     "tcp.delayed_acks": {"tcp": {"stack": "linux-reno", "delayed_acks": False}},
     "version 1": {"tcp": {"stack": "bbr3"}},
-    "today's Linux": {"tcp": {"stack": "rfc-newreno"}},
+    "modern Linux": {"tcp": {"stack": "rfc-newreno"}},
     "tcp.handshake": {"tcp": {"stack": "linux-cubic", "handshake": "tls13"}},
 }
 
@@ -84,7 +84,7 @@ def test_each_flow_has_the_options_and_delays_of_its_class() -> None:
         {"name": "far", "flows": 2, "rtt": "80ms", "tcp": {"stack": "linux-bbr"}},
     ]
     scenario = asked(**{"class": classes, "traffic": {"kind": "bulk"}})
-    asks = question(scenario, 1)
+    asks = run_arguments(scenario, 1)
     flows = asks["flows"]
     assert [flow["class"] for flow in flows] == [0, 1, 1]
     assert [flow["source"] for flow in flows] == [0, 1, 2]
@@ -100,7 +100,7 @@ def test_a_receiver_window_limits_the_flow() -> None:
     network = {"rtt": "60ms", "bottleneck": {"rate": "50mbit", "buffer": "300pkt"}}
     tcp = {"stack": "linux-reno", "receiver_window": window}
     scenario = asked(network=network, tcp=tcp)
-    [flow] = question(scenario, 0)["flows"]
+    [flow] = run_arguments(scenario, 0)["flows"]
     assert flow["receiver_window_bytes"] == window * 1448
     [simulated] = tcpcast.run(scenario, ["packet"])
     assert simulated["goodput_pps"] == pytest.approx(window / rtt_s, rel=0.03)
@@ -116,7 +116,7 @@ def test_files_need_an_end_that_is_known() -> None:
     assert answer.not_applicable is not None
     assert "run.transfers are counted after the warm-up" in answer.not_applicable
     scenario = Scenario.from_dict({**BASE, **FILES, "run": {"transfers": 50, "warmup": "1s"}})
-    schedule = question(scenario, 0)["schedule"]
+    schedule = run_arguments(scenario, 0)["schedule"]
     assert schedule["wanted"] == (10**9, 50)
     assert schedule["until_ns"] is None
     # 8 sources, of which each has a file every 0.24 s at the most.
@@ -193,7 +193,7 @@ def test_transfers_of_a_class_share_the_link_with_long_flows() -> None:
     [answer] = tcpcast.run(Scenario.from_dict({**tables, "class": classes}), ["kernel"])
     if answer.not_applicable is not None and "this machine" in answer.not_applicable:
         pytest.skip(answer.not_applicable)
-    figures = class_figures(answer)  # which the lateness of this machine does not change
+    figures = class_metrics(answer)  # which the lateness of this machine does not change
     assert figures["web"]["mean_size_pkts"].value == 5
     assert {"completion_time_s", "goodput_bps"} <= figures["web"].keys()
     assert "completion_time_s" not in figures["long"]
@@ -222,7 +222,7 @@ def test_packets_of_a_class_have_its_size() -> None:
     if answer.not_applicable is not None and "this machine" in answer.not_applicable:
         pytest.skip(answer.not_applicable)
     carried = 0.0
-    for name, figures in class_figures(answer).items():
+    for name, figures in class_metrics(answer).items():
         passed = figures["send_rate_pps"].value * (1 - figures["loss_ratio"].value)
         carried += 8 * sizes[name] * passed
         payload = figures["goodput_bps"].value / (8 * passed)
@@ -237,7 +237,7 @@ def test_two_sizes_share_a_buffer_of_packets_as_in_the_simulator() -> None:
     scenario = asked(**{"class": classes, "network": network, "run": run})
     shares = []
     for answer in (measured(scenario), *tcpcast.run(scenario, ["packet"])):
-        large, small = (each["goodput_bps"].value for each in class_figures(answer).values())
+        large, small = (each["goodput_bps"].value for each in class_metrics(answer).values())
         shares.append(small / (large + small))
     assert shares[0] == pytest.approx(shares[1], abs=0.2)
     assert max(shares) < 0.5  # a buffer in bytes gives 0.63 to 0.68
@@ -330,7 +330,7 @@ def test_a_late_link_ends_early_and_its_results_are_marked(
     assert (rate.low, rate.high, rate.trusted, rate.lacking) == (None, None, False, "late link")
     # 0.67 s of 10 s: a round trip of 20 ms takes 0.67/9.33 longer.
     [said] = answer.warnings
-    assert said.startswith(f"{LATE}: it held packets for 1.4 ms per round trip on average, 7.2% of")
+    assert said.startswith(f"{LATE}: it delayed packets by 1.4 ms per RTT on average, 7.2% of")
 
 
 def test_lateness_may_be_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -369,9 +369,9 @@ def test_a_late_run_of_bbr_warns_of_its_queue(monkeypatch: pytest.MonkeyPatch) -
     [said] = [w for w in late.warnings if "more than 0.2 ms late" in w]
     assert said.startswith("bbr: 1.0% of the packets were")
     # Half a millisecond of a round trip of 20.
-    assert "acks 0.5 ms late raise its largest rate sample" in said
+    assert "ACKs 0.5 ms late increase its largest rate sample" in said
     assert "by up to 2.6%" in said
-    assert "the link stood still for 1.0% of the time, 2.0 ms each time" in said
+    assert "the link was paused for 1.0% of the time, 2.0 ms per pause" in said
     # 100 packets in each tenth of a second, each of which waited for 10 ms.
     assert late["send_rate_pps"] == pytest.approx(1000.0)
     assert late["goodput_bps"] == pytest.approx(8e6, rel=0.01)

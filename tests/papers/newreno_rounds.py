@@ -15,7 +15,7 @@ from typing import Any
 
 @dataclass
 class Path:
-    """What does not change: b, windows, round trip and timers."""
+    """Constants of a simulation: b, windows, RTT and timers."""
 
     b: int = 1
     initial_window: int = 2
@@ -27,7 +27,7 @@ class Path:
 
 @dataclass
 class Receiver:
-    """Acknowledges every b-th packet, or after the timer; at once whatever is out of order."""
+    """Receiver that acknowledges every b-th packet, after a timer, and immediately if reordered."""
 
     path: Path
     expected: int = 0

@@ -1,4 +1,4 @@
-"""What the tests of whole reports look at: sections, rows and figures."""
+"""Access to the parts of full reports for tests: sections, rows and plots."""
 
 from __future__ import annotations
 

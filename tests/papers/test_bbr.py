@@ -1,4 +1,4 @@
-"""The bound for BBR: the loss that probing survives, and its share beside loss-based flows."""
+"""The bound for BBR: largest loss for probing, and its share with loss-based flows."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def estimate_after(loss: float, cycles: int) -> float:
 
 
 @pytest.mark.parametrize("loss", [0.0, 0.01, 0.1, 0.15, 0.19, 0.21, 0.25, 0.5])
-def test_probing_keeps_the_estimate_up_to_a_fifth(loss: float) -> None:
+def test_probing_renews_estimate_up_to_20_percent_loss(loss: float) -> None:
     bound = bbr_bound(loss_ratio=loss, **LINK)
     kept = estimate_after(loss, 2000)
     if loss < TOLERATED_LOSS_RATIO:
@@ -44,7 +44,7 @@ def test_probing_keeps_the_estimate_up_to_a_fifth(loss: float) -> None:
         )
 
 
-def test_the_border_is_a_fifth() -> None:
+def test_tolerated_loss_is_20_percent() -> None:
     assert pytest.approx(0.2) == TOLERATED_LOSS_RATIO
     edge = bbr_bound(loss_ratio=[0.2 - 1e-12, 0.2 + 1e-12], **LINK)
     assert edge.regime.tolist() == ["bottleneck", "collapse"]
@@ -64,7 +64,7 @@ def test_flows_share_the_link_and_keep_a_queue() -> None:
 
 @pytest.mark.parametrize("buffer", [1500, 4000, 32_000])
 @pytest.mark.parametrize("flows", [1, 5])
-def test_share_is_where_the_cap_meets_what_is_in_flight(buffer: int, flows: int) -> None:
+def test_share_makes_cap_equal_data_in_flight(buffer: int, flows: int) -> None:
     def excess(others: float) -> float:
         in_flight = (1 - others) * (buffer + 1000)
         rtt = (others * buffer + 4 * flows + 1000) / 10_000  # while BBR's own queue is away
@@ -83,7 +83,7 @@ def test_one_flow_takes_half_of_a_deep_buffer() -> None:
 
 
 @given(loss=st.floats(0, 0.999), flows=st.integers(1, 50), buffer=st.floats(1, 1e5))
-def test_never_more_than_the_link(loss: float, flows: int, buffer: float) -> None:
+def test_rate_is_at_most_the_link(loss: float, flows: int, buffer: float) -> None:
     bound = bbr_bound(loss_ratio=loss, flows=flows, buffer_pkts=buffer, **LINK)
     assert 0 <= bound.rate_pps * flows <= 10_000 * (1 - loss) * (1 + 1e-12)
     assert 0 <= bound.standing_queue_pkts <= min(buffer, 1000)
@@ -119,6 +119,6 @@ def test_outside_the_domain(name: str, value: float) -> None:
 
 
 @pytest.mark.parametrize("buffer", [900, math.inf])
-def test_competition_needs_a_buffer_that_fills(buffer: float) -> None:
+def test_competition_needs_finite_deep_buffer(buffer: float) -> None:
     with pytest.raises(DomainError, match="buffer_pkts"):
         bbr_bound(buffer_pkts=buffer, beside_loss_based=True, **LINK)

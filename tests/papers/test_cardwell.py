@@ -54,7 +54,7 @@ def test_packets_of_slow_start_by_their_sum() -> None:
     assert got.slow_start_pkts == pytest.approx(before + 1)
 
 
-def test_a_value_recomputed() -> None:
+def test_recomputed_value() -> None:
     """40 packets, p = 5 %, w1 = 2, b = 2, W_max = 12: each part from its definition."""
     p, d, rtt, t0, b, most = 0.05, 40, 0.1, 0.4, 2, 12
     got = cardwell_latency(
@@ -112,7 +112,7 @@ def arrivals(p: float, rtt: float, t0: float, b: float, most: float) -> float:
 
 @pytest.mark.parametrize("most", [4.0, 20.0, math.inf])
 @pytest.mark.parametrize("p", [0.001, 0.02, 0.2])
-def test_large_sizes_go_at_the_rate_of_pftk(p: float, most: float) -> None:
+def test_large_sizes_have_pftk_rate(p: float, most: float) -> None:
     sizes = np.array([1e8, 2e8])
     got = cardwell_latency(size_pkts=sizes, loss_ratio=p, receiver_window_pkts=most, **PATH)
     rate = 1e8 / float(np.diff(got.latency_s)[0])
@@ -122,7 +122,7 @@ def test_large_sizes_go_at_the_rate_of_pftk(p: float, most: float) -> None:
     assert 1e8 / got.latency_s[0] == pytest.approx(rate, rel=1e-4)
 
 
-def test_first_loss_is_that_of_pftk() -> None:
+def test_first_loss_costs_as_in_pftk() -> None:
     for window in (4.0, 9.5, 40.0):
         q = timeout_probability(window_pkts=window, loss_indication_ratio=0.03)
         assert q == pytest.approx(first_loss_is_a_timeout(window, 0.03))
@@ -160,7 +160,7 @@ def test_latency_rises_with_loss() -> None:
         assert np.all(np.diff(latency) > 0)
 
 
-def test_a_lone_first_packet_waits() -> None:
+def test_single_first_packet_waits_for_delayed_ack() -> None:
     path: dict[str, Any] = {"size_pkts": 5, "loss_ratio": 0.01, **PATH}
     assert cardwell_latency(**path).delayed_ack_s == pytest.approx(0.1)
     assert cardwell_latency(**path, packets_per_ack=1).delayed_ack_s == 0
@@ -201,7 +201,7 @@ def test_outside_the_domain(name: str, value: float) -> None:
         cardwell_latency(**path)
 
 
-def test_a_handshake_of_half_lost_packets_never_ends() -> None:
+def test_handshake_with_half_loss_is_rejected() -> None:
     with pytest.raises(DomainError, match="1/2"):
         connection_latency_s(rtt_s=0.1, forward_loss_ratio=0.5)
     with pytest.raises(DomainError, match="forward_loss_ratio"):

@@ -40,7 +40,7 @@ def test_the_special_case() -> None:
     assert each.name == "F347-N1-1.5M128k-D300-E-W44-P576"
 
 
-def test_what_is_not_named_is_as_in_section_3_4() -> None:
+def test_unnamed_parameters_follow_section_3_4() -> None:
     each = setting("F12-N1-2M10M100M-R100")
     assert (each.ingress, each.bottleneck, each.egress) == ("2mbit", "10mbit", "100mbit")
     assert (each.distribution, each.receiver_window_pkts, each.buffer_pkts) == ("E", 44, None)
@@ -70,7 +70,7 @@ def test_the_sources_and_load_of_table_4() -> None:
         ("F12-N134-10M2M-R50-D300", "needs either R"),
     ],
 )
-def test_a_setting_that_cannot_be_read_says_why(name: str, complaint: str) -> None:
+def test_unreadable_setting_states_reason(name: str, complaint: str) -> None:
     with pytest.raises(ScenarioError) as error:
         setting(name)
     assert complaint in str(error.value)

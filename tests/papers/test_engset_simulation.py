@@ -54,7 +54,7 @@ def buffer(title: str, row: Row) -> int:
 
 
 def misplaced(report: Report) -> list[tuple[str, Row]]:
-    """Return what is explained and is not a size interval's rate under heavy loss."""
+    """Return explained differences, except for rates of size intervals under heavy loss."""
     return [
         (t, r)
         for t, r in report.explained
@@ -91,7 +91,7 @@ def test_rates_on_times_and_losses_agree(quick: Report) -> None:
     assert len(unsettled) <= 0.05 * len(rows)
 
 
-def test_no_figure_differs_without_a_reason_shown(quick: Report) -> None:
+def test_every_difference_has_a_reason(quick: Report) -> None:
     assert len(list(checked(quick))) > 350
     assert [*quick.new, *quick.gone] == []
 
@@ -111,7 +111,7 @@ def test_rates_of_size_intervals_agree_with_a_large_buffer(quick: Report) -> Non
     assert [(t, r) for t, r in rows if r.verdict is Verdict.DIFFERS] == []
 
 
-def test_a_shorter_loop_brings_those_rates_to_the_paper_s(quick: Report) -> None:
+def test_shorter_loop_reproduces_rates_of_paper(quick: Report) -> None:
     gaps: dict[str, list[float]] = {"RTT 50 ms": [], "RTT 49.8048 ms": []}
     for row in section(quick, "The phase of the loop").rows:
         if row.label[3].startswith("rate of 257-512") and row.difference is not None:
@@ -148,7 +148,7 @@ def test_the_compensation_of_table_10_is_due_to_the_load(quick: Report) -> None:
     assert spread["82", "E"] > 5
 
 
-def test_the_queue_of_one_connection_is_the_measured_one(quick: Report) -> None:
+def test_queue_of_one_connection_equals_measurement(quick: Report) -> None:
     rows = section(quick, "Section 4.4.").rows
     measured = [row for row in rows if row.note.startswith("simulated")]
     assert len(measured) == 2

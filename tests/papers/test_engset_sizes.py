@@ -26,7 +26,7 @@ def distribution(size: int, name: str) -> SizeDistribution:
 
 
 @pytest.mark.parametrize(("size", "name"), NAMES)
-def test_the_intervals_hold_every_file_and_their_means_make_the_mean(size: int, name: str) -> None:
+def test_size_intervals_cover_all_files_and_the_mean(size: int, name: str) -> None:
     sizes = distribution(size, name)
     shares = [sizes.share(low, high) for low, high in INTERVALS]
     assert sum(shares) == pytest.approx(1)
@@ -68,6 +68,6 @@ def test_p_of_x_is_continuous_at_k_and_one_at_the_minimum() -> None:
     assert distribution(12, "EP").above(3) == 1
 
 
-def test_files_of_one_size_are_no_distribution() -> None:
+def test_files_of_one_size_are_rejected() -> None:
     with pytest.raises(DomainError, match="none of E, EP and EE"):
         distribution(54, "C")

@@ -15,9 +15,9 @@ from tcpcast.models.engset import (
     EngsetResult,
     Path,
     buffer_for_loss_plain,
-    connection_alone,
     engset,
     flights,
+    isolated_connection,
     lone_queue,
     lone_transfer,
     round_trip_s,
@@ -134,7 +134,7 @@ def test_table_3(
 
 @pytest.mark.parametrize("window", [10, 12, 44, math.inf])
 def test_special_setting_saturated(window: float) -> None:
-    alone = connection_alone(path=SPECIAL, size_pkts=347, receiver_window_pkts=window)
+    alone = isolated_connection(path=SPECIAL, size_pkts=347, receiver_window_pkts=window)
     assert alone.flights.sizes() == (2, 4, 8, 333)
     assert alone.flights.saturated
     assert (alone.rounds, alone.tail_pkts) == (4, 332)
@@ -149,7 +149,7 @@ def test_special_setting_saturated(window: float) -> None:
 
 
 def test_special_setting_not_saturated() -> None:
-    alone = connection_alone(path=SPECIAL, size_pkts=347, receiver_window_pkts=8)
+    alone = isolated_connection(path=SPECIAL, size_pkts=347, receiver_window_pkts=8)
     assert alone.flights.sizes() == (2, 4, *(8,) * 42, 5)
     assert (alone.rounds, alone.tail_pkts) == (45, 4)
     # Printed 15526.35 with RTT0 = 341.83 ms; 15526.56 without the rounding.
@@ -158,7 +158,7 @@ def test_special_setting_not_saturated() -> None:
     assert alone.on_time_s * 1000 == pytest.approx(15526.35, abs=45 * 0.005)
     assert alone.rate_bps / 1000 == pytest.approx(103.0, abs=0.05)
     assert (alone.queue_rounds, alone.queue_tail_pkts) == (45, 4)
-    onset = connection_alone(path=SPECIAL, size_pkts=347, receiver_window_pkts=9)
+    onset = isolated_connection(path=SPECIAL, size_pkts=347, receiver_window_pkts=9)
     assert not onset.flights.saturated  # beta* = 9.5: only above WR = 9
 
 
@@ -169,7 +169,7 @@ def test_figure_6() -> None:
     tight = flights(size_pkts=5, receiver_window_pkts=44, slowest_beta=1.5)
     assert (tight.rounds, tight.tail_pkts) == (1, 4)
     slow = Path(rtt0_s=1.5, packet_bytes=125, bottleneck_bps=1000)
-    alone = connection_alone(path=slow, size_pkts=5, receiver_window_pkts=44)
+    alone = isolated_connection(path=slow, size_pkts=5, receiver_window_pkts=44)
     assert (alone.queue_rounds, alone.queue_tail_pkts) == (3, 1)  # "renormalised to 3 RTT0 + 1"
 
 
@@ -182,14 +182,14 @@ def test_spurious_timeouts_of_the_special_setting() -> None:
         assert none.size == 0
 
 
-def test_a_round_trip_longer_than_the_timeout_hits_every_file() -> None:
+def test_rtt_above_timeout_affects_every_file() -> None:
     far = Path(rtt0_s=1.5, packet_bytes=1500, bottleneck_bps=10e6)
     sizes, packets = spurious_timeouts(path=far, largest_pkts=20, receiver_window_pkts=44)
     assert sizes.tolist() == list(range(1, 21))
     assert set(packets.tolist()) == {1}
 
 
-def test_timed_packets_see_the_timeouts_of_rfc_6298() -> None:
+def test_timed_packets_have_rfc_6298_timeouts() -> None:
     """'1' to '31' leave the timeout at its minimum; '63' raises it (section 4.2)."""
     transfer = lone_transfer(path=SPECIAL, size_pkts=300, receiver_window_pkts=44)
     raised = np.flatnonzero(transfer.rto_s > 1.1)
@@ -263,8 +263,8 @@ def test_table_6(
     sources: int, load_percent: float, rate_kbps: float, loss_percent: float, decimals: int
 ) -> None:
     result = table6(sources)
-    assert result.alone.on_time_s == pytest.approx(0.180)
-    assert result.alone.servers == pytest.approx(12.5)
+    assert result.isolated.on_time_s == pytest.approx(0.180)
+    assert result.isolated.servers == pytest.approx(12.5)
     assert round(100 * result.offered_load, 1) == load_percent
     assert round(result.rate_bps / 1000, 1) == rate_kbps
     assert result.loss_ratio is not None
@@ -301,7 +301,9 @@ def test_loads_named_in_section_5() -> None:
 
 def test_capacity_sharing_curve() -> None:
     result = table6(134)
-    curve = shared_rate_bps(active=[1, 12, 13, 100], peak_bps=result.alone.rate_bps, link_bps=10e6)
+    curve = shared_rate_bps(
+        active=[1, 12, 13, 100], peak_bps=result.isolated.rate_bps, link_bps=10e6
+    )
     assert curve == pytest.approx([800e3, 800e3, 10e6 / 13, 100e3])
 
 
@@ -310,7 +312,7 @@ def test_few_sources_have_one_rate_and_no_queue() -> None:
     result = table6(12)
     assert not result.link_runs_short
     assert result.sharing.rate2_bps is None
-    assert result.rate_bps == pytest.approx(result.alone.rate_bps)
+    assert result.rate_bps == pytest.approx(result.isolated.rate_bps)
     assert result.utilisation == pytest.approx(result.offered_load)
     assert (result.queue_mean_pkts, result.loss_ratio) == (0.0, 0.0)
     assert result.buffer_for_loss(0.01) == 0.0
@@ -330,7 +332,7 @@ def test_buffer_rule_10_mbps() -> None:
         mean_size_pkts=500,
         receiver_window_pkts=44,
     )
-    assert result.alone.queue_rounds == 16
+    assert result.isolated.queue_rounds == 16
     plain = buffer_for_loss_plain(
         loss_ratio=0.01, queue_mean_pkts=result.queue_mean_pkts, utilisation=result.utilisation
     )

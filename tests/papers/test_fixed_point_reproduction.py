@@ -96,7 +96,7 @@ def test_the_local_loop_is_that_of_the_paper() -> None:
     scenario = LocalLoop(5000).scenario(SHORT, {})
     (people,) = scenario.populations
     assert people.count == 5000
-    # But for the 0.13 ms that two routers of no queue take.
+    # Except for the 0.13 ms of two routers without a queue.
     assert people.rtt_s == pytest.approx(PATH_S, abs=1e-4)
     assert scenario.buffer_pkts == 10_000
     assert scenario.network.bottleneck.rate_bps == 100e6
@@ -336,7 +336,7 @@ def test_jobs_by_effort(effort: Effort) -> None:
     assert len(SPREADS) == 4
 
 
-def test_the_same_whatever_the_threads() -> None:
+def test_results_do_not_depend_on_threads() -> None:
     jobs = [Job(LocalLoop(n), SHORT) for n in (100, 200, 300)]
     found = []
     for threads in (1, 2):
@@ -406,7 +406,7 @@ def test_every_flow_in_overload(measured: Runs) -> None:
     assert "at most 1.303 s" in row.note
 
 
-def test_every_flow_obeys_little_s_distribution(measured: Runs) -> None:
+def test_every_flow_obeys_littles_law(measured: Runs) -> None:
     (part,) = little.sections(measured, Path())
     for sources in POPULATIONS:
         found, distribution = (
@@ -461,7 +461,7 @@ def test_the_whole_paper(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_the_same_bytes_again(tmp_path: Path) -> None:
+def test_output_is_reproducible(tmp_path: Path) -> None:
     pages = []
     for threads in (1, None):
         folder = tmp_path / f"{threads}"

@@ -142,7 +142,7 @@ def test_start_up_is_held_to_a_shift_in_time_where_the_curve_is_steep() -> None:
         assert tolerance.absolute == pytest.approx(allowed)
 
 
-def test_the_wait_follows_from_the_queue_by_littles_distribution() -> None:
+def test_wait_follows_from_queue_by_littles_law() -> None:
     group = Group("linux-reno", 60.0)
     waits = {"queue_delay_s": Measured(0.01, 0.0, 3)}
     cell = Cell("F1", "x", cells.DROP_TAIL, (group,), 12e6, measured=waits)

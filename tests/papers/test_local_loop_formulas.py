@@ -65,12 +65,12 @@ def equation_1_kbps(case: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("case", [1, 2, 3])
-def test_table_7_follows_from_the_tables_before_it(case: int) -> None:
+def test_table_7_follows_from_earlier_tables(case: int) -> None:
     assert equation_1_kbps(case) == pytest.approx(PUBLISHED[case]["table7_kbps"], rel=0.03)
 
 
 @pytest.mark.parametrize("case", [1, 2, 3])
-def test_the_congested_cells_follow_to_the_digits_of_their_inputs(case: int) -> None:
+def test_congested_cells_follow_within_input_precision(case: int) -> None:
     """Where three digits of the round trip are printed; 0.2 kbit/s is the fourth of p."""
     found = np.round(equation_1_kbps(case)[2:], 1)
     assert found == pytest.approx(PUBLISHED[case]["table7_kbps"][2:], abs=0.2)
@@ -81,7 +81,7 @@ def test_the_threshold_of_the_local_loop() -> None:
     assert potential_load(sources=SOURCES, **LINK) == pytest.approx([0.5, 1, 1.5, 2])
 
 
-def test_overload_is_bounded_by_what_the_link_carries() -> None:
+def test_overload_goodput_is_bounded_by_link_capacity() -> None:
     """40 and 20 kbit/s: simulated exactly it is 39.9 and 20.0 (the report has 41.9 and 20.6)."""
     bound = MSS_KBIT * overload_goodput_pps(sources=SOURCES, **LINK)
     assert bound == pytest.approx([math.inf, math.inf, 40.0, 20.0])
@@ -89,7 +89,7 @@ def test_overload_is_bounded_by_what_the_link_carries() -> None:
 
 
 @pytest.mark.parametrize("case", [1, 2, 3])
-def test_equation_3_as_restored_is_no_bound_where_the_buffer_loses(case: int) -> None:
+def test_restored_equation_3_is_not_a_bound_with_buffer_loss(case: int) -> None:
     """With the losses of Tables 3 to 5 the report's own goodputs are above it."""
     printed = PUBLISHED[case]
     bound = MSS_KBIT * overload_goodput_pps(
@@ -139,7 +139,7 @@ def test_equation_2_is_solved(
 
 
 @given(n=st.floats(1, 1e6))
-def test_more_users_get_less_and_loss_takes_more(n: float) -> None:
+def test_goodput_decreases_with_users_and_loss(n: float) -> None:
     sources = n * np.array([1.0, 1.1, 2.0])
     rates = overload_goodput_pps(sources=sources, **LINK)
     assert np.all((rates[1:] < rates[:-1]) | np.isinf(rates[1:]))
@@ -147,7 +147,7 @@ def test_more_users_get_less_and_loss_takes_more(n: float) -> None:
 
 
 @given(p=st.floats(1e-6, 0.4), to=st.floats(0, 0.4), idle=st.floats(0, 0.9))
-def test_the_more_frequent_counts(p: float, to: float, idle: float) -> None:
+def test_more_frequent_cause_determines_rate(p: float, to: float, idle: float) -> None:
     rate = restarting_goodput_pps(
         rtt_s=[0.1, 0.2], loss_ratio=p, timeout_ratio=to, idle_restart_ratio=idle
     )

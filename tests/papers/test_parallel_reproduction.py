@@ -80,11 +80,11 @@ def test_a_drop_tail_queue_holds_one_bandwidth_delay_product(rate_mbit: int, pac
     scenario = Point(1, rate_mbit=rate_mbit).scenario(duration_s=20, warmup_s=10)
     assert scenario.network.bottleneck.loss is None
     assert scenario.network.red_parameters() is None
-    # Of the RTT of the empty path: 64 ms and the time of a packet and its ack on the links.
+    # Base RTT: 64 ms plus the transmission times of a packet and its ACK on the links.
     assert scenario.buffer_pkts == packets
 
 
-def test_round_trips_are_spread_around_those_of_flows_alike() -> None:
+def test_rtts_are_spread_around_equal_flows() -> None:
     alike = Point(4, rate_mbit=8).scenario(duration_s=20, warmup_s=10)
     spread = Point(4, rate_mbit=8, spread=0.1).scenario(duration_s=20, warmup_s=10)
     assert spread.buffer_pkts == alike.buffer_pkts
@@ -95,13 +95,13 @@ def test_round_trips_are_spread_around_those_of_flows_alike() -> None:
     assert shares == pytest.approx([-0.0375, -0.0125, 0.0125, 0.0375], rel=1e-3)
 
 
-def test_a_packet_is_what_lengthens_the_round_by_the_paper_s_share() -> None:
+def test_packet_size_lengthens_round_as_in_paper() -> None:
     at_1_mbit = Point(1, rate_mbit=1)
     assert 1 / at_1_mbit.capacity_pps / at_1_mbit.delay_s == pytest.approx(0.267, abs=5e-4)
     assert at_1_mbit.capacity_pps * 8 * PACKET_BYTES == 1e6
 
 
-def test_a_choice_changes_the_sender() -> None:
+def test_choice_changes_sender() -> None:
     delayed = Choice("delayed", (("min_rto", "1s"),), packets_per_ack=2)
     tcp = Point(1, loss=0.01, choice=delayed).scenario(duration_s=20, warmup_s=10).tcp
     assert tcp.delayed_acks
@@ -136,7 +136,7 @@ def seen() -> Runs:
 
 
 @pytest.mark.parametrize("point", [Point(10, loss=0.02), Point(10, rate_mbit=1)], ids=str)
-def test_the_models_are_fed_as_the_engines_are_by_feed_measured(seen: Runs, point: Point) -> None:
+def test_models_have_inputs_of_feed_measured(seen: Runs, point: Point) -> None:
     warmup, length = seen.lengths_s(point)
     scenario = point.scenario(
         duration_s=warmup + length, warmup_s=warmup, replications=SMALL.replications
@@ -153,7 +153,7 @@ def test_the_models_are_fed_as_the_engines_are_by_feed_measured(seen: Runs, poin
         assert model.rate_pps(own) == pytest.approx(engine["send_rate_pps"])
 
 
-def test_the_same_whatever_the_threads(seen: Runs) -> None:
+def test_results_do_not_depend_on_threads(seen: Runs) -> None:
     alone = Runs(SMALL, threads=1)
     points = [Point(10, loss=0.02), Point(10, rate_mbit=1)]
     alone.want(points)
@@ -170,7 +170,7 @@ def test_an_event_lasts_an_rtt_from_the_loss_that_begins_it(times: list[int], rt
     assert events(np.sort(np.array(times, dtype=float)), rtt) == count
 
 
-def test_losses_are_counted_by_flow_and_of_all_as_one() -> None:
+def test_losses_are_counted_per_flow_and_in_aggregate() -> None:
     marks = [
         (0.5, 0, "dropped"),  # in the warm-up
         (1.0, 0, "sent"),
@@ -234,7 +234,7 @@ def test_the_fitted_t_gives_the_simulated_rate() -> None:
     assert np.isnan(fitted_t0_s(replace(MADE_UP, send_rate_pps=1e-9)))
 
 
-def test_an_error_is_a_share_of_what_was_simulated() -> None:
+def test_error_is_relative_to_simulation() -> None:
     half = replace(MADE_UP, send_rate_pps=2 * ALGORITHM_1.rate_pps(MADE_UP))
     assert errors(ALGORITHM_1, [half]).tolist() == pytest.approx([-0.5])
     double = replace(MADE_UP, send_rate_pps=ALGORITHM_1.rate_pps(MADE_UP) / 2)
@@ -317,7 +317,7 @@ def test_values_of_the_appendix() -> None:
 
 
 def check_claims(report: Report) -> None:
-    """What holds of the paper's claims, well beyond what chance could do."""
+    """Claims of the paper that hold with a margin well beyond chance."""
     said = section(report, "Sections III, V and VII")
     one, two, pftk = (
         f"{model.model}, fed with {model.measure}" for model in (ALGORITHM_1, ALGORITHM_2, PFTK)
@@ -338,7 +338,7 @@ def check_claims(report: Report) -> None:
 
 
 @pytest.mark.long
-def test_all_values_agree_but_the_one_that_is_known(quick: Report) -> None:
+def test_all_values_agree_except_for_known_one(quick: Report) -> None:
     check_values(quick)
 
 
@@ -348,7 +348,7 @@ def test_which_claims_hold(quick: Report) -> None:
 
 
 @pytest.mark.long
-def test_little_loss_is_predicted_by_all(quick: Report) -> None:
+def test_all_models_predict_small_loss(quick: Report) -> None:
     part = section(quick, "Figures 3 and 4")
     for model in (ALGORITHM_1, PFTK):
         assert own(part, model.model, model.measure, "loss 0.1 %") < 8
@@ -370,7 +370,7 @@ def test_the_whole_paper(tmp_path: Folder) -> None:
 
 
 @pytest.mark.long
-def test_the_same_bytes_again(tmp_path: Folder) -> None:
+def test_output_is_reproducible(tmp_path: Folder) -> None:
     pages = []
     for threads in (1, None):
         folder = tmp_path / f"{threads}"

@@ -154,7 +154,7 @@ def test_cumulative_model_line_by_line(n: int, p: float, share: float, b: float)
     assert exact == pytest.approx(equation_48(n, p, lost, b), rel=1e-10)
 
 
-def test_the_two_forms_differ_little_below_5_percent() -> None:
+def test_algorithm_and_equations_agree_below_5_percent() -> None:
     p = np.array([0.001, 0.01])
     n = np.array([1, 10, 100])[:, np.newaxis]
     np.testing.assert_allclose(per_flow(n, p, equations=True), per_flow(n, p), rtol=1.1e-3)
@@ -164,7 +164,7 @@ def test_the_two_forms_differ_little_below_5_percent() -> None:
     assert at_5_percent.max() == pytest.approx(0.026, abs=5e-4)
 
 
-def test_the_cap_of_47_matters_where_events_are_large() -> None:
+def test_cap_of_47_matters_for_large_events() -> None:
     # Events of 5 packets: capped at 1 the algorithm sends up to 3.7 times what the equation does.
     printed, exact = (cumulative(10, 0.05, 0.25, equations=form) for form in (False, True))
     assert float(exact / printed - 1) == pytest.approx(-0.730, abs=5e-4)
@@ -229,7 +229,7 @@ def test_one_flow_agrees_with_pftk_at_small_loss() -> None:
 
 
 @pytest.mark.parametrize("b", [1, 2, 4])
-def test_rate_without_timeouts_tends_to_the_square_root_distribution_times_n(b: int) -> None:
+def test_rate_without_timeouts_tends_to_n_times_square_root_law(b: int) -> None:
     # 6 n^2/sqrt(24 b n^2 p) is n sqrt(3/(2bp)), (20) of PFTK.
     rates = parallel_td_only_rate_pps(
         flows=NS, rtt_s=RTT, loss_event_ratio=1e-12, packets_per_ack=b
@@ -247,7 +247,7 @@ def test_multiplied_pftk() -> None:
 
 @pytest.mark.parametrize("b", [1, 2, 4])
 @pytest.mark.parametrize("equations", [False, True])
-def test_falls_in_loss(b: int, equations: bool) -> None:
+def test_rate_decreases_in_loss(b: int, equations: bool) -> None:
     losses = np.geomspace(1e-6, 0.49, 3000)
     for t0 in (RTT, T0, 16 * RTT):
         rates = per_flow(NS, losses, b=b, t0=t0, equations=equations)
@@ -257,7 +257,7 @@ def test_falls_in_loss(b: int, equations: bool) -> None:
 
 @pytest.mark.parametrize("b", [1, 2, 4])
 @pytest.mark.parametrize("equations", [False, True])
-def test_rises_in_flows(b: int, equations: bool) -> None:
+def test_rate_increases_in_flows(b: int, equations: bool) -> None:
     n = np.arange(1, 401)[:, np.newaxis]
     losses = np.geomspace(1e-6, 0.05, 100)
     assert (np.diff(per_flow(n, losses, b=b, equations=equations), axis=0) > 0).all()
@@ -285,7 +285,7 @@ def test_marginal_gain() -> None:
 
 
 @pytest.mark.parametrize("equations", [False, True])
-def test_flows_to_fill_are_the_fewest(equations: bool) -> None:
+def test_flows_to_fill_is_minimal(equations: bool) -> None:
     losses = np.array([1e-5, 1e-4, 1e-3, 0.01, 0.05])
     for rate in (1.0, 100.0, 83333.0, 8e6):
         n = flows_to_fill(
@@ -317,7 +317,7 @@ def test_a_competing_flow_keeps_its_rate_until_the_link_is_full() -> None:
     assert share(367) == pytest.approx(83333 / 368)
 
 
-def test_windows_and_capacity_cut_the_rate() -> None:
+def test_windows_and_capacity_limit_the_rate() -> None:
     def limited(window: float, rate: float) -> list[float]:
         rates = limited_rate_pps(
             flows=[1, 10, 100],
@@ -335,7 +335,7 @@ def test_windows_and_capacity_cut_the_rate() -> None:
 
 
 def test_windows_need_more_flows_to_fill() -> None:
-    """6 packets an RTT are 100 packets/s a flow, a fifth of what the loss would leave it."""
+    """6 packets per RTT are 100 packets/s per flow, a fifth of the rate that its loss allows."""
 
     def fill(window: float, rate: float) -> float:
         flows = flows_to_fill(

@@ -184,7 +184,7 @@ SHORT: list[tuple[float, int, float, Losses, AfterTimeout]] = [
 
 
 @pytest.mark.parametrize(("p", "b", "most", "losses", "after"), SHORT)
-def test_the_chain_is_the_walk(
+def test_chain_equals_random_walk(
     p: float, b: int, most: float, losses: Losses, after: AfterTimeout
 ) -> None:
     assert_chain_is_walk(p, b, most, losses, after)
@@ -203,7 +203,7 @@ def test_the_chain_is_the_walk(
 @pytest.mark.parametrize("most", [8.0, 32.0, math.inf])
 @pytest.mark.parametrize("b", [1, 2])
 @pytest.mark.parametrize("p", [0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1])
-def test_the_chain_is_the_walk_over_the_grid(
+def test_chain_equals_random_walk_over_grid(
     p: float, b: int, most: float, losses: Losses, after: AfterTimeout
 ) -> None:
     # Of its many comparisons some would be 1 % off by chance.
@@ -219,7 +219,7 @@ def rounds_of(start: int, b: int, most: int, alpha: int) -> list[int]:
 
 
 @pytest.mark.parametrize(("p", "b", "most"), [(0.05, 2, 10), (0.1, 1, 12), (0.3, 3, 6)])
-def test_the_sweeps_are_the_linear_system(p: float, b: int, most: int) -> None:
+def test_sweeps_solve_the_linear_system(p: float, b: int, most: int) -> None:
     """All periods by their alpha, and Q by the sum (22): a matrix, solved."""
     step = np.zeros((most, most))
     rounds, sent, timeouts = np.zeros(most), np.zeros(most), np.zeros(most)
@@ -283,7 +283,7 @@ def test_the_limit_of_rare_losses(b: int) -> None:
         assert scaled == pytest.approx(constant, rel=close)
 
 
-def test_where_the_window_is_cut_does_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_truncation_of_window_has_no_effect(monkeypatch: pytest.MonkeyPatch) -> None:
     for p, b in ((0.0005, 1), (0.01, 2), (0.5, 1)):
         near = window_chain(loss_probability=p, packets_per_ack=b)
         with monkeypatch.context() as patch:
@@ -319,7 +319,7 @@ def test_the_error_of_the_closed_form() -> None:
     assert np.all(grid.means_error[-1] > 0)
 
 
-def test_the_closed_form_falls_short_of_rare_losses() -> None:
+def test_closed_form_underestimates_for_rare_losses() -> None:
     """sqrt(3/2) instead of 1.31: 6.5 % less, whatever b."""
     rare = closed_form_error(
         loss_probability=[1e-7], rtt_s=[0.1], receiver_window_pkts=[math.inf], losses="independent"

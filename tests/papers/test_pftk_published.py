@@ -1,4 +1,4 @@
-"""PFTK's Tables 2 and 3 as data, and what the models say of them."""
+"""PFTK's Tables 2 and 3 as data, and the results of the models for them."""
 
 import csv
 from importlib.resources import files
@@ -155,5 +155,5 @@ def test_models_broadcast_and_keep_within_the_window() -> None:
             assert np.all(rates <= 6.0 / np.array([0.1, 0.2]) * (1 + 1e-12))
 
 
-def test_the_average_error_is_relative_to_what_was_sent() -> None:
+def test_average_error_is_relative_to_sent_packets() -> None:
     assert errors([90, 130], [100, 100]) == pytest.approx([0.1, 0.3])

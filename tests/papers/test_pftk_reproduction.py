@@ -174,7 +174,7 @@ def test_cross_flows_lose_packets_of_the_flow_watched() -> None:
     assert 0.003 < seen.trace_p < 0.05
 
 
-def test_the_same_whatever_the_threads() -> None:
+def test_results_do_not_depend_on_threads() -> None:
     jobs = [
         TraceJob(replace(LOSSY, rate=rate), 2, 100.0, 2, 1.0, p=p, calibration_hours=1)
         for rate, p in ((0.01, None), (0.02, 0.03))

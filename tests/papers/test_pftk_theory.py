@@ -66,7 +66,7 @@ def summed_q(w: int, p: float, last: int) -> float:
     )
 
 
-def test_the_sum_of_22_ends_at_w_less_1() -> None:
+def test_sum_of_22_ends_at_w_minus_1() -> None:
     closed = float(timeout_probability(window_pkts=4, loss_indication_ratio=0.02))
     assert round(summed_q(4, 0.02, last=4), 5) == 0.78576
     assert round(closed, 5) == 0.77178
@@ -129,7 +129,7 @@ def test_31_and_32_tend_to_20(b: int) -> None:
     assert short == pytest.approx(leading, rel=1e-5)
 
 
-def test_b_of_1_is_the_square_root_distribution() -> None:
+def test_b_of_1_is_the_square_root_law() -> None:
     assert mathis_constant(packets_per_ack=1) == pytest.approx(1.2247, abs=5e-5)
     assert mathis_constant() == pytest.approx(0.8660, abs=5e-5)
     p = np.array([1e-6, 1e-3])
@@ -174,22 +174,22 @@ def jump(window: float, b: float, *, t0_s: float = 0.2, continuous: bool = False
 
 
 @pytest.mark.parametrize(("window", "percent"), [(6, 4.4), (10, 3.6), (44, 1.1)])
-def test_the_branches_of_31_do_not_meet_for_b_of_1(window: float, percent: float) -> None:
+def test_branches_of_31_are_discontinuous_for_b_of_1(window: float, percent: float) -> None:
     assert round(100 * jump(window, 1), 1) == percent
 
 
 @pytest.mark.parametrize("window", [6, 10, 44])
-def test_the_branches_meet_for_b_of_2(window: float) -> None:
+def test_branches_are_continuous_for_b_of_2(window: float) -> None:
     assert jump(window, 2) == pytest.approx(0, abs=1e-7)
 
 
-def test_the_jump_turns_down_above_b_of_2() -> None:
+def test_rate_jumps_down_for_b_above_2() -> None:
     assert jump(10, 4) < -0.01
 
 
 @pytest.mark.parametrize("b", [1, 1.5, 2, 4])
 @pytest.mark.parametrize("window", [6, 10, 44])
-def test_the_continuous_branches_always_meet(window: float, b: float) -> None:
+def test_continuous_branches_are_continuous(window: float, b: float) -> None:
     assert jump(window, b, continuous=True) == pytest.approx(0, abs=1e-7)
 
 

@@ -55,7 +55,7 @@ def paper(*parts: Part[Runs[float]], quick: float = 100.0) -> Paper[float, Runs[
 
 
 def table(number: int, *figures: Figure, drawn: bool = False, half: float = 0.0) -> Part[Any]:
-    """Return a table with a row a figure, of which the paper prints 100 within 1 %."""
+    """Return a table with one row per value; the paper's value is 100, with 1 % tolerance."""
 
     def sections(runs: Runs[float], folder: Path) -> list[Section]:
         rows = [
@@ -84,7 +84,7 @@ def table(number: int, *figures: Figure, drawn: bool = False, half: float = 0.0)
 
 @pytest.fixture
 def known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Return what writes the differences that are known of the paper."""
+    """Return a function that writes the known differences of a paper."""
     data = tmp_path / PACKAGE / "data"
     data.mkdir(parents=True)
     (data.parent / "__init__.py").touch()
@@ -104,7 +104,7 @@ def command(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Callable[..., int]:
-    """Return what reproduces a paper by the command line."""
+    """Return a function that reproduces a paper by the command line."""
 
     def run(made_up: Paper[float, Runs[float]], *options: str) -> int:
         monkeypatch.setattr("tcpcast.papers.paper", lambda _: made_up.reproduce)
@@ -240,12 +240,12 @@ def test_a_number_of_threads_that_is_none_is_refused_as_by_run(
     known: Callable[..., None],  # noqa: ARG001 - the paper has such a file
     tmp_path: Path,
 ) -> None:
-    with pytest.raises(DomainError, match=r"threads: .* is no number of threads; write 1 or more"):
+    with pytest.raises(DomainError, match=r"threads: .* is not a number of threads; use 1 or more"):
         paper(table(1, Figure(100.0))).reproduce(tmp_path / "page", threads=threads)
 
 
 def test_more_threads_than_a_machine_has_are_refused() -> None:
-    with pytest.raises(DomainError, match=r"threads: 1\d* are too many; write at most 10000"):
+    with pytest.raises(DomainError, match=r"threads: 1\d* is too large; use at most 10000"):
         RunOptions(threads=10**20)
 
 
@@ -276,5 +276,5 @@ def test_every_paper_says_why_a_difference_is_known(name: str) -> None:
 def test_a_number_of_threads_may_be_of_numpy() -> None:
     assert type(RunOptions(threads=np.int64(2)).threads) is int  # type: ignore[arg-type]
     for other in (True, np.True_, 2.0):
-        with pytest.raises(DomainError, match="is no number of threads"):
+        with pytest.raises(DomainError, match="is not a number of threads"):
             RunOptions(threads=other)  # type: ignore[arg-type]

@@ -19,7 +19,7 @@ from tcpcast.models.short import (
     loss_probability,
     lossless_latency_s,
 )
-from tcpcast.models.short.mesh import FewProducts, matrix
+from tcpcast.models.short.mesh import BlockMatrix, matrix
 from tcpcast.models.short.stages import Tables
 
 PAPER = ShortTransfer(rtt_s=0.1, initial_ssthresh_pkts=30, receiver_window_pkts=30)
@@ -29,7 +29,7 @@ WHOLE = replace(PAPER, shared_recovery=True, backoff=True)
 
 def mean_error(transfer: ShortTransfer, sizes: range, losses: int, **path: Any) -> float:
     exact = np.array([mean_duration(n, losses, **path) for n in sizes])
-    model = conditional_latency_s(transfer, list(sizes), most_losses=losses)[losses]
+    model = conditional_latency_s(transfer, list(sizes), max_losses=losses)[losses]
     return float(np.mean(np.abs(model / exact - 1)))
 
 
@@ -53,7 +53,7 @@ def test_packets_take_the_exact_times(size: int, published: tuple[float, ...]) -
 
 
 @pytest.mark.parametrize("timer", [0.1, 0.2])
-def test_the_timer_is_most_of_what_b_2_lacks(timer: float) -> None:
+def test_timer_explains_most_of_the_error_for_b_2(timer: float) -> None:
     sizes = range(1, 31)
     timed = replace(DELAYED, delayed_ack_timer_s=timer)
     staircase = mean_error(PAPER, sizes, 0)  # rounds that are not full: 12 %, for b = 1 too
@@ -64,7 +64,7 @@ def test_the_timer_is_most_of_what_b_2_lacks(timer: float) -> None:
     assert mean_error(timed, range(1, 21), 1, b=2, ack_timer_s=timer) < 0.6 * given_one
 
 
-def test_who_waits_for_the_timer() -> None:
+def test_packets_that_wait_for_the_timer() -> None:
     timed = replace(DELAYED, delayed_ack_timer_s=0.2)
     # W0 = 2: an odd last packet. W0 = 1: the first packet, and what is odd of the others.
     odd = lossless_latency_s(timed, range(1, 9)) - lossless_latency_s(DELAYED, range(1, 9))
@@ -79,7 +79,7 @@ def test_who_waits_for_the_timer() -> None:
 
 
 @pytest.mark.parametrize("b", [2, 3, 4])
-def test_first_and_last_waits_are_those_of_packets(b: int) -> None:
+def test_first_and_last_waits_equal_packet_simulation(b: int) -> None:
     """A round trip of nothing leaves the waits alone."""
     for window in (1, 2, 3):
         for size in range(1, 12):
@@ -96,20 +96,20 @@ def test_first_and_last_waits_are_those_of_packets(b: int) -> None:
                 assert inside == 0, (window, size)
 
 
-def test_a_lone_last_packet_waits_after_its_timeout() -> None:
+def test_single_last_packet_waits_after_its_timeout() -> None:
     timed = replace(DELAYED, delayed_ack_timer_s=0.2)
-    one = conditional_latency_s(timed, 1, most_losses=3)
-    np.testing.assert_allclose(one - conditional_latency_s(DELAYED, 1, most_losses=3), 0.2)
+    one = conditional_latency_s(timed, 1, max_losses=3)
+    np.testing.assert_allclose(one - conditional_latency_s(DELAYED, 1, max_losses=3), 0.2)
 
 
 # The handshake.
 
 
-def test_handshake_is_a_round_trip_and_its_timeouts() -> None:
+def test_handshake_takes_one_rtt_plus_timeouts() -> None:
     joined = replace(PAPER, handshake=True, syn_timeout_s=3.0)
     sizes = [1, 5, 30]
-    more = conditional_latency_s(joined, sizes, most_losses=2)
-    np.testing.assert_allclose(more - conditional_latency_s(PAPER, sizes, most_losses=2), 0.1)
+    more = conditional_latency_s(joined, sizes, max_losses=2)
+    np.testing.assert_allclose(more - conditional_latency_s(PAPER, sizes, max_losses=2), 0.1)
     # One of its packets is lost like data: after i timeouts 3 (2^i - 1) s have gone.
     p = 0.1
     waits = sum(3.0 * (2**i - 1) * p**i * (1 - p) for i in range(60))
@@ -127,7 +127,7 @@ def test_handshake_is_a_round_trip_and_its_timeouts() -> None:
 
 
 def test_one_packet_doubles_its_timeout() -> None:
-    latency = conditional_latency_s(replace(PAPER, backoff=True), 1, most_losses=8)
+    latency = conditional_latency_s(replace(PAPER, backoff=True), 1, max_losses=8)
     # 1, 2, 4, ... up to 64 s, after a part y of the packet, the least of k places.
     waits = np.cumsum([1, 2, 4, 8, 16, 32, 64, 64])
     before = [
@@ -176,7 +176,7 @@ def draw(rng: np.random.Generator, size: float, losses: int) -> float:
 def test_doubling_timeouts_against_drawn_losses(size: int, losses: int) -> None:
     rng = np.random.default_rng(losses)
     drawn = np.array([draw(rng, size, losses) for _ in range(6000)])
-    latency = conditional_latency_s(replace(PAPER, backoff=True), size, most_losses=losses)[losses]
+    latency = conditional_latency_s(replace(PAPER, backoff=True), size, max_losses=losses)[losses]
     assert abs(latency - drawn.mean()) < 4 * drawn.std() / math.sqrt(len(drawn))
 
 
@@ -208,11 +208,11 @@ def test_gain_of_sharing_with_delayed_acks() -> None:
         assert mean_error(whole, sizes, losses, **path) < mean_error(paper, sizes, losses, **path)
 
 
-def test_one_loss_shares_nothing() -> None:
+def test_one_loss_has_no_shared_recovery() -> None:
     sizes = np.arange(1, 60)
     for k in (0, 1):
-        whole = conditional_latency_s(WHOLE, sizes, most_losses=3)[k]
-        paper = conditional_latency_s(PAPER, sizes, most_losses=3)[k]
+        whole = conditional_latency_s(WHOLE, sizes, max_losses=3)[k]
+        paper = conditional_latency_s(PAPER, sizes, max_losses=3)[k]
         np.testing.assert_allclose(whole, paper, rtol=1e-5)
 
 
@@ -273,7 +273,7 @@ def one_more(sent: float, left: float, window: float, threshold: float, *, resen
 
 @pytest.mark.parametrize("size", [2, 4, 7, 12])
 def test_sharing_against_its_text(size: int) -> None:
-    latency = conditional_latency_s(WHOLE, size, most_losses=2)[2]
+    latency = conditional_latency_s(WHOLE, size, max_losses=2)[2]
     assert latency == pytest.approx(two_losses_shared(size, nodes=400), rel=5e-3)
 
 
@@ -286,7 +286,7 @@ def test_expectation_with_all_options() -> None:
     assert np.all(
         latency > expected_latency_s(replace(transfer, handshake=False), sizes, loss=0.05)
     )
-    curves = conditional_latency_s(transfer, 40, most_losses=30)
+    curves = conditional_latency_s(transfer, 40, max_losses=30)
     weights = loss_probability(np.arange(31), size_pkts=40, loss=0.05)
     plain = 0.05 / 0.9  # T_s p/(1 - 2p) of the handshake
     assert latency[39] == pytest.approx(float((weights * curves).sum()) + plain, rel=1e-6)
@@ -298,7 +298,7 @@ def test_many_losses_and_large_sizes() -> None:
     assert second == pytest.approx(first, rel=5e-3)  # meshes: less than 0.1 % of the latency
     # Sharing gains more than the doubled timeouts cost where windows are large.
     assert np.all(whole < expected_latency_s(PAPER, [500, 1000, 1500], loss=0.02))
-    assert np.isfinite(conditional_latency_s(WHOLE, 30, most_losses=120)).all()
+    assert np.isfinite(conditional_latency_s(WHOLE, 30, max_losses=120)).all()
 
 
 @pytest.mark.parametrize("value", [0, -1, math.nan, math.inf])
@@ -310,8 +310,8 @@ def test_timers_outside_the_domain(name: str, value: float) -> None:
 
 
 @pytest.mark.parametrize("transfer", [PAPER, WHOLE])
-def test_few_losses_have_the_bits_of_many(transfer: ShortTransfer) -> None:
-    # Above 40 losses the products are those of scipy's sparse matrices.
+def test_block_matrix_equals_scipy_bit_for_bit(transfer: ShortTransfer) -> None:
+    # Above 40 losses the products use scipy's sparse matrices.
     tables = Tables.of(transfer, 30.0, 3)
     rng = np.random.default_rng(1)
     left, window = rng.uniform(1, 30, 500), rng.uniform(1, 20, 500)
@@ -319,6 +319,6 @@ def test_few_losses_have_the_bits_of_many(transfer: ShortTransfer) -> None:
     vector = rng.uniform(0.1, 10, tables.tail)
     few = matrix(stencil, len(left), tables.tail, few=True)
     many = matrix(stencil, len(left), tables.tail, few=False)
-    assert isinstance(few, FewProducts)
+    assert isinstance(few, BlockMatrix)
     assert isinstance(many, sparse.csr_array)
     assert np.array_equal(few @ vector, many @ vector)

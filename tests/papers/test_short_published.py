@@ -20,7 +20,7 @@ from tcpcast_papers.short.timeouts import sender
 
 
 @pytest.mark.parametrize(("number", "total"), [(1, 30), (2, 49)])
-def test_the_tables_are_whole(number: int, total: int) -> None:
+def test_tables_are_complete(number: int, total: int) -> None:
     cells = {
         (line["initial_window_pkts"], line["phase"], line["limited_transmit"]): line
         for line in published.table(number)
@@ -36,7 +36,7 @@ def test_there_are_two_tables_only() -> None:
 
 
 @pytest.mark.parametrize("number", [1, 2])
-def test_all_cells_but_the_two_marked_follow_the_rule(number: int) -> None:
+def test_all_cells_except_two_follow_the_rule(number: int) -> None:
     for line in published.table(number):
         transfer = sender(line).transfer
         printed, own = line.value("timeout_packets"), timeout_packets(transfer)
@@ -52,7 +52,7 @@ def test_all_cells_but_the_two_marked_follow_the_rule(number: int) -> None:
 
 
 @pytest.mark.parametrize("setting", [NEWRENO, LIMITED, DELAYED], ids=lambda setting: setting.name)
-def test_the_least_file_size_of_the_text_is_that_of_the_tables(setting: Setting) -> None:
+def test_smallest_file_size_of_text_equals_tables(setting: Setting) -> None:
     line = published.least().one(setting=setting.name)
     assert line.value("least_pkts") == least_recoverable_pkts(setting.transfer)
     assert line.note
@@ -71,7 +71,7 @@ def test_the_settings_of_the_figures() -> None:
     assert len({each.name for each in ALL}) == len(ALL) == 8
 
 
-def test_values_computed_apart() -> None:
+def test_recomputed_values() -> None:
     lines = list(published.values())
     assert len(lines) == 18
     assert {line["setting"] for line in lines} <= {each.name for each in DRAWN}

@@ -45,7 +45,7 @@ def test_scenario_and_model_are_the_same_sender(setting: Setting) -> None:
         (timer,) = (step["value"] for step in steps if step["symbol"] == "ack timer")
         assert timer == setting.refined.delayed_ack_timer_s == 0.1
         return
-    expected = conditional_latency_s(transfer, sizes, most_losses=1)
+    expected = conditional_latency_s(transfer, sizes, max_losses=1)
     for size, losses, told in zip(
         found["size_pkts"], found["losses"], found["completion_time_s"], strict=True
     ):
@@ -54,7 +54,7 @@ def test_scenario_and_model_are_the_same_sender(setting: Setting) -> None:
             assert told == pytest.approx(expected[losses, sizes.index(int(size))], rel=1e-9)
 
 
-def test_means_by_losses_are_those_of_the_tables() -> None:
+def test_means_by_losses_equal_the_tables() -> None:
     job = Job(NEWRENO, (2, 8), 20_000)
     runs = simulated(job)
     seen, tables = runs.latency(job), runs[job].tables
@@ -70,8 +70,8 @@ def test_means_by_losses_are_those_of_the_tables() -> None:
     np.testing.assert_array_equal(seen.expected[0], tables["by_size"]["completion_time_s"])
 
 
-def test_the_interval_given_a_loss_is_that_of_its_transfers() -> None:
-    # Another size beside it changes what is drawn for the first.
+def test_interval_given_a_loss_uses_its_transfers() -> None:
+    # Another size in the same call changes the random draws for the first.
     means, halves = [], []
     for size in (9, 10, 11, 12, 13, 14):
         job = Job(NEWRENO, (8, size), 4_000)
@@ -104,7 +104,7 @@ def test_packets_that_time_out_are_counted(number: int, at: int) -> None:
         assert found.low < printed + 0.2
 
 
-def test_the_mean_error_leaves_out_what_was_not_seen() -> None:
+def test_mean_error_omits_unobserved_values() -> None:
     packets = np.array([[1.0, 2.0, np.nan], [0.1, 0.2, np.nan]])
     found = mean_error(np.array([[1.1, 1.0, 7.0]]), packets)
     error, half = 100 * (0.1 + 0.5) / 2, 100 * np.hypot(0.11, 0.05) / 2
@@ -135,7 +135,7 @@ def test_variants_of_the_model() -> None:
     assert refined[2, 0] > meant[2, 0]
 
 
-def test_the_same_whatever_the_threads() -> None:
+def test_results_do_not_depend_on_threads() -> None:
     jobs = [Job(each, (2, 9), 3_000, rules=rules) for each in ALL[:3] for rules in ((), BACKOFF)]
     found = []
     for threads in (1, 2):

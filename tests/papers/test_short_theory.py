@@ -52,12 +52,12 @@ PRINTED = 5.5e-4
     ],
 )
 def test_conditional_latency_values(size: int, expected: tuple[float, ...]) -> None:
-    latency = conditional_latency_s(PAPER, size, most_losses=3)
+    latency = conditional_latency_s(PAPER, size, max_losses=3)
     np.testing.assert_allclose(latency, expected, rtol=0, atol=PRINTED)
 
 
 def test_one_packet_times_out_k_times() -> None:
-    latency = conditional_latency_s(PAPER, 1, most_losses=3)
+    latency = conditional_latency_s(PAPER, 1, max_losses=3)
     np.testing.assert_allclose(latency[1:], (1.13, 2.18, 3.21), rtol=0, atol=5e-3)
 
 
@@ -67,13 +67,13 @@ def test_one_packet_times_out_k_times() -> None:
     ids=["figure 6", "figure 7", "figure 4"],
 )
 def test_peak_given_one_loss(transfer: ShortTransfer, peak: int, value: float) -> None:
-    latency = conditional_latency_s(transfer, SIZES, most_losses=1)[1]
+    latency = conditional_latency_s(transfer, SIZES, max_losses=1)[1]
     assert SIZES[np.argmax(latency)] == peak
     assert latency.max() == pytest.approx(value, abs=PRINTED)
 
 
 def test_no_peak_with_the_proposal() -> None:
-    latency = conditional_latency_s(PROPOSAL, SIZES, most_losses=1)[1]
+    latency = conditional_latency_s(PROPOSAL, SIZES, max_losses=1)[1]
     assert np.argmax(latency) == 0
 
 
@@ -165,13 +165,13 @@ def test_negative_binomial_values() -> None:
     np.testing.assert_allclose(probability, [0.9**3, 3 * 0.1 * 0.9**3, 6 * 0.01 * 0.9**3])
 
 
-def test_losses_stop_where_they_are_negligible() -> None:
+def test_losses_considered_stops_at_negligible_probability() -> None:
     k = losses_considered(size_pkts=10_000, loss=0.01)
     beyond = loss_probability([k - 1, k, k + 200], size_pkts=10_000, loss=0.01)
     assert beyond[0] >= 1e-9 > beyond[1] > beyond[2]
 
 
-# The recursion once more, plainly: scalars, from the window distribution of section 2.
+# The recursion again in a simple form: scalars, from the window distribution of section 2.
 
 
 def grow(t: ShortTransfer, sent: float, w0: float, ss: float) -> tuple[float, float]:
@@ -253,7 +253,7 @@ VARIANTS = {
 def test_recursion_against_adaptive_quadrature(name: str) -> None:
     transfer = VARIANTS[name]
     for size in (4, 5, 11, *([50] if transfer.sack else [])):
-        latency = conditional_latency_s(transfer, size, most_losses=2)
+        latency = conditional_latency_s(transfer, size, max_losses=2)
         for k in (1, 2):
             assert latency[k] == pytest.approx(by_quadrature(transfer, k, size), rel=1e-3), (
                 k,
@@ -287,23 +287,21 @@ def by_drawing(t: ShortTransfer, k: int, n: float, draws: int, seed: int) -> tup
     ],
 )
 def test_recursion_against_drawn_losses(name: str, size: int, k: int) -> None:
-    latency = conditional_latency_s(VARIANTS[name], size, most_losses=k)[k]
+    latency = conditional_latency_s(VARIANTS[name], size, max_losses=k)[k]
     mean, error = by_drawing(VARIANTS[name], k, size, draws=2000, seed=k)
     assert error < 0.01 * mean
     assert abs(latency - mean) < 4 * error
 
 
-def test_printed_recursion_lacks_one_round_trip_a_recovery() -> None:
+def test_printed_recursion_lacks_one_rtt_per_recovery() -> None:
     # At n = 30 two packets at the start and three at the end time out; 25 of 30 recover.
-    default = conditional_latency_s(PAPER, 30, most_losses=1)[1]
-    printed = conditional_latency_s(replace(PAPER, as_printed=True), 30, most_losses=1)[1]
+    default = conditional_latency_s(PAPER, 30, max_losses=1)[1]
+    printed = conditional_latency_s(replace(PAPER, as_printed=True), 30, max_losses=1)[1]
     assert default - printed == pytest.approx(0.1 * 25 / 30)
 
 
 def test_expectation_is_the_weighted_sum() -> None:
-    latency = conditional_latency_s(
-        PAPER, 12, most_losses=losses_considered(size_pkts=12, loss=0.1)
-    )
+    latency = conditional_latency_s(PAPER, 12, max_losses=losses_considered(size_pkts=12, loss=0.1))
     weights = loss_probability(np.arange(len(latency)), size_pkts=12, loss=0.1)
     total = float((weights * latency).sum())
     assert expected_latency_s(PAPER, 12, loss=0.1) == pytest.approx(total, rel=1e-4)
@@ -364,14 +362,14 @@ def test_transfers_outside_the_domain(changes: dict[str, Any], word: str) -> Non
         (lambda: expected_latency_s(PAPER, 3, loss=1.2), "loss"),
         (lambda: expected_latency_s(PAPER, 1e6, loss=0.1), "5000"),
         (lambda: losses_considered(size_pkts=math.inf, loss=0.1), "size_pkts"),
-        (lambda: conditional_latency_s(PAPER, 3, most_losses=-1), "most_losses"),
-        (lambda: conditional_latency_s(PAPER, 3, most_losses=5001), "most_losses"),
+        (lambda: conditional_latency_s(PAPER, 3, max_losses=-1), "most_losses"),
+        (lambda: conditional_latency_s(PAPER, 3, max_losses=5001), "most_losses"),
         (lambda: lossless_latency_s(PAPER, 0.5), "size_pkts"),
         (lambda: loss_probability(-1, size_pkts=3, loss=0.1), "losses"),
         (lambda: timeout_packets(replace(PAPER, initial_window_pkts=1.5)), "whole number"),
     ],
 )
-def test_questions_outside_the_domain(question: Callable[[], object], word: str) -> None:
+def test_arguments_outside_the_domain(question: Callable[[], object], word: str) -> None:
     with pytest.raises(DomainError, match=word):
         question()
 

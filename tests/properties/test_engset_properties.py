@@ -14,9 +14,9 @@ from tcpcast.models.engset import (
     EngsetResult,
     Path,
     buffer_for_loss,
-    connection_alone,
     engset,
     flights,
+    isolated_connection,
     lone_queue,
     lone_transfer,
     state_log_probabilities,
@@ -72,7 +72,7 @@ def test_on_time_alone_is_that_of_the_packets(
 ) -> None:
     """ON0 = m RTT0 + n Delta* (eq. 2) against the transfer followed ack by ack."""
     asked = {"receiver_window_pkts": window, "initial_window_pkts": initial}
-    alone = connection_alone(path=path, size_pkts=size, **asked)  # type: ignore[arg-type]
+    alone = isolated_connection(path=path, size_pkts=size, **asked)  # type: ignore[arg-type]
     followed = lone_transfer(path=path, size_pkts=size, **asked)  # type: ignore[arg-type]
     assert alone.on_time_s == pytest.approx(followed.acked_s[-1], rel=1e-6)
     assert alone.servers >= 1 - 1e-9
@@ -149,9 +149,9 @@ def ask(path: Path, sources: int, size: float, off: float, window: float) -> Eng
 @settings(deadline=None)
 def test_bounds(path: Path, sources: int, size: float, off: float, window: float) -> None:
     result = ask(path, sources, size, off, window)
-    peak, link, slack = result.alone.rate_bps, path.bottleneck_bps, 1 + 1e-9
+    peak, link, slack = result.isolated.rate_bps, path.bottleneck_bps, 1 + 1e-9
     assert min(peak, link / sources) / slack <= result.rate_bps <= peak * slack
-    assert result.alone.on_time_s / slack <= result.on_time_s
+    assert result.isolated.on_time_s / slack <= result.on_time_s
     assert 0 < result.utilisation <= slack
     assert result.sharing.utilisation1 <= slack
     assert 0 < result.sharing.closed_load <= slack
@@ -180,9 +180,9 @@ def test_one_source_has_the_path_to_itself(
     path: Path, size: float, off: float, window: float
 ) -> None:
     result = ask(path, 1, size, off, window)
-    on0 = result.alone.on_time_s
+    on0 = result.isolated.on_time_s
     assert result.probability == pytest.approx([off / (off + on0), on0 / (off + on0)])
-    assert result.rate_bps == pytest.approx(result.alone.rate_bps)
+    assert result.rate_bps == pytest.approx(result.isolated.rate_bps)
     assert result.on_time_s == pytest.approx(on0)
     assert result.utilisation == pytest.approx(result.offered_load)
 
@@ -199,7 +199,7 @@ def test_overload_shares_the_link_equally(sources: int) -> None:
 
 
 def test_a_million_sources_behave_like_a_thousand_on_a_thousandth_of_the_link() -> None:
-    """Distribution of large numbers: at a fixed overload the rate does not depend on the scale."""
+    """Law of large numbers: at a fixed overload the rate does not depend on the scale."""
     rates = []
     for scale in (1_000, 1_000_000):
         path = Path(rtt0_s=0.05, packet_bytes=1500, bottleneck_bps=70e3 * scale, egress_bps=2e6)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tcpcast import _native
 from tcpcast.engines.packet import reliability
 from tcpcast.engines.packet.configuration import configuration
-from tcpcast.models.engset import Path, connection_alone, lone_queue, lone_transfer
+from tcpcast.models.engset import Path, isolated_connection, lone_queue, lone_transfer
 from tcpcast.scenario import Scenario
 
 SECOND = 10**9
@@ -30,7 +30,7 @@ UNHURRIED = settings(
 
 def packet(scenario: dict[str, Any]) -> tcpcast.Answer:
     # What holds of each file holds of one; as an estimate, one is withheld.
-    with patch.object(reliability, "meaningless", return_value=False):
+    with patch.object(reliability, "has_too_few_files", return_value=False):
         (answer,) = tcpcast.run(Scenario.from_dict(scenario), ["packet"])
     # Some dozen round trips without a loss, of which slow start has several, are no steady state.
     assert answer.incomplete_reason is None or answer.incomplete_reason.startswith(
@@ -319,7 +319,7 @@ def duplicates(sums: dict[str, int]) -> int:
     return sums["retransmitted"] - sums["queue_drops"]
 
 
-def test_little_s_distribution_in_the_long_run() -> None:
+def test_littles_law_in_the_long_run() -> None:
     answer = packet(
         {
             "network": {
@@ -461,7 +461,7 @@ def test_a_lone_transfer_is_as_the_model_follows_it(
 def test_a_lone_transfer_takes_eq_2(
     path: Path, size: int, window: int, initial_window: int
 ) -> None:
-    model = connection_alone(
+    model = isolated_connection(
         path=path,
         size_pkts=size,
         receiver_window_pkts=window,
@@ -483,7 +483,7 @@ def test_the_queue_of_a_lone_transfer_is_section_4_4_s(
     # is left out.
     assume(math.isinf(path.egress_bps))
     lone = {"receiver_window_pkts": window, "initial_window_pkts": initial_window}
-    flights = connection_alone(path=path, size_pkts=size, **lone).flights
+    flights = isolated_connection(path=path, size_pkts=size, **lone).flights
     assume(not flights.saturated)
     scenario = alone(path, size, window, initial_window)
     scenario["network"]["ingress"] = {}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import tcpcast
 from tcpcast import _native
-from tcpcast.engines.fixed_point.configuration import asked
+from tcpcast.engines.fixed_point.configuration import native_configuration
 from tcpcast.engines.packet.configuration import configuration
 from tcpcast.scenario.modern_tcp import MODERN_PRESETS
 
@@ -194,7 +194,7 @@ def test_native_module_rejects_several_choices() -> None:
 def test_fixed_point_configuration_keys() -> None:
     loop = scenario("loop").with_changes({"fixed_point": {"scheme": 2}})
     assert loop.fixed_point is not None
-    found = asked(loop, loop.fixed_point)
+    found = native_configuration(loop, loop.fixed_point)
     assert _native.Simulation.fixed_point(configuration(loop, 1.0), found, 1)
     for key in found:
         less = {other: value for other, value in found.items() if other != key}

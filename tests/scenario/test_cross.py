@@ -237,7 +237,7 @@ def test_bin_longer_than_run_is_reported() -> None:
         scenario(NOISE | {"bin": "100s"}, run={"duration": "2s", "warmup": "1s"}), ["packet"]
     )
     assert (
-        "cross.noise has one rate for 100 s, and the run is over after 2 s: write a shorter bin, "
+        "cross.noise has one rate for 100 s, but the run ends after 2 s: set a shorter bin, "
         "or a longer run"
     ) in answer.warnings
 

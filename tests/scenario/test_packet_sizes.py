@@ -59,7 +59,7 @@ packet = "200B"
 """
 
 KEY = "class.small.packet"
-ONE_SIZE = "has packets of one size, network.packet"
+ONE_SIZE = "needs packets of one size, network.packet"
 
 
 def scenario(text: str, **changes: Any) -> Scenario:
@@ -103,7 +103,7 @@ def test_invalid_packet_size_is_rejected() -> None:
     assert refused({"class.small.rtt": "0.1ms"}).startswith("class.small.rtt: 100us is less")
 
 
-@pytest.mark.parametrize("name", [name for name in REGISTRY if not REGISTRY[name].any_packets])
+@pytest.mark.parametrize("name", [name for name in REGISTRY if not REGISTRY[name].any_packet_size])
 def test_engines_with_packets_of_one_size_refuse(name: str) -> None:
     if name == "trace":
         return

@@ -23,7 +23,7 @@ WRONG: list[tuple[Callable[[], Any], type[tcpcast.TcpcastError], str]] = [
     (
         lambda: ANSWER["goodput"],
         tcpcast.UnknownMetric,
-        "pftk has no 'goodput'; write 'goodput_bps'",
+        "pftk has no 'goodput'; use 'goodput_bps'",
     ),
     (lambda: ANSWER[5], tcpcast.UnknownMetric, "pftk has no '5'"),  # type: ignore[index]
     (lambda: tcpcast.run(ONE, ["packet"], threads=-1), tcpcast.DomainError, "1 or more"),

@@ -95,7 +95,7 @@ def test_frequencies(typed: object, hz: float) -> None:
 
 @pytest.mark.parametrize(("typed", "count"), [(1, 1), (2e2, 200), (np.int32(5), 5)])
 def test_counts(typed: object, count: int) -> None:
-    read = units.parse_count(typed, least=1, most=1000)
+    read = units.parse_count(typed, minimum=1, maximum=1000)
     assert read == count
     assert type(read) is int
 
@@ -175,7 +175,7 @@ def test_refused_with_a_remedy(read: Callable[[object], float], typed: object, r
 )
 def test_counts_refused_with_a_remedy(typed: object, remedy: str) -> None:
     with pytest.raises(UnitError, match="write") as caught:
-        units.parse_count(typed, least=1, most=1000)
+        units.parse_count(typed, minimum=1, maximum=1000)
     assert remedy in str(caught.value)
 
 

@@ -32,7 +32,7 @@ class Process(Protocol):
     truth: float
 
     def advance(self, slots: int) -> None:
-        """Go on until that many slots are whole."""
+        """Continue until that many slots are complete."""
 
     def snapshots(self) -> NDArray[np.float64]:
         """Cumulative counters at the ends of the slots so far, a row of zeros first."""
@@ -62,7 +62,7 @@ class MM1Waiting:
             gaps *= 1.25
             steps = self.random.standard_exponential(self.chunk)
             steps -= gaps
-            # Lindley: a wait is the walk less its lowest point so far.
+            # Lindley: the wait is the random walk minus its minimum so far.
             walk = np.cumsum(steps, out=steps)
             waits = walk - np.minimum(np.minimum.accumulate(walk), -self.wait)
             arrivals = np.cumsum(gaps, out=gaps)
@@ -159,7 +159,7 @@ def _lost_by(bad: NDArray[np.int64]) -> NDArray[np.float64]:
 def as_the_engine(
     snapshots: NDArray[np.float64], length: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Merge slots pairwise until there are fewer than 128; what is over is in the totals only."""
+    """Merge slots in pairs until there are fewer than 128; the rest is only in the totals."""
     merged = 1
     while length // merged >= 128:
         merged *= 2
@@ -246,7 +246,7 @@ def measure(
         covered += covers(found, process.truth)
         lengths.append(slots)
         widths.append(found.half_width / process.truth)
-        warned += found.correlated
+        warned += found.is_correlated
     return Coverage(covered / runs, float(np.mean(lengths)), float(np.mean(widths)), warned / runs)
 
 
@@ -256,7 +256,7 @@ SHARES = (0.95, 0.9, 0.8, 0.5)
 def coverage_of_files(
     shares: Sequence[float], *, alike: bool, runs: int = RUNS
 ) -> dict[float, float]:
-    """Measure the coverage of what each share of lognormal goodputs exceeds, sigma 0.8.
+    """Measure the coverage of quantiles of lognormal goodputs, sigma 0.8.
 
     They are independent, some 60 in each of 32 units; or ten to a slot, 765 slots, and each is like
     the ones before: the logarithm is AR(1) with 0.9.

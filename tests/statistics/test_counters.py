@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from tcpcast.engines.packet.metric_estimates import CLASS, LINK, Units, unwrapped
+from tcpcast.engines.packet.metric_estimates import CLASS, LINK, Units, unwrap_counters
 from tcpcast.metrics import BY_CLASS, HEADLINE, METRICS, PATH
 from tcpcast.scenario.traffic import KINDS
 
 
-def test_a_sum_that_began_anew_is_what_it_counts() -> None:
+def test_unwrap_counters_adds_wrap_around() -> None:
     # A queue of a million packets for 100 hours, in slots of an hour: 3.6e20 packet nanoseconds.
     slots, hour = 100, 3600 * 10**9
     rows = np.zeros((slots + 2, len(LINK)), dtype=np.uint64)
@@ -21,14 +21,14 @@ def test_a_sum_that_began_anew_is_what_it_counts() -> None:
     np.testing.assert_allclose(mean, 1e6, rtol=1e-12)
 
 
-def test_sums_that_did_not_are_the_same_integers() -> None:
+def test_unwrap_counters_keeps_integers_without_wrap() -> None:
     rows = np.array([[0, 5], [7, 5], [2**64 - 1, 4]], dtype=np.uint64)
-    assert unwrapped(rows) is rows
+    assert unwrap_counters(rows) is rows
     floats = np.array([[3.0], [1.0]])
-    assert unwrapped(floats) is floats
+    assert unwrap_counters(floats) is floats
 
 
-def test_each_metric_is_made_of_counters_that_the_simulator_has() -> None:
+def test_metrics_use_counters_of_the_simulator() -> None:
     for name, row in METRICS.items():
         assert row.counters | set(row.bursts) <= LINK.keys() | CLASS.keys(), name
         assert not LINK.keys() & CLASS.keys()

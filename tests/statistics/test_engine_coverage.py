@@ -1,4 +1,4 @@
-"""The packet engine's intervals: withheld or doubted where too little stands behind, else true."""
+"""Intervals of the packet engine: withheld or marked with few observations, otherwise correct."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def answered(name: str, **changes: Any) -> Any:
     return tcpcast.run(scenario, engines=["packet"])
 
 
-def test_one_file_has_no_value_and_no_interval() -> None:
+def test_one_file_gives_no_value() -> None:
     answers = answered("web-10mbit", run__transfers=1)
     [told] = answers.to_json()["answers"]
     for name, metric in told["metrics"].items():
@@ -42,7 +42,7 @@ def test_one_file_has_no_value_and_no_interval() -> None:
     json.dumps(told, allow_nan=False)
 
 
-def test_fifty_files_have_values_without_intervals() -> None:
+def test_fifty_files_give_no_interval() -> None:
     answers = answered("web-10mbit", run__transfers=50)
     found = answers["packet"].metrics["on_time_s"]
     assert math.isfinite(found.value)
@@ -50,7 +50,7 @@ def test_fifty_files_have_values_without_intervals() -> None:
     assert "too few files" in str(answers)
 
 
-def test_a_run_of_a_few_cycles_is_called_too_short() -> None:
+def test_run_of_few_cycles_is_too_short() -> None:
     answer = answered("web-10mbit", run__transfers=300)["packet"]
     doubt = answer.metrics["on_time_s"].interval_warning
     assert doubt is not None
@@ -62,7 +62,7 @@ def test_a_run_of_a_few_cycles_is_called_too_short() -> None:
     )
 
 
-def test_timeouts_that_are_nearly_all_alike_have_no_interval() -> None:
+def test_nearly_equal_timeouts_have_no_interval() -> None:
     found = answered("lossy-path", run__duration="60s")["packet"].metrics["t0_s"]
     assert (found.low, found.high) == (None, None)
     assert found.lacking in {"too few values", "too few timeouts"}
@@ -72,7 +72,7 @@ def test_timeouts_that_are_nearly_all_alike_have_no_interval() -> None:
     ("distribution", "needed"),
     [("Pareto 1.5", "no number is enough"), ("lognormal sd 10", "are needed")],
 )
-def test_a_heavy_tail_is_said_with_the_mean_drawn(distribution: str, needed: str) -> None:
+def test_heavy_tail_warning_has_drawn_mean(distribution: str, needed: str) -> None:
     scenario = tcpcast.load("web-10mbit").with_changes(
         {"traffic.size": DISTRIBUTIONS[distribution], "run.transfers": 5000}
     )
@@ -91,7 +91,7 @@ def size_of(scenario: tcpcast.Scenario) -> Distribution[Any]:
     return traffic.size
 
 
-def test_what_a_distribution_of_sizes_says() -> None:
+def test_size_moments() -> None:
     scenario = tcpcast.load("web-10mbit")
     exponential = size_of(scenario)
     sizes = np.maximum(1, np.rint(3 + np.random.default_rng(1).exponential(9, 10**6)))
@@ -103,22 +103,22 @@ def test_what_a_distribution_of_sizes_says() -> None:
     assert unseen_share(pareto, 1e12) == 1.0
 
 
-def test_no_precision_is_reached_on_a_doubted_interval() -> None:
+def test_precision_is_not_reached_with_warning() -> None:
     good = Estimate(1.0, 0.99, 1.01, 0.01, 32)
     target = {"loss_ratio": 0.1}
     assert not unmet_precision({"loss_ratio": good}, target)
-    short = good.doubted("the run is too short")
+    short = good.with_warning("the run is too short")
     assert unmet_precision({"loss_ratio": short}, target) == {"loss_ratio": "the run is too short"}
     assert next_length(100.0, {"loss_ratio": short}, target) == 150.0
-    endless = good.doubted("no number is enough", endless=True)
+    endless = good.with_warning("no number is enough", is_permanent=True)
     assert unmet_precision({"loss_ratio": endless}, target)
     assert next_length(100.0, {"loss_ratio": endless}, target) is None
 
 
-def test_slow_fluctuations_behind_fast_ones_widen() -> None:
+def test_slow_fluctuations_widen_interval() -> None:
     """Neighbours correlate by 0.2 at most, and the mean varies by the slow part."""
     random = np.random.default_rng(20_090_517)
-    covered, doubted, runs = 0, 0, 400
+    covered, warned, runs = 0, 0, 400
     for _ in range(runs):
         slow = np.zeros(32)
         slow[0] = random.standard_normal()
@@ -128,13 +128,13 @@ def test_slow_fluctuations_behind_fast_ones_widen() -> None:
         assert found is not None
         assert found.low is not None
         assert found.high is not None
-        doubted += found.correlated
-        covered += not found.correlated and found.low <= 10.0 <= found.high
-    assert doubted / runs < 0.1
-    assert covered / (runs - doubted) > 0.9
+        warned += found.is_correlated
+        covered += not found.is_correlated and found.low <= 10.0 <= found.high
+    assert warned / runs < 0.1
+    assert covered / (runs - warned) > 0.9
 
 
-def test_a_quantile_of_few_is_no_number() -> None:
+def test_quantile_of_few_values_is_nan() -> None:
     edges = np.arange(11.0)
     few = exceeded_by(np.eye(10)[:5], edges, 0.95)
     assert few is not None
@@ -170,14 +170,14 @@ def isolated_transfers(loss: str, count: int) -> Any:
     return tcpcast.run(scenario, engines=["packet"])["packet"].metrics["completion_time_s"]
 
 
-def test_few_transfers_do_where_each_has_many_losses() -> None:
+def test_few_transfers_suffice_with_many_losses_each() -> None:
     many = isolated_transfers("2%", 1000)
     few = isolated_transfers("2%", 20)
     assert few.low <= many.value <= few.high
     assert few.interval_warning is None
 
 
-def test_each_size_has_an_interval_of_as_many_as_its_own_losses_ask_for() -> None:
+def test_size_interval_needs_transfers_by_its_own_losses() -> None:
     table = {
         "network": {"rtt": "40ms", "bottleneck": {"rate": "20mbit", "buffer": "500pkt"}},
         "traffic": {"kind": "transfers", "size": ["7pkt", "6000pkt"], "count": 20},
@@ -195,11 +195,11 @@ def _lows_by_size(scenario: Any) -> list[float]:
     return list(answer.tables["by_size"]["low"])
 
 
-def test_few_transfers_with_few_losses_each_have_no_interval() -> None:
+def test_few_transfers_with_few_losses_have_no_interval() -> None:
     assert isolated_transfers("0.05%", 20).lacking == "too few files"
 
 
-def test_few_transfers_do_where_nothing_is_random() -> None:
+def test_few_transfers_suffice_without_randomness() -> None:
     alike = isolated_transfers("0%", 20)
     assert alike.low == alike.value == alike.high
 
@@ -217,7 +217,7 @@ def marked(stack: str, *, ecn: bool, duration: str = "60s") -> Any:
     return tcpcast.run(tcpcast.Scenario.from_dict(table), engines=["packet"])["packet"]
 
 
-def test_marks_end_the_growth_of_a_window_as_losses_do() -> None:
+def test_marks_count_as_losses_for_steady_state() -> None:
     found = marked("linux-cubic", ecn=True)
     assert found["loss_ratio"] == 0.0 < found["ecn_mark_ratio"]
     assert found["utilisation"] < 0.95  # the link does not hold it
@@ -226,7 +226,7 @@ def test_marks_end_the_growth_of_a_window_as_losses_do() -> None:
     assert not any("steady state" in warning for warning in found.warnings)
 
 
-def test_a_flow_that_found_neither_loss_nor_mark_is_in_no_steady_state() -> None:
+def test_flow_without_loss_or_mark_is_not_in_steady_state() -> None:
     found = marked("linux-reno", ecn=True, duration="5100ms")
     assert found["utilisation"] < 0.95
     assert "no steady state: 2 of 2 flows are without a loss or a mark" in str(

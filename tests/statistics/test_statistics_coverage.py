@@ -31,7 +31,7 @@ def runs(request: pytest.FixtureRequest) -> int:
 
 @pytest.fixture
 def slack(runs: int) -> float:
-    """How much further than that of 1,000 runs a coverage may be off."""
+    """Factor of the tolerance of a coverage, relative to 1,000 runs."""
     one, thousand = (np.sqrt(0.95 * 0.05 / count) for count in (runs, RUNS))
     return float(2 * (one - thousand))
 
@@ -53,7 +53,7 @@ def test_ar1_at_fixed_length(runs: int, slack: float) -> None:
 
 
 def test_bursty_loss_at_fixed_length(runs: int, slack: float) -> None:
-    # 76,500 packets, 765 lost in some 150 bursts.
+    # 76,500 packets with 765 losses in about 150 bursts.
     found = measure(BurstyLoss, length=765, runs=runs)
     assert 0.93 - slack <= found.share <= 0.97 + slack
 
@@ -90,7 +90,7 @@ def test_bursty_loss_to_a_precision(runs: int, slack: float) -> None:
     assert found.relative_half_width <= 0.10
 
 
-def test_a_run_too_short_for_its_interval_is_flagged() -> None:
+def test_short_run_is_flagged() -> None:
     # Two observations a batch of a series that remembers ten: hardly any interval would be right.
     class Short(AR1):
         per_slot = 1
@@ -100,7 +100,7 @@ def test_a_run_too_short_for_its_interval_is_flagged() -> None:
     assert found.correlated > 0.90
 
 
-def test_jackknife_of_a_ratio_whose_terms_are_correlated() -> None:
+def test_jackknife_of_ratio_with_correlated_terms() -> None:
     # Y = X**2, X exponential: the ratio of means is 2, and the delta method's variance of n pairs
     # is Var(Y - 2 X) / n = 8 / n. Taken as independent, Y and X would give (20 + 4) / n.
     estimates = [ratio_of_correlated_terms(run, pairs=400) for run in range(RUNS)]
@@ -109,7 +109,7 @@ def test_jackknife_of_a_ratio_whose_terms_are_correlated() -> None:
     assert 0.93 <= sum(covers(found, 2.0) for found in estimates) / RUNS <= 0.97
     # The t quantile of 8 frequencies and the correction for skewness cost a quarter.
     assert 0.98 < width / (2.0395 * np.sqrt(8.0 / (32 * 400))) < 1.3
-    # The bias that the plain ratio leaves is nothing beside the interval.
+    # The bias of the plain ratio is negligible compared with the interval.
     assert abs(bias) < 0.05 * width
 
 

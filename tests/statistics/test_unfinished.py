@@ -25,7 +25,7 @@ def incast(duration: str) -> Scenario:
     )
 
 
-def test_a_mean_over_survivors_is_replaced_by_a_lower_bound() -> None:
+def test_mean_over_finished_transfers_becomes_lower_bound() -> None:
     (answer,) = tcpcast.run(incast("20ms"), engines=["packet"])
     finished, unfinished = answer["transfers"], answer["unfinished_transfers"]
     assert 0.05 * finished < unfinished <= 64
@@ -46,7 +46,7 @@ def test_a_mean_over_survivors_is_replaced_by_a_lower_bound() -> None:
     assert f"≥ {1e3 * on_time.at_least:.3f}" in shown
 
 
-def test_a_long_run_has_a_mean() -> None:
+def test_long_run_has_mean() -> None:
     (answer,) = tcpcast.run(incast("5s"), engines=["packet"])
     assert answer["unfinished_transfers"] > 0
     assert answer.metrics["on_time_s"].at_least is None

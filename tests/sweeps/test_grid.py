@@ -60,7 +60,7 @@ def test_a_range_of_ten_thousand_has_ten_thousand_different_values() -> None:
             {"a.b": "5ms, 9ms"},
             'one text; write a range such as "10ms..200ms log 8", or a list: ["5ms", "9ms"]',
         ),
-        ({"a.b": "10ms..5ms"}, "runs backwards; write 5ms..10ms"),
+        ({"a.b": "10ms..5ms"}, "is in descending order; write 5ms..10ms"),
         ({"a.b": "0..5"}, 'write "0..10 lin 11" for equal steps'),
         ({"a.b": "1ms..5mbit"}, "ends that are not of one kind"),
         (

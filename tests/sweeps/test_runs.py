@@ -173,11 +173,11 @@ def test_existing_parts_are_not_run_again(
     (out / ".tcpcast-left").write_bytes(b"half")
     asked = []
 
-    def noted(asking: Any, cells: Any) -> Any:
+    def answer_noted(asking: Any, cells: Any) -> Any:
         asked.append(cells[0].cell)
         return answer_batch(asking, cells)
 
-    monkeypatch.setattr(processes, "answer_batch", noted)
+    monkeypatch.setattr(processes, "answer_batch", answer_noted)
     shares: list[float] = []
     tcpcast.sweep(path, VARY, engines=ENGINES, out=out, processes=1, progress=shares.append)
     assert asked == [1, 3]

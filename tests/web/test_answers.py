@@ -70,7 +70,7 @@ def test_a_transfer_that_no_formula_times_takes_what_its_goodput_does(page: Page
     rate, time = told["sentences"]
     assert rate.startswith("About 8.96 Mbit/s; limited by loss")
     assert time.startswith("500 GB takes ")
-    assert time.endswith("days) at this goodput, slow start from 10 packets included.")
+    assert time.endswith("days) at this goodput, including slow start from 10 packets.")
 
 
 def test_slow_formulas_can_be_left_for_later(page: Page) -> None:

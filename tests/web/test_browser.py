@@ -40,7 +40,7 @@ class Served:
     context: BrowserContext
     url: str
     asked: list[str] = field(default_factory=list)
-    faults: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
     empty: list[Page] = field(default_factory=list)
     kept: Page | None = None
     """A tab that a test goes on with where the one before left it."""
@@ -59,7 +59,7 @@ class Served:
         tab = self.context.new_page()
         tab.set_default_timeout(WAIT_MS)
         tab.on("request", lambda request: self.asked.append(request.url))
-        tab.on("pageerror", lambda fault: self.faults.append(str(fault)))
+        tab.on("pageerror", lambda error: self.errors.append(str(error)))
         return tab
 
     def leave(self) -> None:
@@ -101,7 +101,7 @@ def nothing_fails(served: Served) -> Iterator[None]:
     served.leave()
     outside = [url for url in served.asked if urlsplit(url).netloc != urlsplit(served.url).netloc]
     assert [url for url in outside if not url.startswith(("blob:", "about:blank"))] == []
-    assert served.faults == []
+    assert served.errors == []
 
 
 def answered(tab: Page) -> str:

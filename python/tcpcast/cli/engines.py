@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from tcpcast.engines import REGISTRY, add_outside
+from tcpcast.engines import REGISTRY, add_plugins
 from tcpcast.engines.registry import FAMILIES
 from tcpcast.engines.stacks import fit
 from tcpcast.report.json import encode
@@ -14,7 +14,7 @@ from tcpcast.scenario.tcp import STACKS
 
 def engines(*, as_json: bool) -> None:
     """Print the table of each family."""
-    for fault in add_outside():
+    for fault in add_plugins():
         print(f"tcpcast: {fault}", file=sys.stderr)
     if as_json:
         _print_json()
@@ -31,7 +31,7 @@ def engines(*, as_json: bool) -> None:
             table.add_column(column, ratio=1)
         for name, entry in REGISTRY.items():
             if entry.family == family:
-                trust = entry.trusted_when(name)
+                trust = entry.trust_text(name)
                 table.add_row(name, entry.summary, entry.applies, trust)
         show(table)
         show("")
@@ -44,8 +44,8 @@ def _print_json() -> None:
             "family": entry.family,
             "summary": entry.summary,
             "applies": entry.applies,
-            "trust": entry.trusted_when(name),
-            "quick": entry.quick,
+            "trust": entry.trust_text(name),
+            "quick": entry.runs_by_default,
             "stacks": {stack: _fit(name, stack) for stack in STACKS},
         }
         for name, entry in REGISTRY.items()
@@ -56,4 +56,4 @@ def _print_json() -> None:
 def _fit(engine: str, stack: str) -> dict[str, str | None]:
     """Return what an engine does with a stack, for programs."""
     found = fit(engine, stack)
-    return {"verdict": found.verdict.value, "why": found.words or None}
+    return {"verdict": found.verdict.value, "why": found.text or None}

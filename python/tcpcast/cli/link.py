@@ -13,7 +13,7 @@ from tcpcast.emulation.launch import run_link
 from tcpcast.engines.kernel.path import path_configuration
 from tcpcast.errors import MachineError, ScenarioError, TcpcastError
 from tcpcast.option import option_names
-from tcpcast.output import aside, check_file
+from tcpcast.output import atomic_file, check_file
 from tcpcast.report.json import encode
 from tcpcast.report.link import link_lines
 from tcpcast.scenario import Scenario, load, parse_assignments
@@ -159,7 +159,7 @@ def _check(scenario: Scenario) -> None:
 def _run(question: Mapping[str, Any], pcap: str | None, side: str, *, force: bool) -> LinkOutcome:
     if pcap is None:
         return run_link({**question, "capture": None})
-    with aside(pcap, force=force) as new:
+    with atomic_file(pcap, force=force) as new:
         outcome = run_link({**question, "capture": (side, os.path.abspath(new))})
         if outcome.capture_fault is not None:
             raise MachineError(f"{pcap}: {outcome.capture_fault}")
@@ -176,7 +176,7 @@ def _tell(outcome: LinkOutcome, statistics: str | None, *, force: bool) -> None:
             file=sys.stderr,
         )
     if statistics is not None:
-        with aside(statistics, force=force) as new:
+        with atomic_file(statistics, force=force) as new:
             new.write_text(encode(outcome.as_dict()) + "\n", encoding="utf-8")
 
 

@@ -1,6 +1,6 @@
-"""Engines: ways to answer a scenario. Adding one is adding a row here and a file beside it.
+"""Engines: ways to answer a scenario. A new engine needs a row here and a module next to this one.
 
-A formula's row is in :data:`tcpcast.engines.formula.FORMULAS`.
+The rows of formulas are in :data:`tcpcast.engines.formula.FORMULAS`.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from numbers import Integral
 from typing import TYPE_CHECKING
 
-from tcpcast.answer import Answer, Metric, Status, noted
+from tcpcast.answer import Answer, Metric, Status, to_notes
 from tcpcast.engines.advice import accepted_suggestions
 from tcpcast.engines.formula import FORMULAS
 from tcpcast.engines.registry import (
     CAPTURES,
     FIXED_POINT,
     MEASUREMENT,
-    OUTSIDE,
+    PLUGINS,
     POPULATION,
     SIMULATION,
     EngineEntry,
@@ -33,7 +33,7 @@ from tcpcast.errors import (
     TcpcastError,
     UnknownEngine,
 )
-from tcpcast.interrupts import raise_what_was_dropped
+from tcpcast.interrupts import raise_dropped_interrupt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -41,23 +41,23 @@ if TYPE_CHECKING:
     from tcpcast.scenario import Scenario
 
 
-MOST_THREADS = 10_000
+MAX_THREADS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """How to run, as opposed to what: nothing here may change a figure of a run that is over.
+    """Options of a run that do not change the results of a complete run.
 
-    ``threads`` is the number of worker threads (None: one a core, at most one a replication);
-    ``progress`` is called with the share done, from 0 to 1; ``deadline`` is when all is to be over,
-    by :func:`time.perf_counter`, where several runs share one ``run.max_wall``; ``force`` lets
-    files of ``[[probes.pcap]]`` replace any file; ``over_time`` adds the tables of ``packet`` that
-    figures over time and of completion times are drawn from; without ``tables`` a formula may leave
-    out tables that take as long as its metrics, and the scenario's digest, for who shows metrics
-    alone; ``accept_late`` lets ``kernel`` continue although this machine is too busy for its link;
-    without ``suggestions`` a refusal has only its reason, which saves their checks in a sweep;
-    ``known_suggestions`` keeps those already checked, by engine and reason, for the other points of
-    a range.
+    ``threads`` is the number of worker threads (None: one per core, at most one per replication).
+    ``progress`` is called with the finished share, from 0 to 1. ``deadline`` is the end of several
+    runs that share one ``run.max_wall``, by :func:`time.perf_counter`. ``force`` lets files of
+    ``[[probes.pcap]]`` overwrite any file. ``over_time`` adds the tables of ``packet`` for plots
+    over time and of completion times. Without ``tables``, formulas may leave out the scenario's
+    digest and tables that take as long as their metrics, for callers that show only metrics.
+    ``accept_late`` lets ``kernel`` continue although this machine is too busy for its link. Without
+    ``suggestions`` a refusal has only its reason, which saves checks in a sweep.
+    ``known_suggestions`` caches the checked suggestions by engine and reason, for the other points
+    of a range.
     """
 
     threads: int | None = None
@@ -71,22 +71,22 @@ class RunOptions:
     known_suggestions: dict[tuple[str, str], tuple[Suggestion, ...]] | None = None
 
     def __post_init__(self) -> None:
-        """Refuse numbers of threads that are none."""
+        """Validate and convert the number of threads."""
         count = self.threads
         if count is not None and (
             not isinstance(count, Integral) or isinstance(count, bool) or count < 1
         ):
             raise DomainError(
-                f"threads: {count!r} is no number of threads; write 1 or more, or leave it out "
-                "for one per core"
+                f"threads: {count!r} is not a number of threads; use 1 or more, or omit it for "
+                "one per core"
             )
-        if count is not None and count > MOST_THREADS:
-            raise DomainError(f"threads: {count} are too many; write at most {MOST_THREADS}")
+        if count is not None and count > MAX_THREADS:
+            raise DomainError(f"threads: {count} is too large; use at most {MAX_THREADS}")
         if count is not None:
             object.__setattr__(self, "threads", int(count))
 
     def ends_at(self, scenario: Scenario) -> float | None:
-        """Return when a run that begins now has to stop, None for never."""
+        """Return the time at which a run that begins now must stop, None for no limit."""
         limit = scenario.run.max_wall_s
         own = None if limit is None else time.perf_counter() + limit
         return min((end for end in (self.deadline, own) if end is not None), default=None)
@@ -100,8 +100,8 @@ REGISTRY: dict[str, EngineEntry] = {
         "exact packet-level simulation",
         "every scenario with a bottleneck rate or a limited receiver window, except captures",
         SIMULATION,
-        "within its 95 % intervals; the reference simulator of the others",
-        any_packets=True,
+        "within its 95 % intervals; the reference for the other engines",
+        any_packet_size=True,
     ),
     "mean-field": EngineEntry(
         "tcpcast.engines.mean_field",
@@ -110,7 +110,7 @@ REGISTRY: dict[str, EngineEntry] = {
         "on/off sources of classic stacks on a drop-tail or fair queue; requested by name",
         POPULATION,
         "populations too large for packet; its warnings name the limits",
-        quick=False,
+        runs_by_default=False,
     ),
     "fixed-point": EngineEntry(
         "tcpcast.engines.fixed_point",
@@ -119,7 +119,7 @@ REGISTRY: dict[str, EngineEntry] = {
         "stack max-plus-reno, on/off sources and bulk flows; requested by name",
         FIXED_POINT,
         "if it converges; otherwise the values are marked, with the test that failed",
-        quick=False,
+        runs_by_default=False,
     ),
     "kernel": EngineEntry(
         "tcpcast.engines.kernel",
@@ -128,8 +128,8 @@ REGISTRY: dict[str, EngineEntry] = {
         "one bottleneck, at most 256 senders, Linux; requested by name",
         MEASUREMENT,
         "within its 95 % intervals; not trusted if the machine was too busy",
-        quick=False,
-        any_packets=True,
+        runs_by_default=False,
+        any_packet_size=True,
     ),
     "trace": EngineEntry(
         "tcpcast.engines.capture",
@@ -137,12 +137,12 @@ REGISTRY: dict[str, EngineEntry] = {
         "values measured in a packet capture",
         'traffic of kind "capture"',
         CAPTURES,
-        "what one tap can measure; its warnings name the limits",
+        "values that one capture point can measure; its warnings name the limits",
     ),
 }
 
 FEEDS = ("scenario", "measured")
-"""What a formula of one path may be fed: what the scenario asks, or what ``packet`` measures."""
+"""Sources of the inputs of path formulas: the scenario, or the measurement by ``packet``."""
 
 
 def answer(
@@ -152,100 +152,100 @@ def answer(
     *,
     feed: str = "scenario",
 ) -> list[Answer]:
-    """Answer a scenario by each named engine, in the order asked.
+    """Answer a scenario by each named engine, in the given order.
 
-    An engine of another package that fails next to other engines gives an answer that says so.
-    An engine that does not apply gives an answer that says so when it was asked for by name, and
-    none when ``engines`` is None: every engine that applies and is quick, but for models of another
-    stack's TCP, or of another than a capture looks like.
+    If an engine of another package fails and other engines were requested too, its answer contains
+    the error. If a requested engine does not apply, its answer contains the reason. If ``engines``
+    is None, every quick engine that applies answers, except for models of another stack (for a
+    capture: of another congestion control than the capture appears to have).
 
     Parameters
     ----------
     scenario, engines, options
-        What is asked, of whom, and how to run it.
+        The scenario, the names of engines, and the options of the run.
     feed
-        What formulas of one path are fed: ``"scenario"``, what is asked, or ``"measured"``, the p,
-        RTT and T0 of the simulation. ``packet`` then runs first, and its answer is the last one
-        where it was not asked for. Traffic of kind ``capture`` feeds them what ``trace`` measured,
-        in any case.
+        Source of the inputs of path formulas: ``"scenario"``, or ``"measured"`` for p, RTT and T0
+        of the simulation. ``packet`` then runs first, and its answer is the last one if it was not
+        requested. For traffic of kind ``capture`` the inputs are always the measurements of
+        ``trace``.
 
     Raises
     ------
     UnknownEngine
-        A name that is not in the registry, with the nearest one that is.
+        A name is not in the registry; the message suggests the closest one.
     TcpcastError
-        A feed of another name.
+        Unknown feed.
     """
     if engines is None:
-        names = [name for name, entry in REGISTRY.items() if entry.by_default(scenario)]
+        names = [name for name, entry in REGISTRY.items() if entry.is_default_for(scenario)]
     else:
         names = _names(engines)
     check_names(names)
     check_feed(feed)
     options = options or RunOptions()
-    found: dict[str, Answer] = {}
+    answers: dict[str, Answer] = {}
     order = names
     measures = "trace" if scenario.captured is not None else "packet"
-    measured = feed == "measured" or (measures == "trace" and any(map(_is_fed, names)))
+    measured = feed == "measured" or (measures == "trace" and any(map(_accepts_measured, names)))
     if measured:
         names = [*names, *([measures] if measures not in names else [])]
         order = [measures, *(name for name in names if name != measures)]
     for name in order:
-        if engines is None and _of_another_control(REGISTRY[name], found.get("trace")):
+        if engines is None and _of_another_control(REGISTRY[name], answers.get("trace")):
             continue
         result = _ask(
             name,
             scenario,
             options,
-            found.get(measures) if measured else None,
-            alone=len(order) == 1,
+            answers.get(measures) if measured else None,
+            is_only_engine=len(order) == 1,
         )
         if not result.applies and engines is not None:
             checks = functools.partial(check, feed=feed)
-            suggest = functools.partial(accepted_suggestions, check=checks, asked=order)
+            suggest = functools.partial(accepted_suggestions, check=checks, requested=order)
             _check_suggestions(result, scenario, options, suggest)
         if engines is not None or result.applies:
-            found[name] = result
+            answers[name] = result
         if result.interrupted:
             break
-    return [found[name] for name in names if name in found]
+    return [answers[name] for name in names if name in answers]
 
 
 def _names(engines: str | Sequence[str]) -> list[str]:
-    """Return names of engines as a list; one alone may stand for a list of it."""
+    """Return names of engines as a list; a single name is allowed."""
     if isinstance(engines, str):
         return [name.strip() for name in engines.split(",")]
     try:
         return list(engines)
     except TypeError:
         raise UnknownEngine(
-            f'engines: {engines!r} names none; write a name, or a list such as ["engset", "packet"]'
+            f'engines: {engines!r} is not a name; use a name or a list such as ["engset", "packet"]'
         ) from None
 
 
 def _of_another_control(entry: EngineEntry, captured: Answer | None) -> bool:
-    """Say whether a formula is not for the congestion control that a capture looks like."""
+    """Return True if a formula is not for the congestion control that a capture appears to have."""
     from tcpcast.scenario.modern_tcp import DEFAULT_STACK, control_of  # noqa: PLC0415 - pydantic
 
     if captured is None or captured.captured is None or not isinstance(entry, Formula):
         return False
     tcp = captured.captured.replay.get("tcp", {"stack": DEFAULT_STACK})
-    return not entry.describes(control_of(tcp["stack"]))
+    return not entry.is_for_control(control_of(tcp["stack"]))
 
 
-def _is_fed(name: str) -> bool:
+def _accepts_measured(name: str) -> bool:
     entry = REGISTRY[name]
-    return isinstance(entry, Formula) and entry.fed
+    return isinstance(entry, Formula) and entry.accepts_measured
 
 
 def check_names(names: Sequence[str]) -> None:
-    """Raise UnknownEngine unless each name is in the registry, with the nearest one that is."""
+    """Raise UnknownEngine, with the closest name, unless each name is in the registry."""
     for name in names:
         _check_name(name)
 
 
 def any_simulates(engines: str | Sequence[str] | None) -> bool:
-    """Say whether some engine takes longer than a formula; None and names that are none may."""
+    """Return True if an engine may take longer than a formula; also for None and unknown names."""
     names = None if engines is None else _names(engines)
     return not names or not all(isinstance(REGISTRY.get(name), Formula) for name in names)
 
@@ -256,7 +256,7 @@ def _check_suggestions(
     options: RunOptions,
     suggest: Callable[[str, Scenario, Sequence[Suggestion]], tuple[Suggestion, ...]],
 ) -> None:
-    """Replace suggestions by the accepted ones, or by those found for the same reason."""
+    """Replace suggestions by the accepted ones, cached by engine and reason."""
     known = {} if options.known_suggestions is None else options.known_suggestions
     key = refused.engine, refused.reason
     if options.suggestions and key not in known:
@@ -267,18 +267,18 @@ def _check_suggestions(
 def check_feed(feed: str) -> None:
     """Raise TcpcastError unless ``feed`` is one of :data:`FEEDS`."""
     if feed not in FEEDS:
-        raise TcpcastError(f"feed takes 'scenario' or 'measured', not '{feed}'.")
+        raise TcpcastError(f"feed must be 'scenario' or 'measured', not '{feed}'")
 
 
 _LOSSES = ("loss_indication_ratio", "loss_event_ratio_cumulative", "loss_ratio")
 _ASSUMED = dict.fromkeys((*_LOSSES, "timeout_ratio"), Metric(0.01)) | {"rtt_mean_s": Metric(0.1)}
-"""Metrics of a simulation with some loss, to check a formula that is fed by one."""
+"""Metrics of a simulation with some loss, to check a formula that needs measured inputs."""
 
 
 def check(name: str, scenario: Scenario, other_feed: str = "", *, feed: str = "scenario") -> None:
-    """Raise NotApplicable unless an engine accepts a scenario; nothing is simulated or measured.
+    """Raise NotApplicable unless an engine accepts a scenario, without a simulation or measurement.
 
-    ``other_feed`` replaces ``feed``; with "measured", a simulation is assumed that measured losses.
+    ``other_feed`` replaces ``feed``; with "measured", a simulation with losses is assumed.
     """
     entry = REGISTRY.get(name)
     if entry is None:
@@ -299,11 +299,16 @@ def check(name: str, scenario: Scenario, other_feed: str = "", *, feed: str = "s
 
 
 def _ask(
-    name: str, scenario: Scenario, options: RunOptions, measured: Answer | None, *, alone: bool
+    name: str,
+    scenario: Scenario,
+    options: RunOptions,
+    measured: Answer | None,
+    *,
+    is_only_engine: bool,
 ) -> Answer:
     entry = REGISTRY[name]
-    entry.load()  # so that no engine's time holds what it took to import it
-    raise_what_was_dropped()
+    entry.load()  # so that the measured time excludes the import
+    raise_dropped_interrupt()
     started = time.perf_counter()
     try:
         entry.check_packets(scenario)
@@ -311,12 +316,12 @@ def _ask(
     except NotApplicable as why:
         result = Answer(name, status=Status.NOT_APPLICABLE, reason=why.reason)
         result.suggestions = why.suggestions
-    except TcpcastError as fault:
-        if alone or entry.family != OUTSIDE:
+    except TcpcastError as error:
+        if is_only_engine or entry.family != PLUGINS:
             raise
-        result = Answer(name, status=Status.FAILED, reason=str(fault))
+        result = Answer(name, status=Status.FAILED, reason=str(error))
     else:
-        about = noted(scenario.warnings(), "scenario")
+        about = to_notes(scenario.warnings(), "scenario")
         result.notes = [*about, *(note for note in result.notes if note not in about)]
     result.wall_s = time.perf_counter() - started
     return result
@@ -325,47 +330,47 @@ def _ask(
 _INSTEAD = {
     "bbr": "; 'packet' simulates stacks \"linux-bbr\" and \"bbr3\", the formula is 'bbr-bound'.",
     "cubic": "; 'packet' simulates tcp.stack = \"linux-cubic\", the formula is 'cubic-response'.",
-    "reno": '; a TCP is a stack: \'packet\' simulates tcp.stack = "linux-reno" or "rfc-newreno".',
+    "reno": '; TCPs are stacks: \'packet\' simulates tcp.stack = "linux-reno" or "rfc-newreno".',
     "ns2": "; 'packet' is the simulator.",
     "simul": "; 'packet' is the simulator.",
 }
-"""What there is instead of engines that people ask for, by a part of the name."""
+"""Alternatives to engines that users expect, by a part of the name."""
 
 
-def add_outside() -> list[str]:
+def add_plugins() -> list[str]:
     """Add the engines and models of other packages to the registry.
 
     Returns
     -------
     list[str]
-        Why one is left out: its package cannot be imported, or the name is taken.
+        Errors of engines that are left out: the package cannot be imported, or the name is taken.
     """
-    from tcpcast.engines.plugins import entry_points  # noqa: PLC0415 - looks at all packages
+    from tcpcast.engines.plugins import entry_points  # noqa: PLC0415 - inspects all packages
 
-    faults = []
+    errors = []
     for name in entry_points():
         try:
             _add(name)
-        except MachineError as fault:
-            faults.append(str(fault))
-    return faults
+        except MachineError as error:
+            errors.append(str(error))
+    return errors
 
 
 def _add(name: str) -> bool:
-    """Add an engine of another package, and say whether there is one of this name.
+    """Add an engine of another package; return False if there is none with this name.
 
     Raises
     ------
     MachineError
-        It cannot be imported, or tcpcast has an engine of the name.
+        It cannot be imported, or tcpcast has an engine with this name.
     """
-    from tcpcast.engines import plugins  # noqa: PLC0415 - looks at all packages
+    from tcpcast.engines import plugins  # noqa: PLC0415 - inspects all packages
 
     point = plugins.entry_points().get(name)
     if point is None:
         return False
-    if not isinstance(REGISTRY.get(name), plugins.OutsideEntry | None):
-        raise MachineError(f"engine '{name}' of {point.value} has the name of one of tcpcast's")
+    if not isinstance(REGISTRY.get(name), plugins.PluginEntry | None):
+        raise MachineError(f"engine '{name}' of {point.value}: tcpcast has an engine '{name}'")
     REGISTRY[name] = plugins.entry(point)
     return True
 
@@ -373,7 +378,7 @@ def _add(name: str) -> bool:
 def _check_name(name: str) -> None:
     if isinstance(name, str) and (name in REGISTRY or _add(name)):
         return
-    from tcpcast.engines.plugins import entry_points  # noqa: PLC0415 - looks at all packages
+    from tcpcast.engines.plugins import entry_points  # noqa: PLC0415 - inspects all packages
 
     text = str(name)
     names = list(dict.fromkeys([*REGISTRY, *entry_points()]))

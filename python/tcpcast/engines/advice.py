@@ -1,4 +1,4 @@
-"""Suggestions of a refusal: only requests that the engines accept are shown."""
+"""Suggestions of a refusal, limited to requests that the engines accept."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     Check = Callable[[str, Scenario, str], None]
     """Raises NotApplicable unless an engine accepts a scenario with a feed."""
 
-MOST_CHANGES = 4
-"""Keys that one suggestion changes at most."""
+MAX_CHANGES = 4
+"""Maximum number of keys that one suggestion changes."""
 
 
 def accepted_suggestions(
@@ -23,11 +23,11 @@ def accepted_suggestions(
     scenario: Scenario,
     candidates: Sequence[Suggestion],
     check: Check,
-    asked: Collection[str] = (),
+    requested: Collection[str] = (),
 ) -> tuple[Suggestion, ...]:
     """Return the suggestions of a refusal that the engines accept.
 
-    If there are none, the engine ``packet`` if it accepts the scenario.
+    If none is accepted, suggest the engine ``packet`` if it accepts the scenario.
 
     Parameters
     ----------
@@ -37,14 +37,14 @@ def accepted_suggestions(
         The suggestions of the refusal.
     check
         The check of an engine, without a run.
-    asked
+    requested
         Engines of the same request, which are not suggested.
     """
-    there = {name, *asked}
-    found = tuple(_accepted(name, scenario, candidates, check, there))
-    if not found and "packet" not in there:
-        found = tuple(_accepted_engines([Suggestion(engine="packet")], scenario, check))
-    return found
+    excluded = {name, *requested}
+    accepted = tuple(_accepted(name, scenario, candidates, check, excluded))
+    if not accepted and "packet" not in excluded:
+        accepted = tuple(_accepted_engines([Suggestion(engine="packet")], scenario, check))
+    return accepted
 
 
 def stack_changes(scenario: Scenario, stack: str) -> dict[str, str]:
@@ -60,14 +60,14 @@ def _accepted(
     scenario: Scenario,
     candidates: Sequence[Suggestion],
     check: Check,
-    there: Collection[str],
+    excluded: Collection[str],
 ) -> Iterator[Suggestion]:
-    """Yield the accepted candidates; each may need further changes of the same engine's."""
-    others = [each for each in candidates if each.engine and each.engine not in there]
+    """Yield the accepted candidates; each may need further changes that the engine suggests."""
+    others = [each for each in candidates if each.engine and each.engine not in excluded]
     yield from _accepted_engines(others, scenario, check)
     for each in candidates:
-        if not each.engine and (whole := _completed(name, scenario, each, check)) is not None:
-            yield whole
+        if not each.engine and (completed := _completed(name, scenario, each, check)) is not None:
+            yield completed
 
 
 def _accepted_engines(
@@ -85,7 +85,7 @@ def _completed(
     name: str, scenario: Scenario, candidate: Suggestion, check: Check
 ) -> Suggestion | None:
     """Return a candidate with the further changes that the engine suggests, None if they fail."""
-    if len(candidate.changes) > max(MOST_CHANGES, len(scenario.classes)):
+    if len(candidate.changes) > max(MAX_CHANGES, len(scenario.classes)):
         return None
     try:
         check(name, scenario.with_changes(candidate.changes), candidate.feed)
@@ -96,8 +96,8 @@ def _completed(
             more = Suggestion(
                 {**candidate.changes, **each.changes}, feed=each.feed or candidate.feed
             )
-            if more != candidate and (found := _completed(name, scenario, more, check)):
-                return found
+            if more != candidate and (result := _completed(name, scenario, more, check)):
+                return result
         return None
     except TcpcastError:
         return None

@@ -1,8 +1,8 @@
-"""Engine ``trace``: what a packet capture shows of the flows that a scenario names.
+"""Engine ``trace``: measurements of the flows in a packet capture.
 
-Nothing is calculated but intervals: from stretches of 100 s, as batches. What models of a path take
-of the flows is in ``captured.fed``, and the scenario that would ask for the same in
-``captured.replay``.
+Everything is measured directly, except for intervals, which are estimated from batches of 100 s.
+``captured.fed`` contains the inputs of path models, and ``captured.replay`` the scenario that
+reproduces the capture.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 
 import tcpcast
 from tcpcast import statistics
-from tcpcast.answer import Answer, CaptureInputs, Metric, Status, noted
+from tcpcast.answer import Answer, CaptureInputs, Metric, Status, to_notes
 from tcpcast.captures import trace as read
 from tcpcast.captures.capture_stats import lost_of_all
 from tcpcast.captures.control import BBR
@@ -39,12 +39,12 @@ if TYPE_CHECKING:
 
     Column = np.ndarray[Any, Any]
 
-FEWEST_INTERVALS = 5
-"""Fewer whole stretches of 100 s give no interval worth the name."""
+MIN_INTERVALS = 5
+"""Minimum number of complete batches of 100 s for an interval."""
 
 BBR_SEEN = (
-    "it looks like BBR, whose rate follows the path and hardly its losses: models of Reno's and "
-    "CUBIC's windows do not describe it"
+    "it looks like BBR, whose rate follows the path, not its losses: models of the windows of Reno "
+    "and CUBIC do not describe it"
 )
 
 BY_FLOW = (
@@ -60,19 +60,20 @@ def check(scenario: Scenario) -> None:
         raise NotApplicable('trace reads a capture: traffic = { kind = "capture", file = … }')
 
 
-def trace(scenario: Scenario, options: RunOptions) -> Answer:  # noqa: ARG001 - an engine's form
-    """Answer by what a capture shows, all its chosen flows together.
+def trace(scenario: Scenario, options: RunOptions) -> Answer:  # noqa: ARG001 - an engine's signature
+    """Measure the chosen flows of a capture, as one aggregate.
 
-    Metrics are those of the simulator that one tap can tell; ``completion_time_s`` is given where
-    the capture has each flow from its handshake to its end: from the first data packet to the last,
-    and one mean RTT for the last ack. Tables: ``by_flow``, ``model_intervals`` and ``models``.
+    The metrics are the simulator metrics that one capture point can measure. ``completion_time_s``
+    is present if the capture contains each flow from handshake to end: the time from the first to
+    the last data packet, plus one mean RTT for the last ACK. Tables: ``by_flow``,
+    ``model_intervals`` and ``models``.
 
     Raises
     ------
     NotApplicable
         Traffic of another kind.
     CaptureError
-        The file is no capture, or has no such connection.
+        The file is not a capture, or has no such connection.
     """
     check(scenario)
     captured = scenario.captured
@@ -80,13 +81,13 @@ def trace(scenario: Scenario, options: RunOptions) -> Answer:  # noqa: ARG001 - 
     capture = read(captured.file)
     kept = of_directions(capture, np.sort(chosen(capture, captured.connection)))
     together = {name: column[0] for name, column in kept.groups(by="all").items()}
-    asked, caveats = _replayed(kept)
+    tables, warnings = _replayed(kept)
     answer = Answer(
         engine="trace",
         kind="measurement",
         metrics=_metrics(kept, together),
         tables=_tables(kept),
-        notes=noted([*capture.warnings, *caveats]),
+        notes=to_notes([*capture.warnings, *warnings]),
         provenance={
             "version": tcpcast.__version__,
             "scenario": scenario.digest(),
@@ -95,35 +96,35 @@ def trace(scenario: Scenario, options: RunOptions) -> Answer:  # noqa: ARG001 - 
             "flows": named(kept, np.arange(kept.connections["src"].size)),
             "interval": f"95 %, jackknife over intervals of {INTERVAL_S} s",
         },
-        captured=CaptureInputs(_fed(kept, together), asked),
+        captured=CaptureInputs(_fed(kept, together), tables),
     )
     if capture.damaged or capture.interrupted:
         status = Status.INTERRUPTED if capture.interrupted else Status.PARTIAL
         why = "interrupted" if capture.interrupted else "the capture is damaged"
-        answer.stop(f"{why}: the results are of the packets before", status)
+        answer.stop(f"{why}: the results cover only the packets before", status)
     return answer
 
 
 def _replayed(kept: Capture) -> tuple[dict[str, Any], list[str]]:
-    """Return the scenario that asks for the same, and where it differs; {} where there is none."""
+    """Return the scenario that reproduces the capture, with warnings; {} if there is none."""
     try:
         written = replay(kept)
     except CaptureError:
         return {}, []
-    told = [BBR_SEEN] if control_of(written.tables["tcp"]["stack"]) == BBR else []
-    return written.tables, [*told, *written.warnings]
+    notes = [BBR_SEEN] if control_of(written.tables["tcp"]["stack"]) == BBR else []
+    return written.tables, [*notes, *written.warnings]
 
 
 def _digest(file: str) -> str:
     try:
         with open(file, "rb") as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
-    except OSError as fault:
-        raise CaptureError(f"{file}: {fault.strerror or fault}") from fault
+    except OSError as error:
+        raise CaptureError(f"{file}: {error.strerror or error}") from error
 
 
 def _metrics(kept: Capture, together: Mapping[str, Any]) -> dict[str, Metric]:
-    """Return figures of the flows together; ``low`` and ``high`` where there are intervals."""
+    """Return the metrics of the aggregate, with intervals if the capture is long enough."""
     table = kept.connections
     payload = together["unique_bytes"] / max(together["bytes"], 1)
     indications = together["td"] + together["to"]
@@ -145,17 +146,17 @@ def _metrics(kept: Capture, together: Mapping[str, Any]) -> dict[str, Metric]:
         times = table["duration_s"] + table["rtt_mean_s"]
         values["completion_time_s"] = float(times.mean())
     spread = _spread(kept)
-    found = {
+    metrics = {
         name: _around(float(value), spread.get(name))
         for name, value in values.items()
         if np.isfinite(value)
     }
     counts = {"td_indications": "td", "to_indications": "to", "timeouts": "timeouts"}
-    return found | {name: Metric(float(together[column])) for name, column in counts.items()}
+    return metrics | {name: Metric(float(together[column])) for name, column in counts.items()}
 
 
 def _around(value: float, estimate: Estimate | None) -> Metric:
-    """Lay the interval of an estimate around the figure of the whole capture, in proportion."""
+    """Scale the interval of an estimate to the value of the full capture."""
     if estimate is None or estimate.low is None or estimate.high is None or not estimate.value:
         return Metric(value)
     share = value / estimate.value
@@ -163,16 +164,16 @@ def _around(value: float, estimate: Estimate | None) -> Metric:
 
 
 def _spread(kept: Capture) -> dict[str, Estimate | None]:
-    """Estimate ratios from stretches of 100 s of all flows, as batches; {} where they are few."""
+    """Estimate ratios from batches of 100 s of all flows; {} if they are too few."""
     units = _units(kept)
-    if np.count_nonzero(units["time"] >= INTERVAL_S) < FEWEST_INTERVALS:
+    if np.count_nonzero(units["time"] >= INTERVAL_S) < MIN_INTERVALS:
         return {}
     sent, time = units["data_packets"], units["time"]
     indications = units["td"] + units["to"]
     first = sent - units["retransmissions"]
 
     def share(events: Column, of: Column) -> Estimate | None:
-        return statistics.ratio(events, of, events=True, at_most=1.0)
+        return statistics.ratio(events, of, events=True, maximum=1.0)
 
     return {
         "rtt_mean_s": statistics.ratio(units["rtt_sum"], units["rtt_samples"]),
@@ -186,7 +187,7 @@ def _spread(kept: Capture) -> dict[str, Estimate | None]:
 
 
 def _units(kept: Capture) -> dict[str, Column]:
-    """Add up the flows' stretches of 100 s that begin in the same 100 s of the capture."""
+    """Sum the 100 s intervals of all flows that begin in the same 100 s of the capture."""
     table, flows = kept.intervals, kept.connections
     offset = since(flows["start"], flows["start"].min())
     length = float((offset + np.nan_to_num(flows["duration_s"])).max())
@@ -226,7 +227,7 @@ def _tables(kept: Capture) -> dict[str, Table]:
 
 
 def _fed(kept: Capture, together: Mapping[str, Any]) -> dict[str, float | None]:
-    """Return what formulas take of the capture beside its metrics; None where it does not say."""
+    """Return the inputs of formulas that are not metrics; None if the capture lacks one."""
     table = kept.connections
     least = table["rtt_min_s"][np.isfinite(table["rtt_min_s"])]
     rtt, timer = float(together["rtt_mean_s"]), float(together["t0_s"])

@@ -1,7 +1,6 @@
-"""The goodput of files as tables: what shares of them exceed, and the probability of more.
+"""Tables of file goodput: percentiles, and the probability of exceeding each goodput.
 
-Every engine that knows files counts their goodputs in the same buckets, so that its tables can be
-laid beside those of another.
+All engines with files count goodputs in the same buckets, so that their tables are comparable.
 """
 
 from __future__ import annotations
@@ -26,14 +25,14 @@ if TYPE_CHECKING:
 _OCTAVES, _PARTS = _native.GOODPUT_BUCKETS
 
 BUCKETS = _OCTAVES * _PARTS
-"""How many buckets of goodputs there are."""
+"""Number of goodput buckets."""
 
 GRID_STEP = 2
-"""Buckets from one row of a tail to the next: 0.8 to 1.6 %."""
+"""Buckets per row of the tail table: 0.8 to 1.6 %."""
 
 
 def edges_bps() -> Floats:
-    """Return the ends of the buckets, bit/s, ``[BUCKETS + 1]``: 1 bit/s to 1.1 Tbit/s."""
+    """Return the ends of the buckets in bit/s, ``[BUCKETS + 1]``: 1 bit/s to 1.1 Tbit/s."""
     octave, part = np.divmod(np.arange(BUCKETS + 1), _PARTS)
     edges: Floats = np.ldexp(1.0 + part / _PARTS, octave)
     return edges
@@ -41,10 +40,10 @@ def edges_bps() -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Goodputs counted in some neighbouring buckets.
+    """Counts of goodputs in consecutive buckets.
 
-    ``counts`` is ``[units, buckets]``, the units as in :func:`tcpcast.statistics.ratio`, and
-    ``first`` the number of the first bucket.
+    ``counts`` is ``[units, buckets]``, with units as in :func:`tcpcast.statistics.ratio`, and
+    ``first`` is the index of the first bucket.
     """
 
     first: int
@@ -53,57 +52,57 @@ class Counts:
 
     @property
     def edges(self) -> Floats:
-        """The ends of these buckets, bit/s, ``[buckets + 1]``."""
+        """Ends of these buckets in bit/s, ``[buckets + 1]``."""
         return edges_bps()[self.first : self.first + self.counts.shape[1] + 1]
 
     @property
     def total(self) -> float:
-        """How many there are."""
+        """Number of counted goodputs."""
         return float(self.counts.sum())
 
     def everywhere(self) -> Floats:
-        """Return the counts of all units together in all buckets, ``[BUCKETS]``."""
+        """Return the counts over all units in all buckets, ``[BUCKETS]``."""
         whole = np.zeros(BUCKETS)
         whole[self.first : self.first + self.counts.shape[1]] = self.counts.sum(axis=0)
         return whole
 
 
 def counted(units: Sequence[ArrayLike], *, replications: int = 1) -> Counts:
-    """Count goodputs, for an engine that has them one by one.
+    """Count goodputs given individually.
 
     Parameters
     ----------
     units
-        The goodputs of each unit, bit/s, above 0; those beyond the buckets count at their ends.
+        The goodputs of each unit, bit/s, above 0; values outside the buckets count in the last.
     replications
-        How many replications the units come from, each with the same number of them.
+        Number of replications of the units, each with the same number of units.
     """
     edges = edges_bps()
-    places = [
+    buckets = [
         np.clip(np.searchsorted(edges, values, side="right") - 1, 0, BUCKETS - 1)
         for values in units
     ]
-    first = min((int(place.min()) for place in places if place.size), default=0)
-    last = max((int(place.max()) for place in places if place.size), default=0)
-    rows = [np.bincount(place - first, minlength=last - first + 1) for place in places]
+    first = min((int(bucket.min()) for bucket in buckets if bucket.size), default=0)
+    last = max((int(bucket.max()) for bucket in buckets if bucket.size), default=0)
+    rows = [np.bincount(bucket - first, minlength=last - first + 1) for bucket in buckets]
     return Counts(first, np.array(rows, dtype=np.float64), replications)
 
 
-def estimates(found: Counts, shares: Sequence[float]) -> dict[float, Estimate]:
-    """Estimate what each share of the files exceeds; empty where no file was counted."""
-    told = (
-        quantiles.exceeded_by(found.counts, found.edges, share, replications=found.replications)
+def estimates(counts: Counts, shares: Sequence[float]) -> dict[float, Estimate]:
+    """Estimate the goodput that each share of the files exceeds; empty without files."""
+    quantile_estimates = (
+        quantiles.exceeded_by(counts.counts, counts.edges, share, replications=counts.replications)
         for share in shares
     )
-    return {share: e for share, e in zip(shares, told, strict=True) if e is not None}
+    return {share: e for share, e in zip(shares, quantile_estimates, strict=True) if e is not None}
 
 
-def of_shares(found: Counts, shares: Sequence[float]) -> Table:
-    """Return table ``file_goodput``: what each share of the files exceeds, with its interval.
+def of_shares(counts: Counts, shares: Sequence[float]) -> Table:
+    """Return table ``file_goodput``: the goodput that each share of files exceeds, with interval.
 
-    Empty where no file was counted; ``low`` and ``high`` are nan where there is no interval.
+    Empty without files; ``low`` and ``high`` are nan if there is no interval.
     """
-    known = list(estimates(found, shares).items())
+    known = list(estimates(counts, shares).items())
     if not known:
         return {}
     ends = ((np.nan, np.nan) if e.low is None else (e.low, e.high) for _, e in known)
@@ -118,31 +117,31 @@ def of_shares(found: Counts, shares: Sequence[float]) -> Table:
 
 def of_classes(classes: Sequence[tuple[str, Counts]], shares: Sequence[float]) -> Table:
     """Return table ``file_goodput_by_class``: the rows of each class, with its name."""
-    told = [(name, of_shares(found, shares)) for name, found in classes]
-    told = [(name, table) for name, table in told if table]
-    if not told:
+    tables = [(name, of_shares(counts, shares)) for name, counts in classes]
+    tables = [(name, table) for name, table in tables if table]
+    if not tables:
         return {}
-    names = [np.repeat(name, len(table["share"])) for name, table in told]
-    columns = told[0][1]
+    names = [np.repeat(name, len(table["share"])) for name, table in tables]
+    columns = tables[0][1]
     return {"name": np.concatenate(names)} | {
-        column: np.concatenate([table[column] for _, table in told]) for column in columns
+        column: np.concatenate([table[column] for _, table in tables]) for column in columns
     }
 
 
 def of_tail(pieces: dict[str, Counts]) -> Table:
-    """Return table ``file_goodput_tail``: the probability of more than each goodput of the grid.
+    """Return table ``file_goodput_tail``: the probability of exceeding each goodput of the grid.
 
     Parameters
     ----------
     pieces
-        The counts by column (``by_packets``, ``by_file``, ``by_large_file``); a column of which
-        nothing was counted is left out.
+        The counts by column (``by_packets``, ``by_file``, ``by_large_file``); columns without
+        counts are left out.
 
     Returns
     -------
     dict
-        ``goodput_bps`` is cut to where something happens, and of the same fixed grid in every
-        answer: each is the end of a bucket, so that the probabilities are those counted.
+        ``goodput_bps`` covers the range of the counts and is a part of a fixed grid, the same in
+        every answer. Each value is the end of a bucket, so the probabilities are exact counts.
     """
     known = {name: c.everywhere() for name, c in pieces.items() if c.total > 0}
     if not known:
@@ -150,7 +149,7 @@ def of_tail(pieces: dict[str, Counts]) -> Table:
     occupied = np.flatnonzero(np.sum(list(known.values()), axis=0))
     first = occupied[0] // GRID_STEP * GRID_STEP
     last = min(-(-(occupied[-1] + 1) // GRID_STEP) * GRID_STEP, BUCKETS)
-    places = np.arange(first, last + 1, GRID_STEP)
-    return {"goodput_bps": edges_bps()[places]} | {
-        name: np.append(quantiles.tail(whole), 0.0)[places] for name, whole in known.items()
+    buckets = np.arange(first, last + 1, GRID_STEP)
+    return {"goodput_bps": edges_bps()[buckets]} | {
+        name: np.append(quantiles.tail(whole), 0.0)[buckets] for name, whole in known.items()
     }

@@ -1,4 +1,4 @@
-"""What an engine of another package returns is held here, so that nothing behind it has to ask."""
+"""Validation of the answers of engines from other packages, so that later code can rely on them."""
 
 from __future__ import annotations
 
@@ -18,91 +18,93 @@ if TYPE_CHECKING:
 
 
 LONGEST_NAME = 60
-"""Most characters of the names of metrics, tables, columns and units."""
+"""Maximum length of the names of metrics, tables, columns and units, in characters."""
 _LONGEST_TEXT = 500
-"""Most characters of a warning or an error."""
+"""Maximum length of a warning or an error, in characters."""
 
 _ROUNDING = 1e-9
-"""A share may be larger than 1 by this much."""
+"""Tolerance by which a share may exceed 1."""
 
 _DICTS = ("metrics", "tables", "provenance", "domain")
 
 
-def held(found: Any, units: Mapping[str, str]) -> Answer:
-    """Return an answer that is whole: its numbers are numbers, its own metrics have their units.
+def validate(returned: Any, units: Mapping[str, str]) -> Answer:
+    """Validate an answer and add the units of the engine's own metrics.
 
     Parameters
     ----------
-    found
-        What the engine returned.
+    returned
+        Return value of the engine.
     units
         The units of its own metrics, by name.
 
     Raises
     ------
     TcpcastError
-        It is no answer, or a part of it is none; the message says what has to be there instead.
+        The value is not an answer, or a part of it is invalid; the message states what is required.
     """
-    if not isinstance(found, Answer):
-        raise TcpcastError(f"returned {type(found).__name__}; it has to return tcpcast.Answer")
-    # A plain copy: attributes of a subclass may also raise later.
-    answer = Answer(**{each.name: getattr(found, each.name) for each in fields(Answer)})
+    if not isinstance(returned, Answer):
+        raise TcpcastError(f"returned {type(returned).__name__}; it must return tcpcast.Answer")
+    # Copy to a plain Answer, because attributes of a subclass may raise later.
+    answer = Answer(**{each.name: getattr(returned, each.name) for each in fields(Answer)})
     _check_kinds(answer)
     answer.metrics = {name: _metric(name, m, units) for name, m in answer.metrics.items()}
     answer.tables = {_text("table", name): _table(name, t) for name, t in answer.tables.items()}
-    answer.notes = [replace(note, why=shortened(note.why)) for note in answer.notes]
-    answer.write_errors = [shortened(each) for each in answer.write_errors]
-    answer.reason = shortened(answer.reason)
-    answer.regime = None if answer.regime is None else shortened(answer.regime)
+    answer.notes = [replace(note, why=truncate_text(note.why)) for note in answer.notes]
+    answer.write_errors = [truncate_text(each) for each in answer.write_errors]
+    answer.reason = truncate_text(answer.reason)
+    answer.regime = None if answer.regime is None else truncate_text(answer.regime)
     try:
         json.dumps(replace(answer, tables={}).to_json(), allow_nan=False)
-    except (TypeError, ValueError, AttributeError, RecursionError) as fault:
-        raise TcpcastError(f"returned an answer that cannot become JSON: {fault}") from None
+    except (TypeError, ValueError, AttributeError, RecursionError) as error:
+        raise TcpcastError(
+            f"returned an answer that cannot be converted to JSON: {error}"
+        ) from None
     return answer
 
 
-def _check_kinds(found: Answer) -> None:
+def _check_kinds(answer: Answer) -> None:
     for name in _DICTS:
-        if not isinstance(getattr(found, name), dict):
+        if not isinstance(getattr(answer, name), dict):
             raise TcpcastError(f"returned {name} that are not a dict")
     for name, kind, what in (("notes", Note, "tcpcast.Note"), ("write_errors", str, "texts")):
-        parts = getattr(found, name)
+        parts = getattr(answer, name)
         if not isinstance(parts, list | tuple) or not all(isinstance(p, kind) for p in parts):
-            raise TcpcastError(f"returned {name} that are no list of {what}")
+            raise TcpcastError(f"returned {name} that are not a list of {what}")
     for name, kinds, what in (
         ("status", Status, "a tcpcast.Status"),
         ("reason", str, "a text"),
         ("regime", str | None, "a text"),
     ):
-        if not isinstance(getattr(found, name), kinds):
+        if not isinstance(getattr(answer, name), kinds):
             raise TcpcastError(f"returned a value of {name} that is not {what}")
 
 
-def shortened(text: str) -> str:
-    """Return a text of another package, cut to :data:`_LONGEST_TEXT` characters."""
+def truncate_text(text: str) -> str:
+    """Return a text of another package, truncated to :data:`_LONGEST_TEXT` characters."""
     return text if len(text) <= _LONGEST_TEXT else f"{text[: _LONGEST_TEXT - 3]}..."
 
 
-def words_of(fault: BaseException) -> str:
-    """Return the type and the text of an exception of another package."""
+def exception_text(error: BaseException) -> str:
+    """Return the type and the message of an exception of another package."""
     try:
-        text = shortened(str(fault))
+        text = truncate_text(str(error))
     except Exception:
         text = "(its text cannot be read)"
-    return f"{type(fault).__name__:.{LONGEST_NAME}}: {text}"
+    return f"{type(error).__name__:.{LONGEST_NAME}}: {text}"
 
 
-def has_short_text(fault: BaseException) -> bool:
-    """Return True if the text of an exception can be shown as it is."""
+def has_short_text(error: BaseException) -> bool:
+    """Return True if the message of an exception can be shown in full."""
     try:
-        return len(str(fault)) <= _LONGEST_TEXT
+        return len(str(error)) <= _LONGEST_TEXT
     except Exception:
         return False
 
 
 def _text(what: str, name: Any) -> str:
     if not isinstance(name, str):
-        raise TcpcastError(f"named a {what} {show(name)}; a name is a text")
+        raise TcpcastError(f"named a {what} {show(name)}; a name must be a string")
     return _short(what, name)
 
 
@@ -116,40 +118,38 @@ def _short(what: str, name: str) -> str:
 
 def _metric(name: str, metric: Any, units: Mapping[str, str]) -> Metric:
     if not (isinstance(name, str) and name.isidentifier()):
-        raise TcpcastError(f"named a metric {show(name)}; a name has letters, digits and _")
+        raise TcpcastError(f"named a metric {show(name)}; a name consists of letters, digits and _")
     _short("metric", name)
     if not isinstance(metric, Metric):
         kind = type(metric).__name__
-        raise TcpcastError(f"returned {kind} for {name}; it has to be tcpcast.Metric(value)")
+        raise TcpcastError(f"returned {kind} for {name}; it must return tcpcast.Metric(value)")
     value = _number(name, metric.value)
     if value < 0 and name in UNITS:
-        raise TcpcastError(f"returned {value} for {name}; it is never below 0")
+        raise TcpcastError(f"returned {value} for {name}; it must be 0 or more")
     if name in METRICS and value > METRICS[name].maximum * (1 + _ROUNDING):
-        raise TcpcastError(f"returned {value} for {name}; it is a share of 1, never above it")
+        raise TcpcastError(f"returned {value} for {name}; it is a share and must be at most 1")
     ends = [None if end is None else _number(name, end) for end in (metric.low, metric.high)]
     low, high = ends
     if (low is None) != (high is None) or (low is not None and high is not None and low > high):
         raise TcpcastError(f"returned the interval {low} to {high} for {name}")
     if not isinstance(metric.unit, str) or not isinstance(metric.interval_warning, str | None):
-        raise TcpcastError(f"returned a unit or interval_warning of {name} that is no text")
+        raise TcpcastError(f"returned a unit or interval_warning of {name} that is not a string")
     unit = _short("unit", metric.unit or units.get(name, ""))
     if unit and name in UNITS and unit != UNITS[name]:
-        raise TcpcastError(f"returned {name} in {unit}; it is in {UNITS[name]} for every engine")
-    doubt = None if metric.interval_warning is None else shortened(metric.interval_warning)
-    return replace(metric, value=value, low=low, high=high, unit=unit, interval_warning=doubt)
+        raise TcpcastError(f"returned {name} in {unit}; its unit is {UNITS[name]} in every engine")
+    warning = None if metric.interval_warning is None else truncate_text(metric.interval_warning)
+    return replace(metric, value=value, low=low, high=high, unit=unit, interval_warning=warning)
 
 
 def _number(name: str, value: Any) -> float:
     if not isinstance(value, Real) or isinstance(value, bool):
-        raise TcpcastError(f"returned {show(value)} for {name}; it has to be a number")
+        raise TcpcastError(f"returned {show(value)} for {name}; it must be a number")
     try:
         number = float(value)
     except OverflowError:
         raise TcpcastError(f"returned a number for {name} that is too large") from None
     if not math.isfinite(number):
-        raise TcpcastError(
-            f"returned {number} for {name}; a value that it does not have is left out"
-        )
+        raise TcpcastError(f"returned {number} for {name}; leave out a metric that has no value")
     return number
 
 
@@ -166,15 +166,15 @@ def _table(name: str, table: Any) -> dict[str, Any]:
 
 
 def _column(table: str, name: str, values: Any) -> Any:
-    """Return a column as an array of numbers, truths or texts."""
+    """Return a column as an array of numbers, booleans or strings."""
     import numpy as np  # noqa: PLC0415 - few engines have tables
 
     try:
-        found = np.asarray(values)
+        column = np.asarray(values)
     except (TypeError, ValueError, OverflowError):  # rows of unequal length
-        found = np.asarray(None)
-    if found.dtype.kind not in "biufU":
+        column = np.asarray(None)
+    if column.dtype.kind not in "biufU":
         raise TcpcastError(
-            f"returned table {table} with a column {name} that is no list of numbers or texts"
+            f"returned table {table} with a column {name} that is not a list of numbers or strings"
         )
-    return found
+    return column

@@ -1,11 +1,11 @@
 """Engines and models of other packages, found by their entry points.
 
-A package offers an engine in the group ``tcpcast.engines``: a callable ``answer(scenario, options)
--> Answer``. A model of one path stands in ``tcpcast.models``: a callable that returns the packets
-that one flow sends per second, from inputs that it names, any of :data:`INPUTS`. Both are asked by
-the name of the entry point, and may have an attribute ``applies``, to what they apply in words;
-an engine may have ``metrics``, the unit of each metric of its own, and ``check``, which raises
-NotApplicable for a scenario that the engine does not cover.
+The entry point group ``tcpcast.engines`` contains engines: callables ``answer(scenario, options) ->
+Answer``. The group ``tcpcast.models`` contains path models: callables that return the packets per
+second of one flow, from any of the parameters in :data:`INPUTS`. Both are selected by the name of
+the entry point, and may have an attribute ``applies``, a description of their domain. An engine may
+have ``metrics``, the units of its own metrics by name, and ``check``, which raises NotApplicable
+for an unsupported scenario.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from dataclasses import dataclass, field
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
-from tcpcast.engines.plugin_answer import has_short_text, held, words_of
-from tcpcast.engines.registry import OUTSIDE, EngineEntry
+from tcpcast.engines.plugin_answer import exception_text, has_short_text, validate
+from tcpcast.engines.registry import PLUGINS, EngineEntry
 from tcpcast.errors import DomainError, MachineError, NotApplicable, TcpcastError
 
 if TYPE_CHECKING:
@@ -36,12 +36,12 @@ ENGINES, MODELS = "tcpcast.engines", "tcpcast.models"
 """Groups of entry points."""
 
 INPUTS = ("loss_indication_ratio", "rtt_s", "t0_s", "packets_per_ack", "receiver_window_pkts")
-"""What a model of one path may ask for: p, RTT, T0, b and W_max."""
+"""Parameters that a path model may have: p, RTT, T0, b and W_max."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OutsideEntry(EngineEntry):
-    """A row of the registry that another package offers; ``package`` has its name and version."""
+class PluginEntry(EngineEntry):
+    """A row of the registry from another package; ``package`` is its name and version."""
 
     point: metadata.EntryPoint
     package: str
@@ -56,8 +56,8 @@ class OutsideEntry(EngineEntry):
     def check(self, scenario: Scenario) -> None:
         """Raise NotApplicable unless the engine accepts a scenario, without a run.
 
-        A model of one path accepts what gives its inputs. An engine has an attribute ``check``, a
-        callable that raises the same; without it, what the engine accepts is unknown.
+        A path model accepts every scenario that has its inputs. An engine may have a callable
+        attribute ``check`` that raises NotApplicable; without it, this method always raises.
         """
         if self.is_model:
             from tcpcast.engines.formula.feed import path_inputs  # noqa: PLC0415 - imports numpy
@@ -78,65 +78,65 @@ class OutsideEntry(EngineEntry):
         NotApplicable
             The engine does not cover the scenario.
         MachineError
-            It raised what is no error of tcpcast; the message says where.
+            The engine raised an exception of another package; the message contains its location.
         TcpcastError
-            What it returned is no answer.
+            Its return value is not a valid answer.
         """
         given = self._given(scenario, options, measured)
         try:
-            found = held(given, self.units)
-        except TcpcastError as fault:
-            raise TcpcastError(f"engine '{self.point.name}' of {self.package} {fault}") from fault
-        except Exception as fault:
-            raise self._failed(fault) from fault
-        found.engine = self.point.name
-        found.provenance = {
-            **found.provenance,
+            answer = validate(given, self.units)
+        except TcpcastError as error:
+            raise TcpcastError(f"engine '{self.point.name}' of {self.package} {error}") from error
+        except Exception as error:
+            raise self._failed(error) from error
+        answer.engine = self.point.name
+        answer.provenance = {
+            **answer.provenance,
             "package": self.package,
             "scenario": scenario.digest(),
         }
-        return found
+        return answer
 
     def _given(self, scenario: Scenario, options: RunOptions, measured: Answer | None) -> Any:
         function = self.load()
         with self._guarded():
             if self.is_model:
-                return _of_path(self.point.name, function, scenario, measured)
+                return _path_answer(self.point.name, function, scenario, measured)
             return function(scenario, options)
 
     @contextmanager
     def _guarded(self) -> Iterator[None]:
-        """Call the package: its prints go to standard error, its errors are bounded."""
+        """Redirect the package's standard output to standard error, and wrap its exceptions."""
         try:
             with _prints_to_stderr():
                 yield
-        except TcpcastError as fault:
-            if has_short_text(fault):
+        except TcpcastError as error:
+            if has_short_text(error):
                 raise
-            raise self._failed(fault) from fault
-        except (Exception, SystemExit) as fault:
-            raise self._failed(fault) from fault
+            raise self._failed(error) from error
+        except (Exception, SystemExit) as error:
+            raise self._failed(error) from error
 
-    def _failed(self, fault: BaseException) -> MachineError:
-        place = traceback.extract_tb(fault.__traceback__)[-1]
+    def _failed(self, error: BaseException) -> MachineError:
+        frame = traceback.extract_tb(error.__traceback__)[-1]
         return MachineError(
-            f"engine '{self.point.name}' of {self.package} failed: {words_of(fault)} "
-            f"({place.filename}, line {place.lineno})"
+            f"engine '{self.point.name}' of {self.package} failed: {exception_text(error)} "
+            f"({frame.filename}, line {frame.lineno})"
         )
 
 
 @contextmanager
 def _prints_to_stderr() -> Iterator[None]:
-    """Send what an engine or its programs print to standard error; standard output is the answer's.
+    """Redirect standard output of an engine and its subprocesses to standard error.
 
-    Streams belong to the process, so an engine in another thread than the main one keeps them.
+    Streams belong to the process, so nothing is redirected outside the main thread.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     with ExitStack() as stack:
         stack.enter_context(redirect_stdout(sys.stderr))
-        with suppress(OSError):  # one of them is closed
+        with suppress(OSError):  # a stream is closed
             before = os.dup(1)
             stack.callback(os.close, before)
             os.dup2(2, 1)
@@ -146,47 +146,47 @@ def _prints_to_stderr() -> Iterator[None]:
 
 @functools.cache
 def entry_points() -> dict[str, metadata.EntryPoint]:
-    """Return the entry points of both groups by name; the first of a name counts."""
-    found: dict[str, metadata.EntryPoint] = {}
+    """Return the entry points of both groups by name; the first one with a name wins."""
+    points: dict[str, metadata.EntryPoint] = {}
     for group in (ENGINES, MODELS):
         for point in metadata.entry_points(group=group):
-            found.setdefault(point.name, point)
-    return found
+            points.setdefault(point.name, point)
+    return points
 
 
-def entry(point: metadata.EntryPoint) -> OutsideEntry:
-    """Return the row of an entry point, whose package is imported for it.
+def entry(point: metadata.EntryPoint) -> PluginEntry:
+    """Import the package of an entry point and return its row.
 
     Raises
     ------
     MachineError
-        It cannot be imported, or is nothing that can be called.
+        It cannot be imported, or is not callable.
     """
     package = "another package" if point.dist is None else f"{point.dist.name} {point.dist.version}"
     try:
         function = point.load()
-    except (Exception, SystemExit) as fault:
+    except (Exception, SystemExit) as error:
         raise MachineError(
-            f"engine '{point.name}' of {package} cannot be imported: {words_of(fault)}"
-        ) from fault
+            f"engine '{point.name}' of {package} cannot be imported: {exception_text(error)}"
+        ) from error
     if not callable(function):
-        raise MachineError(f"engine '{point.name}' of {package} cannot be called: {point.value}")
+        raise MachineError(f"engine '{point.name}' of {package} is not callable: {point.value}")
     units = getattr(function, "metrics", {})
     if not (isinstance(units, dict) and all(isinstance(u, str) for p in units.items() for u in p)):
         raise MachineError(
-            f"engine '{point.name}' of {package}: its metrics have to be a dict of units by name"
+            f"engine '{point.name}' of {package}: its metrics must be a dict of units by name"
         )
     is_model = point.group == MODELS
     doc = (inspect.getdoc(function) or f"{point.name} of {package}").partition("\n")[0]
     applies = getattr(function, "applies", None)
-    return OutsideEntry(
+    return PluginEntry(
         point.module,
         point.attr,
         doc.removesuffix("."),
-        str(applies or ("bulk flows over one path" if is_model else "what its package says")),
-        OUTSIDE,
-        trust=f"as {package} says",
-        quick=False,
+        str(applies or ("bulk flows over one path" if is_model else "see its package")),
+        PLUGINS,
+        trust=f"see {package}",
+        runs_by_default=False,
         point=point,
         package=package,
         units=units,
@@ -194,36 +194,36 @@ def entry(point: metadata.EntryPoint) -> OutsideEntry:
     )
 
 
-def _of_path(
+def _path_answer(
     name: str, rate_pps: Callable[..., Any], scenario: Scenario, measured: Answer | None
 ) -> Answer:
-    """Answer by a model of one path, for all flows together and at most at the link's rate."""
+    """Answer by a path model, for all flows, limited by the link's rate."""
     from tcpcast.engines.formula import rates  # noqa: PLC0415 - imports numpy
     from tcpcast.engines.formula.feed import path_inputs  # noqa: PLC0415
     from tcpcast.engines.formula.inputs import step  # noqa: PLC0415
 
-    fed = path_inputs(name, scenario, measured)
-    values = (fed.loss, fed.rtt_s, fed.t0_s, fed.packets_per_ack, fed.window_pkts)
+    inputs = path_inputs(name, scenario, measured)
+    values = (inputs.loss, inputs.rtt_s, inputs.t0_s, inputs.packets_per_ack, inputs.window_pkts)
     given = dict(zip(INPUTS, values, strict=True))
-    rate = float(rate_pps(**{key: given[key] for key in _asked(name, rate_pps)}))
+    rate = float(rate_pps(**{key: given[key] for key in _required_inputs(name, rate_pps)}))
     if not rate >= 0:
-        raise DomainError(f"model '{name}' returned {rate}; it has to return packets per second")
-    steps = [*fed.used("p", "RTT", "T0", "b", "W_max", "n"), step("B", rate, "packet/s", name)]
-    return rates.of_one(name, fed, rate_pps=rate, regime="", steps=steps)
+        raise DomainError(f"model '{name}' returned {rate}; it must return packets per second")
+    steps = [*inputs.used("p", "RTT", "T0", "b", "W_max", "n"), step("B", rate, "packet/s", name)]
+    return rates.flow_answer(name, inputs, rate_pps=rate, regime="", steps=steps)
 
 
-def _asked(name: str, rate_pps: Callable[..., Any]) -> list[str]:
-    """Return the inputs that a model asks for.
+def _required_inputs(name: str, rate_pps: Callable[..., Any]) -> list[str]:
+    """Return the inputs that a model has as parameters.
 
     Raises
     ------
     MachineError
-        It needs another one.
+        It has another required parameter.
     """
-    asked = inspect.signature(rate_pps).parameters.values()
-    unknown = [p.name for p in asked if p.default is p.empty and p.name not in INPUTS]
+    parameters = inspect.signature(rate_pps).parameters.values()
+    unknown = [p.name for p in parameters if p.default is p.empty and p.name not in INPUTS]
     if unknown:
         raise MachineError(
-            f"model '{name}' asks for {', '.join(unknown)}; it may ask for {', '.join(INPUTS)}"
+            f"model '{name}' needs {', '.join(unknown)}; its parameters may be {', '.join(INPUTS)}"
         )
-    return [p.name for p in asked if p.name in INPUTS]
+    return [p.name for p in parameters if p.name in INPUTS]

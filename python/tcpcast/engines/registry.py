@@ -1,6 +1,6 @@
-"""Rows of the registry: where an engine lives, what it is, when it applies.
+"""Rows of the registry: module, description and domain of each engine.
 
-Nothing heavy is imported here: an engine's module is imported when it is asked.
+Modules of engines are imported at their first use.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from tcpcast.engines import RunOptions
     from tcpcast.scenario import Scenario
 
-LEFT_OUT = "cross traffic is left out: the formula has no cross traffic"
-RETURN_LEFT_OUT = "the return path is left out: to the formula acks neither wait nor get lost"
-FEED_MEASURED = "; --feed measured includes its effect on loss and round-trip times"
-"""What is said of a formula that was fed by a scenario with what it does not have."""
+CROSS_OMITTED = "cross traffic is left out: the formula has no cross traffic"
+RETURN_OMITTED = "the return path is left out: in the formula, ACKs neither queue nor get lost"
+FEED_MEASURED = "; --feed measured includes its effect on loss and RTT"
+"""Warnings of formulas with inputs from a scenario that has features which they lack."""
 
 
 PATH = "closed formulas for one path"
@@ -36,12 +36,12 @@ MEASUREMENT = "real kernel"
 CAPTURES = "captures"
 
 CONTROLS = {"cubic": "cubic-response", "bbr": "bbr-bound"}
-"""Congestion controls other than Reno's that have a formula, and its engine."""
+"""Formula engines of congestion controls other than Reno."""
 
-OUTSIDE = "engines of other packages"
+PLUGINS = "engines of other packages"
 FAMILIES = (
     *(PATH, TRANSFERS, USERS, FIXED_POINT, POPULATION, SIMULATION, MEASUREMENT, CAPTURES),
-    OUTSIDE,
+    PLUGINS,
 )
 """Kinds of engines, in the order of ``tcpcast engines``."""
 
@@ -50,9 +50,9 @@ FAMILIES = (
 class EngineEntry:
     """A row of the registry; ``function`` of ``module`` takes a scenario and options.
 
-    ``family`` is one of :data:`FAMILIES`; ``trust`` says when its values are to be trusted, for an
-    engine without a row in :data:`tcpcast.models.domain.DOMAINS`; ``any_packets`` is True if
-    packets of classes may have different sizes.
+    ``family`` is one of :data:`FAMILIES`. ``trust`` states when its values can be trusted, for an
+    engine without a row in :data:`tcpcast.models.domain.DOMAINS`. ``any_packet_size`` is True if
+    classes may differ in packet size.
     """
 
     module: str
@@ -61,31 +61,31 @@ class EngineEntry:
     applies: str
     family: str
     trust: str = ""
-    quick: bool = True
-    any_packets: bool = False
+    runs_by_default: bool = True
+    any_packet_size: bool = False
 
-    def trusted_when(self, name: str) -> str:
-        """Return when to trust the engine of this name: as its row says, or by its domain."""
+    def trust_text(self, name: str) -> str:
+        """Return when to trust the engine of this name: ``trust``, or its domain."""
         from tcpcast.models.domain import description  # noqa: PLC0415 - imports numpy
 
         return self.trust or description(name)
 
-    def by_default(self, scenario: Scenario) -> bool:  # noqa: ARG002 - a formula's
-        """Say whether a run that names no engine asks this one."""
-        return self.quick
+    def is_default_for(self, scenario: Scenario) -> bool:  # noqa: ARG002 - a formula's
+        """Return True if the engine runs by default."""
+        return self.runs_by_default
 
     def check_packets(self, scenario: Scenario) -> None:
-        """Raise NotApplicable if a class has packets of a size that the engine does not have."""
-        if not self.any_packets:
+        """Raise NotApplicable if a class has a packet size that the engine does not support."""
+        if not self.any_packet_size:
             check_one_size("it", scenario)
 
     def load(self) -> Callable[..., Any]:
-        """Import the engine; formulas and the simulator are not imported before they are used."""
+        """Import the module of the engine and return its function."""
         function: Callable[..., Any] = getattr(importlib.import_module(self.module), self.function)
         return function
 
     def check(self, scenario: Scenario) -> None:
-        """Raise NotApplicable unless the engine accepts a scenario; nothing is run."""
+        """Raise NotApplicable unless the engine accepts a scenario, without a run."""
         if not self.has_check():
             raise NotApplicable("the engine has no check without a run")
         importlib.import_module(self.module).check(scenario)
@@ -100,12 +100,12 @@ class EngineEntry:
         options: RunOptions,
         measured: Answer | None,  # noqa: ARG002 - a formula's
     ) -> Answer:
-        """Answer a scenario; ``measured`` is what the simulator says of it, for formulas.
+        """Answer a scenario; ``measured`` is the simulator's answer, for formulas.
 
         Raises
         ------
         NotApplicable
-            The engine does not cover the scenario; the message says why.
+            The engine does not cover the scenario; the message contains the reason.
         """
         answer: Answer = self.load()(scenario, options)
         return answer
@@ -113,31 +113,30 @@ class EngineEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Formula(EngineEntry):
-    """A row that is a closed form: ``function`` takes a scenario and returns an Answer.
+    """A row of a closed form: ``function`` takes a scenario and returns an Answer.
 
-    ``source`` says where the formula stands; the function of one that is ``fed`` takes the
-    ``packet`` answer as well (of a capture, the ``trace`` answer), or None to be fed what the
-    scenario asks. One that models the TCP of
-    a ``stack`` other than Reno's answers any scenario that asks for it by name, and by default
-    those of that stack; ``controls`` are the congestion controls for which a model of Reno's window
-    answers. The function of one that is ``tabled`` takes :attr:`RunOptions.tables`, too.
+    ``source`` is the publication. If ``accepts_measured``, the function also takes the ``packet``
+    answer (for a capture, the ``trace`` answer), or None to use the scenario's values. A formula
+    for a ``stack`` other than Reno answers any scenario if requested by name, and by default
+    scenarios with that stack. ``controls`` are the congestion controls that a model of Reno's
+    window covers. If ``tabled``, the function also takes :attr:`RunOptions.tables`.
     """
 
     source: str
-    fed: bool = False
+    accepts_measured: bool = False
     stack: str = ""
     controls: tuple[str, ...] = ("reno",)
     tabled: bool = False
 
-    def by_default(self, scenario: Scenario) -> bool:
-        """Say whether a run that names no engine asks this one."""
+    def is_default_for(self, scenario: Scenario) -> bool:
+        """Return True if the formula runs by default."""
         if other_control(self, scenario) is not None:
             return False
-        if scenario.captured is not None:  # what it looks like is known when it has been read
-            return self.quick and self.stack in ("", *CONTROLS)
+        if scenario.captured is not None:  # the congestion control is not known yet
+            return self.runs_by_default and self.stack in ("", *CONTROLS)
         tcp = scenario.populations[0].tcp
         controls = {"bbr": ("bbr", "bbr3")}.get(self.stack, (self.stack,))
-        return self.quick and (self.stack in {"", tcp.stack} or tcp.control in controls)
+        return self.runs_by_default and (self.stack in {"", tcp.stack} or tcp.control in controls)
 
     def check(self, scenario: Scenario) -> None:
         """Raise NotApplicable unless the formula covers a scenario, without solving it."""
@@ -145,10 +144,10 @@ class Formula(EngineEntry):
             raise refusal
         super(Formula, self).check(scenario)
 
-    def describes(self, control: str) -> bool:
-        """Say whether a run that names no engine keeps it for a capture of some control.
+    def is_for_control(self, control: str) -> bool:
+        """Return True if the formula runs by default for captures of a congestion control.
 
-        CUBIC's window is often that of Reno; BBR's rate follows no loss.
+        CUBIC's window is often that of Reno; BBR's rate does not depend on losses.
         """
         return self.stack in {"reno": ("",), "bbr": ("bbr",)}.get(control, ("", "cubic"))
 
@@ -158,24 +157,26 @@ class Formula(EngineEntry):
         options: RunOptions,
         measured: Answer | None,
     ) -> Answer:
-        """Answer a scenario, by the simulator's p, RTT and T0 where ``measured`` holds them."""
+        """Answer a scenario, with the simulator's p, RTT and T0 if ``measured`` is given."""
         from tcpcast.engines.formula.trust import mark_outside  # noqa: PLC0415 - imports numpy
 
         refusal = other_control(self, scenario)
         if refusal is not None:
             raise refusal
-        inputs = (scenario, measured) if self.fed else (scenario,)
-        told = {"tables": options.tables} if self.tabled else {}
-        answer: Answer = self.load()(*inputs, **told)
+        inputs = (scenario, measured) if self.accepts_measured else (scenario,)
+        options_of_tables = {"tables": options.tables} if self.tabled else {}
+        answer: Answer = self.load()(*inputs, **options_of_tables)
         if scenario.cross and measured is None:
-            answer.warn(LEFT_OUT + (FEED_MEASURED if self.fed else ""))
+            answer.warn(CROSS_OMITTED + (FEED_MEASURED if self.accepts_measured else ""))
         if scenario.captured is None and scenario.network.has_return and measured is None:
-            answer.warn(RETURN_LEFT_OUT + (FEED_MEASURED if self.fed else ""))
-        if self.fed:
+            answer.warn(RETURN_OMITTED + (FEED_MEASURED if self.accepts_measured else ""))
+        if self.accepts_measured:
             feed = "scenario" if measured is None else "measured"
             answer.provenance.setdefault("feed", feed)
-        answer.warn(*_hops_left_out(scenario))
-        answer.warn(*([] if measured else path_left_out(scenario, fed=self.fed)))
+        answer.warn(*_hop_warnings(scenario))
+        answer.warn(
+            *([] if measured else path_warnings(scenario, accepts_measured=self.accepts_measured))
+        )
         mark_outside(answer)
         answer.provenance |= {"version": _version(), "formula": self.source}
         if options.tables:
@@ -184,11 +185,11 @@ class Formula(EngineEntry):
 
 
 def check_one_size(who: str, scenario: Scenario) -> None:
-    """Raise NotApplicable if packets of a class have another size than ``network.packet``."""
+    """Raise NotApplicable if a class has another packet size than ``network.packet``."""
     keys = [f"class.{name}.packet" for name in scenario.own_packets]
     if keys:
         raise NotApplicable(
-            f"{keys[0]}: {who} has packets of one size, network.packet",
+            f"{keys[0]}: {who} needs packets of one size, network.packet",
             Suggestion(dict.fromkeys(keys)),
         )
 
@@ -201,18 +202,18 @@ def _version() -> str:
 
 
 def other_control(entry: Formula, scenario: Scenario) -> NotApplicable | None:
-    """Return the refusal of a model: another congestion control than Reno, or a policer.
+    """Return the refusal of a model: a congestion control other than Reno, or a policer.
 
-    None if it answers, and for a capture, whose stack is unknown.
+    None if the model applies, and for captures, whose stack is unknown.
     """
     groups = () if scenario.captured is not None else scenario.populations
     if any(group.has_start_or_stop for group in groups):
-        return NotApplicable("its flows are always on, and a class of the scenario starts or stops")
+        return NotApplicable("flows of the model are always on, but a class starts or stops")
     if scenario.captured is not None:
         return None
     if lacks_queue(entry, scenario):
         return NotApplicable(
-            "it models a queue, and network.bottleneck.rate is a policer, which has none"
+            "it models a queue, but network.bottleneck.rate is a policer, which has none"
         )
     if entry.stack in CONTROLS:
         return None
@@ -221,24 +222,24 @@ def other_control(entry: Formula, scenario: Scenario) -> NotApplicable | None:
         return None
     formula = CONTROLS.get(others[0].control, "") if entry.family == PATH else ""
     return NotApplicable(
-        f"it models the window of Reno, and the scenario's stack is {others[0].stack}",
+        f"it models the window of Reno, but the scenario's stack is {others[0].stack}",
         *([Suggestion(engine=formula)] if formula else []),
         Suggestion(stack_changes(scenario, supported_presets(entry)[0])),
     )
 
 
 def lacks_queue(entry: Formula, scenario: Scenario) -> bool:
-    """Return True if a formula models a queue, and the scenario has a policer instead."""
+    """Return True if a formula models a queue, but the scenario has a policer."""
     return entry.family == USERS and scenario.network.bottleneck.is_policer
 
 
 def models_control(entry: Formula, control: str) -> bool:
-    """Say whether a formula answers for a congestion control."""
+    """Return True if a formula models a congestion control."""
     return entry.stack == control if entry.stack in CONTROLS else control in entry.controls
 
 
 def supported_presets(entry: Formula) -> tuple[str, ...]:
-    """Return the presets for which a model of Reno answers: the nearest of today, the paper's."""
+    """Return the presets that a model of Reno covers: the closest modern one, and the paper's."""
     if entry.stack == "max-plus-reno":
         return (entry.stack,)
     if entry.family == PATH:
@@ -246,11 +247,11 @@ def supported_presets(entry: Formula) -> tuple[str, ...]:
     return ("engset-newreno",) if entry.family == USERS else ("linux-reno",)
 
 
-def path_left_out(scenario: Scenario, *, fed: bool) -> list[str]:
-    """Say what a formula, whose links have constant rates and delays, makes of others."""
+def path_warnings(scenario: Scenario, *, accepts_measured: bool) -> list[str]:
+    """Return warnings about varying rates and delays, which formulas replace by constants."""
     if scenario.captured is not None:
         return []
-    network, found = scenario.network, []
+    network, warnings = scenario.network, []
     for on in network.links(network.ingress, network.egress):
         rate = on.link.varying
         if rate is None:
@@ -258,19 +259,20 @@ def path_left_out(scenario: Scenario, *, fed: bool) -> list[str]:
         key = f"network.{on.key}.rate is a {rate.kind}"
         mean = rate.mean_text
         if on.link.is_policer:
-            found.append(
-                f"{key}: the model has its rate, {mean}, and none of its drops, which cost TCP "
-                "much of it; check by packet" + (", or --feed measured" if fed else "")
+            warnings.append(
+                f"{key}: the model has its rate, {mean}, but not its drops, which greatly reduce "
+                "the rate of TCP; check with packet"
+                + (", or --feed measured" if accepts_measured else "")
             )
         else:
-            found.append(f"{key}: the model has a link of its mean rate, {mean}, at all times")
+            warnings.append(f"{key}: the model has a link with its mean rate, {mean}")
     if network.jitter is not None:
-        found.append("network.jitter is left out: the model's round-trip time is without")
-    return found
+        warnings.append("network.jitter is left out: the RTT of the model has no jitter")
+    return warnings
 
 
-def _hops_left_out(scenario: Scenario) -> list[str]:
-    """Say which hops are no queues to a formula, which knows one."""
+def _hop_warnings(scenario: Scenario) -> list[str]:
+    """Return a warning about hops whose queues a formula omits."""
     network = scenario.network
     others = [hop.name for at, hop in enumerate(network.hops) if at != network.measured_at]
     if not others:

@@ -1,7 +1,6 @@
-"""Which engine answers for which stack: applies, with a stated error or unchecked, or refused.
+"""Support of stacks by engines: supported, supported with a known error, unchecked, or refused.
 
-One table in code. What refuses is the engine itself; :func:`fit` says beforehand what it will do,
-and a test holds the two together.
+Engines themselves refuse scenarios; :func:`fit` predicts the result, and a test compares the two.
 """
 
 from __future__ import annotations
@@ -15,8 +14,8 @@ from tcpcast.engines.advice import accepted_suggestions, stack_changes
 from tcpcast.engines.registry import (
     CONTROLS,
     FIXED_POINT,
-    OUTSIDE,
     PATH,
+    PLUGINS,
     POPULATION,
     TRANSFERS,
     USERS,
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class Verdict(Enum):
-    """What an engine does with a stack."""
+    """Support of a stack by an engine."""
 
     APPLIES = "applies"
     STATED_ERROR = "applies with a stated error"
@@ -48,16 +47,16 @@ class Verdict(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """A cell of the table: the verdict, and the error or the reason in words ("" for none)."""
+    """A cell of the table: the verdict, and the error or the reason ("" for none)."""
 
     verdict: Verdict
-    words: str = ""
+    text: str = ""
 
 
 APPLIES = Fit(Verdict.APPLIES)
 
 KERNEL_STACKS = ("linux-cubic", "linux-reno", "linux-bbr", "linux-reno-classic", "dctcp")
-"""Stacks that Linux has, in the order in which messages offer them."""
+"""Stacks that Linux implements, in the order in which messages suggest them."""
 
 MEASURED: dict[tuple[str, str], str] = {
     ("pftk", "linux-reno-classic"): "22 % below to 5 % above the kernel's goodput",
@@ -69,16 +68,16 @@ MEASURED: dict[tuple[str, str], str] = {
     ("short", "linux-cubic"): "7 % below to 14 % above packet, within 45 % from 2 to 8 losses",
     ("short", "linux-reno"): "within 15 % of packet, within 45 % from 2 to 8 losses",
 }
-"""Errors in a formula's domain, fed by the scenario, over the cells of ``reproduce kernel``; of
-transfers over those of tests/agreement/test_todays_transfers.py."""
+"""Errors within a formula's domain, with inputs from the scenario, over the cells of ``reproduce
+kernel``; for transfers, over the cells of tests/agreement/test_todays_transfers.py."""
 
-_UNCHECKED = Fit(Verdict.UNCHECKED, "applies, but is not checked beside this stack")
+_UNCHECKED = Fit(Verdict.UNCHECKED, "applies, but is not validated for this stack")
 _TRAFFIC = {"bulk": (PATH,), "transfers": (TRANSFERS,), "on-off": (USERS, FIXED_POINT, POPULATION)}
-"""Families of engines that take a kind of traffic."""
+"""Families of engines by kind of traffic."""
 
 
 def fit(engine: str, stack: str) -> Fit:
-    """Return what an engine does with a stack's own defaults.
+    """Return the support of a stack, with its default settings, by an engine.
 
     Parameters
     ----------
@@ -90,19 +89,19 @@ def fit(engine: str, stack: str) -> Fit:
     Raises
     ------
     KeyError
-        There is no such engine or stack.
+        Unknown engine or stack.
     """
     entry, preset = REGISTRY[engine], STACKS[stack]
     if isinstance(entry, Formula):
         return _of_formula(engine, entry, stack, delayed_acks=preset["delayed_acks"])
-    if entry.family == OUTSIDE:
-        return Fit(Verdict.UNCHECKED, "its package says")
+    if entry.family == PLUGINS:
+        return Fit(Verdict.UNCHECKED, "depends on its package")
     if engine == "fixed-point" and stack != MAX_PLUS:
-        return Fit(Verdict.REFUSED, f"models {MAX_PLUS} alone")
+        return Fit(Verdict.REFUSED, f"models only {MAX_PLUS}")
     if engine == "kernel" and stack not in KERNEL_STACKS:
-        return Fit(Verdict.REFUSED, "the kernel's own stacks alone")
+        return Fit(Verdict.REFUSED, "only the kernel's own stacks")
     if engine == "mean-field" and stack in MODERN_PRESETS:
-        return Fit(Verdict.REFUSED, "not checked for today's TCP")
+        return Fit(Verdict.REFUSED, "not validated for modern TCP")
     return APPLIES
 
 
@@ -113,7 +112,7 @@ def _of_formula(engine: str, entry: Formula, stack: str, *, delayed_acks: bool) 
     refused, stated = Verdict.REFUSED, Verdict.STATED_ERROR
     measured = MEASURED.get((engine, stack), "")
     verdicts = (
-        (of_another, Fit(stated, f"predicts {entry.stack.upper()}, and warns of it")),
+        (of_another, Fit(stated, f"predicts {entry.stack.upper()}, with a warning")),
         (
             not models_control(entry, control),
             Fit(refused, "models Reno's window"),
@@ -122,24 +121,24 @@ def _of_formula(engine: str, entry: Formula, stack: str, *, delayed_acks: bool) 
             engine == "engset" and stack == MAX_PLUS,
             Fit(refused, "models senders that detect losses"),
         ),
-        (engine == "engset" and delayed_acks, Fit(refused, "models an ack for every packet")),
+        (engine == "engset" and delayed_acks, Fit(refused, "models one ACK per packet")),
         (max_plus and stack != MAX_PLUS, _UNCHECKED),
         (bool(measured), Fit(stated, measured)),
         (stack in MODERN_PRESETS, _UNCHECKED),
     )
-    return next((found for holds, found in verdicts if holds), APPLIES)
+    return next((result for holds, result in verdicts if holds), APPLIES)
 
 
-def left_out(scenario: Scenario, *, suggestions: bool = False) -> dict[str, list[str]]:
-    """Return the formulas that a run leaves out for the scenario's stack, by the reason.
+def omitted_models(scenario: Scenario, *, suggestions: bool = False) -> dict[str, list[str]]:
+    """Return the formulas that a run leaves out because of the scenario's stack, by reason.
 
-    Only those that take its kind of traffic; none for a capture, whose stack is unknown. The checks
-    of ``suggestions`` take as long as the formulas.
+    Only formulas for its kind of traffic; none for a capture, whose stack is unknown. Checking
+    ``suggestions`` takes as long as the formulas.
     """
     if scenario.captured is not None:
         return {}
     families = _TRAFFIC.get(scenario.populations[0].traffic.kind, ())
-    found: dict[str, list[str]] = {}
+    omitted: dict[str, list[str]] = {}
     for name, entry in REGISTRY.items():
         if not isinstance(entry, Formula) or entry.family not in families:
             continue
@@ -148,30 +147,30 @@ def left_out(scenario: Scenario, *, suggestions: bool = False) -> dict[str, list
             if suggestions:
                 accepted = accepted_suggestions(name, scenario, why.suggestions, check)
                 text = refusal_text(text, accepted)
-            found.setdefault(text, []).append(name)
-    return found
+            omitted.setdefault(text, []).append(name)
+    return omitted
 
 
-def left_out_text(*scenarios: Scenario, asked: Collection[str] = ()) -> str:
-    """Say in a sentence which models of Reno's window are left out, and what brings them back.
+def omitted_models_text(*scenarios: Scenario, asked: Collection[str] = ()) -> str:
+    """Return a sentence on omitted models of Reno's window, and stacks that would include them.
 
     Parameters
     ----------
     *scenarios
-        Questions about one path and its TCP.
+        Scenarios of one path and its TCP.
     asked
-        Engines that say themselves that they do not apply.
+        Requested engines, which report by themselves that they do not apply.
 
     Returns
     -------
     str
-        "" where none is left out for its window.
+        "" if no model is left out for its window.
     """
     back: dict[tuple[str, ...], list[str]] = {}
     stack = ""
     for scenario in scenarios:
-        for name in (name for names in left_out(scenario).values() for name in names):
-            entry, other = REGISTRY[name], stack_without(name, scenario)
+        for name in (name for names in omitted_models(scenario).values() for name in names):
+            entry, other = REGISTRY[name], unsupported_stack(name, scenario)
             if other is None or name in asked or not isinstance(entry, Formula):
                 continue
             stack = stack or other
@@ -183,7 +182,7 @@ def left_out_text(*scenarios: Scenario, asked: Collection[str] = ()) -> str:
     return f"left out as models of Reno's window, not {stack}'s: {parts}"
 
 
-def stack_without(name: str, scenario: Scenario) -> str | None:
+def unsupported_stack(name: str, scenario: Scenario) -> str | None:
     """Return the scenario's first stack that a formula does not model.
 
     None if the formula models all of them, or would be left out with any stack.
@@ -207,8 +206,8 @@ def _answers_for(name: str, scenario: Scenario, stack: str) -> bool:
 
 
 def _presets(names: Sequence[str]) -> str:
-    """Return the presets that bring models back, in brackets."""
+    """Return the presets that include omitted models, in brackets."""
     if not names:
         return ""
     quoted = " or ".join(f'"{name}"' for name in names)
-    return f" (back with tcp.stack = {quoted})"
+    return f" (use tcp.stack = {quoted})"

@@ -1,1 +1,1 @@
-"""Pure formulas over numpy arrays, one file a paper, equation numbers in the docstrings."""
+"""Formulas over numpy arrays, one module per paper, with equation numbers in the docstrings."""

@@ -1,22 +1,22 @@
-"""A bound on the rate of BBR, version 1, from public analyses of it.
+"""Upper bound of the rate of BBR, version 1, from published analyses.
 
-- Random loss. "The maximum possible throughput is the link rate times fraction delivered": C (1-p)
+- Random loss: "The maximum possible throughput is the link rate times fraction delivered", C (1-p)
   (Cardwell, Cheng, Gunn, Hassas Yeganeh, Jacobson: "BBR: congestion-based congestion control",
-  CACM 60(2), 2017), where lost packets take time on the link: losses before its queue leave
-  room. BBR reads no loss, but its estimate of the bandwidth is a windowed maximum that
-  it renews by sending 1.25 times as much for a round trip in eight. Renewed it is only while
-  1.25 (1 - p) >= 1: up to p = 1 - 1/1.25 = 0.2 (N. Cardwell on the list bbr-dev).
-- Several flows of BBR. Each takes the others' pauses for bandwidth; what stops them is the cap of
-  2 BDP in flight, so that a queue of one BDP stands, and where the buffer is smaller packets are
-  lost beside those of p (Hock, Bless, Zitterbart: "Experimental evaluation of BBR congestion
-  control", ICNP 2017).
-- Beside loss-based flows the same cap decides: BBR's share of the link does not depend on how many
-  they are (Ware, Mukerjee, Seshan, Sherry: "Modeling BBR's interactions with loss-based congestion
-  control", IMC 2019).
+  CACM 60(2), 2017), if lost packets use the link; losses before its queue leave capacity. BBR does
+  not respond to loss, but its bandwidth estimate is a windowed maximum, which it renews by sending
+  1.25 times the estimate in one of eight RTTs. Renewal needs 1.25 (1 - p) >= 1, that is, p up to
+  1 - 1/1.25 = 0.2 (N. Cardwell on the mailing list bbr-dev).
+- Several BBR flows: each one measures the bandwidth that the others leave in their pauses. The cap
+  of 2 BDP in flight limits them, which leaves a standing queue of one BDP; with a smaller buffer,
+  packets are lost in addition to p (Hock, Bless, Zitterbart: "Experimental evaluation of BBR
+  congestion control", ICNP 2017).
+- With loss-based flows the same cap is the limit: BBR's share of the link does not depend on the
+  number of loss-based flows (Ware, Mukerjee, Seshan, Sherry: "Modeling BBR's interactions with
+  loss-based congestion control", IMC 2019).
 
-It is a bound on the mean of long flows. It knows no start, no time with four packets in flight to
-measure the RTT (some 2 % of the time), no different round trips, no policer; later versions of BBR
-read losses and are not meant.
+It is an upper bound of the mean of long flows. It omits the start-up, the time with four packets in
+flight to measure the RTT (about 2 %), different RTTs, and policers. It does not apply to later
+versions of BBR, which respond to losses.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 PROBE_GAIN = 1.25
-"""How much more than its estimate BBR sends to find more bandwidth."""
+"""Factor by which BBR exceeds its bandwidth estimate to probe for more."""
 TOLERATED_LOSS_RATIO = 1 - 1 / PROBE_GAIN
-"""The largest loss at which probing still renews the estimate."""
-LEAST_WINDOW_PKTS = 4
-"""What stays in flight while BBR measures the RTT."""
+"""Largest loss at which probing renews the estimate."""
+MIN_WINDOW_PKTS = 4
+"""Packets in flight while BBR measures the RTT."""
 
 BOTTLENECK, SHALLOW_BUFFER = "bottleneck", "shallow buffer"
 COMPETITION, COLLAPSE = "loss-based competition", "collapse"
@@ -47,22 +47,23 @@ COMPETITION, COLLAPSE = "loss-based competition", "collapse"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BbrBound:
-    """What BBR can reach; arrays of the broadcast shape.
+    """Upper bound of the rate of BBR; arrays of the broadcast shape.
 
     Attributes
     ----------
     rate_pps
-        Bound on what one flow delivers, packets/s. 0 in a collapse: no rate is kept up. That is
-        what the analysis says in the long run, and less than measured just above 20 %.
+        Bound of the delivery rate of one flow, packets/s. 0 in a collapse, because no rate is
+        sustained: the long-run result of the analysis, below measurements just above 20 % loss.
     share
-        Share of the link of all flows of BBR together, before loss.
+        Share of the link of all BBR flows, before loss.
     probe_factor
-        1.25 (1 - p): below 1 the estimate shrinks by it at each probe, of eight round trips.
+        1.25 (1 - p): if it is below 1, the estimate shrinks by this factor at each probe, once per
+        eight RTTs.
     standing_queue_pkts
-        Queue that the flows keep: 0 for one alone, up to a BDP for several, a full buffer beside
-        loss-based flows.
+        Standing queue of the flows in packets: 0 for one flow, up to a BDP for several, a full
+        buffer with loss-based flows.
     regime
-        ``bottleneck``; ``shallow buffer`` where several flows lose packets beside those of p;
+        ``bottleneck``; ``shallow buffer`` if several flows lose packets in addition to p;
         ``loss-based competition``; ``collapse``.
     """
 
@@ -82,23 +83,28 @@ def bbr_bound(
     flows: ArrayLike = 1,
     beside_loss_based: bool = False,
 ) -> BbrBound:
-    """Return the bound for ``flows`` equal flows of BBR on one bottleneck.
+    """Return the bound for ``flows`` equal BBR flows on one bottleneck.
 
     Parameters
     ----------
     bottleneck_pps
         C in packets/s, above 0.
     rtt_s
-        RTT without queue in seconds, above 0.
+        RTT without queueing in seconds, above 0.
     loss_ratio
         p of the path itself, packets lost per packet sent, at least 0 and below 1.
     buffer_pkts
-        Buffer of the bottleneck in packets, at least 1; ``inf`` for one that never fills.
+        Buffer of the bottleneck in packets, at least 1; ``inf`` for unlimited.
     flows
-        N, flows of BBR, at least 1. All broadcast against each other.
+        N, number of BBR flows, at least 1. All arguments are broadcast.
     beside_loss_based
-        One or more flows of Reno or CUBIC share the link; the buffer must then be finite and more
-        than a BDP, as they fill it.
+        Whether Reno or CUBIC flows share the link; the buffer must then be finite and larger than
+        a BDP, because they fill it.
+
+    Returns
+    -------
+    BbrBound
+        Arrays of the broadcast shape.
 
     Raises
     ------
@@ -119,7 +125,7 @@ def bbr_bound(
         share = np.ones(())
         queue = np.where(several, np.minimum(pipe, buffer), 0.0)
     factor = PROBE_GAIN * (1 - loss)
-    # Not through the factor, which rounding may put below 1 at just 0.2.
+    # Not via the factor, which may be rounded below 1 at exactly 0.2.
     collapsed = loss > TOLERATED_LOSS_RATIO
     shallow = several & (buffer < pipe) & (not beside_loss_based)
     rate = np.where(collapsed, 0.0, capacity * (1 - loss) * share / count)
@@ -136,18 +142,18 @@ def bbr_bound(
 
 
 def _share_beside_loss_based(pipe: Floats, buffer: Floats, count: Floats) -> Floats:
-    """Return the share at which BBR's data in flight meet their cap.
+    """Return the share at which BBR's data in flight reach their cap.
 
-    Let the others hold the share x of a full buffer of q packets and of the pipe's B.
-    BBR has (1 - x)(q + B) in flight. While it measures the RTT it finds x q + 4 N packets queued;
-    the cap is 2 (1 - x)(x q + 4 N + B). The two meet at x = 1/2 - B/(2 q) - 4 N/q.
+    Let the other flows have the share x of a full buffer of q packets and of the BDP B. BBR has
+    (1 - x)(q + B) in flight. While it measures the RTT, x q + 4 N packets are queued, and the cap
+    is 2 (1 - x)(x q + 4 N + B). The two are equal at x = 1/2 - B/(2 q) - 4 N/q.
     """
     if not np.all(np.isfinite(buffer) & (buffer > pipe)):
         raise DomainError(
             "buffer_pkts must be finite and above bottleneck_pps rtt_s with loss-based flows on "
-            "the link: the analysis is for a buffer that they fill"
+            "the link: the analysis assumes a buffer that they fill"
         )
-    others = 0.5 - pipe / (2 * buffer) - LEAST_WINDOW_PKTS * count / buffer
+    others = 0.5 - pipe / (2 * buffer) - MIN_WINDOW_PKTS * count / buffer
     return np.asarray(1 - np.maximum(others, 0.0))
 
 

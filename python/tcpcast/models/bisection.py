@@ -1,4 +1,4 @@
-"""The loss up to which something holds, by bisection: the inverse of a rate that falls in loss."""
+"""Inverse of a rate that decreases with loss, by bisection."""
 
 from __future__ import annotations
 
@@ -12,22 +12,23 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 STEPS = 64
-"""Halvings of the 680 that ln(p/(1-p)) spans: beyond a float's precision."""
+"""Halvings of the range 680 of ln(p/(1-p)), enough for the precision of a float."""
 
 
 def largest_loss_ratio(
     reached: Callable[[NDArray[np.float64]], NDArray[np.bool_]], shape: tuple[int, ...]
 ) -> NDArray[np.float64]:
-    """Return by bisection the p up to which ``reached`` holds, 1 where it never ceases to.
+    """Return the largest p for which ``reached`` holds, by bisection; 1 if it always holds.
 
-    It bisects ln(p/(1-p)), which resolves p near 0 and near 1 alike.
+    Bisects ln(p/(1-p)), which is precise both near 0 and near 1.
 
     Parameters
     ----------
     reached
-        Whether each p of an array of ``shape`` still does; once it does not, no larger p may.
+        Returns for each p of an array of ``shape`` whether the condition holds. If it fails for one
+        p, it must fail for every larger p.
     shape
-        Of the result.
+        Shape of the result.
     """
     low, high = np.full(shape, -650.0), np.full(shape, 30.0)
     always = reached(1 / (1 + np.exp(-high)))

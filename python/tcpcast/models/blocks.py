@@ -1,7 +1,7 @@
-"""Formulas over large arrays a block at a time, so that what they leave on their way is in cache.
+"""Evaluation of formulas over large arrays in blocks, so that intermediate results stay in cache.
 
-A formula in numpy is some thirty passes over its arrays. Of a million values each pass goes to
-memory and back; of a few thousand none does.
+A numpy formula makes about thirty passes over its arrays. With a million values each pass accesses
+main memory; with a few thousand it does not.
 """
 
 from __future__ import annotations
@@ -17,45 +17,45 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 BLOCK = 1 << 14
-"""Values in a block: some ten arrays of so many are in the cache of one core."""
+"""Values per block: about ten such arrays fit into the cache of one core."""
 
 
 def over_blocks(
     formula: Callable[..., dict[str, NDArray[Any]]], *arguments: NDArray[Any]
 ) -> dict[str, NDArray[Any]]:
-    """Return what a formula gives, by name, in the broadcast shape of its arguments.
+    """Evaluate a formula in blocks; return its results by name, in the broadcast shape.
 
     Parameters
     ----------
     formula
-        Takes arrays that broadcast and gives arrays that broadcast with them, each value by those
-        in its place alone. It is called once where there are few values.
+        Takes arrays and returns arrays that can be broadcast with them. It must work element by
+        element. It is called once if there are few values.
     arguments
         Its arguments.
     """
-    if not any(each.ndim for each in arguments):  # the cells of a sweep: no shapes to broadcast
+    if not any(each.ndim for each in arguments):  # cells of a sweep: scalars
         return {name: np.asarray(each) for name, each in formula(*arguments).items()}
     shape = np.broadcast_shapes(*(each.shape for each in arguments))
     size = math.prod(shape)
     if size <= BLOCK:
-        found = formula(*arguments)
-        return {name: np.broadcast_to(each, shape) for name, each in found.items()}
-    whole: dict[str, NDArray[Any]] = {}
+        results = formula(*arguments)
+        return {name: np.broadcast_to(each, shape) for name, each in results.items()}
+    joined: dict[str, NDArray[Any]] = {}
     flat = [_flat(each, shape) for each in arguments]
     for start in range(0, size, BLOCK):
         part = slice(start, start + BLOCK)
         block = formula(*(values[part] if varies else values for values, varies in flat))
         for name, values in block.items():
             if not start:
-                whole[name] = np.empty(size, values.dtype)
-            whole[name][part] = values
-    return {name: values.reshape(shape) for name, values in whole.items()}
+                joined[name] = np.empty(size, values.dtype)
+            joined[name][part] = values
+    return {name: values.reshape(shape) for name, values in joined.items()}
 
 
 def _flat(values: NDArray[Any], shape: tuple[int, ...]) -> tuple[Any, bool]:
-    """Return what slices of all values in their order are taken of, without a copy of them.
+    """Return a sequence whose slices contain the broadcast values in order, without a copy.
 
-    And whether they vary: a single value stays one.
+    Also return False for a single value, which is not expanded.
     """
     if values.size == 1:
         return values.reshape(()), False

@@ -1,12 +1,13 @@
-"""Latency of a transfer with its start (Cardwell, Savage, Anderson: "Modeling TCP latency", 2000).
+"""Latency of a transfer with start-up (Cardwell, Savage, Anderson: "Modeling TCP latency", 2000).
 
-A transfer of d packets is its connection, one slow start up to the first loss, what that loss
-costs, and the rest at the rate of PFTK. Equation numbers are the paper's (INFOCOM 2000). p is the
-loss ratio, b the packets an ack acknowledges, gamma = 1 + 1/b the growth of the window a round.
+The latency of d packets consists of the connection, one slow start until the first loss, the cost
+of that loss, and the remaining data at the rate of PFTK. Equation numbers are from the paper
+(INFOCOM 2000). p is the loss ratio, b the number of packets per ACK, gamma = 1 + 1/b the growth of
+the window per round.
 
-(5) counts the lost packet and so comes to d + 1 where nothing is lost: it is kept to d. The window
-at the first loss (11) is kept to W_max in Q (17). The rate (22) is PFTK's (31) of packets that
-arrive, without those sent in vain.
+(5) counts the lost packet and equals d + 1 without loss: it is limited to d. The window at the
+first loss (11) is limited to W_max in Q (17). The rate (22) counts the delivered packets of PFTK's
+(31).
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 SYN_TIMEOUT_S = 3.0
-"""T_s of the paper's time (RFC 1122); RFC 6298 (2.1) has 1 s."""
+"""T_s when the paper was written (RFC 1122); RFC 6298 (2.1) has 1 s."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +62,7 @@ class CardwellLatency:
 
     @property
     def latency_s(self) -> Floats:
-        """Return the whole: the data transfer (25) and the connection."""
+        """Total latency: the data transfer (25) and the connection."""
         return np.asarray(
             self.connection_s
             + self.slow_start_s
@@ -78,20 +79,25 @@ def connection_latency_s(
     reverse_loss_ratio: ArrayLike = 0.0,
     syn_timeout_s: ArrayLike = SYN_TIMEOUT_S,
 ) -> Floats:
-    """Return E[L_h] (4): from the first SYN to the arrival of the SYN-ACK.
+    """Return E[L_h] (4): the time from the first SYN to the arrival of the SYN-ACK.
 
-    E[L_h] = RTT + T_s ((1 - p_r)/(1 - 2 p_r) + (1 - p_f)/(1 - 2 p_f) - 2), the timeout doubling
-    without end.
+    E[L_h] = RTT + T_s ((1 - p_r)/(1 - 2 p_r) + (1 - p_f)/(1 - 2 p_f) - 2), where the timeout
+    doubles without limit.
 
     Parameters
     ----------
     rtt_s
         RTT in seconds, above 0.
     forward_loss_ratio, reverse_loss_ratio
-        p_f and p_r, the losses of SYN and SYN-ACK, at least 0 and below 1/2: from there on the
-        expectation is infinite.
+        p_f and p_r, the losses of SYN and SYN-ACK, at least 0 and below 1/2, where the expectation
+        becomes infinite.
     syn_timeout_s
-        T_s in seconds, above 0. All broadcast against each other.
+        T_s in seconds, above 0. All arguments are broadcast.
+
+    Returns
+    -------
+    ndarray
+        Seconds, of the broadcast shape.
 
     Raises
     ------
@@ -138,14 +144,20 @@ def cardwell_latency(
     packets_per_ack
         b, at least 1.
     receiver_window_pkts
-        W_max in packets, at least 1; ``inf`` never limits.
+        W_max in packets, at least 1; ``inf`` for unlimited.
     delayed_ack_s
-        Mean wait for the first ack where w_1 is below b, at least 0: half of a timer's 200 ms
-        period by default.
+        Mean delay of the first ACK if w_1 is below b, at least 0; by default half of a timer's
+        period of 200 ms.
     connection
-        Begin with the SYN, lost like data; its answer with ``reverse_loss_ratio``.
+        Whether to include the connection. The SYN is lost like data, the SYN-ACK with
+        ``reverse_loss_ratio``.
     reverse_loss_ratio, syn_timeout_s
-        As in :func:`connection_latency_s`. All arrays broadcast against each other.
+        As in :func:`connection_latency_s`. All arrays are broadcast.
+
+    Returns
+    -------
+    CardwellLatency
+        Arrays of the broadcast shape, in seconds and packets.
 
     Raises
     ------
@@ -158,8 +170,8 @@ def cardwell_latency(
         positive("t0_s", t0_s),
     )
     p, b = loss_ratios("loss_ratio", loss_ratio), acknowledged(packets_per_ack)
-    most = windows("receiver_window_pkts", receiver_window_pkts)
-    first = np.minimum(windows("initial_window_pkts", initial_window_pkts), most)
+    max_window = windows("receiver_window_pkts", receiver_window_pkts)
+    first = np.minimum(windows("initial_window_pkts", initial_window_pkts), max_window)
     if not (np.all(np.isfinite(size)) and np.all(np.isfinite(first))):
         raise DomainError("size_pkts and initial_window_pkts must be finite")
     require_not_negative("delayed_ack_s", delayed_ack_s)
@@ -173,12 +185,12 @@ def cardwell_latency(
         )
     lossy = -np.expm1(size * np.log1p(-p))  # l_ss (16)
     begun = np.minimum(lossy * (1 - p) / p + 1, size)  # (5)
-    window = np.minimum(_slow_start_window(begun, first, b), most)
-    slow = rtt * _slow_start_rounds(begun, first, b, most)
+    window = np.minimum(_slow_start_window(begun, first, b), max_window)
+    slow = rtt * _slow_start_rounds(begun, first, b, max_window)
     timeouts = timeout_probability(window_pkts=np.maximum(window, 1.0), loss_indication_ratio=p)
     sequence = timeout_sequence_s(t0_s=t0, loss_indication_ratio=p)
     lost = lossy * (timeouts * sequence + (1 - timeouts) * rtt)
-    rest = (size - begun) / _arrival_rate_pps(rtt, t0, p, b, most)
+    rest = (size - begun) / _arrival_rate_pps(rtt, t0, p, b, max_window)
     wait = np.where(first < b, delayed_ack_s, 0.0)
     parts = np.broadcast_arrays(start, slow, lost, rest, wait, begun, window)
     return CardwellLatency(
@@ -193,28 +205,28 @@ def cardwell_latency(
 
 
 def _slow_start_window(sent: Floats, first: Floats, b: Floats) -> Floats:
-    """Return E[W_ss] (11), (gamma - 1)/gamma being 1/(b + 1)."""
+    """Return E[W_ss] (11), where (gamma - 1)/gamma = 1/(b + 1)."""
     return np.asarray((sent + first * b) / (b + 1))
 
 
-def _slow_start_rounds(sent: Floats, first: Floats, b: Floats, most: Floats) -> Floats:
-    """Return E[T_ss]/RTT (15): rounds of a growing window, then of W_max."""
+def _slow_start_rounds(sent: Floats, first: Floats, b: Floats, max_window: Floats) -> Floats:
+    """Return E[T_ss]/RTT (15): rounds with a growing window, then with W_max."""
     growth = np.log1p(1 / b)
     free = np.log1p(sent / (b * first)) / growth
-    cap = np.where(np.isinf(most), 1.0, most)
-    grown = b * ((1 + 1 / b) * cap - first)  # packets sent when the window comes to W_max
+    cap = np.where(np.isinf(max_window), 1.0, max_window)
+    grown = b * ((1 + 1 / b) * cap - first)  # packets sent until the window reaches W_max
     capped = np.log(cap / first) / growth + 1 + (sent - grown) / cap
-    return np.where(_slow_start_window(sent, first, b) > most, capped, free)
+    return np.where(_slow_start_window(sent, first, b) > max_window, capped, free)
 
 
-def _arrival_rate_pps(rtt: Floats, t0: Floats, p: Floats, b: Floats, most: Floats) -> Floats:
-    """Return R (22): of the packets that (31) sends in a cycle, those that arrive."""
+def _arrival_rate_pps(rtt: Floats, t0: Floats, p: Floats, b: Floats, max_window: Floats) -> Floats:
+    """Return R (22): the delivered packets per second of the cycle of (31)."""
     sent = throughput(
         rtt_s=rtt,
         t0_s=t0,
         loss_indication_ratio=p,
         packets_per_ack=b,
-        receiver_window_pkts=most,
+        receiver_window_pkts=max_window,
     )
     odds, window, share = (1 - p) / p, sent.window_pkts, sent.timeout_probability
     arrive = (odds + window / 2 + share) / (odds + window + share / (1 - p))
@@ -225,7 +237,7 @@ def _handshake_loss(name: str, values: ArrayLike) -> Floats:
     array = np.asarray(values, dtype=np.float64)
     if not np.all((array >= 0) & (array < 0.5)):
         raise DomainError(
-            f"{name} must be at least 0 and below 1/2 for a handshake: from there on its expected "
-            "time is infinite"
+            f"{name} must be at least 0 and below 1/2 for a handshake, whose expected time is "
+            "otherwise infinite"
         )
     return array

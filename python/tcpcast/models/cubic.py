@@ -1,13 +1,13 @@
 """CUBIC's response function with its Reno-friendly region (RFC 9438, sections 4.3 and 5).
 
-With 1/p packets between two losses (deterministic loss), CUBIC's mean window is
-(C (3 + beta)/(4 (1 - beta)))^(1/4) (RTT/p)^(3/4) packets: its rate falls as RTT^(-1/4), Reno's as
-1/RTT. Where that is less than what Reno would have, CUBIC follows Reno instead: an AIMD of
+With 1/p packets between losses (deterministic loss), CUBIC's mean window is
+(C (3 + beta)/(4 (1 - beta)))^(1/4) (RTT/p)^(3/4) packets, so its rate is proportional to
+RTT^(-1/4), Reno's to 1/RTT. If this is less than Reno's window, CUBIC follows Reno: an AIMD with
 alpha_cubic = 3 (1 - beta)/(1 + beta) has Reno's mean window sqrt(3/(2p)) (section 4.3). Recovery
-time and timeouts are not in it. CUBIC counts the segments acknowledged, so delayed acks do not
-slow its growth: there is no b here.
+time and timeouts are not included. CUBIC counts acknowledged segments, so delayed ACKs do not slow
+its growth, and there is no parameter b.
 
-The tables of sections 5.1 and 5.2, as those of RFC 8312, take Reno's window from RFC 3649:
+The tables of sections 5.1 and 5.2, and those of RFC 8312, use Reno's window from RFC 3649:
 1.2/sqrt(p), 2 % less than sqrt(3/(2p)).
 """
 
@@ -30,10 +30,9 @@ DECREASE = 0.7
 """beta_cubic of RFC 9438 (section 4.6)."""
 
 RANDOM_LOSSES = 1.13
-"""What the window function sends, with fast convergence, where losses come at random, over what it
-sends where they come after equal numbers of packets, as RFC 9438 (section 5) has them. It does not
-depend on loss and RTT, by which the function scales; tests/agreement/test_cubic_random_losses.py
-has it."""
+"""Rate of the window function, with fast convergence, for random losses, relative to its rate for
+losses after equal numbers of packets, as in RFC 9438 (section 5). It does not depend on loss and
+RTT, with which the function scales; see tests/agreement/test_cubic_random_losses.py."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,17 +42,17 @@ class CubicResponse:
     Attributes
     ----------
     cubic_window_pkts
-        Mean window of the cubic function alone.
+        Mean window of the cubic function.
     reno_window_pkts
         Mean window of Reno at the same loss.
     window_pkts
-        The larger of the two, at most the receiver's window.
+        The larger of the two windows, at most the receiver window.
     rate_pps
         ``window_pkts`` per RTT, packets/s.
     reno_friendly
-        True where Reno's window is the larger: the Reno-friendly region.
+        True in the Reno-friendly region, where Reno's window is the larger.
     window_limited
-        True where the receiver's window is the smallest.
+        True if the receiver window is the limit.
     """
 
     cubic_window_pkts: NDArray[np.float64]
@@ -81,11 +80,16 @@ def cubic_response(
     loss_ratio
         p, loss events per packet sent, above 0 and below 1.
     receiver_window_pkts
-        Largest window in packets, at least 1; ``inf`` never limits.
+        Receiver window in packets, at least 1; ``inf`` for unlimited.
     scale
         C in packets/s^3, above 0.
     decrease
-        beta_cubic, above 0 and below 1. All broadcast against each other.
+        beta_cubic, above 0 and below 1. All arguments are broadcast.
+
+    Returns
+    -------
+    CubicResponse
+        Arrays of the broadcast shape.
 
     Raises
     ------
@@ -125,12 +129,12 @@ def cubic_tolerated_loss_ratio(
     rate_pps
         Rate in packets/s, above 0.
     rtt_s, scale, decrease
-        As in :func:`cubic_response`. All broadcast against each other.
+        As in :func:`cubic_response`. All arguments are broadcast.
 
     Returns
     -------
     ndarray
-        p, of the broadcast shape; at most 1, which stands for any loss.
+        p, of the broadcast shape; at most 1, which means any loss.
 
     Raises
     ------
@@ -146,10 +150,10 @@ def cubic_tolerated_loss_ratio(
 def reno_friendly_loss_ratio(
     *, rtt_s: ArrayLike, scale: ArrayLike = SCALE, decrease: ArrayLike = DECREASE
 ) -> NDArray[np.float64]:
-    """Return the loss above which CUBIC follows Reno: where the two windows are the same.
+    """Return the loss above which CUBIC follows Reno, where the two windows are equal.
 
-    p = C (3 + beta)/(4 (1 - beta)) RTT^3 (2/3)^2, and 1 at most: on a path of a longer RTT CUBIC
-    is above Reno at any loss. Arguments and errors as in :func:`cubic_response`.
+    p = C (3 + beta)/(4 (1 - beta)) RTT^3 (2/3)^2, at most 1, which means that CUBIC is above Reno
+    at any loss. Arguments and errors as in :func:`cubic_response`.
     """
     rtt = positive("rtt_s", rtt_s)
     return np.asarray(np.minimum(1.0, _quarter_power(scale, decrease) * rtt**3 / 2.25))

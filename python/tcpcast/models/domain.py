@@ -1,7 +1,7 @@
-"""Where formulas hold: what they accept at all, and the domain in which they are to be trusted.
+"""Domains of formulas: checks of their arguments, and the domain in which they can be trusted.
 
-The ``require_...`` functions check an argument; the message names it and what it may be.
-:data:`DOMAINS` has the domain of each formula as data.
+The ``require_...`` functions check an argument; their message states its valid range.
+:data:`DOMAINS` contains the domain of each formula as data.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ WINDOW = "window_share"
 LOSSES = "expected_losses"
 PATH = "window_bdps"
 RECOVERIES = "recoveries"
-"""Quantities that bound a domain: p, T0 in round trips, the share of the time that PFTK (31) has in
-timeouts, the share of the flows in RTO at once, the window in the receiver window's, the
-losses that a transfer of the size has on the mean, the window that it comes to in
-bandwidth-delay products, and the losses of a transfer that are repaired by SACK."""
+"""Quantities that bound a domain: p; T0 in RTTs; the share of time that PFTK (31) spends in
+timeouts; the share of flows in RTO at the same time; the window relative to the receiver window;
+the mean number of losses of a transfer; its largest window in bandwidth-delay products; and the
+losses of a transfer that are repaired by SACK."""
 
 _PHRASES = {
     LOSS: ("a loss of {} %", 100),
     TIMER: ("a T0 of {} RTT", 1),
     TIMEOUTS: ("{} % of the time in timeouts", 100),
-    WAITING: ("{} % of the flows in RTO at once", 100),
+    WAITING: ("{} % of the flows in RTO at the same time", 100),
     WINDOW: ("{} % of the receiver window", 100),
     LOSSES: ("{} losses per transfer", 1),
     PATH: ("a window of {} BDP", 1),
@@ -48,32 +48,33 @@ _PHRASES = {
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """Where a formula is to be trusted, as data.
+    """Domain in which a formula can be trusted, as data.
 
     Attributes
     ----------
     error
-        Its largest relative error there against the packet simulation; None where nothing was
-        simulated.
+        Largest relative error in the domain against packet simulation; None if not simulated.
     source
-        Who says so: a paper, or the check that found it.
-    most
-        The largest value of each quantity, included; all of them hold.
+        Source of the domain: a paper, or the check that determined it.
+    limits
+        Largest value of each quantity, inclusive; all must hold.
     either
-        The same, of which one has to hold.
+        Further largest values, of which at least one must hold.
     """
 
     error: float | None
     source: str
-    most: Mapping[str, float]
+    limits: Mapping[str, float]
     either: Mapping[str, float] = field(default_factory=dict)
 
     def passed(self, **values: float) -> dict[str, float]:
-        """Return the bounds that the values pass, {} inside; what is not given passes none."""
-        found = {name: most for name, most in self.most.items() if values.get(name, 0) > most}
-        if self.either and all(values.get(n, 0) > most for n, most in self.either.items()):
-            found |= self.either
-        return found
+        """Return the bounds that the values exceed, {} inside; missing values exceed none."""
+        exceeded = {
+            name: limits for name, limits in self.limits.items() if values.get(name, 0) > limits
+        }
+        if self.either and all(values.get(n, 0) > limits for n, limits in self.either.items()):
+            exceeded |= self.either
+        return exceeded
 
 
 _SIMULATED = "benches/domains.py: rfc-newreno, independent loss per packet, T0 at least 1 s"
@@ -100,38 +101,38 @@ DOMAINS: Mapping[str, Domain] = MappingProxyType(
         ),
     }
 )
-"""The domain of each formula, by the name of its engine; one that is not here says itself which of
-its values to trust."""
+"""Domain of each formula, by the name of its engine; formulas without a row mark their values
+themselves."""
 
 
 def outside(formula: str, **values: float) -> str:
-    """Say why values lie outside a formula's domain, "" where they lie inside.
+    """Return why values are outside a formula's domain, "" if they are inside.
 
     Parameters
     ----------
     formula
         The name of an engine; one without a row in :data:`DOMAINS` has no bounds.
     **values
-        The quantities that bound domains, by name; :func:`tcpcast.models.pftk.path_values` has
-        those of one path.
+        The quantities that bound domains, by name; :func:`tcpcast.models.pftk.path_values`
+        computes those of one path.
     """
     domain = DOMAINS.get(formula)
     passed = {} if domain is None else domain.passed(**values)
     if domain is None or not passed:
         return ""
-    found = " and ".join(_phrase(name, values[name]) for name in passed)
+    actual = " and ".join(_phrase(name, values[name]) for name in passed)
     most = " or ".join(_bound(name, most) for name, most in passed.items())
     if domain.error is None:
-        return f"{found}, more than {most}"
-    return f"{found}, more than {most}: up to there the error is within {100 * domain.error:g} %"
+        return f"{actual}, more than {most}"
+    return f"{actual}, more than {most}: up to that, the error is within {100 * domain.error:g} %"
 
 
 def description(formula: str) -> str:
-    """Return the bounds of a formula's domain in words, "" where it has none."""
+    """Return the bounds of a formula's domain as text, "" without bounds."""
     domain = DOMAINS.get(formula)
     if domain is None:
         return ""
-    all_of = " and ".join(_phrase(name, most) for name, most in domain.most.items())
+    all_of = " and ".join(_phrase(name, most) for name, most in domain.limits.items())
     one_of = " or ".join(_phrase(name, most) for name, most in domain.either.items())
     bounds = ", and ".join(part for part in (all_of, one_of) if part)
     error = "" if domain.error is None else f": within {100 * domain.error:g} %"
@@ -139,9 +140,9 @@ def description(formula: str) -> str:
 
 
 def trusted(formula: str, **values: ArrayLike) -> NDArray[np.bool_]:
-    """Return where values lie in the domain of a formula, in their broadcast shape.
+    """Return whether values are in the domain of a formula, in their broadcast shape.
 
-    The parameters are those of :func:`outside`, as arrays.
+    The parameters are the same as for :func:`outside`, but arrays.
     """
     arrays = np.broadcast_arrays(*(np.asarray(each, dtype=np.float64) for each in values.values()))
     domain = DOMAINS.get(formula)
@@ -184,7 +185,7 @@ def require_size(name: str, value: float) -> None:
 
 
 def require_window(name: str, value: float) -> None:
-    """Raise DomainError unless ``value`` is a window: at least 1 packet, ``inf`` included."""
+    """Raise DomainError unless ``value`` is a window: at least 1 packet, or ``inf``."""
     if not value >= 1:
         raise DomainError(f"{name} must be at least 1 packet, not {value!r}")
 
@@ -198,9 +199,9 @@ def positive(name: str, values: ArrayLike) -> NDArray[np.float64]:
 
 
 def _ends(array: NDArray[np.float64]) -> tuple[float, ...]:
-    """Return the least and the greatest value, nan where there is one; nothing of no values.
+    """Return the smallest and the largest value, both nan if one is nan; empty for no values.
 
-    A single value, of which a sweep checks many, is not searched.
+    A scalar is returned without a search, because a sweep checks many scalars.
     """
     if array.ndim == 0:
         return (float(array),)
@@ -215,8 +216,8 @@ def loss_ratios(name: str, values: ArrayLike) -> NDArray[np.float64]:
         least, greatest = ends[0], ends[-1]
         if least == 0:
             raise DomainError(
-                f"{name} must be above 0: without loss no model of loss applies, the window or "
-                "the link limits the rate"
+                f"{name} must be above 0: without loss no loss model applies, because the window "
+                "or the link limits the rate"
             )
         require_not_negative(name, least)
         if not greatest < 1:
@@ -244,7 +245,7 @@ def windows(name: str, values: ArrayLike) -> NDArray[np.float64]:
 
 
 def acknowledged(values: ArrayLike) -> NDArray[np.float64]:
-    """Return packets per ack, b, as an array; raise DomainError unless all are at least 1."""
+    """Return packets per ACK, b, as an array; raise DomainError unless all are at least 1."""
     array = positive("packets_per_ack", values)
     for least in _ends(array)[:1]:
         if least < 1:

@@ -1,8 +1,8 @@
-"""The square-root law of Mathis, Semke, Mahdavi and Ott (1997): the baseline everyone knows.
+"""The square-root law of Mathis, Semke, Mahdavi and Ott (1997), the usual baseline.
 
-B = C / (RTT sqrt(p)) packets/s. The constant C here is sqrt(3/(2b)), that of periodic loss with b
-packets per ack: 1.22 when every packet is acknowledged, 0.87 with delayed acks. It knows neither
-timeouts nor recovery, so it overestimates above a few per cent of loss.
+B = C / (RTT sqrt(p)) packets/s. The constant C here is sqrt(3/(2b)), for periodic loss and b
+packets per ACK: 1.22 if every packet is acknowledged, 0.87 with delayed ACKs. It has neither
+timeouts nor recovery time, so it overestimates above a few per cent of loss.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def mathis_constant(*, packets_per_ack: ArrayLike = 2) -> NDArray[np.float64]:
     Parameters
     ----------
     packets_per_ack
-        b, at least 1: 2 with delayed acks.
+        b, at least 1: 2 with delayed ACKs.
 
     Raises
     ------
@@ -49,9 +49,9 @@ def mathis_rate_pps(
     loss_indication_ratio
         p, loss indications per packet sent, above 0 and below 1.
     packets_per_ack
-        b, at least 1: 2 with delayed acks.
+        b, at least 1: 2 with delayed ACKs.
     receiver_window_pkts
-        W_max in packets, at least 1; ``inf`` never limits. All broadcast against each other.
+        W_max in packets, at least 1; ``inf`` for unlimited. All arguments are broadcast.
 
     Returns
     -------
@@ -66,7 +66,7 @@ def mathis_rate_pps(
     Notes
     -----
     Mathis, Semke, Mahdavi, Ott: "The macroscopic behavior of the TCP congestion avoidance
-    algorithm", CCR 27(3), 1997. The cap by the window is not theirs.
+    algorithm", CCR 27(3), 1997. The limit by the window is an addition.
     """
     rtt = positive("rtt_s", rtt_s)
     p = loss_ratios("loss_indication_ratio", loss_indication_ratio)
@@ -78,19 +78,19 @@ def mathis_rate_pps(
 def mathis_tolerated_loss_ratio(
     *, rate_pps: ArrayLike, rtt_s: ArrayLike, packets_per_ack: ArrayLike = 2
 ) -> NDArray[np.float64]:
-    """Return the loss at which the square-root law gives a rate, p = (C/(B RTT))^2.
+    """Return the loss at which the square-root law has a given rate, p = (C/(B RTT))^2.
 
     Parameters
     ----------
     rate_pps
         B in packets/s, above 0.
     rtt_s, packets_per_ack
-        As in :func:`mathis_rate_pps`. All broadcast against each other.
+        As in :func:`mathis_rate_pps`. All arguments are broadcast.
 
     Returns
     -------
     ndarray
-        p, of the broadcast shape; at most 1, which stands for any loss.
+        p, of the broadcast shape; at most 1, which means any loss.
 
     Raises
     ------

@@ -10,12 +10,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tcpcast import units
-from tcpcast.engines.formula.feed import LEAST_LOSS
+from tcpcast.engines.formula.feed import MIN_LOSS
 from tcpcast.errors import ScenarioError, TcpcastError, UnitError
 from tcpcast.option import option_names
 from tcpcast.path.rows import PATH, PathRows
 from tcpcast.path.run_size import PathToSimulate, max_wall, simulated_s, transfers
-from tcpcast.ranges import DEFAULT_POINTS, MOST_POINTS, Quantity, is_range, values
+from tcpcast.ranges import DEFAULT_POINTS, MAX_POINTS, Quantity, is_range, values
 from tcpcast.scenario import Scenario
 from tcpcast.scenario.link import Buffer, read_buffer
 from tcpcast.scenario.modern_tcp import DEFAULT_STACK, TIMESTAMP_BYTES, has_timestamps
@@ -147,21 +147,21 @@ def points(options: PathOptions, per_range: int | None) -> list[dict[str, str]]:
     UnitError
         A value or a range is wrong.
     TcpcastError
-        ``--points`` was given without a range, or there are more than :data:`MOST_POINTS` points.
+        ``--points`` was given without a range, or there are more than :data:`MAX_POINTS` points.
     """
     if per_range is not None and not options.ranges:
         raise TcpcastError("--points: no option is a range; write, for example, --loss 0.01%..10%")
     count = DEFAULT_POINTS if per_range is None else per_range
-    if not 2 <= count <= MOST_POINTS:
-        raise UnitError(f"--points: {count} is out of range; write 2 to {MOST_POINTS}")
+    if not 2 <= count <= MAX_POINTS:
+        raise UnitError(f"--points: {count} is out of range; write 2 to {MAX_POINTS}")
     taken = quantities(options)
     texts = _range_texts(options).items()
     columns = {name: values(taken[name], text, count) for name, text in texts}
     number = math.prod(len(column) for column in columns.values())
-    if number > MOST_POINTS:
+    if number > MAX_POINTS:
         raise TcpcastError(
             f"{number} points in total; write fewer ranges, or --points "
-            f"{max(2, int(MOST_POINTS ** (1 / len(options.ranges))))}, for at most {MOST_POINTS}"
+            f"{max(2, int(MAX_POINTS ** (1 / len(options.ranges))))}, for at most {MAX_POINTS}"
         )
     return [dict(zip(columns, row, strict=True)) for row in itertools.product(*columns.values())]
 
@@ -252,7 +252,7 @@ def _scenario(tables: Mapping[str, Any]) -> Scenario:
 
 def nothing_limits(options: PathOptions, point: Mapping[str, str]) -> bool:
     """Return True if neither loss nor link nor window limits endless flows."""
-    lossless = parse_ratio(point.get("loss", "0%")) < LEAST_LOSS
+    lossless = parse_ratio(point.get("loss", "0%")) < MIN_LOSS
     unlimited = (point.get("rate", "unlimited"), options.rwnd or "unlimited")
     return lossless and set(unlimited) == {"unlimited"}
 
@@ -351,7 +351,7 @@ def _read_count(example: str, text: str, most: int) -> int:
     """Read a whole number from 1 to ``most``."""
     if re.fullmatch(r"\s*[0-9]{1,60}\s*", text) is None:
         raise UnitError(f"{units.show(text)} is not a whole number; write {example}")
-    return units.parse_count(int(text), least=1, most=most)
+    return units.parse_count(int(text), minimum=1, maximum=most)
 
 
 def _window(text: str | None) -> int | str | None:

@@ -124,7 +124,7 @@ def _formula_with_measured_inputs(steady: Answers) -> Answer | None:
 def path_formulas(kind: str) -> list[str]:
     """Return the formulas for a kind of traffic on one path, in the order of the registry."""
     family = {"bulk": PATH, "transfers": TRANSFERS}[kind]
-    return [name for name, row in FORMULAS.items() if row.fed and row.family == family]
+    return [name for name, row in FORMULAS.items() if row.accepts_measured and row.family == family]
 
 
 def _answers(scenario: Scenario, names: Sequence[str], options: RunOptions) -> Answers:

@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 
-from tcpcast.drift import FEWEST_CYCLES
-from tcpcast.engines.formula.feed import LEAST_LOSS
+from tcpcast.drift import MIN_CYCLES
+from tcpcast.engines.formula.feed import MIN_LOSS
 from tcpcast.models.cubic import DECREASE, SCALE, cubic_response
 from tcpcast.scenario.modern_tcp import RATE_BASED, control_of, is_modern
 from tcpcast.units import LARGEST_TIME
@@ -66,7 +66,7 @@ class PathToSimulate:
         The formula is CUBIC's response function, or for Reno the square root of 3/(2p).
         """
         control = control_of(self.stack)
-        if self.loss_ratio < LEAST_LOSS or self.rtt_s <= 0 or control in RATE_BASED:
+        if self.loss_ratio < MIN_LOSS or self.rtt_s <= 0 or control in RATE_BASED:
             return math.inf
         if control == "cubic":
             one = float(cubic_response(rtt_s=self.rtt_s, loss_ratio=self.loss_ratio).rate_pps)
@@ -107,7 +107,7 @@ def simulated_s(path: PathToSimulate) -> float:
     if path.loss_limited_pps < path.link_pps:
         enough = LOSSES / (path.loss_limited_pps * path.loss_ratio)
     else:
-        enough = FEWEST_CYCLES * path.cycle_s
+        enough = MIN_CYCLES * path.cycle_s
     seconds = min(max(seconds, math.ceil(min(enough, affordable))), longest)
     if not is_modern(path.stack):
         return seconds

@@ -14,7 +14,7 @@ from tcpcast import units
 from tcpcast.engines.formula.sizing import bytes_text
 from tcpcast.engines.registry import check_one_size
 from tcpcast.errors import DomainError, NotApplicable
-from tcpcast.models.engset import buffer_for_loss_plain, connection_alone
+from tcpcast.models.engset import buffer_for_loss_plain, isolated_connection
 from tcpcast.plan.classic_equivalent import Model, make_model
 from tcpcast.plan.curve import add_curve
 from tcpcast.plan.question import Question
@@ -313,7 +313,9 @@ def _rule_grid(inputs: EngsetInputs, loss: float) -> Table:
         if rtt < inputs.path.delta_s:
             continue  # the transmission time of one packet is longer
         path = replace(inputs.path, rtt0_s=rtt, ingress_bps=math.inf, egress_bps=math.inf)
-        alone = connection_alone(path=path, size_pkts=size, receiver_window_pkts=GRID_WINDOW_PKTS)
+        alone = isolated_connection(
+            path=path, size_pkts=size, receiver_window_pkts=GRID_WINDOW_PKTS
+        )
         files_per_s = path.bottleneck_bps / (size * path.packet_bits)
         exact = (inputs.mean_off_s + alone.on_time_s) * files_per_s
         row = {"mean_size_pkts": float(size), "rtt_s": rtt, "sources_exact": exact}

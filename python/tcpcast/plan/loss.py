@@ -10,9 +10,9 @@ import numpy as np
 
 from tcpcast import units
 from tcpcast.engines.formula.feed import one_class
-from tcpcast.engines.formula.parallel import FEW_WAITING
+from tcpcast.engines.formula.parallel import MAX_WAITING_SHARE
 from tcpcast.engines.formula.sizing import bytes_text
-from tcpcast.engines.stacks import left_out_text
+from tcpcast.engines.stacks import omitted_models_text
 from tcpcast.errors import DomainError, NotApplicable
 from tcpcast.plan.curve import between
 from tcpcast.plan.path import (
@@ -144,7 +144,7 @@ def plan_max_loss(
         recommendation=_recommendation(path, goodput_bps, value, ways),
         notes=[
             path.note(with_loss=False),
-            *filter(None, [left_out_text(scenario)]),
+            *filter(None, [omitted_models_text(scenario)]),
             *_notes(path, goodput_bps, value),
         ],
         warnings=[*path.warnings, *_warnings(value), *waiting],
@@ -252,7 +252,7 @@ def _models(path: PlannedPath, goodput_bps: float) -> tuple[list[PathModel], lis
     if path.flows > 1:
         p = _max_loss(path, PARALLEL, goodput_bps)
         share = rto_share(path, flows=path.flows, loss_ratio=p)
-        if share <= FEW_WAITING:
+        if share <= MAX_WAITING_SHARE:
             return [PARALLEL, PFTK, MATHIS, CUBIC], []
         waiting.append(rto_warning(path, share))
     return [PFTK, PARALLEL, MATHIS, CUBIC], waiting

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcpcast import units
 from tcpcast.engines.formula.feed import one_class, path_inputs
-from tcpcast.engines.registry import CONTROLS, path_left_out
+from tcpcast.engines.registry import CONTROLS, path_warnings
 from tcpcast.errors import NotApplicable
 from tcpcast.models.parallel import parallel_throughput
 from tcpcast.models.pftk import throughput
@@ -139,7 +139,7 @@ def planned_path(model: str, scenario: Scenario) -> PlannedPath:
         payload_bytes=scenario.payload_bytes,
         control=tcp.control,
         classic=not tcp.is_modern,
-        warnings=(*fed.warnings, *path_left_out(scenario, fed=False)),
+        warnings=(*fed.warnings, *path_warnings(scenario, accepts_measured=False)),
     )
 
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.engines.formula.feed import asked_loss, one_class
-from tcpcast.engines.formula.parallel import FEW_WAITING
+from tcpcast.engines.formula.feed import one_class, specified_loss
+from tcpcast.engines.formula.parallel import MAX_WAITING_SHARE
 from tcpcast.engines.formula.sizing import AMOUNT_BYTES, path_sizing, sizing_texts, time_text
-from tcpcast.engines.stacks import left_out_text
+from tcpcast.engines.stacks import omitted_models_text
 from tcpcast.errors import DomainError
 from tcpcast.models.bbr import TOLERATED_LOSS_RATIO
 from tcpcast.models.parallel import flows_to_fill
@@ -120,7 +120,7 @@ def plan_streams(
     share = 0.0
     if path.control == "reno":
         share = rto_share(path, flows=counts[0], loss_ratio=path.loss_ratio)
-    crowded = share > FEW_WAITING
+    crowded = share > MAX_WAITING_SHARE
     model, value = models[crowded], counts[crowded]
     question = Question(
         text="useful number of parallel flows",
@@ -143,7 +143,7 @@ def plan_streams(
             path.note(with_loss=True),
             f"{_COLUMNS[path.control]}; {_NOTE_ON_COLUMNS}",
             _flows_note(path, counts),
-            *filter(None, [left_out_text(scenario)]),
+            *filter(None, [omitted_models_text(scenario)]),
             _NOTE_ON_LOSS,
             *([] if there is None else _size_notes(path, there, model, value)),
         ],
@@ -194,7 +194,7 @@ def _check(scenario: Scenario) -> Population:
             "the bottleneck has no rate, so each further flow adds the same rate; write, for "
             "example, a rate of 1gbit"
         )
-    loss = asked_loss(scenario, people)[0]
+    loss = specified_loss(scenario, people)[0]
     if people.tcp.control == "bbr" and loss > TOLERATED_LOSS_RATIO:
         raise DomainError(
             "BBR keeps no rate above a loss of 20 %, where probing no longer renews its estimate: "

@@ -189,7 +189,9 @@ def sweep_verdict(table: Mapping[str, Sequence[Any]], keys: Sequence[str]) -> st
     )
     largest, smallest = (
         Metric(
-            *(_cell(table, metric + end, at) for end in ("", "_low", "_high")),
+            table[metric][at],
+            _cell(table, f"{metric}_low", at),
+            _cell(table, f"{metric}_high", at),
             interval_warning=_cell(table, f"{metric}_interval_warning", at),
         )
         for at in ends
@@ -223,8 +225,8 @@ def _lead(row: Row | None, table: Comparison) -> Metric | None:
     """Return the value of the reference, or of the first answer that has one."""
     if row is None:
         return None
-    held = None if table.reference is None else row.figures[table.reference]
-    return held or next(_given(row.figures), None)
+    held = None if table.reference is None else row.metrics[table.reference]
+    return held or next(_given(row.metrics), None)
 
 
 def _given(figures: Iterable[Metric | None]) -> Iterator[Metric]:

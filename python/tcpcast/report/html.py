@@ -122,7 +122,7 @@ def _side_by_side(part: SideBySide) -> str:
         cells = f'<th scope="row" title="{shown(row.metric)}">{shown(row_name(row))}</th>'
         cells += _cell(shown(scale.unit), False)
         cells += "".join(
-            _value(figure, scale, kind) for figure, kind in zip(row.figures, kinds, strict=True)
+            _value(figure, scale, kind) for figure, kind in zip(row.metrics, kinds, strict=True)
         )
         cells += "".join(
             _cell(shown(difference_text(row.differences[i])), True) for i in comparison.compared

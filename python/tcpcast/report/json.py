@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from tcpcast.compare import compare_all
-from tcpcast.engines.stacks import left_out
+from tcpcast.engines.stacks import omitted_models
 from tcpcast.metrics import ordered
 from tcpcast.report.headline import run_verdict
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def document(answers: Sequence[Answer], scenario: Scenario) -> dict[str, Any]:
     """Return ``{"scenario": ..., "verdict": ..., "answers": [...]}``, the machine-readable form.
 
-    ``left_out`` has the formulas that do not answer for the stack, if any. Metrics come in the
+    ``omitted_models`` has the formulas that do not answer for the stack, if any. Metrics come in the
     order of :data:`tcpcast.metrics.METRICS`, tables and provenance by name, so that the same
     question and seed give the same document, ``wall_s`` apart.
     """
@@ -33,7 +33,7 @@ def document(answers: Sequence[Answer], scenario: Scenario) -> dict[str, Any]:
     asked = {answer.engine for answer in answers}
     left = [
         {"engine": name, "why": reason}
-        for reason, names in left_out(scenario, suggestions=True).items()
+        for reason, names in omitted_models(scenario, suggestions=True).items()
         for name in names
         if name not in asked
     ]

@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from tcpcast.answer import UNITS, Answer, CaptureInputs, Kind, Metric, Note, NoteKind, Status, noted
+from tcpcast.answer import (
+    UNITS,
+    Answer,
+    CaptureInputs,
+    Kind,
+    Metric,
+    Note,
+    NoteKind,
+    Status,
+    to_notes,
+)
 from tcpcast.engines import REGISTRY
 from tcpcast.engines.registry import CAPTURES, Formula
 from tcpcast.errors import ScenarioError, TcpcastError
@@ -132,7 +142,7 @@ def _answer(saved: _SavedAnswer) -> Answer:
     regime, steps, domain = way.get("regime"), way.get("steps"), way.get("domain")
     notes = [
         Note(n.why, tuple(n.metrics), kind=n.kind, named=n.named) for n in saved.notes
-    ] or noted(saved.warnings)
+    ] or to_notes(saved.warnings)
     status = Status.DONE if saved.incomplete_reason is None else Status.PARTIAL
     if saved.not_applicable is not None:
         status = Status.NOT_APPLICABLE

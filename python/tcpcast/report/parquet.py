@@ -94,7 +94,7 @@ def write_parquet(
     for name, several in parts.items():
         path = target / f"{name}.parquet"
         whole = arrow.concat_tables(several).replace_schema_metadata({PARQUET.mark: name})
-        with output.aside(path, kind=PARQUET, force=force) as temporary:
+        with output.atomic_file(path, kind=PARQUET, force=force) as temporary:
             parquet.write_table(whole, temporary)
         written.append(path)
     return written

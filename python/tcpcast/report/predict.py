@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcpcast.answer import Metric, severity
 from tcpcast.engines.formula.sizing import sizing_texts, streams_text, time_text
-from tcpcast.engines.stacks import left_out, left_out_text
+from tcpcast.engines.stacks import omitted_models, omitted_models_text
 from tcpcast.errors import Names
 from tcpcast.report.document import BLANK, Column, Paragraph, Table
 from tcpcast.report.prediction import (
@@ -309,7 +309,7 @@ def _range_remarks(predictions: Sequence[Prediction]) -> list[Paragraph]:
 
 def _left_out(prediction: Prediction) -> list[Paragraph]:
     """Return the line of the formulas that are left out for the stack, none if there are none."""
-    text = left_out_text(*_scenarios(prediction))
+    text = omitted_models_text(*_scenarios(prediction))
     return [Paragraph(by_option(text), "aside", " - ")] if text else []
 
 
@@ -321,7 +321,7 @@ def _refusals(prediction: Prediction) -> list[Paragraph]:
     """Return the models that answer nothing here, and why; one line for those of one reason."""
     by_reason: dict[str, list[str]] = {}
     lossless = loss_ratio(prediction.scenario) == 0
-    others = {why for each in _scenarios(prediction) for why in left_out(each)}
+    others = {why for each in _scenarios(prediction) for why in omitted_models(each)}
     for answer in prediction.answers:
         if answer.applies or answer.reason in others:
             continue

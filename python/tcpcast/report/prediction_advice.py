@@ -124,10 +124,10 @@ def _cause(prediction: Prediction, formula: Answer, simulation: Answer) -> str:
     low, high = seen.low, seen.high
     if low is not None and high is not None and low <= formula["send_rate_pps"] <= high:
         return "within its 95 % interval"
-    from tcpcast.statistics import FEW_EVENTS  # noqa: PLC0415 - imports scipy; simulations have
+    from tcpcast.statistics import MIN_EVENTS  # noqa: PLC0415 - imports scipy; simulations have
 
     losses = _loss_indications(simulation)
-    if losses < FEW_EVENTS:
+    if losses < MIN_EVENTS:
         return f"it has {losses:.0f} loss indication{'' if losses == 1 else 's'}, too few to tell"
     full = limit(simulation, prediction.scenario) == BOTTLENECK
     if full and formula.regime != BOTTLENECK:

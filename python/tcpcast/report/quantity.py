@@ -79,7 +79,7 @@ def scale_of_unit(unit: str, magnitude: float) -> Scale:
 
 def row_scale(row: Row) -> Scale:
     """Choose one unit for all engines of a row, by the largest figure in it."""
-    values = [f.value if f.at_least is None else f.at_least for f in row.figures if f is not None]
+    values = [f.value if f.at_least is None else f.at_least for f in row.metrics if f is not None]
     sizes = [abs(value) for value in values if math.isfinite(value)]
     largest = max(sizes, default=0.0)
     if is_percentage(row.metric):

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from tcpcast.answer import UNITS, unit_of
-from tcpcast.compare import class_figures
+from tcpcast.compare import class_metrics
 from tcpcast.report import csv
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def _overall(answer: Answer) -> Iterator[AnswerRow]:
 def _of_classes(answer: Answer) -> Iterator[AnswerRow]:
     if "by_class" not in answer.tables:
         return
-    for of_class, metrics in class_figures(answer).items():
+    for of_class, metrics in class_metrics(answer).items():
         for name, metric in metrics.items():
             if not math.isnan(metric.value):
                 yield AnswerRow(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tcpcast.answer import severity
 from tcpcast.compare import is_observed, packets_text
-from tcpcast.engines.stacks import left_out, left_out_text, stack_without
+from tcpcast.engines.stacks import omitted_models, omitted_models_text, unsupported_stack
 from tcpcast.report.document import BLANK, Paragraph, SideBySide
 from tcpcast.report.headline import run_verdict
 from tcpcast.report.leading import has_too_few, leading, percentile_table
@@ -99,10 +99,10 @@ def _left_out(compared: Compared, scenario: Scenario | None) -> list[str]:
     if scenario is None:
         return []
     asked = {answer.engine for answer in compared.answers}
-    said = left_out_text(scenario, asked=asked)
+    said = omitted_models_text(scenario, asked=asked)
     named = {
-        reason: [n for n in names if n not in asked and stack_without(n, scenario) is None]
-        for reason, names in left_out(scenario).items()
+        reason: [n for n in names if n not in asked and unsupported_stack(n, scenario) is None]
+        for reason, names in omitted_models(scenario).items()
     }
     return [said] * bool(said) + [
         f"left out: {', '.join(others)}: {reason}" for reason, others in named.items() if others

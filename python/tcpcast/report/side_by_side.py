@@ -34,7 +34,7 @@ def side_by_side_columns(comparison: Comparison, title: str) -> list[Column]:
     bearing = bearing_intervals(comparison)
     for i, engine in enumerate(comparison.engines):
         given = [
-            (row.figures[i], scale) for row, scale in zip(comparison.rows, scales, strict=True)
+            (row.metrics[i], scale) for row, scale in zip(comparison.rows, scales, strict=True)
         ]
         columns.append(Column(engine, [marked_value(f, scale) for f, scale in given]))
         if i in bearing:
@@ -67,7 +67,7 @@ def bearing_intervals(comparison: Comparison) -> set[int]:
     return {
         i
         for row in comparison.rows
-        for i, figure in enumerate(row.figures)
+        for i, figure in enumerate(row.metrics)
         if interval(figure, row_scale(row))
     }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tcpcast import units
-from tcpcast.answer import Note, noted, severity
+from tcpcast.answer import Note, severity, to_notes
 from tcpcast.compare import packets_text
 from tcpcast.report.quantity import amount
 from tcpcast.report.sizes import exact_bytes, sizes_text
@@ -76,7 +76,7 @@ def with_scenario(
 
     Saved answers may lack the warnings of their scenario.
     """
-    about = [] if scenario is None else noted(scenario.warnings(), "scenario")
+    about = [] if scenario is None else to_notes(scenario.warnings(), "scenario")
     told: list[tuple[Answer | None, Note]] = []
     for answer in answers:
         own = caveats(answer)
@@ -91,10 +91,12 @@ def caveats(answer: Answer) -> list[Note]:
     Files that could not be written come last.
     """
     partial = (
-        [] if answer.incomplete_reason is None else noted([answer.incomplete_reason], "incomplete")
+        []
+        if answer.incomplete_reason is None
+        else to_notes([answer.incomplete_reason], "incomplete")
     )
     others = (note for note in answer.notes if str(note) != answer.incomplete_reason)
-    return [*partial, *others, *noted(answer.write_errors, "file")]
+    return [*partial, *others, *to_notes(answer.write_errors, "file")]
 
 
 def _captured(traffic: Captured) -> str:

@@ -355,7 +355,7 @@ def _list(comparison: Comparison, width: int) -> Iterator[Line]:
         rows = [
             (f"  {engine}", marked_value(figure, scale), interval(figure, scale), apart)
             for engine, figure, apart in zip(
-                comparison.engines, row.figures, map(difference_text, row.differences), strict=True
+                comparison.engines, row.metrics, map(difference_text, row.differences), strict=True
             )
             if figure is not None
         ]

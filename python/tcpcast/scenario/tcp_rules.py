@@ -21,7 +21,7 @@ def _read_last_packets(value: object) -> int | str:
     if value == "duplicate-threshold":
         return "duplicate-threshold"
     try:
-        return units.parse_count(value, least=1, most=MAX_DUPLICATES)
+        return units.parse_count(value, minimum=1, maximum=MAX_DUPLICATES)
     except ValueError as error:
         raise ValueError(f'{error}, or "duplicate-threshold"') from None
 

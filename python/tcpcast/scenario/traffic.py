@@ -442,7 +442,7 @@ def _read_connection(value: object) -> int | str:
         return value.strip()
     try:
         number = int(value) if isinstance(value, str) else value
-        return units.parse_count(number, least=0, most=MAX_CONNECTION_NUMBER)
+        return units.parse_count(number, minimum=0, maximum=MAX_CONNECTION_NUMBER)
     except ValueError as error:
         raise UnitError(f'{error}, or an end such as "10.0.0.1:5001", or "all"') from None
 

@@ -202,11 +202,11 @@ def _check_ends(typed: Sequence[str], prefix: str) -> None:
 
 def _with_lin(message: str) -> str:
     """Extend the message about a range from 0 with ``lin``."""
-    begins = "begins at 0, and steps are equal ratios"
+    begins = "begins at 0, but steps are equal ratios"
     if begins not in message:
         return message
     head = message.partition(begins)[0]
-    return f'{head}begins at 0, and steps are equal ratios; write "0..10 lin 11" for equal steps'
+    return f'{head}begins at 0, but steps are equal ratios; write "0..10 lin 11" for equal steps'
 
 
 def read_list(key: str, listed: Sequence[Any]) -> Axis:

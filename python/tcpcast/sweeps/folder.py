@@ -142,7 +142,7 @@ class Folder:
             parts = [part for part in self.parts() if _sweep_of(part) == old]
             earlier_rows = aside if before == old else None
             if parts or earlier_rows is not None:
-                with output.aside(aside, kind=PARQUET) as temporary:
+                with output.atomic_file(aside, kind=PARQUET) as temporary:
                     store_rows(parts, earlier_rows, moved, temporary, {_SWEEP: new})
             self._move_notes(definition, moved)
         self._define(definition, force=True)
@@ -183,7 +183,7 @@ class Folder:
         MachineError
             The part cannot be written, for example because the disk is full.
         """
-        with output.aside(self.part(number), kind=PARQUET) as temporary:
+        with output.atomic_file(self.part(number), kind=PARQUET) as temporary:
             temporary.write_bytes(part.data)
         if part.wall:
             self._note(number, part)

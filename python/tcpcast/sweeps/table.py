@@ -8,7 +8,7 @@ import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tcpcast.answer import UNITS, Note, Status, severity
-from tcpcast.compare import class_figures
+from tcpcast.compare import class_metrics
 from tcpcast.errors import MachineError
 from tcpcast.metrics import HEADLINE
 from tcpcast.output import PARQUET
@@ -121,7 +121,7 @@ def row_of(variant: Variant, answer: Answer) -> Row:
         answer.regime,
         [str(note) for note in sorted(answer.notes, key=_severity)],
         metrics,
-        class_figures(answer) if "by_class" in answer.tables else {},
+        class_metrics(answer) if "by_class" in answer.tables else {},
         answer.wall_s,
     )
 

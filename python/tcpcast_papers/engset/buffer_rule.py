@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from tcpcast.models.engset import Path, buffer_for_loss_plain, connection_alone, engset
+from tcpcast.models.engset import Path, buffer_for_loss_plain, engset, isolated_connection
 
 from tcpcast_papers.engset import published
 from tcpcast_papers.reproduction import PRINTED_DIGITS, Printed, Row, Section, Tolerance
@@ -39,7 +39,7 @@ def rule_pkts(rate_bps: float, size_pkts: int, rtt_s: float) -> float:
         load to at least 100 %.
     """
     path = Path(rtt0_s=rtt_s, packet_bytes=PACKET_BYTES, bottleneck_bps=rate_bps, ingress_bps=100e6)
-    one = connection_alone(path=path, size_pkts=size_pkts, receiver_window_pkts=WINDOW_PKTS)
+    one = isolated_connection(path=path, size_pkts=size_pkts, receiver_window_pkts=WINDOW_PKTS)
     sources = math.ceil((1 + one.on_time_s) * rate_bps / (size_pkts * path.packet_bits))
     found = engset(
         path=path,

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from tcpcast.models.engset import (
     Path,
-    connection_alone,
     flights,
+    isolated_connection,
     lone_queue,
     spurious_timeouts,
     window_saturation,
@@ -135,8 +135,8 @@ def _at(beta: float, window: int) -> str:
 
 def _special(runs: Runs) -> Section:
     path = special_path()
-    wide = connection_alone(path=path, size_pkts=347, receiver_window_pkts=44)
-    narrow = connection_alone(path=path, size_pkts=347, receiver_window_pkts=8)
+    wide = isolated_connection(path=path, size_pkts=347, receiver_window_pkts=44)
+    narrow = isolated_connection(path=path, size_pkts=347, receiver_window_pkts=8)
     again = wide.queue_rounds * path.rtt0_s + wide.queue_tail_pkts * path.slowest_delta_s
     scenario_rtt = setting(_of_one_size(54)).scenario().populations[0].rtt_s
     section = Section("Section 4.2. The special case and its spurious timeouts", ("quantity",))

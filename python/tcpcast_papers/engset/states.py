@@ -85,7 +85,7 @@ def _draw_states(axes: Axes, runs: Runs, variants: list[Setting]) -> None:
         right = max(right, float(x[y > 1e-6].max()))
         axes.plot(x, y, linestyle="none", markersize=2.6, label=_name(each), **look)
     drawing.tail(axes, floor=1e-6, right=1.03 * right)
-    shown = f"s = {found.alone.servers:.1f}, beta = {found.path.beta:.1f}"
+    shown = f"s = {found.isolated.servers:.1f}, beta = {found.path.beta:.1f}"
     axes.set_title(f"{_title(variants[0])}: {shown}", fontsize=9)
     axes.set_xlabel("active sources j")
     axes.set_ylabel("share of time with j active")
@@ -103,10 +103,10 @@ def _draw_sharing(axes: Axes, runs: Runs, variants: list[Setting]) -> None:
         axes.plot(x, y, linestyle="none", markersize=2.6, label=_name(each), **look)
     j = np.arange(1, right + 1)
     shared = shared_rate_bps(
-        active=j, peak_bps=found.alone.rate_bps, link_bps=found.path.bottleneck_bps
+        active=j, peak_bps=found.isolated.rate_bps, link_bps=found.path.bottleneck_bps
     )
     axes.plot(j, 1e-3 * shared, color="black", linewidth=1.4, label="model")
-    axes.set_ylim(0, 1.5e-3 * found.alone.rate_bps)
+    axes.set_ylim(0, 1.5e-3 * found.isolated.rate_bps)
     axes.set_xlim(0, 1.03 * right)
     axes.set_title(f"{_title(variants[0])}: capacity sharing", fontsize=9)
     axes.set_xlabel("active sources j")

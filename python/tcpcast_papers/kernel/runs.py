@@ -106,7 +106,7 @@ def _models(scenario: Scenario) -> tuple[Answer, ...]:
     names = [
         name
         for name, entry in REGISTRY.items()
-        if entry.family == PATH and entry.by_default(scenario)
+        if entry.family == PATH and entry.is_default_for(scenario)
     ]
     return tuple(each for each in answer(scenario, names) if each.not_applicable is None)
 

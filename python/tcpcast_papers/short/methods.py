@@ -42,7 +42,7 @@ class ModelLatency:
     @cached_property
     def given(self) -> Floats:
         """Of each number of losses, shape (4, 1, sizes)."""
-        return conditional_latency_s(self.transfer, SIZES, most_losses=MOST_LOSSES)[:, None]
+        return conditional_latency_s(self.transfer, SIZES, max_losses=MOST_LOSSES)[:, None]
 
     @cached_property
     def given_loss(self) -> Floats:

@@ -110,14 +110,14 @@ class Latency:
     expected: Floats
 
 
-def latency(found: Answer, sizes_pkts: tuple[int, ...], *, most_losses: int = 3) -> Latency:
+def latency(found: Answer, sizes_pkts: tuple[int, ...], *, max_losses: int = 3) -> Latency:
     """Read the times of an answer's tables ``by_size`` and ``by_losses``."""
     table, means = found.tables["by_losses"], found.tables["by_size"]
     place = {size: at for at, size in enumerate(sizes_pkts)}
     at = np.array([place[size] for size in table["size_pkts"].tolist()])
     losses, count = table["losses"], table["transfers"]
-    given = np.full((most_losses + 1, 2, len(sizes_pkts)), np.nan)
-    shown = (losses <= most_losses) & (count >= FEWEST)
+    given = np.full((max_losses + 1, 2, len(sizes_pkts)), np.nan)
+    shown = (losses <= max_losses) & (count >= FEWEST)
     given[losses[shown], :, at[shown]] = _curve(table).T[shown]
     expected = _curve(means)
     lossless = np.zeros(len(sizes_pkts))

@@ -43,7 +43,7 @@ def _simulated(rules: Rules) -> Callable[[Runs, Line], Metric]:
 
 def _recursion(line: Line, *, as_printed: bool) -> Metric:
     transfer = replace(BY_NAME[line["setting"]].transfer, as_printed=as_printed)
-    found = conditional_latency_s(transfer, int(line["size_pkts"]), most_losses=MOST_LOSSES)
+    found = conditional_latency_s(transfer, int(line["size_pkts"]), max_losses=MOST_LOSSES)
     return Metric(float(found[int(line["losses"])]))
 
 

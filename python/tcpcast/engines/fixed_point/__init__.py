@@ -1,10 +1,10 @@
-"""Engine ``fixed-point``: a few flows exactly, among cross flows made of what was measured on them.
+"""Engine ``fixed-point``: a few exact flows among cross flows that repeat their measured values.
 
-Baccelli, Hong and Liu, INRIA report 4154, section 5. The native half runs the iterations and the
-measurement (``crates/fixed_point``); here its sums become metrics as the packet engine's
-do, each class weighted by how many of its flows one reference flow stands for, and the tests of
-section 5.4 decide whether they can be trusted (:mod:`.convergence`). Above the threshold the
-schemes do not hold, and no value is trusted.
+Baccelli, Hong and Liu, INRIA report 4154, section 5. The native code runs the iterations and the
+measurement (``crates/fixed_point``). This module converts its counters to metrics like the packet
+engine, with each class weighted by the number of flows per reference flow. The tests of section
+5.4 decide whether the metrics can be trusted (:mod:`.convergence`). Above the threshold the
+schemes are invalid, and no value is trusted.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ import tcpcast
 from tcpcast import _native
 from tcpcast.answer import UNITS, Answer, Status
 from tcpcast.engines.fixed_point.configuration import (
-    asked,
     check,
+    failure_reason,
+    native_configuration,
     offered_load,
     references,
     weights,
-    why_without_point,
 )
-from tcpcast.engines.fixed_point.convergence import Tested, tested
+from tcpcast.engines.fixed_point.convergence import ConvergenceResult, run_tests
 from tcpcast.engines.packet import Clock, metric_estimates, tables
 from tcpcast.engines.packet.configuration import configuration, nanoseconds
 from tcpcast.engines.packet.goodputs import PIECE
@@ -45,37 +45,36 @@ if TYPE_CHECKING:
 
 DEFAULTS = FixedPoint.model_validate({})
 
-INSTEAD = "write --engine packet, or --engine mean-field for a large population"
+INSTEAD = "use --engine packet, or --engine mean-field for a large population"
 
 
 def fixed_point(scenario: Scenario, options: RunOptions) -> Answer:
-    """Answer a scenario by a fixed point.
+    """Predict a scenario by a fixed point.
 
     Parameters
     ----------
     scenario
-        On/off sources or bulk flows, with TCP ``max-plus-reno``; its table ``fixed_point`` says
-        which scheme. The iterations take the place of ``run.warmup``; what is measured is as long
-        as without them.
+        On/off sources or bulk flows, with TCP ``max-plus-reno``; its table ``fixed_point`` selects
+        the scheme. The iterations replace ``run.warmup``; the measured time is not shortened.
     options
-        Threads and progress; neither changes a figure.
+        Threads and progress; they do not change results.
 
     Returns
     -------
     Answer
         The packet engine's metrics, with 95 % intervals over the reference flows, and the tables
-        ``convergence`` (each test of each class: the reference flows, the cross flows, what they
-        differ by, and by what they may), ``iterations`` (what each step measured) and
-        ``reference_flows`` (the figures of the reference flows with their intervals). If a test
-        fails, or the sources ask for more than the link carries, the metrics are not trusted and
-        have no intervals; ``partial`` contains the reason and the size of the difference.
+        ``convergence`` (each test of each class: reference flows, cross flows, difference and
+        limit), ``iterations`` (the measured values of each step) and ``reference_flows`` (the
+        values of the reference flows with their intervals). If a test fails, or the load exceeds
+        the link, the metrics are untrusted and have no intervals; ``incomplete_reason`` contains
+        the reason and the size of the difference.
 
     Raises
     ------
     NotApplicable
-        Another TCP or other traffic, random loss, buffers on the links at both ends, another hop
-        that flows share, cross traffic in the shared router, a run whose length is a number of
-        transfers or a precision.
+        Another TCP or other traffic, random loss, buffers on the links at both ends, another shared
+        hop, cross traffic in the shared router, a run whose length is a number of transfers or a
+        precision.
 
     References
     ----------
@@ -85,7 +84,9 @@ def fixed_point(scenario: Scenario, options: RunOptions) -> Answer:
     table = scenario.fixed_point or DEFAULTS
     config = configuration(scenario, 0.0)
     check_memory(scenario, config)
-    run = _native.Simulation.fixed_point(config, asked(scenario, table), scenario.run.replications)
+    run = _native.Simulation.fixed_point(
+        config, native_configuration(scenario, table), scenario.run.replications
+    )
     seconds = table.steps * table.step + _measured_s(scenario)
     clock = Clock(options.ends_at(scenario))
     ended = run.advance(
@@ -106,7 +107,7 @@ def _answer(scenario: Scenario, table: FixedPoint, run: _native.Simulation, ende
     stand_for = weights(scenario, table)
     classes = len(stand_for)
     counters = run.counters()
-    own, crowd = (
+    reference, cross_flows = (
         metric_estimates.Units(counters, classes),
         metric_estimates.Units(run.cross_flow_counters(), classes),
     )
@@ -119,19 +120,19 @@ def _answer(scenario: Scenario, table: FixedPoint, run: _native.Simulation, ende
     )
     by_name = metric_estimates.estimates(scenario, seen)
     by_name = {name: e for name, e in by_name.items() if not METRICS[name].needs_all_flows}
-    if len(set(stand_for)) > 1:  # the flows of the classes are in other shares than all flows
+    if len(set(stand_for)) > 1:  # the reference flows do not represent the shares of classes
         by_name.pop("other_loss_ratio", None)
     answer = Answer("fixed-point", kind="simulation", seed=scenario.run.seed)
     answer.replications = scenario.run.replications
     if all(measuring for _, measuring in run.clocks()):
-        verdict = tested(scenario, table, own, crowd, run.steps())
+        verdict = run_tests(scenario, table, reference, cross_flows, run.steps())
         found = tables.tables(scenario, seen)
-        # Its counts are of the flows that are followed only.
+        # Its counts are of the reference flows only.
         found.pop("by_hop", None)
         found |= {
             "convergence": verdict.table,
             "iterations": _iterations(scenario, run.steps()),
-            "reference_flows": _figures(by_name),
+            "reference_flows": _metric_table(by_name),
         }
         answer.tables = {name: table for name, table in found.items() if table}
         _conclude(answer, by_name, verdict, scenario)
@@ -141,70 +142,72 @@ def _answer(scenario: Scenario, table: FixedPoint, run: _native.Simulation, ende
 
 
 def _weighted(row: Counts, weights: list[float]) -> NDArray[np.float64]:
-    """Let each class's reference flows stand for all of it, ``[slots + 2, cells]``."""
+    """Scale the counters of reference flows to their class, ``[slots + 2, counters]``."""
     factors = np.ones(row.shape[1])
     first, width = len(metric_estimates.LINK), len(metric_estimates.CLASS)
     factors[metric_estimates.LINK["hop_drops"]] = weights[0]
-    for at, weight in enumerate(weights):
-        factors[first + at * width : first + (at + 1) * width] = weight
+    for index, weight in enumerate(weights):
+        factors[first + index * width : first + (index + 1) * width] = weight
     weighted: NDArray[np.float64] = row * factors
     return weighted
 
 
-def _weighted_goodputs(found: Goodputs, weights: list[float]) -> Goodputs:
-    """Do the same with the counts of files' goodputs."""
-    slots, slot, groups, bucket, count = found
+def _weighted_goodputs(goodputs: Goodputs, weights: list[float]) -> Goodputs:
+    """Scale the counts of file goodput to the classes."""
+    slots, slot, groups, bucket, count = goodputs
     factors = np.array(weights)[groups.astype(np.intp) // len(PIECE)]
     return slots, slot, groups, bucket, factors * count
 
 
-def _conclude(answer: Answer, by_name: Estimates, verdict: Tested, scenario: Scenario) -> None:
+def _conclude(
+    answer: Answer, by_name: Estimates, verdict: ConvergenceResult, scenario: Scenario
+) -> None:
     answer.metrics = metric_estimates.metrics(by_name)
     failed = f" ({'; '.join(verdict.failed)})" if verdict.failed else ""
-    why = why_without_point(scenario)
-    doubt = "no fixed point"
+    why = failure_reason(scenario)
+    warning = "no fixed point"
     if offered_load(scenario) > 1:
-        doubt = "above the threshold"
-        answer.stop(f"no fixed point holds above the threshold{failed}: {why}; {INSTEAD}")
+        warning = "above the threshold"
+        answer.stop(f"no fixed point exists above the threshold{failed}: {why}; {INSTEAD}")
     elif failed and why:
         answer.stop(f"no fixed point was reached{failed}: {why}; {INSTEAD}")
     elif failed:
         answer.stop(
-            f"no fixed point was reached{failed}: write another scheme, more steps, more "
-            f"references or a longer run; or {INSTEAD}"
+            f"no fixed point was reached{failed}: use another scheme, more steps, more "
+            f"references or a longer run, or {INSTEAD}"
         )
     else:
         return
-    answer.mark_untrusted(doubt)
+    answer.mark_untrusted(warning)
 
 
 def _say_how_it_ended(answer: Answer, ended: str) -> None:
     if ended == "interrupted":
-        answer.stop("interrupted: the figures are of what was finished", Status.INTERRUPTED)
+        answer.stop("interrupted: the results cover only the finished part", Status.INTERRUPTED)
     elif ended == "out-of-time":
-        answer.stop("run.max_wall was reached before the run was over")
+        answer.stop("run.max_wall was reached before the end of the run")
     if ended != "done" and not answer.tables:
-        answer.stop("before the iterations were over")
+        answer.stop("the run ended during the iterations")
 
 
-def _figures(by_name: Estimates) -> dict[str, NDArray[Any]]:
-    found = metric_estimates.metrics(by_name)
+def _metric_table(by_name: Estimates) -> dict[str, NDArray[Any]]:
+    metrics = metric_estimates.metrics(by_name)
 
     def column(of: str) -> NDArray[np.float64]:
-        values = [getattr(metric, of) for metric in found.values()]
+        values = [getattr(metric, of) for metric in metrics.values()]
         return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
 
     return {
-        "metric": np.array(list(found)),
+        "metric": np.array(list(metrics)),
         "value": column("value"),
         "low": column("low"),
         "high": column("high"),
-        "unit": np.array([UNITS[name] for name in found]),
+        "unit": np.array([UNITS[name] for name in metrics]),
     }
 
 
 def _iterations(scenario: Scenario, steps: list[NDArray[np.float64]]) -> dict[str, NDArray[Any]]:
-    """Return what each step found, the measurement last; the mean of all replications."""
+    """Return the values of each step, the measurement last, as means over replications."""
     cells = dict(zip(_native.STEP_CELLS, np.mean(steps, axis=0).T, strict=True))
     names = np.array([group.name for group in scenario.populations])
     step, number = cells.pop("step").astype(np.int64), cells.pop("class").astype(np.int64)

@@ -1,4 +1,4 @@
-"""What a fixed point is given beside the simulator's configuration, and what it cannot be given."""
+"""Additional configuration of a fixed point, and checks of scenarios that it does not support."""
 
 from __future__ import annotations
 
@@ -19,51 +19,51 @@ if TYPE_CHECKING:
     from tcpcast.scenario import FixedPoint, Scenario
 
 SHORTEST_OFF_S = 1e-9
-"""The engine's unit of time: where OFF times are 0, sources ask for more than any link carries."""
+"""The engine's unit of time. It replaces OFF times of 0, for which the load would be infinite."""
 
 _SPAN = ("start", "stop")
 
 LARGEST_SHARE = 10
-"""One flow in so many is followed at the most: the others are the crowd."""
+"""At most one in this many flows is a reference flow; the others are cross flows."""
 
 
 def check(scenario: Scenario) -> None:
-    """Raise NotApplicable if no reference flow can be followed, with suggestions."""
+    """Raise NotApplicable, with suggestions, if a scenario is not supported."""
     if scenario.captured is not None or scenario.isolated_transfers is not None:
-        raise NotApplicable("a fixed point is of sources that compete: traffic is on-off or bulk")
+        raise NotApplicable("a fixed point needs competing sources: traffic is on-off or bulk")
     if any(group.tcp.stack != MAX_PLUS for group in scenario.populations):
         other_stack = Suggestion(stack_changes(scenario, MAX_PLUS))
         raise NotApplicable(
             "reference flows have instantaneous loss feedback",
-            Suggestion(engine="packet") if why_without_point(scenario) else other_stack,
+            Suggestion(engine="packet") if failure_reason(scenario) else other_stack,
         )
     if scenario.run.transfers is not None or scenario.run.precision is not None:
         raise NotApplicable(
-            "a fixed point runs for a given time: run.duration, and no precision",
+            "a fixed point needs a fixed duration: run.duration, without precision",
             Suggestion({"run.duration": "60s", "run.precision": None}),
         )
     _check_hops(scenario)
     if scenario.network.has_return:
         raise NotApplicable(
-            "its acks neither wait nor get lost",
+            "ACKs of a fixed point neither queue nor get lost",
             Suggestion({"network.return": None, "network.ack_loss": None}),
         )
     if any(group.has_start_or_stop for group in scenario.populations):
         spans = {f"class.{g.name}.{key}": None for g in scenario.classes for key in _SPAN}
-        raise NotApplicable("its flows are always on", Suggestion(spans))
+        raise NotApplicable("flows of a fixed point are always on", Suggestion(spans))
     for group in scenario.populations:
         if not isinstance(group.traffic, OnOff | Bulk):
             who = f" of class {group.name}" if scenario.classes else ""
-            raise NotApplicable(f"transfers{who} come and go: traffic is on-off or bulk")
+            raise NotApplicable(f"transfers{who} arrive and end: traffic must be on-off or bulk")
         links = (group.ingress, scenario.network.bottleneck, group.egress)
         if any(link.loss is not None for link in links):
-            losses = {f"network.{at}.loss": None for at in ("ingress", "bottleneck", "egress")}
-            raise NotApplicable("packets are lost in the shared queue only", Suggestion(losses))
+            losses = {f"network.{name}.loss": None for name in ("ingress", "bottleneck", "egress")}
+            raise NotApplicable("packets are lost only in the shared queue", Suggestion(losses))
         own = (group.ingress, group.egress)
         if any(math.isfinite(scenario.network.buffer_pkts(link)) for link in own):
             raise NotApplicable(
-                "the links at both ends of the max-plus recursion lose nothing; write a hop with "
-                "shared = false for a buffer",
+                "the links at both ends of the max-plus recursion lose nothing; for a buffer, "
+                "use a hop with shared = false",
                 Suggestion({"network.ingress.buffer": None, "network.egress.buffer": None}),
             )
 
@@ -71,15 +71,15 @@ def check(scenario: Scenario) -> None:
 def _check_hops(scenario: Scenario) -> None:
     network = scenario.network
     shared = {
-        f"network.hop.{at}.shared": False
-        for at, hop in enumerate(network.hops)
-        if hop.shared and at != network.measured_at
+        f"network.hop.{index}.shared": False
+        for index, hop in enumerate(network.hops)
+        if hop.shared and index != network.measured_at
     }
     if shared:
-        raise NotApplicable("reference flows have one router to share", Suggestion(shared))
+        raise NotApplicable("reference flows share only one router", Suggestion(shared))
     if network.bottleneck.varying is not None:
         raise NotApplicable(
-            "reference flows share a link of constant rate, and network.bottleneck.rate is a "
+            "reference flows share a link of constant rate, but network.bottleneck.rate is a "
             f"{network.bottleneck.varying.kind}",
             Suggestion({"network.bottleneck.rate": "10mbit"}),
         )
@@ -91,31 +91,31 @@ def _check_hops(scenario: Scenario) -> None:
         place = find_place(network, stream)
         if place is not None and place.shared:
             raise NotApplicable(
-                "only flows meet in the shared router, no cross traffic; write cross at a hop "
+                "only flows share the router, without cross traffic; put cross traffic at a hop "
                 "with shared = false",
                 Suggestion({"cross": None}),
             )
 
 
-def why_without_point(scenario: Scenario) -> str:
-    """Return why the tests of a fixed point fail for any scheme and length, "" if they may pass."""
+def failure_reason(scenario: Scenario) -> str:
+    """Return why the tests of a fixed point fail for any scheme and length, "" if they can pass."""
     load = offered_load(scenario)
     if load > 1:
         return (
-            f"the sources ask for {load:.3g} times what the link carries, and there the schemes do "
-            "not keep to Little's law"
+            f"the sources offer {load:.3g} times the capacity of the link, where the schemes "
+            "violate Little's law"
         )
     bulk = any(isinstance(group.traffic, Bulk) for group in scenario.populations)
     if bulk and scenario.senders > 1:
-        return "bulk flows differ from those that are followed for as long as they send"
+        return "bulk flows differ from the reference flows for the whole run"
     return ""
 
 
 def offered_load(scenario: Scenario) -> float:
     """Return the load that the on/off sources would offer the link if files took no time.
 
-    It is N B / (C I), summed over classes, and 1 at the threshold of section 7.2. Endless flows
-    have no such load; they add nothing.
+    It is N B / (C I), summed over classes, and 1 at the threshold of section 7.2. Endless flows do
+    not contribute.
     """
     network = scenario.network
     if math.isinf(network.bottleneck.rate_bps):
@@ -136,7 +136,7 @@ def offered_load(scenario: Scenario) -> float:
 
 
 def weights(scenario: Scenario, table: FixedPoint) -> list[float]:
-    """Return of each class how many of its flows one reference flow stands for."""
+    """Return the number of flows per reference flow, by class."""
     return [
         group.count / count
         for group, count in zip(scenario.populations, references(scenario, table), strict=True)
@@ -144,15 +144,15 @@ def weights(scenario: Scenario, table: FixedPoint) -> list[float]:
 
 
 def references(scenario: Scenario, table: FixedPoint) -> list[int]:
-    """Return how many flows of each class are followed: as asked, at most a tenth, at least one."""
+    """Return the number of reference flows per class: as specified, at most a tenth, at least 1."""
     return [
         min(table.references, max(1, group.count // LARGEST_SHARE))
         for group in scenario.populations
     ]
 
 
-def asked(scenario: Scenario, table: FixedPoint) -> Config:
-    """Return the native half's configuration of a fixed point."""
+def native_configuration(scenario: Scenario, table: FixedPoint) -> Config:
+    """Return the native configuration of a fixed point."""
     return {
         "scheme": str(table.scheme),
         "conditional": table.conditional,
@@ -165,10 +165,10 @@ def asked(scenario: Scenario, table: FixedPoint) -> Config:
 
 
 def _initial(scenario: Scenario) -> list[tuple[float, float]]:
-    """Return where to begin: each class's time between packets, and time of service.
+    """Return the initial values of each class: time between packets, and service time, in seconds.
 
-    The means of an equilibrium in which active sources share the link; where it is full, a packet
-    waits for one of each active source.
+    They are means of an equilibrium in which active sources share the link; on a full link, a
+    packet waits for one packet of each active source.
     """
     rate = scenario.network.bottleneck.rate_bps
     turn_s = 8 * scenario.network.packet_bytes / rate

@@ -1,17 +1,17 @@
-"""The tests of convergence (INRIA report 4154, section 5.4): there need not be a fixed point.
+"""Tests of convergence (INRIA report 4154, section 5.4), because a fixed point may not exist.
 
-*Environment*: over the measurement, the means of file sizes and silences of the reference flows
-lie within their bounds by the central limit theorem of the means of their distributions, and those bounds
-are narrow enough for the run to say anything.
+*Environment*: over the measurement, the mean file sizes and OFF times of the reference flows are
+within their bounds (by the central limit theorem) of the means of their distributions, and the
+bounds are narrow enough to be meaningful.
 
-*Fixed point*: the reference flows are like the cross flows in what both have, the rate while on,
-the time on, the packets of their own in the shared router, the losses; and what the cross flows
-were made of is what was then measured. A difference passes for none up to the tolerance (twice
-that for queues and losses), or up to its own 95 % interval where that is wider.
+*Fixed point*: reference flows and cross flows agree in rate while on, ON time, own packets in the
+shared router, and losses; and the parameters of the cross flows agree with the values then
+measured. A difference passes up to the tolerance (twice the tolerance for queues and losses), or up
+to its own 95 % interval if that is wider.
 
-*Little's law*, which the report does not have: reference and cross flows may be alike and still not
-be what the router holds. Packets of reference flows must spend as much time in it as the mean queue
-and the arrivals of all say.
+*Little's law*, an addition to the report: reference and cross flows may agree and still differ from
+the content of the router. The time of reference packets in it must agree with the mean queue and
+the arrival rate of all packets.
 """
 
 from __future__ import annotations
@@ -33,61 +33,61 @@ if TYPE_CHECKING:
     from tcpcast.scenario import FixedPoint, Scenario
 
 WIDEST_BOUND = 0.2
-"""What is known no better than this passes no test; the report's 200 files have 14 %."""
+"""Widest bound with which a test can pass; the report's 200 files have 14 %."""
 
 UNKNOWN = 0.0
-"""The limit where the bound is wider than that."""
+"""Limit of a test whose bound is wider."""
 
-LEAST_QUEUE_PKTS = 1.0
-LEAST_LOSS = 0.01
-LEAST_WAIT = 0.01
-"""Differences of queues and losses, and of waits by the round trip on an empty path, are relative
-to these where the values are smaller."""
+MIN_QUEUE_PKTS = 1.0
+MIN_LOSS = 0.01
+MIN_WAIT = 0.01
+"""Minimum denominators of relative differences: of queues, of losses, and of waits (as a share of
+the base RTT)."""
 
 WITH_WINDOWS = 2
-"""The scheme whose cross flows take hops of their own."""
+"""Scheme whose cross flows use their own hops."""
 
 EVERY = "all"
-"""Stands for the class where a test is of all together."""
+"""Name of the class in tests over all classes."""
 
 
 @dataclass(slots=True)
-class Tested:
-    """The table ``convergence``, and in words what failed."""
+class ConvergenceResult:
+    """Rows of table ``convergence``, and descriptions of failed tests."""
 
     rows: list[dict[str, Any]] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
 
     @property
     def table(self) -> dict[str, NDArray[Any]]:
-        """The rows as columns; none where nothing was there to be compared."""
+        """The rows as columns; empty without rows."""
         names = self.rows[0] if self.rows else {}
         return {name: np.array([row[name] for row in self.rows]) for name in names}
 
 
 @dataclass(frozen=True, slots=True)
 class _Pair:
-    """A ratio of cells that both kinds of flows have, its scale, and what is too little to tell."""
+    """A ratio of counters that both kinds of flows have, its scale and minimum denominator."""
 
     what: str
     above: str
     below: str
     scale: float = 1.0
-    least: float = 0.0
+    min_scale: float = 0.0
     tolerances: float = 1.0
 
 
 PAIRS = (
     _Pair("rate while on", "transfer_packets", "on_time_ns", 1e9),
     _Pair("time on", "on_time_ns", "transfers", 1e-9),
-    _Pair("own queue", "own_found", "arrived", least=LEAST_QUEUE_PKTS, tolerances=2.0),
-    _Pair("loss", "queue_drops", "arrived", least=LEAST_LOSS, tolerances=2.0),
+    _Pair("own queue", "own_found", "arrived", min_scale=MIN_QUEUE_PKTS, tolerances=2.0),
+    _Pair("loss", "queue_drops", "arrived", min_scale=MIN_LOSS, tolerances=2.0),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class _Sums:
-    """A ratio of sums, unit by unit, ``[units]`` each."""
+    """A ratio of sums, ``[units]`` each."""
 
     above: Floats
     below: Floats
@@ -99,111 +99,126 @@ class _Sums:
 
     @property
     def influence(self) -> Floats:
-        """What each unit says of it, to first order; the mean is the ratio."""
+        """Contribution of each unit to the ratio, to first order; their mean is the ratio."""
         above: Floats = self.above - self.value * self.below
         return self.value + above.size * above / float(self.below.sum())
 
 
 @dataclass(frozen=True, slots=True)
-class _Judge:
-    """Adds the rows of one class: its place, its name in words, the sums of both kinds of flows."""
+class _ClassTests:
+    """Adds the rows of one class: its index, name and text, the counters of both kinds of flows."""
 
-    verdict: Tested
-    at: int
+    verdict: ConvergenceResult
+    index: int
     name: str
     of: str
-    own: Units
-    crowd: Units
+    reference: Units
+    cross_flows: Units
     tolerance: float
 
     def environment(self, what: str, cells: tuple[str, str], expected: float) -> None:
-        """Compare a mean of the reference flows with its distribution's; the bound is that of 99 %."""
-        above, below = (self.own.of_class(name, [self.at]) for name in cells)
-        found = self.own.ratio(above, below)
-        value = math.nan if found is None else found.value
-        noise = math.inf if found is None else found.relative_half_width
+        """Compare a mean of reference flows with its distribution, with a 99 % bound."""
+        above, below = (self.reference.class_counter(name, [self.index]) for name in cells)
+        estimate = self.reference.ratio(above, below)
+        value = math.nan if estimate is None else estimate.value
+        noise = math.inf if estimate is None else estimate.relative_half_width
         scale = 1e-9 if cells[0].endswith("_ns") else 1.0
         limit = 2.576 / 1.96 * noise if noise <= WIDEST_BOUND else UNKNOWN
         self._add(what, (scale * value, scale * expected), limit)
 
-    def like_each_other(self) -> None:
-        """Compare what reference flows and cross flows both have."""
+    def compare_common_ratios(self) -> None:
+        """Compare the ratios that reference flows and cross flows have in common."""
         for pair in PAIRS:
-            mine, others = (
+            reference_sums, cross_sums = (
                 _Sums(
-                    pair.scale * units.of_class(pair.above, [self.at]),
-                    units.of_class(pair.below, [self.at]),
+                    pair.scale * units.class_counter(pair.above, [self.index]),
+                    units.class_counter(pair.below, [self.index]),
                 )
-                for units in (self.own, self.crowd)
+                for units in (self.reference, self.cross_flows)
             )
-            self._compare(pair, mine, others)
+            self._compare(pair, reference_sums, cross_sums)
 
     def rates(self, flows: tuple[int, int]) -> None:
-        """Compare what flows that never end get; ``flows`` of either kind."""
-        mine, others = (
-            _Sums(units.of_class("delivered", [self.at]), count * 1e-9 * units.link("time_ns"))
-            for units, count in zip((self.own, self.crowd), flows, strict=True)
+        """Compare the rates of endless flows; ``flows`` is the number of each kind."""
+        reference_sums, cross_sums = (
+            _Sums(
+                units.class_counter("delivered", [self.index]), count * 1e-9 * units.link("time_ns")
+            )
+            for units, count in zip((self.reference, self.cross_flows), flows, strict=True)
         )
-        self._compare(_Pair("rate", "delivered", "time_ns"), mine, others)
+        self._compare(_Pair("rate", "delivered", "time_ns"), reference_sums, cross_sums)
 
     def loss_elsewhere(self) -> None:
-        """Compare what all lose at hops of their own."""
-        mine, others = (
-            _Sums(units.link("hop_drops"), units.of_class("sent"))
-            for units in (self.own, self.crowd)
+        """Compare the losses at hops that each source has for itself."""
+        reference_sums, cross_sums = (
+            _Sums(units.link("hop_drops"), units.class_counter("sent"))
+            for units in (self.reference, self.cross_flows)
         )
-        least = LEAST_LOSS
-        self._compare(_Pair("loss at own hops", "hop_drops", "sent", 1.0, least, 2.0), mine, others)
+        min_scale = MIN_LOSS
+        self._compare(
+            _Pair("loss at own hops", "hop_drops", "sent", 1.0, min_scale, 2.0),
+            reference_sums,
+            cross_sums,
+        )
 
     def little(self, own_weight: list[float], least_s: float) -> None:
-        """Compare the time that packets spend in the shared router with Little's law.
+        """Compare the time of packets in the shared router with Little's law.
 
-        What its queue holds on average, it holds of all flows: with that, and with how many packets
-        come, the mean time of a packet is known without a look at any.
+        The mean queue and the arrival rate include all flows; their quotient is the mean time of a
+        packet.
         """
-        mine, arrived = (
-            np.sum([w * self.own.of_class(cell, [at]) for at, w in enumerate(own_weight)], axis=0)
+        reference_sums, arrived = (
+            np.sum(
+                [
+                    w * self.reference.class_counter(cell, [index])
+                    for index, w in enumerate(own_weight)
+                ],
+                axis=0,
+            )
             for cell in ("inside_ns", "arrived")
         )
-        every = self.own.of_class("arrived") + self.crowd.of_class("arrived")
+        every = self.reference.class_counter("arrived") + self.cross_flows.class_counter("arrived")
         pair = _Pair("time in the router", "inside_ns", "arrived", 1.0, least_s, 2.0)
-        inside = _Sums(1e-9 * mine, arrived)
-        self._compare(pair, inside, _Sums(1e-9 * self.own.link("queue_integral"), every))
+        inside = _Sums(1e-9 * reference_sums, arrived)
+        self._compare(pair, inside, _Sums(1e-9 * self.reference.link("queue_integral"), every))
 
-    def _compare(self, pair: _Pair, mine: _Sums, others: _Sums) -> None:
-        """Compare two ratios of sums; nothing where one of them was not seen.
+    def _compare(self, pair: _Pair, reference_sums: _Sums, cross_sums: _Sums) -> None:
+        """Compare two ratios of sums, unless one has no observations.
 
-        Both kinds of flows share the router, so what varies with time varies for both: the noise
-        is that of the difference, unit by unit.
+        Both kinds of flows share the router and vary together over time, so the noise is
+        computed from the difference per unit.
         """
-        if not (mine.below.sum() and others.below.sum()):
+        if not (reference_sums.below.sum() and cross_sums.below.sum()):
             return
-        apart = statistics.mean(
-            mine.influence - others.influence, replications=self.own.replications
+        difference = statistics.mean(
+            reference_sums.influence - cross_sums.influence,
+            replications=self.reference.replications,
         )
-        scale = max(abs(others.value), pair.least)
-        noise = math.inf if apart is None or not scale else apart.half_width / scale
+        scale = max(abs(cross_sums.value), pair.min_scale)
+        noise = math.inf if difference is None or not scale else difference.half_width / scale
         limit = max(pair.tolerances * self.tolerance, noise)
         if noise > WIDEST_BOUND:
             limit = UNKNOWN
-        self._add(pair.what, (mine.value, others.value), limit, pair.least)
+        self._add(pair.what, (reference_sums.value, cross_sums.value), limit, pair.min_scale)
 
     def iteration(self, cells: dict[str, float], table: FixedPoint) -> None:
-        """Compare what the cross flows went by with what was then measured."""
+        """Compare the parameters of the cross flows with the values then measured."""
         what, name, above = "time between packets", "gap", "on_time_ns"
         if table.scheme == 2:
             what, name, above = "service time", "service", "service_ns"
-        delivered = self.own.of_class("delivered", [self.at])
-        found = self.own.ratio(self.own.of_class(above, [self.at]), delivered)
-        noise = 0.0 if found is None else found.relative_half_width
+        delivered = self.reference.class_counter("delivered", [self.index])
+        estimate = self.reference.ratio(
+            self.reference.class_counter(above, [self.index]), delivered
+        )
+        noise = 0.0 if estimate is None else estimate.relative_half_width
         limit = max(self.tolerance, noise if math.isfinite(noise) else 0.0)
         self._add(what, (cells[f"{name}_s"], cells[f"{name}_used_s"]), limit)
 
     def _add(
-        self, what: str, values: tuple[float, float], limit: float, least: float = 0.0
+        self, what: str, values: tuple[float, float], limit: float, min_scale: float = 0.0
     ) -> None:
         reference, cross = values
-        scale = max(abs(cross), least)
+        scale = max(abs(cross), min_scale)
         difference = (reference - cross) / scale if scale else 0.0
         passed = limit != UNKNOWN and abs(difference) <= limit
         self.verdict.rows.append(
@@ -220,52 +235,51 @@ class _Judge:
         if math.isnan(difference):
             self.verdict.failed.append(f"{what}{self.of} was not measured")
         elif limit == UNKNOWN:
-            said = f"{what}{self.of} is not known to {100 * WIDEST_BOUND:g} %"
-            self.verdict.failed.append(said)
+            message = f"{what}{self.of} is known to less than {100 * WIDEST_BOUND:g} % accuracy"
+            self.verdict.failed.append(message)
         elif not passed:
             self.verdict.failed.append(f"{what}{self.of} differs by {100 * difference:+.3g} %")
 
 
-def tested(
+def run_tests(
     scenario: Scenario,
     table: FixedPoint,
-    own: Units,
-    crowd: Units,
+    reference: Units,
+    cross_flows: Units,
     steps: list[NDArray[np.float64]],
-) -> Tested:
-    """Make the tests of each class.
+) -> ConvergenceResult:
+    """Run the tests of each class.
 
     Parameters
     ----------
     scenario, table
-        What was asked.
-    own, crowd
-        Sums of the reference flows and of the cross flows over the measurement.
+        The scenario and its table ``fixed_point``.
+    reference, cross_flows
+        Counters of the reference flows and of the cross flows over the measurement.
     steps
-        Of each replication, what each step found, ``[steps x classes, cells]``, the measurement
-        last.
+        Values of each step per replication, ``[steps x classes, values]``, the measurement last.
     """
-    verdict = Tested()
+    verdict = ConvergenceResult()
     groups = scenario.populations
     followed = references(scenario, table)
     last = np.mean([rows[-len(groups) :] for rows in steps], axis=0)
-    for at, group in enumerate(groups):
+    for index, group in enumerate(groups):
         of = f" of class {group.name}" if len(groups) > 1 else ""
-        judge = _Judge(verdict, at, group.name, of, own, crowd, table.tolerance)
+        judge = _ClassTests(verdict, index, group.name, of, reference, cross_flows, table.tolerance)
         if isinstance(group.traffic, OnOff):
             size, off = group.traffic.size.mean_value(), group.traffic.off.mean_value()
             if group.traffic.size_rounding == "down":
-                # Half a packet on average.
+                # Rounding down loses half a packet on average.
                 size -= 0.5
             judge.environment("file size", ("transfer_packets", "transfers"), size)
             judge.environment("silence", ("off_time_ns", "off_times"), 1e9 * off)
         else:
-            judge.rates((followed[at], group.count - followed[at]))
-        judge.like_each_other()
-        judge.iteration(dict(zip(_native.STEP_CELLS, last[at], strict=True)), table)
+            judge.rates((followed[index], group.count - followed[index]))
+        judge.compare_common_ratios()
+        judge.iteration(dict(zip(_native.STEP_CELLS, last[index], strict=True)), table)
     stand_for = weights(scenario, table)
-    together = _Judge(verdict, 0, EVERY, "", own, crowd, table.tolerance)
+    together = _ClassTests(verdict, 0, EVERY, "", reference, cross_flows, table.tolerance)
     if scenario.network.hops and table.scheme == WITH_WINDOWS and len(set(stand_for)) == 1:
         together.loss_elsewhere()
-    together.little(stand_for, LEAST_WAIT * scenario.rtt_s)
+    together.little(stand_for, MIN_WAIT * scenario.rtt_s)
     return verdict

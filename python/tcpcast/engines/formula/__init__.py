@@ -1,9 +1,9 @@
-"""Engines that are formulas: a scenario goes in, a model's figures come out, at once.
+"""Engines that are formulas, which compute the results of a model immediately.
 
-Every formula is a row of :data:`FORMULAS`, under the engine's name; the registry takes them all.
-:mod:`.engset` is for shared links, :mod:`.local_loop` for those of very many users; :mod:`.path`
-and :mod:`.parallel` are for bulk flows on one path, where :mod:`.feed` says what they are fed and
-:mod:`.rates` what becomes of their rate.
+Every formula is a row of :data:`FORMULAS`, under the name of its engine; the registry includes all
+rows. :mod:`.engset` is for shared links, :mod:`.local_loop` for links of very many users.
+:mod:`.path` and :mod:`.parallel` are for bulk flows on one path: :mod:`.feed` provides their
+inputs, and :mod:`.rates` converts their rate to an answer.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _HERE = "tcpcast.engines.formula"
 _PATH = f"{_HERE}.path"
 _PARALLEL = f"{_HERE}.parallel"
 _LOOP = f"{_HERE}.local_loop"
-_TRANSFERS = "one class of transfers of given sizes, each alone"
+_TRANSFERS = "one class of transfers of given sizes, isolated"
 _USERS = "one class of on/off sources; by default with stack max-plus-reno"
 _BULK = "one class of bulk flows; a loss, specified or measured"
 
@@ -35,16 +35,16 @@ FORMULAS: dict[str, Formula] = {
         _BULK,
         family=PATH,
         source="Mathis, Semke, Mahdavi, Ott 1997; PFTK (20)",
-        fed=True,
+        accepts_measured=True,
     ),
     "td-only": Formula(
         _PATH,
         "td_only",
-        "PFTK's model of triple duplicates alone: no timeouts, no receiver window",
+        "PFTK's model with only triple duplicates: no timeouts, no receiver window",
         _BULK,
         family=PATH,
         source="PFTK (18), (19)",
-        fed=True,
+        accepts_measured=True,
     ),
     "pftk-approx": Formula(
         _PATH,
@@ -53,7 +53,7 @@ FORMULAS: dict[str, Formula] = {
         _BULK,
         family=PATH,
         source="PFTK (32)",
-        fed=True,
+        accepts_measured=True,
     ),
     "pftk": Formula(
         _PATH,
@@ -62,7 +62,7 @@ FORMULAS: dict[str, Formula] = {
         _BULK,
         family=PATH,
         source="PFTK (31), Q of (23)",
-        fed=True,
+        accepts_measured=True,
     ),
     "cubic-response": Formula(
         _PATH,
@@ -71,7 +71,7 @@ FORMULAS: dict[str, Formula] = {
         f"{_BULK}; any stack; predicts CUBIC",
         family=PATH,
         source="RFC 9438, sections 4.3 and 5",
-        fed=True,
+        accepts_measured=True,
         stack="cubic",
     ),
     "bbr-bound": Formula(
@@ -81,26 +81,26 @@ FORMULAS: dict[str, Formula] = {
         "one class of bulk flows, a link with a rate; any stack; predicts BBR",
         family=PATH,
         source="Cardwell et al. 2017; Hock et al. 2017",
-        fed=True,
+        accepts_measured=True,
         stack="bbr",
     ),
     "parallel": Formula(
         _PARALLEL,
         "parallel",
-        "n parallel flows, fed by each flow's loss events: no receiver window",
+        "n parallel flows, with each flow's loss events as input: no receiver window",
         _BULK,
         family=PATH,
         source="Damjanovic, Welzl, Telek, Heiss 2008: algorithm 1",
-        fed=True,
+        accepts_measured=True,
     ),
     "parallel-cumulative": Formula(
         _PARALLEL,
         "parallel_cumulative",
-        "n parallel flows, fed by the loss events of all together: no receiver window",
+        "n parallel flows, with loss events of the aggregate as input: no receiver window",
         _BULK,
         family=PATH,
         source="Damjanovic, Welzl, Telek, Heiss 2008: algorithm 2",
-        fed=True,
+        accepts_measured=True,
     ),
     "cardwell": Formula(
         f"{_HERE}.cardwell",
@@ -109,16 +109,16 @@ FORMULAS: dict[str, Formula] = {
         f"{_TRANSFERS}; a loss, specified or measured",
         family=TRANSFERS,
         source="Cardwell, Savage, Anderson 2000: (25) without (4)",
-        fed=True,
+        accepts_measured=True,
     ),
     "short": Formula(
         f"{_HERE}.short",
         "short",
         "short transfers: latency given each number of losses, and expected",
-        f"{_TRANSFERS}, up to 30 losses on the mean",
+        f"{_TRANSFERS}, up to 30 losses on average",
         family=TRANSFERS,
         source="Ayesta, Avrachenkov: (1) and the recursion of section 2",
-        fed=True,
+        accepts_measured=True,
         controls=("reno", "cubic"),
         tabled=True,
     ),
@@ -130,7 +130,7 @@ FORMULAS: dict[str, Formula] = {
         family=USERS,
         trust="few losses; its warnings name the limits",
         source="Baccelli, Hong, Liu 2001: (1)",
-        fed=True,
+        accepts_measured=True,
         stack="max-plus-reno",
     ),
     "fair-share": Formula(
@@ -141,7 +141,7 @@ FORMULAS: dict[str, Formula] = {
         family=USERS,
         trust="a full link with fair shares",
         source="Baccelli, Hong, Liu 2001: (2)",
-        fed=True,
+        accepts_measured=True,
         stack="max-plus-reno",
     ),
     "overload-bound": Formula(
@@ -150,10 +150,10 @@ FORMULAS: dict[str, Formula] = {
         "upper bound for the users of an overloaded link",
         f"{_USERS}; more sources than fill the link",
         family=USERS,
-        trust="an upper bound of an overloaded link",
+        trust="an upper bound for an overloaded link",
         source="Baccelli, Hong, Liu 2001: (3)",
-        fed=True,
+        accepts_measured=True,
         stack="max-plus-reno",
     ),
 }
-"""Every engine that is a formula, in the order of the report's columns."""
+"""Every formula engine, in the order of the report's columns."""

@@ -1,15 +1,15 @@
-"""Engine of BBR on one path: what its flows can deliver at most."""
+"""Engine ``bbr-bound``: upper bound of the goodput of BBR on one path."""
 
 from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING
 
-from tcpcast.answer import Answer, Metric, noted
+from tcpcast.answer import Answer, Metric, to_notes
 from tcpcast.engines.formula.captured import captured_path
-from tcpcast.engines.formula.feed import EMPTY_PATH, asked_loss, limiting_link, one_class
+from tcpcast.engines.formula.feed import IDLE_PATH, limiting_link, one_class, specified_loss
 from tcpcast.engines.formula.inputs import step
-from tcpcast.engines.formula.rates import OWN_LINK, of_another_stack
+from tcpcast.engines.formula.rates import OWN_LINK, other_stack_warnings
 from tcpcast.errors import NotApplicable, Suggestion
 from tcpcast.models.bbr import BOTTLENECK, bbr_bound
 from tcpcast.models.domain import LOSS
@@ -20,11 +20,12 @@ if TYPE_CHECKING:
 
 
 def bbr(scenario: Scenario, measured: Answer | None) -> Answer:
-    """Answer by the bound of BBR, version 1: the link's rate times the share delivered.
+    """Predict by the bound of BBR, version 1: the link's rate times the share delivered.
 
-    It takes the loss of the path itself, never what a simulation of another TCP measures: BBR makes
-    other losses and other queues; of a capture, the path that a scenario of it has. Metrics:
-    ``send_rate_pps``, ``goodput_pps``, ``goodput_bps``, all flows together, at most W_max/RTT each.
+    The loss is always that of the path itself, not that of a simulation with another TCP, because
+    BBR causes other losses and queues. For a capture, the path of a scenario that reproduces it is
+    used. Metrics: ``send_rate_pps``, ``goodput_pps``, ``goodput_bps``, the totals over all flows,
+    limited to W_max/RTT per flow.
 
     Raises
     ------
@@ -32,37 +33,37 @@ def bbr(scenario: Scenario, measured: Answer | None) -> Answer:
         Several classes, traffic that is not bulk, no link with a rate.
     """
     scenario = captured_path("BBR's bound", scenario, measured)
-    people = one_class("BBR's bound", scenario, "bulk")
-    limit = limiting_link(scenario, people)
+    group = one_class("BBR's bound", scenario, "bulk")
+    limit = limiting_link(scenario, group)
     if limit is None:
         raise NotApplicable(
-            "the bound for BBR needs a link with a rate, and the scenario has none",
+            "the bound for BBR needs a link with a rate, but the scenario has none",
             Suggestion({"network.bottleneck.rate": "10mbit"}),
         )
-    flows, network, window = people.count, scenario.network, people.tcp.receiver_window
-    loss, keys = asked_loss(scenario, people)
-    # On links of their own, each flow is alone.
-    alone, capacity = not limit.on.shared, limit.pps
-    found = bbr_bound(
-        bottleneck_pps=capacity / flows if alone else capacity,
-        rtt_s=people.rtt_s,
+    flows, network, window = group.count, scenario.network, group.tcp.receiver_window
+    loss, keys = specified_loss(scenario, group)
+    # On its own link, each flow is independent of the others.
+    is_alone, capacity = not limit.on.shared, limit.pps
+    bound = bbr_bound(
+        bottleneck_pps=capacity / flows if is_alone else capacity,
+        rtt_s=group.rtt_s,
         loss_ratio=loss,
-        # A policer has none, which is as bad as the smallest.
+        # A policer has no buffer, which is as bad as the smallest buffer.
         buffer_pkts=max(1.0, network.buffer_pkts(limit.on.link)),
-        flows=1 if alone else flows,
+        flows=1 if is_alone else flows,
     )
-    free = flows * float(found.rate_pps)
-    most = flows * window / people.rtt_s * (1 - loss)
-    goodput = min(free, most)
-    regime = OWN_LINK if alone and found.regime == BOTTLENECK else str(found.regime)
+    free = flows * float(bound.rate_pps)
+    max_rate = flows * window / group.rtt_s * (1 - loss)
+    goodput = min(free, max_rate)
+    regime = OWN_LINK if is_alone and bound.regime == BOTTLENECK else str(bound.regime)
     steps = [
         step("p", loss, "1", keys or "no random loss specified"),
-        step("RTT", people.rtt_s, "s", EMPTY_PATH),
+        step("RTT", group.rtt_s, "s", IDLE_PATH),
         step("W_max", window, "packet", "tcp.receiver_window"),
         step("n", flows, "1", "traffic.flows"),
         step("C_link", capacity, "packet/s", limit.key),
-        step("gain", found.probe_factor, "1", "1.25 (1-p): below 1 the estimate shrinks"),
-        step("standing queue", found.standing_queue_pkts, "packet", "up to a BDP; 0 of one alone"),
+        step("gain", bound.probe_factor, "1", "1.25 (1-p): below 1 the estimate shrinks"),
+        step("standing queue", bound.standing_queue_pkts, "packet", "up to a BDP; 0 for one flow"),
         step("n B", free, "packet/s", "C_link (1-p)"),
         step("goodput", goodput, "packet/s", "at most n W_max/RTT (1-p)"),
         step("send rate", goodput / (1 - loss), "packet/s", "goodput/(1-p)"),
@@ -74,9 +75,9 @@ def bbr(scenario: Scenario, measured: Answer | None) -> Answer:
             "goodput_pps": Metric(goodput),
             "goodput_bps": Metric(goodput * 8 * scenario.payload_bytes),
         },
-        notes=noted(of_another_stack("BBR could reach at most", "bbr", scenario)),
+        notes=to_notes(other_stack_warnings("an upper bound for BBR", "bbr", scenario)),
         provenance={"feed": "scenario"},
-        regime=WINDOW if math.isfinite(most) and most < free else regime,
+        regime=WINDOW if math.isfinite(max_rate) and max_rate < free else regime,
         steps=steps,
         domain={LOSS: loss},
     )

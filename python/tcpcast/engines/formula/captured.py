@@ -1,11 +1,11 @@
-"""What formulas are fed of a capture: what engine ``trace`` measured of its flows."""
+"""Inputs of formulas for a capture: the measurements of engine ``trace``."""
 
 from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING
 
-from tcpcast.engines.formula.inputs import PathInputs, delivered_bits, figure, step
+from tcpcast.engines.formula.inputs import PathInputs, delivered_bits, positive_metric, step
 from tcpcast.errors import NotApplicable
 from tcpcast.scenario import Scenario
 
@@ -16,12 +16,12 @@ UNSEEN = "capture: no timeout; RTT + 200 ms, as in Linux"
 
 
 def measured_by_trace(measured: Answer | None) -> Answer:
-    """Return the ``trace`` answer, without which nothing is known of a capture.
+    """Return the ``trace`` answer, which formulas of a capture require.
 
     Raises
     ------
     NotApplicable
-        There is none.
+        There is no such answer.
     """
     _inputs(measured)
     assert measured is not None
@@ -30,43 +30,43 @@ def measured_by_trace(measured: Answer | None) -> Answer:
 
 def _inputs(measured: Answer | None) -> CaptureInputs:
     if measured is None or measured.captured is None:
-        raise NotApplicable("formulas of a capture are fed by engine trace, which did not answer")
+        raise NotApplicable("formulas of a capture need an answer of engine trace; there is none")
     return measured.captured
 
 
-def fed_value(measured: Answer, name: str) -> float | None:
-    """Return what ``trace`` found beside its metrics; None where the capture does not say."""
+def capture_value(measured: Answer, name: str) -> float | None:
+    """Return an extra result of ``trace``; None if the capture does not show it."""
     return _inputs(measured).fed[name]
 
 
 def captured_inputs(model: str, measured: Answer | None) -> PathInputs:
-    """Return what the formulas of one path take of a capture.
+    """Return the inputs of path formulas for a capture.
 
     Parameters
     ----------
     model
-        What to call the formula where it does not apply.
+        Name of the formula for error messages.
     measured
         The ``trace`` answer.
 
     Raises
     ------
     NotApplicable
-        No loss indication in the capture, or no round-trip time.
+        No loss indication in the capture, or no RTT.
     """
-    found = measured_by_trace(measured)
-    loss = figure(found, "loss_indication_ratio")
+    trace = measured_by_trace(measured)
+    loss = positive_metric(trace, "loss_indication_ratio")
     if loss is None or not loss < 1:
         raise NotApplicable(f"{model} needs a loss ratio, and the capture has no loss indication")
-    steps = [step("p", loss, "1", "capture: loss_indication_ratio"), *captured_times(model, found)]
-    flows, b = fed_value(found, "flows") or 1, fed_value(found, "packets_per_ack") or 1.0
-    window = fed_value(found, "w_max_pkts")
+    steps = [step("p", loss, "1", "capture: loss_indication_ratio"), *captured_times(model, trace)]
+    flows, b = capture_value(trace, "flows") or 1, capture_value(trace, "packets_per_ack") or 1.0
+    window = capture_value(trace, "w_max_pkts")
     limit = "largest window announced" if window is not None else "not announced: unlimited"
-    most = math.inf if window is None else max(window, 1.0)
+    max_window = math.inf if window is None else max(window, 1.0)
     steps += [
-        step("b", b, "packet", "capture: packets per ack"),
-        step("W_max", most, "packet", f"capture: {limit}"),
-        step("n", flows, "1", "capture: flows active at once"),
+        step("b", b, "packet", "capture: packets per ACK"),
+        step("W_max", max_window, "packet", f"capture: {limit}"),
+        step("n", flows, "1", "capture: flows active at the same time"),
     ]
     by_symbol = {entry["symbol"]: entry for entry in steps}
     return PathInputs(
@@ -75,24 +75,24 @@ def captured_inputs(model: str, measured: Answer | None) -> PathInputs:
         rtt_s=by_symbol["RTT"]["value"],
         t0_s=by_symbol["T0"]["value"],
         packets_per_ack=b,
-        window_pkts=most,
-        delivered_bits=delivered_bits(found),
+        window_pkts=max_window,
+        delivered_bits=delivered_bits(trace),
         capacity=None,
         steps=by_symbol,
     )
 
 
 def captured_times(model: str, measured: Answer) -> list[Step]:
-    """Return the steps of RTT and T0."""
-    rtt, t0 = figure(measured, "rtt_mean_s"), figure(measured, "t0_s")
+    """Return the derivation steps of RTT and T0."""
+    rtt, t0 = positive_metric(measured, "rtt_mean_s"), positive_metric(measured, "t0_s")
     if rtt is None:
-        raise NotApplicable(f"{model} needs a round-trip time, and the capture does not show one")
-    first = (t0, "capture: t0_s") if t0 else (fed_value(measured, "t0_s") or rtt, UNSEEN)
+        raise NotApplicable(f"{model} needs an RTT, and the capture does not show one")
+    first = (t0, "capture: t0_s") if t0 else (capture_value(measured, "t0_s") or rtt, UNSEEN)
     return [step("RTT", rtt, "s", "capture: rtt_mean_s"), step("T0", first[0], "s", first[1])]
 
 
 def captured_transfer(model: str, scenario: Scenario, measured: Answer | None) -> Scenario:
-    """Return the scenario of transfers that a capture shows, or the one that was asked.
+    """Return the transfers in a capture as a scenario, or the scenario itself if not a capture.
 
     Raises
     ------
@@ -111,7 +111,7 @@ def captured_transfer(model: str, scenario: Scenario, measured: Answer | None) -
 
 
 def captured_path(model: str, scenario: Scenario, measured: Answer | None) -> Scenario:
-    """Return the scenario of a path whose link a capture shows, or the one that was asked.
+    """Return the path and link in a capture as a scenario, or the scenario itself if not a capture.
 
     Raises
     ------
@@ -121,15 +121,15 @@ def captured_path(model: str, scenario: Scenario, measured: Answer | None) -> Sc
     if scenario.captured is None:
         return scenario
     tables = _inputs(measured).replay
-    if not tables or fed_value(measured_by_trace(measured), "bottleneck_pps") is None:
+    if not tables or capture_value(measured_by_trace(measured), "bottleneck_pps") is None:
         raise NotApplicable(
-            f"{model} needs a link with a rate, and the capture never shows a full path"
+            f"{model} needs a link with a rate, but the capture never shows a full path"
         )
     return Scenario.from_dict(tables)
 
 
 def captured_transfer_inputs(measured: Answer) -> list[Step]:
-    """Return the steps of p, RTT and T0 of a transfer; p may be 0."""
-    lost = fed_value(measured, "loss_ratio") or 0.0
-    source = "capture: retransmissions that were needed, per packet"
+    """Return the derivation steps of p, RTT and T0 of a transfer; p may be 0."""
+    lost = capture_value(measured, "loss_ratio") or 0.0
+    source = "capture: necessary retransmissions per packet"
     return [step("p", lost, "1", source), *captured_times("the model", measured)]

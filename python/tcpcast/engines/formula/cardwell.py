@@ -1,4 +1,4 @@
-"""Engine of transfers with slow start, one recovery and the rest at PFTK's rate, of each size."""
+"""Engine ``cardwell``: latency of transfers: slow start, one recovery, the rest at PFTK's rate."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tcpcast.answer import Answer, Metric, noted
+from tcpcast.answer import Answer, Metric, to_notes
 from tcpcast.engines.formula.captured import captured_transfer
 from tcpcast.engines.formula.feed import (
-    LEAST_LOSS,
+    MIN_LOSS,
     listed_sizes,
-    short_of_a_round_trip,
+    missing_rtt_s,
     transfer_domain,
     transfer_inputs,
     transfer_warnings,
@@ -27,11 +27,11 @@ NAME = "the model of Cardwell, Savage and Anderson"
 
 
 def cardwell(scenario: Scenario, measured: Answer | None) -> Answer:
-    """Answer by the latency model of Cardwell, Savage and Anderson (2000), without its connection.
+    """Predict by the latency model of Cardwell, Savage and Anderson (2000), without connection.
 
-    Metric: ``completion_time_s``, the mean over the sizes, each alone on the empty path. Table
-    ``by_size`` (size_pkts, completion_time_s). The first ack waits for half of ``tcp.ack_timeout``
-    on average where acks are delayed and the initial window is one packet.
+    Metric: ``completion_time_s``, the mean over the sizes, for isolated transfers on the idle path.
+    Table ``by_size`` (size_pkts, completion_time_s). The first ACK takes half of
+    ``tcp.ack_timeout`` on average if ACKs are delayed and the initial window is one packet.
 
     Raises
     ------
@@ -40,19 +40,19 @@ def cardwell(scenario: Scenario, measured: Answer | None) -> Answer:
     """
     scenario = captured_transfer(NAME, scenario, measured)
     sizes = np.asarray(listed_sizes(NAME, scenario), dtype=np.float64)
-    fed = transfer_inputs(scenario, measured)
-    loss, rtt = fed["p"]["value"], fed["RTT"]["value"]
+    inputs = transfer_inputs(scenario, measured)
+    loss, rtt = inputs["p"]["value"], inputs["RTT"]["value"]
     tcp = scenario.populations[0].tcp
-    if loss < LEAST_LOSS:
+    if loss < MIN_LOSS:
         raise NotApplicable(
             f"{NAME} needs a loss ratio above 0",
             Suggestion({"network.bottleneck.loss": "1%"}),
         )
     b = tcp.packets_per_growth
-    found = cardwell_latency(
+    result = cardwell_latency(
         size_pkts=sizes,
         rtt_s=rtt,
-        t0_s=fed["T0"]["value"],
+        t0_s=inputs["T0"]["value"],
         loss_ratio=loss,
         initial_window_pkts=tcp.initial_window,
         packets_per_ack=b,
@@ -60,21 +60,21 @@ def cardwell(scenario: Scenario, measured: Answer | None) -> Answer:
         delayed_ack_s=tcp.ack_timeout_s / 2 if tcp.delayed_acks else 0.0,
         connection=False,
     )
-    missing = short_of_a_round_trip(found.slow_start_s + found.congestion_avoidance_s, rtt)
-    latency = found.latency_s + missing
+    missing = missing_rtt_s(result.slow_start_s + result.congestion_avoidance_s, rtt)
+    latency = result.latency_s + missing
     parts = {
-        "slow start": (found.slow_start_s + missing, "E[T_ss] (15), at least RTT"),
-        "first loss": (found.first_loss_s, "E[T_loss] (20)"),
-        "congestion avoidance": (found.congestion_avoidance_s, "E[T_ca] (24)"),
-        "delayed ack": (found.delayed_ack_s, "E[T_delack]"),
+        "slow start": (result.slow_start_s + missing, "E[T_ss] (15), at least RTT"),
+        "first loss": (result.first_loss_s, "E[T_loss] (20)"),
+        "congestion avoidance": (result.congestion_avoidance_s, "E[T_ca] (24)"),
+        "delayed ack": (result.delayed_ack_s, "E[T_delack]"),
     }
     steps = [
-        *fed.values(),
-        step("b", b, "packet", "tcp.delayed_acks: 2, else 1"),
+        *inputs.values(),
+        step("b", b, "packet", "tcp.delayed_acks: 2, otherwise 1"),
         step("w_1", tcp.initial_window, "packet", "tcp.initial_window"),
         step("W_max", tcp.receiver_window, "packet", "tcp.receiver_window"),
-        step("E[d_ss]", found.slow_start_pkts.mean(), "packet", "(5), mean over the sizes"),
-        step("E[W_ss]", found.slow_start_window_pkts.mean(), "packet", "(11), mean"),
+        step("E[d_ss]", result.slow_start_pkts.mean(), "packet", "(5), mean over the sizes"),
+        step("E[W_ss]", result.slow_start_window_pkts.mean(), "packet", "(11), mean"),
         *(
             step(name, part.mean(), "s", f"{source}, mean")
             for name, (part, source) in parts.items()
@@ -85,8 +85,8 @@ def cardwell(scenario: Scenario, measured: Answer | None) -> Answer:
         engine="cardwell",
         metrics={"completion_time_s": Metric(float(latency.mean()))},
         tables={"by_size": {"size_pkts": sizes, "completion_time_s": latency}},
-        notes=noted(transfer_warnings(scenario)),
+        notes=to_notes(transfer_warnings(scenario)),
         regime=max(parts, key=lambda name: parts[name][0].sum()),
         steps=steps,
-        domain=transfer_domain(scenario, fed, sizes),
+        domain=transfer_domain(scenario, inputs, sizes),
     )

@@ -1,4 +1,4 @@
-"""Engine ``engset``: what TCP-Engset takes of a scenario, and its figures as an answer."""
+"""Engine ``engset``: inputs of TCP-Engset from a scenario, and its results as an answer."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.answer import Answer, Metric, noted
+from tcpcast.answer import Answer, Metric, to_notes
 from tcpcast.errors import DomainError, NotApplicable, Suggestion
 from tcpcast.models.engset import Path, shared_rate_bps, spurious_timeouts
 from tcpcast.models.engset import engset as solve_engset
@@ -27,18 +27,18 @@ if TYPE_CHECKING:
     from tcpcast.scenario.traffic import SizeDistribution
 
 TRUSTED_LOSS = 0.01
-"""The loss above which the authors of TCP-Engset say that the model cannot predict it."""
+"""Largest loss that TCP-Engset can predict, according to its authors."""
 
-MOST_STATES = 10_000
-"""Up to this many sources the table of states is whole; above, the improbable ends are left out."""
+MAX_STATES = 10_000
+"""Maximum number of sources with a complete table of states; above, improbable ends are omitted."""
 
-MOST_QUEUE_ROWS = 2_000
-"""Rows of the table of P(Q > x); a longer queue is shown at every second, third, ... packet."""
+MAX_QUEUE_ROWS = 2_000
+"""Maximum rows of the table of P(Q > x); longer queues have a row per 2, 3, ... packets."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngsetInputs:
-    """What TCP-Engset takes of a scenario; :func:`dataclasses.replace` asks a variation."""
+    """Inputs of TCP-Engset; use :func:`dataclasses.replace` for variations."""
 
     path: Path
     sources: int
@@ -68,19 +68,20 @@ class EngsetInputs:
 
 
 def engset(scenario: Scenario) -> Answer:
-    """Answer by the TCP-Engset model, revisited.
+    """Predict by the TCP-Engset model, revisited.
 
     Metrics: ``connection_rate_bps`` h, ``on_time_s`` ON and ``utilisation`` U (eq. 10),
     ``offered_load`` a0 (eq. 5), ``queue_mean_pkts`` Q (eq. 11), ``loss_ratio`` P(Q > B) (eq. 12,
-    absent for an unlimited buffer), ``rtt_mean_s`` RTT0 + Q Delta (Table 11: the wait at the
-    bottleneck alone, not at a connection's own links) and ``mean_size_pkts``, the mean of the size
-    distribution before rounding. Tables ``states`` (active, probability, shared_rate_bps) and ``queue``
-    (queue_pkts, time_above). The intermediates (ON0, h0, s, h1, h2, ...) are in the provenance.
+    absent for an unlimited buffer), ``rtt_mean_s`` RTT0 + Q Delta (Table 11: only the delay at the
+    bottleneck, not at a connection's own links) and ``mean_size_pkts``, the mean of the size
+    distribution before rounding. Tables ``states`` (active, probability, shared_rate_bps) and
+    ``queue`` (queue_pkts, time_above). The provenance contains the intermediate values (ON0, h0, s,
+    h1, h2, ...).
 
     Raises
     ------
     NotApplicable
-        The model does not cover the scenario; the message says why.
+        The model does not cover the scenario; the message contains the reason.
     """
     result = engset_inputs(scenario).solve()
     trusted_queue = not _queue_exceeds_buffer(result)
@@ -100,24 +101,24 @@ def engset(scenario: Scenario) -> Answer:
         engine="engset",
         metrics=metrics,
         tables={"states": _states(result), "queue": _queue(result)},
-        notes=noted(engset_warnings(scenario, result)),
+        notes=to_notes(engset_warnings(scenario, result)),
         provenance={"intermediates": _intermediates(result)},
     )
 
 
 def check(scenario: Scenario) -> None:
-    """Raise NotApplicable unless TCP-Engset covers a scenario; its model is not solved."""
+    """Raise NotApplicable unless TCP-Engset covers a scenario, without solving the model."""
     engset_inputs(scenario)
 
 
 def engset_inputs(scenario: Scenario) -> EngsetInputs:
-    """Return what TCP-Engset takes of a scenario.
+    """Return the inputs of TCP-Engset for a scenario.
 
     Raises
     ------
     NotApplicable
         Several classes, traffic that is not on/off, a bottleneck without a rate, random loss,
-        delayed acks, a buffer on a connection's own link that can overflow, a slow start that
+        delayed ACKs, a buffer on a connection's own link that can overflow, a slow start that
         ends before the receiver window.
     """
     traffic = _on_off(scenario)
@@ -127,44 +128,44 @@ def engset_inputs(scenario: Scenario) -> EngsetInputs:
         together = {key: value for _, changes in obstacles for key, value in changes.items()}
         can_change = all(changes for _, changes in obstacles)
         raise NotApplicable(f"TCP-Engset {reason}", *([Suggestion(together)] if can_change else []))
-    network, tcp, people = scenario.network, scenario.populations[0].tcp, scenario.populations[0]
+    network, tcp, group = scenario.network, scenario.populations[0].tcp, scenario.populations[0]
     buffer = network.buffer_pkts(network.bottleneck)
     try:
         path = Path(
-            rtt0_s=people.rtt_s,
+            rtt0_s=group.rtt_s,
             packet_bytes=network.packet_bytes,
             bottleneck_bps=network.bottleneck.rate_bps,
-            # Whatever else a source has for itself limits it as its ingress link does.
-            ingress_bps=min(on.link.rate_bps for on in people.links(network)[:-1] if not on.shared),
-            egress_bps=people.egress.rate_bps,
+            # All other links of a source limit it like its ingress link.
+            ingress_bps=min(on.link.rate_bps for on in group.links(network)[:-1] if not on.shared),
+            egress_bps=group.egress.rate_bps,
         )
         inputs = EngsetInputs(
             path=path,
-            sources=people.count,
+            sources=group.count,
             mean_off_s=traffic.off.mean_value(),
             mean_size_pkts=traffic.size.mean_value(),
             receiver_window_pkts=float(tcp.receiver_window),
             initial_window_pkts=tcp.initial_window,
             buffer_pkts=None if math.isinf(buffer) else buffer,
         )
-    except DomainError as fault:
-        raise NotApplicable(f"TCP-Engset does not cover this path: {fault}") from fault
+    except DomainError as error:
+        raise NotApplicable(f"TCP-Engset does not cover this path: {error}") from error
     return inputs
 
 
 def engset_warnings(scenario: Scenario, result: EngsetResult) -> list[str]:
-    """Return what to check before trusting the model here (sections 4.2, 5.2, 5.4 and 6)."""
+    """Return warnings about limits of the model (sections 4.2, 5.2, 5.4 and 6)."""
     warnings = []
     if not result.link_runs_short:
         warnings.append(
             f"{result.sources} sources never fill the link, which carries "
-            f"{digits(result.alone.servers)} at their peak rate: the values are those of one "
-            "connection alone (h1), and the model has no queue and no loss"
+            f"{digits(result.isolated.servers)} at their peak rate: the values describe one "
+            "connection by itself (h1), and the model has no queue and no loss"
         )
     if result.loss_ratio is not None and result.loss_ratio > TRUSTED_LOSS:
         warnings.append(
             f"the model's loss, {result.loss_ratio:.2%}, is above 1 %: there it greatly "
-            "overestimates, by its authors, and it leaves out retransmissions"
+            "overestimates, according to its authors, and it omits retransmissions"
         )
     if _queue_exceeds_buffer(result):
         warnings.append(
@@ -177,7 +178,7 @@ def engset_warnings(scenario: Scenario, result: EngsetResult) -> list[str]:
 
 
 def _on_off(scenario: Scenario) -> OnOff:
-    """Return the traffic of the one class of on/off sources that the model has."""
+    """Return the traffic of the single class of on/off sources."""
     populations = scenario.populations
     if len(populations) > 1:
         raise NotApplicable(
@@ -193,34 +194,34 @@ _Obstacle = tuple[str, dict[str, Any]]
 
 
 def _obstacles(scenario: Scenario) -> Iterator[_Obstacle]:
-    """Yield obstacles in the network and its TCP: the end of a sentence, and changes if any."""
-    people, tcp, network = scenario.populations[0], scenario.populations[0].tcp, scenario.network
+    """Yield obstacles in the network and TCP: the end of a message, and possible changes."""
+    group, tcp, network = scenario.populations[0], scenario.populations[0].tcp, scenario.network
     if math.isinf(network.bottleneck.rate_bps):
         rate = {"network.bottleneck.rate": "10mbit"}
         yield "needs a bottleneck with a rate; the scenario's is unlimited", rate
     if network.bottleneck.is_policer:
-        yield "has a queue; the scenario's bottleneck is a policer", {}
+        yield "has a queue, but the scenario's bottleneck is a policer", {}
     if scenario.cross:
-        reason = "has the link for its sources alone; the scenario has cross traffic on it"
+        reason = "has a link without other traffic, but the scenario has cross traffic on it"
         yield reason, {"cross": None}
     if network.bottleneck.queue != "droptail":
         kind = network.bottleneck.queue.kind
         name = {"red": "RED", "fq": "fair queueing"}.get(kind, kind)
         droptail = {"network.bottleneck.queue": "droptail"}
-        yield f"has a drop-tail queue; the scenario's bottleneck has {name}", droptail
-    for on in people.links(network):
+        yield f"has a drop-tail queue, but the scenario's bottleneck has {name}", droptail
+    for on in group.links(network):
         if on.link.loss is not None:
-            reason = f"has no random loss; the scenario has some on the {on.key} link"
+            reason = f"has no random loss, but the scenario has some on the {on.key} link"
             yield reason, {f"network.{on.key}.loss": None}
         room = network.buffer_pkts(on.link)
         if not on.measured and room < tcp.receiver_window:
             yield (
-                f"drops nothing on the {on.key} link; there the scenario holds {digits(room, 6)} "
+                f"drops nothing on the {on.key} link, but its buffer holds {digits(room, 6)} "
                 f"packets, fewer than a window of {digits(tcp.receiver_window, 6)}",
                 {f"network.{on.key}.buffer": None},
             )
-    if isinstance(people.traffic, OnOff) and people.traffic.connection == "persistent":
-        reason = "has a new connection for each file; the scenario's connections outlive OFF times"
+    if isinstance(group.traffic, OnOff) and group.traffic.connection == "persistent":
+        reason = "opens a connection per file, but the scenario's connections stay open when OFF"
         yield reason, {"traffic.connection": None}
     yield from _obstacles_of_tcp(tcp)
 
@@ -228,17 +229,17 @@ def _obstacles(scenario: Scenario) -> Iterator[_Obstacle]:
 def _obstacles_of_tcp(tcp: Tcp) -> Iterator[_Obstacle]:
     if tcp.has_loss_feedback:
         yield (
-            f"has senders that detect losses; the scenario's {tcp.stack} has instantaneous loss "
-            "feedback",
+            f"has senders that detect losses, but the scenario's {tcp.stack} has instantaneous "
+            "loss feedback",
             {"tcp.stack": "engset-newreno"},
         )
     if tcp.delayed_acks:
-        reason = "has an ack for every packet; the scenario delays acks"
+        reason = "has one ACK per packet, but the scenario delays ACKs"
         yield reason, {"tcp.delayed_acks": False}
     if tcp.initial_ssthresh < tcp.receiver_window:
         yield (
             f"is in slow start up to the receiver window ({digits(tcp.receiver_window, 6)} "
-            f"packets); the scenario leaves it at {digits(tcp.initial_ssthresh, 6)}",
+            f"packets), but the scenario leaves it at {digits(tcp.initial_ssthresh, 6)}",
             {"tcp.initial_ssthresh": None},
         )
 
@@ -248,21 +249,21 @@ def _queue_exceeds_buffer(result: EngsetResult) -> bool:
 
 
 def _tail_warnings(scenario: Scenario, result: EngsetResult) -> list[str]:
-    """Warn of long-tailed sizes whose slow start reaches beyond the mean size (section 5.2)."""
+    """Warn if sizes have a long tail and slow start extends beyond the mean size (section 5.2)."""
     size, tcp = _on_off(scenario).size, scenario.populations[0].tcp
     last = 2 * tcp.receiver_window - tcp.initial_window
     if last <= result.mean_size_pkts or not _long_tailed(size):
         return []
     reach = "never ends" if math.isinf(last) else f"lasts up to packet {digits(last, 6)}"
     return [
-        f"file sizes with a long tail ({size.distribution}) and a slow start that {reach}, beyond the mean "
-        f"of {digits(result.mean_size_pkts)}: the model uses the mean only; its authors found "
-        "that it overestimates the rate by up to 15 to 20 % and underestimates the queue there"
+        f"file sizes with a long tail ({size.distribution}) and a slow start that {reach}, beyond "
+        f"the mean of {digits(result.mean_size_pkts)}: the model uses only the mean; according to "
+        "its authors, it overestimates the rate by up to 15 to 20 % and underestimates the queue"
     ]
 
 
 def _long_tailed(size: SizeDistribution) -> bool:
-    """Whether sizes vary more than exponential ones: most packets then are in few files."""
+    """Return True if sizes vary more than exponential ones: few files have most of the packets."""
     if isinstance(size, Lognormal):
         return size.sd > size.mean - size.minimum
     if isinstance(size, Empirical):
@@ -273,9 +274,9 @@ def _long_tailed(size: SizeDistribution) -> bool:
 
 
 def _own_link_warnings(scenario: Scenario, result: EngsetResult) -> list[str]:
-    """Warn where connections queue at their own slowest link (sections 4.2 and 4.4)."""
+    """Warn if connections queue at their own slowest link (sections 4.2 and 4.4)."""
     tcp, path, warnings = scenario.populations[0].tcp, result.path, []
-    if result.alone.flights.saturated and path.slowest_delta_s > path.delta_s:
+    if result.isolated.flights.saturated and path.slowest_delta_s > path.delta_s:
         warnings.append(
             "a file of mean size fills its own ingress or egress link: the queue there is neither "
             "in queue_mean_pkts nor in rtt_mean_s"
@@ -291,9 +292,9 @@ def _own_link_warnings(scenario: Scenario, result: EngsetResult) -> list[str]:
     )
     if sizes.size:
         warnings.append(
-            f"files of {sizes[0]} to {sizes[-1]} packets end with a round trip longer than the "
-            "RTO, even alone: a TCP whose timer is not restarted by acks, as the authors', then "
-            "has spurious timeouts, and the model has no timeouts"
+            f"files of {sizes[0]} to {sizes[-1]} packets end with an RTT longer than the RTO, even "
+            "without other traffic: a TCP whose timer is not restarted by ACKs, as the authors' "
+            "TCP, then has spurious timeouts, but the model has no timeouts"
         )
     return warnings
 
@@ -301,13 +302,13 @@ def _own_link_warnings(scenario: Scenario, result: EngsetResult) -> list[str]:
 def _states(result: EngsetResult) -> dict[str, NDArray[Any]]:
     probability = result.probability
     active = np.arange(result.sources + 1)
-    if result.sources > MOST_STATES:
+    if result.sources > MAX_STATES:
         active = np.flatnonzero(probability >= 1e-30)
         probability = probability[active]
     shared = np.full(active.size, np.nan)
     shared[active > 0] = shared_rate_bps(
         active=active[active > 0],
-        peak_bps=result.alone.rate_bps,
+        peak_bps=result.isolated.rate_bps,
         link_bps=result.path.bottleneck_bps,
     )
     return {"active": active, "probability": probability, "shared_rate_bps": shared}
@@ -317,24 +318,24 @@ def _queue(result: EngsetResult) -> dict[str, NDArray[Any]]:
     end = result.buffer_pkts
     if end is None:
         end = max(result.buffer_for_loss(1e-9), 1.0)
-    step = max(1, math.ceil(end / MOST_QUEUE_ROWS))
+    step = max(1, math.ceil(end / MAX_QUEUE_ROWS))
     queue = np.arange(0, math.ceil(end) + step, step)
     return {"queue_pkts": queue, "time_above": result.time_above(queue)}
 
 
 def _intermediates(result: EngsetResult) -> dict[str, Any]:
-    """Return the model's symbols by their names in the paper, None where they have no meaning."""
-    alone, sharing = result.alone, result.sharing
+    """Return the model's symbols by their names in the paper, None if undefined."""
+    isolated, sharing = result.isolated, result.sharing
     return {
         "beta": result.path.beta,
         "beta_slowest": result.path.slowest_beta,
-        "m": alone.rounds,
-        "n": alone.tail_pkts,
-        "m_queue": alone.queue_rounds,
-        "saturated": alone.flights.saturated,
-        "on0_s": alone.on_time_s,
-        "h0_bps": alone.rate_bps,
-        "s": alone.servers,
+        "m": isolated.rounds,
+        "n": isolated.tail_pkts,
+        "m_queue": isolated.queue_rounds,
+        "saturated": isolated.flights.saturated,
+        "on0_s": isolated.on_time_s,
+        "h0_bps": isolated.rate_bps,
+        "s": isolated.servers,
         "mean_active": sharing.mean_active,
         "h1_bps": sharing.rate1_bps,
         "h2_bps": sharing.rate2_bps,

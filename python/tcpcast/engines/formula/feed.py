@@ -1,10 +1,10 @@
-"""What a formula of one path is fed: by the scenario, by a simulation of it, or by a capture.
+"""Inputs of a path formula: from the scenario, from a simulation of it, or from a capture.
 
-``--feed scenario``: p is the loss asked for, RTT that of the empty path, T0 the larger of
-``tcp.min_rto`` and RTT, b 2 with delayed acks, else 1. ``--feed measured``: p, RTT and T0 are the
-``packet`` answer's loss indication ratio, mean RTT and mean first timeout; no link caps the rate
-then, for what the links do to the flows is in what was measured. Traffic of kind ``capture`` is
-always fed by what engine ``trace`` measured (:mod:`.captured`).
+``--feed scenario``: p is the specified loss, RTT that of the idle path, T0 the larger of
+``tcp.min_rto`` and RTT, b is 2 with delayed ACKs, otherwise 1. ``--feed measured``: p, RTT and T0
+are the ``packet`` answer's loss indication ratio, mean RTT and mean first timeout. No link then
+limits the rate, because the measured values already include the effects of links. Traffic of kind
+``capture`` always uses the measurements of engine ``trace`` (:mod:`.captured`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.engines.formula.captured import captured_inputs, captured_transfer_inputs
-from tcpcast.engines.formula.inputs import Capacity, PathInputs, delivered_bits, figure, step
+from tcpcast.engines.formula.inputs import (
+    Capacity,
+    PathInputs,
+    delivered_bits,
+    positive_metric,
+    step,
+)
 from tcpcast.engines.registry import check_one_size
 from tcpcast.errors import NotApplicable, Suggestion
 from tcpcast.models.domain import LOSS, LOSSES, PATH, TIMER
@@ -28,24 +34,24 @@ if TYPE_CHECKING:
     from tcpcast.scenario import Population, Scenario
     from tcpcast.scenario.tcp import Tcp
 
-LEAST_LOSS = 1e-15
-"""A loss below this cannot be told from none: 1 - p is 1."""
+MIN_LOSS = 1e-15
+"""Smaller losses are indistinguishable from no loss: 1 - p is 1."""
 
-EMPTY_PATH = "network.rtt: one packet and its ack on the empty path"
+IDLE_PATH = "network.rtt: one packet and its ACK on the idle path"
 
 
 def path_inputs(model: str, scenario: Scenario, measured: Answer | None) -> PathInputs:
-    """Return what the formulas of one path take of a scenario.
+    """Return the inputs of path formulas for a scenario.
 
     Parameters
     ----------
     model
-        What to call the formula where it does not apply.
+        Name of the formula for error messages.
     scenario
         One class of bulk flows, or a capture.
     measured
-        The ``packet`` answer to take p, RTT and T0 from; None takes them from the scenario. Of a
-        capture, the ``trace`` answer.
+        The ``packet`` answer that contains p, RTT and T0, or None to use the scenario's values. For
+        a capture, the ``trace`` answer.
 
     Raises
     ------
@@ -54,29 +60,32 @@ def path_inputs(model: str, scenario: Scenario, measured: Answer | None) -> Path
     """
     if scenario.captured is not None:
         return captured_inputs(model, measured)
-    people = one_class(model, scenario, "bulk")
+    group = one_class(model, scenario, "bulk")
     warnings: list[str] = []
     if measured is None:
-        steps = [_asked_loss(model, scenario, people, warnings), *_asked_times(scenario, people)]
-        arriving = 1 - asked_loss(scenario, people)[0]
+        steps = [
+            _specified_loss(model, scenario, group, warnings),
+            *_specified_times(scenario, group),
+        ]
+        arriving = 1 - specified_loss(scenario, group)[0]
         delivered: float | None = 8 * scenario.payload_bytes * arriving
     else:
-        steps = _measured(model, scenario, people, measured)
+        steps = _measured(model, scenario, group, measured)
         delivered = delivered_bits(measured)
     tcp = scenario.populations[0].tcp
     b = tcp.packets_per_growth
     window = float(tcp.receiver_window)
-    # What was measured has been through the links already.
-    link = limiting_link(scenario, people) if measured is None else None
+    # Measured values already include the effects of links.
+    link = limiting_link(scenario, group) if measured is None else None
     limit = "tcp.receiver_window" + (": unlimited" if math.isinf(window) else "")
     steps += [
-        step("b", b, "packet", growth_words(tcp)),
+        step("b", b, "packet", growth_text(tcp)),
         step("W_max", window, "packet", limit),
-        step("n", people.count, "1", "traffic.flows"),
+        step("n", group.count, "1", "traffic.flows"),
     ]
     by_symbol = {entry["symbol"]: entry for entry in steps}
     return PathInputs(
-        flows=people.count,
+        flows=group.count,
         loss=by_symbol["p"]["value"],
         rtt_s=by_symbol["RTT"]["value"],
         t0_s=by_symbol["T0"]["value"],
@@ -90,7 +99,7 @@ def path_inputs(model: str, scenario: Scenario, measured: Answer | None) -> Path
 
 
 def one_class(model: str, scenario: Scenario, kind: str) -> Population:
-    """Return the one class of senders that a formula of one path has.
+    """Return the single class of senders of a path formula.
 
     Raises
     ------
@@ -98,31 +107,31 @@ def one_class(model: str, scenario: Scenario, kind: str) -> Population:
         Several classes, or traffic of another kind.
     """
     check_one_size(model, scenario)
-    people, *more = scenario.populations
+    group, *more = scenario.populations
     if more:
         raise NotApplicable(
-            f"{model} needs one class of senders; the scenario has {len(more) + 1}: write a "
-            "scenario for each class"
+            f"{model} needs one class of senders, but the scenario has {len(more) + 1}: write one "
+            "scenario per class"
         )
-    if people.traffic.kind != kind:
+    if group.traffic.kind != kind:
         raise NotApplicable(
-            f'{model} needs traffic of kind "{kind}"; the scenario\'s is "{people.traffic.kind}"'
+            f'{model} needs traffic of kind "{kind}", but the scenario has "{group.traffic.kind}"'
         )
-    return people
+    return group
 
 
-def asked_loss(scenario: Scenario, people: Population) -> tuple[float, str]:
-    """Return the loss a packet meets on its way, and the keys that ask for it.
+def specified_loss(scenario: Scenario, group: Population) -> tuple[float, str]:
+    """Return the specified loss ratio of the path, and the keys that specify it.
 
-    Losses of links in series: 1 - (1 - p1)(1 - p2)...; 0 and ``""`` where none is asked for. Of
-    bursts it is the mean.
+    Losses of links in series: 1 - (1 - p1)(1 - p2)...; 0 and ``""`` if none is specified. Loss in
+    bursts counts by its mean.
     """
     losses = {
         f"network.{on.key}.loss": loss.mean_ratio()
-        for on in people.links(scenario.network)
+        for on in group.links(scenario.network)
         if (loss := on.link.loss) is not None
     }
-    if len(losses) == 1:  # to the last digit as it is asked
+    if len(losses) == 1:  # exactly as specified, without rounding
         return next(iter(losses.values())), next(iter(losses))
     return 1 - math.prod(1 - loss for loss in losses.values()), " and ".join(losses)
 
@@ -130,123 +139,125 @@ def asked_loss(scenario: Scenario, people: Population) -> tuple[float, str]:
 _SOME_LOSS = Suggestion({"network.bottleneck.loss": "1%"})
 
 
-def _overflows(scenario: Scenario, people: Population) -> bool:
+def _overflows(scenario: Scenario, group: Population) -> bool:
     """Return True if the windows of endless flows exceed the path and a queue that only drops."""
-    network, tcp = scenario.network, people.tcp
-    for on in people.links(network):
-        path = on.link.rate_bps * people.rtt_s / (8 * network.packet_bytes)
-        windows = tcp.receiver_window * (people.count if on.shared else 1)
+    network, tcp = scenario.network, group.tcp
+    for on in group.links(network):
+        path = on.link.rate_bps * group.rtt_s / (8 * network.packet_bytes)
+        windows = tcp.receiver_window * (group.count if on.shared else 1)
         if not tcp.ecn and windows > path + network.buffer_pkts(on.link):
             return True
     return False
 
 
-def _asked_loss(model: str, scenario: Scenario, people: Population, warnings: list[str]) -> Step:
-    loss, keys = asked_loss(scenario, people)
+def _specified_loss(model: str, scenario: Scenario, group: Population, warnings: list[str]) -> Step:
+    loss, keys = specified_loss(scenario, group)
     if not keys:
         raise NotApplicable(
-            f"{model} needs a loss ratio and the scenario has no random loss",
+            f"{model} needs a loss ratio, but the scenario has no random loss",
             _SOME_LOSS,
-            *([Suggestion(feed="measured")] if _overflows(scenario, people) else []),
+            *([Suggestion(feed="measured")] if _overflows(scenario, group) else []),
         )
-    if loss < LEAST_LOSS:
-        raise NotApplicable(f"{model} cannot tell {loss:g} from no loss, {keys}", _SOME_LOSS)
-    if any(isinstance(on.link.loss, GilbertElliott) for on in people.links(scenario.network)):
+    if loss < MIN_LOSS:
+        raise NotApplicable(f"{model} cannot distinguish {loss:g} from no loss, {keys}", _SOME_LOSS)
+    if any(isinstance(on.link.loss, GilbertElliott) for on in group.links(scenario.network)):
         warnings.append(
-            f"the specified loss is correlated; p is its mean, {loss:.4g}, though one loss "
+            f"the specified loss is correlated; p is its mean, {loss:.4g}, but one loss "
             "indication covers many losses: --feed measured counts indications"
         )
     return step("p", loss, "1", keys)
 
 
-def _asked_times(scenario: Scenario, people: Population) -> list[Step]:
-    rtt = people.rtt_s
+def _specified_times(scenario: Scenario, group: Population) -> list[Step]:
+    rtt = group.rtt_s
     tcp = scenario.populations[0].tcp
     rule = "RTT + tcp.min_rto" if tcp.adds_min_rto else "max(tcp.min_rto, RTT)"
     return [
-        step("RTT", rtt, "s", EMPTY_PATH),
+        step("RTT", rtt, "s", IDLE_PATH),
         step("T0", tcp.timeout_s(rtt), "s", rule),
     ]
 
 
-def growth_words(tcp: Tcp) -> str:
-    """Say what b is taken from."""
+def growth_text(tcp: Tcp) -> str:
+    """Return the source of b as text."""
     if tcp.delayed_acks and tcp.packets_per_growth == 1:
         return f"{tcp.stack}: the window grows with the packets acked"
     return "tcp.delayed_acks: " + ("on" if tcp.delayed_acks else "off")
 
 
-def _measured(model: str, scenario: Scenario, people: Population, measured: Answer) -> list[Step]:
-    loss = figure(measured, "loss_indication_ratio")
+def _measured(model: str, scenario: Scenario, group: Population, measured: Answer) -> list[Step]:
+    loss = positive_metric(measured, "loss_indication_ratio")
     if not loss:
-        raise NotApplicable(f"{model} needs a loss ratio, and packet saw no loss indication")
+        raise NotApplicable(f"{model} needs a loss ratio, but packet had no loss indication")
     return [
         step("p", loss, "1", "packet: loss_indication_ratio"),
-        *_measured_times(scenario, people, measured),
+        *_measured_times(scenario, group, measured),
     ]
 
 
-def _measured_times(scenario: Scenario, people: Population, measured: Answer) -> list[Step]:
-    rtt, t0 = figure(measured, "rtt_mean_s"), figure(measured, "t0_s")
-    asked_rtt, asked_t0 = _asked_times(scenario, people)
+def _measured_times(scenario: Scenario, group: Population, measured: Answer) -> list[Step]:
+    rtt, t0 = positive_metric(measured, "rtt_mean_s"), positive_metric(measured, "t0_s")
+    asked_rtt, asked_t0 = _specified_times(scenario, group)
     steps = [step("RTT", rtt, "s", "packet: rtt_mean_s") if rtt else asked_rtt]
     if t0:
         return [*steps, step("T0", t0, "s", "packet: t0_s")]
-    # No timeout was seen: what the timer would have been.
+    # Without a timeout in the run, use the value of the timer.
     at_least = scenario.populations[0].tcp.timeout_s(steps[0]["value"])
-    return [*steps, step("T0", at_least, "s", f"{asked_t0['source']}: packet saw no timeout")]
+    return [*steps, step("T0", at_least, "s", f"{asked_t0['source']}: packet had no timeout")]
 
 
 def listed_sizes(model: str, scenario: Scenario) -> list[int]:
-    """Return the sizes in packets of transfers that are listed one by one.
+    """Return the sizes of individually listed transfers, in packets.
 
     Raises
     ------
     NotApplicable
-        Several classes, traffic that is not transfers, sizes by a distribution.
+        Several classes, traffic that is not transfers, sizes given by a distribution.
     """
     traffic: Any = one_class(model, scenario, "transfers").traffic
     sizes: list[int] | None = traffic.sizes
     if sizes is None:
         raise NotApplicable(
-            f"{model} needs single sizes, not a distribution",
+            f"{model} needs a list of sizes, not a distribution",
             Suggestion({"traffic.size": ["1pkt", "8pkt"]}),
         )
     return sizes
 
 
 def transfer_inputs(scenario: Scenario, measured: Answer | None) -> dict[str, Step]:
-    """Return the steps of p, RTT and T0 of single transfers, by symbol; p may be 0.
+    """Return the derivation steps of p, RTT and T0 of single transfers, by symbol; p may be 0.
 
-    p is the loss of each packet: the asked one, or the ``packet`` answer's ``loss_ratio``; of a
-    capture, the retransmissions.
+    p is the loss per packet: specified, or ``loss_ratio`` of the ``packet`` answer, or the
+    retransmission ratio of a capture.
     """
     if measured is not None and measured.captured is not None:
         return {entry["symbol"]: entry for entry in captured_transfer_inputs(measured)}
-    people = scenario.populations[0]
-    loss, keys = asked_loss(scenario, people)
+    group = scenario.populations[0]
+    loss, keys = specified_loss(scenario, group)
     steps = [step("p", loss, "1", keys or "no random loss specified")]
-    steps += _asked_times(scenario, people)
+    steps += _specified_times(scenario, group)
     if measured is not None:
-        steps[0] = step("p", figure(measured, "loss_ratio") or 0.0, "1", "packet: loss_ratio")
-        steps[1:] = _measured_times(scenario, people, measured)
+        steps[0] = step(
+            "p", positive_metric(measured, "loss_ratio") or 0.0, "1", "packet: loss_ratio"
+        )
+        steps[1:] = _measured_times(scenario, group, measured)
     return {entry["symbol"]: entry for entry in steps}
 
 
 def transfer_domain(
-    scenario: Scenario, fed: dict[str, Step], sizes: NDArray[np.float64]
+    scenario: Scenario, inputs: dict[str, Step], sizes: NDArray[np.float64]
 ) -> dict[str, float]:
-    """Return the quantities that bound the domains of formulas of transfers, by name.
+    """Return the quantities that bound the domains of transfer formulas, by name.
 
-    The window grows to the end of the largest transfer, or to the first loss; no formula has a link
-    that holds it.
+    The window grows until the end of the largest transfer or the first loss; no formula has a link
+    that limits it.
     """
-    loss, rtt, timer = (float(fed[symbol]["value"]) for symbol in ("p", "RTT", "T0"))
-    people, network = scenario.populations[0], scenario.network
-    slowest_bps = min(on.link.rate_bps for on in people.links(network))
+    loss, rtt, timer = (float(inputs[symbol]["value"]) for symbol in ("p", "RTT", "T0"))
+    group, network = scenario.populations[0], scenario.network
+    slowest_bps = min(on.link.rate_bps for on in group.links(network))
     in_flight = slowest_bps * rtt / (8 * network.packet_bytes)
     until = min(float(sizes.max()), 1 / loss if loss else math.inf)
-    tcp = people.tcp
+    tcp = group.tcp
     grown = tcp.initial_window + until / tcp.packets_per_growth
     return {
         LOSS: loss,
@@ -257,42 +268,40 @@ def transfer_domain(
 
 
 def transfer_warnings(scenario: Scenario) -> list[str]:
-    """Return what the formulas of single transfers leave out and a scenario has."""
-    people = scenario.populations[0]
-    traffic: Any = people.traffic
+    """Return warnings about features of the scenario that transfer formulas omit."""
+    group = scenario.populations[0]
+    traffic: Any = group.traffic
     warnings = []
-    rules = (on.link.loss for on in people.links(scenario.network))
+    rules = (on.link.loss for on in group.links(scenario.network))
     if any(loss is not None and not isinstance(loss, Bernoulli) for loss in rules):
         warnings.append(
-            "the model has independent loss per packet, the specified loss is correlated: p is a "
-            "mean"
+            "the model has independent loss per packet, but the specified loss is correlated: p is "
+            "a mean"
         )
     if traffic.arrivals is not None:
-        warnings.append(
-            "the model has each transfer alone on the path; in the scenario they share it"
-        )
+        warnings.append("the model has isolated transfers; in the scenario they share the path")
     return warnings
 
 
-def short_of_a_round_trip(lossless_s: NDArray[np.float64], rtt_s: float) -> NDArray[np.float64]:
-    """Return what the latency of each size lacks of a round trip, s.
+def missing_rtt_s(lossless_s: NDArray[np.float64], rtt_s: float) -> NDArray[np.float64]:
+    """Return the time to add to the latency of each size to reach one RTT, in seconds.
 
-    The formulas count parts of a round trip, so that a transfer of less than an initial window
-    would take less than the RTT, which none does.
+    The formulas count fractions of an RTT, so that a transfer below the initial window would take
+    less than the RTT, which is impossible.
     """
     return np.maximum(rtt_s - lossless_s, 0.0)
 
 
-def limiting_link(scenario: Scenario, people: Population) -> Capacity | None:
-    """Return the link that lets the least through, all flows together; None where none has a rate.
+def limiting_link(scenario: Scenario, group: Population) -> Capacity | None:
+    """Return the link with the lowest total capacity over all flows; None if no link has a rate.
 
-    Of equals it is the measured one, then the first. Transfers that arrive at random have a count
-    of 0, and at least one of them at a time on each link.
+    With equal links it is the measured one, or else the first. Transfers that arrive at random have
+    a count of 0, but at least one uses each link at a time.
     """
     bits = 8 * scenario.network.packet_bytes
     limits = [
-        Capacity(on, on.link.rate_bps / bits * (1 if on.shared else max(1, people.count)))
-        for on in people.links(scenario.network)
+        Capacity(on, on.link.rate_bps / bits * (1 if on.shared else max(1, group.count)))
+        for on in group.links(scenario.network)
     ]
     least = min(limits, key=lambda limit: (limit.pps, not limit.on.measured))
     return least if math.isfinite(least.pps) else None

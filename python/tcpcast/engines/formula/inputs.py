@@ -1,4 +1,4 @@
-"""What formulas of one path are fed, wherever it comes from, and the steps that they tell."""
+"""Input types of path formulas, and the derivation steps of an answer."""
 
 from __future__ import annotations
 
@@ -15,25 +15,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """What a link lets through in packets/s, all flows together."""
+    """Capacity of a link in packets/s, summed over all flows."""
 
     on: PathLink
     pps: float
 
     @property
     def key(self) -> str:
-        """Where its rate is from."""
+        """Key that specifies the rate."""
         return f"network.{self.on.key}.rate" + ("" if self.on.shared else " times n")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PathInputs:
-    """What the formulas take of a scenario.
+    """Inputs of path formulas.
 
-    ``delivered_bits`` is the payload that arrives of each packet sent, on the mean; None where that
-    is not known. ``capacity`` is of the link that limits; None where none has a rate, or where the
-    inputs were measured.
-    ``steps`` say how each input came about, by its symbol: p, RTT, T0, b, W_max, n.
+    ``delivered_bits`` is the mean delivered payload per sent packet, None if unknown. ``capacity``
+    belongs to the limiting link, None if no link has a rate, or if the inputs were measured.
+    ``steps`` contains the derivation of each input by symbol: p, RTT, T0, b, W_max, n.
     """
 
     flows: int
@@ -49,27 +48,27 @@ class PathInputs:
 
     @property
     def capacity_pps(self) -> float:
-        """What the links let through, all flows together; inf where nothing limits."""
+        """Total capacity of the path over all flows; inf if unlimited."""
         return math.inf if self.capacity is None else self.capacity.pps
 
     def domain_values(self) -> dict[str, float]:
         """Return the quantities that bound the domains of formulas, by name."""
-        found = path_values(
+        values = path_values(
             loss_ratio=self.loss,
             rtt_s=self.rtt_s,
             t0_s=self.t0_s,
             packets_per_ack=self.packets_per_ack,
             receiver_window_pkts=self.window_pkts,
         )
-        return {name: float(value) for name, value in found.items()}
+        return {name: float(value) for name, value in values.items()}
 
     def used(self, *symbols: str) -> list[Step]:
-        """Return the steps of some inputs, in the order named."""
+        """Return the derivation steps of some inputs, in the given order."""
         return [self.steps[symbol] for symbol in symbols]
 
 
 def step(symbol: str, value: SupportsFloat, unit: str, source: str) -> Step:
-    """Return a step as :class:`tcpcast.answer.Answer` carries it; what is endless has no value."""
+    """Return a step of :class:`tcpcast.answer.Answer`; an infinite value becomes None."""
     number = float(value)
     return {
         "symbol": symbol,
@@ -80,12 +79,15 @@ def step(symbol: str, value: SupportsFloat, unit: str, source: str) -> Step:
 
 
 def delivered_bits(measured: Answer) -> float | None:
-    """Return the payload that arrived of each packet sent; None where it was not measured."""
-    goodput, sent = figure(measured, "goodput_bps"), figure(measured, "send_rate_pps")
+    """Return the delivered payload per sent packet, None if it was not measured."""
+    goodput, sent = (
+        positive_metric(measured, "goodput_bps"),
+        positive_metric(measured, "send_rate_pps"),
+    )
     return None if goodput is None or sent is None else goodput / sent
 
 
-def figure(measured: Answer, name: str) -> float | None:
-    """Return a metric of a measured answer, None where it is absent, zero or no number."""
+def positive_metric(measured: Answer, name: str) -> float | None:
+    """Return a metric of a measured answer, None if it is absent, zero or nan."""
     metric = measured.metrics.get(name)
     return metric.value if metric is not None and metric.value > 0 else None

@@ -1,13 +1,13 @@
-"""Engines of parallel flows on one path: the rate of n flows together, by two measures of loss."""
+"""Engines ``parallel`` and ``parallel-cumulative``: total rate of n flows on one path."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from tcpcast.engines.formula import rates
-from tcpcast.engines.formula.captured import fed_value
-from tcpcast.engines.formula.feed import asked_loss, path_inputs
-from tcpcast.engines.formula.inputs import figure, step
+from tcpcast.engines.formula.captured import capture_value
+from tcpcast.engines.formula.feed import path_inputs, specified_loss
+from tcpcast.engines.formula.inputs import positive_metric, step
 from tcpcast.errors import NotApplicable
 from tcpcast.models.domain import WAITING, WINDOW
 from tcpcast.models.parallel import cumulative_throughput, parallel_throughput
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from tcpcast.models.parallel import ParallelThroughput
     from tcpcast.scenario import Scenario
 
-MOST_ROUNDS = 10_000
-"""The closure of p_e is followed for no longer than this; it settles in some ten rounds."""
+MAX_ROUNDS = 10_000
+"""Maximum iterations for p_e; about ten are enough."""
 
-FEW_WAITING = 0.25
-"""Share of flows in RTO at once up to which the model's assumption holds: few (II-A)."""
+MAX_WAITING_SHARE = 0.25
+"""Share of flows in RTO at the same time up to which the model's assumption (few) holds (II-A)."""
 
 
 def parallel(scenario: Scenario, measured: Answer | None) -> Answer:
-    """Answer by the model of parallel flows fed by the flows' own loss events: algorithm 1.
+    """Predict by the model of parallel flows with per-flow loss events (algorithm 1).
 
     Metrics: ``send_rate_pps`` B_ext, ``timeout_share`` Q_TO (27) and ``w_at_loss_mean_pkts``
     E[W_f] (25).
@@ -36,113 +36,115 @@ def parallel(scenario: Scenario, measured: Answer | None) -> Answer:
     Raises
     ------
     NotApplicable
-        As :func:`tcpcast.engines.formula.feed.path_inputs`.
+        As for :func:`tcpcast.engines.formula.feed.path_inputs`.
     """
-    fed = path_inputs("the model of parallel flows", scenario, measured)
-    found = parallel_throughput(
-        flows=fed.flows,
-        rtt_s=fed.rtt_s,
-        t0_s=fed.t0_s,
-        loss_event_ratio=fed.loss,
-        packets_per_ack=fed.packets_per_ack,
+    inputs = path_inputs("the model of parallel flows", scenario, measured)
+    result = parallel_throughput(
+        flows=inputs.flows,
+        rtt_s=inputs.rtt_s,
+        t0_s=inputs.t0_s,
+        loss_event_ratio=inputs.loss,
+        packets_per_ack=inputs.packets_per_ack,
     )
     steps = [
-        *fed.used("p", "RTT", "T0", "b", "n"),
-        step("E[X]", found.rounds, "round", "(17)"),
-        step("E[W_f]", found.flow_window_pkts, "packet", "2 n E[X]/b, (25)"),
-        step("Q_TO", found.timeouts_per_event, "1", "(27)"),
-        step("E[nTO]", found.flows_in_timeout, "flow", "(24), at most n"),
-        step("B_ext", found.rate_pps, "packet/s", "(28), algorithm 1"),
+        *inputs.used("p", "RTT", "T0", "b", "n"),
+        step("E[X]", result.rounds, "round", "(17)"),
+        step("E[W_f]", result.flow_window_pkts, "packet", "2 n E[X]/b, (25)"),
+        step("Q_TO", result.timeouts_per_event, "1", "(27)"),
+        step("E[nTO]", result.flows_in_timeout, "flow", "(24), at most n"),
+        step("B_ext", result.rate_pps, "packet/s", "(28), algorithm 1"),
     ]
-    answer = _answer("parallel", fed, found, steps)
+    answer = _answer("parallel", inputs, result, steps)
     return rates.add_losses(
         answer,
-        window_pkts=float(found.flow_window_pkts),
-        timeout_share=float(found.timeouts_per_event),
+        window_pkts=float(result.flow_window_pkts),
+        timeout_share=float(result.timeouts_per_event),
     )
 
 
 def parallel_cumulative(scenario: Scenario, measured: Answer | None) -> Answer:
-    """Answer by the model of parallel flows fed by the cumulative flow's loss: algorithm 2.
+    """Predict by the model of parallel flows with loss events of the aggregate (algorithm 2).
 
     Metrics: ``send_rate_pps`` B_ext and ``w_at_loss_mean_pkts`` E[W_f] (37).
 
-    Fed by the scenario, p_r is the asked loss and p_e follows from it and from the model's own
-    rate: after the first loss of an event those of one RTT count for nothing, B RTT packets, and
-    the next comes 1/p_r packets later, so that 1/p_e = 1/p_r + B RTT. That is not in the paper,
-    which measures both, but its definition of p_e taken to independent losses.
+    With inputs from the scenario, p_r is the specified loss, and p_e follows from it and from the
+    predicted rate: after the first loss of an event, losses in the next RTT (B RTT packets) do not
+    count, and the next loss occurs 1/p_r packets later, so 1/p_e = 1/p_r + B RTT. The paper
+    measures both; this is its definition of p_e applied to independent losses.
 
     Raises
     ------
     NotApplicable
-        As :func:`tcpcast.engines.formula.feed.path_inputs`.
+        As for :func:`tcpcast.engines.formula.feed.path_inputs`.
     """
-    fed = path_inputs("the model of parallel flows", scenario, measured)
+    inputs = path_inputs("the model of parallel flows", scenario, measured)
     if measured is None:
-        lost, keys = asked_loss(scenario, scenario.populations[0])
-        events = _events(fed, lost)
+        lost, keys = specified_loss(scenario, scenario.populations[0])
+        events = _events(inputs, lost)
         sources = ["1/p_e = 1/p_r + B_ext RTT, for independent losses", keys]
     else:
         events, lost, *sources = _measured_loss(scenario, measured)
-    found = _cumulative(fed, events, lost)
+    result = _cumulative(inputs, events, lost)
     steps = [
         step("p_e", events, "1", sources[0]),
         step("p_r", lost, "1", sources[1]),
-        *fed.used("RTT", "T0", "b", "n"),
-        step("j", found.flows_hit, "flow", "min(n, p_r/p_e)"),
-        step("E[X]", found.rounds, "round", "(43)"),
-        step("E[W]", found.window_pkts, "packet", "all flows, (40)"),
-        step("E[W_f]", found.flow_window_pkts, "packet", "(37)"),
-        step("q1", found.timeouts_per_event, "flow", "flows timing out in an event, (47)"),
-        step("E[nTO]", found.flows_in_timeout, "flow", "(47), at most n"),
-        step("B_ext", found.rate_pps, "packet/s", "(48), algorithm 2"),
+        *inputs.used("RTT", "T0", "b", "n"),
+        step("j", result.flows_hit, "flow", "min(n, p_r/p_e)"),
+        step("E[X]", result.rounds, "round", "(43)"),
+        step("E[W]", result.window_pkts, "packet", "all flows, (40)"),
+        step("E[W_f]", result.flow_window_pkts, "packet", "(37)"),
+        step("q1", result.timeouts_per_event, "flow", "flows timing out in an event, (47)"),
+        step("E[nTO]", result.flows_in_timeout, "flow", "(47), at most n"),
+        step("B_ext", result.rate_pps, "packet/s", "(48), algorithm 2"),
     ]
-    answer = _answer("parallel-cumulative", fed, found, steps)
+    answer = _answer("parallel-cumulative", inputs, result, steps)
     if measured is None and isinstance(scenario.network.bottleneck.loss, RestOfRound):
         answer.warn(
-            "p_r, the share of packets lost, is taken from the specified loss; correlated loss "
-            "within a round adds to it: --feed measured counts it"
+            "p_r, the share of packets lost, is the specified loss; correlated loss within a "
+            "round adds to it: --feed measured counts it"
         )
-    return rates.add_losses(answer, window_pkts=float(found.flow_window_pkts))
+    return rates.add_losses(answer, window_pkts=float(result.flow_window_pkts))
 
 
-def _answer(engine: str, fed: PathInputs, found: ParallelThroughput, steps: list[Step]) -> Answer:
-    rate = float(found.rate_pps)
-    waiting = float(found.flows_in_timeout) / fed.flows
+def _answer(
+    engine: str, inputs: PathInputs, result: ParallelThroughput, steps: list[Step]
+) -> Answer:
+    rate = float(result.rate_pps)
+    waiting = float(result.flows_in_timeout) / inputs.flows
     regime = TIMEOUTS if waiting > 0.5 else TRIPLE_DUPLICATES
-    used = min(rate, fed.capacity_pps) / fed.flows * fed.rtt_s / fed.window_pkts
-    answer = rates.of_all(engine, fed, rate_pps=rate, regime=regime, steps=steps)
+    used = min(rate, inputs.capacity_pps) / inputs.flows * inputs.rtt_s / inputs.window_pkts
+    answer = rates.total_answer(engine, inputs, rate_pps=rate, regime=regime, steps=steps)
     answer.domain |= {WAITING: waiting, WINDOW: used}
-    if waiting > FEW_WAITING:
+    if waiting > MAX_WAITING_SHARE:
         answer.warn(
-            f"assumes few flows are in RTO at once; here {100 * waiting:.0f} % are, so it "
+            f"assumes few flows are in RTO at the same time; here {100 * waiting:.0f} % are, so it "
             "underestimates"
         )
-    answer.warn(*rates.beyond_window(fed, rate / fed.flows))
+    answer.warn(*rates.window_warnings(inputs, rate / inputs.flows))
     return answer
 
 
-def _cumulative(fed: PathInputs, events: float, lost: float) -> ParallelThroughput:
+def _cumulative(inputs: PathInputs, events: float, lost: float) -> ParallelThroughput:
     return cumulative_throughput(
-        flows=fed.flows,
-        rtt_s=fed.rtt_s,
-        t0_s=fed.t0_s,
+        flows=inputs.flows,
+        rtt_s=inputs.rtt_s,
+        t0_s=inputs.t0_s,
         loss_event_ratio_cumulative=events,
         loss_ratio=lost,
-        packets_per_ack=fed.packets_per_ack,
+        packets_per_ack=inputs.packets_per_ack,
     )
 
 
-def _events(fed: PathInputs, lost: float) -> float:
-    """Return the p_e of independent losses: that which its own rate brings about.
+def _events(inputs: PathInputs, lost: float) -> float:
+    """Return the p_e of independent losses that is consistent with its own rate.
 
-    From p_e = p_r downwards. Where many flows are in RTO there may be more than one; the
+    Iterates from p_e = p_r downwards. If many flows are in RTO, there may be several solutions; the
     largest is returned.
     """
     events = lost
-    for _ in range(MOST_ROUNDS):
-        rate = float(_cumulative(fed, events, lost).rate_pps)
-        follows = 1 / (1 / lost + rate * fed.rtt_s)
+    for _ in range(MAX_ROUNDS):
+        rate = float(_cumulative(inputs, events, lost).rate_pps)
+        follows = 1 / (1 / lost + rate * inputs.rtt_s)
         if abs(follows - events) <= 1e-12 * events:
             break
         events = follows
@@ -150,33 +152,31 @@ def _events(fed: PathInputs, lost: float) -> float:
 
 
 def _measured_loss(scenario: Scenario, measured: Answer) -> tuple[float, float, str, str]:
-    """Return p_e and p_r as ``packet`` measures them, or ``trace``, and where each is from."""
+    """Return p_e and p_r as measured by ``packet`` or ``trace``, and their sources."""
     if scenario.captured is not None:
         return _captured_loss(measured)
-    people = scenario.populations[0]
-    elsewhere = [
-        on.key for on in people.links(scenario.network) if on.link.loss and not on.measured
-    ]
+    group = scenario.populations[0]
+    elsewhere = [on.key for on in group.links(scenario.network) if on.link.loss and not on.measured]
     if elsewhere:
         raise NotApplicable(
-            "algorithm 2 needs p_r of the whole path, and packet measures it at the bottleneck; "
+            "algorithm 2 needs p_r of the full path, but packet measures it at the bottleneck; "
             f"specify the loss there, not on the {' or '.join(elsewhere)} link"
         )
-    found = []
+    losses = []
     for name in ("loss_event_ratio_cumulative", "loss_ratio"):
-        value = figure(measured, name)
+        value = positive_metric(measured, name)
         if value is None:
-            raise NotApplicable(f"algorithm 2 needs {name}, which packet does not give here")
-        found.append(value)
-    return found[0], found[1], "packet: loss_event_ratio_cumulative", "packet: loss_ratio"
+            raise NotApplicable(f"algorithm 2 needs {name}, but packet has no value for it here")
+        losses.append(value)
+    return losses[0], losses[1], "packet: loss_event_ratio_cumulative", "packet: loss_ratio"
 
 
 def _captured_loss(measured: Answer) -> tuple[float, float, str, str]:
-    """Return p_e and p_r of a capture; one tap sees retransmissions only."""
-    events = figure(measured, "loss_event_ratio_cumulative")
-    events = events or figure(measured, "loss_indication_ratio")
-    lost = fed_value(measured, "loss_ratio")
+    """Return p_e and p_r of a capture; one capture point shows only retransmissions."""
+    events = positive_metric(measured, "loss_event_ratio_cumulative")
+    events = events or positive_metric(measured, "loss_indication_ratio")
+    lost = capture_value(measured, "loss_ratio")
     if not events or not lost:
-        raise NotApplicable("algorithm 2 needs losses, and the capture shows none")
-    repeated = "capture: retransmissions that were needed, an estimate"
+        raise NotApplicable("algorithm 2 needs losses, but the capture shows none")
+    repeated = "capture: necessary retransmissions, an estimate"
     return events, lost, "capture: loss_event_ratio_cumulative", repeated

@@ -1,7 +1,7 @@
-"""Engines of bulk flows on one path: the rate that a loss ratio and a round-trip time allow.
+"""Engines of bulk flows on one path: rate as a function of loss ratio and RTT.
 
-Each takes what :mod:`.feed` makes of the scenario and gives the rate of one flow, which
-:mod:`.rates` makes an answer of.
+Each engine takes its inputs from :mod:`.feed` and computes the rate of one flow, which
+:mod:`.rates` converts to an answer.
 """
 
 from __future__ import annotations
@@ -20,73 +20,73 @@ if TYPE_CHECKING:
     from tcpcast.scenario import Scenario
 
 RENO_FRIENDLY, CUBIC = "Reno-friendly", "cubic"
-"""Regimes of CUBIC: it follows Reno, or its own function of time."""
+"""Regimes of CUBIC: as fast as Reno, or its own function of time."""
 
 CUBIC_AT_RANDOM = RANDOM_LOSSES
-"""What CUBIC's own function sends at random losses over what its response function says."""
+"""Rate of CUBIC's own function at random losses, relative to its response function."""
 
 
 def pftk(scenario: Scenario, measured: Answer | None) -> Answer:
-    """Answer by the full PFTK model, (31).
+    """Predict by the full PFTK model, (31).
 
     Metrics: ``send_rate_pps`` n B(p), ``timeout_share`` Q (23) and ``w_at_loss_mean_pkts`` E[W].
 
     Raises
     ------
     NotApplicable
-        As :func:`tcpcast.engines.formula.feed.path_inputs`.
+        As for :func:`tcpcast.engines.formula.feed.path_inputs`.
     """
-    fed = path_inputs("PFTK", scenario, measured)
-    found = model.throughput(
-        rtt_s=fed.rtt_s,
-        t0_s=fed.t0_s,
-        loss_indication_ratio=fed.loss,
-        packets_per_ack=fed.packets_per_ack,
-        receiver_window_pkts=fed.window_pkts,
+    inputs = path_inputs("PFTK", scenario, measured)
+    result = model.throughput(
+        rtt_s=inputs.rtt_s,
+        t0_s=inputs.t0_s,
+        loss_indication_ratio=inputs.loss,
+        packets_per_ack=inputs.packets_per_ack,
+        receiver_window_pkts=inputs.window_pkts,
     )
-    sequence = model.timeout_sequence_s(t0_s=fed.t0_s, loss_indication_ratio=fed.loss)
-    limited = bool(found.window_limited)
+    sequence = model.timeout_sequence_s(t0_s=inputs.t0_s, loss_indication_ratio=inputs.loss)
+    limited = bool(result.window_limited)
     branch = "W_max, as E[W_u] >= W_max" if limited else "E[W_u], as E[W_u] < W_max"
     rounds = "b W_max/8 + (1-p)/(p W_max) + 1, section 2.3" if limited else "b E[W]/2, (15)"
     steps = [
-        *fed.used("p", "RTT", "T0", "b", "W_max", "n"),
-        step("E[W_u]", found.unlimited_window_pkts, "packet", "(30)"),
-        step("E[W]", found.window_pkts, "packet", branch),
-        step("E[X]", found.rounds, "round", rounds),
-        step("Q", found.timeout_probability, "1", "(23) at E[W]"),
+        *inputs.used("p", "RTT", "T0", "b", "W_max", "n"),
+        step("E[W_u]", result.unlimited_window_pkts, "packet", "(30)"),
+        step("E[W]", result.window_pkts, "packet", branch),
+        step("E[X]", result.rounds, "round", rounds),
+        step("Q", result.timeout_probability, "1", "(23) at E[W]"),
         step("E[Z^TO]", sequence, "s", "T0 f(p)/(1-p), (28)"),
-        step("in timeouts", found.timeout_time_share, "1", "Q E[Z^TO]/(E[A] + Q E[Z^TO])"),
-        step("B(p)", found.rate_pps, "packet/s", "(31)"),
+        step("in timeouts", result.timeout_time_share, "1", "Q E[Z^TO]/(E[A] + Q E[Z^TO])"),
+        step("B(p)", result.rate_pps, "packet/s", "(31)"),
     ]
-    answer = rates.of_one(
-        "pftk", fed, rate_pps=float(found.rate_pps), regime=str(found.regime), steps=steps
+    answer = rates.flow_answer(
+        "pftk", inputs, rate_pps=float(result.rate_pps), regime=str(result.regime), steps=steps
     )
     return rates.add_losses(
         answer,
-        window_pkts=float(found.window_pkts),
-        timeout_share=float(found.timeout_probability),
+        window_pkts=float(result.window_pkts),
+        timeout_share=float(result.timeout_probability),
     )
 
 
 def pftk_approximate(scenario: Scenario, measured: Answer | None) -> Answer:
-    """Answer by the approximate PFTK model, (32).
+    """Predict by the approximate PFTK model, (32).
 
     Metric: ``send_rate_pps`` n B(p).
 
     Raises
     ------
     NotApplicable
-        As :func:`tcpcast.engines.formula.feed.path_inputs`.
+        As for :func:`tcpcast.engines.formula.feed.path_inputs`.
     """
-    fed = path_inputs("PFTK", scenario, measured)
-    given = {"loss_indication_ratio": fed.loss, "packets_per_ack": fed.packets_per_ack}
-    growing_s = 1 / float(model.td_only_leading_rate_pps(rtt_s=fed.rtt_s, **given))
-    free = float(model.approximate_rate_pps(rtt_s=fed.rtt_s, t0_s=fed.t0_s, **given))
+    inputs = path_inputs("PFTK", scenario, measured)
+    given = {"loss_indication_ratio": inputs.loss, "packets_per_ack": inputs.packets_per_ack}
+    growing_s = 1 / float(model.td_only_leading_rate_pps(rtt_s=inputs.rtt_s, **given))
+    free = float(model.approximate_rate_pps(rtt_s=inputs.rtt_s, t0_s=inputs.t0_s, **given))
     waiting = 1 - free * growing_s
-    most = fed.window_pkts / fed.rtt_s
+    max_rate = inputs.window_pkts / inputs.rtt_s
     regime = model.TIMEOUTS if waiting > 0.5 else model.TRIPLE_DUPLICATES
     steps = [
-        *fed.used("p", "RTT", "T0", "b", "W_max", "n"),
+        *inputs.used("p", "RTT", "T0", "b", "W_max", "n"),
         step("RTT sqrt(2bp/3)", growing_s, "s", "growing, per packet: (20)"),
         step(
             "T0 min(1, 3 sqrt(3bp/8)) p (1+32p^2)",
@@ -96,109 +96,109 @@ def pftk_approximate(scenario: Scenario, measured: Answer | None) -> Answer:
         ),
         step("in timeouts", waiting, "1", "share of the time"),
         step("free rate", free, "packet/s", "(29)"),
-        step("B(p)", min(most, free), "packet/s", "min(W_max/RTT, free rate), (32)"),
+        step("B(p)", min(max_rate, free), "packet/s", "min(W_max/RTT, free rate), (32)"),
     ]
-    return rates.of_one(
+    return rates.flow_answer(
         "pftk-approx",
-        fed,
-        rate_pps=min(most, free),
-        regime=model.WINDOW if most < free else regime,
+        inputs,
+        rate_pps=min(max_rate, free),
+        regime=model.WINDOW if max_rate < free else regime,
         steps=steps,
     )
 
 
 def td_only(scenario: Scenario, measured: Answer | None) -> Answer:
-    """Answer by PFTK with triple duplicates only, (18) and (19).
+    """Predict by PFTK with triple duplicates only, (18) and (19).
 
     Metrics: ``send_rate_pps`` n B(p) and ``w_at_loss_mean_pkts`` E[W] (13).
 
     Raises
     ------
     NotApplicable
-        As :func:`tcpcast.engines.formula.feed.path_inputs`.
+        As for :func:`tcpcast.engines.formula.feed.path_inputs`.
     """
-    fed = path_inputs("TD-only", scenario, measured)
-    given = {"loss_indication_ratio": fed.loss, "packets_per_ack": fed.packets_per_ack}
+    inputs = path_inputs("TD-only", scenario, measured)
+    given = {"loss_indication_ratio": inputs.loss, "packets_per_ack": inputs.packets_per_ack}
     window = float(model.unlimited_window_pkts(**given))
-    rate = float(model.td_only_rate_pps(rtt_s=fed.rtt_s, **given))
+    rate = float(model.td_only_rate_pps(rtt_s=inputs.rtt_s, **given))
     steps = [
-        *fed.used("p", "RTT", "b", "n"),
+        *inputs.used("p", "RTT", "b", "n"),
         step("E[W]", window, "packet", "(13)"),
         step("E[X]", model.unlimited_rounds(**given), "round", "b E[W]/2, (15)"),
         step("B(p)", rate, "packet/s", "(18), (19)"),
     ]
-    answer = rates.of_one(
-        "td-only", fed, rate_pps=rate, regime=model.TRIPLE_DUPLICATES, steps=steps
+    answer = rates.flow_answer(
+        "td-only", inputs, rate_pps=rate, regime=model.TRIPLE_DUPLICATES, steps=steps
     )
-    answer.warn(*rates.beyond_window(fed, rate))
+    answer.warn(*rates.window_warnings(inputs, rate))
     return rates.add_losses(answer, window_pkts=window)
 
 
 def mathis(scenario: Scenario, measured: Answer | None) -> Answer:
-    """Answer by the square-root law, C/(RTT sqrt(p)) with C = sqrt(3/(2b)), at most W_max/RTT.
+    """Predict by the square-root law, C/(RTT sqrt(p)) with C = sqrt(3/(2b)), at most W_max/RTT.
 
     Metric: ``send_rate_pps``.
 
     Raises
     ------
     NotApplicable
-        As :func:`tcpcast.engines.formula.feed.path_inputs`.
+        As for :func:`tcpcast.engines.formula.feed.path_inputs`.
     """
-    fed = path_inputs("the square-root law", scenario, measured)
-    constant = mathis_constant(packets_per_ack=fed.packets_per_ack)
+    inputs = path_inputs("the square-root law", scenario, measured)
+    constant = mathis_constant(packets_per_ack=inputs.packets_per_ack)
     free = float(
         mathis_rate_pps(
-            rtt_s=fed.rtt_s,
-            loss_indication_ratio=fed.loss,
-            packets_per_ack=fed.packets_per_ack,
+            rtt_s=inputs.rtt_s,
+            loss_indication_ratio=inputs.loss,
+            packets_per_ack=inputs.packets_per_ack,
         )
     )
-    most = fed.window_pkts / fed.rtt_s
+    max_rate = inputs.window_pkts / inputs.rtt_s
     steps = [
-        *fed.used("p", "RTT", "b", "W_max", "n"),
+        *inputs.used("p", "RTT", "b", "W_max", "n"),
         step("C", constant, "1", "sqrt(3/(2b)): periodic loss"),
         step("C/(RTT sqrt(p))", free, "packet/s", "Mathis et al. 1997; PFTK (20)"),
-        step("B", min(most, free), "packet/s", "at most W_max/RTT, which is added here"),
+        step("B", min(max_rate, free), "packet/s", "at most W_max/RTT, an addition to the model"),
     ]
-    return rates.of_one(
+    return rates.flow_answer(
         "mathis",
-        fed,
-        rate_pps=min(most, free),
-        regime=model.WINDOW if most < free else model.TRIPLE_DUPLICATES,
+        inputs,
+        rate_pps=min(max_rate, free),
+        regime=model.WINDOW if max_rate < free else model.TRIPLE_DUPLICATES,
         steps=steps,
     )
 
 
 def cubic_response_function(scenario: Scenario, measured: Answer | None) -> Answer:
-    """Answer by CUBIC's response function with its Reno-friendly region (RFC 9438).
+    """Predict by CUBIC's response function with its Reno-friendly region (RFC 9438).
 
-    It says what CUBIC would do on the path, whatever the scenario's stack, and warns of it. Metric:
+    The rate is CUBIC's rate on the path, with a warning if the scenario has another stack. Metric:
     ``send_rate_pps``.
 
     Raises
     ------
     NotApplicable
-        As :func:`tcpcast.engines.formula.feed.path_inputs`.
+        As for :func:`tcpcast.engines.formula.feed.path_inputs`.
     """
-    fed = path_inputs("CUBIC's response function", scenario, measured)
-    found = cubic_response(
-        rtt_s=fed.rtt_s, loss_ratio=fed.loss, receiver_window_pkts=fed.window_pkts
+    inputs = path_inputs("CUBIC's response function", scenario, measured)
+    result = cubic_response(
+        rtt_s=inputs.rtt_s, loss_ratio=inputs.loss, receiver_window_pkts=inputs.window_pkts
     )
-    rate = float(found.rate_pps)
-    regime = RENO_FRIENDLY if found.reno_friendly else CUBIC
+    rate = float(result.rate_pps)
+    regime = RENO_FRIENDLY if result.reno_friendly else CUBIC
     steps = [
-        *fed.used("p", "RTT", "W_max", "n"),
-        step("W_cubic", found.cubic_window_pkts, "packet", "RFC 9438, section 5: beta 0.7, C 0.4"),
-        step("W_reno", found.reno_window_pkts, "packet", "sqrt(3/(2p)); RFC 9438, section 4.3"),
-        step("W", found.window_pkts, "packet", "the larger, at most W_max"),
+        *inputs.used("p", "RTT", "W_max", "n"),
+        step("W_cubic", result.cubic_window_pkts, "packet", "RFC 9438, section 5: beta 0.7, C 0.4"),
+        step("W_reno", result.reno_window_pkts, "packet", "sqrt(3/(2p)); RFC 9438, section 4.3"),
+        step("W", result.window_pkts, "packet", "the larger, at most W_max"),
         step("B", rate, "packet/s", "W/RTT"),
     ]
-    answer = rates.of_one(
+    answer = rates.flow_answer(
         "cubic-response",
-        fed,
+        inputs,
         rate_pps=rate,
-        regime=model.WINDOW if found.window_limited else regime,
+        regime=model.WINDOW if result.window_limited else regime,
         steps=steps,
     )
-    answer.warn(*rates.of_another_stack("CUBIC would do", "cubic", scenario))
+    answer.warn(*rates.other_stack_warnings("those of CUBIC", "cubic", scenario))
     return answer

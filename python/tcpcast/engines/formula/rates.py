@@ -1,14 +1,14 @@
-"""From the rate of a model to an answer: times the flows, at most what the links let through.
+"""Convert the rate of a model to an answer: multiply by the flows, limit by the links.
 
-An answer has ``regime``, what limits the rate, and ``steps``, every quantity from
-the inputs on with its equation.
+An answer has a ``regime``, which names the limit of the rate, and ``steps``, all quantities from
+the inputs to the rate with their equations.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tcpcast.answer import Answer, Metric, noted
+from tcpcast.answer import Answer, Metric, to_notes
 from tcpcast.engines.formula.inputs import step
 from tcpcast.units import digits
 
@@ -18,45 +18,45 @@ if TYPE_CHECKING:
     from tcpcast.scenario import Scenario
 
 BOTTLENECK, OWN_LINK = "bottleneck", "own link"
-"""Regimes in which a link limits the rate: the shared one, or a flow's ingress or egress."""
+"""Regimes in which a link limits the rate: the shared link, or a flow's ingress or egress."""
 
 
-def of_one(
-    engine: str, fed: PathInputs, *, rate_pps: float, regime: str, steps: list[Step]
+def flow_answer(
+    engine: str, inputs: PathInputs, *, rate_pps: float, regime: str, steps: list[Step]
 ) -> Answer:
-    """Return an answer from the rate of one flow; ``steps`` lead to it."""
-    together = fed.flows * rate_pps
-    if fed.flows > 1:
-        steps = [*steps, step("n B", together, "packet/s", "n flows alike")]
-    return of_all(engine, fed, rate_pps=together, regime=regime, steps=steps)
+    """Return an answer from the rate of one flow; ``steps`` is its derivation."""
+    total = inputs.flows * rate_pps
+    if inputs.flows > 1:
+        steps = [*steps, step("n B", total, "packet/s", "n equal flows")]
+    return total_answer(engine, inputs, rate_pps=total, regime=regime, steps=steps)
 
 
-def of_all(
-    engine: str, fed: PathInputs, *, rate_pps: float, regime: str, steps: list[Step]
+def total_answer(
+    engine: str, inputs: PathInputs, *, rate_pps: float, regime: str, steps: list[Step]
 ) -> Answer:
-    """Return an answer from the rate of all flows together; ``steps`` lead to it."""
+    """Return an answer from the total rate of all flows; ``steps`` is its derivation."""
     steps = list(steps)
-    if fed.capacity is not None:
-        steps.append(step("C_link", fed.capacity.pps, "packet/s", fed.capacity.key))
-        if rate_pps >= fed.capacity.pps:
-            rate_pps = fed.capacity.pps
-            regime = BOTTLENECK if fed.capacity.on.shared else OWN_LINK
-    steps.append(step("send rate", rate_pps, "packet/s", "all flows, retransmissions included"))
+    if inputs.capacity is not None:
+        steps.append(step("C_link", inputs.capacity.pps, "packet/s", inputs.capacity.key))
+        if rate_pps >= inputs.capacity.pps:
+            rate_pps = inputs.capacity.pps
+            regime = BOTTLENECK if inputs.capacity.on.shared else OWN_LINK
+    steps.append(step("send rate", rate_pps, "packet/s", "all flows, including retransmissions"))
     metrics = {"send_rate_pps": Metric(rate_pps)}
-    if fed.delivered_bits is not None:
-        metrics["goodput_bps"] = Metric(rate_pps * fed.delivered_bits)
+    if inputs.delivered_bits is not None:
+        metrics["goodput_bps"] = Metric(rate_pps * inputs.delivered_bits)
     return Answer(
         engine=engine,
         metrics=metrics,
-        notes=noted(fed.warnings),
+        notes=to_notes(inputs.warnings),
         regime=regime,
         steps=steps,
-        domain=fed.domain_values(),
+        domain=inputs.domain_values(),
     )
 
 
 def add_losses(answer: Answer, *, window_pkts: float, timeout_share: float | None = None) -> Answer:
-    """Add what a model says of its loss indications, unless a link keeps it from that loss."""
+    """Add the model's loss metrics, unless a link limits the rate below that loss."""
     if answer.regime not in {BOTTLENECK, OWN_LINK}:
         if timeout_share is not None:
             answer.metrics["timeout_share"] = Metric(timeout_share)
@@ -64,21 +64,21 @@ def add_losses(answer: Answer, *, window_pkts: float, timeout_share: float | Non
     return answer
 
 
-def beyond_window(fed: PathInputs, one_pps: float) -> list[str]:
-    """Warn of a rate above what the receiver window lets through, of a model that has none."""
-    most = fed.window_pkts / fed.rtt_s
-    if min(one_pps, fed.capacity_pps / fed.flows) <= most:
+def window_warnings(inputs: PathInputs, one_pps: float) -> list[str]:
+    """Warn if the rate exceeds the receiver window, for a model without receiver window."""
+    max_rate = inputs.window_pkts / inputs.rtt_s
+    if min(one_pps, inputs.capacity_pps / inputs.flows) <= max_rate:
         return []
     return [
-        f"the model has no receiver window: a flow gets {digits(one_pps)} packets/s, and "
-        f"{digits(fed.window_pkts, 6)} packets in each RTT are {digits(most)}"
+        f"the model has no receiver window: a flow gets {digits(one_pps)} packets/s, but "
+        f"{digits(inputs.window_pkts, 6)} packets per RTT are only {digits(max_rate)}"
     ]
 
 
-def of_another_stack(what: str, stack: str, scenario: Scenario) -> list[str]:
-    """Warn that a formula is of TCP of another kind than the scenario's; a capture has any."""
+def other_stack_warnings(what: str, stack: str, scenario: Scenario) -> list[str]:
+    """Warn if a formula describes another TCP than the scenario's; captures match any TCP."""
     tcp = scenario.populations[0].tcp
-    own = tcp.stack
+    stack_name = tcp.stack
     if tcp.control == stack or scenario.captured is not None:
         return []
-    return [f"this is what {what} here; the scenario's stack is {own}"]
+    return [f"the values here are {what}; the scenario's stack is {stack_name}"]

@@ -1,4 +1,4 @@
-"""Engine of short transfers: the latency that round trips and losses make, of each size."""
+"""Engine ``short``: latency of short transfers from round trips and losses, per size."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.answer import Answer, Metric, noted
+from tcpcast.answer import Answer, Metric, to_notes
 from tcpcast.engines.formula.captured import captured_transfer
 from tcpcast.engines.formula.feed import (
-    asked_loss,
-    growth_words,
+    growth_text,
     limiting_link,
     listed_sizes,
-    short_of_a_round_trip,
+    missing_rtt_s,
+    specified_loss,
     transfer_domain,
     transfer_inputs,
     transfer_warnings,
@@ -47,58 +47,58 @@ if TYPE_CHECKING:
 NAME = "the model of short transfers"
 
 ROUND_TRIPS, LOSS_RECOVERY = "round trips", "loss recovery"
-"""Regimes: what takes more than half of the expected latency."""
+"""Regimes: the cause of more than half of the expected latency."""
 
 LIMITED_TRANSMIT = {"each": 1, "second": 2}
-"""dup_LT by ``tcp.rules.limited_transmit_on``; RFC 3042, as deployed, behaves as 1."""
+"""dup_LT by ``tcp.rules.limited_transmit_on``; deployed RFC 3042 behaves as 1."""
 
 RFC_3042_PACKETS = 2
-"""How many packets limited transmit sends at most."""
+"""Maximum number of packets that limited transmit sends."""
 
 TABLED_LOSSES = 10
-"""The table by losses ends here, or where so many losses are rarer than :data:`RARE`."""
+"""Last row of the table by losses, unless this many losses are rarer than :data:`RARE`."""
 
 RARE = 1e-3
 
-MOST_MEAN_LOSSES = 30
-"""So many losses of the largest transfer, some times those of the domain, are asked of the model.
+MAX_MEAN_LOSSES = 30
+"""Maximum mean number of losses of the largest transfer, well beyond the model's domain.
 
-Each takes a step of its recursion; long before, a transfer is a bulk flow.
+Each loss is one step of the recursion, and a transfer with so many losses is a bulk flow.
 """
 
 CUBIC_DECREASE = 0.7
-"""What CUBIC keeps of its window (RFC 9438, section 4.6)."""
+"""Window of CUBIC after a reduction, relative to before (RFC 9438, section 4.6)."""
 
 PROBE_RTTS = 2
-"""Round trips after which a tail loss probe is sent (RFC 8985, section 7.2)."""
+"""Round trips before a tail loss probe (RFC 8985, section 7.2)."""
 
 
 def short(scenario: Scenario, measured: Answer | None, *, tables: bool = True) -> Answer:
-    """Answer by Ayesta and Avrachenkov's model of short transfers.
+    """Predict by Ayesta and Avrachenkov's model of short transfers.
 
-    Acks wait for ``tcp.ack_timeout`` where they are delayed, which is not in the paper; losses pay
-    for each recovery, and a timer stays as it is, which is. Metric: ``completion_time_s``, the mean
-    over the sizes, each alone on the empty path. Tables
-    ``by_size`` (size_pkts, completion_time_s) and ``by_losses`` (size_pkts, losses, probability,
-    completion_time_s: given exactly that many lost transmissions); the latter only with ``tables``.
+    Delayed ACKs wait for ``tcp.ack_timeout``, which the paper omits. As in the paper, each loss
+    costs one recovery and the timer is constant. Metric: ``completion_time_s``, the mean over the
+    sizes, for isolated transfers on the idle path. Tables ``by_size`` (size_pkts,
+    completion_time_s) and, only with ``tables``, ``by_losses`` (size_pkts, losses, probability,
+    completion_time_s given exactly that many lost transmissions).
 
-    Fed by measurement, p is the ``packet`` answer's ``loss_ratio`` and RTT its ``rtt_mean_s``.
+    With measured inputs, p is the ``packet`` answer's ``loss_ratio`` and RTT its ``rtt_mean_s``.
 
     Raises
     ------
     NotApplicable
         Several classes, traffic that is not transfers, a rule for the last packets that the model
-        has not, sizes that lose more than :data:`MOST_MEAN_LOSSES` packets on the mean.
+        lacks, sizes with a mean of more than :data:`MAX_MEAN_LOSSES` lost packets.
     """
     scenario = captured_transfer(NAME, scenario, measured)
     sizes = np.asarray(listed_sizes(NAME, scenario), dtype=np.float64)
-    fed = transfer_inputs(scenario, measured)
-    loss, rtt = fed["p"], fed["RTT"]
+    inputs = transfer_inputs(scenario, measured)
+    loss, rtt = inputs["p"], inputs["RTT"]
     _check_losses(float(sizes.max()), loss["value"])
     try:
         transfer = _transfer(scenario, rtt["value"])
         lossless = lossless_latency_s(transfer, sizes)
-        missing = short_of_a_round_trip(lossless, rtt["value"])
+        missing = missing_rtt_s(lossless, rtt["value"])
         lossless = lossless + missing
         expected, by_losses = lossless, _lossless_table(sizes, lossless)
         if loss["value"] > 0:
@@ -106,8 +106,8 @@ def short(scenario: Scenario, measured: Answer | None, *, tables: bool = True) -
             if tables:
                 by_losses = _by_losses(transfer, sizes, loss["value"], missing)
         steps = [loss, rtt, *_steps(scenario.populations[0].tcp, transfer)]
-    except DomainError as fault:
-        raise NotApplicable(f"the model of short transfers: {fault}") from fault
+    except DomainError as error:
+        raise NotApplicable(f"the model of short transfers: {error}") from error
     steps += [
         step("L_0", lossless.mean(), "s", "without loss, at least RTT, mean over the sizes"),
         step("E[L]", expected.mean(), "s", "sum over k of p(k|n) L_k, (1), mean over the sizes"),
@@ -122,68 +122,69 @@ def short(scenario: Scenario, measured: Answer | None, *, tables: bool = True) -
             "by_size": {"size_pkts": sizes, "completion_time_s": expected},
             **({"by_losses": by_losses} if tables else {}),
         },
-        notes=noted([*transfer_warnings(scenario), *_warnings(transfer)]),
+        notes=to_notes([*transfer_warnings(scenario), *_warnings(transfer)]),
         regime=_regime(sizes.sum() / transfer.link_pps, lossless.sum(), expected.sum()),
         steps=steps,
-        domain=_domain(scenario, fed, sizes),
+        domain=_domain(scenario, inputs, sizes),
     )
 
 
 def _regime(transmission_s: float, lossless_s: float, expected_s: float) -> str:
-    """Return what takes most of the time: losses, transmission by the link, or round trips."""
+    """Return the largest component of the time: losses, link transmission, or round trips."""
     if 2 * lossless_s <= expected_s:
         return LOSS_RECOVERY
     return BOTTLENECK if 2 * transmission_s > lossless_s else ROUND_TRIPS
 
 
 def _check_losses(size_pkts: float, loss: float) -> None:
-    """Refuse, before it is evaluated, a transfer that is no short one."""
-    mean = size_pkts * loss  # as its domain has them
-    if mean > MOST_MEAN_LOSSES:
+    """Raise NotApplicable, before the evaluation, for a transfer that is not short."""
+    mean = size_pkts * loss  # as in the model's domain
+    if mean > MAX_MEAN_LOSSES:
         raise NotApplicable(
             f"the model of short transfers: a transfer of {size_pkts:,.0f} packets loses "
-            f"{mean:,.1f} on the mean, more than {MOST_MEAN_LOSSES}; write a smaller size, or take "
-            "the rate of a bulk flow"
+            f"{mean:,.1f} on average, more than {MAX_MEAN_LOSSES}; use a smaller size, or the "
+            "rate of a bulk flow"
         )
 
 
-def _domain(scenario: Scenario, fed: dict[str, Step], sizes: Floats) -> dict[str, float]:
-    """Return what bounds the domain; of today's TCP the link is a part of the model."""
-    found = transfer_domain(scenario, fed, sizes)
+def _domain(scenario: Scenario, inputs: dict[str, Step], sizes: Floats) -> dict[str, float]:
+    """Return the quantities that bound the domain; for modern TCP the model includes the link."""
+    bounds = transfer_domain(scenario, inputs, sizes)
     if not scenario.populations[0].tcp.is_modern:
-        return found
-    return found | {PATH: 0.0, RECOVERIES: found[LOSSES]}
+        return bounds
+    return bounds | {PATH: 0.0, RECOVERIES: bounds[LOSSES]}
 
 
 def _total(scenario: Scenario, expected: Floats, rtt_s: float) -> dict[str, Metric]:
-    """Return the time from the SYN on where a handshake of TCP comes first.
+    """Return the time from the SYN, for connections with a TCP handshake.
 
-    The server's SYN-ACK is lost as its data are; the client's SYN again after ``tcp.initial_rto``.
+    The server's SYN-ACK has the loss of its data; the client retransmits its SYN after
+    ``tcp.initial_rto``.
     """
-    people = scenario.populations[0]
-    if people.tcp.handshake != "tcp":
+    group = scenario.populations[0]
+    if group.tcp.handshake != "tcp":
         return {}
     connection = connection_latency_s(
         rtt_s=rtt_s,
-        forward_loss_ratio=asked_loss(scenario, people)[0],
-        syn_timeout_s=people.tcp.initial_rto_s,
+        forward_loss_ratio=specified_loss(scenario, group)[0],
+        syn_timeout_s=group.tcp.initial_rto_s,
     )
     return {"total_time_s": Metric(float(expected.mean() + connection))}
 
 
 def _transfer(scenario: Scenario, rtt_s: float) -> ShortTransfer:
-    """Return the sender and path as the model takes them."""
+    """Return the sender and path in the model's terms."""
     tcp = scenario.populations[0].tcp
     threshold, last = tcp.duplicate_threshold, tcp.last_packets_threshold
     if last not in {1, threshold}:
         raise NotApplicable(
-            "the model of short transfers has tcp.rules.last_packets_threshold = 1 or no such "
-            f"rule, not {last}",
+            "the model of short transfers has either tcp.rules.last_packets_threshold = 1 or no "
+            f"such rule, not {last}",
             Suggestion({"tcp.rules.last_packets_threshold": 1}),
         )
     on = tcp.rules.limited_transmit_on
     limited = LIMITED_TRANSMIT[on] if tcp.limited_transmit else None
-    if limited is not None and limited > threshold:  # no duplicate is so late and below it
+    if limited is not None and limited > threshold:  # no duplicate reaches it below the threshold
         limited = None
     transfer = ShortTransfer(
         rtt_s=rtt_s,
@@ -197,43 +198,44 @@ def _transfer(scenario: Scenario, rtt_s: float) -> ShortTransfer:
         min_rto_s=tcp.min_rto_s,
         delayed_ack_timer_s=tcp.ack_timeout_s if tcp.delayed_acks else None,
     )
-    return replace(transfer, **_todays(scenario, rtt_s)) if tcp.is_modern else transfer
+    return replace(transfer, **_modern_parameters(scenario, rtt_s)) if tcp.is_modern else transfer
 
 
-def _todays(scenario: Scenario, rtt_s: float) -> dict[str, Any]:
-    """Return what the model takes of today's TCP in place of the paper's.
+def _modern_parameters(scenario: Scenario, rtt_s: float) -> dict[str, Any]:
+    """Return the parameters of modern TCP that replace the paper's.
 
-    Growth by packets acked has b = 1 and no ack to wait for. RACK finds each loss behind which one
-    packet is delivered, a tail loss probe those of last packets after two round trips.
+    Growth by acknowledged packets has b = 1 without waiting for ACKs. RACK detects each loss that
+    is followed by a delivered packet; a tail loss probe detects losses of the last packets after
+    two RTTs.
     """
-    people = scenario.populations[0]
-    tcp, link = people.tcp, limiting_link(scenario, people)
-    found: dict[str, Any] = {
+    group = scenario.populations[0]
+    tcp, link = group.tcp, limiting_link(scenario, group)
+    parameters: dict[str, Any] = {
         "sack": tcp.has_sack,
         "decrease": CUBIC_DECREASE if tcp.control == "cubic" else 0.5,
         "timeout_s": tcp.timeout_s(rtt_s),
         "link_pps": math.inf if link is None else link.pps,
     }
     if tcp.packets_per_growth == 1 and tcp.has_sack:
-        found |= {"whole_rounds": True, "delayed_ack_timer_s": None}
+        parameters |= {"whole_rounds": True, "delayed_ack_timer_s": None}
     if tcp.probes_tails:
-        found |= {"limited_transmit": 1, "last_packets": True}
-        found["timeout_s"] = min(PROBE_RTTS * rtt_s, found["timeout_s"])
-    return found
+        parameters |= {"limited_transmit": 1, "last_packets": True}
+        parameters["timeout_s"] = min(PROBE_RTTS * rtt_s, parameters["timeout_s"])
+    return parameters
 
 
 def _steps(tcp: Tcp, transfer: ShortTransfer) -> list[Step]:
     limited = transfer.limited_transmit
-    growth, rto = "tcp.delayed_acks: 2, else 1", "max(tcp.min_rto, 4 RTT)"
+    growth, rto = "tcp.delayed_acks: 2, otherwise 1", "max(tcp.min_rto, 4 RTT)"
     todays: list[Step] = []
     if tcp.is_modern:
-        growth, rto = growth_words(tcp), "RTT + tcp.min_rto"
+        growth, rto = growth_text(tcp), "RTT + tcp.min_rto"
         if not tcp.adds_min_rto:
             rto = "max(tcp.min_rto, RTT)"
         if tcp.probes_tails:
             rto = f"a tail loss probe after 2 RTT, at most {rto}"
         todays = [
-            step("beta", transfer.decrease, "1", f"{tcp.stack}: what a loss leaves of the window"),
+            step("beta", transfer.decrease, "1", f"{tcp.stack}: window after a loss, share"),
             step("C_link", transfer.link_pps, "packet/s", "the slowest link"),
         ]
     return [
@@ -251,7 +253,7 @@ def _steps(tcp: Tcp, transfer: ShortTransfer) -> list[Step]:
             "y_to",
             timeout_packets(transfer),
             "packet",
-            "Tables 1, 2: a loss of these ends in a timeout",
+            "Tables 1, 2: loss of one of these ends in a timeout",
         ),
         step("FileSize_min", least_recoverable_pkts(transfer), "packet", "y_to + e"),
     ]
@@ -269,13 +271,13 @@ def _lossless_table(sizes: Floats, latency: Floats) -> dict[str, NDArray[Any]]:
 def _by_losses(
     transfer: ShortTransfer, sizes: Floats, loss: float, missing_s: Floats
 ) -> dict[str, NDArray[Any]]:
-    """Return the latency of each size given each number of losses that is not rare."""
+    """Return the latency of each size for each number of losses that is not rare."""
     losses = np.arange(TABLED_LOSSES + 1)
     probability = loss_probability(losses[:, None], size_pkts=sizes, loss=loss)
     shown = (probability >= RARE) | (losses[:, None] == 0)
-    most = int(losses[shown.any(axis=1)][-1])
-    latency = missing_s + conditional_latency_s(transfer, sizes, most_losses=most)
-    size, count = np.nonzero(shown[: most + 1].T)
+    max_count = int(losses[shown.any(axis=1)][-1])
+    latency = missing_s + conditional_latency_s(transfer, sizes, max_losses=max_count)
+    size, count = np.nonzero(shown[: max_count + 1].T)
     return {
         "size_pkts": sizes[size],
         "losses": count,
@@ -285,7 +287,7 @@ def _by_losses(
 
 
 def _warnings(transfer: ShortTransfer) -> list[str]:
-    """Return what the scenario has and the model has not."""
+    """Return warnings about features of the scenario that the model lacks."""
     warnings = []
     if transfer.limited_transmit and transfer.duplicate_threshold > RFC_3042_PACKETS + 1:
         warnings.append(

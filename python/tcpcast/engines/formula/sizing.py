@@ -1,4 +1,4 @@
-"""What a path takes of its ends: bandwidth-delay product, window, socket buffers, flows, time."""
+"""Requirements of a path: bandwidth-delay product, window, socket buffers, flows, time."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from tcpcast import units
-from tcpcast.engines.formula.feed import LEAST_LOSS, asked_loss
+from tcpcast.engines.formula.feed import MIN_LOSS, specified_loss
 from tcpcast.models.bbr import TOLERATED_LOSS_RATIO
 from tcpcast.models.cubic import DECREASE, cubic_response
 from tcpcast.models.short import ShortTransfer, lossless_latency_s
@@ -25,45 +25,46 @@ EARLIER_RMEM = 6_291_456
 """Maximum of ``tcp_rmem`` in earlier versions."""
 
 OVERHEAD = 2
-"""Bytes of socket buffer per byte of window. The receive window is the payload's share of the
-buffer: half by default, up to 5/8 as measured on packets of 1500 bytes (``scaling_ratio``, since
-Linux 6.6; before, ``tcp_adv_win_scale`` = 1 gave half). The send buffer grows to twice the window,
-to hold lost and new data during a recovery (``tcp_sndbuf_expand``)."""
+"""Bytes of socket buffer per byte of window. The payload's share of the receive buffer is half by
+default, and up to 5/8 as measured on packets of 1500 bytes (``scaling_ratio``, since Linux 6.6;
+before, ``tcp_adv_win_scale`` = 1 gave half). The send buffer grows to twice the window, to hold
+lost and new data during a recovery (``tcp_sndbuf_expand``)."""
 
 RENO_DECREASE = 0.5
-"""Share of its window that Reno keeps at a loss. BBR has up to two BDP in flight."""
+"""Window of Reno after a loss, relative to before. BBR has up to two BDP in flight."""
 
 AMOUNT_BYTES = 1e9
-"""The amount whose time is told where none is asked about: 1 GB."""
+"""Default amount for which the transfer time is shown: 1 GB."""
 
 ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PathSizing:
-    """What filling a path's slowest link takes.
+    """Requirements to fill a path's slowest link.
 
     Attributes
     ----------
     flows
-        Flows that share the path.
+        Number of flows that share the path.
     bdp_bytes, bdp_pkts
-        The link's rate by the RTT of the empty path, in IP bytes and in packets.
+        Link rate times RTT of the idle path, in IP bytes and in packets.
     window_pkts, window_bytes
-        Of each flow: its part of the BDP in whole packets, and their payload.
+        Per flow: its part of the BDP in full packets, and their payload in bytes.
     full_window_pkts, full_window_bytes
-        The window of each flow that keeps the link full: after a reduction it is still
-        ``window_pkts``. With BBR two BDP.
+        Window per flow that keeps the link full: after a reduction it is still ``window_pkts``.
+        With BBR two BDP.
     socket_buffer_bytes
-        Size that each flow's send and receive buffer must be allowed to reach for this window.
+        Required maximum of each flow's send and receive buffer for this window.
     tcp_rmem, tcp_wmem
-        The keys of Linux with that as the maximum, never below the current defaults.
+        Values of these Linux keys with that maximum, never below the current defaults.
     default_rate_bps
-        Payload that all flows get with the defaults of these keys, at most the link's; bit/s.
+        Total payload rate with the defaults of these keys, at most that of the link, in bit/s.
     cubic_flows
-        Flows of CUBIC that fill the link at the loss specified, by its response function.
+        Number of CUBIC flows that fill the link at the specified loss, by its response function.
     bbr_flows
-        The same of BBR, version 1: 1 up to a loss of 20 %; None beyond, where no number does.
+        Number of BBR flows, version 1, that fill the link: 1 up to a loss of 20 %, None beyond
+        (no number is enough).
     """
 
     flows: int
@@ -81,32 +82,32 @@ class PathSizing:
     bbr_flows: int | None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the values for programs."""
+        """Return the values as JSON data."""
         return asdict(self) | {"tcp_rmem": list(self.tcp_rmem), "tcp_wmem": list(self.tcp_wmem)}
 
 
 def path_sizing(scenario: Scenario) -> PathSizing | None:
-    """Return what filling the path takes; None where the bottleneck has no rate.
+    """Return the requirements to fill the path; None if the bottleneck has no rate.
 
     Parameters
     ----------
     scenario
-        One class of bulk flows; its RTT is that of one packet and its ack on the empty path.
+        One class of bulk flows; the RTT counts one packet and its ACK on the idle path.
     """
-    network, people = scenario.network, scenario.populations[0]
-    rate_bps, rtt = network.bottleneck.rate_bps, people.rtt_s
+    network, group = scenario.network, scenario.populations[0]
+    rate_bps, rtt = network.bottleneck.rate_bps, group.rtt_s
     if math.isinf(rate_bps):
         return None
-    flows, packet_bits = people.count, 8 * network.packet_bytes
+    flows, packet_bits = group.count, 8 * network.packet_bytes
     pipe = rate_bps * rtt / packet_bits
     window = max(1, math.ceil(pipe / flows - ROUNDING))
-    kept = DECREASE if people.tcp.control == "cubic" else RENO_DECREASE
+    kept = DECREASE if group.tcp.control == "cubic" else RENO_DECREASE
     full_window = max(1, math.ceil(pipe / flows / kept - ROUNDING))
     payload = scenario.payload_bytes
     buffer = OVERHEAD * full_window * payload
     allowed = DEFAULT_WMEM[-1] / OVERHEAD  # less than any default of tcp_rmem
     link_bps = rate_bps * 8 * payload / packet_bits
-    loss = asked_loss(scenario, people)[0]
+    loss = specified_loss(scenario, group)[0]
     return PathSizing(
         flows=flows,
         bdp_bytes=rate_bps * rtt / 8,
@@ -125,14 +126,14 @@ def path_sizing(scenario: Scenario) -> PathSizing | None:
 
 
 def _cubic_flows(link_pps: float, rtt_s: float, loss: float) -> int:
-    if loss < LEAST_LOSS:
+    if loss < MIN_LOSS:
         return 1
     rate = float(cubic_response(rtt_s=rtt_s, loss_ratio=loss).rate_pps)
     return max(1, math.ceil(link_pps / rate - ROUNDING))
 
 
 def sizing_texts(sizing: PathSizing) -> list[str]:
-    """Return the sizing in sentences: BDP and windows, then socket buffers."""
+    """Return the requirements as sentences: BDP and windows, then socket buffers."""
     each = "one flow" if sizing.flows == 1 else f"each of {sizing.flows:,} flows"
     pipe = _counted(math.ceil(sizing.bdp_pkts - ROUNDING), "packet")
     window = _counted(sizing.window_pkts, "packet")
@@ -141,13 +142,13 @@ def sizing_texts(sizing: PathSizing) -> list[str]:
     return [
         f"BDP {bytes_text(sizing.bdp_bytes)}, {pipe}: {each} needs a window of {window} to fill "
         f"the link, and of {full} to keep it full when the window is reduced.",
-        f"Socket buffers of {bytes_text(sizing.socket_buffer_bytes)} for it on Linux: "
+        f"Linux needs socket buffers of {bytes_text(sizing.socket_buffer_bytes)} for it: "
         f"{_keys_text(sizing)}.",
     ]
 
 
 def _keys_text(sizing: PathSizing) -> str:
-    """Return the keys of Linux that are too small for the socket buffers, by version."""
+    """Return the Linux keys that are too small for the socket buffers, by version."""
     needed = sizing.socket_buffer_bytes
     rmem, wmem = (
         f"net.ipv4.{name}={' '.join(map(str, values))}"
@@ -169,27 +170,27 @@ def _keys_text(sizing: PathSizing) -> str:
 
 
 def streams_text(sizing: PathSizing) -> str:
-    """Return how many flows of CUBIC and of BBR fill the link."""
+    """Return the numbers of CUBIC and BBR flows that fill the link, as a sentence."""
     cubic = f"{_counted(sizing.cubic_flows, 'flow')} of CUBIC"
     if sizing.bbr_flows is None:
-        return f"To fill the link: {cubic}; BBR keeps no rate above a loss of 20 %."
+        return f"To fill the link: {cubic}; BBR does not sustain its rate above a loss of 20 %."
     return f"To fill the link: {cubic} or {sizing.bbr_flows} of BBR."
 
 
 def amount_s(scenario: Scenario, amount_bytes: float, goodput_bps: float) -> float:
-    """Return how long an amount takes at a goodput, all flows together; nan where it has none.
+    """Return the time for an amount at a total goodput of all flows; nan if the goodput is not > 0.
 
-    With today's TCP from the first packet on: slow start in rounds of whole windows, at the end of
-    which the goodput is reached. Without the start-up for classic stacks.
+    For modern TCP from the first packet: slow start in rounds of full windows until it reaches the
+    goodput. For classic stacks without the start-up.
     """
     if not (math.isfinite(goodput_bps) and goodput_bps > 0):
         return math.nan
-    tcp, people = scenario.populations[0].tcp, scenario.populations[0]
+    tcp, group = scenario.populations[0].tcp, scenario.populations[0]
     if not tcp.is_modern:
         return 8 * amount_bytes / goodput_bps
-    packet_bits = 8 * scenario.payload_bytes * people.count
+    packet_bits = 8 * scenario.payload_bytes * group.count
     flow = ShortTransfer(
-        rtt_s=people.rtt_s,
+        rtt_s=group.rtt_s,
         initial_window_pkts=tcp.initial_window,
         receiver_window_pkts=tcp.receiver_window,
         whole_rounds=True,
@@ -199,21 +200,21 @@ def amount_s(scenario: Scenario, amount_bytes: float, goodput_bps: float) -> flo
 
 
 def time_text(scenario: Scenario, amount_bytes: float, goodput_bps: float) -> str:
-    """Return how long an amount takes at a goodput, "" where that is not known."""
+    """Return the time for an amount at a goodput as a sentence, "" if unknown."""
     seconds = amount_s(scenario, amount_bytes, goodput_bps)
     if math.isnan(seconds):
         return ""
-    people = scenario.populations[0]
-    over = f" over {people.count:,} flows" if people.count > 1 else ""
-    took = f"{bytes_text(amount_bytes)}{over} takes {_seconds_text(seconds)}"
-    tcp = people.tcp
+    group = scenario.populations[0]
+    over = f" over {group.count:,} flows" if group.count > 1 else ""
+    duration = f"{bytes_text(amount_bytes)}{over} takes {_seconds_text(seconds)}"
+    tcp = group.tcp
     if not tcp.is_modern:
-        return f"{took} at this goodput, after the start-up."
-    return f"{took} at this goodput, slow start from {tcp.initial_window} packets included."
+        return f"{duration} at this goodput, after the start-up."
+    return f"{duration} at this goodput, including slow start from {tcp.initial_window} packets."
 
 
 def _seconds_text(seconds: float) -> str:
-    """Write a time in seconds, a long one in hours or days as well."""
+    """Format a time in seconds; long times also in hours or days."""
     if seconds < 1:
         return f"{1e3 * seconds:.4g} ms"
     for unit, scale in (("days", 86400.0), ("h", 3600.0)):
@@ -223,7 +224,7 @@ def _seconds_text(seconds: float) -> str:
 
 
 def bytes_text(size: float) -> str:
-    """Write a size with three digits."""
+    """Format a size with three digits."""
     for unit, scale in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("KB", 1e3)):
         if size >= scale:
             return f"{float(f'{size / scale:.3g}'):g} {unit}"

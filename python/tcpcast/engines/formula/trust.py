@@ -1,4 +1,4 @@
-"""Which values of a formula are to be trusted: those inside its domain."""
+"""Mark values outside the domain of a formula as untrusted."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 
 def mark_outside(answer: Answer) -> None:
-    """Mark the values of an answer that its formula's domain does not cover, with a warning.
+    """Mark the values of an answer that are outside the domain of its formula, with a warning.
 
-    ``answer.domain`` has the quantities that bound the domain, by name.
+    ``answer.domain`` contains the quantities that bound the domain, by name.
     """
     why = outside(answer.engine, **answer.domain)
     if why:

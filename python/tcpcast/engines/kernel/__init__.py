@@ -1,7 +1,8 @@
-"""Engine ``kernel``: a scenario answered by this machine's own TCP, over an emulated link.
+"""Engine ``kernel``: measure a scenario with this machine's own TCP over an emulated link.
 
-Real sockets in network namespaces, real time: :mod:`.question` says what the link's process does,
-:mod:`.counted` makes the metrics of the packet engine of what the kernel and the link counted.
+It uses real sockets in network namespaces, in real time. :mod:`.config` configures the process of
+the link, and :mod:`.counters` converts the counters of the kernel and the link to the metrics of
+the packet engine.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ import tcpcast
 from tcpcast import output, statistics
 from tcpcast.answer import Answer, Note, Status
 from tcpcast.emulation.traffic import LATENESS_S, TrafficOutcome, run_traffic
-from tcpcast.engines.kernel.config import check, question, run_s
-from tcpcast.engines.kernel.counters import MOST_LIMITED, Counted
-from tcpcast.engines.kernel.late import put_lateness
+from tcpcast.engines.kernel.config import check, run_arguments, run_s
+from tcpcast.engines.kernel.counters import MAX_LIMITED_SHARE, MeasuredCounters
+from tcpcast.engines.kernel.late import report_lateness
 from tcpcast.engines.kernel.single import Transfers
 from tcpcast.engines.packet import NO_WARM_UP, interval_notes, metric_estimates
 from tcpcast.engines.packet.captures import capture_file, check_capture
@@ -30,25 +31,25 @@ if TYPE_CHECKING:
     from tcpcast.scenario import Scenario
 
 LATE_AFTER_S = 3.0
-"""A run that is late so far ends after this time, unless lateness is accepted."""
+"""Time after which a late run ends, unless lateness is accepted."""
 
-BURST_S, MOST_IN_BURSTS = 2e-4, 1e-3
-"""More packets than this that are so late raise the rate samples of BBR."""
+BURST_S, MAX_BURST_SHARE = 2e-4, 1e-3
+"""A larger share of packets that are this late increases the rate samples of BBR."""
 
-MOST_PACED_ON = 2e-3
-"""A larger share of time in which the link's clock stood still lengthens the queue of BBR."""
+MAX_PAUSED_SHARE = 2e-3
+"""A larger share of time in which the link's clock was paused lengthens the queue of BBR."""
 
-FEWEST_SLOTS = 3
-"""Fewer snapshots of a run that was cut short tell nothing."""
+MIN_SLOTS = 3
+"""Minimum number of snapshots of an incomplete run for results."""
 
 
 def seconds(scenario: Scenario) -> float:
-    """Return about how long a run takes, in seconds."""
+    """Return the approximate duration of a run, in seconds."""
     return scenario.run.replications * run_s(scenario)
 
 
 def kernel(scenario: Scenario, options: RunOptions) -> Answer:
-    """Answer a scenario by the TCP of this machine's kernel.
+    """Measure a scenario with the TCP of this machine's kernel.
 
     Parameters
     ----------
@@ -60,16 +61,16 @@ def kernel(scenario: Scenario, options: RunOptions) -> Answer:
     Returns
     -------
     Answer
-        Metrics of the same names as those of ``packet`` where they are measured. If the machine
-        was too busy to hold the link's times, they are not trusted and have no intervals, and a
-        warning has the size of the error; the run ends early with ``machine_fault``, unless
-        ``options.accept_late``. It is measured, so the same seed gives the same losses and another
-        answer.
+        The measurable metrics of ``packet``, with the same names. If the machine was too busy to
+        keep the link's timing, they are untrusted and have no intervals, and a warning contains the
+        size of the error; the run ends early with ``machine_fault``, unless
+        ``options.accept_late``. A measurement is not reproducible: the same seed gives the same
+        random losses, but another answer.
 
     Raises
     ------
     NotApplicable
-        What the kernel or the link cannot do, by key; a machine without links.
+        Keys that the kernel or the link does not support; a machine without links.
     """
     check(scenario)
     runs = _Runs(scenario, options)
@@ -80,22 +81,22 @@ def kernel(scenario: Scenario, options: RunOptions) -> Answer:
 
 @contextmanager
 def _capture(scenario: Scenario, options: RunOptions) -> Iterator[str | None]:
-    """Yield where the capture of the first replication is written; None where none is asked for.
+    """Yield the temporary path for the capture of the first replication, None if not requested.
 
-    Its name ends in ``-kernel``, so that the packet engine's of the same run stays.
+    The file name ends in ``-kernel``, so that it does not overwrite the packet engine's capture.
     """
     if not scenario.probes.pcap:
         yield None
         return
-    place = capture_file(scenario, scenario.probes.pcap[0].file)
-    place = place.with_stem(f"{place.stem}-kernel")
-    check_capture(scenario, place, force=options.force)
-    with output.aside(place, force=options.force) as new:
+    file = capture_file(scenario, scenario.probes.pcap[0].file)
+    file = file.with_stem(f"{file.stem}-kernel")
+    check_capture(scenario, file, force=options.force)
+    with output.atomic_file(file, force=options.force) as new:
         yield str(new)
 
 
 class _Runs:
-    """Replications one after another, with progress and an end."""
+    """Runs the replications sequentially, with progress and a deadline."""
 
     def __init__(self, scenario: Scenario, options: RunOptions) -> None:
         self._scenario, self._options = scenario, options
@@ -103,18 +104,18 @@ class _Runs:
         self._done = 0
 
     def all(self, capture: str | None) -> list[TrafficOutcome]:
-        """Run all replications, until one is cut short or distorted."""
+        """Run all replications, until one is incomplete or distorted."""
         outcomes: list[TrafficOutcome] = []
         for number in range(self._scenario.run.replications):
             self._done = number
-            asked = question(self._scenario, number)
+            arguments = run_arguments(self._scenario, number)
             if capture is not None and number == 0:
                 side = {"sender": "near", "receiver": "far"}
-                asked["capture"] = (side[self._scenario.probes.pcap[0].link], capture)
+                arguments["capture"] = (side[self._scenario.probes.pcap[0].link], capture)
             try:
-                outcomes.append(run_traffic(asked, self._advanced))
-            except MachineError as fault:
-                raise NotApplicable(f"this machine has no link for it: {fault}") from fault
+                outcomes.append(run_traffic(arguments, self._advanced))
+            except MachineError as error:
+                raise NotApplicable(f"this machine cannot emulate the link: {error}") from error
             if outcomes[-1].cut is not None or self._is_too_late(outcomes[-1]):
                 break
         return outcomes
@@ -123,10 +124,10 @@ class _Runs:
         return outcome.distortion is not None and not self._options.accept_late
 
     def _advanced(self, outcome: TrafficOutcome) -> str | None:
-        """Show progress; say why the run is to be cut short, if it is."""
-        scenario, alone = self._scenario, self._scenario.isolated_transfers
-        if alone is not None:
-            part = len(outcome.transfers) / alone.total
+        """Report the progress; return the reason to end the run early, if any."""
+        scenario, isolated = self._scenario, self._scenario.isolated_transfers
+        if isolated is not None:
+            part = len(outcome.transfers) / isolated.total
         else:
             times = [
                 snapshot["now_ns"]
@@ -136,7 +137,7 @@ class _Runs:
         if self._options.progress is not None:
             self._options.progress((self._done + min(part, 1.0)) / scenario.run.replications)
         if self._deadline is not None and time.perf_counter() > self._deadline:
-            return "run.max_wall was reached before the run was over"
+            return "run.max_wall was reached before the end of the run"
         if outcome.punctuality.get("elapsed_ns", 0) > LATE_AFTER_S * 1e9:
             return outcome.distortion if self._is_too_late(outcome) else None
         return None
@@ -146,41 +147,41 @@ def _answer(scenario: Scenario, outcomes: list[TrafficOutcome], *, accept_late: 
     answer = Answer("kernel", kind="measurement", replications=scenario.run.replications)
     answer.seed = scenario.run.seed
     answer.provenance = _provenance(scenario, outcomes)
-    _put_cut(answer, outcomes[-1].cut)
+    _mark_incomplete(answer, outcomes[-1].cut)
     if scenario.isolated_transfers is not None:
         single = Transfers(scenario, outcomes)
         answer.metrics = metric_estimates.metrics(dict(single.estimates()))
         answer.tables = single.tables()
     else:
-        _put_bulk(answer, scenario, [o for o in outcomes if len(o.snapshots) >= FEWEST_SLOTS])
+        _add_bulk(answer, scenario, [o for o in outcomes if len(o.snapshots) >= MIN_SLOTS])
     if any(outcome.distortion is not None for outcome in outcomes):
-        put_lateness(answer, scenario, outcomes, accepted=accept_late)
+        report_lateness(answer, scenario, outcomes, accepted=accept_late)
     if scenario.isolated_transfers is None:
         answer.notes = [*bbr_warnings(scenario, answer.provenance), *answer.notes]
     answer.notes += [
-        Note(f"the capture is not whole: {outcome.capture_fault}", kind="remark")
+        Note(f"the capture is incomplete: {outcome.capture_fault}", kind="remark")
         for outcome in outcomes
         if outcome.capture_fault
     ]
     return answer
 
 
-def _put_cut(answer: Answer, cut: str | None) -> None:
-    """Mark an answer as partial if its last run was cut short."""
+def _mark_incomplete(answer: Answer, cut: str | None) -> None:
+    """Mark an answer as incomplete if its last run ended early."""
     if cut is not None:
         if cut == "interrupted":
-            finished = "interrupted: the results are of the part that was finished"
+            finished = "interrupted: the results cover only the finished part"
             answer.stop(finished, Status.INTERRUPTED)
         else:
             answer.stop(cut)
 
 
-def _put_bulk(answer: Answer, scenario: Scenario, outcomes: list[TrafficOutcome]) -> None:
+def _add_bulk(answer: Answer, scenario: Scenario, outcomes: list[TrafficOutcome]) -> None:
     if not outcomes:
         return
-    counted = Counted(scenario, outcomes)
-    found = counted.estimates()
-    answer.metrics = metric_estimates.metrics(found)
+    counted = MeasuredCounters(scenario, outcomes)
+    estimates = counted.estimates()
+    answer.metrics = metric_estimates.metrics(estimates)
     answer.tables = counted.tables()
     answer.measured_s = counted.measured_s
     is_given = scenario.run.warmup_s is not None
@@ -188,62 +189,64 @@ def _put_bulk(answer: Answer, scenario: Scenario, outcomes: list[TrafficOutcome]
     answer.warmup_rule = "given" if is_given else "MSER-5 on the bottleneck queue"
     if not counted.found_warm_up:
         answer.notes.append(NO_WARM_UP)
-    answer.notes += interval_notes.warnings(found, counted.seen, answer.tables.get("by_class", {}))
+    answer.notes += interval_notes.warnings(
+        estimates, counted.seen, answer.tables.get("by_class", {})
+    )
     limited = counted.limited_ratio()
-    if limited > MOST_LIMITED:
+    if limited > MAX_LIMITED_SHARE:
         answer.warn(
-            f"a buffer of the hosts, and not the network, limited the flows for {limited:.1%} of "
-            "the time",
+            f"a buffer of the hosts, not the network, limited the flows for {limited:.1%} of the "
+            "time",
             kind="model",
         )
-    missing = statistics.unmet_precision(found, scenario.run.precision or {})
+    missing = statistics.unmet_precision(estimates, scenario.run.precision or {})
     if missing and answer.status is Status.DONE:
         shortfall = "; ".join(f"{name}: {why}" for name, why in missing.items())
         answer.stop(f"run.precision was not reached ({shortfall})")
 
 
 def bbr_warnings(scenario: Scenario, provenance: Mapping[str, Any]) -> list[Note]:
-    """Warn of the queue of BBR where the link was late by less than distorts other stacks.
+    """Warn about BBR's queue if the link was late, but too little to distort other stacks.
 
-    Its bandwidth is the largest rate of delivery in ten round trips, each over about one of them.
-    Acks that come late and together shorten the time that a rate is taken over, by their lateness.
-    While the link's clock stands still acks do, too, and what waits for them; but pacing goes on.
+    BBR's bandwidth is the largest delivery rate in ten RTTs, each measured over about one RTT.
+    Late ACKs that arrive together shorten the measurement by their lateness. While the link's
+    clock is paused, ACKs and queued packets wait, but pacing continues.
     """
     rtts = [group.rtt_s for group in scenario.populations if group.tcp.control == "bbr"]
     if not rtts:
         return []
-    found = [*_raised(min(rtts), provenance["lateness_packets"]), *_paced_on(provenance["link"])]
-    ends = "its queueing delays, RTT and losses are too large: check them on a quiet machine"
-    return [Note(f"bbr: {'; '.join(found)}; {ends}", kind="check")] if found else []
+    causes = [*_raised(min(rtts), provenance["lateness_packets"]), *_paced_on(provenance["link"])]
+    ends = "its queueing delays, RTT and losses are too large: check them on an idle machine"
+    return [Note(f"bbr: {'; '.join(causes)}; {ends}", kind="check")] if causes else []
 
 
 def _raised(rtt_s: float, lateness: Sequence[int]) -> Iterator[str]:
-    """Say by how much late acks raise a rate sample of BBR, whose round trip is so long."""
+    """Yield a message if late ACKs increase a rate sample of BBR, with the amount."""
     total = sum(lateness)
     beyond = [sum(lateness[at + 1 :]) for at in range(len(LATENESS_S))]
     bursts = beyond[LATENESS_S.index(BURST_S)]
-    if bursts <= MOST_IN_BURSTS * total:
+    if bursts <= MAX_BURST_SHARE * total:
         return
-    rare = (end for end, n in zip(LATENESS_S, beyond, strict=True) if n <= MOST_IN_BURSTS * total)
+    rare = (end for end, n in zip(LATENESS_S, beyond, strict=True) if n <= MAX_BURST_SHARE * total)
     late_s = next(rare, LATENESS_S[-1])
     yield (
-        f"{bursts / total:.1%} of the packets were more than {BURST_S * 1000:g} ms late, and acks "
-        f"{late_s * 1000:g} ms late raise its largest rate sample, which it takes for the "
+        f"{bursts / total:.1%} of the packets were more than {BURST_S * 1000:g} ms late, and "
+        f"ACKs {late_s * 1000:g} ms late increase its largest rate sample, its estimate of the "
         f"bandwidth, by up to {late_s / max(rtt_s - late_s, late_s):.1%}"
     )
 
 
 def _paced_on(links: Sequence[Mapping[str, int] | None]) -> Iterator[str]:
-    """Say how long BBR sent at its pace while the link stood still."""
-    told = [link for link in links if link is not None]
+    """Yield a message with the time in which BBR's pacing continued while the link was paused."""
+    reports = [link for link in links if link is not None]
     away, elapsed, pauses = (
-        sum(link[key] for link in told) for key in ("away_ns", "elapsed_ns", "pauses")
+        sum(link[key] for link in reports) for key in ("away_ns", "elapsed_ns", "pauses")
     )
-    if away > MOST_PACED_ON * elapsed:
+    if away > MAX_PAUSED_SHARE * elapsed:
         yield (
-            f"the link stood still for {away / elapsed:.1%} of the time, "
-            f"{away / pauses * 1e-6:.1f} ms each time on average, while pacing went on and "
-            "lengthened the queue by as much each time"
+            f"the link was paused for {away / elapsed:.1%} of the time, "
+            f"{away / pauses * 1e-6:.1f} ms per pause on average, but pacing continued and "
+            "lengthened the queue by as much per pause"
         )
 
 
@@ -257,5 +260,5 @@ def _provenance(scenario: Scenario, outcomes: list[TrafficOutcome]) -> dict[str,
         "lateness_up_to_s": list(LATENESS_S),
         "lateness_packets": [sum(column) for column in zip(*counts, strict=True)],
         "link": [o.ended for o in outcomes],
-        "interval": "95 %, batches of all replications, their long-run variance by cosines",
+        "interval": "95 %, batches of all replications, long-run variance by cosine weights",
     }

@@ -1,6 +1,6 @@
-"""What the link's process is asked: a scenario's path, and the kernel's TCP at its ends.
+"""Configuration of the link's process: a scenario's path, and the kernel's TCP at its ends.
 
-What the kernel cannot do is refused by the name of its key, with what the kernel does.
+Unsupported keys are rejected by name, with the behaviour of the kernel.
 """
 
 from __future__ import annotations
@@ -29,32 +29,32 @@ if TYPE_CHECKING:
 
 SLOTS = 256
 SHORTEST_SLOT_S, LONGEST_SLOT_S = 0.005, 10.0
-"""How often a run reports its counters; enough for MSER-5, and for a run that is cut short."""
+"""Interval between counter snapshots; enough for MSER-5, and for a run that ends early."""
 
 HANDSHAKE_AND_REST = 5.0
-"""Round trips of a transfer of one packet with the pauses around it."""
+"""Round trips of a transfer of one packet, including the pauses before and after it."""
 
-MOST_FLOWS = 256
+MAX_FLOWS = 256
 SHORTEST_PACKET, LONGEST_PACKET = 88, 1984
-MOST_BYTES = 256 * 2**20
+MAX_BYTES = 256 * 2**20
 """Limits of the link: senders, bytes of a full packet (the kernel sends segments of at least 48),
 memory for packets."""
 
 AVAILABLE = "/proc/sys/net/ipv4/tcp_available_congestion_control"
 
 _OTHER_STACKS = {
-    "rfc-sack": "Linux finds losses by RACK wherever it has SACK",
+    "rfc-sack": "Linux always detects losses by RACK if it has SACK",
     "bbr3": "the bbr of Linux is version 1",
 }
 
 _FIXED = {
     "initial_rto_s": ("initial_rto", "the kernel's first timeout is 1 s"),
     "max_rto_s": ("max_rto", "the kernel doubles timeouts up to 120 s"),
-    "rto_granularity_s": ("rto_granularity", "the kernel's clock decides"),
-    "delayed_acks": ("delayed_acks", "the kernel's receiver delays acks as it finds fit"),
-    "limited_transmit": ("limited_transmit", "the kernel always does it"),
+    "rto_granularity_s": ("rto_granularity", "the kernel's clock determines it"),
+    "delayed_acks": ("delayed_acks", "the kernel's receiver decides when to delay ACKs"),
+    "limited_transmit": ("limited_transmit", "the kernel always uses it"),
 }
-"""Keys of TCP that the kernel decides: attribute, key, and what it does."""
+"""TCP keys that the kernel determines: attribute, key, and the kernel's behaviour."""
 
 _CLASSIC = {
     "tcp_sack": "0",
@@ -64,13 +64,13 @@ _CLASSIC = {
     "tcp_frto": "0",
     "tcp_max_reordering": "3",
 }
-"""SACK, RACK, tail loss probes and F-RTO off."""
+"""Settings without SACK, RACK, tail loss probes and F-RTO."""
 
 RECEIVE_BUFFER = 64 * 2**20
-"""Bytes of the largest receive buffer, whose bookkeeping takes up to three quarters of it."""
+"""Maximum receive buffer in bytes; its overhead takes up to three quarters of it."""
 
 RECEIVE_WINDOWS = 2304, RECEIVE_BUFFER // 4
-"""Bytes of the smallest and the largest window that the kernel's receiver can be limited to."""
+"""Smallest and largest receiver window that the kernel can be limited to, in bytes."""
 
 _ENDS = {
     "tcp_no_metrics_save": "1",
@@ -78,46 +78,48 @@ _ENDS = {
     "tcp_rmem": f"4096 4194304 {RECEIVE_BUFFER}",
     "tcp_wmem": "4096 262144 67108864",
 }
-"""Of both ends: nothing is kept from one connection to the next, and no buffer is in the way."""
+"""Settings of both ends: no state is kept between connections, and no buffer is a limit."""
 
 
-def question(scenario: Scenario, replication: int) -> dict[str, Any]:
-    """Return what ``_native.run_traffic`` takes, of one replication.
+def run_arguments(scenario: Scenario, replication: int) -> dict[str, Any]:
+    """Return the arguments of ``_native.run_traffic`` for one replication.
 
-    Files, OFF times and start times are drawn from the streams of the packet engine, so both send
-    the same.
+    Files, OFF times and start times use the random streams of the packet engine, so both engines
+    send the same data.
 
     Parameters
     ----------
     scenario
-        One that :func:`check` has let pass.
+        A scenario that :func:`check` accepts.
     replication
-        Its number, from 0.
+        Index of the replication, from 0.
     """
     groups, seed = scenario.populations, scenario.run.seed
-    places = [(at, place) for at, group in enumerate(groups) for place in range(senders(group))]
+    sender_indices = [
+        (index, number) for index, group in enumerate(groups) for number in range(senders(group))
+    ]
     before = np.cumsum([0, *(group.count for group in groups)]).tolist()
     return {
         "config": {**path_configuration(scenario), "seed": seed + replication},
         "flows": [
             {
-                **_flow(groups[at]),
-                "class": at,
-                "place": place,
-                "source": before[at] + place,
+                **_flow(groups[index]),
+                "class": index,
+                "place": number,
+                "source": before[index] + number,
             }
-            for at, place in places
+            for index, number in sender_indices
         ],
         "far_sysctls": list((_ENDS | _options(groups[0].tcp) | _receive_buffer(groups)).items()),
         "schedule": _schedule(scenario),
         "draws": (seed, replication),
         "capture": None,
-        "most_bytes": MOST_BYTES,
+        "most_bytes": MAX_BYTES,
     }
 
 
 def _schedule(scenario: Scenario) -> dict[str, Any]:
-    alone, run = scenario.isolated_transfers, scenario.run
+    isolated, run = scenario.isolated_transfers, scenario.run
     until, wanted = run.duration_s, None
     if run.transfers is not None:
         wanted = (nanoseconds(run.warmup_s or 0.0), run.transfers)
@@ -127,21 +129,21 @@ def _schedule(scenario: Scenario) -> dict[str, Any]:
     return {
         "until_ns": None if until is None else nanoseconds(until),
         "wanted": wanted,
-        "slot_ns": None if alone is not None else nanoseconds(slot_s),
+        "slot_ns": None if isolated is not None else nanoseconds(slot_s),
         "pause_ns": nanoseconds(pause_s),
-        "count": 0 if alone is None else alone.count or 0,
+        "count": 0 if isolated is None else isolated.count or 0,
     }
 
 
 def run_s(scenario: Scenario) -> float:
-    """Return about how long a replication takes: until so many files are over, at the least."""
-    alone, run = scenario.isolated_transfers, scenario.run
-    if alone is not None:
-        pkts, people, network = alone.mean_size_pkts, scenario.populations[0], scenario.network
-        # Windows double in each round trip; a large file takes its time at the rate of the link.
-        rounds = HANDSHAKE_AND_REST + math.log2(1 + pkts / people.tcp.initial_window)
+    """Return the approximate minimum duration of a replication, in seconds."""
+    isolated, run = scenario.isolated_transfers, scenario.run
+    if isolated is not None:
+        pkts, group, network = isolated.mean_size_pkts, scenario.populations[0], scenario.network
+        # Windows double per RTT; a large file takes its transmission time at the link's rate.
+        rounds = HANDSHAKE_AND_REST + math.log2(1 + pkts / group.tcp.initial_window)
         sending_s = 8 * network.packet_bytes * pkts / network.bottleneck.rate_bps
-        return alone.total * (rounds * people.rtt_s + sending_s)
+        return isolated.total * (rounds * group.rtt_s + sending_s)
     if run.transfers is None:
         return run.duration_s or 0.0
     per_s, bits = 0.0, 0.0
@@ -157,7 +159,7 @@ def run_s(scenario: Scenario) -> float:
 
 
 def _files_per_s(group: Population) -> float:
-    """Return how many files a second a class sends over an idle link."""
+    """Return the number of files per second that a class sends over an idle link."""
     if group.traffic.kind == "on-off":
         return group.count / (group.traffic.off.mean_value() + 2.0 * group.rtt_s)
     arrivals = getattr(group.traffic, "arrivals", None)
@@ -188,14 +190,14 @@ def _receive_window(group: Population) -> int | None:
 
 
 def _receive_buffer(groups: Sequence[Population]) -> dict[str, str]:
-    """Return the receivers' buffer if a window is limited: a buffer that grows resets the limit."""
+    """Return a fixed receive buffer if a window is limited: a growing one resets the limit."""
     if all(math.isinf(group.tcp.receiver_window) for group in groups):
         return {}
     return {"tcp_rmem": f"4096 {RECEIVE_BUFFER} {RECEIVE_BUFFER}"}
 
 
 def _options(tcp: Tcp) -> dict[str, str]:
-    """Return the sysctls of what both ends have to agree on."""
+    """Return the sysctls that must agree at both ends."""
     both = {
         "tcp_timestamps": "1" if tcp.timestamps else "0",
         "tcp_ecn": "1" if tcp.ecn else "0",
@@ -204,12 +206,12 @@ def _options(tcp: Tcp) -> dict[str, str]:
 
 
 def check(scenario: Scenario) -> None:
-    """Refuse what the kernel or the link cannot do.
+    """Raise an error for features that the kernel or the link does not support.
 
     Raises
     ------
     NotApplicable
-        With the key, the fact, and what to write instead.
+        With the key, the reason, and suggested changes.
     """
     for problem in _problems(scenario):
         raise problem
@@ -218,14 +220,14 @@ def check(scenario: Scenario) -> None:
 def _problems(scenario: Scenario) -> Iterator[NotApplicable]:
     if scenario.captured is not None:
         yield NotApplicable(
-            'traffic of kind "capture" was measured already', Suggestion(engine="trace")
+            'traffic of kind "capture" is already measured', Suggestion(engine="trace")
         )
         return
     yield from _problems_of_traffic(scenario)
     files = scenario.probes.pcap
     if len(files) > 1 or any(file.link not in ("sender", "receiver") for file in files):
         yield NotApplicable(
-            'probes.pcap: kernel writes one capture, of link = "sender" or "receiver"',
+            'probes.pcap: kernel writes only one capture, with link = "sender" or "receiver"',
             Suggestion({"probes.pcap": None}),
         )
     yield from _problems_of_link(scenario)
@@ -235,38 +237,38 @@ def _problems(scenario: Scenario) -> Iterator[NotApplicable]:
     first, *others = (_options(group.tcp) for group in scenario.populations)
     if any(other != first for other in others):
         yield NotApplicable(
-            "classes differ in tcp.timestamps, tcp.ecn or SACK, and all receivers are one host; "
-            "write the same for all"
+            "classes differ in tcp.timestamps, tcp.ecn or SACK, but all receivers are one host; "
+            "use the same values for all"
         )
 
 
 def _problems_of_traffic(scenario: Scenario) -> Iterator[NotApplicable]:
-    run, alone = scenario.run, scenario.isolated_transfers
-    if alone is None and run.transfers is None and math.isinf(run.duration_s or math.inf):
+    run, isolated = scenario.run, scenario.isolated_transfers
+    if isolated is None and run.transfers is None and math.isinf(run.duration_s or math.inf):
         yield NotApplicable("kernel runs in real time", Suggestion({"run.duration": "30s"}))
     if run.transfers is not None and run.warmup_s is None:
         yield NotApplicable(
-            "run.transfers are counted after the warm-up, whose end is not known while kernel runs",
+            "run.transfers are counted after the warm-up, whose end is unknown while kernel runs",
             Suggestion({"run.warmup": "10s"}),
             Suggestion({"run.duration": "30s"}),
         )
     count = sum(map(senders, scenario.populations))
-    if count > MOST_FLOWS:
+    if count > MAX_FLOWS:
         yield NotApplicable(
-            f"{count} senders: kernel has a network namespace each, {MOST_FLOWS} at most"
+            f"{count} senders: kernel uses a network namespace per sender, at most {MAX_FLOWS}"
         )
 
 
 def _problems_of_link(scenario: Scenario) -> Iterator[NotApplicable]:
     network, only = scenario.network, "the kernel's link is one bottleneck between two ends"
     if network.hops:
-        yield NotApplicable(f"network.hop: {only}; write [network.bottleneck] in its place")
+        yield NotApplicable(f"network.hop: {only}; use [network.bottleneck] instead")
     if scenario.cross:
         yield NotApplicable(f"cross: {only}", Suggestion({"cross": None}))
     ends = [end for group in scenario.populations for end in (group.ingress, group.egress)]
     if any(end.loss is not None for end in ends):
         yield NotApplicable(
-            f"network.ingress, network.egress: {only}, and they lose packets",
+            f"network.ingress, network.egress: {only}, but here the ends lose packets",
             Suggestion({"network.ingress.loss": None, "network.egress.loss": None}),
         )
     if isinstance(network.bottleneck.loss_rule, RestOfRound):
@@ -291,7 +293,7 @@ def _problems_of_link(scenario: Scenario) -> Iterator[NotApplicable]:
 
 def _problems_of_tcp(scenario: Scenario, tcp: Tcp) -> Iterator[NotApplicable]:
     if tcp.stack not in KERNEL_STACKS:
-        fact = _OTHER_STACKS.get(tcp.stack, "the kernel's TCP is today's Linux")
+        fact = _OTHER_STACKS.get(tcp.stack, "the kernel's TCP is modern Linux")
         yield NotApplicable(
             f'tcp.stack = "{tcp.stack}": {fact}',
             *(Suggestion(stack_changes(scenario, stack)) for stack in KERNEL_STACKS[:2]),
@@ -300,7 +302,7 @@ def _problems_of_tcp(scenario: Scenario, tcp: Tcp) -> Iterator[NotApplicable]:
     offered = available()
     if tcp.control not in offered:
         yield NotApplicable(
-            f'tcp.stack = "{tcp.stack}": this machine\'s kernel has no {tcp.control}, only '
+            f'tcp.stack = "{tcp.stack}": this machine\'s kernel does not offer {tcp.control}, only '
             f"{', '.join(offered) or 'none'}; load its module: modprobe tcp_{tcp.control}"
         )
     preset = type(tcp).model_validate({"stack": tcp.stack})
@@ -312,30 +314,31 @@ def _problems_of_tcp(scenario: Scenario, tcp: Tcp) -> Iterator[NotApplicable]:
             )
     if tcp.handshake != "tcp":
         yield NotApplicable(
-            f'tcp.handshake = "{tcp.handshake}": kernel has that of TCP',
+            f'tcp.handshake = "{tcp.handshake}": kernel always uses the handshake of TCP',
             Suggestion({"tcp.handshake": "tcp"}),
         )
     if tcp.min_rto_s < 0.004:
         yield NotApplicable(
-            f"tcp.min_rto = {format_duration(tcp.min_rto_s)}: the kernel's clock has 4 ms",
+            f"tcp.min_rto = {format_duration(tcp.min_rto_s)}: the kernel's clock has a step of "
+            "4 ms",
             Suggestion({"tcp.min_rto": "4ms"}),
         )
 
 
 def _problems_of_window(group: Population) -> Iterator[NotApplicable]:
-    (least, most), packet = RECEIVE_WINDOWS, group.payload_bytes
+    (minimum, maximum), packet = RECEIVE_WINDOWS, group.payload_bytes
     window = _receive_window(group)
-    if window is not None and not least <= window <= most:
-        nearest = -(-least // packet) if window < least else most // packet
+    if window is not None and not minimum <= window <= maximum:
+        nearest = -(-minimum // packet) if window < minimum else maximum // packet
         yield NotApplicable(
-            f"tcp.receiver_window: the kernel's receiver advertises {least} B to {most} B of data, "
-            f"which are {-(-least // packet)} to {most // packet} packets",
+            f"tcp.receiver_window: the kernel's receiver advertises {minimum} B to {maximum} B "
+            f"of data, or {-(-minimum // packet)} to {maximum // packet} packets",
             Suggestion({"tcp.receiver_window": nearest}),
         )
 
 
 def available() -> tuple[str, ...]:
-    """Return the congestion controls that the machine's kernel offers; none where there is none."""
+    """Return the congestion controls of this machine's kernel; empty if unknown."""
     try:
         with open(AVAILABLE, encoding="ascii") as file:
             return tuple(file.read().split())

@@ -1,4 +1,4 @@
-"""From snapshots of a run to the cells of the packet engine, and so to the same metrics."""
+"""Convert snapshots of a run to the packet engine's counters, and hence to its metrics."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tcpcast.engines.packet import metric_estimates
 from tcpcast.engines.packet.by_class import class_table
 from tcpcast.engines.packet.configuration import size_bounds
 from tcpcast.engines.packet.metric_estimates import CLASS, LINK, SIZE, Snapshot, Units
-from tcpcast.engines.packet.reliability import judged, judged_classes
+from tcpcast.engines.packet.reliability import add_class_warnings, add_warnings
 from tcpcast.metrics import BY_CLASS, METRICS
 
 if TYPE_CHECKING:
@@ -44,55 +44,55 @@ CELLS = {
     "timeouts": "timeouts",
     "timeout_sequences": "timeout_sequences",
 }
-"""Cells of a class, and what the kernel or its link has for them."""
+"""Counters of a class, and their names in the kernel and the link."""
 
 COUNTED = {
     *CELLS,
     *("time_ns", "busy_ns", "queue_integral", "delivered"),
     *("transfers", "transfer_packets", "on_time_ns", "delivery_time_ns", "total_time_ns"),
 }
-"""The simulator's counters that a measurement fills: others stay 0."""
+"""Simulator counters that a measurement fills; others stay 0."""
 
 MEASURED = tuple(name for name, row in METRICS.items() if row.counters <= COUNTED)
-"""The metrics that a measurement can have, in the order of the report."""
+"""Metrics that a measurement can have, in report order."""
 
-MSER_FEWEST = 50
-MOST_LIMITED = 0.01
-"""More time than this in which a buffer limited a flow is worth a warning."""
+MIN_MSER_SLOTS = 50
+MAX_LIMITED_SHARE = 0.01
+"""Share of time in which a buffer limited a flow above which there is a warning."""
 
 
-def flows_of(outcome: TrafficOutcome) -> Floats:
-    """Return what was counted of each flow, cumulative, ``[snapshots, flows, len(FLOW)]``."""
+def flow_counters(outcome: TrafficOutcome) -> Floats:
+    """Return the cumulative counters of each flow, ``[snapshots, flows, len(FLOW)]``."""
     return np.array([snapshot["flows"] for snapshot in outcome.snapshots], dtype=np.float64)
 
 
 def warm_up_slots(scenario: Scenario, outcome: TrafficOutcome) -> tuple[int, bool]:
-    """Return how many snapshots belong to the warm-up, and whether that could be told.
+    """Return the number of snapshots in the warm-up, and whether it could be determined.
 
-    What the scenario says, or MSER-5 on the mean wait, or on bytes received where nothing waits.
+    The scenario's warm-up, or MSER-5 on the mean wait (on bytes received if packets never wait).
     """
     times = np.array([s["now_ns"] for s in outcome.snapshots], dtype=np.float64) * 1e-9
     given = scenario.run.warmup_s
     if given is not None:
         return int(np.searchsorted(times, times[0] + given)), True
-    change = np.diff(flows_of(outcome).sum(axis=1), axis=0)
+    change = np.diff(flow_counters(outcome).sum(axis=1), axis=0)
     passed = change[:, FLOW.index("passed")]
     series = change[:, FLOW.index("waited_ns")] / np.maximum(passed, 1.0)
     if not metric_estimates.has_queue(scenario):
         series = change[:, FLOW.index("received_bytes")]
-    if series.size < MSER_FEWEST:
+    if series.size < MIN_MSER_SLOTS:
         return 0, False
     end = statistics.mser5(series)
-    return end.index, end.found
+    return end.index, end.is_found
 
 
-def rows_of(
+def cumulative_counters(
     scenario: Scenario, outcome: TrafficOutcome, begin: int, ended: Files
 ) -> NDArray[np.uint64]:
-    """Return cumulative cells after the warm-up, ``[slots + 2, cells]``, the end of run last."""
+    """Return cumulative counters after the warm-up, ``[slots + 2, counters]``."""
     groups, network = scenario.populations, scenario.network
     kept = outcome.snapshots[begin:]
-    flows = flows_of(outcome)[begin:]
+    flows = flow_counters(outcome)[begin:]
     flows -= flows[0]
     sizes = (
         len(SIZE) * (len(size_bounds(scenario)) + 1) if file_transfers.has_files(scenario) else 0
@@ -104,15 +104,15 @@ def rows_of(
     link = network.bottleneck
     if not math.isinf(link.rate_bps) and link.varying is None:
         busy = carried * 8e9 / link.rate_bps
-        # A packet counts when it leaves, and the last one may have begun before the run.
+        # Packets count when they leave, so the first one may have begun before the run.
         rows[:, LINK["busy_ns"]] = np.minimum(busy, rows[:, LINK["time_ns"]])
     waited = flows[:, :, FLOW.index("waited_ns")].sum(axis=1)
-    # Little's law: what waits and what is in transmission.
+    # Little's law: packets waiting and in transmission.
     rows[:, LINK["queue_integral"]] = waited + rows[:, LINK["busy_ns"]]
     ends = np.cumsum([senders(group) for group in groups])
-    for at, (group, end) in enumerate(zip(groups, ends, strict=True)):
+    for index, (group, end) in enumerate(zip(groups, ends, strict=True)):
         own = flows[:, end - senders(group) : end].sum(axis=1)
-        first = len(LINK) + at * len(CLASS)
+        first = len(LINK) + index * len(CLASS)
         for cell, name in CELLS.items():
             rows[:, first + CLASS[cell]] = own[:, FLOW.index(name)]
         received = own[:, FLOW.index("received_bytes")]
@@ -122,54 +122,57 @@ def rows_of(
     return np.vstack([rows, rows[-1:]]).astype(np.uint64)
 
 
-class Counted:
-    """What all replications counted after their warm-ups."""
+class MeasuredCounters:
+    """Counters of all replications after their warm-ups."""
 
     def __init__(self, scenario: Scenario, outcomes: Sequence[TrafficOutcome]) -> None:
-        """Find the warm-ups, and cut the rest into statistical units."""
+        """Determine the warm-ups, and split the remaining runs into statistical units."""
         self.scenario = scenario
-        found = [warm_up_slots(scenario, outcome) for outcome in outcomes]
-        self.found_warm_up = all(is_found for _, is_found in found)
+        warm_ups = [warm_up_slots(scenario, outcome) for outcome in outcomes]
+        self.found_warm_up = all(is_found for _, is_found in warm_ups)
         begins = [
-            min(slot, len(o.snapshots) - 2) for (slot, _), o in zip(found, outcomes, strict=True)
+            min(slot, len(o.snapshots) - 2) for (slot, _), o in zip(warm_ups, outcomes, strict=True)
         ]
         cut = list(zip(outcomes, begins, strict=True))
-        self.files = [Files(scenario, o, o.snapshots[at]["now_ns"]) for o, at in cut]
-        rows = [rows_of(scenario, *one, own) for one, own in zip(cut, self.files, strict=True)]
+        self.files = [Files(scenario, o, o.snapshots[index]["now_ns"]) for o, index in cut]
+        rows = [
+            cumulative_counters(scenario, *one, own)
+            for one, own in zip(cut, self.files, strict=True)
+        ]
         self.warm_ups_s = [
-            (o.snapshots[at]["now_ns"] - o.snapshots[0]["now_ns"]) * 1e-9 for o, at in cut
+            (o.snapshots[index]["now_ns"] - o.snapshots[0]["now_ns"]) * 1e-9 for o, index in cut
         ]
         self.measured_s = float(sum(row[-1, LINK["time_ns"]] for row in rows)) * 1e-9
         begins_ns = round(max(self.warm_ups_s) * 1e9)
         self.units = Units(rows, len(scenario.populations), begins_ns=begins_ns)
-        self.flows = [flows_of(o)[-1] - flows_of(o)[at] for o, at in cut]
-        self._waits = self._counted_waits([o.snapshots[at + 1 :] for o, at in cut])
+        self.flows = [flow_counters(o)[-1] - flow_counters(o)[index] for o, index in cut]
+        self._waits = self._count_waits([o.snapshots[index + 1 :] for o, index in cut])
         longest = self._longest_queue()
-        # What is judged of an answer: its cells, and how long the queue was.
+        # Inputs of the reliability rules: counters, and the largest queue.
         nothing = np.zeros(longest + 1, dtype=np.uint64)
         totals = {"queue_time_ns": nothing, "queue_seen": nothing}
         self.seen = Snapshot(self.units, totals, [], [], [])
 
     def estimates(self) -> metric_estimates.Estimates:
-        """Return every metric that is measured, None where nothing was seen to tell it from."""
+        """Return every measured metric; None if there was no observation of it."""
         units, scenario = self.units, self.scenario
-        found = metric_estimates.class_estimates(scenario, units, None)
-        found |= metric_estimates.link_estimates(scenario, units) | metric_estimates.loss_estimates(
-            units
-        )
-        found |= metric_estimates.counts(scenario, units)
-        found |= self._percentiles()
-        found |= self._jain() | self._of_files()
+        estimates = metric_estimates.class_estimates(scenario, units, None)
+        estimates |= metric_estimates.link_estimates(
+            scenario, units
+        ) | metric_estimates.loss_estimates(units)
+        estimates |= metric_estimates.counts(scenario, units)
+        estimates |= self._percentiles()
+        estimates |= self._jain() | self._of_files()
         if (
             not metric_estimates.has_queue(scenario)
             or scenario.network.bottleneck.varying is not None
         ):
-            found["queue_mean_pkts"] = None
-        known = {name: found[name] for name in MEASURED if found.get(name) is not None}
-        return judged(scenario, self.seen, known)
+            estimates["queue_mean_pkts"] = None
+        known = {name: estimates[name] for name in MEASURED if estimates.get(name) is not None}
+        return add_warnings(scenario, self.seen, known)
 
     def _jain(self) -> metric_estimates.Estimates:
-        """Return Jain's index of flows without end."""
+        """Return Jain's index of endless flows."""
         groups = self.scenario.populations
         if any(group.traffic.kind != "bulk" for group in groups):
             return {}
@@ -184,19 +187,21 @@ class Counted:
         return {"jain_index": statistics.mean(indices, replications=len(indices))}
 
     def _of_files(self) -> metric_estimates.Estimates:
-        """Return how many files ended, and the load that transfers offer."""
-        found: metric_estimates.Estimates = {}
-        ended = self.units.per_replication(self.units.of_class("transfers"))
+        """Return the number of finished files, and the offered load of transfers."""
+        estimates: metric_estimates.Estimates = {}
+        ended = self.units.per_replication(self.units.class_counter("transfers"))
         if ended is not None and ended.value > 0:
-            asked = self.scenario.run.transfers is not None
-            found["transfers"] = metric_estimates.point_estimate(ended.value) if asked else ended
+            is_requested = self.scenario.run.transfers is not None
+            estimates["transfers"] = (
+                metric_estimates.point_estimate(ended.value) if is_requested else ended
+            )
         if self.scenario.arriving_load is not None:
-            found["offered_load"] = metric_estimates.point_estimate(self.scenario.arriving_load)
-        return found
+            estimates["offered_load"] = metric_estimates.point_estimate(self.scenario.arriving_load)
+        return estimates
 
     @staticmethod
-    def _counted_waits(runs: Sequence[Sequence[dict[str, Any]]]) -> dict[int, int]:
-        """Return how many packets waited for so many steps."""
+    def _count_waits(runs: Sequence[Sequence[dict[str, Any]]]) -> dict[int, int]:
+        """Return the number of packets per waiting time in steps."""
         counts: dict[int, int] = {}
         for snapshot in (snapshot for snapshots in runs for snapshot in snapshots):
             for steps, count in snapshot["waits"]:
@@ -204,7 +209,7 @@ class Counted:
         return counts
 
     def _longest_queue(self) -> int:
-        """Return the packets that the longest wait is worth, and the one in transmission."""
+        """Return the queue that corresponds to the longest wait, including the sent packet."""
         rate = self.scenario.network.bottleneck.rate_bps
         if math.isinf(rate) or not self._waits:
             return 0
@@ -213,7 +218,7 @@ class Counted:
         return 1 + round(longest_s * rate / (8.0 * smallest))
 
     def _percentiles(self) -> metric_estimates.Estimates:
-        """Return the 95th and 99th percentile of the wait, to 20 us."""
+        """Return the 95th and 99th percentiles of the wait, with a resolution of 20 us."""
         counts = self._waits
         if not counts:
             return {}
@@ -228,33 +233,33 @@ class Counted:
         }
 
     def tables(self) -> dict[str, Table]:
-        """Return ``by_class`` and, of several flows, ``by_flow``; those of files."""
+        """Return ``by_class``, ``by_flow`` (with several flows) and the tables of files."""
         groups = self.scenario.populations
-        found = {"by_class": self._by_class()}
+        tables = {"by_class": self._by_class()}
         if sum(map(senders, groups)) > 1:
-            found["by_flow"] = self._by_flow()
-        found = found if len(groups) > 1 or "by_flow" in found else {}
+            tables["by_flow"] = self._by_flow()
+        tables = tables if len(groups) > 1 or "by_flow" in tables else {}
         if file_transfers.has_files(self.scenario):
-            found |= file_transfers.tables(self.scenario, self.units, self.files)
-        return found
+            tables |= file_transfers.tables(self.scenario, self.units, self.files)
+        return tables
 
     def _by_class(self) -> Table:
         groups = self.scenario.populations
-        found = [
-            metric_estimates.class_estimates(self.scenario, self.units, at)
-            for at in range(len(groups))
+        estimates = [
+            metric_estimates.class_estimates(self.scenario, self.units, index)
+            for index in range(len(groups))
         ]
         columns = [name for name in MEASURED if name in BY_CLASS]
-        return class_table(groups, judged_classes(self.scenario, self.seen, found), columns)
+        return class_table(groups, add_class_warnings(self.scenario, self.seen, estimates), columns)
 
     def _by_flow(self) -> Table:
         groups = self.scenario.populations
         counts = [senders(group) for group in groups]
         names = np.repeat([group.name for group in groups], counts)
-        on_s = np.repeat([float(self.units.seconds_on([g]).sum()) for g in groups], counts)
+        on_s = np.repeat([float(self.units.on_seconds([g]).sum()) for g in groups], counts)
         on_s[on_s == 0.0] = math.nan
         totals = np.sum(self.flows, axis=0)
-        of = {name: totals[:, at] for at, name in enumerate(FLOW)}
+        of = {name: totals[:, index] for index, name in enumerate(FLOW)}
         sent, samples = np.maximum(of["arrived"], 1.0), np.maximum(of["rtt_samples"], 1.0)
         return {
             "class": names,

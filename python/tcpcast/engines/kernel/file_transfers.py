@@ -1,4 +1,4 @@
-"""Files over the kernel's TCP: of on/off sources, and transfers that arrive at random times."""
+"""Files over the kernel's TCP: of on/off sources, and of transfers with random arrivals."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from tcpcast.emulation.traffic import TRANSFER
 from tcpcast.engines.packet import transfers
 from tcpcast.engines.packet.configuration import size_bounds
 from tcpcast.engines.packet.metric_estimates import CLASS, SIZE
-from tcpcast.engines.packet.reliability import enough_beyond
+from tcpcast.engines.packet.reliability import reliable_percentiles
 from tcpcast.engines.packet.tables import (
-    bits_of_files,
     by_size_interval,
+    file_packet_bits,
     mean_times,
     size_columns,
 )
@@ -35,12 +35,12 @@ if TYPE_CHECKING:
 
 
 def senders(group: Population) -> int:
-    """Return how many senders a class has: all transfers that arrive come from one."""
+    """Return the number of senders of a class: a single one sends all arriving transfers."""
     return 1 if group.traffic.kind == "transfers" else group.count
 
 
 def has_files(scenario: Scenario) -> bool:
-    """Say whether there are files that share the network."""
+    """Return True if files share the network."""
     kinds = {group.traffic.kind for group in scenario.populations}
     return scenario.isolated_transfers is None and bool(kinds & {"on-off", "transfers"})
 
@@ -49,9 +49,9 @@ class Files:
     """The files of one replication that ended after its warm-up."""
 
     def __init__(self, scenario: Scenario, outcome: TrafficOutcome, begin_ns: int) -> None:
-        """Take those whose last ack came after ``begin_ns`` by the link's clock."""
+        """Select the transfers whose last ACK arrived after ``begin_ns`` by the link's clock."""
         rows = np.array(outcome.transfers, dtype=np.int64).reshape(-1, len(TRANSFER))
-        of = {name: rows[:, at] for at, name in enumerate(TRANSFER)}
+        of = {name: rows[:, index] for index, name in enumerate(TRANSFER)}
         groups = scenario.populations
         counts = [senders(group) for group in groups]
         payloads = [group.payload_bytes for group in groups]
@@ -69,22 +69,22 @@ class Files:
         self.opened = opens[self.group]
 
     def __len__(self) -> int:
-        """How many there are."""
+        """Return the number of files."""
         return int(self.packets.size)
 
     def put(self, rows: Floats, times_ns: Floats, first: int, classes: int) -> None:
-        """Put what had ended by each time into cumulative cells.
+        """Store the sums over files that had ended by each time in cumulative counters.
 
         Parameters
         ----------
         rows
-            Cells, ``[times, cells]``: those of the link, of classes, of size intervals.
+            Counters of the link, classes and size intervals, ``[times, counters]``.
         times_ns
-            By the link's clock, ``[times]``.
+            Times by the link's clock, ``[times]``.
         first
-            Where the cells of the first class begin.
+            Index of the first counter of the first class.
         classes
-            How many there are; cells of size intervals are behind them.
+            Number of classes; the counters of size intervals follow theirs.
         """
         of_class = {
             "transfers": np.ones_like(self.packets),
@@ -93,10 +93,10 @@ class Files:
             "delivery_time_ns": self.delivery_ns,
             "total_time_ns": self.total_ns,
         }
-        for at in range(classes):
+        for index in range(classes):
             for name, values in of_class.items():
-                column = first + at * len(CLASS) + CLASS[name]
-                rows[:, column] = self._sums(values, self.group == at, times_ns)
+                column = first + index * len(CLASS) + CLASS[name]
+                rows[:, column] = self._sums(values, self.group == index, times_ns)
         rates = self.packets / (self.on_ns * 1e-9) * _native.RATE_UNITS
         of_size = {
             "transfers": of_class["transfers"],
@@ -107,40 +107,40 @@ class Files:
             "drops": self.of["drops"],
         }
         sizes = first + classes * len(CLASS)
-        for at in np.unique(self.row):
+        for index in np.unique(self.row):
             for name, values in of_size.items():
-                column = sizes + int(at) * len(SIZE) + SIZE[name]
-                rows[:, column] = self._sums(values, self.row == at, times_ns)
+                column = sizes + int(index) * len(SIZE) + SIZE[name]
+                rows[:, column] = self._sums(values, self.row == index, times_ns)
 
     def _sums(self, values: NDArray[Any], chosen: NDArray[np.bool_], times_ns: Floats) -> Floats:
         ends = self.of["acked_ns"][chosen]
         order = np.argsort(ends, kind="stable")
         sums = np.concatenate([[0.0], np.cumsum(values[chosen][order])])
-        found: Floats = sums[np.searchsorted(ends[order], times_ns, "right")]
-        return found
+        sums_at_times: Floats = sums[np.searchsorted(ends[order], times_ns, "right")]
+        return sums_at_times
 
 
 def tables(scenario: Scenario, units: Units, runs: Sequence[Files]) -> dict[str, Table]:
-    """Return the tables of files that the packet engine has, of all replications.
+    """Return the packet engine's tables of files, over all replications.
 
     Parameters
     ----------
     scenario
-        With files.
+        A scenario with files.
     units
-        Whose cells :meth:`Files.put` has filled.
+        Units with the counters of :meth:`Files.put`.
     runs
         The files of each replication.
     """
     if not any(map(len, runs)):
         return {}
     kinds = {group.traffic.kind for group in scenario.populations}
-    bits = bits_of_files(scenario)
-    found: dict[str, Table] = {"percentiles": _percentiles(runs, "on-off" in kinds)}
+    bits = file_packet_bits(scenario)
+    tables: dict[str, Table] = {"percentiles": _percentiles(runs, "on-off" in kinds)}
     if "on-off" in kinds:
-        return found if bits is None else found | {"by_size": by_size_interval(units, bits)}
+        return tables if bits is None else tables | {"by_size": by_size_interval(units, bits)}
     sizes, totals = size_columns(scenario), _totals(scenario, runs)
-    return found | {
+    return tables | {
         "by_size": transfers.by_size(sizes, totals, mean_times(units), {}),
         "by_losses": transfers.by_losses(sizes, totals, independent=False),
         "transfer_times": transfers.percentiles(sizes, totals),
@@ -152,7 +152,7 @@ def _joined(runs: Sequence[Files], name: str) -> NDArray[Any]:
 
 
 def _percentiles(runs: Sequence[Files], is_on_off: bool) -> Table:
-    """Return percentiles; nan where fewer than 10 files are beyond."""
+    """Return percentiles; nan with fewer than 10 files beyond."""
     on_s, bits = _joined(runs, "on_ns") * 1e-9, _joined(runs, "bits")
     rows = [
         ("on_time" if is_on_off else "completion_time", on_s, "s"),
@@ -160,23 +160,26 @@ def _percentiles(runs: Sequence[Files], is_on_off: bool) -> Table:
     ]
     levels = (0.5, 0.95, 0.99)
     values = [
-        enough_beyond(np.quantile(row[1], levels).reshape(1, 3), np.array([on_s.size]))[0]
+        reliable_percentiles(np.quantile(row[1], levels).reshape(1, 3), np.array([on_s.size]))[0]
         for row in rows
     ]
     return {
         "quantity": np.array([row[0] for row in rows]),
-        **{f"p{q}": np.array([row[at] for row in values]) for at, q in enumerate((50, 95, 99))},
+        **{
+            f"p{q}": np.array([row[index] for row in values])
+            for index, q in enumerate((50, 95, 99))
+        },
         "unit": np.array([row[2] for row in rows]),
     }
 
 
 def _totals(scenario: Scenario, runs: Sequence[Files]) -> dict[str, Any]:
-    """Return the sums of the simulator that its tables of transfers are made of."""
+    """Return the simulator's totals that its tables of transfers need."""
     rows, on_ns, delivery_ns = (_joined(runs, n) for n in ("row", "on_ns", "delivery_ns"))
     total_ns, opened = _joined(runs, "total_ns"), _joined(runs, "opened")
     losses = np.concatenate([files.of["drops"] for files in runs])
     count = len(size_bounds(scenario)) + 1
-    of_row = [rows == at for at in range(count)]
+    of_row = [rows == index for index in range(count)]
     times = {"completion": on_ns, "delivery": delivery_ns, "total": total_ns}
     cells = sorted(set(zip(rows.tolist(), losses.tolist(), strict=True)))
     chosen = {cell: (rows == cell[0]) & (losses == cell[1]) for cell in cells}

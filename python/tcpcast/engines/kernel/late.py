@@ -1,4 +1,4 @@
-"""Results of a link that this machine did not keep punctual: marked, with the size of the error."""
+"""Mark results of a link that this machine could not keep on time, with the size of the error."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from tcpcast.scenario import Scenario
 
 DOUBT = "late link"
-"""Printed in place of an interval."""
+"""Text instead of an interval."""
 
 
-def held_s(rtt_s: float, outcomes: Sequence[TrafficOutcome]) -> float:
-    """Return for how long a round trip was held by this machine, on average.
+def added_delay_s(rtt_s: float, outcomes: Sequence[TrafficOutcome]) -> float:
+    """Return the mean delay per RTT that this machine added, in seconds.
 
-    The link's clock stands still while its process does not run, and packets that are due then are
-    delayed by the pause: round trips take longer by the share of this time. Others are handed over
-    late, in both directions.
+    The link's clock is paused while its process does not run, and packets due at that time are
+    delayed by the pause, so RTTs increase by this share of time. Other packets are forwarded late,
+    in both directions.
     """
     reports = [outcome.punctuality for outcome in outcomes if outcome.punctuality]
     elapsed, away, late = (
@@ -34,36 +34,36 @@ def held_s(rtt_s: float, outcomes: Sequence[TrafficOutcome]) -> float:
     return float(rtt_s * away / max(elapsed - away, 1) + 2e-9 * late / max(packets, 1))
 
 
-def put_lateness(
+def report_lateness(
     answer: Answer, scenario: Scenario, outcomes: Sequence[TrafficOutcome], *, accepted: bool
 ) -> None:
-    """Mark all results as not trusted, without intervals, and print the size of the error.
+    """Mark all results as untrusted, without intervals, and add a note with the size of the error.
 
     Parameters
     ----------
     answer
         The results of all outcomes.
     scenario, outcomes
-        One of the outcomes has a distortion.
+        At least one of the outcomes has a distortion.
     accepted
-        False if the run ended because of it: the answer is then partial.
+        False if the run ended because of it: the answer is then incomplete.
     """
     reason = next(outcome.distortion for outcome in outcomes if outcome.distortion is not None)
     rtt_s = min(group.rtt_s for group in scenario.populations)
-    held = held_s(rtt_s, outcomes)
+    held = added_delay_s(rtt_s, outcomes)
     size = (
-        f"it held packets for {held * 1000:.2g} ms per round trip on average, {held / rtt_s:.1%} "
+        f"it delayed packets by {held * 1000:.2g} ms per RTT on average, {held / rtt_s:.1%} "
         "of the RTT, so rates, times and delays may be wrong by as much"
     )
     answer.mark_untrusted(f"{DOUBT}: {reason}")
     answer.tables = {name: _without_intervals(table) for name, table in answer.tables.items()}
-    # Others are about intervals, which are left out.
+    # Other notes concern intervals, which are left out.
     answer.notes = [Note(f"{reason}: {size}", kind="run")]
     if not accepted and not answer.interrupted:
         answer.status = Status.MACHINE
         answer.reason = (
-            "this machine was too busy to hold the link's times; run it again, with a lower "
-            "network.bottleneck.rate, or with --accept-late"
+            "this machine was too busy to keep the link's timing; run it again, use a lower "
+            "network.bottleneck.rate, or use --accept-late"
         )
 
 

@@ -1,4 +1,4 @@
-"""What a link is made of: that of which the simulator would be given."""
+"""Configuration of the emulated path, derived from the simulator's configuration."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 
 def path_configuration(scenario: Scenario) -> Config:
-    """Return what the simulator would be given, so that the link is made of the same.
+    """Return the simulator's configuration, so that the emulated link has the same parameters.
 
-    What sources and receivers have of their own is a delay here: that of a packet and an ack.
+    The links of sources and receivers become constant delays, of a full packet and of an ACK.
     """
     config, network = configuration(scenario, 0.0), scenario.network
     for only, group in zip(config["classes"], scenario.populations, strict=True):

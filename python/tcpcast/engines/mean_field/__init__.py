@@ -1,12 +1,11 @@
 """Engine ``mean-field``: any number of on/off sources at the cost of a few thousand.
 
-Of N sources R are simulated, packet by packet, and each stands for k = N/R: on links of 1/k of the
-rate with 1/k of the buffer where they are shared, on the scenario's where each source has its own.
-That alone keeps means and spoils fluctuations, which would be those of R sources: near
-saturation, where queues are what fluctuations make them, every figure would be wrong. So silences
-end as every k-th of the N sources' does, files vary in size as theirs do
-(``crates/sim/src/mean_field``), and every k-th cross packet at shared links comes; what
-follows of bursts, windows and queues is then nearly as regular as that of N.
+R of N sources are simulated at packet level, and each represents k = N/R sources: shared links have
+1/k of the rate and the buffer, links of single sources keep theirs. This preserves means, but the
+fluctuations would be those of R sources, and near saturation, where fluctuations determine queues,
+all results would be wrong. So OFF times end as for every k-th of the N sources, file sizes
+vary accordingly (``crates/sim/src/mean_field``), and every k-th cross packet arrives at shared
+links. Bursts, windows and queues are then nearly as regular as with N sources.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcpcast.engines.advice import stack_changes
 from tcpcast.engines.mean_field.configuration import (
-    path_too_long_s,
+    excess_delay_s,
     scaled_configuration,
     simulated_sources,
 )
@@ -43,59 +42,60 @@ if TYPE_CHECKING:
     from tcpcast.scenario.link import Link
     from tcpcast.scenario.return_path import ReturnLink
 
-FEWEST_OF_CLASS = 100
-"""A class of fewer simulated sources is warned of: its size is rounded to a whole one."""
+MIN_CLASS_SOURCES = 100
+"""A class with fewer simulated sources has a warning, because their number is rounded."""
 
-FEWEST_VALIDATED = 2500
-"""With fewer simulated sources round trips are off by more than 10 % near saturation."""
+MIN_SOURCES = 2500
+"""With fewer simulated sources the RTT has an error of more than 10 % near saturation."""
 
-FEWEST_IN_SERIES = 5000
-"""The same where hops are in series."""
+MIN_SOURCES_IN_SERIES = 5000
+"""As :data:`MIN_SOURCES`, for hops in series."""
 
-FEWEST_FOR_GOODPUT = 10_000
-"""With fewer goodput is off by more than 5 % near saturation, drop-tail or beside others."""
+MIN_SOURCES_FOR_GOODPUT = 10_000
+"""With fewer simulated sources, goodput has an error of more than 5 % near saturation, for a
+drop-tail queue or with cross traffic."""
 
-MOST_LOST_OF_OTHERS = 0.01
-"""Of cross packets, in a drop-tail queue, without a word."""
+MAX_CROSS_LOSS = 0.01
+"""Largest loss ratio of cross packets in a drop-tail queue without a warning."""
 
-MOST_TOO_LONG = 0.005
-"""Share of the round trip by which the empty path may be too long without a word."""
+MAX_EXCESS_SHARE = 0.005
+"""Largest excess of the idle path, relative to the RTT, without a warning."""
 
 
 def mean_field(scenario: Scenario, options: RunOptions) -> Answer:
-    """Answer a scenario by a population of which some sources stand for all.
+    """Simulate a population in which some sources represent all.
 
     Parameters
     ----------
     scenario
-        On/off sources, of one class or several, on drop-tail or fair queues, with cross traffic
-        or without; its table ``[mean_field]`` says how many are simulated. Where there are no more
-        than that, the answer is that of ``packet``.
+        On/off sources, of one class or several, on drop-tail or fair queues, with or without cross
+        traffic; its table ``[mean_field]`` contains the number of simulated sources. If the
+        scenario has at most that number, the answer equals that of ``packet``.
     options
-        Threads and progress; neither changes a figure.
+        Threads and progress; they do not change results.
 
     Returns
     -------
     Answer
-        The metrics of ``packet`` with 95 % intervals, of the whole population; the intervals are of
-        the simulation alone and do not hold what the scaling adds (docs/background/mean-field.md).
-        ``provenance`` has ``flows``, how many were simulated, and ``each``, how many each stands
-        for.
+        The metrics of ``packet`` with 95 % intervals, for the full population. The intervals cover
+        the noise of the simulation, not the error of the scaling (docs/background/mean-field.md).
+        ``provenance`` contains ``flows``, the number of simulated sources, and ``each``, the number
+        of sources per simulated source.
 
     Raises
     ------
     NotApplicable
-        Other traffic than on/off sources, RED, or probes of single flows.
+        Traffic other than on/off sources, RED, or probes of single flows.
 
     Notes
     -----
-    The idea of a population in a random environment is that of Baccelli, Hong and Liu, INRIA report
-    4154 (2001), section 5; what is drawn for the population is our own.
+    The idea of a population in a random environment is from Baccelli, Hong and Liu, INRIA report
+    4154 (2001), section 5; the random draws for the population are a development of this project.
     """
     check(scenario)
     each = _each(scenario)
     small, configure = _scaled(scenario)
-    # Its tables are what it judges by.
+    # The loss warnings need its tables.
     answer = simulated(small, replace(options, tables=True), configure)
     answer.engine = "mean-field"
     answer.provenance |= {
@@ -105,11 +105,11 @@ def mean_field(scenario: Scenario, options: RunOptions) -> Answer:
     }
     if each > 1:
         scale_results(answer, scenario, each)
-        answer.warn(*_warnings(scenario, each), *_of_full_queues(scenario, answer))
+        answer.warn(*_warnings(scenario, each), *_full_queue_warnings(scenario, answer))
     else:
         answer.warn(
-            f"each of up to {_most_exact(scenario):,} sources is simulated, as packet does: "
-            "equal figures of both are no check; write a smaller mean_field.flows",
+            f"each of up to {_max_exact(scenario):,} sources is simulated, as packet does: "
+            "equal values of both are no validation; use a smaller mean_field.flows",
             kind="remark",
         )
     return answer
@@ -119,14 +119,14 @@ _PACKET = Suggestion(engine="packet")
 
 
 def check(scenario: Scenario) -> None:
-    """Raise NotApplicable unless some sources of a scenario can stand for all."""
+    """Raise NotApplicable unless some sources of a scenario can represent all."""
     others = [group for group in scenario.populations if not isinstance(group.traffic, OnOff)]
     if others:
         who = f"; class {others[0].name} has other traffic" if scenario.classes else ""
-        raise NotApplicable(f"it needs a population of on/off sources{who}")
+        raise NotApplicable(f"mean-field needs a population of on/off sources{who}")
     if scenario.is_modern:
         raise NotApplicable(
-            "a scaled population has not been checked for today's TCP",
+            "a scaled population has not been validated for modern TCP",
             _PACKET,
             Suggestion(stack_changes(scenario, "rfc-newreno")),
         )
@@ -137,23 +137,23 @@ def check(scenario: Scenario) -> None:
 
 
 def _scaled(scenario: Scenario) -> tuple[Scenario, Configure]:
-    """Return the scenario of the sources that stand for all, and its configuration."""
+    """Return the scenario of the simulated sources, and its configuration."""
     each = _each(scenario)
     return _with_fewer_transfers(scenario, each), functools.partial(scaled_configuration, each=each)
 
 
 def _each(scenario: Scenario) -> float:
-    """Return the number of sources that each simulated source stands for."""
-    return max(1.0, scenario.senders / _most_exact(scenario))
+    """Return the number of sources per simulated source."""
+    return max(1.0, scenario.senders / _max_exact(scenario))
 
 
-def _most_exact(scenario: Scenario) -> int:
-    """Return up to how many sources each of them is simulated."""
+def _max_exact(scenario: Scenario) -> int:
+    """Return the number of sources up to which all are simulated."""
     return (scenario.mean_field or MeanField()).flows
 
 
 def _obstacles(scenario: Scenario) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the reasons of the network and the probes, and the changes that remove each."""
+    """Yield unsupported features of the network and the probes, with changes that remove them."""
     network = scenario.network
     for place in places(network):
         key = f"network.{'hop.' if network.hops and place.link in network.hops else ''}{place.name}"
@@ -161,84 +161,84 @@ def _obstacles(scenario: Scenario) -> Iterator[tuple[str, dict[str, Any]]]:
         if not place.shared:
             continue
         if isinstance(queue, Red):
-            reason = "RED uses the mean of a queue of single packets, which a scaled queue lacks"
+            reason = "RED averages a queue of single packets, which a scaled queue lacks"
             yield reason, {f"{key}.queue": "fq"}
         if isinstance(queue, ManagedQueue):
-            reason = f"{queue.kind} in a scaled population has not been checked"
+            reason = f"{queue.kind} in a scaled population has not been validated"
             yield reason, {f"{key}.queue": "fq"}
         if varying:
-            reason = f"a {varying.kind} before a scaled population has not been checked"
+            reason = f"a {varying.kind} before a scaled population has not been validated"
             yield reason, {f"{key}.rate": "10mbit"}
     if network.jitter is not None:
-        yield "jitter in a scaled population has not been checked", {"network.jitter": None}
+        yield "jitter in a scaled population has not been validated", {"network.jitter": None}
     if network.has_return:
-        reason = "acks of a scaled population that wait for each other or get lost have not been "
-        yield reason + "checked", {"network.return": None, "network.ack_loss": None}
+        reason = "queueing and loss of ACKs in a scaled population have not been validated"
+        yield reason, {"network.return": None, "network.ack_loss": None}
     if scenario.probes.flows or scenario.probes.pcap:
-        reason = "it simulates a scaled population, so single sources cannot be traced"
+        reason = "mean-field simulates a scaled population, so single sources cannot be traced"
         yield reason, {"probes.flows": None, "probes.pcap": None}
 
 
 def _with_fewer_transfers(scenario: Scenario, each: float) -> Scenario:
-    """Ask for as many transfers of those simulated as are the share of all that is asked for."""
+    """Reduce the number of transfers to the share of the simulated sources."""
     if scenario.run.transfers is None or each == 1:
         return scenario
     return scenario.with_changes({"run.transfers": math.ceil(scenario.run.transfers / each)})
 
 
 def _warnings(scenario: Scenario, each: float) -> list[str]:
-    """Say what is outside of what was compared with exact simulation."""
-    found = [*_of_few_sources(scenario, each), *_of_small_classes(scenario, each)]
+    """Return warnings about scenarios that were not compared with exact simulation."""
+    warnings = [*_few_sources_warnings(scenario, each), *_small_class_warnings(scenario, each)]
     if _has_individual_buffers(scenario) or scenario.has_random_loss:
-        found.append(
+        warnings.append(
             "random loss and per-flow buffers were not compared with exact simulation; compare a "
             "smaller population of this scenario with engine packet"
         )
-    longer_s = path_too_long_s(scenario, each)
-    if longer_s > MOST_TOO_LONG * min(group.rtt_s for group in scenario.populations):
-        found.append(
-            f"the empty path is {format_duration(longer_s)} longer than that of the scenario, "
-            "which has too little propagation; write a larger mean_field.flows"
+    longer_s = excess_delay_s(scenario, each)
+    if longer_s > MAX_EXCESS_SHARE * min(group.rtt_s for group in scenario.populations):
+        warnings.append(
+            f"the idle path is {format_duration(longer_s)} longer than in the scenario, "
+            "which has too little propagation delay; use a larger mean_field.flows"
         )
-    return found
+    return warnings
 
 
-def _of_few_sources(scenario: Scenario, each: float) -> Iterator[str]:
-    told = sum(simulated_sources(group.count, each) for group in scenario.populations)
+def _few_sources_warnings(scenario: Scenario, each: float) -> Iterator[str]:
+    simulated = sum(simulated_sources(group.count, each) for group in scenario.populations)
     enough, why = _enough(scenario)
-    if told < enough:
+    if simulated < enough:
         yield (
-            f"{told} simulated sources are few: near saturation {why}; write mean_field.flows = "
-            f"{enough} or more"
+            f"{simulated} simulated sources are not enough: near saturation {why}; use "
+            f"mean_field.flows = {enough} or more"
         )
 
 
 def _enough(scenario: Scenario) -> tuple[int, str]:
-    """Return how many sources near saturation need, and what is wrong with fewer."""
+    """Return the required number of sources near saturation, and the error with fewer."""
     crossed = (find_place(scenario.network, stream) for stream in scenario.cross)
     drop_tail = any(link.queue == "droptail" for link in _shared_links(scenario))
     if drop_tail or any(place is not None and place.shared for place in crossed):
-        return FEWEST_FOR_GOODPUT, "the error of goodput is above 5 %"
-    enough = FEWEST_IN_SERIES if len(scenario.network.hops) > 1 else FEWEST_VALIDATED
-    return enough, "the error of round trips is above 10 %"
+        return MIN_SOURCES_FOR_GOODPUT, "goodput has an error above 5 %"
+    enough = MIN_SOURCES_IN_SERIES if len(scenario.network.hops) > 1 else MIN_SOURCES
+    return enough, "the RTT has an error above 10 %"
 
 
-def _of_small_classes(scenario: Scenario, each: float) -> Iterator[str]:
+def _small_class_warnings(scenario: Scenario, each: float) -> Iterator[str]:
     small = [
         group.name
         for group in scenario.populations
         if group.count != simulated_sources(group.count, each) * each
-        and simulated_sources(group.count, each) < FEWEST_OF_CLASS
+        and simulated_sources(group.count, each) < MIN_CLASS_SOURCES
     ]
     if small:
         yield (
-            f"fewer than {FEWEST_OF_CLASS} sources are simulated of class {', '.join(small)}, in "
-            "whole numbers; write a larger mean_field.flows"
+            f"fewer than {MIN_CLASS_SOURCES} sources of class {', '.join(small)} are simulated, a "
+            "rounded number; use a larger mean_field.flows"
         )
 
 
-def _of_full_queues(scenario: Scenario, answer: Answer) -> Iterator[str]:
-    """Say where losses divide by the order of single packets, of which there are fewer here."""
+def _full_queue_warnings(scenario: Scenario, answer: Answer) -> Iterator[str]:
+    """Warn if losses depend on the order of single packets, which differs in the scaled queue."""
     lost = answer.tables["cross"]["loss_ratio"] if "cross" in answer.tables else ()
     full = {
         place.name
@@ -246,13 +246,13 @@ def _of_full_queues(scenario: Scenario, answer: Answer) -> Iterator[str]:
         if (place := find_place(scenario.network, stream)) is not None
         and place.shared
         and place.link.queue == "droptail"
-        and ratio > MOST_LOST_OF_OTHERS
+        and ratio > MAX_CROSS_LOSS
     }
     if full:
         yield (
             "the engine does not predict how losses of a full drop-tail queue "
             f"({', '.join(sorted(full))}) divide between the sources and the cross traffic: it "
-            'overestimates loss ratios up to twofold; write queue = "fq" there, or compare a '
+            'overestimates loss ratios up to twofold; use queue = "fq" there, or compare a '
             "smaller population of this scenario with engine packet"
         )
 

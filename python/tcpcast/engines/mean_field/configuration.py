@@ -1,10 +1,10 @@
-"""The network of a population of which some sources stand for all, as the simulator takes it."""
+"""Configuration of the simulator for a population in which some sources represent all."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tcpcast.engines.packet.configuration import configuration, longer_ns
+from tcpcast.engines.packet.configuration import configuration, extra_byte_ns
 from tcpcast.engines.packet.scale import Scale
 
 if TYPE_CHECKING:
@@ -13,33 +13,33 @@ if TYPE_CHECKING:
 
 
 def scaled_configuration(scenario: Scenario, warmup_s: float, *, each: float) -> Config:
-    """Return the simulator's configuration of a network of 1/``each`` of the size.
+    """Return the simulator's configuration of a network scaled to 1/``each``.
 
     Parameters
     ----------
     scenario
-        The whole.
+        The full population.
     warmup_s
         Length of the warm-up in seconds.
     each
-        Sources that each simulated one stands for, at least 1; with 1 it is that of ``packet``.
+        Sources per simulated source, at least 1; 1 gives the configuration of ``packet``.
     """
     return configuration(scenario, warmup_s, Scale(each))
 
 
 def simulated_sources(count: int, each: float) -> int:
-    """Return how many sources of a class are simulated, at least one."""
+    """Return the number of simulated sources of a class, at least one."""
     return Scale(each).sources(count)
 
 
-def path_too_long_s(scenario: Scenario, each: float) -> float:
-    """Return by how much the empty path is longer than it is, of the class where it is most.
+def excess_delay_s(scenario: Scenario, each: float) -> float:
+    """Return the excess delay of the idle path in seconds, for the class with the largest excess.
 
-    A packet takes longer on a smaller link, and a path of too little propagation cannot be
+    A packet takes longer on a scaled link, and a path with too little propagation delay cannot be
     shortened by as much.
     """
-    found = configuration(scenario, 0.0)
-    size = found["packet_bytes"] + found["ack_bytes"]
-    longer = longer_ns(scenario, Scale(each)) * size
-    lacking = [longer - group["forward_ns"] - group["back_ns"] for group in found["classes"]]
+    config = configuration(scenario, 0.0)
+    size = config["packet_bytes"] + config["ack_bytes"]
+    longer = extra_byte_ns(scenario, Scale(each)) * size
+    lacking = [longer - group["forward_ns"] - group["back_ns"] for group in config["classes"]]
     return max(0.0, 1e-9 * float(max(lacking)))

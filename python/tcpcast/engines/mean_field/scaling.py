@@ -1,4 +1,4 @@
-"""From the figures of the sources that are simulated to those of all for which they stand."""
+"""Scale results of the simulated sources to the population."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ EXTENSIVE_COLUMNS = {
 """Columns of tables that are sums over the sources."""
 
 COLUMNS_OF_STREAMS = ("offered_bps", "carried_bps", "rate_mean_bps", "rate_sd_bps")
-"""Columns of the table of cross traffic that are counted."""
+"""Columns of the table of cross traffic that are counted, and hence scaled."""
 
-TOLD_TABLES = frozenset(
+SCALED_TABLES = frozenset(
     (
         "by_class",
         "by_hop",
@@ -42,42 +42,42 @@ TOLD_TABLES = frozenset(
         "file_goodput_tail",
     )
 )
-"""Tables of files and of the queue; those of single sources and of states are left out."""
+"""Tables of files and of the queue; tables of single sources and of states are left out."""
 
 
 def scale_results(answer: Answer, scenario: Scenario, each: float) -> None:
-    """Turn the figures of the simulated sources into those of the population."""
+    """Scale the results of the simulated sources to the population."""
     answer.metrics = {
-        name: _times(metric, each) if METRICS[name].is_extensive else metric
+        name: _scale_metric(metric, each) if METRICS[name].is_extensive else metric
         for name, metric in answer.metrics.items()
         if not METRICS[name].needs_all_flows
     }
-    tables = {name: table for name, table in answer.tables.items() if name in TOLD_TABLES}
+    tables = {name: table for name, table in answer.tables.items() if name in SCALED_TABLES}
     if "by_class" in tables:
         counts = np.array([group.count for group in scenario.populations])
-        tables["by_class"] = _columns_times(tables["by_class"], each) | {"sources": counts}
+        tables["by_class"] = _scale_columns(tables["by_class"], each) | {"sources": counts}
     if "queue" in tables:
         queue = tables["queue"]
         tables["queue"] = queue | {"queue_pkts": np.round(queue["queue_pkts"] * each)}
     if "by_size" in tables:
-        tables["by_size"] = _columns_times(tables["by_size"], each)
+        tables["by_size"] = _scale_columns(tables["by_size"], each)
     if "percentiles" in tables:
-        tables["percentiles"] = _of_queue_percentiles(tables["percentiles"], each)
+        tables["percentiles"] = _scale_queue_percentiles(tables["percentiles"], each)
     if "by_hop" in tables:
-        tables["by_hop"] = _of_hops(tables["by_hop"], scenario, each)
+        tables["by_hop"] = _scale_hops(tables["by_hop"], scenario, each)
     if "cross" in tables:
-        tables["cross"] = _of_streams(tables["cross"], scenario, each)
+        tables["cross"] = _scale_streams(tables["cross"], scenario, each)
     answer.tables = tables
 
 
-def _times(metric: Metric, each: float) -> Metric:
+def _scale_metric(metric: Metric, each: float) -> Metric:
     ends = (metric.low, metric.high)
     low, high = (None if end is None else end * each for end in ends)
     return replace(metric, value=metric.value * each, low=low, high=high)
 
 
-def _columns_times(table: Mapping[str, NDArray[Any]], each: float) -> Table:
-    """Multiply the columns that are sums over sources, with their intervals."""
+def _scale_columns(table: Mapping[str, NDArray[Any]], each: float) -> Table:
+    """Scale the columns that are sums over sources, with their intervals."""
 
     def is_of_all(name: str) -> bool:
         return name.removesuffix("_low").removesuffix("_high") in EXTENSIVE_COLUMNS
@@ -85,33 +85,33 @@ def _columns_times(table: Mapping[str, NDArray[Any]], each: float) -> Table:
     return {name: column * each if is_of_all(name) else column for name, column in table.items()}
 
 
-def _of_hops(table: Mapping[str, NDArray[Any]], scenario: Scenario, each: float) -> Table:
-    """Tell of hops; the means of those of each source's own were over all, of which some were."""
+def _scale_hops(table: Mapping[str, NDArray[Any]], scenario: Scenario, each: float) -> Table:
+    """Scale the table of hops; means over the hops of single sources included idle ones."""
     shared = np.array([hop.shared for hop in scenario.network.hops])
     over_all = np.where(shared, 1.0, each)
-    found = {name: table[name] for name in table}
+    scaled = {name: table[name] for name in table}
     for name in ("arrived", "drops"):
-        found[name] = np.round(table[name] * each).astype(np.int64)
-    found["utilisation"] = table["utilisation"] * over_all
-    found["queue_mean_pkts"] = table["queue_mean_pkts"] * each
-    found["queue_max_pkts"] = np.where(
+        scaled[name] = np.round(table[name] * each).astype(np.int64)
+    scaled["utilisation"] = table["utilisation"] * over_all
+    scaled["queue_mean_pkts"] = table["queue_mean_pkts"] * each
+    scaled["queue_max_pkts"] = np.where(
         shared, np.round(table["queue_max_pkts"] * each), table["queue_max_pkts"]
     ).astype(np.int64)
-    return found
+    return scaled
 
 
-def _of_streams(table: Mapping[str, NDArray[Any]], scenario: Scenario, each: float) -> Table:
-    """Tell of cross traffic; at a hop of each source's own it is what one of them meets."""
-    found = (find_place(scenario.network, stream) for stream in scenario.cross)
-    times = np.array([each if place is None or place.shared else 1.0 for place in found])
+def _scale_streams(table: Mapping[str, NDArray[Any]], scenario: Scenario, each: float) -> Table:
+    """Scale the table of cross traffic; a hop of a single source keeps its values."""
+    places = (find_place(scenario.network, stream) for stream in scenario.cross)
+    times = np.array([each if place is None or place.shared else 1.0 for place in places])
     return {
         name: column * times if name in COLUMNS_OF_STREAMS else column
         for name, column in table.items()
     }
 
 
-def _of_queue_percentiles(table: Mapping[str, NDArray[Any]], each: float) -> Table:
-    """Multiply the row of the queue, whose unit is packets."""
+def _scale_queue_percentiles(table: Mapping[str, NDArray[Any]], each: float) -> Table:
+    """Scale the row of the queue, whose unit is packets."""
     times = np.where(table["quantity"] == "queue", each, 1.0)
     return {
         name: column * times if name.startswith("p") else column for name, column in table.items()

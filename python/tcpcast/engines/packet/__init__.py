@@ -1,8 +1,8 @@
 """Engine ``packet``: exact packet-level simulation.
 
-The scenario becomes plain numbers (:mod:`.configuration`), the native simulator runs them
-(this module: warm-up, length, precision), its sums become metrics (:mod:`.metric_estimates`) and tables
-(:mod:`.tables`).
+Steps: convert the scenario to a configuration (:mod:`.configuration`), run the native simulator
+(this module: warm-up, length, precision), and convert its counters to metrics
+(:mod:`.metric_estimates`) and tables (:mod:`.tables`).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from tcpcast.engines.packet import (
 from tcpcast.engines.packet.captures import Captures, check_captures
 from tcpcast.engines.packet.configuration import configuration
 from tcpcast.engines.packet.memory import OutOfMemoryError, Watch, check_memory
-from tcpcast.engines.packet.steady_state import unsettled
+from tcpcast.engines.packet.steady_state import unsettled_reason
 from tcpcast.errors import NotApplicable, Suggestion
 
 if TYPE_CHECKING:
@@ -46,20 +46,20 @@ if TYPE_CHECKING:
 
 SECOND = 1_000_000_000
 LONGEST_RUN_S = 2.0e9
-"""No run goes on for longer than this in virtual time, whatever it waits for."""
+"""Maximum simulated time of a run, whatever its stopping condition."""
 
-MOST_HEARD_AT_ONCE = 0.5
-"""More losses than this, where they are heard of at once, are the sender's own doing."""
+MAX_FEEDBACK_LOSS = 0.5
+"""Loss ratio above which instantaneous loss feedback causes most of the losses itself."""
 
 PILOT_SHARES = (1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)
-"""Lengths of the pilot run that looks for the end of the warm-up, as shares of the run."""
+"""Lengths of the pilot run that finds the end of the warm-up, as shares of the run."""
 
 PILOT_ENOUGH, PILOT_ENOUGH_OF_CLASSES = 1 / 16, 1 / 4
-"""A pilot run that is shorter than this is not the last word. The shares of classes drift slowly,
-and the start of a slow drift looks like a steady state."""
+"""Minimum length of the last pilot run, as a share of the run. With several classes it is longer:
+their shares drift slowly, and the start of a slow drift looks like a steady state."""
 
-MSER_FEWEST = 50
-"""MSER-5 wants at least so many slots."""
+MIN_MSER_SLOTS = 50
+"""Minimum number of slots for MSER-5."""
 
 DONE = "done"
 OUT_OF_TIME = "out-of-time"
@@ -68,12 +68,12 @@ STOPPED = "stopped "
 
 @dataclass(slots=True)
 class Clock:
-    """What is left of the time that the user allows, until ``deadline`` (None: no end of it)."""
+    """Remaining wall time of the user's limit, until ``deadline`` (None: unlimited)."""
 
     deadline: float | None
 
     def left(self) -> float | None:
-        """Return the seconds that are left, None where there is no end of them."""
+        """Return the remaining seconds, None if unlimited."""
         return None if self.deadline is None else max(0.0, self.deadline - time.perf_counter())
 
 
@@ -81,12 +81,12 @@ class Clock:
 class _WarmUp:
     seconds: float
     rule: str
-    found: bool = True
+    is_found: bool = True
     ended: str = DONE
 
 
 def check(scenario: Scenario) -> None:
-    """Raise NotApplicable for a capture, and for more sources than memory is free for."""
+    """Raise NotApplicable for a capture, and if the sources do not fit into free memory."""
     _refuse_capture(scenario)
     own_packets.check(scenario)
     check_memory(scenario, configuration(scenario, 0.0))
@@ -102,31 +102,31 @@ def _refuse_capture(scenario: Scenario) -> None:
 
 
 def packet(scenario: Scenario, options: RunOptions) -> Answer:
-    """Answer a scenario by packet-level simulation.
+    """Simulate a scenario at packet level.
 
     Parameters
     ----------
     scenario
-        Any scenario but a capture; one that nothing limits, or that has no end, is refused when it
-        is read.
+        Any scenario except for a capture. Reading a scenario already rejects flows without any
+        limit and runs without an end.
     options
-        Threads and progress; neither changes a figure.
+        Threads and progress; they do not change results.
 
     Returns
     -------
     Answer
         Every metric with a 95 % interval (see ``statistics.py``), tables, and in ``provenance``
-        the warm-up with the rule that gave it, and the number of units behind the intervals.
+        the warm-up with its rule and the number of statistical units of the intervals.
 
     Raises
     ------
     MachineError
-        A capture file cannot be written; found before the simulation. After it, the answer says so
-        in ``write_errors``.
+        A capture file cannot be written; raised before the simulation. If writing fails after it,
+        ``write_errors`` of the answer contains the error.
     TcpcastError
         A capture file exists, and ``options.force`` is not set.
     NotApplicable
-        Traffic of kind ``capture``; more sources or replications than memory is free for.
+        Traffic of kind ``capture``; sources or replications that do not fit into free memory.
     """
     _refuse_capture(scenario)
     own_packets.check(scenario)
@@ -136,15 +136,15 @@ def packet(scenario: Scenario, options: RunOptions) -> Answer:
 
 
 def simulated(scenario: Scenario, options: RunOptions, configure: Configure) -> Answer:
-    """Answer a scenario with a configuration of the simulator.
+    """Simulate a scenario with a given configuration of the simulator.
 
     Parameters
     ----------
     scenario, options
         See :func:`packet`.
     configure
-        Makes the simulator's configuration of the scenario and the length of the warm-up in
-        seconds, as :func:`.configuration.configuration` does.
+        Converts the scenario and the length of the warm-up in seconds to a configuration, as
+        :func:`.configuration.configuration` does.
 
     Returns
     -------
@@ -178,7 +178,7 @@ def simulated(scenario: Scenario, options: RunOptions, configure: Configure) -> 
         captures.put(answer)
     answer.provenance = _provenance(scenario, run, estimates)
     answer.seed, answer.replications = scenario.run.seed, scenario.run.replications
-    # Each transfer that is alone is from fresh state, so there is nothing to warm up.
+    # Each isolated transfer begins from the initial state and needs no warm-up.
     if scenario.isolated_transfers is None:
         answer.warmup_s, answer.warmup_rule = warmup.seconds, warmup.rule
     settling = answer.warmup_s or 0.0
@@ -187,7 +187,7 @@ def simulated(scenario: Scenario, options: RunOptions, configure: Configure) -> 
 
 
 def _advance(run: _native.Simulation, **how: Any) -> str:
-    """Advance a run; how it ended, for want of memory too."""
+    """Advance a run and return how it ended, including exhausted memory."""
     try:
         return run.advance(**how)
     except OutOfMemoryError as full:
@@ -201,7 +201,7 @@ def _to_precision(
     warmup: _WarmUp,
     clock: Clock,
 ) -> tuple[str, metric_estimates.Snapshot, metric_estimates.Estimates]:
-    """Run to the length asked for, then on until the precision is reached."""
+    """Run for the requested length, then continue until the precision is reached."""
     targets = scenario.run.precision or {}
     first = length = _first_length(scenario, warmup.seconds)
     ended = warmup.ended
@@ -210,11 +210,13 @@ def _to_precision(
             goal = _goal(scenario, warmup.seconds, length)
             ended = advance(**goal, max_wall_s=clock.left())
         seen = metric_estimates.snapshot(scenario, run)
-        estimates = reliability.judged(scenario, seen, metric_estimates.estimates(scenario, seen))
+        estimates = reliability.add_warnings(
+            scenario, seen, metric_estimates.estimates(scenario, seen)
+        )
         longer = statistics.next_length(length, estimates, targets) if targets else None
         if ended != DONE or longer is None:
             return ended, seen, estimates
-        # A run in which little happens is over before the simulator checks its time limit.
+        # Runs with few events end before the simulator checks its time limit.
         if clock.left() == 0:
             return OUT_OF_TIME, seen, estimates
         if _is_longest(run) or (clock.deadline is None and longer > 1000 * first):
@@ -223,7 +225,7 @@ def _to_precision(
 
 
 def _first_length(scenario: Scenario, warmup_s: float) -> float:
-    """Return what a run is asked to count: transfers, or seconds after the warm-up."""
+    """Return the requested length: transfers, or seconds after the warm-up."""
     if scenario.isolated_transfers is not None:
         return scenario.isolated_transfers.total
     return scenario.run.transfers or (scenario.run.duration_s or LONGEST_RUN_S) - warmup_s
@@ -243,11 +245,11 @@ def _goal(scenario: Scenario, warmup_s: float, length: float) -> dict[str, Any]:
 def _warm_up(
     scenario: Scenario, options: RunOptions, clock: Clock, configure: Configure
 ) -> _WarmUp:
-    """Take the warm-up from the scenario, or find it by MSER-5 on a pilot run.
+    """Return the warm-up of the scenario, or determine it by MSER-5 on a pilot run.
 
-    A pilot run is looked at when it is short, so that a short transient shows, and again and again
-    as it doubles, until MSER-5 cuts it in its first half; of the ends found on the way the latest
-    counts. It has the streams of the first replication, so that it sees that one's transient.
+    The pilot run is checked while it is short, to detect a short transient, and at each doubling
+    until MSER-5 truncates it in its first half. The latest end of all checks is used. The pilot run
+    uses the random streams of the first replication, so it has the same transient.
     """
     if scenario.run.warmup_s is not None:
         return _WarmUp(scenario.run.warmup_s, "given")
@@ -255,7 +257,7 @@ def _warm_up(
     whole = _first_length(scenario, 0.0)
     watch = Watch(configure(scenario, 0.0), 1, None)
     enough = PILOT_ENOUGH if len(scenario.populations) == 1 else PILOT_ENOUGH_OF_CLASSES
-    latest, found = 0.0, False
+    latest, is_found = 0.0, False
     for share in PILOT_SHARES:
         goal = _goal(scenario, 0.0, share * whole)
         ended = _advance(run, **goal, threads=1, max_wall_s=clock.left(), progress=watch)
@@ -263,35 +265,35 @@ def _warm_up(
             options.progress(0.0)
         end = _end_of_transient(run, scenario)
         if end is not None:
-            latest, found = max(latest, end), share >= enough
-        if found or ended != DONE:
+            latest, is_found = max(latest, end), share >= enough
+        if is_found or ended != DONE:
             break
     watched = (
         "the bottleneck queue and the classes"
         if len(scenario.populations) > 1
         else "the bottleneck queue"
     )
-    return _WarmUp(round(latest, 9), f"MSER-5 on {watched}", found, ended)
+    return _WarmUp(round(latest, 9), f"MSER-5 on {watched}", is_found, ended)
 
 
 def _end_of_transient(run: _native.Simulation, scenario: Scenario) -> float | None:
-    """Return the last of the ends that MSER-5 finds, in seconds; None if one is not found."""
+    """Return the latest end of MSER-5 over all series in seconds; None if any has none."""
     slot_s, series = metric_estimates.warm_up_series(run, scenario)
-    if not series or series[0].size < MSER_FEWEST:
+    if not series or series[0].size < MIN_MSER_SLOTS:
         return None
     ends = [statistics.mser5(each) for each in series]
-    return slot_s * max(end.index for end in ends) if all(end.found for end in ends) else None
+    return slot_s * max(end.index for end in ends) if all(end.is_found for end in ends) else None
 
 
 NO_WARM_UP = Note(
-    "the run is too short to tell where its warm-up ends (MSER-5): make it longer, or give "
+    "the run is too short to determine the end of its warm-up (MSER-5): make it longer, or set "
     "run.warmup",
     kind="run",
 )
 
 
 def _warm_up_warnings(warmup: _WarmUp) -> list[Note]:
-    return [] if warmup.found else [NO_WARM_UP]
+    return [] if warmup.is_found else [NO_WARM_UP]
 
 
 def _say_how_it_ended(
@@ -304,38 +306,36 @@ def _say_how_it_ended(
     missing = statistics.unmet_precision(estimates, scenario.run.precision or {})
     shortfall = "; ".join(f"{name}: {reason}" for name, reason in missing.items())
     if ended == "interrupted":
-        answer.stop(
-            "interrupted: the results are of the part that was finished", Status.INTERRUPTED
-        )
+        answer.stop("interrupted: the results cover only the finished part", Status.INTERRUPTED)
     elif ended == OUT_OF_TIME:
-        before = f"run.precision ({shortfall})" if shortfall else "the run was over"
+        before = f"run.precision ({shortfall})" if shortfall else "the end of the run"
         answer.stop(f"run.max_wall was reached before {before}")
     elif ended == "crowded":
         answer.stop(
-            "stopped with a million transfers active at once: more arrive than complete; write a "
+            "stopped with a million active transfers: more arrive than complete; set a "
             "lower traffic.arrivals.rate, or a shorter run.duration"
         )
     elif ended.startswith(STOPPED):
         answer.stop(ended)
         answer.mark_untrusted()
     elif _never_ended(scenario, run):
-        answer.stop("63 years were simulated, and the transfers were not complete")
+        answer.stop("the transfers were not complete after 63 simulated years")
     elif shortfall:
         reached = "63 simulated years" if _is_longest(run) else "1000 times the run"
-        answer.stop(f"run.precision was not reached in {reached} ({shortfall})")
+        answer.stop(f"run.precision was not reached within {reached} ({shortfall})")
     clocks = run.clocks()
     if len(clocks) < scenario.run.replications:
-        answer.stop(f"{len(clocks)} of {scenario.run.replications} replications were begun")
+        answer.stop(f"only {len(clocks)} of {scenario.run.replications} replications were started")
     if not all(measuring for _, measuring in clocks):
-        answer.stop("before the warm-up was over")
+        answer.stop("the run ended during the warm-up")
         answer.mark_untrusted()
 
 
 def _say_if_unsettled(
     answer: Answer, scenario: Scenario, seen: metric_estimates.Snapshot, run: _native.Simulation
 ) -> None:
-    """Mark the values of endless flows that have not left their beginning: they are no answer."""
-    why = unsettled(scenario, seen, run, answer)
+    """Mark the values of endless flows that are still in their start-up as untrusted."""
+    why = unsettled_reason(scenario, seen, run, answer)
     if why is not None:
         answer.stop(why)
         answer.mark_untrusted()
@@ -354,8 +354,8 @@ def _add_traces(answer: Answer, scenario: Scenario, run: _native.Simulation) -> 
     if not scenario.probes.flows:
         return
     traces = run.traces()
-    answer.tables |= tables.traced(traces)
-    answer.notes += tables.thinned(traces)
+    answer.tables |= tables.trace_tables(traces)
+    answer.notes += tables.thinned_notes(traces)
 
 
 def _add_delivered(answer: Answer, scenario: Scenario, run: _native.Simulation) -> None:
@@ -372,22 +372,24 @@ def _interval_warnings(
     estimates: metric_estimates.Estimates,
     known: dict[str, tables.Table],
 ) -> list[Note]:
-    """Say which intervals are withheld or to be checked."""
-    found = goodputs.quantiles(scenario, seen)
-    quantiles = reliability.quantile_warnings(scenario, seen.units, found)
+    """Return notes on intervals that are withheld or need a check."""
+    estimates_by_share = goodputs.quantiles(scenario, seen)
+    quantiles = reliability.quantile_warnings(scenario, seen.units, estimates_by_share)
     return [*interval_notes.warnings(estimates, seen, known.get("by_class", {})), *quantiles]
 
 
 def _loss_warnings(scenario: Scenario, seen: metric_estimates.Snapshot) -> list[str]:
-    """Warn where instantaneous loss feedback makes retransmissions without end."""
-    # Of the counts: a run in which hardly a file ends has no metric.
-    dropped, arrived = (float(seen.units.of_class(of).sum()) for of in ("queue_drops", "arrived"))
-    if not scenario.has_loss_feedback or dropped < MOST_HEARD_AT_ONCE * max(arrived, 1.0):
+    """Warn if instantaneous loss feedback causes endless retransmissions."""
+    # From counts, because a run in which hardly any file ends has no metric.
+    dropped, arrived = (
+        float(seen.units.class_counter(of).sum()) for of in ("queue_drops", "arrived")
+    )
+    if not scenario.has_loss_feedback or dropped < MAX_FEEDBACK_LOSS * max(arrived, 1.0):
         return []
     return [
-        'stack "max-plus-reno" has instantaneous loss feedback and retransmits at once: here '
+        'stack "max-plus-reno" has instantaneous loss feedback and retransmits immediately: here '
         f"{dropped / arrived:.0%} of its packets are lost, because there are more flows than "
-        'places in the buffer; write a larger buffer, or tcp.stack = "rfc-newreno", which '
+        'packets fit into the buffer; set a larger buffer, or tcp.stack = "rfc-newreno", which '
         "waits for an RTO"
     ]
 
@@ -397,14 +399,14 @@ def _provenance(
     run: _native.Simulation,
     estimates: metric_estimates.Estimates,
 ) -> dict[str, Any]:
-    found = {
+    provenance = {
         "version": tcpcast.__version__,
         "scenario": scenario.digest(),
         "replications": scenario.run.replications,
         "simulated_s": [now / SECOND for now, _ in run.clocks()],
         "units": max((e.units for e in estimates.values() if e is not None), default=0),
-        "interval": "95 %, batches of all replications, their long-run variance by cosines",
+        "interval": "95 %, batches of all replications, long-run variance by cosine weights",
     }
     if scenario.isolated_transfers is None:
-        return found
-    return found | {"interval": "95 %, times over independent transfers; the rest over batches"}
+        return provenance
+    return provenance | {"interval": "95 %, times over independent transfers; others over batches"}

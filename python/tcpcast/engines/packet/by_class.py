@@ -1,4 +1,4 @@
-"""Table ``by_class``: the metrics of each class, with intervals and what is in their place."""
+"""Table ``by_class``: the metrics of each class, with intervals and warnings."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def class_table(
     groups: Sequence[Population], each: Sequence[Estimates], metrics: Iterable[str]
 ) -> Table:
-    """Return a row for each class: its name, its senders, its metrics.
+    """Return one row per class: its name, its number of senders, its metrics.
 
     Parameters
     ----------
@@ -31,35 +31,37 @@ def class_table(
     each
         The estimates of each class, by metric.
     metrics
-        Those that the table has, where any class has an estimate.
+        Metrics to include if any class has an estimate.
 
     Returns
     -------
     dict
-        ``name``, ``sources`` and of each metric its value, ``_low`` and ``_high``, nan where there
-        is none. Of several classes also ``_interval_warning``, if any class has one: in words, why an interval
-        is withheld or to be checked, "" where it can be trusted.
+        ``name``, ``sources`` and, per metric, its value, ``_low`` and ``_high``, nan if missing.
+        With several classes also ``_interval_warning`` if any class has one: the reason why an
+        interval is withheld or needs a check, "" if it can be trusted.
     """
     table: Table = {
         "name": np.array([group.name for group in groups]),
         "sources": np.array([group.count for group in groups]),
     }
     for metric in metrics:
-        values = [found[metric] for found in each]
+        values = [estimates[metric] for estimates in each]
         if all(value is None for value in values):
             continue
         for suffix, part in (("", "value"), ("_low", "low"), ("_high", "high")):
-            table[metric + suffix] = np.array([part_of(v, part) for v in values], dtype=np.float64)
-        bounds = np.array([part_of(v, "at_least") for v in values], dtype=np.float64)
+            table[metric + suffix] = np.array(
+                [estimate_part(v, part) for v in values], dtype=np.float64
+            )
+        bounds = np.array([estimate_part(v, "at_least") for v in values], dtype=np.float64)
         if not np.isnan(bounds).all():
             table[f"{metric}_at_least"] = bounds
-        doubts = ["" if value is None else value.interval_warning or "" for value in values]
-        if len(groups) > 1 and any(doubts):  # of one class the metrics themselves have them
-            table[f"{metric}_interval_warning"] = np.array(doubts)
+        warnings = ["" if value is None else value.interval_warning or "" for value in values]
+        if len(groups) > 1 and any(warnings):  # the metrics of a single class already have them
+            table[f"{metric}_interval_warning"] = np.array(warnings)
     return table
 
 
-def part_of(estimate: Estimate | None, part: str) -> float:
-    """Return ``value``, ``low`` or ``high`` of an estimate, nan where it has none."""
+def estimate_part(estimate: Estimate | None, part: str) -> float:
+    """Return ``value``, ``low`` or ``high`` of an estimate, nan if it has none."""
     value = getattr(estimate, part, None)
     return math.nan if value is None else float(value)

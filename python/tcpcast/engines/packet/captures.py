@@ -1,4 +1,4 @@
-"""Captures of a simulation, written while it runs: the files of ``[[probes.pcap]]``."""
+"""Capture files of a simulation (``[[probes.pcap]]``), written during the run."""
 
 from __future__ import annotations
 
@@ -20,57 +20,57 @@ if TYPE_CHECKING:
     from tcpcast.scenario import Scenario
 
 _CAPTURE = Kind("capture", bytes.fromhex("4d3cb2a1"))
-"""The first bytes of a capture that tcpcast wrote: pcap with nanoseconds."""
+"""First bytes of capture files that tcpcast writes: pcap with nanoseconds."""
 
 
 def check_captures(scenario: Scenario, options: RunOptions) -> None:
-    """Refuse, before the simulation, files that may not or cannot be written.
+    """Raise an error, before the simulation, for capture files that cannot be written.
 
     Raises
     ------
     TcpcastError
-        A file of that name exists, and ``options.force`` is not set; or two captures have one
+        A file of that name exists, and ``options.force`` is not set; or two captures use the same
         file.
     MachineError
-        A folder cannot be written.
+        A directory is not writable.
     """
     seen: set[str] = set()
     for wanted in scenario.probes.pcap:
         file = capture_file(scenario, wanted.file)
         check_capture(scenario, file, force=options.force)
-        place = os.path.abspath(file)
-        if place in seen:
+        path = os.path.abspath(file)
+        if path in seen:
             raise TcpcastError(
-                f"probes.pcap: two captures have the file {file}; name another for one"
+                f"probes.pcap: two captures use the file {file}; choose another name for one"
             )
-        seen.add(place)
+        seen.add(path)
 
 
 def capture_file(scenario: Scenario, name: str) -> Path:
-    """Return the path of a capture, for a scenario file always below the folder of that file.
+    """Return the path of a capture; in a scenario file it must be below the file's directory.
 
-    The user who runs a scenario file may not have read it. Scripts may name any path.
+    The user who runs a scenario file may not have read it. Scripts may use any path.
 
     Raises
     ------
     ScenarioError
-        A scenario file names a path outside its folder.
+        A scenario file names a path outside its directory.
     """
     file = scenario.resolve_path(name)
     _, folder = scenario.source_tables()
     if folder is not None and not file.parent.resolve().is_relative_to(folder):
         raise ScenarioError(
-            f"probes.pcap: {name} is outside the scenario's folder {folder}; write a name such as "
+            f"probes.pcap: {name} is outside the scenario's directory {folder}; use a name such as "
             '"out.pcap"'
         )
     return file
 
 
 def check_capture(scenario: Scenario, file: Path, *, force: bool) -> None:
-    """Refuse, before the work, a capture that may not or cannot be written.
+    """Raise an error, before the simulation, if a capture cannot be written.
 
-    With ``force``, a scenario file may replace captures and no other files: the command does not
-    name them.
+    With ``force``, a scenario file may overwrite only captures, because the command line does not
+    name the files.
 
     Raises
     ------
@@ -80,45 +80,46 @@ def check_capture(scenario: Scenario, file: Path, *, force: bool) -> None:
     _, folder = scenario.source_tables()
     if force and folder is not None and not output.is_of_kind(file, _CAPTURE):
         raise TcpcastError(
-            f"{file} is already here and is no capture: --force replaces only captures where a "
-            "scenario names the file; move it away or write another name in probes.pcap"
+            f"{file} exists and is not a capture: --force overwrites only captures if a scenario "
+            "names the file; move the file, or use another name in probes.pcap"
         )
     output.check_file(file, force=force)
 
 
 class Captures:
-    """The files of ``probes.pcap``: written aside while a simulation runs, put there at its end.
+    """Context manager for the files of ``probes.pcap``.
 
-    A context: what is not put in its place before an error ends it is removed.
+    The files have temporary names during the simulation. They are renamed at its end, and removed
+    if an error occurs before.
 
     Raises
     ------
     MachineError
-        A file cannot be made; before the run.
+        A file cannot be created; raised before the run.
     """
 
     def __init__(self, scenario: Scenario, run: _native.Simulation, options: RunOptions) -> None:
-        """Open a file for each capture that the scenario asks for."""
+        """Create one file per capture of the scenario."""
         self._places = [
             (wanted, capture_file(scenario, wanted.file)) for wanted in scenario.probes.pcap
         ]
         self._run = run
         self._files: list[contextlib.ExitStack] = []
         with contextlib.ExitStack() as made:
-            for index, (_, place) in enumerate(self._places):
+            for index, (_, path) in enumerate(self._places):
                 file = made.enter_context(contextlib.ExitStack())
-                aside = file.enter_context(output.aside(place, force=options.force))
+                temporary = file.enter_context(output.atomic_file(path, force=options.force))
                 try:
-                    run.begin_capture(index, aside)
+                    run.begin_capture(index, temporary)
                 except OSError as error:
                     raise MachineError(
-                        f"probes.pcap: cannot write {place}: {error.strerror}"
+                        f"probes.pcap: cannot write {path}: {error.strerror}"
                     ) from error
                 self._files.append(file)
             made.pop_all()
 
     def __enter__(self) -> Captures:
-        """Return itself."""
+        """Return this object."""
         return self
 
     def __exit__(
@@ -127,25 +128,25 @@ class Captures:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Remove what was not put in its place."""
+        """Remove files that were not renamed."""
         for file in self._files:
             file.__exit__(kind, error, trace)
 
     def put(self, answer: Answer) -> None:
-        """Write what is left, put the files in their places, and warn of those that were cut.
+        """Write the remaining packets, rename the files, and warn about truncated captures.
 
-        A file that cannot be written is no reason to lose the answer: ``answer.write_errors`` says
-        why.
+        If a file cannot be written, the answer is kept, and ``answer.write_errors`` contains the
+        reason.
         """
         files, self._files = self._files, []
-        for index, ((wanted, place), file) in enumerate(zip(self._places, files, strict=True)):
+        for index, ((wanted, path), file) in enumerate(zip(self._places, files, strict=True)):
             try:
                 with file:
                     cut = self._run.end_capture(index)
-            except (MachineError, OSError) as fault:
-                answer.write_errors.append(f"probes.pcap: {fault}")
+            except (MachineError, OSError) as error:
+                answer.write_errors.append(f"probes.pcap: {error}")
                 continue
             if cut:
-                said = f"capture {place} holds the first {wanted.packets} packets"
-                said += "; raise probes.pcap.packets for more"
-                answer.warn(said, kind="remark")
+                message = f"capture {path} contains only the first {wanted.packets} packets"
+                message += "; raise probes.pcap.packets for more"
+                answer.warn(message, kind="remark")

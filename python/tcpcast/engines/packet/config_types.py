@@ -1,4 +1,4 @@
-"""The types of the configuration that the native simulator takes: plain data.
+"""Types of the native simulator's configuration, which is plain data.
 
 The Rust types define the keys (``crates/sim/src/config.rs`` and its fields' types): serde reads
 plain data into them, rejects an unknown or missing key, and states its path. Times are whole
@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 Config = dict[str, Any]
-"""A struct: the values of its fields by their names."""
+"""A struct: values by field name."""
 
 Choice = str | Config
-"""An enum: the name of a case, or a dict with one key, the name, and the data of the case."""
+"""An enum: the name of a variant, or a dict whose only key is the name of the variant."""

@@ -1,4 +1,4 @@
-"""From a scenario to the plain data that the simulator takes."""
+"""Convert a scenario to the configuration of the simulator, which is plain data."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from tcpcast.engines.packet.cross import streams
 from tcpcast.engines.packet.equilibrium import starts
 from tcpcast.engines.packet.loss import bottleneck_loss, link_loss
-from tcpcast.engines.packet.queues import limit_of_lengths, queue, whole_room
+from tcpcast.engines.packet.queues import buffer_capacity, limit_of_lengths, queue
 from tcpcast.engines.packet.return_path import return_link
-from tcpcast.engines.packet.scale import WHOLE, Scale, shortened
+from tcpcast.engines.packet.scale import FULL_SCALE, Scale, subtract_delays
 from tcpcast.scenario.distributions import Distribution
 from tcpcast.scenario.queue import FairQueue
 from tcpcast.scenario.sizes import FileInBytes
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from tcpcast.scenario.traffic import Transfers
 
 SIZE_BOUNDS = (2, 6, 14, 30, 62, 128, 256, 512, 1024, 2048, 4096)
-"""Upper ends of the size intervals, packets: Table 1 of the Engset report."""
+"""Upper ends of the size intervals in packets: Table 1 of the Engset report."""
 
 UNLIMITED_WINDOW = 2**32 - 1
 
 TIE_NOISE_NS = 100
-"""Mean lateness of hosts without noise where there are several classes; packets take far longer."""
+"""Mean delay noise of hosts without noise if there are several classes; packets take far longer."""
 
 LIMITED_TRANSMIT = {"each": "each-duplicate", "second": "on-second"}
 
@@ -47,17 +47,17 @@ def nanoseconds(seconds: float) -> int:
     return round(seconds * 1e9)
 
 
-def configuration(scenario: Scenario, warmup_s: float, scale: Scale = WHOLE) -> Config:
-    """Return the simulator's configuration: plain data.
+def configuration(scenario: Scenario, warmup_s: float, scale: Scale = FULL_SCALE) -> Config:
+    """Return the simulator's configuration as plain data.
 
     Parameters
     ----------
     scenario
         The scenario.
     warmup_s
-        Length of the warm-up; nothing before its end is counted.
+        Length of the warm-up; counting starts at its end.
     scale
-        How many sources each simulated one stands for.
+        Number of sources per simulated source.
     """
     network = scenario.network
     return {
@@ -93,8 +93,8 @@ def configuration(scenario: Scenario, warmup_s: float, scale: Scale = WHOLE) -> 
 
 
 def listed_sizes(scenario: Scenario) -> list[int] | None:
-    """Return the sizes of all files, rising, or None where they are not listed."""
-    found: set[int] = set()
+    """Return the sizes of all files in ascending order, None if they are not listed."""
+    packets: set[int] = set()
     for group in scenario.populations:
         if group.traffic.kind == "bulk":
             continue
@@ -102,26 +102,26 @@ def listed_sizes(scenario: Scenario) -> list[int] | None:
         if sizes is None:
             return None
         todays = group.payload_bytes if group.tcp.is_modern else None
-        found.update(_file(size, todays)[0] for size in sizes)
-    return sorted(found) or None
+        packets.update(_file(size, todays)[0] for size in sizes)
+    return sorted(packets) or None
 
 
 def size_bounds(scenario: Scenario) -> list[int]:
-    """Return the upper ends of the size intervals; each listed size is one of its own."""
+    """Return the upper ends of the size intervals; each listed size has its own interval."""
     return listed_sizes(scenario) or list(SIZE_BOUNDS)
 
 
 def _rate(link: Link) -> int | None:
-    """Return the constant rate of both ways; what is of the forward path alone is the queue's."""
+    """Return the constant rate of both directions; the queue has rates of the forward path."""
     return None if math.isinf(link.serial_bps) else max(1, round(link.serial_bps))
 
 
-def longer_ns(scenario: Scenario, scale: Scale) -> float:
-    """Return how much longer a byte takes on all shared links together, in ns."""
+def extra_byte_ns(scenario: Scenario, scale: Scale) -> float:
+    """Return the extra transmission time of a byte, summed over all shared links, in ns."""
     network = scenario.network
     hops = [hop for hop in (*network.hops_before, *network.hops_after) if hop.shared]
-    measured = scale.longer_ns(_rate(network.bottleneck))
-    return measured + sum(scale.longer_ns(_rate(hop)) for hop in hops)
+    measured = scale.extra_byte_ns(_rate(network.bottleneck))
+    return measured + sum(scale.extra_byte_ns(_rate(hop)) for hop in hops)
 
 
 def _buffer(scenario: Scenario, link: Link, scale: Scale) -> int | None:
@@ -129,12 +129,12 @@ def _buffer(scenario: Scenario, link: Link, scale: Scale) -> int | None:
     individual = isinstance(queue, FairQueue) and queue.buffers == "individual"
     in_bytes = limit_of_lengths(scenario, link) is not None
     packets = math.inf if in_bytes else network.buffer_pkts(link)
-    room = whole_room(packets, link.rate, network.packet_bytes)
-    return scale.room(room, individual=individual)
+    buffer_pkts = buffer_capacity(packets, link.rate, network.packet_bytes)
+    return scale.buffer_pkts(buffer_pkts, individual=individual)
 
 
 def _hop(scenario: Scenario, hop: Hop, scale: Scale) -> Config:
-    scale = scale if hop.shared else WHOLE
+    scale = scale if hop.shared else FULL_SCALE
     return {
         "rate_bps": scale.rate(_rate(hop)),
         "delay_ns": nanoseconds(hop.delay_s or 0.0),
@@ -157,7 +157,7 @@ def _tcp(group: Population) -> Config:
     sends = LIMITED_TRANSMIT[rules.limited_transmit_on] if tcp.limited_transmit else "off"
     return {
         **_of_any(tcp),
-        # Of today's TCP, and of max-plus-reno, the rules mean nothing.
+        # These rules do not apply to modern TCP and max-plus-reno.
         "recovery": RECOVERY[rules.recovery],
         "timer_restart": rules.timer_restart,
         "backoff_until": rules.backoff_until,
@@ -219,13 +219,13 @@ def _class(
     elsewhere = math.fsum(link.delay_s or 0.0 for link in others)
     forward_ns = max(0, nanoseconds(group.forward_delay_s - elsewhere))
     back_ns = max(0, nanoseconds(group.return_delay_s - elsewhere))
-    if scale != WHOLE:
-        of_byte = longer_ns(scenario, scale)
+    if scale != FULL_SCALE:
+        of_byte = extra_byte_ns(scenario, scale)
         by_ns = of_byte * group.packet_bytes, of_byte * network.ack_bytes
-        forward_ns, back_ns = shortened(forward_ns, back_ns, by_ns)
+        forward_ns, back_ns = subtract_delays(forward_ns, back_ns, by_ns)
     sources = scale.sources(group.count)
     return {
-        # Transfers find their senders themselves.
+        # The simulator creates senders for transfers.
         "sources": 0 if group.traffic.kind == "transfers" else sources,
         "ingress": _access(network, group, group.ingress),
         "egress": _access(network, group, group.egress),
@@ -235,15 +235,15 @@ def _class(
         "traffic": _traffic(group, start),
         "tcp": _tcp(group),
         "host_noise_ns": _host_noise_ns(scenario, group),
-        "scale": None if scale == WHOLE else max(1.0, group.count / sources),
+        "scale": None if scale == FULL_SCALE else max(1.0, group.count / sources),
     }
 
 
 def _host_noise_ns(scenario: Scenario, group: Population) -> int:
-    """Return the mean lateness of a class's hosts.
+    """Return the mean delay noise of a class's hosts.
 
-    Hosts without noise get as much as breaks ties between classes at random: otherwise the class
-    that is written first would win each of them.
+    Hosts without noise get just enough to break ties between classes at random: otherwise, the
+    first class would win all of them.
     """
     is_tied = len(scenario.populations) > 1 and not group.tcp.has_loss_feedback
     return max(nanoseconds(group.tcp.host_noise_s), TIE_NOISE_NS if is_tied else 0)
@@ -259,7 +259,7 @@ def _traffic(group: Population, start: tuple[float, float] | None) -> Config:
                 "size": traffic.size.parameters(),
                 "rounding": _rounding(traffic.size, payload, traffic.size_rounding),
                 "persistent": traffic.connection == "persistent",
-                # Spearman's correlation of a Gaussian copula, turned into that of the normal distribution.
+                # Correlation of the copula's normal distribution, from Spearman's correlation.
                 "coupling": 2.0 * math.sin(math.pi * traffic.correlation / 6.0),
                 "begin": _begin(start),
             }
@@ -267,7 +267,7 @@ def _traffic(group: Population, start: tuple[float, float] | None) -> Config:
     if traffic.kind == "transfers":
         return _transfers(traffic, payload)
     if traffic.kind == "capture":
-        raise TypeError("what was captured is no traffic to simulate")
+        raise TypeError("traffic of kind capture cannot be simulated")
     stop = None if math.isinf(group.stop_s) else group.stop_s
     return {"bulk": {"start": _start(group), "stop": stop}}
 
@@ -284,7 +284,7 @@ def _begin(start: tuple[float, float] | None) -> Choice:
 
 
 def _start(group: Population) -> Config:
-    """Return when the endless flows of a class start."""
+    """Return the start times of the endless flows of a class."""
     start = getattr(group.traffic, "start", None)
     if start is None:
         within = {"low": group.start_s, "high": group.start_s + group.rtt_s}
@@ -314,7 +314,7 @@ def _transfers(traffic: Transfers, payload: int | None) -> Config:
 
 
 def _file(size: int, payload: int | None) -> tuple[int, int]:
-    """Return the packets of a file, and the bytes that the last one lacks of a full one."""
+    """Return the packets of a file, and the missing bytes of its last packet."""
     if payload is None or not isinstance(size, FileInBytes):
         return int(size), 0
     return size.packets(payload), size.padding_bytes(payload)
@@ -326,6 +326,6 @@ def _access(network: Network, group: Population, link: Link) -> Config:
     return {
         "rate_bps": _rate(link),
         "delay_ns": nanoseconds(link.delay_s or 0.0),
-        "limit_pkts": whole_room(packets, link.rate, group.packet_bytes),
+        "limit_pkts": buffer_capacity(packets, link.rate, group.packet_bytes),
         "loss": link_loss(link),
     }

@@ -1,10 +1,10 @@
-"""Intervals withheld because a run has not converged: it drifts, or is correlated for too long."""
+"""Withhold intervals of runs that have not converged: they drift, or are correlated too long."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tcpcast.drift import FEWEST_CYCLES, FEWEST_INDEPENDENT, drifting, independent_units
+from tcpcast.drift import MIN_CYCLES, MIN_INDEPENDENT, drifting, independent_units
 from tcpcast.metrics import LOSS_INDICATIONS
 from tcpcast.scenario.modern_tcp import RATE_BASED
 from tcpcast.statistics import too_short
@@ -28,7 +28,7 @@ LONGEST_WARM_UP = 1 / 3
 """If the measured warm-up is a larger share of the run, the run is short for the classes' rates:
 their slowest component is about as slow as their transient."""
 
-FEWEST_LOSS_CYCLES = 8
+MIN_LOSS_CYCLES = 8
 """Each replication has this many times the time from loss to loss if classes with and without BBR
 share a link: with 4 times, half of the runs of one flow of each missed the true rates by a factor
 of three, without a trend (60 s, 16 BDP, 4 replications)."""
@@ -37,15 +37,15 @@ BBR_CYCLE_S = 10.0
 """BBR flows empty the queue, and change their shares among one another, this often (PROBE_RTT)."""
 
 
-def unconverged(scenario: Scenario, seen: Snapshot, found: Estimates) -> dict[str, str]:
+def unconverged(scenario: Scenario, seen: Snapshot, estimates: Estimates) -> dict[str, str]:
     """Return the metrics of an answer that have no interval because they vary slowly, with reasons.
 
     Jain's index is one number per replication. It drifts if the goodput of any class does.
     """
-    if scenario.isolated_transfers is not None:  # each one starts from fresh state
+    if scenario.isolated_transfers is not None:  # each one starts from the initial state
         return {}
-    reasons = _reasons(scenario, found)
-    if "jain_index" in found:
+    reasons = _reasons(scenario, estimates)
+    if "jain_index" in estimates:
         drifts = _drifting(scenario) if drifting(_goodputs(scenario, seen)) else None
         if (reason := drifts or _short_for_rates(scenario, seen)) is not None:
             reasons["jain_index"] = reason
@@ -55,19 +55,21 @@ def unconverged(scenario: Scenario, seen: Snapshot, found: Estimates) -> dict[st
 def unconverged_classes(
     scenario: Scenario, seen: Snapshot, each: Sequence[Estimates]
 ) -> list[dict[str, str]]:
-    """Return the same for the estimates of each class.
+    """Return :func:`unconverged` for the estimates of each class.
 
     All classes are tested as one answer, so that many classes do not cause more false alarms.
     """
     if scenario.isolated_transfers is not None:
         return [{} for _ in each]
-    tested = {(at, name): e for at, found in enumerate(each) for name, e in found.items()}
+    tested = {
+        (index, name): e for index, estimates in enumerate(each) for name, e in estimates.items()
+    }
     short = _short_for_rates(scenario, seen)
     rates = {named: short for named in tested if named[1] in RATES} if short is not None else {}
     reasons = rates | _reasons(scenario, tested)
     return [
-        {name: reasons[at, name] for name in found if (at, name) in reasons}
-        for at, found in enumerate(each)
+        {name: reasons[index, name] for name in estimates if (index, name) in reasons}
+        for index, estimates in enumerate(each)
     ]
 
 
@@ -84,41 +86,43 @@ def _short_for_rates(scenario: Scenario, seen: Snapshot) -> str | None:
     if scenario.run.warmup_s is None and warm_up_s > LONGEST_WARM_UP * seen.units.elapsed_s:
         return f"the run is too short: its warm-up takes more than a third; {_longer(scenario)}"
     of_bbr = [g for g in groups if g.traffic.kind == "bulk" and g.tcp.control in RATE_BASED]
-    if len(of_bbr) > 1 and measured_s < FEWEST_CYCLES * BBR_CYCLE_S:
-        cycles = f"{FEWEST_CYCLES} times {BBR_CYCLE_S:g} s, the cycle of BBR's shares"
+    if len(of_bbr) > 1 and measured_s < MIN_CYCLES * BBR_CYCLE_S:
+        cycles = f"{MIN_CYCLES} times {BBR_CYCLE_S:g} s, the cycle of BBR's shares"
         return f"the run is too short: it measures less than {cycles}; {_longer(scenario)}"
     each_s, cycle_s = measured_s / seen.units.replications, _loss_cycle_s(scenario, seen.units)
-    if of_bbr and each_s < FEWEST_LOSS_CYCLES * cycle_s:
-        cycles = f"{FEWEST_LOSS_CYCLES} times {cycle_s:.3g} s, the time from one loss to the next"
+    if of_bbr and each_s < MIN_LOSS_CYCLES * cycle_s:
+        cycles = f"{MIN_LOSS_CYCLES} times {cycle_s:.3g} s, the time from one loss to the next"
         return f"the run is too short: it measures less than {cycles}; {_longer(scenario)}"
     return None
 
 
 def indications(units: Units, numbers: Sequence[int] | None = None) -> float:
     """Return the number of loss indications of some classes, or of all."""
-    return float(sum(units.of_class(cell, numbers).sum() for cell in LOSS_INDICATIONS))
+    return float(sum(units.class_counter(cell, numbers).sum() for cell in LOSS_INDICATIONS))
 
 
 def _loss_cycle_s(scenario: Scenario, units: Units) -> float:
     """Return the longest mean time from loss to loss of a flow whose window ends at losses."""
     measured_s = 1e-9 * float(units.link("time_ns").sum())
     cycles = [0.0]
-    for at, group in enumerate(scenario.populations):
+    for index, group in enumerate(scenario.populations):
         if group.traffic.kind == "bulk" and group.tcp.control not in RATE_BASED:
-            losses = indications(units, [at])
+            losses = indications(units, [index])
             cycles.append(measured_s * group.count / losses if losses else 0.0)
     return max(cycles)
 
 
-def _reasons(scenario: Scenario, found: Mapping[Named, Estimate | None]) -> dict[Named, str]:
-    slow = {name: _correlated(scenario) for name in too_short(found) if _is_slow(found[name])}
-    return slow | dict.fromkeys(drifting(found), _drifting(scenario))
+def _reasons(scenario: Scenario, estimates: Mapping[Named, Estimate | None]) -> dict[Named, str]:
+    slow = {
+        name: _correlated(scenario) for name in too_short(estimates) if _is_slow(estimates[name])
+    }
+    return slow | dict.fromkeys(drifting(estimates), _drifting(scenario))
 
 
 def _is_slow(estimate: Estimate | None) -> bool:
     if estimate is None or estimate.pseudo is None:
         return False
-    return independent_units(estimate.pseudo, estimate.replications) < FEWEST_INDEPENDENT
+    return independent_units(estimate.pseudo, estimate.replications) < MIN_INDEPENDENT
 
 
 def _goodputs(scenario: Scenario, seen: Snapshot) -> dict[int, Estimate | None]:
@@ -127,8 +131,8 @@ def _goodputs(scenario: Scenario, seen: Snapshot) -> dict[int, Estimate | None]:
     if len(groups) == 1:
         return {}
     return {
-        at: units.ratio(units.of_class("delivered", [at]), units.seconds_on([group]))
-        for at, group in enumerate(groups)
+        index: units.ratio(units.class_counter("delivered", [index]), units.on_seconds([group]))
+        for index, group in enumerate(groups)
     }
 
 
@@ -137,7 +141,7 @@ def _drifting(scenario: Scenario) -> str:
 
 
 def _correlated(scenario: Scenario) -> str:
-    few = f"it contains fewer than {FEWEST_INDEPENDENT} independent stretches"
+    few = f"it contains fewer than {MIN_INDEPENDENT} independent stretches"
     return f"the run is too short: {few}; {_longer(scenario)}"
 
 

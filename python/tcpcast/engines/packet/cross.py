@@ -1,4 +1,4 @@
-"""Cross traffic: what the simulator is told of it, and its outcome."""
+"""Cross traffic: configuration of the streams, and the table of their results."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.answer import Note
-from tcpcast.engines.packet.scale import WHOLE, Scale
+from tcpcast.engines.packet.scale import FULL_SCALE, Scale
 from tcpcast.scenario.cross import FgnCross, ParetoCross, TraceCross
 from tcpcast.scenario.cross_checks import find_place, recordings
 from tcpcast.units import digits
@@ -28,44 +28,44 @@ if TYPE_CHECKING:
 
 SECOND = 1_000_000_000
 
-MOST_BINS = 2**20
-"""Bins of a series of noise; another, independent of it, follows where the run is longer."""
+MAX_BINS = 2**20
+"""Bins of a noise series; longer runs continue with another, independent series."""
 
 BINS_UNKNOWN = 2**17
-"""Bins of a series where nobody knows how long the run will be."""
+"""Bins of a series if the length of the run is unknown."""
 
 
-MOST_FLUID_BINS, FEWEST_FLUID_BINS = 2**18, 2**10
-"""Bins of a series that sources read where each has a hop to itself."""
+MAX_FLUID_BINS, MIN_FLUID_BINS = 2**18, 2**10
+"""Bins of a series that sources read if each source has its own hop."""
 
-FEWEST_FLUID_SERIES, MOST_FLUID_NOISE = 4, 2**20
-"""Series of such a noise: two that are independent, and each of them with its sign changed; and
-the bins of all of them, 16 MB."""
+MIN_FLUID_SERIES, MAX_FLUID_NOISE = 4, 2**20
+"""Minimum number of noise series (two independent ones, and each with its sign changed), and
+maximum number of bins of all series, 16 MB."""
 
-MOST_FLUID_PACKETS = 4_000_000
-"""Packets behind such a series, where it is counted from packets."""
+MAX_FLUID_PACKETS = 4_000_000
+"""Maximum number of packets from which such a series is counted."""
 
 
-def streams(scenario: Scenario, scale: Scale = WHOLE) -> list[Config]:
-    """Return the streams in packets and seconds, as the simulator takes them.
+def streams(scenario: Scenario, scale: Scale = FULL_SCALE) -> list[Config]:
+    """Return the streams in packets and seconds, as the simulator needs them.
 
-    At hops that sources share they are of the network's ``scale``: every k-th packet comes, and its
-    work is that of all k.
+    At hops that sources share they are scaled: only every k-th packet is sent, and it has the work
+    of k packets.
     """
-    found: list[Config] = []
+    configs: list[Config] = []
     for stream in scenario.cross:
         place = _place(scenario, stream)
         bins, series = _fluid_series(scenario, stream)
-        found.append(
+        configs.append(
             {
                 "stage": place.stage,
                 "bin_ns": round(stream.bin_s * SECOND),
                 "bins": bins,
                 "series": series,
-                "process": _process(scenario, stream, scale if place.shared else WHOLE),
+                "process": _process(scenario, stream, scale if place.shared else FULL_SCALE),
             }
         )
-    return found
+    return configs
 
 
 def _place(scenario: Scenario, stream: Cross) -> Place:
@@ -76,32 +76,32 @@ def _place(scenario: Scenario, stream: Cross) -> Place:
 
 
 def _fluid_series(scenario: Scenario, stream: Cross) -> tuple[int, int]:
-    """Return how many bins a series has that sources with a hop of their own read, and how many.
+    """Return the number of bins and of series for sources that each have their own hop.
 
-    Of a noise they are twice as long as the run, up to a power of two, where their
-    autocovariances are exact, and as many as there are sources and is room for. Streams at one
-    hop have as many as the one that has fewest.
+    Noise series are twice as long as the run, up to a power of two, so that their autocovariances
+    are exact. There are as many as sources, as far as memory allows. All streams at one hop have
+    the same number, the smallest.
     """
     place = _place(scenario, stream)
     streams = [other for other in scenario.cross if _place(scenario, other) == place]
     counted = [other for other in streams if not other.is_noise]
     if not counted:
         needed = 2 * series_bins(scenario, stream.bin_s)
-        bins = min(max(needed, FEWEST_FLUID_BINS), MOST_FLUID_BINS)
-        room = MOST_FLUID_NOISE // bins
-        return bins, max(FEWEST_FLUID_SERIES, min(_readers(scenario), room))
-    bins = MOST_FLUID_BINS
+        bins = min(max(needed, MIN_FLUID_BINS), MAX_FLUID_BINS)
+        room = MAX_FLUID_NOISE // bins
+        return bins, max(MIN_FLUID_SERIES, min(_readers(scenario), room))
+    bins = MAX_FLUID_BINS
     for other in counted:
         mean = other.mean_bps(place.link.rate_bps, scenario.network.packet_bytes)
         in_bin = mean / (8 * scenario.network.packet_bytes) * other.bin_s
-        bins = min(bins, 1 << max(0, math.floor(math.log2(MOST_FLUID_PACKETS / in_bin))))
-    return max(FEWEST_FLUID_BINS, bins), 1
+        bins = min(bins, 1 << max(0, math.floor(math.log2(MAX_FLUID_PACKETS / in_bin))))
+    return max(MIN_FLUID_BINS, bins), 1
 
 
 def _readers(scenario: Scenario) -> int:
-    """Return a power of two not below the number of sources, which is not known of arrivals."""
+    """Return a power of two at or above the number of sources (unknown for arrivals)."""
     if any(group.traffic.kind == "transfers" for group in scenario.populations):
-        return MOST_FLUID_NOISE
+        return MAX_FLUID_NOISE
     return 1 << (scenario.senders - 1).bit_length()
 
 
@@ -126,7 +126,7 @@ def _process(scenario: Scenario, stream: Cross, scale: Scale) -> Config:
             "on": stream.on,
             "off": stream.off,
             "alpha": stream.alpha,
-            # Each source's packets, so few, would be spaced by chance.
+            # With few packets per source, their spacing would be random.
             "together": each != 1,
         }
     if isinstance(stream, TraceCross):
@@ -148,56 +148,56 @@ def _recorded(stream: TraceCross, packet_bytes: int, each: float) -> Config:
 
 
 def series_bins(scenario: Scenario, bin_s: float) -> int:
-    """Return how many bins a series of noise has: as many as the run, up to a power of two."""
+    """Return the number of bins of a noise series: those of the run, up to a power of two."""
     duration = scenario.run.duration_s
     if duration is None:
         return BINS_UNKNOWN
     needed = math.ceil(duration / bin_s) + 1
-    return min(MOST_BINS, max(2, 1 << (needed - 1).bit_length()))
+    return min(MAX_BINS, max(2, 1 << (needed - 1).bit_length()))
 
 
 def table(scenario: Scenario, totals: Mapping[str, Any], measured_s: float) -> Table:
-    """Return a row for each stream: what it offered and what the hop carried.
+    """Return one row per stream: its offered load and the load that the hop carried.
 
     Parameters
     ----------
     scenario
-        Its cross traffic.
+        The scenario with its cross traffic.
     totals
-        The simulator's.
+        Totals of the simulator.
     measured_s
-        Time measured in all replications together, in seconds.
+        Measured time, summed over all replications, in seconds.
 
     Returns
     -------
     dict
-        ``name``, ``hop``, ``model``; ``mean_bps`` as asked, ``offered_bps`` and ``carried_bps`` as
-        counted; ``loss_ratio``, lost over offered; for a noise ``rate_mean_bps`` and
-        ``rate_sd_bps`` of its rates in bins, and ``cut_ratio``, the share of bins whose rate was
-        below 0 and was cut. Where each source has the hop to itself, what one of them meets: the
-        mean of the series that all read, and what it loses without them.
+        ``name``, ``hop``, ``model``; ``mean_bps`` as specified, ``offered_bps`` and ``carried_bps``
+        as counted; ``loss_ratio``, lost over offered. For noise also ``rate_mean_bps`` and
+        ``rate_sd_bps`` of the rates per bin, and ``cut_ratio``, the share of bins whose negative
+        rate was replaced by 0. If each source has its own hop, the rates are means over the shared
+        series, and the loss excludes packets of the sources.
     """
     if measured_s <= 0:
         return {}
     bits = 8.0 * scenario.network.packet_bytes
-    unheard = (0, 0, 0, (0, 0, 0.0, 0.0), (0, 0.0, 0.0))
+    zeros = (0, 0, 0, (0, 0, 0.0, 0.0), (0, 0.0, 0.0))
     rows = []
-    for at, stream in enumerate(scenario.cross):
-        counters = totals["cross"][at] if at < len(totals["cross"]) else unheard
+    for index, stream in enumerate(scenario.cross):
+        counters = totals["cross"][index] if index < len(totals["cross"]) else zeros
         place = _place(scenario, stream)
-        told = {
-            "name": stream.name or f"{stream.model}.{at}",
+        identity = {
+            "name": stream.name or f"{stream.model}.{index}",
             "hop": place.name,
             "model": stream.model,
             "mean_bps": stream.mean_bps(place.link.rate_bps, scenario.network.packet_bytes),
         }
         counts = _counted(counters, bits / measured_s, place.link.rate_bps)
-        rows.append(told | counts | _rates(stream, counters[3], bits))
+        rows.append(identity | counts | _rates(stream, counters[3], bits))
     return {key: np.array([row[key] for row in rows]) for key in rows[0]} if rows else {}
 
 
 def _counted(counters: Counters, bps: float, hop_bps: float) -> dict[str, float]:
-    """Return what was offered and carried, at so many bit/s for each packet counted."""
+    """Return the offered and carried rates, given the bit/s per counted packet."""
     offered, carried, dropped = (float(count) for count in counters[:3])
     series, load, lost = counters[4]
     if series:
@@ -211,11 +211,11 @@ def _counted(counters: Counters, bps: float, hop_bps: float) -> dict[str, float]
 
 
 def _rates(stream: Cross, sums: tuple[int, int, float, float], bits: float) -> dict[str, float]:
-    """Return mean and standard deviation of a noise's rates, and the share that was cut."""
+    """Return the mean and standard deviation of the noise rates, and the share cut at 0."""
     bins, cut, total, squares = sums
-    found = dict.fromkeys(("rate_mean_bps", "rate_sd_bps", "cut_ratio"), math.nan)
+    missing = dict.fromkeys(("rate_mean_bps", "rate_sd_bps", "cut_ratio"), math.nan)
     if not bins:
-        return found
+        return missing
     mean = total / bins
     deviation = math.sqrt(max(0.0, squares / bins - mean * mean))
     return {
@@ -226,9 +226,9 @@ def _rates(stream: Cross, sums: tuple[int, int, float, float], bits: float) -> d
 
 
 def warnings(scenario: Scenario, clocks: Sequence[tuple[int, bool]]) -> list[Note]:
-    """Say what was too short, or too long, for the run, given where its clocks stand."""
+    """Return notes on recordings and bins that are shorter or longer than the run."""
     ran_s = max((now for now, _ in clocks), default=0) / SECOND
-    found: list[Note] = []
+    notes: list[Note] = []
     for name, stream in recordings(scenario):
         lasts = stream.period_s - stream.start_s
         if lasts < ran_s:
@@ -236,12 +236,12 @@ def warnings(scenario: Scenario, clocks: Sequence[tuple[int, bool]]) -> list[Not
                 f"cross.{name} was recorded for {digits(lasts)} s and is repeated through the "
                 f"run's {digits(ran_s)} s"
             )
-            found.append(Note(text, kind="remark"))
-    for at, noise in enumerate(scenario.cross):
+            notes.append(Note(text, kind="remark"))
+    for index, noise in enumerate(scenario.cross):
         if noise.is_noise and noise.bin_s > ran_s:
             text = (
-                f"cross.{noise.name or at} has one rate for {digits(noise.bin_s)} s, and the run "
-                f"is over after {digits(ran_s)} s: write a shorter bin, or a longer run"
+                f"cross.{noise.name or index} has one rate for {digits(noise.bin_s)} s, but the "
+                f"run ends after {digits(ran_s)} s: set a shorter bin, or a longer run"
             )
-            found.append(Note(text, kind="run"))
-    return found
+            notes.append(Note(text, kind="run"))
+    return notes

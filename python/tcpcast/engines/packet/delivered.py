@@ -1,4 +1,4 @@
-"""What endless flows have delivered by given times after their start: the curves of a start-up."""
+"""Data that endless flows delivered by given times after their start: start-up curves."""
 
 from __future__ import annotations
 
@@ -20,23 +20,25 @@ if TYPE_CHECKING:
     Row = dict[str, Any]
 
 
-def table(scenario: Scenario, found: Sequence[Sequence[Sequence[int]]]) -> dict[str, NDArray[Any]]:
-    """Return a row for each class of endless flows and each time of ``run.report_at``.
+def table(
+    scenario: Scenario, packets: Sequence[Sequence[Sequence[int]]]
+) -> dict[str, NDArray[Any]]:
+    """Return one row per class of endless flows and time of ``run.report_at``.
 
     Parameters
     ----------
     scenario
         The scenario, with ``run.report_at``.
-    found
-        Packets delivered in order of each replication and source, by those of the times that are
-        over.
+    packets
+        Packets delivered in order, per replication and source, at each of the times that the run
+        reached.
 
     Returns
     -------
     dict
-        ``t_s`` after a flow's start, ``bytes`` as the mean over flows with its interval over
-        replications (``nan`` where there is one), ``flows`` the number in all replications; and
-        ``class`` where there are several. A time that no flow has run for has no row.
+        ``t_s`` after the start of a flow, ``bytes`` as the mean over flows with its interval over
+        replications (``nan`` for a single replication), ``flows``, the number in all replications,
+        and ``class`` with several classes. Times that no flow reached have no row.
     """
     rows: list[Row] = []
     first = 0
@@ -44,9 +46,9 @@ def table(scenario: Scenario, found: Sequence[Sequence[Sequence[int]]]) -> dict[
         last = first + group.count
         if group.traffic.kind == "bulk":
             payload = group.payload_bytes
-            of_class = [run[first:last] for run in found]
-            for at, time_s in enumerate(scenario.run.report_at or ()):
-                rows += _row(group.name, time_s, at, payload, of_class)
+            of_class = [run[first:last] for run in packets]
+            for index, time_s in enumerate(scenario.run.report_at or ()):
+                rows += _row(group.name, time_s, index, payload, of_class)
         first = last if group.traffic.kind != "transfers" else first
     if not rows:
         return {}
@@ -55,23 +57,23 @@ def table(scenario: Scenario, found: Sequence[Sequence[Sequence[int]]]) -> dict[
 
 
 def _row(
-    name: str, time_s: float, at: int, payload: int, found: Sequence[Sequence[Sequence[int]]]
+    name: str, time_s: float, index: int, payload: int, packets: Sequence[Sequence[Sequence[int]]]
 ) -> list[Row]:
-    over = [[flow[at] for flow in run if len(flow) > at] for run in found]
-    means = [payload * math.fsum(packets) / len(packets) for packets in over if packets]
+    reached = [[flow[index] for flow in run if len(flow) > index] for run in packets]
+    means = [payload * math.fsum(counts) / len(counts) for counts in reached if counts]
     if not means:
         return []
     estimate = statistics.mean(means, replications=len(means))
     ends = (None, None) if estimate is None else (estimate.low, estimate.high)
     low, high = (math.nan if end is None else end for end in ends)
     row = {"class": name, "t_s": time_s, "bytes": math.fsum(means) / len(means)}
-    return [row | {"low": low, "high": high, "flows": sum(map(len, over))}]
+    return [row | {"low": low, "high": high, "flows": sum(map(len, reached))}]
 
 
 def warnings(scenario: Scenario, delivered: dict[str, NDArray[Any]]) -> list[Note]:
-    """Say which times no flow has run for."""
-    told = set(delivered.get("t_s", ()))
-    missing = [time for time in scenario.run.report_at or () if time not in told]
+    """Return a note if no flow reached one of the times."""
+    reached = set(delivered.get("t_s", ()))
+    missing = [time for time in scenario.run.report_at or () if time not in reached]
     if not missing:
         return []
     return [

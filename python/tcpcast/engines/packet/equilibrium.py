@@ -1,9 +1,9 @@
-"""How many on/off sources are active when a run begins in equilibrium.
+"""Share of on/off sources that are active when a run begins in equilibrium.
 
-The share follows from means: a source is active for its ON time in every cycle of ON and OFF. Where
-the bottleneck can carry all, an ON time is that on the empty path; where it cannot, all sources
-have the same rate while active, at which the bottleneck is just full. What queues and losses
-change of this is left to the warm-up.
+The share follows from means: a source is active during the ON time of each ON/OFF cycle. If the
+bottleneck can carry the load, the ON time is that on the idle path. Otherwise, all sources have the
+same rate while active, the one that just fills the bottleneck. The warm-up covers the effects of
+queues and losses.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _STEPS = 100
 
 
 def starts(scenario: Scenario) -> list[tuple[float, float] | None]:
-    """Return what each class begins with: None for fresh silences.
+    """Return the initial state of each class; None: all sources begin a new OFF time.
 
-    Otherwise the share of its sources that are active, and the time in seconds within which what
-    is left of their files begins: one round-trip time.
+    Otherwise, the share of active sources, and the time in seconds within which the rests of their
+    files start: one RTT.
     """
     rate = _rate_of_active_pps(scenario)
     return [
@@ -36,7 +36,7 @@ def starts(scenario: Scenario) -> list[tuple[float, float] | None]:
 
 
 def on_times_s(scenario: Scenario) -> list[float | None]:
-    """Return the mean ON time of each class's files in equilibrium; None where there are none."""
+    """Return the mean ON time of each class's files in equilibrium; None if it has no files."""
     rate = _rate_of_active_pps(scenario)
     return [
         _on_time_s(group, group.traffic.size.mean_value(), rate)
@@ -47,16 +47,16 @@ def on_times_s(scenario: Scenario) -> list[float | None]:
 
 
 def _on_time_s(group: Population, size: float, rate_pps: float) -> float:
-    """Return the mean ON time at a rate while active, at least that on the empty path.
+    """Return the mean ON time at a rate while active, at least that on the idle path.
 
-    There the window doubles with each round trip, from the first window to the receiver's.
+    On the idle path the window doubles per RTT, from the initial to the receiver window.
     """
-    first, most = group.tcp.initial_window, group.tcp.receiver_window
+    first, max_window = group.tcp.initial_window, group.tcp.receiver_window
     rounds = math.log2(1 + size / first)
-    if size > most:
-        rounds = math.log2(1 + most / first) + (size - most) / most
-    own = max(8 * group.packet_bytes / group.ingress.rate_bps, 1e-12) * size
-    return max(max(1.0, rounds) * group.rtt_s, own, size / rate_pps)
+    if size > max_window:
+        rounds = math.log2(1 + max_window / first) + (size - max_window) / max_window
+    transmission_s = max(8 * group.packet_bytes / group.ingress.rate_bps, 1e-12) * size
+    return max(max(1.0, rounds) * group.rtt_s, transmission_s, size / rate_pps)
 
 
 def _active(group: Population, traffic: OnOff, rate_pps: float) -> float:
@@ -65,9 +65,9 @@ def _active(group: Population, traffic: OnOff, rate_pps: float) -> float:
 
 
 def _rate_of_active_pps(scenario: Scenario) -> float:
-    """Return the rate of an active source at which the bottleneck is full, or a higher one.
+    """Return the rate of an active source that fills the bottleneck, or a higher one if none does.
 
-    Packets of a class count by their size, in units of ``network.packet``.
+    Packets are weighted by their size relative to ``network.packet``.
     """
     usual = scenario.network.packet_bytes
     capacity = scenario.network.bottleneck.rate_bps / (8 * usual)

@@ -1,4 +1,4 @@
-"""From the simulator's counts of goodputs to the tables of file goodput."""
+"""Convert the simulator's goodput counts to the tables of file goodput."""
 
 from __future__ import annotations
 
@@ -25,33 +25,35 @@ if TYPE_CHECKING:
     Replication = tuple[int, Column, Column, Column, Column | NDArray[np.float64]]
     """Slots, and columns: slot, class times pieces and piece, bucket, count."""
 
-PIECE = {name: at for at, name in enumerate(_native.GOODPUT_PIECES)}
+PIECE = {name: index for index, name in enumerate(_native.GOODPUT_PIECES)}
 FILES = ("small_file", "large_file")
 
 
 def tables(
-    scenario: Scenario, found: Sequence[Replication], totals: dict[str, Any], sizes: Table
+    scenario: Scenario, replications: Sequence[Replication], totals: dict[str, Any], sizes: Table
 ) -> dict[str, Table]:
-    """Return what there is to say of the goodput of files.
+    """Return the tables of file goodput.
 
     Parameters
     ----------
     scenario
         The scenario.
-    found
-        What the simulator counted in each replication.
+    replications
+        Counts of the simulator per replication.
     totals
-        The simulator's, with medians by size.
+        Totals of the simulator, with medians by size.
     sizes
-        Columns that say what the size intervals are, a row for each, in order.
+        Columns that identify the size intervals, one row per interval, in order.
     """
     shares = scenario.probes.goodput_shares
     names = [group.name for group in scenario.populations]
     classes = range(len(names))
-    files = of_pieces(found, classes, FILES)
+    files = of_pieces(replications, classes, FILES)
     by_class: Table = {}
     if len(names) > 1:
-        each = [(name, of_pieces(found, (at,), FILES)) for at, name in enumerate(names)]
+        each = [
+            (name, of_pieces(replications, (index,), FILES)) for index, name in enumerate(names)
+        ]
         by_class = file_goodput.of_classes(each, shares)
     return {
         "file_goodput": file_goodput.of_shares(files, shares),
@@ -59,47 +61,49 @@ def tables(
         "file_goodput_by_size": _by_size(totals, sizes),
         "file_goodput_tail": file_goodput.of_tail(
             {
-                "by_packets": of_pieces(found, classes, ("block",)),
+                "by_packets": of_pieces(replications, classes, ("block",)),
                 "by_file": files,
-                "by_large_file": of_pieces(found, classes, ("large_file",)),
+                "by_large_file": of_pieces(replications, classes, ("large_file",)),
             }
         ),
     }
 
 
 def quantiles(scenario: Scenario, seen: Snapshot) -> dict[float, Estimate]:
-    """Estimate what the shares of ``probes.goodput_shares`` of all files exceed, by share."""
+    """Estimate the goodput that each of ``probes.goodput_shares`` of all files exceeds."""
     files = of_pieces(seen.goodputs, range(len(scenario.populations)), FILES)
     return file_goodput.estimates(files, scenario.probes.goodput_shares)
 
 
 def of_pieces(
-    found: Sequence[Replication], classes: Sequence[int], pieces: Sequence[str]
+    replications: Sequence[Replication], classes: Sequence[int], pieces: Sequence[str]
 ) -> Counts:
-    """Return the counts of some pieces of some classes together, cut in statistical units."""
-    wanted = np.array([at * len(PIECE) + PIECE[piece] for at in classes for piece in pieces])
-    chosen = [np.isin(groups, wanted) for _, _, groups, _, _ in found]
-    buckets = [r[3][which].astype(np.intp) for r, which in zip(found, chosen, strict=True)]
+    """Return the counts of some pieces over some classes, split into statistical units."""
+    wanted = np.array([index * len(PIECE) + PIECE[piece] for index in classes for piece in pieces])
+    chosen = [np.isin(groups, wanted) for _, _, groups, _, _ in replications]
+    buckets = [r[3][which].astype(np.intp) for r, which in zip(replications, chosen, strict=True)]
     occupied = np.concatenate(buckets)
     first = int(occupied.min(initial=file_goodput.BUCKETS))
     if not occupied.size:
         return Counts(0, np.zeros((1, 1)))
     width = int(occupied.max()) - first + 1
     rows = []
-    for (slots, slot, _, _, count), which, bucket in zip(found, chosen, buckets, strict=True):
-        place = (slot[which].astype(np.intp) + 1) * width + bucket - first
-        added = np.bincount(place, weights=count[which], minlength=(slots + 1) * width)
+    for (slots, slot, _, _, count), which, bucket in zip(
+        replications, chosen, buckets, strict=True
+    ):
+        positions = (slot[which].astype(np.intp) + 1) * width + bucket - first
+        added = np.bincount(positions, weights=count[which], minlength=(slots + 1) * width)
         rows.append(np.cumsum(added.reshape(slots + 1, width), axis=0))
     counts = statistics.blocks([row[:-1] for row in rows], totals=[row[-1] for row in rows])
-    return Counts(first, counts, len(found))
+    return Counts(first, counts, len(replications))
 
 
 def _by_size(totals: dict[str, Any], sizes: Table) -> Table:
     """Return the median of each size interval that had a file."""
-    told = totals["goodput_medians"]
-    if not told:
+    medians = totals["goodput_medians"]
+    if not medians:
         return {}
-    shown = [row for row, _ in told]
+    shown = [row for row, _ in medians]
     return {name: column[shown] for name, column in sizes.items()} | {
-        "goodput_median_bps": np.array([median for _, median in told])
+        "goodput_median_bps": np.array([median for _, median in medians])
     }

@@ -1,4 +1,4 @@
-"""File sizes that vary so much that those drawn in a run are not like their distribution."""
+"""File sizes that vary so much that the sizes drawn in a run do not represent the distribution."""
 
 from __future__ import annotations
 
@@ -15,39 +15,42 @@ if TYPE_CHECKING:
     from tcpcast.scenario import Scenario
     from tcpcast.scenario.classes import Population
 
-MOST_UNSEEN = 0.1
-"""Intervals are to be checked where more of the mean square file size is in files so large that
-hardly any comes in the run."""
+MAX_UNSEEN_SHARE = 0.1
+"""Intervals need a check if a larger share of the mean square file size is in files so large that
+hardly any occurs in the run."""
 
 
 def heavy_tails(
-    scenario: Scenario, units: Units, numbers: Sequence[int], *, fewest: int
+    scenario: Scenario, units: Units, numbers: Sequence[int], *, min_files: int
 ) -> Iterator[tuple[str, bool]]:
-    """Say that the files drawn cannot be like those of the distribution, and by how much they are off.
+    """Yield a warning if the drawn files cannot represent the distribution, with the difference.
 
     Parameters
     ----------
     scenario, units
-        The scenario, and what its run saw.
+        The scenario and the counters of its run.
     numbers
-        The numbers of the classes.
-    fewest
-        Nothing is said of fewer files: that they are few is said elsewhere.
+        Indices of the classes.
+    min_files
+        Minimum number of files for a warning; fewer files cause another one.
 
     Yields
     ------
     str, bool
-        The doubt, and whether no number of files would mend it.
+        The warning, and True if no number of files is enough.
     """
-    for at in numbers:
-        group = scenario.populations[at]
+    for index in numbers:
+        group = scenario.populations[index]
         distribution = _size_distribution(group)
-        files = float(units.of_class("transfers", (at,)).sum())
-        if distribution is None or files < fewest:
+        files = float(units.class_counter("transfers", (index,)).sum())
+        if distribution is None or files < min_files:
             continue
-        if unseen_share(distribution, files) > MOST_UNSEEN:
+        if unseen_share(distribution, files) > MAX_UNSEEN_SHARE:
             yield _drawn(
-                group, distribution, files, float(units.of_class("transfer_packets", (at,)).sum())
+                group,
+                distribution,
+                files,
+                float(units.class_counter("transfer_packets", (index,)).sum()),
             )
 
 
@@ -68,12 +71,13 @@ def _drawn(
 
 
 def _files_needed(distribution: Distribution[float]) -> float:
-    """Return how many files are enough, to the next of 100, 200, 500, 1000, ...; inf for none."""
+    """Return the sufficient number of files, rounded up to 100, 200, 500, 1000, ..., or inf."""
     if not distribution.has_variance():
         return math.inf
     steps = (factor * 10.0**power for power in range(2, 12) for factor in (1, 2, 5))
     return next(
-        (files for files in steps if unseen_share(distribution, files) <= MOST_UNSEEN), math.inf
+        (files for files in steps if unseen_share(distribution, files) <= MAX_UNSEEN_SHARE),
+        math.inf,
     )
 
 

@@ -1,4 +1,4 @@
-"""What the simulator says of hops in series: a row for each, the measured one among them."""
+"""Results of hops in series: one row per hop, including the measured one."""
 
 from __future__ import annotations
 
@@ -17,30 +17,32 @@ if TYPE_CHECKING:
     from tcpcast.scenario.hops import Hop
     from tcpcast.statistics import Estimate
 
-ARRIVED, QUEUE_DROPS, RANDOM_DROPS, BUSY, HELD, LONGEST, LOAD = range(7)
-"""Places of a hop's counts in the totals."""
+ARRIVED, QUEUE_DROPS, RANDOM_DROPS, BUSY, QUEUE_INTEGRAL, LONGEST, LOAD = range(7)
+"""Indices of a hop's counts in the totals."""
 
 
 def loss_elsewhere(scenario: Scenario, seen: Snapshot) -> dict[str, Estimate | None]:
-    """Return the share of packets sent that hops beside the measured one lost."""
+    """Return the share of sent packets that were lost at hops other than the measured one."""
     if not _is_series(scenario):
         return {}
     return {"other_loss_ratio": seen.units.metric("other_loss_ratio")}
 
 
 def by_hop(scenario: Scenario, seen: Snapshot) -> dict[str, NDArray[Any]]:
-    """Return a row for each hop in the order of the way, all replications together.
+    """Return one row per hop in path order, over all replications.
 
-    Of a hop that each source has for itself, ``utilisation`` and ``queue_mean_pkts`` are means over
-    sources, and ``queue_max_pkts`` is the largest queue at any; the two means are nan where
-    transfers begin at random times, because then nobody says how many sources there are.
+    If each source has its own copy of a hop, ``utilisation`` and ``queue_mean_pkts`` are means over
+    sources, and ``queue_max_pkts`` is the largest queue of any copy. The means are nan if transfers
+    begin at random times, because the number of sources is then unknown.
     """
     if not _is_series(scenario):
         return {}
     network = scenario.network
     rows = [
-        _of_measured(seen, hop) if at == network.measured_at else _of_other(scenario, seen, at, hop)
-        for at, hop in enumerate(network.hops)
+        _of_measured(seen, hop)
+        if index == network.measured_at
+        else _of_other(scenario, seen, index, hop)
+        for index, hop in enumerate(network.hops)
     ]
     columns: Mapping[str, list[Any]] = {key: [row[key] for row in rows] for key in rows[0]}
     names = np.array([hop.name for hop in network.hops])
@@ -53,26 +55,26 @@ def _is_series(scenario: Scenario) -> bool:
 
 def _of_measured(seen: Snapshot, hop: Hop) -> dict[str, Any]:
     units = seen.units
-    drops = units.of_class("queue_drops").sum() + units.of_class("random_drops").sum()
+    drops = units.class_counter("queue_drops").sum() + units.class_counter("random_drops").sum()
     sums = [units.link("busy_ns"), units.link("queue_integral"), units.link("time_ns")]
-    busy, held, time = (float(column.sum()) for column in sums)
+    busy, queue_integral, time = (float(column.sum()) for column in sums)
     return {
-        **_lost(units.of_class("arrived").sum(), drops),
-        **_held(busy, held, time),
+        **_lost(units.class_counter("arrived").sum(), drops),
+        **_occupancy(busy, queue_integral, time),
         **_load(hop, [units.link(name).sum() for name in ("carried_bytes", "capacity_bytes")]),
         "queue_max_pkts": seen.largest_queue,
     }
 
 
-def _of_other(scenario: Scenario, seen: Snapshot, at: int, hop: Hop) -> dict[str, Any]:
-    counts = seen.totals["hops"][at]
+def _of_other(scenario: Scenario, seen: Snapshot, index: int, hop: Hop) -> dict[str, Any]:
+    counts = seen.totals["hops"][index]
     time = float(seen.units.link("time_ns").sum())
     if not hop.shared:
         pooled = any(group.traffic.kind == "transfers" for group in scenario.populations)
         time *= math.nan if pooled else scenario.senders
     return {
         **_lost(counts[ARRIVED], counts[QUEUE_DROPS] + counts[RANDOM_DROPS]),
-        **_held(counts[BUSY], counts[HELD], time),
+        **_occupancy(counts[BUSY], counts[QUEUE_INTEGRAL], time),
         **_load(hop, counts[LOAD]),
         "queue_max_pkts": counts[LONGEST],
     }
@@ -83,13 +85,13 @@ def _lost(arrived: float, drops: float) -> dict[str, Any]:
     return {"arrived": int(arrived), "drops": int(drops), "loss_ratio": ratio}
 
 
-def _held(busy_ns: float, held_ns: float, time_ns: float) -> dict[str, Any]:
-    spans = {"utilisation": busy_ns, "queue_mean_pkts": held_ns}
+def _occupancy(busy_ns: float, queue_integral_ns: float, time_ns: float) -> dict[str, Any]:
+    spans = {"utilisation": busy_ns, "queue_mean_pkts": queue_integral_ns}
     return {name: span / time_ns if time_ns else math.nan for name, span in spans.items()}
 
 
 def _load(hop: Hop, load: Sequence[float]) -> dict[str, float]:
-    """Return the utilisation of a hop whose rate is not constant, not told by its busy time."""
+    """Return the utilisation of a hop with varying rate, which does not follow from busy time."""
     if hop.varying is None:
         return {}
     carried, capacity = load

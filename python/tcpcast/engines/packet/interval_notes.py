@@ -1,4 +1,4 @@
-"""Which intervals are withheld or to be checked, in words."""
+"""Notes on intervals that are withheld or need a check."""
 
 from __future__ import annotations
 
@@ -15,30 +15,32 @@ if TYPE_CHECKING:
     from tcpcast.engines.packet.metric_estimates import Estimates, Snapshot
 
 
-def warnings(found: Estimates, seen: Snapshot, by_class: Mapping[str, NDArray[Any]]) -> list[Note]:
-    """Say which intervals are withheld or to be checked, and what could not be told.
+def warnings(
+    estimates: Estimates, seen: Snapshot, by_class: Mapping[str, NDArray[Any]]
+) -> list[Note]:
+    """Return notes on intervals that are withheld or need a check, and on missing metrics.
 
     Parameters
     ----------
-    found, seen
-        The estimates of all classes together, and what the run saw.
+    estimates, seen
+        The estimates over all classes, and the counters of the run.
     by_class
         The table of the classes; empty if there is none.
     """
-    known = {name: e for name, e in found.items() if e is not None}
-    doubted = {name: e for name, e in known.items() if e.interval_warning is not None}
+    known = {name: e for name, e in estimates.items() if e is not None}
+    warned = {name: e for name, e in known.items() if e.interval_warning is not None}
     with_interval = sum(e.low is not None for e in known.values())
     reasons: dict[tuple[str, bool], list[str]] = {}
-    for name, e in doubted.items():
+    for name, e in warned.items():
         reasons.setdefault((str(e.interval_warning), e.low is None), []).append(name)
     listed: list[Note] = []
-    for (doubt, withheld), names in reasons.items():
-        if len(names) == (len(doubted) + with_interval if withheld else with_interval):
+    for (warning, withheld), names in reasons.items():
+        if len(names) == (len(warned) + with_interval if withheld else with_interval):
             what = "no metric has an interval" if withheld else "check every interval"
-            listed.append(Note(f"{doubt}; {what}", kind="withheld" if withheld else "run"))
+            listed.append(Note(f"{warning}; {what}", kind="withheld" if withheld else "run"))
         else:
-            listed.append(_about_intervals(doubt, names, withheld=withheld))
-    listed += _class_warnings(by_class, {doubt for doubt, _ in reasons})
+            listed.append(_about_intervals(warning, names, withheld=withheld))
+    listed += _class_warnings(by_class, {warning for warning, _ in reasons})
     if seen.loss_events is None:
         listed.append(
             Note(
@@ -52,34 +54,34 @@ def warnings(found: Estimates, seen: Snapshot, by_class: Mapping[str, NDArray[An
 
 
 def _class_warnings(table: Mapping[str, NDArray[Any]], known: Collection[str]) -> list[Note]:
-    """Return a warning for each doubt about figures of classes.
+    """Return a note for each warning about values of classes.
 
     Parameters
     ----------
     table
         The table ``by_class``.
     known
-        Doubts about the figures of all classes together, which already have a warning.
+        Warnings about the values over all classes, which already have a note.
     """
-    found: dict[tuple[str, bool], tuple[dict[str, None], set[str]]] = {}
+    groups: dict[tuple[str, bool], tuple[dict[str, None], set[str]]] = {}
     for column in (name for name in table if name.endswith("_interval_warning")):
         metric = column.removesuffix("_interval_warning")
-        for name, doubt, low in zip(
+        for name, warning, low in zip(
             table["name"], table[column], table[f"{metric}_low"], strict=True
         ):
-            if doubt and doubt not in known:
-                classes, metrics = found.setdefault((str(doubt), math.isnan(low)), ({}, set()))
+            if warning and warning not in known:
+                classes, metrics = groups.setdefault((str(warning), math.isnan(low)), ({}, set()))
                 classes[str(name)] = None
                 metrics.add(metric)
     return [
-        _about_intervals(f"class {', '.join(classes)}: {doubt}", metrics, withheld=withheld)
-        for (doubt, withheld), (classes, metrics) in found.items()
+        _about_intervals(f"class {', '.join(classes)}: {warning}", metrics, withheld=withheld)
+        for (warning, withheld), (classes, metrics) in groups.items()
     ]
 
 
-def _about_intervals(doubt: str, metrics: Iterable[str], *, withheld: bool) -> Note:
-    """Return the warning that the intervals of metrics are withheld, or to be checked."""
+def _about_intervals(warning: str, metrics: Iterable[str], *, withheld: bool) -> Note:
+    """Return the note that the intervals of metrics are withheld or need a check."""
     names = tuple(sorted(metrics))
     if withheld:
-        return Note(f"{doubt}; no interval for ", names, kind="withheld", named=True)
-    return Note(f"{doubt}; check the intervals of ", names, kind="check", named=True)
+        return Note(f"{warning}; no interval for ", names, kind="withheld", named=True)
+    return Note(f"{warning}; check the intervals of ", names, kind="check", named=True)

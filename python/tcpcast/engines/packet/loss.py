@@ -1,4 +1,4 @@
-"""Random loss as the simulator takes it."""
+"""Convert random loss to the simulator's configuration."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ if TYPE_CHECKING:
 
 
 def loss_model(loss: Loss | None) -> Config | None:
-    """Return how a link loses packets, whoever sent them; None for no loss.
+    """Return a link's loss model, which is independent of flows; None for no loss.
 
     Raises
     ------
     TypeError
-        The loss is that of rounds; scenarios have it at the bottleneck only.
+        The model loses the rest of a round, which scenarios allow only at the bottleneck.
     """
     if loss is None:
         return None
@@ -28,14 +28,14 @@ def loss_model(loss: Loss | None) -> Config | None:
 
 
 def link_loss(link: Link) -> Config | None:
-    """Return the random loss of a link and its place; None for no loss."""
+    """Return the random loss of a link and its position; None for no loss."""
     model = loss_model(link.loss)
     return None if model is None else {"model": model, "at": link.loss_at}
 
 
 def bottleneck_loss(link: Link) -> Config | None:
-    """Return the random loss of the bottleneck, which knows flows, and its place."""
+    """Return the random loss of the bottleneck, which may depend on flows, and its position."""
     if link.loss is not None and link.loss.model == "rest-of-round":
         return {"model": {"rest-of-round": link.loss.rate}, "at": link.loss_at}
-    found = link_loss(link)
-    return None if found is None else {"model": {"packet": found["model"]}, "at": found["at"]}
+    config = link_loss(link)
+    return None if config is None else {"model": {"packet": config["model"]}, "at": config["at"]}

@@ -1,4 +1,4 @@
-"""Whether a run fits into memory, asked before it is set up, and while packets gather in it."""
+"""Memory limits of a run, checked before it starts and while packets accumulate."""
 
 from __future__ import annotations
 
@@ -26,32 +26,32 @@ GROUP = Path("/sys/fs/cgroup")
 
 GIB = 2.0**30
 
-LEAST = 0.25 * GIB
-"""So much is there on any machine that runs this."""
+MIN_BYTES = 0.25 * GIB
+"""Memory that every supported machine has free."""
 
 COPIED = 2.0
-"""What grows is copied into room of twice its size: a run may be that near to the end of memory."""
+"""Growing arrays are copied into twice their size, so this factor must remain free."""
 
 
 class OutOfMemoryError(Exception):
-    """The packets in flight and in queues take what memory there is; the message says how much."""
+    """Packets in flight and in queues exceed the free memory; the message contains the amount."""
 
 
 class Watch:
-    """Stops a run whose packets would fill the memory, before the machine stops the process.
+    """Progress callback that stops a run before its packets exhaust the memory.
 
-    What the sources take was asked before (:func:`check_memory`). How many packets are in flight at
-    once follows from the run alone: without loss and with a buffer of any size there may be more
-    than the memory holds.
+    :func:`check_memory` checks the memory of the sources before the run. The number of packets in
+    flight is only known during the run: without loss and with an unlimited buffer, it may exceed
+    the memory.
 
     Parameters
     ----------
     config
         The simulator's configuration.
     replications
-        How many of it are advanced.
+        Number of replications that are advanced.
     progress
-        Is told how far the run is, as without the watch.
+        Receives the finished share of the run.
     """
 
     def __init__(
@@ -61,9 +61,9 @@ class Watch:
         self._progress = progress
 
     def __call__(self, share: float) -> None:
-        """Tell the progress; raise :class:`OutOfMemoryError` where there is hardly any left."""
+        """Forward the progress; raise :class:`OutOfMemoryError` if memory is nearly exhausted."""
         gathered = (resident_bytes() or 0) - self._begun
-        free = free_bytes() if gathered > LEAST else None
+        free = free_bytes() if gathered > MIN_BYTES else None
         if free is not None and COPIED * gathered > free:
             raise OutOfMemoryError(
                 f"stopped with {gathered / GIB:.3g} GiB of packets in flight and in queues, and "
@@ -74,25 +74,25 @@ class Watch:
 
 
 def resident_bytes() -> int | None:
-    """Return the memory that this process has taken, None where that cannot be told."""
+    """Return the resident memory of this process, None if unknown."""
     return _kib(STATUS, "VmRSS")
 
 
 def check_memory(scenario: Scenario, config: Config) -> None:
-    """Refuse a run for which there is not memory enough.
+    """Raise an error if a run does not fit into free memory.
 
     Parameters
     ----------
     scenario
-        What is asked.
+        The scenario.
     config
-        The simulator's configuration of it.
+        The simulator's configuration of the scenario.
 
     Raises
     ------
     NotApplicable
-        The sources of all replications take more bytes than are free; the message says how many
-        replications or sources do not.
+        The sources of all replications need more bytes than are free; the suggestion contains the
+        number of replications or sources that fit.
     """
     replications = scenario.run.replications
     needed, free = _native.run_bytes(config, replications), free_bytes()
@@ -104,9 +104,9 @@ def check_memory(scenario: Scenario, config: Config) -> None:
     if each <= free:
         fewer = [Suggestion({"run.replications": free // each})]
     elif not scenario.classes and (kind := COUNT_KEYS.get(scenario.traffic.kind)):
-        # A run with fewer sources needs more than in proportion: it has the same fixed part.
-        most = int(0.95 * sources * free / each)
-        fewer = [Suggestion({f"traffic.{kind}": most})]
+        # Memory per source grows as their number falls, because of a fixed part.
+        limit = int(0.95 * sources * free / each)
+        fewer = [Suggestion({f"traffic.{kind}": limit})]
     of = "1 replication" if replications == 1 else f"{replications:,} replications"
     raise NotApplicable(
         f"{of} of {sources:,} sources would take about {needed / GIB:.3g} GiB of memory, and "
@@ -117,9 +117,9 @@ def check_memory(scenario: Scenario, config: Config) -> None:
 
 
 def free_bytes() -> int | None:
-    """Return how much memory this process may still take, None where that cannot be told."""
-    found = [*_of_machine(), *_of_group(), *_of_process()]
-    return max(0, min(found)) if found else None
+    """Return the free memory for this process, None if unknown."""
+    limits = [*_of_machine(), *_of_group(), *_of_process()]
+    return max(0, min(limits)) if limits else None
 
 
 def _of_machine() -> Iterator[int]:
@@ -131,17 +131,17 @@ def _of_machine() -> Iterator[int]:
 
 
 def _of_group() -> Iterator[int]:
-    """Yield what a container leaves (cgroup v2); pages of files give way."""
+    """Yield the free memory of a container (cgroup v2), including the reclaimable page cache."""
     try:
-        most, used = ((GROUP / name).read_text() for name in ("memory.max", "memory.current"))
+        limit, used = ((GROUP / name).read_text() for name in ("memory.max", "memory.current"))
     except OSError:
         return
-    if most.strip().isdigit():
-        yield int(most) - int(used) + _file_bytes(GROUP / "memory.stat")
+    if limit.strip().isdigit():
+        yield int(limit) - int(used) + _file_bytes(GROUP / "memory.stat")
 
 
 def _file_bytes(stat: Path) -> int:
-    """Return the memory of a container that holds pages of files, 0 where that is not told."""
+    """Return the page cache of a container, 0 if unknown."""
     try:
         rows = dict(line.split() for line in stat.read_text().splitlines())
     except (OSError, ValueError):
@@ -150,12 +150,12 @@ def _file_bytes(stat: Path) -> int:
 
 
 def _of_process() -> Iterator[int]:
-    """Yield what ``ulimit -v`` leaves."""
+    """Yield the remaining memory below ``ulimit -v``."""
     if sys.platform == "win32":
         return
-    most, _ = resource.getrlimit(resource.RLIMIT_AS)
-    if most != resource.RLIM_INFINITY:
-        yield most - (_kib(STATUS, "VmSize") or 0)
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit != resource.RLIM_INFINITY:
+        yield limit - (_kib(STATUS, "VmSize") or 0)
 
 
 def _kib(file: Path, name: str) -> int | None:

@@ -1,4 +1,4 @@
-"""From the simulator's cumulative sums to metrics with intervals."""
+"""Convert the simulator's cumulative counters to metrics with intervals."""
 
 from __future__ import annotations
 
@@ -30,38 +30,39 @@ Counts = NDArray[np.uint64]
 Floats = NDArray[np.float64]
 Estimates = dict[str, Estimate | None]
 
-LINK = {name: at for at, name in enumerate(_native.LINK_CELLS)}
-CLASS = {name: at for at, name in enumerate(_native.CLASS_CELLS)}
-SIZE = {name: at for at, name in enumerate(_native.SIZE_CELLS)}
+LINK = {name: index for index, name in enumerate(_native.LINK_CELLS)}
+CLASS = {name: index for index, name in enumerate(_native.CLASS_CELLS)}
+SIZE = {name: index for index, name in enumerate(_native.SIZE_CELLS)}
 
 
-def unwrapped(rows: Counts | Floats) -> Counts | Floats:
-    """Return cumulative cells, ``[rows, cells]``, that counted modulo 2^64 as what they count.
+def unwrap_counters(rows: Counts | Floats) -> Counts | Floats:
+    """Return cumulative counters, ``[rows, counters]``, without their wrap-around modulo 2^64.
 
-    Of integers; as floats only where a cell began anew. What one row adds is below 2^63.
+    The result is an integer array if no counter wrapped. One row adds less than 2^63.
     """
     if rows.dtype != np.uint64:
         return rows
-    anew = (rows[1:] < rows[:-1]) & (rows[:-1] - rows[1:] > np.uint64(2**63))
-    if not anew.any():
+    wrapped = (rows[1:] < rows[:-1]) & (rows[:-1] - rows[1:] > np.uint64(2**63))
+    if not wrapped.any():
         return rows
-    found = rows.astype(np.float64)
-    found[1:] += 2.0**64 * np.cumsum(anew, axis=0)
-    return found
+    values = rows.astype(np.float64)
+    values[1:] += 2.0**64 * np.cumsum(wrapped, axis=0)
+    return values
 
 
 class Units:
-    """What each statistical unit of a run added to each cell, by name."""
+    """Increments of each counter, by name, per statistical unit of a run."""
 
     def __init__(
         self, rows: Sequence[Counts | Floats], classes: int, *, begins_ns: int = 0
     ) -> None:
-        """Take each replication's cumulative cells, ``[slots + 2, cells]``, the end of run last.
+        """Store the cumulative counters of each replication.
 
-        They count from ``begins_ns`` on, the end of the warm-up.
+        Each array is ``[slots + 2, counters]``; its last row is the end of the run. Counting starts
+        at ``begins_ns``, the end of the warm-up.
         """
         self.replications = len(rows)
-        rows = [unwrapped(row) for row in rows]
+        rows = [unwrap_counters(row) for row in rows]
         self._cells = statistics.blocks([row[:-1] for row in rows], totals=[r[-1] for r in rows])
         self._classes = classes
         self._times = [row[:, LINK["time_ns"]] for row in rows]
@@ -70,12 +71,12 @@ class Units:
 
     @property
     def elapsed_s(self) -> float:
-        """Mean simulated time of a replication, with the warm-up, in seconds."""
+        """Mean simulated time per replication, including the warm-up, in seconds."""
         measured_ns = float(self.link("time_ns").sum()) / self.replications
         return 1e-9 * (self._begins_ns + measured_ns)
 
-    def seconds_on(self, groups: Sequence[Population]) -> Floats:
-        """Return for how long flows are on, ``[units]``: of one class from start to stop."""
+    def on_seconds(self, groups: Sequence[Population]) -> Floats:
+        """Return the time in which flows are on, ``[units]``: a single class may start and stop."""
         if len(groups) > 1 or not groups[0].has_start_or_stop:
             return self.link("time_ns") * 1e-9
         span = groups[0].start_s, groups[0].stop_s
@@ -94,34 +95,36 @@ class Units:
         return seconds
 
     def link(self, name: str) -> Floats:
-        """Return a cell of the bottleneck, ``[units]``."""
+        """Return a counter of the bottleneck, ``[units]``."""
         column: Floats = self._cells[:, LINK[name]]
         return column
 
     def rates(self, packets: Counts, groups: Sequence[Population]) -> Floats:
-        """Return the packets of each flow, or per second where some flows are not always on."""
+        """Return the packets per flow, or packets per second if some flows start or stop."""
         counts = packets.astype(np.float64)
         if not any(group.has_start_or_stop for group in groups):
             return counts
-        seconds = [float(self.seconds_on([group]).sum()) for group in groups]
+        seconds = [float(self.on_seconds([group]).sum()) for group in groups]
         on = np.repeat(seconds, [group.count for group in groups])
         rates: Floats = np.divide(counts, on, out=np.full_like(counts, np.nan), where=on > 0)
         return rates[np.isfinite(rates)]
 
-    def of_class(self, name: str, among: Sequence[int] | None = None) -> Floats:
-        """Return a cell of some classes together, or of all, ``[units]``."""
-        chosen = range(self._classes) if among is None else among
-        columns = [len(LINK) + number * len(CLASS) + CLASS[name] for number in chosen]
+    def class_counter(self, name: str, classes: Sequence[int] | None = None) -> Floats:
+        """Return a counter summed over some classes (default: all), ``[units]``."""
+        selected = range(self._classes) if classes is None else classes
+        columns = [len(LINK) + number * len(CLASS) + CLASS[name] for number in selected]
         total: Floats = self._cells[:, columns].sum(axis=1)
         return total
 
-    def sums(self, names: Counters, among: Sequence[int] | None = None) -> Floats:
-        """Return the sum of cells, ``[units]``; class cells are added over some classes or all."""
-        cells = [self.link(name) if name in LINK else self.of_class(name, among) for name in names]
+    def sums(self, names: Counters, classes: Sequence[int] | None = None) -> Floats:
+        """Return the sum of counters, ``[units]``; class counters over some classes (or all)."""
+        cells = [
+            self.link(name) if name in LINK else self.class_counter(name, classes) for name in names
+        ]
         total: Floats = np.sum(cells, axis=0)
         return total
 
-    def of_times(self, times: Sequence[NDArray[np.int64]]) -> Floats:
+    def event_counter(self, times: Sequence[NDArray[np.int64]]) -> Floats:
         """Count events by their times in each replication, ns since the warm-up, ``[units]``."""
         counts = [
             np.searchsorted(t, ends, "right") for t, ends in zip(times, self._times, strict=True)
@@ -133,15 +136,15 @@ class Units:
         column: Floats = statistics.blocks(rows, totals=totals)[:, 0]
         return column
 
-    def of_size(self, name: str, row: int) -> Floats:
-        """Return a cell of one size interval, ``[units]``."""
+    def size_counter(self, name: str, row: int) -> Floats:
+        """Return a counter of one size interval, ``[units]``."""
         first = len(LINK) + self._classes * len(CLASS)
         column: Floats = self._cells[:, first + row * len(SIZE) + SIZE[name]]
         return column
 
     @property
     def size_rows(self) -> int:
-        """How many size intervals there are."""
+        """Number of size intervals."""
         columns: int = self._cells.shape[1] - len(LINK) - self._classes * len(CLASS)
         return columns // len(SIZE)
 
@@ -152,7 +155,7 @@ class Units:
         *,
         scale: float = 1.0,
         events: bool = False,
-        at_most: float = math.inf,
+        maximum: float = math.inf,
     ) -> Estimate | None:
         """Estimate ``scale`` times a ratio of sums."""
         return statistics.ratio(
@@ -160,31 +163,31 @@ class Units:
             denominator,
             replications=self.replications,
             events=events,
-            at_most=at_most,
+            maximum=maximum,
         )
 
     def metric(
-        self, name: str, among: Sequence[int] | None = None, *, has_events: bool = True
+        self, name: str, classes: Sequence[int] | None = None, *, has_events: bool = True
     ) -> Estimate | None:
-        """Estimate a metric from the counters of its row, of some classes or of all.
+        """Estimate a metric from the counters in its row, for some classes (default: all).
 
-        ``has_events`` is False if the events that it counts cannot occur: 0 then is exact.
+        ``has_events`` is False if the counted events cannot occur: a value of 0 is then exact.
         """
         row = METRICS[name]
-        numerator, denominator = (self.sums(names, among) for names in row.ratio_of)
+        numerator, denominator = (self.sums(names, classes) for names in row.ratio_of)
         return self.ratio(
             numerator,
             denominator,
             scale=1e-9 if row.unit == "s" else 1.0,
             events=row.counts_events and has_events,
-            at_most=row.maximum,
+            maximum=row.maximum,
         )
 
     def per_replication(self, counts: Floats, length: Floats | None = None) -> Estimate | None:
         """Estimate the mean of a count over replications.
 
-        ``length`` is what a run has a given amount of, ``[units]``: transfers, or time (None).
-        Units are not equally long, so that each counts for its share of it.
+        ``length`` is the measure of a run's length, ``[units]``: transfers, or time (None). Units
+        differ in length, so each is weighted by its share of the total.
         """
         whole = self.link("time_ns") if length is None else length
         if not whole.any():
@@ -195,13 +198,13 @@ class Units:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """All that metrics and tables are made of, as of one look at a run.
+    """Inputs of metrics and tables at one time of a run.
 
-    ``totals`` are histograms and counts of all replications together, ``sources`` packets and ON
-    time in nanoseconds of each source, a pair of columns for each replication, ``loss_events`` the
-    times of loss events of all flows taken as one, None where there were too many to keep,
-    ``goodputs`` what was counted of files' goodputs in each slot of each replication,
-    ``unfinished`` the transfers in progress at the end, a row per class.
+    ``totals`` are histograms and counts over all replications, ``sources`` packets and ON time in
+    nanoseconds per source (one pair of columns per replication), ``loss_events`` the times of loss
+    events of the aggregate of all flows (None if there were too many to keep), ``goodputs`` the
+    counters of file goodput per slot and replication, ``unfinished`` the transfers in progress at
+    the end, one row per class.
     """
 
     units: Units
@@ -213,17 +216,19 @@ class Snapshot:
 
     @property
     def largest_queue(self) -> int:
-        """The largest queue at the bottleneck, in packets."""
+        """Largest queue at the bottleneck, in packets."""
         return max(len(self.totals["queue_time_ns"]), len(self.totals["queue_seen"]), 1) - 1
 
 
 def snapshot(scenario: Scenario, run: _native.Simulation) -> Snapshot:
-    """Close the books of a run as it stands; it can go on afterwards."""
+    """Read all counters of a run, which can continue afterwards."""
     rows, clocks = run.counters(), run.clocks()
     begins = max(0, clocks[0][0] - int(rows[0][-1, LINK["time_ns"]])) if clocks else 0
     units = Units(rows, len(scenario.populations), begins_ns=begins)
-    # At most one event a round trip: the mean of all replications, to the nearest nanosecond.
-    rtt_ns = units.of_class("rtt_sum_ns").sum() / max(1.0, units.of_class("rtt_samples").sum())
+    # At most one event per round trip: mean over all replications, to the nearest nanosecond.
+    rtt_ns = units.class_counter("rtt_sum_ns").sum() / max(
+        1.0, units.class_counter("rtt_samples").sum()
+    )
     events = run.loss_events(round(rtt_ns))
     return Snapshot(
         *(units, run.totals(), run.sources(), events, run.file_goodputs()),
@@ -235,31 +240,31 @@ def snapshot(scenario: Scenario, run: _native.Simulation) -> Snapshot:
 
 
 def estimates(scenario: Scenario, seen: Snapshot) -> Estimates:
-    """Return every metric that the run can tell, None where it saw nothing to tell it from."""
+    """Return every metric of the run; None if the run had no observation of it."""
     units = seen.units
-    found = class_estimates(scenario, units, None)
-    found |= link_estimates(scenario, units) | _delay_percentiles(seen.totals)
-    found |= loss_estimates(units)
-    found |= counts(scenario, units)
-    found["loss_event_ratio_cumulative"] = _loss_event_ratio(seen)
-    found |= _of_the_whole(scenario, seen) | hops.loss_elsewhere(scenario, seen)
-    found |= return_path.estimates(scenario, seen)
-    finished = units.per_replication(units.of_class("transfers"))
+    result = class_estimates(scenario, units, None)
+    result |= link_estimates(scenario, units) | _delay_percentiles(seen.totals)
+    result |= loss_estimates(units)
+    result |= counts(scenario, units)
+    result["loss_event_ratio_cumulative"] = _loss_event_ratio(seen)
+    result |= _run_estimates(scenario, seen) | hops.loss_elsewhere(scenario, seen)
+    result |= return_path.estimates(scenario, seen)
+    finished = units.per_replication(units.class_counter("transfers"))
     if finished is not None and finished.value > 0:
-        # A number that was asked for is no estimate.
-        asked = scenario.run.transfers is not None or scenario.isolated_transfers is not None
-        found["transfers"] = point_estimate(finished.value) if asked else finished
+        # A requested number is not an estimate.
+        is_requested = scenario.run.transfers is not None or scenario.isolated_transfers is not None
+        result["transfers"] = point_estimate(finished.value) if is_requested else finished
     if seen.unfinished and scenario.isolated_transfers is None:
-        found |= _unfinished(scenario, seen)
+        result |= _unfinished(scenario, seen)
     if scenario.arriving_load is not None:
-        found["offered_load"] = point_estimate(scenario.arriving_load)
+        result["offered_load"] = point_estimate(scenario.arriving_load)
     if scenario.isolated_transfers is not None:
-        return transfers.each_alone(found, seen.totals)
-    return found
+        return transfers.isolated_estimates(result, seen.totals)
+    return result
 
 
 def _unfinished(scenario: Scenario, seen: Snapshot) -> Estimates:
-    """Return how many transfers were unfinished at the end, mean over replications."""
+    """Return the mean number of unfinished transfers per replication at the end of the run."""
     kinds = {"on-off", "transfers"} & {group.traffic.kind for group in scenario.populations}
     if not kinds:
         return {}
@@ -269,13 +274,13 @@ def _unfinished(scenario: Scenario, seen: Snapshot) -> Estimates:
 
 
 def counts(scenario: Scenario, units: Units) -> Estimates:
-    """Return the counts of loss indications, in a run as long as it is by time or by transfers.
+    """Return the counts of loss indications per run of the same duration or number of transfers.
 
-    Where it ends after so many transfers, batches of time hold more of them or fewer, and only the
-    counts of one vary by chance.
+    If a number of transfers ends the run, batches of equal time contain different numbers of
+    transfers, and only counts per transfer vary by chance alone.
     """
     by_transfers = scenario.run.transfers is not None or scenario.isolated_transfers is not None
-    finished = units.of_class("transfers")
+    finished = units.class_counter("transfers")
     length = finished if by_transfers and finished.any() else None
     return {
         name: units.per_replication(units.sums(row.count_of), length)
@@ -284,106 +289,114 @@ def counts(scenario: Scenario, units: Units) -> Estimates:
     }
 
 
-def class_estimates(scenario: Scenario, units: Units, at: int | None) -> Estimates:
-    """Return the metrics that exist for a class as for all: rates, ON times, loss, RTT."""
+def class_estimates(scenario: Scenario, units: Units, index: int | None) -> Estimates:
+    """Return the metrics that exist per class and in total: rates, ON times, loss, RTT."""
     groups = scenario.populations
-    chosen = range(len(groups)) if at is None else (at,)
-    seconds = units.seconds_on([groups[place] for place in chosen])
-    bits = packet_bits(scenario, units, "transfer_packets", chosen)
+    selected = range(len(groups)) if index is None else (index,)
+    seconds = units.on_seconds([groups[place] for place in selected])
+    bits = packet_bits(scenario, units, "transfer_packets", selected)
     special = {
-        "connection_rate_bps": units.ratio(bits, units.of_class("on_time_ns", chosen) * 1e-9),
-        "rtt_packet_mean_s": _of_each_packet(scenario, units, chosen),
-        "send_rate_pps": units.ratio(units.of_class("sent", chosen), seconds),
-        "goodput_pps": units.ratio(units.of_class("delivered", chosen), seconds),
-        "goodput_bps": _goodput_bps(scenario, units, chosen),
+        "connection_rate_bps": units.ratio(
+            bits, units.class_counter("on_time_ns", selected) * 1e-9
+        ),
+        "rtt_packet_mean_s": _packet_rtt(scenario, units, selected),
+        "send_rate_pps": units.ratio(units.class_counter("sent", selected), seconds),
+        "goodput_pps": units.ratio(units.class_counter("delivered", selected), seconds),
+        "goodput_bps": _goodput_bps(scenario, units, selected),
     }
     if not marks(scenario, scenario.network.bottleneck):
         special["ecn_mark_ratio"] = None
     return {
         name: special[name]
         if name in special
-        else units.metric(name, [place for place in chosen if _contributes(groups[place], name)])
+        else units.metric(name, [place for place in selected if _contributes(groups[place], name)])
         for name in BY_CLASS
     }
 
 
 def _contributes(group: Population, name: str) -> bool:
-    """Return True if a metric is also about the sources of a class."""
+    """Return True if a metric covers the sources of a class."""
     if name == "total_time_s":
         return group.opens_connections
     if name == "idle_restart_ratio":
-        return _goes_on(group)
+        return _is_persistent(group)
     kinds = METRICS[name].file_kinds
     return not kinds or group.traffic.kind in kinds
 
 
-def packet_bits(scenario: Scenario, units: Units, name: str, chosen: Sequence[int]) -> Floats:
-    """Return the IP bits of the packets that a cell of some classes counts."""
+def packet_bits(scenario: Scenario, units: Units, name: str, selected: Sequence[int]) -> Floats:
+    """Return the IP bits of the packets that a counter of some classes counts."""
     groups = scenario.populations
-    one, *others = {groups[at].packet_bytes for at in chosen}
+    one, *others = {groups[index].packet_bytes for index in selected}
     if not others:
-        return 8.0 * one * units.of_class(name, chosen)
-    parts = [8.0 * groups[at].packet_bytes * units.of_class(name, [at]) for at in chosen]
+        return 8.0 * one * units.class_counter(name, selected)
+    parts = [
+        8.0 * groups[index].packet_bytes * units.class_counter(name, [index]) for index in selected
+    ]
     total: Floats = np.sum(parts, axis=0)
     return total
 
 
-def _goodput_bps(scenario: Scenario, units: Units, chosen: Sequence[int]) -> Estimate | None:
-    """Return the payload delivered per second; stacks with timestamps have less in a packet."""
+def _goodput_bps(scenario: Scenario, units: Units, selected: Sequence[int]) -> Estimate | None:
+    """Return the payload delivered per second; timestamps reduce the payload of a packet."""
     groups = scenario.populations
-    payload_bits = {at: 8.0 * groups[at].payload_bytes for at in chosen}
-    seconds = units.seconds_on([groups[at] for at in chosen])
+    payload_bits = {index: 8.0 * groups[index].payload_bytes for index in selected}
+    seconds = units.on_seconds([groups[index] for index in selected])
     one, *others = set(payload_bits.values())
-    lacking = 8.0 * units.of_class("lacking_bytes", chosen)
+    lacking = 8.0 * units.class_counter("lacking_bytes", selected)
     if not others and not lacking.any():
-        return units.ratio(units.of_class("delivered", chosen), seconds, scale=one)
-    parts = [bits * units.of_class("delivered", [at]) for at, bits in payload_bits.items()]
+        return units.ratio(units.class_counter("delivered", selected), seconds, scale=one)
+    parts = [
+        bits * units.class_counter("delivered", [index]) for index, bits in payload_bits.items()
+    ]
     return units.ratio(np.sum(parts, axis=0) - lacking, seconds)
 
 
-def _of_each_packet(scenario: Scenario, units: Units, chosen: Sequence[int]) -> Estimate | None:
-    """Return the mean time from a packet's first sending to the ack that covers it.
+def _packet_rtt(scenario: Scenario, units: Units, selected: Sequence[int]) -> Estimate | None:
+    """Return the mean time from the first transmission of a packet to the ACK that covers it.
 
-    Little's law: the times that packets are in flight add up to the number in flight, integrated.
-    Senders that learn of losses at once take a sample of each packet, whose ack is its own.
+    Little's law: the sum of these times is the integral of the number of packets in flight. With
+    instantaneous loss feedback, each packet has its own ACK and is one RTT sample.
     """
     sum_ns, packets = "in_flight_ns", "acked"
     if scenario.has_loss_feedback:
         sum_ns, packets = "rtt_sum_ns", "rtt_samples"
-    return units.ratio(units.of_class(sum_ns, chosen) * 1e-9, units.of_class(packets, chosen))
+    return units.ratio(
+        units.class_counter(sum_ns, selected) * 1e-9, units.class_counter(packets, selected)
+    )
 
 
-def _goes_on(group: Population) -> bool:
-    """Say whether a source's connection outlives its silences."""
+def _is_persistent(group: Population) -> bool:
+    """Return True if the connection of a source stays open during OFF times."""
     return group.traffic.kind == "on-off" and group.traffic.connection == "persistent"
 
 
 def link_estimates(scenario: Scenario, units: Units) -> Estimates:
-    """Return what the bottleneck alone tells: its use, its queue, its losses by kind."""
+    """Return the metrics of the bottleneck: utilisation, queue, loss by cause."""
     link = scenario.network.bottleneck
     can_overflow = not math.isinf(scenario.buffer_pkts)
-    found: Estimates = {}
+    estimates: Estimates = {}
     if not math.isinf(link.rate_bps):
-        found["utilisation"] = _utilisation(link, units)
+        estimates["utilisation"] = _utilisation(link, units)
     if has_queue(scenario):
-        found["queue_mean_pkts"] = units.metric("queue_mean_pkts")
+        estimates["queue_mean_pkts"] = units.metric("queue_mean_pkts")
     can_drop = {
         "queue_loss_ratio": can_overflow or link.queue != "droptail",
         "random_loss_ratio": link.loss is not None,
     }
-    return found | {name: units.metric(name, has_events=has) for name, has in can_drop.items()}
+    return estimates | {name: units.metric(name, has_events=has) for name, has in can_drop.items()}
 
 
 def has_queue(scenario: Scenario) -> bool:
-    """Say whether packets can queue at the bottleneck: it has a rate, and is no policer."""
+    """Return True if packets can queue at the bottleneck: finite rate and not a policer."""
     link = scenario.network.bottleneck
     return not math.isinf(link.rate_bps) and not link.is_policer
 
 
 def _utilisation(link: Link, units: Units) -> Estimate | None:
-    """Return the busy share of time; where the rate is not constant, of what the link could carry.
+    """Return the busy share of time, or carried over possible bytes if the rate varies.
 
-    A token bucket may carry its burst on top of that.
+    A token bucket may carry its burst in addition.
     """
     if link.varying is None:
         return units.metric("utilisation")
@@ -391,34 +404,34 @@ def _utilisation(link: Link, units: Units) -> Estimate | None:
 
 
 def _delay_percentiles(totals: Mapping[str, Any]) -> Estimates:
-    """Return the 95th and 99th percentile of the wait before transmission, where it is known."""
+    """Return the 95th and 99th percentiles of the queueing delay, if it was recorded."""
     _, *values = totals["wait_percentiles"]
     names = ("queue_delay_p95_s", "queue_delay_p99_s")
     known = zip(names, values, strict=True)
-    # The smallest bucket holds what did not wait.
+    # The smallest bucket contains packets that did not wait.
     return {name: point_estimate(s if s > 1e-9 else 0.0) for name, s in known if s is not None}
 
 
 def loss_estimates(units: Units) -> Estimates:
-    """Return the metrics of loss indications and of what they bring about."""
+    """Return the metrics of loss indications and of their consequences."""
     names = ("loss_indication_ratio", "timeout_share", "t0_s", "w_at_loss_mean_pkts")
     return {name: units.metric(name) for name in (*names, "retransmit_ratio")}
 
 
 def _loss_event_ratio(seen: Snapshot) -> Estimate | None:
-    """Return loss events of all flows taken as one, per packet sent; None without a round trip."""
+    """Return loss events of the aggregate of all flows per packet sent; None if there is no RTT."""
     units = seen.units
-    if seen.loss_events is None or not units.of_class("rtt_samples").any():
+    if seen.loss_events is None or not units.class_counter("rtt_samples").any():
         return None
-    events = units.of_times(seen.loss_events)
-    return units.ratio(events, units.of_class("sent"), events=True, at_most=1.0)
+    events = units.event_counter(seen.loss_events)
+    return units.ratio(events, units.class_counter("sent"), events=True, maximum=1.0)
 
 
-def _of_the_whole(scenario: Scenario, seen: Snapshot) -> Estimates:
-    """Return what batches cannot tell: the largest queue, Jain's index of the flows."""
-    found: Estimates = {}
+def _run_estimates(scenario: Scenario, seen: Snapshot) -> Estimates:
+    """Return metrics that have no batches: the largest queue, Jain's index of the flows."""
+    estimates: Estimates = {}
     if has_queue(scenario):
-        found["queue_max_pkts"] = point_estimate(float(seen.largest_queue))
+        estimates["queue_max_pkts"] = point_estimate(float(seen.largest_queue))
     groups = scenario.populations
     if all(group.traffic.kind == "bulk" for group in groups):
         counts = [group.count for group in groups]
@@ -426,28 +439,28 @@ def _of_the_whole(scenario: Scenario, seen: Snapshot) -> Estimates:
         sizes = payloads if scenario.own_packets else np.uint64(1)
         indices = [jain(seen.units.rates(sizes * sent, groups)) for sent, _ in seen.sources]
         if sum(counts) == 1:
-            found["jain_index"] = point_estimate(1.0)
+            estimates["jain_index"] = point_estimate(1.0)
         elif all(math.isfinite(index) for index in indices):
-            found["jain_index"] = statistics.ratio(
-                indices, [1.0] * len(indices), replications=len(indices), at_most=1.0
+            estimates["jain_index"] = statistics.ratio(
+                indices, [1.0] * len(indices), replications=len(indices), maximum=1.0
             )
-    return found
+    return estimates
 
 
 def jain(packets: Floats) -> float:
-    """Return Jain's fairness index, ``(sum x)^2 / (n sum x^2)``; nan where nothing was sent."""
+    """Return Jain's fairness index, ``(sum x)^2 / (n sum x^2)``; nan if nothing was sent."""
     squares = packets.size * dot(packets, packets)
     return float(packets.sum()) ** 2 / squares if squares else math.nan
 
 
 def point_estimate(value: float) -> Estimate:
-    """Return a figure as an estimate without an interval."""
+    """Return a value as an estimate without an interval."""
     return Estimate(value, None, None, math.inf, 0)
 
 
-def metrics(found: Estimates) -> dict[str, Metric]:
-    """Return the estimates that exist as an answer's metrics, in the order of the interface."""
-    return {name: _metric(e) for name in ordered(found) if (e := found[name]) is not None}
+def metrics(estimates: Estimates) -> dict[str, Metric]:
+    """Return the existing estimates as the metrics of an answer, in display order."""
+    return {name: _metric(e) for name in ordered(estimates) if (e := estimates[name]) is not None}
 
 
 def _metric(estimate: Estimate) -> Metric:
@@ -461,12 +474,12 @@ def _metric(estimate: Estimate) -> Metric:
 def warm_up_series(run: _native.Simulation, scenario: Scenario) -> tuple[float, list[Floats]]:
     """Return the slot length in seconds and the series that show the end of the warm-up.
 
-    The mean queue in each slot; if no queue can form, because the bottleneck's rate is unlimited or
-    it is a policer, the packets delivered in it. If there are several classes, also the packets of
-    each: their shares often settle long after the queue. A class that starts or stops during the
-    run is left out. Each series is ``[slots]``.
+    The first series is the mean queue per slot. If no queue can form (unlimited rate, or a
+    policer), it is the number of packets delivered per slot. With several classes, the packets of
+    each class are added: their shares often settle long after the queue. A class that starts or
+    stops during the run is left out. Each series is ``[slots]``.
     """
-    rows = unwrapped(run.counters()[0])[:-1].astype(np.float64)
+    rows = unwrap_counters(run.counters()[0])[:-1].astype(np.float64)
     if len(rows) < 2:
         return 0.0, []
     groups = scenario.populations
@@ -474,8 +487,8 @@ def warm_up_series(run: _native.Simulation, scenario: Scenario) -> tuple[float, 
     delivered, queue = np.diff(rows[:, columns], axis=0), np.diff(rows[:, LINK["queue_integral"]])
     total = queue if has_queue(scenario) else delivered.sum(axis=1)
     shares = [
-        delivered[:, at]
-        for at, group in enumerate(groups)
+        delivered[:, index]
+        for index, group in enumerate(groups)
         if len(groups) > 1 and not group.has_start_or_stop
     ]
     return rows[1, LINK["time_ns"]] * 1e-9, [total, *shares]

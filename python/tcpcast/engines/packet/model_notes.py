@@ -1,4 +1,4 @@
-"""Parts that the model lacks, next to the results that they affect."""
+"""Notes on features that the model lacks, attached to the results that they affect."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tcpcast.engines.packet.metric_estimates import Snapshot, Units
     from tcpcast.scenario import Scenario
 
-OF_THE_QUEUE = (
+QUEUE_METRICS = (
     "loss_ratio",
     "queue_loss_ratio",
     "queue_mean_pkts",
@@ -22,37 +22,37 @@ OF_THE_QUEUE = (
     "queue_delay_p95_s",
     "queue_delay_p99_s",
 )
-"""Metrics of the bottleneck that a source's own link also affects, but that do not include it."""
+"""Metrics of the bottleneck; a source's own links affect the source, but not these metrics."""
 
 LONGER_RTT = 0.1
-"""A class has a note if its RTT is longer than the base RTT by so large a part of it, in addition
-to the delay of the bottleneck's queue."""
+"""A class has a note if its RTT exceeds the base RTT by more than this share, in addition to the
+delay of the bottleneck's queue."""
 
 
 def notes(scenario: Scenario, seen: Snapshot) -> list[Note]:
-    """Return a note for each part of the model that is missing for some class."""
+    """Return a note for each missing feature of the model that affects a class."""
     several = len(scenario.populations) > 1
-    found: dict[Note, None] = {}
-    for at, group in enumerate(scenario.populations):
+    result: dict[Note, None] = {}
+    for index, group in enumerate(scenario.populations):
         name = f"class {group.name}: " if several else ""
         for note in (
-            *_without_marks(scenario, seen.units, at, name),
+            *_without_marks(scenario, seen.units, index, name),
             *_not_compared(group.tcp.control),
-            *_own_links(scenario, seen.units, at, name),
+            *_own_links(scenario, seen.units, index, name),
         ):
-            found[note] = None
-    return list(found)
+            result[note] = None
+    return list(result)
 
 
-def _without_marks(scenario: Scenario, units: Units, at: int, name: str) -> Iterator[Note]:
-    """Say that a sender which reduces its window by marks gets none."""
-    group, network = scenario.populations[at], scenario.network
+def _without_marks(scenario: Scenario, units: Units, index: int, name: str) -> Iterator[Note]:
+    """Yield a note if a sender with ECN receives no marks."""
+    group, network = scenario.populations[index], scenario.network
     if not group.tcp.ecn:
         return
     marking = [on for on in group.links(network) if marks(scenario, on.link)]
     if not marking:
         why = 'no queue on its path marks packets; write network.bottleneck.queue = "codel"'
-    elif all(on.measured for on in marking) and _lost_and_unmarked(units, at):
+    elif all(on.measured for on in marking) and _lost_and_unmarked(units, index):
         why = "the queue dropped packets and marked none"
     else:
         return
@@ -62,8 +62,10 @@ def _without_marks(scenario: Scenario, units: Units, at: int, name: str) -> Iter
         yield Note(f"{name}tcp.ecn = true has no effect: {why}", kind="remark")
 
 
-def _lost_and_unmarked(units: Units, at: int) -> bool:
-    marked, dropped = (units.of_class(cell, (at,)).sum() for cell in ("marked", "queue_drops"))
+def _lost_and_unmarked(units: Units, index: int) -> bool:
+    marked, dropped = (
+        units.class_counter(cell, (index,)).sum() for cell in ("marked", "queue_drops")
+    )
     return bool(marked == 0.0 and dropped > 0.0)
 
 
@@ -75,17 +77,19 @@ def _not_compared(control: str) -> Iterator[Note]:
         )
 
 
-def _own_links(scenario: Scenario, units: Units, at: int, name: str) -> Iterator[Note]:
-    """Say that queueing delay and loss in the links of a source are in no metric of the queue."""
-    group = scenario.populations[at]
-    own = [on.link for on in group.links(scenario.network) if not (on.shared or on.measured)]
-    samples = units.of_class("rtt_samples", (at,)).sum()
-    if all(link.rate_bps == float("inf") for link in own) or samples == 0.0:
+def _own_links(scenario: Scenario, units: Units, index: int, name: str) -> Iterator[Note]:
+    """Yield a note if metrics of the queue omit delay and loss in a source's own links."""
+    group = scenario.populations[index]
+    own_links = [on.link for on in group.links(scenario.network) if not (on.shared or on.measured)]
+    samples = units.class_counter("rtt_samples", (index,)).sum()
+    if all(link.rate_bps == float("inf") for link in own_links) or samples == 0.0:
         return
-    rtt_s = 1e-9 * float(units.of_class("rtt_sum_ns", (at,)).sum() / samples)
-    passed = float(units.of_class("passed", (at,)).sum())  # 0 where waiting times are not kept
-    queue_s = 1e-9 * float(units.of_class("waited_ns", (at,)).sum()) / passed if passed else rtt_s
-    dropped = float(units.of_class("access_drops", (at,)).sum())
+    rtt_s = 1e-9 * float(units.class_counter("rtt_sum_ns", (index,)).sum() / samples)
+    passed = float(units.class_counter("passed", (index,)).sum())  # 0 if waiting times are not kept
+    queue_s = (
+        1e-9 * float(units.class_counter("waited_ns", (index,)).sum()) / passed if passed else rtt_s
+    )
+    dropped = float(units.class_counter("access_drops", (index,)).sum())
     longer = _is_plain(scenario) and rtt_s - queue_s > (1.0 + LONGER_RTT) * group.rtt_s
     if not (longer or dropped):
         return
@@ -95,12 +99,12 @@ def _own_links(scenario: Scenario, units: Units, at: int, name: str) -> Iterator
     yield Note(
         f"{name}the RTT (mean {rtt} ms, base {base} ms) includes {delay}; metrics of loss, queue "
         "and queue delay do not, because they are of the bottleneck",
-        OF_THE_QUEUE,
+        QUEUE_METRICS,
         kind="model",
     )
 
 
 def _is_plain(scenario: Scenario) -> bool:
-    """Say whether only the sources' own links and the bottleneck can make the RTT longer."""
+    """Return True if only the sources' own links and the bottleneck can increase the RTT."""
     network = scenario.network
     return len(network.hops) <= 1 and network.jitter is None and network.return_link is None

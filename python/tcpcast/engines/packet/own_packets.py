@@ -1,4 +1,4 @@
-"""Classes with packets of another size than ``network.packet``: which scenarios are refused."""
+"""Reject scenarios whose classes need packets of one size but set different ones."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def check(scenario: Scenario) -> None:
 
 
 def _obstacles(scenario: Scenario) -> Iterator[tuple[str, *tuple[Suggestion, ...]]]:
-    """Yield reasons, each with what to write in their place."""
+    """Yield reasons, each with suggested changes."""
     if scenario.has_loss_feedback:
         changes = stack_changes(scenario, "rfc-newreno")
         yield "max-plus-reno has packets of one size", Suggestion(changes)

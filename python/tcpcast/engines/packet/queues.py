@@ -1,8 +1,8 @@
-"""Queue disciplines as the simulator takes them, and which of them mark.
+"""Convert queue disciplines to the simulator's configuration, and determine which ones mark.
 
-A discipline whose departures are not known when packets arrive is a managed one: it may drop or
-mark packets in the queue. So is any in front of a link whose rate is not constant. If packets of
-classes have different sizes, fair queueing and buffers in bytes are managed, too.
+A discipline is managed if the departure time of a packet is unknown at its arrival, for example
+because packets are dropped or marked in the queue. Every queue of a link with varying rate is
+managed. If the packets of classes differ in size, so are fair queueing and buffers in bytes.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ DROPS = {
 
 LONGEST_QUEUE_S = 1e8
 MANY_PACKETS = 10**7
-"""A buffer for fewer packets than these is limited by ``LONGEST_QUEUE_S``: no more of them than fit
-into memory could take as long as the simulator's clock goes."""
+"""Smaller buffers are limited by ``LONGEST_QUEUE_S``. Larger ones need no limit: as many packets as
+fit into memory cannot take as long as the range of the simulator's clock."""
 
 
-def whole_room(packets: float, rate_bps: float, packet_bytes: int) -> int | None:
-    """Return how many packets a buffer holds in the simulator, None for any number.
+def buffer_capacity(packets: float, rate_bps: float, packet_bytes: int) -> int | None:
+    """Return the capacity of a buffer in packets, None if unlimited.
 
-    At a very low rate it holds no more than its link transmits in ``LONGEST_QUEUE_S``: the
-    simulator's clock, in ns, ends after 292 years.
+    At very low rates it is limited to the packets that the link transmits in ``LONGEST_QUEUE_S``:
+    the simulator's clock, in ns, ends after 292 years.
     """
     transmitted = LONGEST_QUEUE_S * rate_bps / (8 * packet_bytes)
     if transmitted < MANY_PACKETS:
@@ -50,21 +50,21 @@ def whole_room(packets: float, rate_bps: float, packet_bytes: int) -> int | None
 
 
 def limit_of_lengths(scenario: Scenario, link: Link | ReturnLink) -> int | None:
-    """Return the bytes that a link's buffer holds if packets have several sizes, else None.
+    """Return the buffer of a link in bytes if packets differ in size, otherwise None.
 
-    Without ``[[class]] packet``, a buffer in bytes holds so many whole packets.
+    Without ``[[class]] packet``, a buffer in bytes is converted to a number of full packets.
     """
     in_bytes = isinstance(link, Link) and link.buffer.unit == "bytes"
     return int(link.buffer.amount) if in_bytes and scenario.own_packets else None
 
 
 def uses_ecn(scenario: Scenario) -> bool:
-    """Say whether packets of any class are ECN-capable."""
+    """Return True if packets of any class are ECN-capable."""
     return any(bool(group.tcp.ecn) for group in scenario.populations)
 
 
 def marks(scenario: Scenario, link: Link | ReturnLink) -> bool:
-    """Say whether a link may mark packets of the scenario."""
+    """Return True if a link may mark packets of the scenario."""
     queue = link.queue
     if isinstance(queue, Red):
         return queue.ecn is not False and uses_ecn(scenario)
@@ -165,7 +165,7 @@ def _red(scenario: Scenario, link: Link) -> Config:
 def _drr(scenario: Scenario, queue: FairQueue) -> Config:
     drawn = scenario.has_loss_feedback and queue.drop != "arriving"
     return {
-        # A turn of one packet is round robin packet by packet.
+        # A quantum of one packet is round robin per packet.
         "quantum_bytes": queue.quantum or scenario.network.packet_bytes,
         "buffers": "per-flow" if queue.buffers == "individual" else "shared",
         "drop": DROPS[queue.drop],

@@ -1,8 +1,8 @@
-"""Which intervals of a run can be trusted: how much stands behind each, and how much it takes.
+"""Rules that decide which intervals of a run can be trusted.
 
-A rule finds a doubt and puts it into the estimate, in words. Where too little was seen for any
-interval the interval is withheld; otherwise it stays, to be read with its warning. Which rule holds
-for which metric, and the coverage of what is left, is in ``docs/background/statistics.md``.
+A rule stores a warning in the estimate. An interval is withheld if the run had too few observations
+for any interval; otherwise it is kept and shown with its warning. The rules per metric, and the
+coverage of the remaining intervals, are in ``docs/background/statistics.md``.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast import units as written
 from tcpcast.answer import Note
-from tcpcast.drift import FEWEST_CYCLES
+from tcpcast.drift import MIN_CYCLES
 from tcpcast.engines.packet.convergence import indications, unconverged, unconverged_classes
 from tcpcast.engines.packet.heavy_tails import heavy_tails
-from tcpcast.engines.packet.unfinished import without_survivors
+from tcpcast.engines.packet.unfinished import with_lower_bounds
 from tcpcast.metrics import LOSS_INDICATIONS, METRICS
 from tcpcast.scenario.modern_tcp import RATE_BASED
 from tcpcast.scenario.queue import FairQueue
-from tcpcast.statistics import FEW_EVENTS, FEWEST_UNITS, too_short
+from tcpcast.statistics import MIN_EVENTS, MIN_UNITS, too_short
+from tcpcast.units import format_duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -35,30 +35,30 @@ if TYPE_CHECKING:
     from tcpcast.scenario import Scenario
     from tcpcast.statistics import Estimate
 
-FEWEST_FILES = 100
-"""Below so many files nothing that is made of files has an interval."""
+MIN_FILES = 100
+"""Minimum number of files for an interval of a metric of files."""
 
-FEWEST_REPLICATIONS = 4
-"""What is one number a replication has an interval from so many on."""
+MIN_REPLICATIONS = 4
+"""Minimum for an interval of a metric that has one value per replication."""
 
-FEWEST_RELAXATIONS = 200
-"""A run is long where it has so many times the correlation time of an open queue."""
+MIN_RELAXATIONS = 200
+"""Minimum run length, in correlation times of an open queue."""
 
-FEWEST_RARE_RELAXATIONS = 30
-"""The slowest files of an open queue come while it is long: a run has so many times its correlation
-time of nothing else before a quantile has an interval."""
+MIN_RARE_RELAXATIONS = 30
+"""Minimum run length for an interval of a quantile of an open queue: its slowest files arrive while
+the queue is long, so the share of time in the tail has to cover this many correlation times."""
 
-MOST_BEND = 0.1
-"""Skewness of the batches over ``6 sqrt(batches)`` beyond which no correction helps."""
+MAX_BEND = 0.1
+"""Skewness of the batches over ``6 sqrt(batches)`` above which no correction helps."""
 
-ALIKE_ENOUGH = 1000
-"""So many observations, all the same, may be taken for a constant to within the rule of three."""
+MIN_EQUAL_VALUES = 1000
+"""From this many equal observations on, the value is a constant within the rule of three."""
 
 NEAR_LOSS = 0.5
-"""A queue that was never longer than so much of its room says that losses are far away."""
+"""A queue that never exceeded this share of its buffer is far from loss."""
 
 PERCENTILES = np.array([0.5, 0.95, 0.99])
-"""Those of the tables."""
+"""Percentiles in the tables."""
 
 SEQUENCES = ("timeout_sequences",)
 
@@ -67,122 +67,131 @@ EVENTS: dict[Counters, str] = {
     SEQUENCES: "timeouts",
     ("fast_retransmits",): "fast retransmits",
 }
-"""Names of counted events in messages; all others are losses."""
+"""Names of counted events in messages; all others are "losses"."""
 
 
-def judged(scenario: Scenario, seen: Snapshot, found: Estimates) -> Estimates:
-    """Return the estimates of all classes together with their doubts: see :func:`_judged`."""
-    numbers = range(len(scenario.populations))
-    return _judged(scenario, seen, found, numbers, unconverged(scenario, seen, found))
+def add_warnings(scenario: Scenario, seen: Snapshot, estimates: Estimates) -> Estimates:
+    """Return the estimates over all classes with their warnings: see :func:`_add_warnings`."""
+    classes = range(len(scenario.populations))
+    return _with_warnings(
+        scenario, seen, estimates, classes, unconverged(scenario, seen, estimates)
+    )
 
 
-def judged_classes(
+def add_class_warnings(
     scenario: Scenario, seen: Snapshot, each: Sequence[Estimates]
 ) -> list[Estimates]:
-    """Return the estimates of each class with their doubts: see :func:`_judged`."""
+    """Return the estimates of each class with their warnings: see :func:`_add_warnings`."""
     slow = unconverged_classes(scenario, seen, each)
-    return [_judged(scenario, seen, found, (at,), slow[at]) for at, found in enumerate(each)]
+    return [
+        _with_warnings(scenario, seen, estimates, (index,), slow[index])
+        for index, estimates in enumerate(each)
+    ]
 
 
-def _judged(
+def _with_warnings(
     scenario: Scenario,
     seen: Snapshot,
-    found: Estimates,
-    numbers: Sequence[int],
+    estimates: Estimates,
+    classes: Sequence[int],
     slow: Mapping[str, str],
 ) -> Estimates:
-    """Return the estimates with their doubts, the interval withheld where too little was seen.
+    """Return the estimates with their warnings; too few observations withhold an interval.
 
     Parameters
     ----------
     scenario, seen
-        The scenario, and what its run saw.
-    found
-        Estimates by metric, of all classes or of some.
-    numbers
-        The numbers of the classes.
+        The scenario and the counters of its run.
+    estimates
+        Estimates by metric, over all classes or some.
+    classes
+        Indices of the classes.
     slow
         Metrics that have not converged, with reasons.
     """
     units = seen.units
-    missing = _missing(scenario, units, numbers)
-    if meaningless(scenario, units, numbers):
-        found = {
+    missing = _missing(scenario, units, classes)
+    if has_too_few_files(scenario, units, classes):
+        estimates = {
             name: replace(e, value=math.nan) if e is not None and e.units else e
-            for name, e in found.items()
+            for name, e in estimates.items()
         }
-    doubts = [
-        *_too_short(scenario, units, numbers),
-        *heavy_tails(scenario, units, numbers, fewest=FEWEST_FILES),
+    warnings = [
+        *_too_short(scenario, units, classes),
+        *heavy_tails(scenario, units, classes, min_files=MIN_FILES),
     ]
-    rare, short = _rare_losses(scenario, seen, numbers), too_short(found)
-    alone = {
+    rare, short = _rare_losses(scenario, seen, classes), too_short(estimates)
+    by_metric = {
         name: None
         if e is None
-        else _judged_one(name, e, units, missing or rare.get(name) or slow.get(name), doubts)
-        for name, e in found.items()
+        else _with_metric_warnings(
+            name, e, units, missing or rare.get(name) or slow.get(name), warnings
+        )
+        for name, e in estimates.items()
     }
     by_batches = {
-        name: None if e is None else _judged_by_batches(name, e, units, correlated=name in short)
-        for name, e in alone.items()
+        name: None if e is None else _with_batch_warnings(name, e, units, correlated=name in short)
+        for name, e in by_metric.items()
     }
-    return without_survivors(scenario, seen, by_batches, numbers)
+    return with_lower_bounds(scenario, seen, by_batches, classes)
 
 
-def enough_beyond(percentiles: NDArray[np.float64], files: NDArray[Any]) -> NDArray[np.float64]:
-    """Return the 50th, 95th and 99th percentiles with nan where fewer than 10 files are beyond.
+def reliable_percentiles(
+    percentiles: NDArray[np.float64], files: NDArray[Any]
+) -> NDArray[np.float64]:
+    """Return the 50th, 95th and 99th percentiles, nan with fewer than 10 files beyond.
 
     Parameters
     ----------
     percentiles
         ``[rows, 3]``.
     files
-        How many there are in each row, ``[rows]``.
+        Number of files per row, ``[rows]``.
     """
     beyond = np.asarray(files, dtype=np.float64)[:, None] * (1.0 - PERCENTILES)
-    # Half a file is forgiven to rounding: 1000 times 1 % is a little less than 10.
-    return np.where(beyond > FEW_EVENTS - 0.5, percentiles.astype(np.float64), np.nan)
+    # Tolerance of half a file for rounding: 1000 times 1 % is slightly less than 10.
+    return np.where(beyond > MIN_EVENTS - 0.5, percentiles.astype(np.float64), np.nan)
 
 
-def of_quantiles(table: Mapping[str, NDArray[Any]], files: float) -> dict[str, NDArray[Any]]:
-    """Return table ``file_goodput`` without intervals where there are too few files for any."""
-    if files >= FEWEST_FILES or not table:
+def withhold_intervals(table: Mapping[str, NDArray[Any]], files: float) -> dict[str, NDArray[Any]]:
+    """Return table ``file_goodput``, without intervals if there are too few files for any."""
+    if files >= MIN_FILES or not table:
         return dict(table)
     return dict(table) | {name: np.full_like(table[name], np.nan) for name in ("low", "high")}
 
 
 def quantile_warnings(
-    scenario: Scenario, units: Units, found: Mapping[float, Estimate]
+    scenario: Scenario, units: Units, estimates: Mapping[float, Estimate]
 ) -> list[Note]:
-    """Say which quantiles of file goodput have no interval, or one to be checked.
+    """Return notes on quantiles of file goodput whose interval is missing or needs a check.
 
     Parameters
     ----------
     scenario, units
-        The scenario, and what its run saw.
-    found
+        The scenario and the counters of its run.
+    estimates
         Estimates by the share of the files that exceeds them.
     """
-    files = float(units.of_class("transfers").sum())
+    files = float(units.class_counter("transfers").sum())
     load = scenario.arriving_load
     relaxation_s = 0.0 if load is None or load >= 1.0 else _relaxation_s(scenario, load)
     reasons: dict[str, list[float]] = {}
     withheld = set[str]()
-    lacking = [share for share, e in found.items() if e.low is None or files < FEWEST_FILES]
+    lacking = [share for share, e in estimates.items() if e.low is None or files < MIN_FILES]
     if lacking:
         rarest = min(min(share, 1.0 - share) for share in lacking)
-        needed = max(FEWEST_FILES, math.ceil(FEW_EVENTS / rarest - 1e-6))
+        needed = max(MIN_FILES, math.ceil(MIN_EVENTS / rarest - 1e-6))
         why = f"too few files: {_counted(files, 'file')}, {needed:,} are needed; no interval for"
         reasons[why] = lacking
         withheld = {why}
-    short = too_short(found)
-    for share, e in found.items():
-        needed_s = FEWEST_RARE_RELAXATIONS * relaxation_s / min(share, 1.0 - share)
-        doubt = _shorter_than(units, needed_s) or next(
-            _of_its_batches(e, correlated=share in short), None
+    short = too_short(estimates)
+    for share, e in estimates.items():
+        needed_s = MIN_RARE_RELAXATIONS * relaxation_s / min(share, 1.0 - share)
+        warning = _shorter_than(units, needed_s) or next(
+            _batch_warnings(e, correlated=share in short), None
         )
-        if share not in lacking and doubt is not None:
-            reasons.setdefault(f"{doubt}; check the interval of", []).append(share)
+        if share not in lacking and warning is not None:
+            reasons.setdefault(f"{warning}; check the interval of", []).append(share)
     return [
         Note(
             f"{why} the goodput that {', '.join(f'{100 * share:.6g} %' for share in shares)} of "
@@ -194,54 +203,55 @@ def quantile_warnings(
     ]
 
 
-def _judged_one(
+def _with_metric_warnings(
     name: str,
     estimate: Estimate,
     units: Units,
     missing: str | None,
-    doubts: Sequence[tuple[str, bool]],
+    warnings: Sequence[tuple[str, bool]],
 ) -> Estimate:
-    if estimate.low is None and estimate.units == 0:  # no estimate: asked for, or an extreme
+    if estimate.low is None and estimate.units == 0:  # a requested number, or an extreme
         return estimate
-    scarce = missing or _scarce(name, estimate, units)
-    if name == "jain_index" and estimate.units < FEWEST_REPLICATIONS:
-        scarce = f"too few replications: {FEWEST_REPLICATIONS} are needed"
-    if scarce is None and estimate.low is None:
-        scarce = "all events were in one batch of the run"
-    if scarce is not None:
-        return estimate.doubted(scarce, withheld=True)
+    reason = missing or _missing_observations(name, estimate, units)
+    if name == "jain_index" and estimate.units < MIN_REPLICATIONS:
+        reason = f"too few replications: {MIN_REPLICATIONS} are needed"
+    if reason is None and estimate.low is None:
+        reason = "all events were in one batch of the run"
+    if reason is not None:
+        return estimate.with_warning(reason, withheld=True)
     if METRICS[name].can_be_constant and estimate.half_width == 0.0:
         estimate = _rule_of_three(name, estimate, units)
-    for doubt, endless in doubts:
-        estimate = estimate.doubted(doubt, endless=endless)
+    for warning, is_permanent in warnings:
+        estimate = estimate.with_warning(warning, is_permanent=is_permanent)
     return estimate
 
 
-def _judged_by_batches(
+def _with_batch_warnings(
     name: str, estimate: Estimate, units: Units, *, correlated: bool
 ) -> Estimate:
-    for doubt in _of_its_batches(estimate, correlated=correlated):
-        estimate = estimate.doubted(_rare_timeouts(name, units) or doubt)
+    for warning in _batch_warnings(estimate, correlated=correlated):
+        estimate = estimate.with_warning(_rare_timeouts(name, units) or warning)
     return estimate
 
 
 def _rare_timeouts(name: str, units: Units) -> str | None:
-    """Say that the few packets which wait for a timeout make the batches differ."""
-    timeouts = float(units.of_class("timeouts").sum())
+    """Return a message if the rare packets that wait for a timeout make the batches differ."""
+    timeouts = float(units.class_counter("timeouts").sum())
     rare = name == "rtt_packet_mean_s" and timeouts > 0.0
-    return _too_few_timeouts(timeouts) if rare else None
+    return _timeouts_warning(timeouts) if rare else None
 
 
-def _too_few_timeouts(timeouts: float) -> str | None:
-    if timeouts >= FEW_EVENTS:
+def _timeouts_warning(timeouts: float) -> str | None:
+    if timeouts >= MIN_EVENTS:
         return None
-    return f"too few timeouts: {_counted(timeouts, 'timeout')}, {FEW_EVENTS} are needed"
+    return f"too few timeouts: {_counted(timeouts, 'timeout')}, {MIN_EVENTS} are needed"
 
 
 def _rule_of_three(name: str, estimate: Estimate, units: Units) -> Estimate:
-    """Give what was always the same the width that a share of 3 / n, had it differed, would make.
+    """Return an interval for a constant value, as if a share of 3 / n had differed.
 
-    Fewer than that of n observations differ, at 95 %; each is taken to differ by the value itself.
+    At 95 %, a smaller share than 3 / n of n observations differs; each is assumed to differ by the
+    value itself.
     """
     _, among = METRICS[name].ratio_of
     seen = units.sums(among if among in (SEQUENCES, LOSS_INDICATIONS) else ("arrived",)).sum()
@@ -251,98 +261,104 @@ def _rule_of_three(name: str, estimate: Estimate, units: Units) -> Estimate:
     return replace(estimate, low=estimate.value - half, high=high, half_width=half)
 
 
-def meaningless(scenario: Scenario, units: Units, numbers: Sequence[int] | None = None) -> bool:
-    """Say whether so few files came that sums over the run tell of nothing but these.
+def has_too_few_files(
+    scenario: Scenario, units: Units, classes: Sequence[int] | None = None
+) -> bool:
+    """Return True if sums over the run describe only the few files that it had.
 
-    A transfer that is alone tells of itself, and flows without files are counted by their packets.
+    An isolated transfer is complete by itself, and flows without files are counted by packets.
     """
     groups = scenario.populations
-    kinds = {groups[at].traffic.kind for at in (range(len(groups)) if numbers is None else numbers)}
+    kinds = {
+        groups[index].traffic.kind for index in (range(len(groups)) if classes is None else classes)
+    }
     if scenario.isolated_transfers is not None or not kinds & {"on-off", "transfers"}:
         return False
-    return float(units.of_class("transfers", numbers).sum()) < FEW_EVENTS
+    return float(units.class_counter("transfers", classes).sum()) < MIN_EVENTS
 
 
-def _missing(scenario: Scenario, units: Units, numbers: Sequence[int]) -> str | None:
-    """Say that too few files, or losses of flows without files, stand behind every metric."""
-    kinds = {scenario.populations[at].traffic.kind for at in numbers}
+def _missing(scenario: Scenario, units: Units, classes: Sequence[int]) -> str | None:
+    """Return a message if all metrics rest on too few files, or on too few losses of flows."""
+    kinds = {scenario.populations[index].traffic.kind for index in classes}
     if kinds & {"on-off", "transfers"}:
-        files = units.of_class("transfers", numbers).sum()
-        enough = fewest_files(scenario, float(files), indications(units, numbers))
+        files = units.class_counter("transfers", classes).sum()
+        enough = min_files(scenario, float(files), indications(units, classes))
         if files < enough:
             return f"too few files: {_counted(files, 'file')}, {enough} are needed"
         return None
-    losses = indications(units, numbers)
-    if losses >= FEW_EVENTS or (losses == 0 and not scenario.has_random_loss):
+    losses = indications(units, classes)
+    if losses >= MIN_EVENTS or (losses == 0 and not scenario.has_random_loss):
         return None
-    if marks_heeded(scenario, units, numbers) >= FEW_EVENTS:
+    if effective_marks(scenario, units, classes) >= MIN_EVENTS:
         return None
-    return f"too few losses: {_counted(losses, 'loss indication')}, {FEW_EVENTS} are needed"
+    return f"too few losses: {_counted(losses, 'loss indication')}, {MIN_EVENTS} are needed"
 
 
-def fewest_files_by_size(scenario: Scenario, seen: Snapshot) -> dict[int, int]:
-    """Return how many transfers of each listed size stand behind an interval at least.
+def min_files_by_size(scenario: Scenario, seen: Snapshot) -> dict[int, int]:
+    """Return the minimum number of transfers for an interval, per listed size.
 
-    Loss indications are counted of all together: each size has the share that it has of all losses.
+    Loss indications are counted over all sizes: each size gets its share of all losses.
     """
     counts, lost = Counter[int](), Counter[int]()
     for size, losses, count, *_ in seen.totals["transfers"]:
         counts[size] += count
         lost[size] += losses * count
     each = indications(seen.units) / max(lost.total(), 1)
-    return {size: fewest_files(scenario, counts[size], each * lost[size]) for size in counts}
+    return {size: min_files(scenario, counts[size], each * lost[size]) for size in counts}
 
 
-def fewest_files(scenario: Scenario, files: float, indications: float) -> int:
-    """Return how many files stand behind an interval at least.
+def min_files(scenario: Scenario, files: float, indications: float) -> int:
+    """Return the minimum number of files for an interval.
 
-    Transfers that are each alone may be fewer where each has many losses, or where all are alike
-    since only their own queue loses.
+    Isolated transfers need fewer files if each has many losses, or if all are equal because only
+    their own queue drops packets.
     """
     if scenario.isolated_transfers is None or files == 0.0:
-        return FEWEST_FILES
+        return MIN_FILES
     network = scenario.network
     own_queue = network.bottleneck.queue == "droptail" and network.jitter is None
     if own_queue and not scenario.cross and not scenario.has_random_loss:
-        return FEWEST_UNITS
-    each = max(1.0, indications / files / FEW_EVENTS)
-    return max(FEWEST_UNITS, math.ceil(FEWEST_FILES / each))
+        return MIN_UNITS
+    each = max(1.0, indications / files / MIN_EVENTS)
+    return max(MIN_UNITS, math.ceil(MIN_FILES / each))
 
 
-def _rare_losses(scenario: Scenario, seen: Snapshot, numbers: Sequence[int]) -> dict[str, str]:
-    """Say of which metrics too few bursts of losses tell, by name.
+def _rare_losses(scenario: Scenario, seen: Snapshot, classes: Sequence[int]) -> dict[str, str]:
+    """Return messages, by metric, for metrics that rest on too few bursts of losses.
 
-    Random losses come singly: a count of them has the interval of its events.
+    Random losses are independent: their count has the interval of its events.
     """
     units = seen.units
-    bursts = int(np.count_nonzero(units.of_class("queue_drops")))
+    bursts = int(np.count_nonzero(units.class_counter("queue_drops")))
     if scenario.isolated_transfers is not None or (bursts == 0 and not _near_loss(scenario, seen)):
         return {}
-    found = {}
+    messages = {}
     for name in ("queue_loss_ratio",) if scenario.has_random_loss else METRICS:
         counters = METRICS[name].bursts
         if not counters:
             continue
-        own = int(np.count_nonzero(units.sums(counters, numbers)))
-        what, came = (EVENTS.get(counters, "losses"), own) if own else ("losses", bursts)
-        if came == 0:
-            found[name] = f"too few losses: none, and the queue reached {_longest(scenario, seen)}"
-        elif came < FEW_EVENTS:
-            where = f"they came in {came} of {units.link('time_ns').size} batches of the run"
-            found[name] = f"too few {what}: {where}, {FEW_EVENTS} are needed"
-    return found
+        own = int(np.count_nonzero(units.sums(counters, classes)))
+        what, count = (EVENTS.get(counters, "losses"), own) if own else ("losses", bursts)
+        if count == 0:
+            messages[name] = (
+                f"too few losses: none, and the queue reached {_longest(scenario, seen)}"
+            )
+        elif count < MIN_EVENTS:
+            where = f"they came in {count} of {units.link('time_ns').size} batches of the run"
+            messages[name] = f"too few {what}: {where}, {MIN_EVENTS} are needed"
+    return messages
 
 
 def _longest(scenario: Scenario, seen: Snapshot) -> str:
-    """Say how long the queue was, beside its room where all share it."""
+    """Return the largest queue as text, with the buffer if all flows share it."""
     queue = scenario.network.bottleneck.queue
     if isinstance(queue, FairQueue) and queue.buffers == "individual":
-        return f"{seen.largest_queue:,} packets of all flows together"
+        return f"{seen.largest_queue:,} packets in total over all flows"
     return f"{seen.largest_queue:,} of {scenario.buffer_pkts:,.0f} packets"
 
 
 def _near_loss(scenario: Scenario, seen: Snapshot) -> bool:
-    """Say whether files made a queue so long that their next burst overflows it, or RED drops."""
+    """Return True if the queue came so close to its buffer that the next burst may cause loss."""
     if not {group.traffic.kind for group in scenario.populations} & {"on-off", "transfers"}:
         return False
     if scenario.network.bottleneck.is_policer:
@@ -354,72 +370,78 @@ def _near_loss(scenario: Scenario, seen: Snapshot) -> bool:
     return seen.largest_queue >= NEAR_LOSS * room
 
 
-def marks_heeded(scenario: Scenario, units: Units, numbers: Sequence[int]) -> float:
-    """Return how many packets were marked of flows that reduce their windows for it."""
+def effective_marks(scenario: Scenario, units: Units, classes: Sequence[int]) -> float:
+    """Return the number of marked packets of flows that reduce their window on a mark."""
     groups = scenario.populations
-    heeding = [
-        at for at in numbers if groups[at].tcp.ecn and groups[at].tcp.control not in RATE_BASED
+    responding = [
+        index
+        for index in classes
+        if groups[index].tcp.ecn and groups[index].tcp.control not in RATE_BASED
     ]
-    return float(units.of_class("marked", heeding).sum()) if heeding else 0.0
+    return float(units.class_counter("marked", responding).sum()) if responding else 0.0
 
 
-def _scarce(name: str, estimate: Estimate, units: Units) -> str | None:
-    """Say what there is too little of for one metric, beyond what all metrics need."""
-    timeouts = float(units.of_class("timeout_sequences").sum())
+def _missing_observations(name: str, estimate: Estimate, units: Units) -> str | None:
+    """Return a message if one metric lacks observations, beyond the needs of all metrics."""
+    timeouts = float(units.class_counter("timeout_sequences").sum())
     losses, row = indications(units), METRICS[name]
     is_of_timeouts = row.ratio_of[1] == SEQUENCES
-    if is_of_timeouts and _too_few_timeouts(timeouts):
-        return _too_few_timeouts(timeouts)
-    if row.ratio_of[1] == LOSS_INDICATIONS and losses < FEW_EVENTS:
-        return f"too few losses: {_counted(losses, 'loss indication')}, {FEW_EVENTS} are needed"
-    if name == "timeout_share" and losses - timeouts < FEW_EVENTS:
-        return f"too few fast retransmits: {losses - timeouts:.0f}, {FEW_EVENTS} are needed"
-    if row.can_be_constant and estimate.unlike is not None:
-        return _alike(estimate.unlike, timeouts if is_of_timeouts else None)
+    if is_of_timeouts and _timeouts_warning(timeouts):
+        return _timeouts_warning(timeouts)
+    if row.ratio_of[1] == LOSS_INDICATIONS and losses < MIN_EVENTS:
+        return f"too few losses: {_counted(losses, 'loss indication')}, {MIN_EVENTS} are needed"
+    if name == "timeout_share" and losses - timeouts < MIN_EVENTS:
+        return f"too few fast retransmits: {losses - timeouts:.0f}, {MIN_EVENTS} are needed"
+    if row.can_be_constant and estimate.differing_units is not None:
+        return _equal_batches_warning(
+            estimate.differing_units, timeouts if is_of_timeouts else None
+        )
     return None
 
 
-def _alike(unlike: int, timeouts: float | None) -> str | None:
-    """Return the doubt about batches that are alike, because too few events make a difference.
+def _equal_batches_warning(differing_units: int, timeouts: float | None) -> str | None:
+    """Return the warning for equal batches, in which too few events differ.
 
-    ``timeouts`` is the number of observations if the metric is of timeouts.
+    ``timeouts`` is the number of observations if the metric counts timeouts.
     """
-    if unlike == 0 and (timeouts is None or timeouts >= ALIKE_ENOUGH):
+    if differing_units == 0 and (timeouts is None or timeouts >= MIN_EQUAL_VALUES):
         return None
-    if unlike >= FEW_EVENTS:
+    if differing_units >= MIN_EVENTS:
         return None
     differ = "all batches of the run are alike"
-    if unlike > 0:
-        differ = f"{_counted(unlike, 'batch is', 'batches are')} unlike"
-    return f"too few values: {differ}, {FEW_EVENTS} unlike the rest are needed"
+    if differing_units > 0:
+        differ = f"{_counted(differing_units, 'batch is', 'batches are')} unlike"
+    return f"too few values: {differ}, {MIN_EVENTS} unlike the rest are needed"
 
 
 def _counted(number: float, what: str, several: str = "") -> str:
     return f"{number:,.0f} {what if round(number) == 1 else several or f'{what}s'}"
 
 
-def _of_its_batches(estimate: Estimate, *, correlated: bool) -> Iterator[str]:
-    if estimate.few and estimate.value != 0.0:
-        yield f"it rests on fewer than {FEW_EVENTS} events"
+def _batch_warnings(estimate: Estimate, *, correlated: bool) -> Iterator[str]:
+    if estimate.has_few_events and estimate.value != 0.0:
+        yield f"it rests on fewer than {MIN_EVENTS} events"
     if correlated:
         yield "the run is too short: neighbouring batches are correlated; make it longer"
-    if estimate.units >= FEWEST_UNITS and abs(estimate.bend) > MOST_BEND:
+    if estimate.units >= MIN_UNITS and abs(estimate.bend) > MAX_BEND:
         yield "the run is too short: one batch differs more than all others; make it longer"
 
 
 def _too_short(
-    scenario: Scenario, units: Units, numbers: Sequence[int]
+    scenario: Scenario, units: Units, classes: Sequence[int]
 ) -> Iterator[tuple[str, bool]]:
-    """Say how long a run has to be for batches that are independent, and if none is enough."""
+    """Yield a message if the run is too short for independent batches, and if any run would be."""
     if scenario.isolated_transfers is not None:
         return
     load = scenario.arriving_load
     if load is not None and load >= 1.0:
         yield "the offered load is above the bottleneck's rate: the queue has no steady state", True
         return
-    needed_s = FEWEST_CYCLES * max((_cycle_s(scenario, units, at) for at in numbers), default=0.0)
+    needed_s = MIN_CYCLES * max(
+        (_cycle_s(scenario, units, index) for index in classes), default=0.0
+    )
     if load is not None:
-        needed_s = max(needed_s, FEWEST_RELAXATIONS * _relaxation_s(scenario, load))
+        needed_s = max(needed_s, MIN_RELAXATIONS * _relaxation_s(scenario, load))
     lacking = _shorter_than(units, needed_s)
     if lacking is not None:
         yield lacking, False
@@ -429,29 +451,30 @@ def _shorter_than(units: Units, needed_s: float) -> str | None:
     measured_s = float(units.link("time_ns").sum()) * 1e-9
     if measured_s >= needed_s:
         return None
-    measured, needed = (written.format_duration(float(f"{s:.3g}")) for s in (measured_s, needed_s))
+    measured, needed = (format_duration(float(f"{s:.3g}")) for s in (measured_s, needed_s))
     return f"the run is too short: {measured} were measured, {needed} are needed"
 
 
-def _cycle_s(scenario: Scenario, units: Units, at: int) -> float:
-    """Return the mean time from one file of a source to the next; of a flow, from loss to loss.
+def _cycle_s(scenario: Scenario, units: Units, index: int) -> float:
+    """Return the mean time from one file of a source to the next.
 
-    Or from mark to mark, where its sender heeds marks.
+    For an endless flow, the mean time from loss to loss, or from mark to mark if it responds to
+    marks.
     """
-    group = scenario.populations[at]
+    group = scenario.populations[index]
     if group.traffic.kind == "bulk":
-        losses = indications(units, (at,)) + marks_heeded(scenario, units, (at,))
+        losses = indications(units, (index,)) + effective_marks(scenario, units, (index,))
         measured_s = float(units.link("time_ns").sum()) * 1e-9
         return measured_s * group.count / losses if losses else 0.0
-    files = float(units.of_class("transfers", (at,)).sum())
+    files = float(units.class_counter("transfers", (index,)).sum())
     if files == 0.0:
         return 0.0
-    on_s = float(units.of_class("on_time_ns", (at,)).sum()) * 1e-9 / files
+    on_s = float(units.class_counter("on_time_ns", (index,)).sum()) * 1e-9 / files
     return on_s + (group.traffic.off.mean_value() if group.traffic.kind == "on-off" else 0.0)
 
 
 def _relaxation_s(scenario: Scenario, load: float) -> float:
-    """Return the correlation time of an M/G/1 queue: heavy traffic makes it long."""
+    """Return the correlation time of an M/G/1 queue, which grows with the load."""
     bits = [
         group.traffic.mean_size_pkts * 8.0 * group.packet_bytes
         for group in scenario.populations

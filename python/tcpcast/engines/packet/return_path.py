@@ -1,4 +1,4 @@
-"""The link that all acks share: what the simulator is told of it, and what it says of it."""
+"""Shared link of all ACKs: its configuration and its metrics."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from tcpcast.engines.packet.loss import loss_model
-from tcpcast.engines.packet.queues import queue, whole_room
+from tcpcast.engines.packet.queues import buffer_capacity, queue
 
 if TYPE_CHECKING:
     from tcpcast.engines.packet.config_types import Config
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 def return_link(scenario: Scenario) -> Config | None:
-    """Return the return link; None where acks neither wait at one nor are lost.
+    """Return the return link; None if ACKs neither queue nor get lost.
 
-    Acks that are lost alone have the rate of the bottleneck, and room for any number.
+    If ACKs can only get lost, the link has the rate of the bottleneck and an unlimited buffer.
     """
     network = scenario.network
     if not network.has_return:
@@ -26,14 +26,14 @@ def return_link(scenario: Scenario) -> Config | None:
     room, link = network.return_buffer_acks, network.return_link
     return {
         "rate_bps": None if math.isinf(network.return_bps) else max(1, round(network.return_bps)),
-        "buffer_pkts": whole_room(room, network.return_bps, network.ack_bytes),
+        "buffer_pkts": buffer_capacity(room, network.return_bps, network.ack_bytes),
         "queue": "drop-tail" if link is None else queue(scenario, link),
         "loss": loss_model(network.ack_loss),
     }
 
 
 def estimates(scenario: Scenario, seen: Snapshot) -> dict[str, Estimate | None]:
-    """Return how busy the return link is, and which share of the acks it loses and delays."""
+    """Return the utilisation, loss and queueing delay of the return link."""
     network = scenario.network
     if not network.has_return:
         return {}

@@ -1,4 +1,4 @@
-"""What a distribution of file sizes says of the files of a run: their mean, and what none of them shows."""
+"""Moments of file size distributions: the mean in full packets, and the unobserved tail."""
 
 from __future__ import annotations
 
@@ -13,47 +13,47 @@ if TYPE_CHECKING:
     from tcpcast.scenario.distributions import Distribution
 
 LARGEST_PKTS = 2.0**32 - 1
-"""No file has more packets."""
+"""Largest file, in packets."""
 
 _SUMMED_ONE_BY_ONE = 4096
 _STEPS = 500
 
 
 def mean_of_whole_packets(distribution: Distribution[Any], *, rounded_down: bool = False) -> float:
-    """Return the mean of the sizes that are drawn: whole packets, at least one.
+    """Return the mean of the drawn sizes: full packets, at least one.
 
     Parameters
     ----------
     distribution
-        Of sizes in packets, before rounding.
+        Distribution of sizes in packets, before rounding.
     rounded_down
-        Fractions of a packet are cut; otherwise sizes are rounded to the nearest.
+        Round down; otherwise round to the nearest integer.
     """
     shift = 0.0 if rounded_down else 0.5
     # The mean is the sum of P(size >= k), the first of which is 1.
     small = math.fsum(distribution.above(k - shift) for k in range(2, _SUMMED_ONE_BY_ONE + 1))
-    # The rest as an integral from where the next term's step begins.
+    # The remaining terms as an integral from the beginning of the next term's step.
     times, beyond = _survival(distribution, _SUMMED_ONE_BY_ONE + 0.5 - shift)
     return 1.0 + small + float(np.trapezoid(beyond, times))
 
 
 def unseen_share(distribution: Distribution[Any], files: float) -> float:
-    """Return how much of the mean square size is in files larger than one in so many.
+    """Return the share of the mean square size in files larger than 1 in ``files``.
 
-    So many files hardly ever have one of these sizes, so that their spread, and every interval made
-    of it, lacks this share.
+    This number of files hardly ever includes such a size, so the variance of the drawn sizes, and
+    every interval based on it, lacks this share.
 
     Parameters
     ----------
     distribution
-        Of sizes in packets.
+        Distribution of sizes in packets.
     files
-        How many are drawn, at least 1.
+        Number of drawn files, at least 1.
 
     Returns
     -------
     float
-        0 to 1; 1 for a distribution without variance, whatever the number of files.
+        0 to 1; 1 for a distribution without variance, for any number of files.
     """
     if not distribution.has_variance():
         return 1.0
@@ -75,17 +75,17 @@ def _exceeded_once_in(distribution: Distribution[Any], files: float) -> float:
     return math.exp(low)
 
 
-def _square_beyond(distribution: Distribution[Any], least: float) -> float:
-    """Return E[X^2; X > least] up to the largest size."""
-    times, beyond = _survival(distribution, least)
+def _square_beyond(distribution: Distribution[Any], minimum: float) -> float:
+    """Return E[X^2; X > least], truncated at the largest size."""
+    times, beyond = _survival(distribution, minimum)
     inside = float(np.trapezoid(2.0 * times * beyond, times))
-    return least**2 * distribution.above(least) + inside
+    return minimum**2 * distribution.above(minimum) + inside
 
 
 def _survival(
-    distribution: Distribution[Any], least: float
+    distribution: Distribution[Any], minimum: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return P(X > t) at sizes of equal ratios, the first of them ``least``."""
-    times = np.geomspace(max(least, 1e-3), LARGEST_PKTS, _STEPS)
-    times[0] = least
+    """Return geometrically spaced sizes t, the first one ``minimum``, and P(X > t)."""
+    times = np.geomspace(max(minimum, 1e-3), LARGEST_PKTS, _STEPS)
+    times[0] = minimum
     return times, np.array([distribution.above(float(time)) for time in times])

@@ -1,4 +1,4 @@
-"""Whether endless flows have reached a steady state, by the outcome of their losses."""
+"""Test whether endless flows have reached a steady state, judging by their losses."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tcpcast.engines.formula.feed import limiting_link
-from tcpcast.engines.packet.reliability import marks_heeded
+from tcpcast.engines.packet.reliability import effective_marks
 from tcpcast.scenario.modern_tcp import RATE_BASED
 
 if TYPE_CHECKING:
@@ -17,83 +17,81 @@ if TYPE_CHECKING:
     from tcpcast.scenario import Population, Scenario
 
 LOSSLESS, FIRST_RECOVERY = 0, 1
-"""Stages of a flow, as ``Simulation.stages`` has them; later ones are beyond."""
+"""Stages of a flow in ``Simulation.stages``; larger values are later stages."""
 
 FULL = 0.95
-"""A flow without loss is in a steady state where it has so much of what link or window allow."""
+"""A lossless flow is in a steady state at this share of what its window or links allow."""
 
-MOST_UNSETTLED = 0.1
-"""Of more flows than this share the values say nothing of a steady state."""
+MAX_UNSETTLED_SHARE = 0.1
+"""Largest share of flows without a steady state for which values are kept."""
 
 
-def unsettled(
+def unsettled_reason(
     scenario: Scenario, seen: Snapshot, run: _native.Simulation, answer: Answer
 ) -> str | None:
-    """Say why the flows of a run are in no steady state, None where they are.
+    """Return the reason why the flows of a run are not in a steady state, None if they are.
 
-    A flow that has found no loss and no mark only grows its window, unless the receiver window or a
-    link holds it; one in its first fast recovery repairs what slow start lost, a packet each round
-    trip.
+    A flow without a loss or mark still grows its window, unless the receiver window or a link
+    limits it. A flow in its first fast recovery repairs the losses of slow start, one packet per
+    RTT.
     """
-    bulk = [at for at, people in enumerate(scenario.populations) if _can_settle(people)]
+    bulk = [index for index, group in enumerate(scenario.populations) if _can_settle(group)]
     if not bulk:
         return None
     growing, repairing, flows = 0, 0, 0
-    first = np.cumsum([0, *(people.count for people in scenario.populations)])
-    for at in bulk:
-        of_class = slice(first[at], first[at + 1])
+    first = np.cumsum([0, *(group.count for group in scenario.populations)])
+    for index in bulk:
+        of_class = slice(first[index], first[index + 1])
         stages = np.concatenate([each[of_class] for each in run.stages()])
         flows += stages.size
         repairing += int(np.count_nonzero(stages == FIRST_RECOVERY))
-        held = _is_held(scenario, scenario.populations[at], seen, answer, at)
-        if not held and marks_heeded(scenario, seen.units, (at,)) < stages.size:
-            growing += _growing(stages, seen, at)
-    if growing + repairing <= MOST_UNSETTLED * flows:
+        is_limited = _is_limited(scenario, scenario.populations[index], seen, answer, index)
+        if not is_limited and effective_marks(scenario, seen.units, (index,)) < stages.size:
+            growing += _growing(stages, seen, index)
+    if growing + repairing <= MAX_UNSETTLED_SHARE * flows:
         return None
-    marked = any(scenario.populations[at].tcp.ecn for at in bulk)
-    return _words(growing, repairing, flows, "a loss or a mark" if marked else "a loss")
+    marked = any(scenario.populations[index].tcp.ecn for index in bulk)
+    return _message(growing, repairing, flows, "a loss or a mark" if marked else "a loss")
 
 
-def _can_settle(people: Population) -> bool:
-    """Say whether the senders go on for ever, and losses end the growth of their windows."""
-    tcp = people.tcp
+def _can_settle(group: Population) -> bool:
+    """Return True if the senders never finish, and losses end the growth of their windows."""
+    tcp = group.tcp
     return (
-        people.traffic.kind == "bulk"
-        and not tcp.has_loss_feedback
-        and tcp.control not in RATE_BASED
+        group.traffic.kind == "bulk" and not tcp.has_loss_feedback and tcp.control not in RATE_BASED
     )
 
 
-def _growing(stages: np.ndarray[tuple[int], np.dtype[np.uint8]], seen: Snapshot, at: int) -> int:
-    """Count flows whose windows only grew: since the beginning, or in all that was measured."""
-    indications = seen.units.of_class("fast_retransmits", [at]).sum()
-    indications += seen.units.of_class("timeout_sequences", [at]).sum()
+def _growing(stages: np.ndarray[tuple[int], np.dtype[np.uint8]], seen: Snapshot, index: int) -> int:
+    """Count flows whose windows only grew, from the start or over the measured time."""
+    indications = seen.units.class_counter("fast_retransmits", [index]).sum()
+    indications += seen.units.class_counter("timeout_sequences", [index]).sum()
     beyond = np.count_nonzero(stages > FIRST_RECOVERY) if indications == 0 else 0
     return int(np.count_nonzero(stages == LOSSLESS) + beyond)
 
 
-def _is_held(
-    scenario: Scenario, people: Population, seen: Snapshot, answer: Answer, at: int
+def _is_limited(
+    scenario: Scenario, group: Population, seen: Snapshot, answer: Answer, index: int
 ) -> bool:
-    """Say whether the flows of a class have all that their windows or the links let through."""
+    """Return True if the flows of a class get all that their windows or the links allow."""
     seconds = seen.units.link("time_ns").sum() * 1e-9
     if not seconds:
         return False
-    rate = seen.units.of_class("sent", [at]).sum() / seconds
+    rate = seen.units.class_counter("sent", [index]).sum() / seconds
     rtt = answer.metrics.get("rtt_mean_s")
-    rtt_s = people.rtt_s if rtt is None else max(rtt.value, people.rtt_s)
-    # The first round trips, in which the window opens, and the one that the end cuts are less.
+    rtt_s = group.rtt_s if rtt is None else max(rtt.value, group.rtt_s)
+    # Excludes start-up, in which the window opens, and the truncated last round trip.
     rounds = seconds / rtt_s - seen.units.replications
-    if rounds > 0 and rate * seconds >= FULL * people.count * people.tcp.receiver_window * rounds:
+    if rounds > 0 and rate * seconds >= FULL * group.count * group.tcp.receiver_window * rounds:
         return True
     utilisation = answer.metrics.get("utilisation")
     if utilisation is not None and utilisation.value >= FULL:
         return True
-    link = limiting_link(scenario, people)
+    link = limiting_link(scenario, group)
     return link is not None and rate >= FULL * link.pps
 
 
-def _words(growing: int, repairing: int, flows: int, end: str) -> str:
+def _message(growing: int, repairing: int, flows: int, end: str) -> str:
     parts = []
     if repairing:
         parts.append(f"{_of(repairing, flows)} still in the first fast recovery")

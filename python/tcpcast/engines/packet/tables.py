@@ -1,4 +1,4 @@
-"""The tables of a simulated answer: distributions, and figures by size, class and state."""
+"""Tables of a simulated answer: distributions, and values by size, class and state."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from numpy.typing import NDArray
 from tcpcast import _native
 from tcpcast.answer import Note
 from tcpcast.engines.packet import cross, goodputs, hops, transfers
-from tcpcast.engines.packet.by_class import class_table, part_of
+from tcpcast.engines.packet.by_class import class_table, estimate_part
 from tcpcast.engines.packet.configuration import SIZE_BOUNDS, UNLIMITED_WINDOW, listed_sizes
 from tcpcast.engines.packet.metric_estimates import Counts, Floats, Snapshot, Units, class_estimates
 from tcpcast.engines.packet.reliability import (
-    enough_beyond,
-    fewest_files_by_size,
-    judged_classes,
-    of_quantiles,
+    add_class_warnings,
+    min_files_by_size,
+    reliable_percentiles,
+    withhold_intervals,
 )
-from tcpcast.engines.packet.unfinished import hides_unfinished
+from tcpcast.engines.packet.unfinished import has_many_unfinished
 from tcpcast.metrics import BY_CLASS, METRICS
 from tcpcast.products import dot
 from tcpcast.scenario.classes import has_mixed_files
@@ -33,40 +33,40 @@ if TYPE_CHECKING:
 
 Table = dict[str, NDArray[Any]]
 
-FEWEST_DEATHS = 10
-"""A state's rate is not told from fewer deaths (Engset report, Figure 11)."""
+MIN_DEATHS = 10
+"""Minimum number of deaths for the rate of a state (Engset report, Figure 11)."""
 
 LOWS = (1, *(bound + 1 for bound in SIZE_BOUNDS))
 HIGHS = (*SIZE_BOUNDS, 2**32 - 1)
 """Ends of the size intervals."""
 
 TIME_OF_FILES = {"on-off": "on_time", "transfers": "completion_time"}
-"""Names of the time that a file takes, by the kind of traffic."""
+"""Name of the duration of a file, by the kind of traffic."""
 
 DEEPEST = 5
-"""Longer sequences of timeouts are counted together, as in Tables 2 and 3 of PFTK."""
+"""Longer timeout sequences are counted together, as in Tables 2 and 3 of PFTK."""
 
 
 def tables(scenario: Scenario, seen: Snapshot) -> dict[str, Table]:
-    """Return every table that has something to show, but for the traces."""
+    """Return every table that is not empty, except for the traces."""
     kinds = {group.traffic.kind for group in scenario.populations}
-    found = {"by_class": _by_class(scenario, seen)}
+    tables = {"by_class": _by_class(scenario, seen)}
     if scenario.isolated_transfers is None:
-        found["queue"] = _queue(seen.totals)
+        tables["queue"] = _queue(seen.totals)
         if kinds & {"on-off", "transfers"}:
-            found |= _of_files(scenario, seen)
-            found |= goodputs.tables(scenario, seen.goodputs, seen.totals, size_columns(scenario))
-            files = float(seen.units.of_class("transfers").sum())
-            found["file_goodput"] = of_quantiles(found["file_goodput"], files)
+            tables |= _of_files(scenario, seen)
+            tables |= goodputs.tables(scenario, seen.goodputs, seen.totals, size_columns(scenario))
+            files = float(seen.units.class_counter("transfers").sum())
+            tables["file_goodput"] = withhold_intervals(tables["file_goodput"], files)
     if "transfers" in kinds:
-        # Beside on/off sources, whose files are in it too, `by_size` is of all.
-        found = _of_transfers(scenario, seen) | found
-    found["red"] = _red(scenario, seen)
+        # With on/off sources, `by_size` covers all files, including those of transfers.
+        tables = _of_transfers(scenario, seen) | tables
+    tables["red"] = _red(scenario, seen)
     measured_s = float(seen.units.link("time_ns").sum()) * 1e-9
-    found["cross"] = cross.table(scenario, seen.totals, measured_s)
-    found["by_hop"] = hops.by_hop(scenario, seen)
-    found |= _of_losses(seen.units, seen.totals, bits_of_each(scenario.populations))
-    return {name: table for name, table in found.items() if _length(table) > 0}
+    tables["cross"] = cross.table(scenario, seen.totals, measured_s)
+    tables["by_hop"] = hops.by_hop(scenario, seen)
+    tables |= _of_losses(seen.units, seen.totals, common_packet_bits(scenario.populations))
+    return {name: table for name, table in tables.items() if _length(table) > 0}
 
 
 def _length(table: Table) -> int:
@@ -75,15 +75,15 @@ def _length(table: Table) -> int:
 
 def _by_class(scenario: Scenario, seen: Snapshot) -> Table:
     groups = scenario.populations
-    each = [class_estimates(scenario, seen.units, at) for at in range(len(groups))]
-    estimates = judged_classes(scenario, seen, each)
+    each = [class_estimates(scenario, seen.units, index) for index in range(len(groups))]
+    estimates = add_class_warnings(scenario, seen, each)
     is_isolated = scenario.isolated_transfers is not None
     shown = [name for name in BY_CLASS if METRICS[name].has_isolated_value or not is_isolated]
     return class_table(groups, estimates, shown)
 
 
 def _queue(totals: Mapping[str, Any]) -> Table:
-    """P(Q > x) over time, and as arrivals find it, for x = 0, 1, ..., the largest queue."""
+    """P(Q > x) over time and at arrivals, for x = 0, 1, ..., the largest queue."""
     time, seen = _padded(totals["queue_time_ns"], totals["queue_seen"])
     if time.sum() == 0.0 or time.size < 2:
         return {}
@@ -95,7 +95,7 @@ def _queue(totals: Mapping[str, Any]) -> Table:
 
 
 def _red(scenario: Scenario, seen: Snapshot) -> Table:
-    """Return what RED went by; its average is a mean over arrivals, each after moving it."""
+    """Return RED's parameters and counts; the average is a mean over its values at arrivals."""
     red = scenario.network.red_parameters()
     if red is None:
         return {}
@@ -108,7 +108,7 @@ def _red(scenario: Scenario, seen: Snapshot) -> Table:
         ("weight", red.weight, "1"),
         ("average_mean", _share(totals["average_sum"], totals["averages_seen"]), "packet"),
         ("early_drops", early, "count"),
-        ("forced_drops", float(seen.units.of_class("queue_drops").sum()) - early, "count"),
+        ("forced_drops", float(seen.units.class_counter("queue_drops").sum()) - early, "count"),
     ]
     return {
         "quantity": np.array([row[0] for row in rows]),
@@ -126,39 +126,39 @@ def _above(weights: Floats) -> Floats:
     total = weights.sum()
     if total == 0:
         return np.full(weights.size, np.nan)
-    # Summed from the tail, so that small probabilities keep their digits.
+    # Summed from the tail, so that small probabilities keep their precision.
     tail: Floats = np.append(np.cumsum(weights[::-1])[::-1][1:], 0.0) / total
     return tail
 
 
-def bits_of_each(groups: Iterable[Population]) -> float | None:
+def common_packet_bits(groups: Iterable[Population]) -> float | None:
     """Return the IP bits of a full packet of these classes, None if they differ."""
     sizes = {group.packet_bytes for group in groups}
     return 8.0 * sizes.pop() if len(sizes) == 1 else None
 
 
-def bits_of_files(scenario: Scenario) -> float | None:
-    """Return the IP bits of a full packet of a file, None if classes differ in them."""
-    return bits_of_each(g for g in scenario.populations if g.traffic.kind != "bulk")
+def file_packet_bits(scenario: Scenario) -> float | None:
+    """Return the IP bits of a full packet of a file, None if classes have different packets."""
+    return common_packet_bits(g for g in scenario.populations if g.traffic.kind != "bulk")
 
 
 def _of_files(scenario: Scenario, seen: Snapshot) -> dict[str, Table]:
-    bits = bits_of_files(scenario)
+    bits = file_packet_bits(scenario)
     kinds = {group.traffic.kind for group in scenario.populations}
-    found = {}
+    tables = {}
     if "on-off" in kinds and bits is not None:
-        found["by_size"] = by_size_interval(seen.units, bits)
-    # Flows that never end also are active, but no file's rate is theirs.
+        tables["by_size"] = by_size_interval(seen.units, bits)
+    # Endless flows are also active, but they do not carry files.
     endless = "bulk" in kinds
     mixed = endless or has_mixed_files(scenario.populations)
-    found["states"] = _states(seen.units, seen.totals, None if mixed else bits)
+    tables["states"] = _states(seen.units, seen.totals, None if mixed else bits)
     if not endless and bits is not None:
-        found["rates"] = _rates(seen, bits, of_sources="transfers" not in kinds)
-    return found | {"percentiles": _percentiles(scenario, seen)}
+        tables["rates"] = _rates(seen, bits, of_sources="transfers" not in kinds)
+    return tables | {"percentiles": _percentiles(scenario, seen)}
 
 
 def size_columns(scenario: Scenario) -> Table:
-    """Return the columns that say what the size intervals are."""
+    """Return the columns that identify the size intervals."""
     listed = listed_sizes(scenario)
     if listed is not None:
         return {"size_pkts": np.array(listed)}
@@ -167,33 +167,33 @@ def size_columns(scenario: Scenario) -> Table:
 
 def _of_transfers(scenario: Scenario, seen: Snapshot) -> dict[str, Table]:
     sizes = size_columns(scenario)
-    alone = scenario.isolated_transfers is not None
-    means = {} if alone else mean_times(seen.units)
-    found = {
-        "by_size": transfers.by_size(
-            sizes, seen.totals, means, fewest_files_by_size(scenario, seen)
-        ),
-        "by_losses": transfers.by_losses(sizes, seen.totals, independent=alone),
+    is_isolated = scenario.isolated_transfers is not None
+    means = {} if is_isolated else mean_times(seen.units)
+    tables = {
+        "by_size": transfers.by_size(sizes, seen.totals, means, min_files_by_size(scenario, seen)),
+        "by_losses": transfers.by_losses(sizes, seen.totals, independent=is_isolated),
     }
     if scenario.is_modern:
-        found["transfer_times"] = transfers.percentiles(sizes, seen.totals)
-    return found
+        tables["transfer_times"] = transfers.percentiles(sizes, seen.totals)
+    return tables
 
 
 def mean_times(units: Units) -> dict[int, Estimate | None]:
     """Return the mean completion time of each size interval."""
     return {
-        at: units.ratio(units.of_size("on_time_ns", at) * 1e-9, units.of_size("transfers", at))
-        for at in range(units.size_rows)
+        index: units.ratio(
+            units.size_counter("on_time_ns", index) * 1e-9, units.size_counter("transfers", index)
+        )
+        for index in range(units.size_rows)
     }
 
 
 def by_size_interval(units: Units, bits: float) -> Table:
-    """Return a row for each size interval that had a file; ``bits`` are those of a packet."""
+    """Return one row per size interval that had a file; ``bits`` is the size of a packet."""
     rows = [
-        _size_row(units, at, low, high, bits)
-        for at, (low, high) in enumerate(zip(LOWS, HIGHS, strict=True))
-        if units.of_size("transfers", at).sum() > 0
+        _size_row(units, index, low, high, bits)
+        for index, (low, high) in enumerate(zip(LOWS, HIGHS, strict=True))
+        if units.size_counter("transfers", index).sum() > 0
     ]
     if not rows:
         return {}
@@ -202,14 +202,16 @@ def by_size_interval(units: Units, bits: float) -> Table:
     return table
 
 
-def _size_row(units: Units, at: int, low: int, high: int, bits: float) -> dict[str, float]:
+def _size_row(units: Units, index: int, low: int, high: int, bits: float) -> dict[str, float]:
     def total(name: str) -> float:
-        return float(units.of_size(name, at).sum())
+        return float(units.size_counter(name, index).sum())
 
     on_s = total("on_time_ns") * 1e-9
     units_of_rate = _native.RATE_UNITS
     drops = total("drops")
-    on_time = units.ratio(units.of_size("on_time_ns", at) * 1e-9, units.of_size("transfers", at))
+    on_time = units.ratio(
+        units.size_counter("on_time_ns", index) * 1e-9, units.size_counter("transfers", index)
+    )
     return {
         "low_pkts": low,
         "high_pkts": high,
@@ -218,9 +220,9 @@ def _size_row(units: Units, at: int, low: int, high: int, bits: float) -> dict[s
         "mean_size_pkts": total("packets") / total("transfers"),
         "connection_rate_bps": _share(bits * total("packets"), on_s),
         "transfer_rate_mean_bps": bits * total("rate_sum") / (units_of_rate * total("transfers")),
-        "on_time_s": part_of(on_time, "value"),
-        "on_time_low_s": part_of(on_time, "low"),
-        "on_time_high_s": part_of(on_time, "high"),
+        "on_time_s": estimate_part(on_time, "value"),
+        "on_time_low_s": estimate_part(on_time, "low"),
+        "on_time_high_s": estimate_part(on_time, "high"),
         "queue_seen_mean_pkts": _share(total("queue_seen"), total("arrived")),
         "packets": int(total("arrived")),
         "drops": int(drops),
@@ -238,45 +240,46 @@ def _share(part: float, whole: float) -> float:
 def _states(units: Units, totals: Mapping[str, Any], bits: float | None) -> Table:
     """Return the birth-death process of active sources.
 
-    Its rate takes every active sender to have files of the mean size, in packets of ``bits``, so it
-    is left out if sizes differ or some flows never end: then ``bits`` is None.
+    Its rate assumes that every active sender has files of the mean size, in packets of ``bits``.
+    It is left out (``bits`` is None) if sizes differ or some flows never end.
     """
     time, births, deaths = _padded(totals["states_time_ns"], totals["births"], totals["deaths"])
     active = np.arange(time.size)
     size = _share(
-        float(units.of_class("transfer_packets").sum()), float(units.of_class("transfers").sum())
+        float(units.class_counter("transfer_packets").sum()),
+        float(units.class_counter("transfers").sum()),
     )
-    found = {
+    table = {
         "active": active,
         "probability": time / time.sum() if time.sum() else time,
         "births": births.astype(np.int64),
         "deaths": deaths.astype(np.int64),
     }
     if bits is None:
-        return found
+        return table
     with np.errstate(divide="ignore", invalid="ignore"):
         rate = deaths / (time * 1e-9) * size * bits / active
-    known = (deaths >= FEWEST_DEATHS) & (active > 0)
-    return found | {"shared_rate_bps": np.where(known, rate, np.nan)}
+    known = (deaths >= MIN_DEATHS) & (active > 0)
+    return table | {"shared_rate_bps": np.where(known, rate, np.nan)}
 
 
 def _rates(seen: Snapshot, bits: float, *, of_sources: bool) -> Table:
-    """Return the mean connection rate in the report's three ways (section 5), and over transfers.
+    """Return the mean connection rate by the report's three methods (section 5) and over transfers.
 
-    The mean over transfers of each one's own rate is what Tables 8 and 9 print for a size
-    interval. Transfers that come and go have no sources to take a mean over.
+    Tables 8 and 9 show the mean over transfers, each with its own rate, for a size interval.
+    Arriving transfers have no sources, and hence no mean over sources.
     """
     packets = np.concatenate([column for column, _ in seen.sources]).astype(np.float64)
     on_ns = np.concatenate([column for _, column in seen.sources]).astype(np.float64)
     active = on_ns > 0
     units = seen.units
-    transfers = units.of_class("transfers").sum()
+    transfers = units.class_counter("transfers").sum()
     if not active.any() or not transfers:
         return {}
     time, deaths = _padded(seen.totals["states_time_ns"], seen.totals["deaths"])
-    size = float(units.of_class("transfer_packets").sum() / transfers)
+    size = float(units.class_counter("transfer_packets").sum() / transfers)
     busy_s = dot(np.arange(time.size), time) * 1e-9
-    own = sum(units.of_size("rate_sum", row).sum() for row in range(units.size_rows))
+    own = sum(units.size_counter("rate_sum", row).sum() for row in range(units.size_rows))
     rates = {
         "ratio of sums": packets.sum() / (on_ns.sum() * 1e-9),
         "mean over sources": float(np.mean(packets[active] / (on_ns[active] * 1e-9))),
@@ -294,21 +297,23 @@ def _rates(seen: Snapshot, bits: float, *, of_sources: bool) -> Table:
 def _percentiles(scenario: Scenario, seen: Snapshot) -> Table:
     """Return percentiles of the files of each class, and of the queue.
 
-    They are nan where fewer than 10 files lie beyond, so that chance would decide, and where many
-    files were unfinished. With several classes of files, column ``class`` has their names.
+    They are nan if fewer than 10 files lie beyond (too few to be reliable) or many files were
+    unfinished. With several classes of files, column ``class`` contains their names.
     """
     totals = seen.totals
     time = totals["queue_time_ns"].astype(np.float64)
     below = np.cumsum(time) / time.sum() if time.sum() else np.ones(1)
     queue = [float(np.searchsorted(below, q)) for q in (0.5, 0.95, 0.99)]
     rows: list[tuple[str, str, Any, str]] = []
-    for at, group in enumerate(scenario.populations):
+    for index, group in enumerate(scenario.populations):
         if group.traffic.kind in TIME_OF_FILES:
-            files = seen.units.of_class("transfers", [at]).sum()
-            files = 0.0 if hides_unfinished(scenario, seen, [at]) else files
-            values = np.array([totals["on_time_percentiles"][at], totals["rate_percentiles"][at]])
+            files = seen.units.class_counter("transfers", [index]).sum()
+            files = 0.0 if has_many_unfinished(scenario, seen, [index]) else files
+            values = np.array(
+                [totals["on_time_percentiles"][index], totals["rate_percentiles"][index]]
+            )
             scales = [[1.0], [8.0 * group.packet_bytes]]
-            times, rates = enough_beyond(values * scales, np.array([files, files]))
+            times, rates = reliable_percentiles(values * scales, np.array([files, files]))
             rows.append((group.name, TIME_OF_FILES[group.traffic.kind], times, "s"))
             rows.append((group.name, "connection_rate", rates, "bit/s"))
     several = len(rows) > 2
@@ -316,7 +321,10 @@ def _percentiles(scenario: Scenario, seen: Snapshot) -> Table:
     return {
         **({"class": np.array([row[0] for row in rows])} if several else {}),
         "quantity": np.array([row[1] for row in rows]),
-        **{f"p{q}": np.array([row[2][at] for row in rows]) for at, q in enumerate((50, 95, 99))},
+        **{
+            f"p{q}": np.array([row[2][index] for row in rows])
+            for index, q in enumerate((50, 95, 99))
+        },
         "unit": np.array([row[3] for row in rows]),
     }
 
@@ -347,9 +355,9 @@ def _of_losses(units: Units, totals: Mapping[str, Any], bits: float | None) -> d
 
 
 def _timeout_depths(units: Units) -> Table:
-    """Return sequences by their depth: T0 are single timeouts, T1 pairs, ..., T5+ six and more."""
+    """Return sequences by depth: T0 are single timeouts, T1 pairs, ..., T5+ six or more."""
     cells = ["timeout_sequences", *(f"sequences_of_{n}" for n in range(2, DEEPEST + 2))]
-    reached = np.array([units.of_class(cell).sum() for cell in cells])
+    reached = np.array([units.class_counter(cell).sum() for cell in cells])
     if not reached[0]:
         return {}
     sequences = reached - np.append(reached[1:], 0.0)
@@ -364,20 +372,20 @@ def _histogram(value: str, count: str, counts: Counts) -> Table:
 
 
 def _loss_recovery(units: Units, totals: Mapping[str, Any], bits: float | None) -> Table:
-    """Return what Table 7 of the Engset report tells of timeouts and recoveries.
+    """Return the statistics of timeouts and recoveries in Table 7 of the Engset report.
 
     Its rates need packets of one size; without ``bits`` they are left out.
     """
-    drops = float((units.of_class("queue_drops") + units.of_class("random_drops")).sum())
+    drops = float((units.class_counter("queue_drops") + units.class_counter("random_drops")).sum())
     timeouts = float(totals["timeouts"].sum())
-    entered = float(units.of_class("fast_retransmits").sum())
+    entered = float(units.class_counter("fast_retransmits").sum())
     recovered = float(totals["recoveries"])
-    transfers = float(units.of_class("transfers").sum())
+    transfers = float(units.class_counter("transfers").sum())
     stalled_s = float(totals["stalled_ns"].sum()) * 1e-9
     recovery_s = float(totals["recovery_ns"]) * 1e-9
     burst = totals["by_burst"]
     on_exit = dot(np.arange(len(burst)), burst)
-    on_s = float(units.of_class("on_time_ns").sum()) * 1e-9
+    on_s = float(units.class_counter("on_time_ns").sum()) * 1e-9
     rows = [("timeouts_per_drop", _share(timeouts, drops), "1")]
     for kind, count in zip(_native.TIMEOUT_KINDS, totals["timeouts"], strict=True):
         rows.append((f"{kind}_per_timeout", _share(float(count), timeouts), "1"))
@@ -392,7 +400,7 @@ def _loss_recovery(units: Units, totals: Mapping[str, Any], bits: float | None) 
         ("recovery_time_per_transfer", _share(recovery_s, transfers), "s"),
     ]
     if bits is not None:
-        sent = float(units.of_class("sent").sum())
+        sent = float(units.class_counter("sent").sum())
         rows += [
             ("rate_in_recovery", _share(bits * totals["recovery_sent"], recovery_s), "bit/s"),
             ("send_rate", _share(bits * sent, on_s), "bit/s"),
@@ -404,12 +412,12 @@ def _loss_recovery(units: Units, totals: Mapping[str, Any], bits: float | None) 
     }
 
 
-def traced(traces: Mapping[str, Any]) -> dict[str, Table]:
-    """Return the windows and the sequence numbers of the traced flows, in order of time."""
+def trace_tables(traces: Mapping[str, Any]) -> dict[str, Table]:
+    """Return the windows and the sequence numbers of the traced flows, ordered by time."""
     unlimited = traces["ssthresh"] == UNLIMITED_WINDOW
-    # Some drops are told of later than what followed them.
+    # Some drops are reported after later events.
     order = np.argsort(traces["mark_time_ns"], kind="stable")
-    found: dict[str, Table] = {
+    tables: dict[str, Table] = {
         "windows": {
             "time_s": traces["window_time_ns"] * 1e-9,
             "flow": traces["window_flow"],
@@ -424,11 +432,11 @@ def traced(traces: Mapping[str, Any]) -> dict[str, Table]:
             "event": np.array(traces["mark"])[order],
         },
     }
-    return {name: table for name, table in found.items() if _length(table) > 0}
+    return {name: table for name, table in tables.items() if _length(table) > 0}
 
 
-def thinned(traces: Mapping[str, Any]) -> list[Note]:
-    """Say which tables of the traced flows are without some points, and how wide the bins are."""
+def thinned_notes(traces: Mapping[str, Any]) -> list[Note]:
+    """Return notes on tables of traced flows that are thinned, with the width of the bins."""
     bins = {"windows": traces["window_bin_ns"], "sequences": traces["mark_bin_ns"]}
     return [
         Note(

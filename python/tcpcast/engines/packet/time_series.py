@@ -1,7 +1,7 @@
-"""A simulated run over time, for figures: from its beginning on, the warm-up included.
+"""Time series of a simulated run for plots, from the start of the run, including the warm-up.
 
-The simulator keeps sums at the ends of equal slots, 256 to 512 of them however long the run gets,
-and the windows of a few flows, thinned as they become too many: memory does not grow with the run.
+The simulator keeps sums at the ends of equal slots (256 to 512 slots for any length of the run) and
+the windows of a few flows, which are thinned as they grow: memory does not grow with the run.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ if TYPE_CHECKING:
     Table = dict[str, NDArray[Any]]
     TimeCounts = Sequence[tuple[NDArray[np.uint64], NDArray[np.float64], NDArray[np.uint64]]]
 
-MOST_CLASSES = 6
-"""Classes of which a flow's window is kept; of a single class it is kept of :data:`MOST_FLOWS`."""
-MOST_FLOWS = 3
+MAX_CLASSES = 6
+"""Maximum number of classes with one traced flow each; a single class has :data:`MAX_FLOWS`."""
+MAX_FLOWS = 3
 TRACE_POINTS = 150_000
-"""Points that are kept of their windows at the most."""
-FEWEST_REPLICATIONS = 3
-"""An interval from two replications is so wide that it hides the curve."""
-MOST_SLOTS = 256
-"""More would run together in a figure."""
-MOST_SIZES = 5
-FEWEST_TRANSFERS = 10
-"""Of fewer transfers no distribution is told."""
+"""Maximum number of window points."""
+MIN_REPLICATIONS = 3
+"""Intervals from two replications would be so wide that they hide the curve."""
+MAX_SLOTS = 256
+"""More slots could not be distinguished in a plot."""
+MAX_SIZES = 5
+MIN_TRANSFERS = 10
+"""Minimum for a distribution of completion times."""
 
 _SECOND = 1e9
 _LINK_COLUMNS = 2
@@ -46,26 +46,26 @@ _QUANTILE = (1.0 + LEVEL) / 2.0
 
 
 def watched_flows(scenario: Scenario) -> list[int]:
-    """Return the flows whose windows are kept: those of ``probes.flows``, or some of each class."""
+    """Return the flows whose windows are kept: ``probes.flows``, or some of each class."""
     if scenario.probes.flows:
         return list(scenario.probes.flows)
     groups = scenario.populations
-    each = MOST_FLOWS if len(groups) == 1 else 1
-    found: list[int] = []
+    each = MAX_FLOWS if len(groups) == 1 else 1
+    flows: list[int] = []
     first = 0
-    for group in groups[:MOST_CLASSES]:
+    for group in groups[:MAX_CLASSES]:
         if group.traffic.kind in {"bulk", "on-off"}:
-            found += range(first, first + min(each, group.count))
+            flows += range(first, first + min(each, group.count))
         first += group.count
-    return found
+    return flows
 
 
 def configuration_over_time(scenario: Scenario, warmup_s: float) -> Config:
-    """Return the simulator's configuration, with what :func:`tables` needs; see there."""
+    """Return the simulator's configuration with the probes of :func:`tables`."""
     config = configuration(scenario, warmup_s)
     config["probes"]["course"] = True
     if scenario.isolated_transfers is not None:
-        return config  # each begins anew, and what passes between them says nothing
+        return config  # each starts from the initial state; there is no common time
     config["probes"]["traced"] = watched_flows(scenario)
     if not scenario.probes.flows:
         config["probes"]["trace_points"] = TRACE_POINTS
@@ -73,70 +73,69 @@ def configuration_over_time(scenario: Scenario, warmup_s: float) -> Config:
 
 
 def tables(scenario: Scenario, run: _native.Simulation) -> dict[str, Table]:
-    """Return what figures over time and of completion times show.
+    """Return the tables for plots over time and of completion times.
 
     Parameters
     ----------
     scenario
-        What was asked.
+        The scenario.
     run
         The run, configured with ``over_time``.
 
     Returns
     -------
     dict
-        ``queue_over_time``: ``from_s``, ``to_s``, ``queue_pkts`` with ``_low`` and ``_high``;
-        ``flows_over_time``: the same for each class, ``goodput_bps`` and ``rtt_s``;
-        ``windows_over_time``: for each flow that is watched, of the first replication,
-        ``mean_pkts``, ``low_pkts`` and ``high_pkts``; ``completion_distribution``: the ``share`` of
-        transfers that take at most ``time_s``, for some sizes where these are listed. Ends of 95 %
-        intervals are NaN where there is none: they are of replications, three or more, and of
-        transfers that are each alone of the number of these. What there is nothing to tell of is
-        missing.
+        ``queue_over_time``: ``from_s``, ``to_s``, ``queue_pkts`` with ``_low`` and ``_high``.
+        ``flows_over_time``: per class, ``goodput_bps`` and ``rtt_s``, with the same columns.
+        ``windows_over_time``: per watched flow, in the first replication, ``mean_pkts``,
+        ``low_pkts`` and ``high_pkts``. ``completion_distribution``: the ``share`` of transfers that
+        take at most ``time_s``, for some of the listed sizes, or for all files. Ends of 95 %
+        intervals are NaN if there is none: intervals need three or more replications; for isolated
+        transfers they follow from the number of transfers. Empty tables are left out.
     """
-    found = {"completion_distribution": _distribution(scenario, run)}
+    tables = {"completion_distribution": _distribution(scenario, run)}
     if scenario.isolated_transfers is None:
         rows = [row.astype(np.float64) for row in _aligned(run.courses())]
-        found["queue_over_time"] = _queue(rows) if has_queue(scenario) else {}
-        found["flows_over_time"] = _flows(scenario, rows)
-        found["windows_over_time"] = _windows(scenario, run.traces(), rows[0][:, 0])
-    return {name: table for name, table in found.items() if table}
+        tables["queue_over_time"] = _queue(rows) if has_queue(scenario) else {}
+        tables["flows_over_time"] = _flows(scenario, rows)
+        tables["windows_over_time"] = _windows(scenario, run.traces(), rows[0][:, 0])
+    return {name: table for name, table in tables.items() if table}
 
 
 def _aligned(courses: Sequence[NDArray[np.uint64]]) -> list[NDArray[np.uint64]]:
-    """Return replications with the slots of the widest, a short one at the end joined to its last.
+    """Return all replications with the widest slots; a short last slot is joined to the previous.
 
-    Sums of queue length times time count modulo 2^64, so they are taken from the one before.
+    Sums of queue length times time count modulo 2^64, so differences are accumulated again.
     """
     slot = max(int(course[min(1, len(course) - 1), 0]) for course in courses)
-    while slot and max(int(course[-1, 0]) for course in courses) > MOST_SLOTS * slot:
+    while slot and max(int(course[-1, 0]) for course in courses) > MAX_SLOTS * slot:
         slot *= 2
-    found = []
+    aligned = []
     for course in courses:
-        at = course[:, 0]
-        kept = at % max(slot, 1) == 0
+        ends = course[:, 0]
+        kept = ends % max(slot, 1) == 0
         kept[-1] = True
-        if kept.sum() > 2 and at[-1] - at[kept][-2] < slot / 2:
+        if kept.sum() > 2 and ends[-1] - ends[kept][-2] < slot / 2:
             kept[np.flatnonzero(kept)[-2]] = False
         rows = course[kept]
         rows[1:, 1] = np.cumsum(np.diff(rows[:, 1]))
-        found.append(rows)
-    return found
+        aligned.append(rows)
+    return aligned
 
 
 def _estimates(
-    parts: Sequence[Floats], wholes: Sequence[Floats], at_most: float = np.inf
+    parts: Sequence[Floats], wholes: Sequence[Floats], maximum: float = np.inf
 ) -> tuple[Floats, Floats, Floats]:
-    """Return ratios of sums over replications, place by place, and both ends of their intervals.
+    """Return ratios of sums over replications per slot, and both ends of their intervals.
 
     Parameters
     ----------
     parts, wholes
-        Of each replication, ``[places]``; one that is shorter was over before.
-    at_most
-        No end of an interval lies above this, or below 0.
+        Numerators and denominators per replication, ``[slots]``; shorter if it ended earlier.
+    maximum
+        Upper limit of the intervals; the lower limit is 0.
     """
-    from scipy.special import stdtrit  # noqa: PLC0415 - takes long, and a link has no intervals
+    from scipy.special import stdtrit  # noqa: PLC0415 - slow import, not needed without intervals
 
     places = max(len(whole) for whole in wholes)
     part, whole = (_padded(columns, places) for columns in (parts, wholes))
@@ -147,8 +146,8 @@ def _estimates(
         residuals = np.where(whole > 0, part - value * whole, 0.0)
         spread = np.sqrt((residuals**2).sum(axis=0) * there / (there - 1)) / total
         half = stdtrit(np.maximum(there - 1, 1), _QUANTILE) * spread
-    half[there < FEWEST_REPLICATIONS] = np.nan
-    return value, np.maximum(value - half, 0.0), np.minimum(value + half, at_most)
+    half[there < MIN_REPLICATIONS] = np.nan
+    return value, np.maximum(value - half, 0.0), np.minimum(value + half, maximum)
 
 
 def _padded(columns: Sequence[Floats], places: int) -> Floats:
@@ -162,16 +161,16 @@ def _ends(rows: Sequence[Floats]) -> Table:
 
 def _queue(rows: Sequence[Floats]) -> Table:
     steps = [np.diff(row[:, :_LINK_COLUMNS], axis=0) for row in rows]
-    found = _estimates([step[:, 1] for step in steps], [step[:, 0] for step in steps])
-    return _ends(rows) | _named("queue_pkts", found)
+    estimates = _estimates([step[:, 1] for step in steps], [step[:, 0] for step in steps])
+    return _ends(rows) | _named("queue_pkts", estimates)
 
 
 def _flows(scenario: Scenario, rows: Sequence[Floats]) -> Table:
     steps = [np.diff(row, axis=0) for row in rows]
     ends = _ends(rows)
     tables = []
-    for at, group in enumerate(scenario.populations):
-        cells = _cells(steps, at)
+    for index, group in enumerate(scenario.populations):
+        cells = _cells(steps, index)
         payload = 8.0 * group.payload_bytes
         bits = [payload * c["delivered"] - 8.0 * c["lacking_bytes"] for c in cells]
         goodput = _estimates(bits, [step[:, 0] / _SECOND for step in steps])
@@ -183,20 +182,22 @@ def _flows(scenario: Scenario, rows: Sequence[Floats]) -> Table:
     return {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
 
 
-def _cells(steps: Sequence[Floats], at: int) -> list[dict[str, Floats]]:
-    """Return the columns of a class by their names, for each replication."""
+def _cells(steps: Sequence[Floats], index: int) -> list[dict[str, Floats]]:
+    """Return the columns of a class by name, per replication."""
     names = _native.COURSE_CELLS
-    first = _LINK_COLUMNS + at * len(names)
+    first = _LINK_COLUMNS + index * len(names)
     return [{name: step[:, first + place] for place, name in enumerate(names)} for step in steps]
 
 
-def _named(name: str, found: tuple[Floats, Floats, Floats]) -> Table:
-    return {name + suffix: part for suffix, part in zip(("", "_low", "_high"), found, strict=True)}
+def _named(name: str, estimates: tuple[Floats, Floats, Floats]) -> Table:
+    return {
+        name + suffix: part for suffix, part in zip(("", "_low", "_high"), estimates, strict=True)
+    }
 
 
 def _windows(scenario: Scenario, traces: dict[str, Any], ends_ns: Floats) -> Table:
-    """Return how the windows of watched flows go: mean, lowest and highest in each slot."""
-    flows = watched_flows(scenario)[: max(MOST_CLASSES, MOST_FLOWS)]
+    """Return the windows of watched flows: mean, lowest and highest value per slot."""
+    flows = watched_flows(scenario)[: max(MAX_CLASSES, MAX_FLOWS)]
     names = np.repeat(
         [g.name for g in scenario.populations], [g.count for g in scenario.populations]
     )
@@ -205,19 +206,19 @@ def _windows(scenario: Scenario, traces: dict[str, Any], ends_ns: Floats) -> Tab
         of_flow = traces["window_flow"] == flow
         if of_flow.any():
             time, window = traces["window_time_ns"][of_flow], traces["cwnd"][of_flow]
-            held = _held(time.astype(np.float64), window.astype(np.float64), ends_ns)
-            count = len(held["to_s"])
+            values = _step_function(time.astype(np.float64), window.astype(np.float64), ends_ns)
+            count = len(values["to_s"])
             tables.append(
-                {"class": np.full(count, names[flow]), "flow": np.full(count, flow)} | held
+                {"class": np.full(count, names[flow]), "flow": np.full(count, flow)} | values
             )
     if not tables:
         return {}
     return {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
 
 
-def _held(time: Floats, window: Floats, ends: Floats) -> Table:
-    """Return the mean, the lowest and the highest of a step function between ``ends``."""
-    # Every end is a change to what holds there, so that no slot is without one.
+def _step_function(time: Floats, window: Floats, ends: Floats) -> Table:
+    """Return the mean, lowest and highest value of a step function between ``ends``."""
+    # Add the current value at each end, so that every slot has a value.
     known = ends[ends >= time[0]]
     if len(known) < 2:
         return {
@@ -241,40 +242,40 @@ def _held(time: Floats, window: Floats, ends: Floats) -> Table:
 
 
 def _distribution(scenario: Scenario, run: _native.Simulation) -> Table:
-    """Return the distribution of completion times, of some sizes where these are listed."""
+    """Return the distribution of completion times, for some of the sizes if they are listed."""
     kinds = {group.traffic.kind for group in scenario.populations}
     sizes = listed_sizes(scenario) if kinds == {"transfers"} else None
     counts = run.time_counts(sizes is None)
-    told = {int(row) for rows, *_ in counts for row in np.unique(rows)}
+    observed_sizes = {int(row) for rows, *_ in counts for row in np.unique(rows)}
     if sizes is None:
-        return _of_size(counts, 0, None, alone=False)
-    places = sorted(told)
+        return _of_size(counts, 0, None, is_isolated=False)
+    places = sorted(observed_sizes)
     chosen = (
         {
-            places[at]
-            for at in np.linspace(0, len(places) - 1, min(MOST_SIZES, len(places))).astype(int)
+            places[index]
+            for index in np.linspace(0, len(places) - 1, min(MAX_SIZES, len(places))).astype(int)
         }
         if places
         else set()
     )
-    alone = scenario.isolated_transfers is not None
-    tables = [_of_size(counts, row, sizes[row], alone=alone) for row in sorted(chosen)]
+    is_isolated = scenario.isolated_transfers is not None
+    tables = [_of_size(counts, row, sizes[row], is_isolated=is_isolated) for row in sorted(chosen)]
     tables = [table for table in tables if table]
     if not tables:
         return {}
     return {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
 
 
-def _of_size(counts: TimeCounts, row: int, size: int | None, *, alone: bool) -> Table:
+def _of_size(counts: TimeCounts, row: int, size: int | None, *, is_isolated: bool) -> Table:
     of_row = [(times[rows == row], number[rows == row]) for rows, times, number in counts]
     total = int(sum(number.sum() for _, number in of_row))
-    if total < FEWEST_TRANSFERS:
+    if total < MIN_TRANSFERS:
         return {}
     edges = np.unique(np.concatenate([times for times, _ in of_row]))
     within = [_within(times, number, edges) for times, number in of_row]
     wholes = [np.full(len(edges), float(number.sum())) for _, number in of_row]
-    share, low, high = _estimates(within, wholes, at_most=1.0)
-    if alone:
+    share, low, high = _estimates(within, wholes, maximum=1.0)
+    if is_isolated:
         low, high = _wilson(share, total)
     named = {} if size is None else {"size_pkts": np.full(len(edges), size)}
     transfers = np.full(len(edges), total)
@@ -288,10 +289,10 @@ def _of_size(counts: TimeCounts, row: int, size: int | None, *, alone: bool) -> 
 
 
 def _within(times: Floats, number: NDArray[np.uint64], edges: Floats) -> Floats:
-    """Return how many take at most as long as each edge."""
+    """Return the number of transfers that take at most as long as each edge."""
     sums = np.append(0.0, np.cumsum(number.astype(np.float64)))
-    found: Floats = sums[np.searchsorted(times, edges, side="right")]
-    return found
+    counts: Floats = sums[np.searchsorted(times, edges, side="right")]
+    return counts
 
 
 def _wilson(share: Floats, count: int) -> tuple[Floats, Floats]:

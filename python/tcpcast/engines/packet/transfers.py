@@ -1,8 +1,7 @@
-"""Single transfers: their times by size and by how many of their packets were lost.
+"""Single transfers: their times by size and by number of lost packets.
 
-The simulator adds up, for each size and number of losses, how many transfers there were, their
-times and the squares of these, in whole nanoseconds: exact, so that the order in which
-replications are added does not matter.
+For each size and number of losses, the simulator sums the count, the times and their squares in
+integer nanoseconds. The sums are exact and do not depend on the order of replications.
 """
 
 from __future__ import annotations
@@ -13,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.engines.packet.reliability import FEWEST_FILES, enough_beyond
-from tcpcast.intervals import bent
+from tcpcast.engines.packet.reliability import MIN_FILES, reliable_percentiles
+from tcpcast.intervals import skew_corrected
 from tcpcast.metrics import METRICS
-from tcpcast.statistics import FEW_EVENTS, Estimate
+from tcpcast.statistics import MIN_EVENTS, Estimate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -30,14 +29,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """How many transfers, the sum of their times in nanoseconds, and that of the squares."""
+    """Number of transfers, sum of their times in nanoseconds, and sum of squared times."""
 
     count: int = 0
     total: int = 0
     squares: int = 0
 
     def __add__(self, other: Sums) -> Sums:
-        """Return the sums over both."""
+        """Return the sums over both sets of transfers."""
         return Sums(
             self.count + other.count, self.total + other.total, self.squares + other.squares
         )
@@ -49,16 +48,16 @@ class Sums:
 
     @property
     def variance_s2(self) -> float:
-        """Variance of one time; inf where one transfer cannot tell."""
+        """Variance of one time; inf for fewer than two transfers."""
         if self.count < 2:
             return math.inf
-        # In integers, since the two terms may agree in most of their digits.
+        # In integers, because the two terms may agree in most of their digits.
         deviation = self.count * self.squares - self.total**2
         return deviation / (self.count * (self.count - 1)) * 1e-18
 
 
 def estimate(strata: Sequence[Sequence[Sums]]) -> Estimate | None:
-    """Estimate the mean time of independent transfers, so many of each size: a stratified mean.
+    """Estimate the mean time of independent transfers, with a fixed number per size (stratified).
 
     Parameters
     ----------
@@ -68,11 +67,11 @@ def estimate(strata: Sequence[Sequence[Sums]]) -> Estimate | None:
     Returns
     -------
     Estimate, or None
-        With Student's 95 % interval, bent for the skewness of the times; without one where a size
-        has a single transfer. None where there was no transfer.
+        With Student's 95 % interval, corrected for the skewness of the times, or without an
+        interval if a size has a single transfer. None if there was no transfer.
     """
-    told = [sizes for sizes in strata if sum(sums.count for sums in sizes)]
-    wholes = [sum(sizes, Sums()) for sizes in told]
+    strata_with_transfers = [sizes for sizes in strata if sum(sums.count for sums in sizes)]
+    wholes = [sum(sizes, Sums()) for sizes in strata_with_transfers]
     whole = sum(wholes, Sums())
     if whole.count == 0:
         return None
@@ -83,34 +82,39 @@ def estimate(strata: Sequence[Sequence[Sums]]) -> Estimate | None:
         return Estimate(value, None, None, math.inf, whole.count)
     if error == 0.0:
         return Estimate(value, value, value, 0.0, whole.count)
-    cubes = sum(_cubes(sizes, of_all.mean_s) for sizes, of_all in zip(told, wholes, strict=True))
+    cubes = sum(
+        _cubes(sizes, of_all.mean_s)
+        for sizes, of_all in zip(strata_with_transfers, wholes, strict=True)
+    )
     skewed = cubes / whole.count / (variance / whole.count) ** 1.5
-    below, above = bent(error, whole.count - len(told), skewed, whole.count)
+    below, above = skew_corrected(
+        error, whole.count - len(strata_with_transfers), skewed, whole.count
+    )
     low, high = max(value - below, 0.0), value + above
     bend = skewed / (6.0 * math.sqrt(whole.count))
     return Estimate(value, low, high, max(below, above), whole.count, bend=bend)
 
 
 def _cubes(sizes: Sequence[Sums], mean_s: float) -> float:
-    """Return the sum of third powers of deviations, as far as the numbers of losses make it.
+    """Return the sum of third powers of deviations, as far as it follows from the loss counts.
 
-    Times of transfers that lost as many packets are taken to be symmetric about their mean.
+    Times of transfers with the same number of losses are assumed symmetric about their mean.
     """
-    found = 0.0
+    total = 0.0
     for sums in sizes:
-        apart = sums.mean_s - mean_s
+        deviation = sums.mean_s - mean_s
         within = sums.variance_s2 if sums.count > 1 else 0.0
-        found += sums.count * (apart**3 + 3.0 * apart * within)
-    return found
+        total += sums.count * (deviation**3 + 3.0 * deviation * within)
+    return total
 
 
-def each_alone(found: Estimates, totals: Mapping[str, Any]) -> Estimates:
-    """Return the estimates of transfers that are each alone: independent of one another."""
+def isolated_estimates(estimates: Estimates, totals: Mapping[str, Any]) -> Estimates:
+    """Return the estimates of isolated transfers, which are independent."""
     rows: Rows = totals["transfers"]
-    kept = {name: value for name, value in found.items() if METRICS[name].has_isolated_value}
-    size = found.get("mean_size_pkts")
+    kept = {name: value for name, value in estimates.items() if METRICS[name].has_isolated_value}
+    size = estimates.get("mean_size_pkts")
     if size is not None:
-        # As many of each size as was asked: no estimate.
+        # The number per size was requested, so this is not an estimate.
         kept["mean_size_pkts"] = Estimate(size.value, None, None, math.inf, 0)
     return kept | {
         "completion_time_s": estimate(_strata(rows, completions=True)),
@@ -120,7 +124,7 @@ def each_alone(found: Estimates, totals: Mapping[str, Any]) -> Estimates:
 
 
 def _opened(totals: Mapping[str, Any]) -> list[Sums]:
-    """Return, for each size, the sums of times from SYN to the last byte."""
+    """Return, per size, the sums of times from SYN to the last byte."""
     return [Sums(count, *sums) for count, sums in totals["opened"]]
 
 
@@ -128,34 +132,35 @@ def by_size(
     sizes: Table,
     totals: Mapping[str, Any],
     means: Mapping[int, Estimate | None],
-    enough: Mapping[int, int],
+    min_files: Mapping[int, int],
 ) -> Table:
-    """Return a row for each size that had a transfer.
+    """Return one row per size that had a transfer.
 
     Parameters
     ----------
     sizes
-        Columns that say what the size intervals are, a row for each, in order.
+        Columns that identify the size intervals, one row per interval, in order.
     totals
-        The simulator's.
+        Totals of the simulator.
     means
-        The mean completion time of each interval; where it is missing, that of independent
-        transfers.
-    enough
-        How many transfers of each size stand behind an interval at least; where it is missing,
-        as many files as anywhere.
+        Mean completion time per interval; missing entries are computed from independent transfers.
+    min_files
+        Minimum number of transfers for an interval, per size; default: ``MIN_FILES``.
     """
     rows = totals["transfers"]
     completions = _by_size(rows, completions=True)
     deliveries = _by_size(rows, completions=False)
     order = sorted(completions)
     mean = {
-        at: means[at] if at in means else _of_size(rows, at, enough.get(at, FEWEST_FILES))
-        for at in order
+        index: means[index]
+        if index in means
+        else _of_size(rows, index, min_files.get(index, MIN_FILES))
+        for index in order
     }
-    counts = np.array([completions[at].count for at in order])
-    percentiles = enough_beyond(
-        np.array([totals["completion_percentiles"][at] for at in order]).reshape(-1, 3), counts
+    counts = np.array([completions[index].count for index in order])
+    percentiles = reliable_percentiles(
+        np.array([totals["completion_percentiles"][index] for index in order]).reshape(-1, 3),
+        counts,
     )
     return {
         **{name: column[order] for name, column in sizes.items()},
@@ -163,9 +168,9 @@ def by_size(
         "completion_time_s": _column(mean.values(), "value"),
         "low": _column(mean.values(), "low"),
         "high": _column(mean.values(), "high"),
-        "delivery_time_s": np.array([deliveries[at].mean_s for at in order]),
+        "delivery_time_s": np.array([deliveries[index].mean_s for index in order]),
         **_total_times(totals, order),
-        **{f"p{q}": percentiles[:, at] for at, q in enumerate((50, 95, 99))},
+        **{f"p{q}": percentiles[:, index] for index, q in enumerate((50, 95, 99))},
     }
 
 
@@ -173,56 +178,58 @@ def _total_times(totals: Mapping[str, Any], order: Sequence[int]) -> Table:
     opened = _opened(totals)
     if not any(sums.count for sums in opened):
         return {}
-    return {"total_time_s": np.array([opened[at].mean_s for at in order])}
+    return {"total_time_s": np.array([opened[index].mean_s for index in order])}
 
 
 TIMES = ("completion_time", "delivery_time", "total_time")
-"""Times of a transfer, in the order in which the simulator gives their percentiles."""
+"""Times of a transfer, in the order of the simulator's percentiles."""
 
 TAILS = (50, 90, 95, 99)
 
 
 def percentiles(sizes: Table, totals: Mapping[str, Any]) -> Table:
-    """Return a row for each size and kind of time: percentiles in seconds, of today's TCP.
+    """Return one row per size and kind of time: percentiles in seconds, for modern TCP.
 
     Parameters
     ----------
     sizes
-        Columns that say what the size intervals are, a row for each, in order.
+        Columns that identify the size intervals, one row per interval, in order.
     totals
-        The simulator's.
+        Totals of the simulator.
     """
     counts = {
-        at: sums.count for at, sums in _by_size(totals["transfers"], completions=True).items()
+        index: sums.count for index, sums in _by_size(totals["transfers"], completions=True).items()
     }
     rows = [
-        (at, name, np.array(totals["time_percentiles"][at][place]))
-        for at in sorted(counts)
-        for place, name in enumerate(TIMES)
-        if not np.isnan(totals["time_percentiles"][at][place]).all()
+        (index, name, np.array(totals["time_percentiles"][index][kind]))
+        for index in sorted(counts)
+        for kind, name in enumerate(TIMES)
+        if not np.isnan(totals["time_percentiles"][index][kind]).all()
     ]
     order = [row[0] for row in rows]
-    beyond = np.array([counts[at] for at in order]).reshape(-1, 1) * (1.0 - np.array(TAILS) / 100)
+    beyond = np.array([counts[index] for index in order]).reshape(-1, 1) * (
+        1.0 - np.array(TAILS) / 100
+    )
     values = np.array([row[2] for row in rows]).reshape(-1, len(TAILS))
-    # Half a transfer is forgiven to rounding.
-    told = np.where(beyond > FEW_EVENTS - 0.5, values, np.nan)
+    # Tolerance of half a transfer for rounding.
+    reliable = np.where(beyond > MIN_EVENTS - 0.5, values, np.nan)
     return {
         **{name: column[order] for name, column in sizes.items()},
         "quantity": np.array([row[1] for row in rows]),
-        **{f"p{q}": told[:, at] for at, q in enumerate(TAILS)},
+        **{f"p{q}": reliable[:, index] for index, q in enumerate(TAILS)},
         "unit": np.full(len(rows), "s"),
     }
 
 
 def by_losses(sizes: Table, totals: Mapping[str, Any], *, independent: bool) -> Table:
-    """Return a row for each size and number of lost packets, retransmissions included.
+    """Return one row per size and number of lost packets, including lost retransmissions.
 
-    Transfers that share a network are not independent, and get no interval here.
+    Transfers that share a network are not independent, so they have no interval here.
     """
     rows: Rows = sorted(totals["transfers"])
     order = [row[0] for row in rows]
     completions = [Sums(row[2], *row[3]) for row in rows]
-    found: Table = {
+    table: Table = {
         **{name: column[order] for name, column in sizes.items()},
         "losses": np.array([row[1] for row in rows]),
         "transfers": np.array([row[2] for row in rows]),
@@ -230,34 +237,34 @@ def by_losses(sizes: Table, totals: Mapping[str, Any], *, independent: bool) -> 
     }
     if independent:
         estimates = [estimate([[sums]]) for sums in completions]
-        found |= {"low": _column(estimates, "low"), "high": _column(estimates, "high")}
-    found["delivery_time_s"] = np.array([Sums(row[2], *row[4]).mean_s for row in rows])
-    return found
+        table |= {"low": _column(estimates, "low"), "high": _column(estimates, "high")}
+    table["delivery_time_s"] = np.array([Sums(row[2], *row[4]).mean_s for row in rows])
+    return table
 
 
-def _of_size(rows: Rows, size: int, enough: int) -> Estimate | None:
-    """Estimate the mean completion time of one size, without an interval of too few transfers."""
-    found = estimate(_strata([row for row in rows if row[0] == size], completions=True))
-    if found is None or found.units >= enough:
-        return found
-    return found.doubted("too few files", withheld=True)
+def _of_size(rows: Rows, size: int, min_files: int) -> Estimate | None:
+    """Estimate the mean completion time of one size, without an interval for too few transfers."""
+    result = estimate(_strata([row for row in rows if row[0] == size], completions=True))
+    if result is None or result.units >= min_files:
+        return result
+    return result.with_warning("too few files", withheld=True)
 
 
 def _strata(rows: Rows, *, completions: bool) -> list[list[Sums]]:
-    """Return, for each size, the sums for each number of losses."""
-    found: dict[int, list[Sums]] = {}
+    """Return, per size, the sums for each number of losses."""
+    strata: dict[int, list[Sums]] = {}
     for size, _, count, completion, delivery in rows:
         sums = Sums(count, *(completion if completions else delivery))
-        found.setdefault(size, []).append(sums)
-    return list(found.values())
+        strata.setdefault(size, []).append(sums)
+    return list(strata.values())
 
 
 def _by_size(rows: Rows, *, completions: bool) -> dict[int, Sums]:
-    found: dict[int, Sums] = {}
+    by_size: dict[int, Sums] = {}
     for size, _, count, completion, delivery in rows:
         sums = Sums(count, *(completion if completions else delivery))
-        found[size] = found.get(size, Sums()) + sums
-    return found
+        by_size[size] = by_size.get(size, Sums()) + sums
+    return by_size
 
 
 def _column(estimates: Iterable[Estimate | None], part: str) -> NDArray[Any]:

@@ -1,4 +1,4 @@
-"""Transfers in progress at the end of a run: a mean over finished transfers leaves them out."""
+"""Transfers in progress at the end of a run, which means over finished transfers omit."""
 
 from __future__ import annotations
 
@@ -16,98 +16,98 @@ if TYPE_CHECKING:
     from tcpcast.scenario import Scenario
     from tcpcast.statistics import Estimate
 
-MOST_UNFINISHED = 0.05
-"""Largest share of unfinished transfers that is left out of a mean without a doubt."""
+MAX_UNFINISHED_SHARE = 0.05
+"""Largest share of unfinished transfers for which a mean has no warning."""
 
-MOST_LARGER = 1.1
-"""Largest ratio of the mean time over all, at least, to the mean over finished transfers."""
+MAX_MEAN_RATIO = 1.1
+"""Largest ratio of the lower bound of the mean over all to the mean over finished transfers."""
 
-YOUNG = 0.1
-"""Mean age of the unfinished transfers, as a share of the run, below which the finished represent
-all: those finished include transfers that began as long before the warm-up ended."""
+MAX_YOUNG_AGE = 0.1
+"""Mean age of the unfinished transfers, as a share of the run, below which the finished transfers
+represent all: transfers that began before the end of the warm-up are also counted when finished."""
 
 UNFINISHED = "unfinished transfers"
-"""Beginning of the doubt of a mean over finished transfers."""
+"""Beginning of the warning of a mean over finished transfers."""
 
 
 @dataclass(frozen=True, slots=True)
 class InProgress:
-    """Transfers of one class in progress at the end, and the sum of their ages in seconds."""
+    """Number of transfers of a class in progress at the end, and sum of their ages in seconds."""
 
     count: int = 0
     age_s: float = 0.0
 
 
 def in_progress(
-    scenario: Scenario, seen: Snapshot, among: Sequence[int], kinds: Collection[str]
+    scenario: Scenario, seen: Snapshot, classes: Sequence[int], kinds: Collection[str]
 ) -> InProgress:
-    """Return the unfinished transfers of those classes whose traffic is of one of the kinds."""
+    """Return the unfinished transfers of the given classes whose traffic kind is in ``kinds``."""
     chosen = [
-        seen.unfinished[at]
-        for at in among
-        if seen.unfinished and scenario.populations[at].traffic.kind in kinds
+        seen.unfinished[index]
+        for index in classes
+        if seen.unfinished and scenario.populations[index].traffic.kind in kinds
     ]
     return InProgress(sum(each.count for each in chosen), sum(each.age_s for each in chosen))
 
 
-def without_survivors(
-    scenario: Scenario, seen: Snapshot, found: Estimates, among: Sequence[int]
+def with_lower_bounds(
+    scenario: Scenario, seen: Snapshot, estimates: Estimates, classes: Sequence[int]
 ) -> Estimates:
-    """Return the estimates, with lower bounds in place of means over too few finished transfers.
+    """Return the estimates, with lower bounds instead of means over too few finished transfers.
 
-    A mean is replaced if more than 5 % of the transfers are unfinished, their mean age is more than
-    10 % of the run, and either half of the transfers are unfinished, or their ages alone make the
-    mean over all more than 10 % larger.
+    A mean is replaced if more than 5 % of the transfers are unfinished, their mean age exceeds 10 %
+    of the run, and either at least half of the transfers are unfinished, or their ages increase the
+    mean over all by more than 10 %.
     """
     if not seen.unfinished or scenario.isolated_transfers is not None:
-        return found
-    return found | {
-        name: _bounded(name, estimate, scenario, seen, among)
-        for name, estimate in found.items()
+        return estimates
+    return estimates | {
+        name: _bounded(name, estimate, scenario, seen, classes)
+        for name, estimate in estimates.items()
         if METRICS[name].file_kinds and estimate is not None
     }
 
 
 def _bounded(
-    name: str, estimate: Estimate, scenario: Scenario, seen: Snapshot, among: Sequence[int]
+    name: str, estimate: Estimate, scenario: Scenario, seen: Snapshot, classes: Sequence[int]
 ) -> Estimate:
-    unfinished = _censored(scenario, seen, among, METRICS[name].file_kinds)
+    unfinished = _censored(scenario, seen, classes, METRICS[name].file_kinds)
     if unfinished is None:
         return estimate
-    of, at_least = unfinished
+    share, at_least = unfinished
     bound_s = at_least if METRICS[name].has_lower_bound else None
     bound = written.format_duration(float(f"{at_least:.3g}"))
-    doubt = (
-        f"{UNFINISHED}: {of} had not finished at the end; the mean "
+    warning = (
+        f"{UNFINISHED}: {share} had not finished at the end; the mean "
         f"time of all is at least {bound}; make the run longer"
     )
     replaced = replace(estimate, value=math.nan, low=None, high=None, half_width=math.inf)
-    return replace(replaced, interval_warning=doubt, at_least=bound_s)
+    return replace(replaced, interval_warning=warning, at_least=bound_s)
 
 
-def hides_unfinished(scenario: Scenario, seen: Snapshot, among: Sequence[int]) -> bool:
+def has_many_unfinished(scenario: Scenario, seen: Snapshot, classes: Sequence[int]) -> bool:
     """Return True if too many transfers of these classes were unfinished for their percentiles."""
-    return _censored(scenario, seen, among, ("on-off", "transfers")) is not None
+    return _censored(scenario, seen, classes, ("on-off", "transfers")) is not None
 
 
 def _censored(
-    scenario: Scenario, seen: Snapshot, among: Sequence[int], kinds: Collection[str]
+    scenario: Scenario, seen: Snapshot, classes: Sequence[int], kinds: Collection[str]
 ) -> tuple[str, float] | None:
-    """Return how many of how many transfers were unfinished, and the least mean time of all.
+    """Return the shares of unfinished transfers as text, and the lower bound of the mean time.
 
     None if they are too few, or too young, to make a difference.
     """
-    of_kind = [at for at in among if scenario.populations[at].traffic.kind in kinds]
+    of_kind = [index for index in classes if scenario.populations[index].traffic.kind in kinds]
     progress = in_progress(scenario, seen, of_kind, kinds)
-    finished = float(seen.units.of_class("transfers", of_kind).sum())
-    whole = finished + progress.count
-    if not whole or progress.count <= MOST_UNFINISHED * whole:
+    finished = float(seen.units.class_counter("transfers", of_kind).sum())
+    total = finished + progress.count
+    if not total or progress.count <= MAX_UNFINISHED_SHARE * total:
         return None
-    if progress.age_s <= YOUNG * seen.units.elapsed_s * progress.count:
+    if progress.age_s <= MAX_YOUNG_AGE * seen.units.elapsed_s * progress.count:
         return None
-    finished_s = float(seen.units.of_class("on_time_ns", of_kind).sum()) * 1e-9
+    finished_s = float(seen.units.class_counter("on_time_ns", of_kind).sum()) * 1e-9
     mean_s = finished_s / finished if finished else 0.0
-    at_least = (finished_s + progress.age_s) / whole
-    if at_least <= MOST_LARGER * mean_s and progress.count < finished:
+    at_least = (finished_s + progress.age_s) / total
+    if at_least <= MAX_MEAN_RATIO * mean_s and progress.count < finished:
         return None
-    return f"{progress.count:,} of {whole:,.0f}", at_least
+    return f"{progress.count:,} of {total:,.0f}", at_least

@@ -1,10 +1,11 @@
-"""TCP-Engset, revisited: N on/off TCP sources sharing one link (the paper of that name).
+"""TCP-Engset, revisited: N on/off TCP sources sharing one link (title of the paper).
 
-``path`` and ``flights`` describe one connection on an empty path, ``single`` follows it packet by
-packet, ``shared`` puts N of them on one link. Equation, section and table numbers are the paper's.
+``path`` and ``flights`` describe one connection on an idle path, ``single`` follows it packet by
+packet, ``shared`` describes N connections on one link. Equation, section and table numbers are
+those of the paper.
 """
 
-from tcpcast.models.engset.flights import Alone, Flights, connection_alone, flights
+from tcpcast.models.engset.flights import Flights, IsolatedConnection, flights, isolated_connection
 from tcpcast.models.engset.path import Path, Saturation, round_trip_s, window_saturation
 from tcpcast.models.engset.shared import (
     EngsetResult,
@@ -24,18 +25,18 @@ from tcpcast.models.engset.single import (
 )
 
 __all__ = [
-    "Alone",
     "EngsetResult",
     "Flights",
+    "IsolatedConnection",
     "LoneQueue",
     "LoneTransfer",
     "Path",
     "Saturation",
     "buffer_for_loss",
     "buffer_for_loss_plain",
-    "connection_alone",
     "engset",
     "flights",
+    "isolated_connection",
     "lone_queue",
     "lone_transfer",
     "round_trip_s",

@@ -1,4 +1,4 @@
-"""Flights, ON time and peak rate of one connection alone on the path (section 4.2, Table 3)."""
+"""Flights, ON time and peak rate of one connection on an idle path (section 4.2, Table 3)."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Flights:
-    """The groups of contiguous packets a connection sends without loss (Table 3).
+    """Groups of contiguous packets that a connection sends without loss (Table 3).
 
-    ``slow_start`` holds the flights while the window doubles, ``full_rounds`` counts those of a
-    whole receiver window (``receiver_window_pkts``) that follow, ``last_pkts`` is the last one.
-    ``saturated``: the last flight fills the slowest link and lasts to the end of the file.
+    ``slow_start`` contains the flights while the window doubles, ``full_rounds`` is the number of
+    following flights of a full receiver window (``receiver_window_pkts``), ``last_pkts`` is the
+    size of the last flight. If ``saturated``, the last flight fills the slowest link and lasts to
+    the end of the file.
     """
 
     slow_start: tuple[float, ...]
@@ -36,15 +37,15 @@ class Flights:
 
     @property
     def tail_pkts(self) -> float:
-        """The n of ON0: packets of the last flight after its first.
+        """The n of ON0: packets of the last flight after its first packet.
 
-        A mean size that leaves a last flight of less than one packet still needs the round, and
-        nothing after it.
+        If a mean size leaves a last flight of less than one packet, the flight still needs its
+        round, but no further time.
         """
         return max(self.last_pkts - 1, 0.0)
 
     def sizes(self) -> tuple[float, ...]:
-        """Return every flight's size in packets, as Table 3 lists them; they sum to F."""
+        """Return the size of every flight in packets, as in Table 3; they sum to F."""
         full = (self.receiver_window_pkts,) * self.full_rounds
         return (*self.slow_start, *full, self.last_pkts)
 
@@ -56,27 +57,32 @@ def flights(
     slowest_beta: float,
     initial_window_pkts: int = 2,
 ) -> Flights:
-    """Return the flights of a file sent alone and without loss (section 4.2).
+    """Return the flights of a file that is sent on an idle path without loss (section 4.2).
 
-    The window doubles each round up to the receiver window (an ack per packet, slow start
+    The window doubles each round up to the receiver window (one ACK per packet, slow start
     throughout). A window larger than beta* saturates the slowest link: that flight lasts to the
     end of the file. The paper has an initial window of 2; other values double in the same way.
 
     Parameters
     ----------
     size_pkts
-        File size F, at least 1; a mean need not be a whole number.
+        File size F in packets, at least 1; a mean need not be an integer.
     receiver_window_pkts
-        WR, at least 1, or ``inf``.
+        WR in packets, at least 1, or ``inf``.
     slowest_beta
         beta* = RTT0/Delta*, at least 1.
     initial_window_pkts
-        Window of the first round, at least 1.
+        Window of the first round in packets, at least 1.
+
+    Returns
+    -------
+    Flights
+        The flights in order; sizes in packets.
 
     Raises
     ------
     DomainError
-        A quantity outside the domain above.
+        An argument outside the domain above.
     """
     require_size("size_pkts", size_pkts)
     require_window("receiver_window_pkts", receiver_window_pkts)
@@ -98,8 +104,8 @@ def flights(
 
 
 @dataclass(frozen=True, slots=True)
-class Alone:
-    """One connection of a given size with the path to itself (eq. 2 to 4).
+class IsolatedConnection:
+    """One connection of a given size on an idle path (eq. 2 to 4).
 
     Attributes
     ----------
@@ -108,14 +114,14 @@ class Alone:
     rounds, tail_pkts
         m and n of eq. 2.
     on_time_s
-        ON0 = m RTT0 + n Delta*: first packet sent to last ack received.
+        ON0 = m RTT0 + n Delta*: time from the first packet sent to the last ACK received.
     rate_bps
         Peak rate h0 = 8 F P/ON0.
     servers
-        s = C/h0: the active connections that the link carries at their peak rate.
+        s = C/h0: number of active connections that the link carries at their peak rate.
     queue_rounds, queue_tail_pkts
-        m' and n': m and n renormalised so that n' Delta* is less than RTT0. The same as m and n
-        where no link saturates; used for the queue only.
+        m' and n': m and n renormalised so that n' Delta* is less than RTT0. Equal to m and n if no
+        link saturates; only used for the queue.
     """
 
     flights: Flights
@@ -128,10 +134,10 @@ class Alone:
     queue_tail_pkts: float
 
 
-def connection_alone(
+def isolated_connection(
     *, path: Path, size_pkts: float, receiver_window_pkts: float, initial_window_pkts: int = 2
-) -> Alone:
-    """Return ON time, peak rate and s of one connection alone (eq. 2 to 4, section 4.2).
+) -> IsolatedConnection:
+    """Return ON time, peak rate and s of one connection on an idle path (eq. 2 to 4, section 4.2).
 
     Parameters
     ----------
@@ -143,7 +149,7 @@ def connection_alone(
     Raises
     ------
     DomainError
-        A quantity outside the domain of :func:`flights`.
+        An argument outside the domain of :func:`flights`.
     """
     group = flights(
         size_pkts=size_pkts,
@@ -158,7 +164,7 @@ def connection_alone(
         rounds = math.floor(on_time / path.rtt0_s * (1 + ROUNDING))
         rest = max(on_time - rounds * path.rtt0_s, 0.0)
         tail = float(math.floor(rest / path.slowest_delta_s * (1 + ROUNDING)))
-    return Alone(
+    return IsolatedConnection(
         flights=group,
         rounds=group.rounds,
         tail_pkts=group.tail_pkts,

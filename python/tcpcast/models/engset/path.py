@@ -1,4 +1,4 @@
-"""The path as the model sees it, and how a window fills it (section 3.3, Table 2)."""
+"""Path of the model, and how a window fills it (section 3.3, Table 2)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 ROUNDING = 1e-9
-"""Relative slack of the comparisons that decide a case: 0.048/0.006 must count as 8."""
+"""Relative tolerance of comparisons that distinguish cases: 0.048/0.006 must count as 8."""
 
 
 def round_trip_s(
@@ -23,26 +23,26 @@ def round_trip_s(
     packet_bytes: float,
     ack_bytes: float = 40,
 ) -> float:
-    """Return RTT0, the time of one packet and its ack on the empty path.
+    """Return RTT0, the time of one packet and its ACK on the idle path.
 
     Parameters
     ----------
     propagation_s
         Round-trip propagation delay D in seconds, at least 0.
     rates_bps
-        Rate of each link in bit/s, above 0; ``inf`` takes no transmission time.
+        Rate of each link in bit/s, above 0; ``inf`` for no transmission time.
     packet_bytes, ack_bytes
-        Sizes on the wire, above 0; acks cross the same links backwards at the same rates.
+        Sizes on the wire in bytes, above 0; ACKs return over the same links at the same rates.
 
     Returns
     -------
     float
-        D plus the transmission times of the packet and of the ack on every link, in seconds.
+        D plus the transmission times of the packet and of the ACK on every link, in seconds.
 
     Raises
     ------
     DomainError
-        A negative propagation delay, a rate or a size that is not above 0.
+        A negative propagation delay, or a rate or size that is not above 0.
 
     Notes
     -----
@@ -60,23 +60,24 @@ def round_trip_s(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Path:
-    """A path of three links as the model sees it (section 3.3).
+    """A path of three links in the model (section 3.3).
 
     Parameters
     ----------
     rtt0_s
         RTT0 in seconds, at least the packet's transmission times over the three links.
     packet_bytes
-        Packet size P on the wire, above 0.
+        Packet size P on the wire in bytes, above 0.
     bottleneck_bps
-        Rate C of the multiplexing link L2 in bit/s, finite.
+        Rate C of the multiplexing link L2 in bit/s, above 0 and finite.
     ingress_bps, egress_bps
-        Rates of a connection's own links L1 and L3; ``inf`` takes no transmission time.
+        Rates of a connection's own links L1 and L3 in bit/s, above 0; ``inf`` for no transmission
+        time.
 
     Raises
     ------
     DomainError
-        A quantity outside the domain above.
+        An argument outside the domain above.
     """
 
     rtt0_s: float
@@ -106,35 +107,35 @@ class Path:
 
     @property
     def delta_s(self) -> float:
-        """Delta: a packet's transmission time on the multiplexing link, seconds."""
+        """Delta: transmission time of a packet on the multiplexing link, in seconds."""
         return self.packet_bits / self.bottleneck_bps
 
     @property
     def slowest_delta_s(self) -> float:
-        """Delta*: a packet's transmission time on the slowest link, seconds.
+        """Delta*: transmission time of a packet on the slowest link, in seconds.
 
-        The paper takes the larger of Delta2 and Delta3, its senders having 100 Mbit/s always; here
-        the sender's link counts as well, so that a slow one paces the connection.
+        The paper uses the larger of Delta2 and Delta3, because its senders always have 100 Mbit/s.
+        Here the sender's link also counts, so that a slow one paces the connection.
         """
         return self.packet_bits / min(self.bottleneck_bps, self.ingress_bps, self.egress_bps)
 
     @property
     def beta(self) -> float:
-        """Beta = RTT0/Delta: the packets that fit in the multiplexing link's pipe."""
+        """Beta = RTT0/Delta: bandwidth-delay product of the multiplexing link, in packets."""
         return self.rtt0_s / self.delta_s
 
     @property
     def slowest_beta(self) -> float:
-        """Beta* = RTT0/Delta*: the packets that fit in the slowest link's pipe."""
+        """Beta* = RTT0/Delta*: bandwidth-delay product of the slowest link, in packets."""
         return self.rtt0_s / self.slowest_delta_s
 
 
 @dataclass(frozen=True, slots=True)
 class Saturation:
-    """How a long connection's window fills a link: a row of Table 2.
+    """Effect of a long connection's window on a link: a row of Table 2.
 
-    ``ratio`` is r = floor(beta)/WR; ``onset`` at r = 1 exactly, ``saturated`` below it;
-    ``queue_pkts`` the long-run queue with the packet in transmission, 0 unless saturated.
+    ``ratio`` is r = floor(beta)/WR. ``onset`` is True at exactly r = 1, ``saturated`` below.
+    ``queue_pkts`` is the long-run queue including the packet in transmission, 0 unless saturated.
     """
 
     ratio: float
@@ -144,24 +145,24 @@ class Saturation:
 
 
 def window_saturation(*, beta: float, receiver_window_pkts: float) -> Saturation:
-    """Tell whether a long connection saturates a link (Table 2).
+    """Determine whether a long connection saturates a link (Table 2).
 
     Parameters
     ----------
     beta
-        Packets that fit in the link's pipe, RTT0/Delta, at least 1.
+        Bandwidth-delay product of the link in packets, RTT0/Delta, at least 1.
     receiver_window_pkts
-        WR in packets, at least 1; ``inf`` saturates every link, with an endless queue.
+        WR in packets, at least 1; ``inf`` saturates every link, with an infinite queue.
 
     Returns
     -------
     Saturation
-        Whether it does, with the ratio that decides it and the queue.
+        Whether it does, with the ratio that determines it and the queue.
 
     Raises
     ------
     DomainError
-        A quantity outside the domain above.
+        An argument outside the domain above.
     """
     if not beta >= 1 - ROUNDING:
         raise DomainError(f"beta must be at least 1, not {beta!r}")

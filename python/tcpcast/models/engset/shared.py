@@ -1,8 +1,8 @@
 """N on/off connections sharing the multiplexing link: states, rate, ON time, queue and loss.
 
-The link gives each of j active connections min(h0, C/j). The number active is then a birth-death
-process, from which follow the mean rate, how busy the link is and, by what sharing adds to the ON
-time, the queue. Sections 4.1 and 4.3, eq. 5 to 13, Table 11.
+Each of j active connections gets min(h0, C/j). The number of active connections is then a
+birth-death process, which gives the mean rate and the utilisation. The increase of the ON time by
+sharing gives the queue. Sections 4.1 and 4.3, eq. 5 to 13, Table 11.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ import numpy as np
 
 from tcpcast.errors import DomainError
 from tcpcast.models.domain import require_positive
-from tcpcast.models.engset.flights import connection_alone
+from tcpcast.models.engset.flights import isolated_connection
 from tcpcast.models.engset.path import ROUNDING
 from tcpcast.products import dot
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from tcpcast.models.engset.flights import Alone
+    from tcpcast.models.engset.flights import IsolatedConnection
     from tcpcast.models.engset.path import Path
 
 
@@ -32,9 +32,9 @@ def state_log_probabilities(
 ) -> NDArray[np.float64]:
     """Return ln P_j, the state probabilities of the number of active sources (section 4.3).
 
-    Births come at lambda_j = (N - j)/OFF, deaths at mu_j = min(j, s)/ON0. The logarithms of the
-    ratios P_j/P_(j-1) are summed outwards from the most likely state, where they are small: so
-    neither the size of N nor the depth of the tails costs precision.
+    The birth rate is lambda_j = (N - j)/OFF, the death rate mu_j = min(j, s)/ON0. The logarithms of
+    the ratios P_j/P_(j-1) are summed outwards from the most likely state, where they are small, so
+    that a large N and improbable states do not reduce the precision.
 
     Parameters
     ----------
@@ -43,17 +43,17 @@ def state_log_probabilities(
     mean_off_s, on_time_alone_s
         Mean OFF time and ON0 in seconds, above 0.
     servers
-        s = C/h0, above 0; need not be a whole number.
+        s = C/h0, above 0; need not be an integer.
 
     Returns
     -------
     ndarray, shape (N + 1,)
-        Natural logarithm of P_0, ..., P_N; their exponentials sum to 1.
+        Natural logarithms of P_0, ..., P_N; their exponentials sum to 1.
 
     Raises
     ------
     DomainError
-        A quantity outside the domain above.
+        An argument outside the domain above.
     """
     count = _sources(sources)
     require_positive("mean_off_s", mean_off_s)
@@ -62,7 +62,7 @@ def state_log_probabilities(
     states = np.arange(1, count + 1, dtype=np.float64)
     ratio = (count + 1 - states) * (on_time_alone_s / mean_off_s) / np.minimum(states, servers)
     steps = np.log(ratio)
-    # The ratios fall as j grows: P_j rises up to the last state that is reached by a ratio of 1.
+    # The ratios decrease with j: P_j increases up to the last state whose ratio is at least 1.
     mode = int(np.count_nonzero(steps >= 0))
     logs = np.zeros(count + 1)
     np.cumsum(steps[mode:], out=logs[mode + 1 :])
@@ -75,12 +75,12 @@ def state_log_probabilities(
 def shared_rate_bps(
     *, active: ArrayLike, peak_bps: ArrayLike, link_bps: ArrayLike
 ) -> NDArray[np.float64]:
-    """Return what each of j active connections gets, min(j h0, C)/j (Fig. 11, right).
+    """Return the rate of each of j active connections, min(j h0, C)/j (Fig. 11, right).
 
     Parameters
     ----------
     active, peak_bps, link_bps
-        j above 0, h0 and C in bit/s above 0; broadcast against each other.
+        j above 0, h0 and C in bit/s above 0; the three are broadcast.
 
     Returns
     -------
@@ -102,23 +102,23 @@ def shared_rate_bps(
 def time_above(
     *, queue_pkts: ArrayLike, queue_mean_pkts: ArrayLike, load: ArrayLike
 ) -> NDArray[np.float64]:
-    """Return P(Q > x) = U2 exp(-x U2/Q), an exponential of mean Q (eq. 12).
+    """Return P(Q > x) = U2 exp(-x U2/Q), an exponential with mean Q (eq. 12).
 
     Parameters
     ----------
     queue_pkts
         x in packets, at least 0.
     queue_mean_pkts
-        Mean queue Q in packets, at least 0; with 0 the link never queues, and P(Q > x) is 0
-        for x above 0.
+        Mean queue Q in packets, at least 0; with 0 the link never queues, and P(Q > x) is 0 for x
+        above 0.
     load
-        U2, from 0 to 1. The three broadcast against each other.
+        U2, from 0 to 1. The three arguments are broadcast.
 
     Returns
     -------
     ndarray
-        Share of time from 0 to 1, of the broadcast shape. With the buffer for x it is the model's
-        loss ratio L = P(Q > B), which the authors trust up to 1 % only.
+        Share of time from 0 to 1, of the broadcast shape. With the buffer as x it is the model's
+        loss ratio L = P(Q > B), which the authors trust only up to 1 %.
 
     Raises
     ------
@@ -134,19 +134,19 @@ def time_above(
 def buffer_for_loss(
     *, loss_ratio: ArrayLike, queue_mean_pkts: ArrayLike, load: ArrayLike
 ) -> NDArray[np.float64]:
-    """Return the buffer B = (Q/U2) ln(U2/L) that keeps the loss at L (eq. 13).
+    """Return the buffer B = (Q/U2) ln(U2/L) with a loss of L (eq. 13).
 
     Parameters
     ----------
     loss_ratio
         L, above 0 and below 1.
     queue_mean_pkts, load
-        Q and U2 as in :func:`time_above`. The three broadcast against each other.
+        Q and U2 as in :func:`time_above`. The three arguments are broadcast.
 
     Returns
     -------
     ndarray
-        Packets, the one in transmission included; 0 where the load itself is below L.
+        Packets, including the one in transmission; 0 if the load itself is below L.
 
     Raises
     ------
@@ -163,9 +163,9 @@ def buffer_for_loss_plain(
 ) -> NDArray[np.float64]:
     """Return B = Q ln(U/L): the rule with a decay of 1/Q rather than U2/Q.
 
-    This, and not eq. 13, gives the 202 packets printed in section 5.4.1 for 10 Mbit/s (F = 500,
+    This rule, not eq. 13, gives the 202 packets printed in section 5.4.1 for 10 Mbit/s (F = 500,
     RTT0 = 50 ms, N = 4). Arguments, result and errors as in :func:`buffer_for_loss`, with the
-    mean ``utilisation`` U of eq. 10 for the load.
+    mean ``utilisation`` U of eq. 10 instead of the load.
     """
     loss, mean, share = _loss_arguments(loss_ratio, queue_mean_pkts, utilisation)
     return np.asarray(mean * np.log(np.maximum(share, loss) / loss))
@@ -173,7 +173,7 @@ def buffer_for_loss_plain(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sharing:
-    """Rate, ON time and utilisation, in the two ways of eq. 6 to 10.
+    """Rate, ON time and utilisation by both methods of eq. 6 to 10.
 
     Attributes
     ----------
@@ -184,7 +184,7 @@ class Sharing:
     rate1_bps, on_time1_s, utilisation1
         h1, ON1 and U1 (eq. 7).
     overload_active, rate2_bps, on_time2_s, utilisation2
-        Jo, h2, ON2 and U2 (eq. 8 and 9). None for N <= s, where they have no meaning.
+        Jo, h2, ON2 and U2 (eq. 8 and 9). None for N <= s, where they are undefined.
     """
 
     mean_active: float
@@ -220,24 +220,24 @@ class Sharing:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class EngsetResult:
-    """Everything the model says of a population, intermediates included.
+    """Results of the model for a population, including intermediate values.
 
     Attributes
     ----------
     path, sources, mean_off_s, mean_size_pkts, buffer_pkts
-        What was asked; ``buffer_pkts`` is None for an unlimited buffer.
-    alone
-        One connection alone: flights, ON0, h0, s (eq. 2 to 4).
+        Arguments of :func:`engset`; ``buffer_pkts`` is None for an unlimited buffer.
+    isolated
+        One connection on an idle path: flights, ON0, h0, s (eq. 2 to 4).
     offered_load
         Open-loop load a0 (eq. 5).
     log_probability
         ln P_j, shape (N + 1,).
     sharing
-        Rate, ON time and utilisation in the two ways (eq. 6 to 9).
+        Rate, ON time and utilisation by both methods (eq. 6 to 9).
     rate_bps, on_time_s, utilisation
-        h, ON and U: the means of the two ways (eq. 10); for N <= s the first alone.
+        h, ON and U: the means of both methods (eq. 10); for N <= s only the first.
     queue_mean_pkts
-        Q, the packet in transmission included (eq. 11); 0 for N <= s.
+        Q, including the packet in transmission (eq. 11); 0 for N <= s.
     loss_ratio
         P(Q > B) (eq. 12), or None for an unlimited buffer.
     """
@@ -247,7 +247,7 @@ class EngsetResult:
     mean_off_s: float
     mean_size_pkts: float
     buffer_pkts: float | None
-    alone: Alone
+    isolated: IsolatedConnection
     offered_load: float
     log_probability: NDArray[np.float64]
     sharing: Sharing
@@ -259,12 +259,12 @@ class EngsetResult:
 
     @property
     def link_runs_short(self) -> bool:
-        """Whether N > s: only then does the link limit anybody, and have both ways a meaning."""
+        """Whether N > s: only then does the link limit sources, and are both methods defined."""
         return self.sharing.rate2_bps is not None
 
     @property
     def rtt_s(self) -> float:
-        """Closed-loop round-trip time RTT0 + Q Delta (Table 11)."""
+        """Closed-loop RTT in seconds, RTT0 + Q Delta (Table 11)."""
         return self.path.rtt0_s + self.queue_mean_pkts * self.path.delta_s
 
     @property
@@ -281,7 +281,7 @@ class EngsetResult:
     def death_rate_per_s(self) -> NDArray[np.float64]:
         """mu_j = min(j, s)/ON0, shape (N + 1,)."""
         states = np.arange(self.sources + 1)
-        return np.minimum(states, self.alone.servers) / self.alone.on_time_s
+        return np.minimum(states, self.isolated.servers) / self.isolated.on_time_s
 
     def time_above(self, queue_pkts: ArrayLike) -> NDArray[np.float64]:
         """Return P(Q > x) for x in packets (:func:`time_above`)."""
@@ -312,38 +312,39 @@ def engset(
     initial_window_pkts: int = 2,
     buffer_pkts: float | None = None,
 ) -> EngsetResult:
-    """Return the model's answer for N on/off sources sharing a link (eq. 2 to 12).
+    """Evaluate the model for N on/off sources sharing a link (eq. 2 to 12).
 
     Parameters
     ----------
     path
-        The path; L2 is the link that is shared.
+        The path; L2 is the shared link.
     sources
         N, at least 1.
     mean_off_s
         Mean OFF time in seconds, above 0.
     mean_size_pkts
-        Mean file size F in packets, at least 1. The model knows nothing more of the size distribution.
+        Mean file size F in packets, at least 1. The model is independent of the size distribution.
     receiver_window_pkts
         WR in packets, at least 1, or ``inf``.
     initial_window_pkts
-        The paper has 2; other values double each round likewise (:func:`.flights`).
+        Initial window in packets. The paper has 2; other values also double per round
+        (:func:`.flights`).
     buffer_pkts
-        Buffer of L2 in packets, the one in transmission included, at least 1; None: unlimited.
+        Buffer of L2 in packets, including the one in transmission, at least 1; None: unlimited.
 
     Returns
     -------
     EngsetResult
-        For N <= s the link carries everybody at the peak rate: no sharing, no queue, no loss.
+        For N <= s the link carries all sources at the peak rate: no sharing, no queue, no loss.
 
     Raises
     ------
     DomainError
-        A quantity outside the domain above.
+        An argument outside the domain above.
     """
     if buffer_pkts is not None and not buffer_pkts >= 1:
         raise DomainError(f"buffer_pkts must be at least 1 packet, not {buffer_pkts!r}")
-    alone = connection_alone(
+    isolated = isolated_connection(
         path=path,
         size_pkts=mean_size_pkts,
         receiver_window_pkts=receiver_window_pkts,
@@ -352,13 +353,13 @@ def engset(
     logs = state_log_probabilities(
         sources=sources,
         mean_off_s=mean_off_s,
-        on_time_alone_s=alone.on_time_s,
-        servers=alone.servers,
+        on_time_alone_s=isolated.on_time_s,
+        servers=isolated.servers,
     )
     bits = mean_size_pkts * path.packet_bits
-    sharing = _sharing(logs, alone, bits, path.bottleneck_bps, mean_off_s)
-    queue = (sharing.on_time_s - alone.on_time_s) / (alone.queue_rounds * path.delta_s)
-    # For N <= s the ON times are equal but for rounding, and the model has no queue.
+    sharing = _sharing(logs, isolated, bits, path.bottleneck_bps, mean_off_s)
+    queue = (sharing.on_time_s - isolated.on_time_s) / (isolated.queue_rounds * path.delta_s)
+    # For N <= s the ON times are equal except for rounding, and the model has no queue.
     queue = max(queue, 0.0) if sharing.rate2_bps is not None else 0.0
     loss = None
     if buffer_pkts is not None:
@@ -370,8 +371,8 @@ def engset(
         mean_off_s=mean_off_s,
         mean_size_pkts=mean_size_pkts,
         buffer_pkts=buffer_pkts,
-        alone=alone,
-        offered_load=sources * bits / ((mean_off_s + alone.on_time_s) * path.bottleneck_bps),
+        isolated=isolated,
+        offered_load=sources * bits / ((mean_off_s + isolated.on_time_s) * path.bottleneck_bps),
         log_probability=logs,
         sharing=sharing,
         rate_bps=sharing.rate_bps,
@@ -383,14 +384,18 @@ def engset(
 
 
 def _sharing(
-    logs: NDArray[np.float64], alone: Alone, bits: float, link_bps: float, mean_off_s: float
+    logs: NDArray[np.float64],
+    isolated: IsolatedConnection,
+    bits: float,
+    link_bps: float,
+    mean_off_s: float,
 ) -> Sharing:
-    """Average over the states, in the two ways of eq. 6 to 9; ``bits`` is 8 F P."""
+    """Average over the states by both methods of eq. 6 to 9; ``bits`` is 8 F P."""
     sources = len(logs) - 1
     states = np.arange(sources + 1, dtype=np.float64)
     probability = np.exp(logs)
     mean_active = dot(probability, states)
-    throughput = dot(probability, np.minimum(states * alone.rate_bps, link_bps))
+    throughput = dot(probability, np.minimum(states * isolated.rate_bps, link_bps))
     first = {
         "mean_active": mean_active,
         "throughput_bps": throughput,
@@ -398,10 +403,10 @@ def _sharing(
         "on_time1_s": bits * mean_active / throughput,
         "utilisation1": throughput / link_bps,
     }
-    shortest = math.floor(alone.servers * (1 + ROUNDING)) + 1  # the fewest active that share
+    shortest = math.floor(isolated.servers * (1 + ROUNDING)) + 1  # smallest number that share
     if shortest > sources:
         return Sharing(**first)
-    # Relative to the largest of the tail, which alone may be too small for a double.
+    # Relative to the largest of the tail, which itself may underflow.
     weights = np.exp(logs[shortest:] - logs[shortest:].max())
     overload = dot(weights, states[shortest:]) / float(weights.sum())
     on2 = bits * overload / link_bps

@@ -1,4 +1,4 @@
-"""One connection alone, packet by packet: its queue, and its spurious timeouts (4.2 and 4.4)."""
+"""One connection on an idle path, packet by packet: queue and spurious timeouts (4.2 and 4.4)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from tcpcast.errors import DomainError
 from tcpcast.models.domain import require_not_negative, require_size, require_window
-from tcpcast.models.engset.flights import connection_alone
+from tcpcast.models.engset.flights import isolated_connection
 from tcpcast.models.engset.path import ROUNDING
 
 if TYPE_CHECKING:
@@ -21,10 +21,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LoneQueue:
-    """The queue that one on/off connection alone makes at the slowest link (section 4.4).
+    """Queue of one on/off connection at the slowest link of an idle path (section 4.4).
 
-    ``rounds`` holds each round's part of the integral of the queue over one transfer, in packets
-    times Delta*; ``mean_pkts`` the time average over ON and OFF, ``delay_s`` what it adds to RTT0.
+    ``rounds`` contains the part of each round in the integral of the queue over one transfer, in
+    packets times Delta*; ``mean_pkts`` is the time average over ON and OFF, ``delay_s`` the
+    resulting increase of RTT0.
     """
 
     rounds: tuple[float, ...]
@@ -33,7 +34,7 @@ class LoneQueue:
 
     @property
     def integral(self) -> float:
-        """The integral of the queue over one transfer, in packets times Delta*."""
+        """Integral of the queue over one transfer, in packets times Delta*."""
         return sum(self.rounds)
 
 
@@ -45,19 +46,19 @@ def lone_queue(
     receiver_window_pkts: float,
     initial_window_pkts: int = 2,
 ) -> LoneQueue:
-    """Return the mean queue of one on/off connection alone, round by round (section 4.4).
+    """Return the mean queue of one on/off connection on an idle path, by rounds (section 4.4).
 
-    With I window increases among a acks, a round adds (a + 1)(I + 1) - 1. That one expression is
-    all three cases of the paper: I(I + 2) with a = I, (I + 1)(I + 2) - 1 when an odd packet ends
-    the file, and I(I + 2) + (I + 1)(F - l_ss) for the saturated round, where l_ss = 2 WR - 2.
-    Upstream links are taken as fast: the packets that an ack releases arrive together.
+    With I window increases among a ACKs, a round adds (a + 1)(I + 1) - 1. This expression covers
+    all three cases of the paper: I(I + 2) with a = I, (I + 1)(I + 2) - 1 if an odd packet ends the
+    file, and I(I + 2) + (I + 1)(F - l_ss) for the saturated round, where l_ss = 2 WR - 2. Upstream
+    links are assumed fast: the packets released by an ACK arrive together.
 
     Parameters
     ----------
     path
-        The path; its slowest link holds the queue.
+        The path; the queue is at its slowest link.
     size_pkts
-        File size F, a whole number of packets, at least 1.
+        File size F, an integer number of packets, at least 1.
     mean_off_s
         Mean OFF time in seconds, at least 0.
     receiver_window_pkts, initial_window_pkts
@@ -66,20 +67,20 @@ def lone_queue(
     Raises
     ------
     DomainError
-        A quantity outside the domain above, or an initial window that saturates the slowest link
+        An argument outside the domain above, or an initial window that saturates the slowest link
         (the paper's rounds start from an empty queue).
     """
     if size_pkts != int(size_pkts):
         raise DomainError(f"size_pkts must be a whole number of packets, not {size_pkts!r}")
     require_not_negative("mean_off_s", mean_off_s)
-    alone = connection_alone(
+    isolated = isolated_connection(
         path=path,
         size_pkts=size_pkts,
         receiver_window_pkts=receiver_window_pkts,
         initial_window_pkts=initial_window_pkts,
     )
-    sizes = alone.flights.sizes()
-    if len(sizes) == 1 and alone.flights.saturated:
+    sizes = isolated.flights.sizes()
+    if len(sizes) == 1 and isolated.flights.saturated:
         raise DomainError(
             f"initial_window_pkts ({initial_window_pkts}) saturates the slowest link, which "
             f"holds {path.slowest_beta:.3g} packets: section 4.4 starts from an empty queue"
@@ -88,20 +89,20 @@ def lone_queue(
     window = min(float(initial_window_pkts), receiver_window_pkts)
     for number, flight in enumerate(sizes[1:], start=2):
         increases = min(receiver_window_pkts - window, flight // 2)
-        if not (alone.flights.saturated and number == len(sizes)):
-            increases = min(increases, window)  # an ack for each packet of the round before
+        if not (isolated.flights.saturated and number == len(sizes)):
+            increases = min(increases, window)  # one ACK per packet of the previous round
         parts.append((flight - increases + 1) * (increases + 1) - 1)
         window = min(2 * window, receiver_window_pkts)
-    mean = sum(parts) * path.slowest_delta_s / (alone.on_time_s + mean_off_s)
+    mean = sum(parts) * path.slowest_delta_s / (isolated.on_time_s + mean_off_s)
     return LoneQueue(tuple(parts), mean, mean * path.slowest_delta_s)
 
 
 @dataclass(frozen=True, slots=True)
 class LoneTransfer:
-    """Every packet of one transfer alone, without loss: arrays over packets 1, 2, 3, ...
+    """All packets of one transfer on an idle path, without loss: arrays over packets 1, 2, 3, ...
 
-    ``sent_s`` and ``acked_s`` are times from the start, ``rto_s`` the retransmission timeout in
-    force when the packet is sent.
+    ``sent_s`` and ``acked_s`` are times since the start in seconds, ``rto_s`` is the RTO when the
+    packet is sent.
     """
 
     sent_s: NDArray[np.float64]
@@ -118,22 +119,22 @@ def lone_transfer(
     min_rto_s: float = 1.0,
     initial_rto_s: float = 1.0,
 ) -> LoneTransfer:
-    """Follow one slow-starting transfer ack by ack, with nobody else on the path and no loss.
+    """Follow one transfer in slow start ACK by ACK, on an idle path and without loss.
 
-    Acks come at least Delta* apart, and none sooner than RTT0 after its packet: exact for links in
-    series with one packet size. One RTT sample a flight, from its first packet; RFC 6298 with a
-    clock granularity of zero.
+    ACKs are at least Delta* apart, and at least RTT0 after their packet: exact for links in series
+    with one packet size. There is one RTT sample per flight, from its first packet; RFC 6298 with
+    a clock granularity of zero.
 
     Parameters
     ----------
     path
         The path.
     size_pkts
-        Packets to follow, at least 1. What happens to one does not depend on how many follow it.
+        Number of packets, at least 1. Packets do not depend on the number of later packets.
     receiver_window_pkts, initial_window_pkts
         As in :func:`flights`.
     min_rto_s, initial_rto_s
-        Least retransmission timeout, and the one before the first sample; seconds.
+        Minimum RTO, and the RTO before the first sample, in seconds.
 
     Returns
     -------
@@ -143,7 +144,7 @@ def lone_transfer(
     Raises
     ------
     DomainError
-        A quantity outside the domain above.
+        An argument outside the domain above.
     """
     require_size("size_pkts", size_pkts)
     require_window("receiver_window_pkts", receiver_window_pkts)
@@ -178,28 +179,28 @@ def spurious_timeouts(
     min_rto_s: float = 1.0,
     initial_rto_s: float = 1.0,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the file sizes that suffer a spurious timeout alone on the path (section 4.2).
+    """Return the file sizes with a spurious timeout on an idle path (section 4.2).
 
-    The queue at the saturated link can hold a packet longer than the retransmission timeout, which
-    the model knows nothing of. The timer counts from the last packet sent, as in the authors'
-    TCP, and not from the last ack (RFC 6298 5.3): so it is the end of a file that is at risk.
+    The queue at the saturated link can delay a packet longer than the RTO, which the model omits.
+    The timer starts at the last packet sent, as in the authors' TCP, not at the last ACK (RFC 6298
+    5.3), so the end of a file is at risk.
 
     Parameters
     ----------
     largest_pkts
-        Sizes from 1 to this are looked at.
+        Largest tested size; all sizes from 1 are tested.
     path, receiver_window_pkts, initial_window_pkts, min_rto_s, initial_rto_s
         As in :func:`lone_transfer`.
 
     Returns
     -------
     sizes_pkts, timed_out
-        The file sizes, and the first packet not acknowledged when the timer of each expires.
+        The file sizes, and for each the first unacknowledged packet when its timer expires.
 
     Raises
     ------
     DomainError
-        A quantity outside the domain of :func:`lone_transfer`.
+        An argument outside the domain of :func:`lone_transfer`.
 
     Notes
     -----
@@ -215,7 +216,7 @@ def spurious_timeouts(
     )
     expiry = transfer.sent_s + transfer.rto_s
     at_end = transfer.acked_s > expiry * (1 + ROUNDING)
-    # A gap between two sendings longer than the timeout hits every longer file as well.
+    # A gap between transmissions that exceeds the RTO affects every longer file.
     gaps = np.flatnonzero(transfer.sent_s[1:] > expiry[:-1] * (1 + ROUNDING))
     culprit = np.arange(largest_pkts)
     if gaps.size:

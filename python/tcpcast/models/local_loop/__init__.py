@@ -1,11 +1,11 @@
 """Mean values of many HTTP users on one access link: section 10 of INRIA report 4154.
 
 Baccelli, Hong, Liu: "Fixed Point Methods for the Simulation of the Sharing of a Local Loop by a
-Large Number of Interacting TCP Connections", 2001. N users in turn think, for I seconds on average,
-and fetch a file of B packets on average over a link that carries C packets a second.
+Large Number of Interacting TCP Connections", 2001. Each of N users alternately thinks, for I
+seconds on average, and fetches a file of B packets on average over a link of C packets/s.
 
 :mod:`.square_root` is equation (1), :mod:`.fair_share` (2), :mod:`.overload` (3), and
-:mod:`.threshold` the population from which on the link is full.
+:mod:`.threshold` the number of users from which the link is full.
 """
 
 from tcpcast.models.local_loop.fair_share import accepted_rate_pps, fair_send_rate_pps

@@ -1,4 +1,4 @@
-"""Equation (2): users share the link equally, and together fill it."""
+"""Equation (2): users share a full link equally."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ def accepted_rate_pps(
     mean_size_pkts: ArrayLike,
     loss_ratio: ArrayLike = 0.0,
 ) -> NDArray[np.float64]:
-    """Return a = A T / (I + T) with T = B / (A (1 - p)): a user's mean rate, think times included.
+    """Return a = A T / (I + T) with T = B / (A (1 - p)): a user's mean rate, including think times.
 
     Parameters
     ----------
     send_rate_pps
-        A, what a user is sent while on, packets/s, above 0.
+        A, rate at which data are sent to a user while on, packets/s, above 0.
     mean_off_s
         I, mean think time in seconds, above 0.
     mean_size_pkts
         B, mean file size in packets, above 0.
     loss_ratio
-        p, the share of the packets sent that are retransmitted, from 0 to below 1. All
-        broadcast against each other.
+        p, the share of sent packets that are retransmitted, from 0 to below 1. All arguments are
+        broadcast.
 
     Returns
     -------
@@ -45,7 +45,7 @@ def accepted_rate_pps(
 
     Notes
     -----
-    Equation (2) of section 10, its second half.
+    Second half of equation (2) of section 10.
     """
     rate, off = positive("send_rate_pps", send_rate_pps), positive("mean_off_s", mean_off_s)
     size, p = positive("mean_size_pkts", mean_size_pkts), ratios("loss_ratio", loss_ratio)
@@ -61,24 +61,24 @@ def fair_send_rate_pps(
     mean_size_pkts: ArrayLike,
     loss_ratio: ArrayLike = 0.0,
 ) -> NDArray[np.float64]:
-    """Return the A that solves N a = C: what each user is sent while on, so that all fill the link.
+    """Return the A that solves N a = C: the send rate per user while on that fills the link.
 
-    With a of :func:`accepted_rate_pps` the solution is A = S / (N S / C - I), S = B / (1 - p)
-    being what is sent for a file.
+    With a of :func:`accepted_rate_pps` the solution is A = S / (N S / C - I), where S = B / (1 - p)
+    is the number of packets sent per file.
 
     Parameters
     ----------
     sources
-        N, users, above 0.
+        N, number of users, above 0.
     link_pps
-        C, what the shared link carries, packets/s, above 0.
+        C, capacity of the shared link, packets/s, above 0.
     mean_off_s, mean_size_pkts, loss_ratio
-        As in :func:`accepted_rate_pps`. All broadcast against each other.
+        As in :func:`accepted_rate_pps`. All arguments are broadcast.
 
     Returns
     -------
     ndarray
-        Packets/s, of the broadcast shape; ``inf`` where N users cannot fill the link whatever A,
+        Packets/s, of the broadcast shape; ``inf`` if N users cannot fill the link with any A,
         N S / C <= I, so that something else limits them.
 
     Raises
@@ -88,8 +88,8 @@ def fair_send_rate_pps(
 
     Notes
     -----
-    Equation (2) of section 10. It has whatever is sent pass the link: p stands for packets that are
-    lost behind it. Those that find its buffer full take nothing of C, and for them p is 0; see
+    Equation (2) of section 10. It assumes that all sent packets pass the link, so p counts packets
+    lost behind it. Packets rejected by its full buffer use no capacity, and p is 0 for them; see
     docs/background/local-loop.md.
     """
     off, p = positive("mean_off_s", mean_off_s), ratios("loss_ratio", loss_ratio)

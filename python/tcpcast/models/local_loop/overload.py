@@ -1,4 +1,4 @@
-"""Equation (3): what users of an overloaded link get while on."""
+"""Equation (3): goodput of users of an overloaded link while on."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ def overload_goodput_pps(
     mean_size_pkts: ArrayLike,
     loss_ratio: ArrayLike = 0.0,
 ) -> NDArray[np.float64]:
-    """Return B / (N B / (C (1 - p)) - I), the goodput of a user while on where the link is full.
+    """Return B / (N B / (C (1 - p)) - I), the goodput of a user while on if the link is full.
 
     Parameters
     ----------
     sources, link_pps, mean_off_s, mean_size_pkts
         N, C, I and B, as in :func:`.fair_send_rate_pps`.
     loss_ratio
-        p, the share of the packets sent that are retransmitted, from 0 to below 1; 0 where
-        packets are lost before the link and take nothing of it. All broadcast against each other.
+        p, the share of sent packets that are retransmitted, from 0 to below 1; 0 if packets are
+        lost before the link and use no capacity. All arguments are broadcast.
 
     Returns
     -------
     ndarray
         Packets/s, of the broadcast shape; ``inf`` up to the threshold, N B / (C (1 - p)) <= I,
-        where the bound says nothing.
+        where there is no bound.
 
     Raises
     ------
@@ -44,9 +44,9 @@ def overload_goodput_pps(
 
     Notes
     -----
-    Equation (3) of section 10: of the A of equation (2), the share 1 - p arrives.
-    No user can be on for less time than the link needs for what all are sent, so with p = 0 it
-    bounds the goodput of any sharing from above. With p above 0 it is lower, and no bound where
+    Equation (3) of section 10: the share 1 - p of the A of equation (2) arrives. A cycle of a user
+    cannot be shorter than the time in which the link sends one file to every user, so with p = 0 it
+    is an upper bound of the goodput for any sharing. With p above 0 it is lower, and not a bound if
     packets are lost at the link's own buffer.
     """
     sent = fair_send_rate_pps(

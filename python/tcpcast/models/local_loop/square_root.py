@@ -1,4 +1,4 @@
-"""Equation (1): the square-root law with timeouts, or restarts after idleness, in place of loss."""
+"""Equation (1): the square-root law with timeouts or restarts after idle times."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def restarting_goodput_pps(
 ) -> NDArray[np.float64]:
     """Return sqrt(3 / (2 max(p_loss + p_to, p_idle))) / RTT, the goodput of a user while on.
 
-    A window that idleness sets back is taken for one that a loss has halved: whichever is more
-    frequent counts.
+    A window reset after an idle time counts like a window halved by a loss; the more frequent of
+    the two determines the rate.
 
     Parameters
     ----------
@@ -32,23 +32,23 @@ def restarting_goodput_pps(
     loss_ratio, timeout_ratio
         p_loss and p_to, packets lost and timeouts per packet sent, from 0 to below 1.
     idle_restart_ratio
-        p_idle, restarts of the window after idleness per packet sent, from 0 to below 1. All
-        broadcast against each other.
+        p_idle, restarts of the window after idle times per packet sent, from 0 to below 1. All
+        arguments are broadcast.
 
     Returns
     -------
     ndarray
-        Packets/s, of the broadcast shape. No receiver window and no link limits it.
+        Packets/s, of the broadcast shape, without a limit by receiver window or link.
 
     Raises
     ------
     DomainError
-        An argument outside its domain, or none of the three above 0: then the distribution has no limit.
+        An argument outside its domain, or all three ratios 0, for which the rate is unlimited.
 
     Notes
     -----
-    Equation (1), with MSS one packet. The text of the report has lost it; this form gives the
-    twelve values of Table 7 from Tables 3 to 5.
+    Equation (1), with an MSS of one packet. It is missing in the text of the report; this form
+    reproduces the twelve values of Table 7 from Tables 3 to 5.
     """
     rtt = positive("rtt_s", rtt_s)
     lost = ratios("loss_ratio", loss_ratio) + ratios("timeout_ratio", timeout_ratio)

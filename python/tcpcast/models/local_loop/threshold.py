@@ -1,4 +1,4 @@
-"""The population from which on a link is full, however short the files' own times."""
+"""Number of users from which a link is full if files take no time."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ if TYPE_CHECKING:
 def threshold_sources(
     *, link_pps: ArrayLike, mean_off_s: ArrayLike, mean_size_pkts: ArrayLike
 ) -> NDArray[np.float64]:
-    """Return N* = C I / B: so many users would fill the link if files took no time.
+    """Return N* = C I / B, the number of users that would fill the link if files took no time.
 
     Parameters
     ----------
     link_pps
-        C, what the shared link carries, packets/s, above 0.
+        C, capacity of the shared link, packets/s, above 0.
     mean_off_s
         I, mean think time in seconds, above 0.
     mean_size_pkts
-        B, mean file size in packets, above 0. All broadcast against each other.
+        B, mean file size in packets, above 0. All arguments are broadcast.
 
     Returns
     -------
     ndarray
-        Users, not whole, of the broadcast shape.
+        Number of users, not rounded, of the broadcast shape.
 
     Raises
     ------
@@ -38,8 +38,8 @@ def threshold_sources(
 
     Notes
     -----
-    Section 7.2, after Table 5. As files do take time, more users than N* still leave the link some
-    room, and queues grow before: N* is where the one regime passes into the other.
+    Section 7.2, after Table 5. Because files do take time, slightly more than N* users still leave
+    capacity, and queues grow before N*: it is the transition between the two regimes.
     """
     link, off = positive("link_pps", link_pps), positive("mean_off_s", mean_off_s)
     return np.asarray(link * off / positive("mean_size_pkts", mean_size_pkts))
@@ -57,9 +57,9 @@ def potential_load(
     Parameters
     ----------
     sources
-        N, users, above 0.
+        N, number of users, above 0.
     link_pps, mean_off_s, mean_size_pkts
-        As in :func:`threshold_sources`. All broadcast against each other.
+        As in :func:`threshold_sources`. All arguments are broadcast.
 
     Returns
     -------

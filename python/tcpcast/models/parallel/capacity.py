@@ -1,4 +1,4 @@
-"""What n parallel flows are worth on a path with a bottleneck and receiver windows."""
+"""Rates of n parallel flows on a path with a bottleneck and receiver windows."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tcpcast.models.parallel.throughput import per_flow_model, whole_flows
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-MOST_FLOWS = 2.0**52
-"""The largest n that :func:`flows_to_fill` tries."""
+MAX_FLOWS = 2.0**52
+"""Largest n that :func:`flows_to_fill` tries."""
 
 
 def limited_rate_pps(
@@ -29,24 +29,24 @@ def limited_rate_pps(
     bottleneck_rate_pps: ArrayLike = np.inf,
     equations: bool = False,
 ) -> NDArray[np.float64]:
-    """Return min(B(n), n W_max/RTT, C): what loss, the windows and the bottleneck leave n flows.
+    """Return min(B(n), n W_max/RTT, C): the rate of n flows, limited by loss, windows and link.
 
-    The two caps are not the paper's. That p stays is what random loss does; on a link that the
-    flows themselves congest, p grows with n.
+    The paper has neither of the two limits. The fixed p holds for random loss; if the flows
+    themselves congest the link, p grows with n.
 
     Parameters
     ----------
     flows, rtt_s, t0_s, loss_event_ratio, packets_per_ack, equations
         As in :func:`parallel_throughput`.
     receiver_window_pkts
-        W_max of each flow in packets, at least 1; ``inf`` never limits.
+        W_max of each flow in packets, at least 1; ``inf`` for unlimited.
     bottleneck_rate_pps
-        C in packets/s, above 0; ``inf`` for no bottleneck. All broadcast against each other.
+        C in packets/s, above 0; ``inf`` for no bottleneck. All arguments are broadcast.
 
     Returns
     -------
     ndarray
-        Packets/s of all flows together, of the broadcast shape.
+        Total packets/s of all flows, of the broadcast shape.
 
     Raises
     ------
@@ -74,10 +74,10 @@ def marginal_rate_pps(
     bottleneck_rate_pps: ArrayLike = np.inf,
     equations: bool = False,
 ) -> NDArray[np.float64]:
-    """Return what one more flow adds to ``flows``: the rate of n + 1 less that of n, at the same p.
+    """Return the gain of one more flow: the rate of n + 1 flows minus that of n, at the same p.
 
-    On a link that the flows themselves congest the gain is smaller. Parameters, result and errors
-    as in :func:`limited_rate_pps`.
+    If the flows themselves congest the link, the gain is smaller. Parameters, result and errors as
+    in :func:`limited_rate_pps`.
     """
     fewer, more = (
         limited_rate_pps(
@@ -105,45 +105,45 @@ def flows_to_fill(
     receiver_window_pkts: ArrayLike = np.inf,
     equations: bool = False,
 ) -> NDArray[np.float64]:
-    """Return the fewest flows whose min(B(n), n W_max/RTT) at this p reaches the bottleneck's rate.
+    """Return the smallest n whose min(B(n), n W_max/RTT) at this p reaches the bottleneck's rate.
 
-    Below this n loss or the windows limit the flows, from it on the capacity does: one more adds
-    nothing but loss of their own making.
+    Below this n, loss or the windows limit the flows; from this n on, the capacity does, and one
+    more flow only adds loss.
 
     Parameters
     ----------
     bottleneck_rate_pps
         Capacity in packets/s, above 0.
     rtt_s, t0_s, loss_event_ratio, packets_per_ack, receiver_window_pkts, equations
-        As in :func:`limited_rate_pps`; all broadcast against each other.
+        As in :func:`limited_rate_pps`; all arguments are broadcast.
 
     Returns
     -------
     ndarray
-        Whole numbers, of the broadcast shape: n whose rate is at least C, while that of n - 1 is
-        not. Where B does not rise in n (nearly every flow waits for a timer; the jump at w = 3)
-        there may be another.
+        Integers, of the broadcast shape: n whose rate is at least C, while that of n - 1 is below.
+        If B does not increase in n (nearly every flow waits for a timer; the jump at w = 3),
+        another n may exist.
 
     Raises
     ------
     DomainError
         An argument outside its domain, or a bottleneck that 2^52 flows do not fill.
     """
-    most = positive("bottleneck_rate_pps", bottleneck_rate_pps)
+    capacity = positive("bottleneck_rate_pps", bottleneck_rate_pps)
     rtt, t0 = positive("rtt_s", rtt_s), positive("t0_s", t0_s)
     p = loss_ratios("loss_event_ratio", loss_event_ratio)
     b = acknowledged(packets_per_ack)
     window = windows("receiver_window_pkts", receiver_window_pkts)
-    shape = np.broadcast_shapes(*(a.shape for a in (most, rtt, t0, p, b, window)))
+    shape = np.broadcast_shapes(*(a.shape for a in (capacity, rtt, t0, p, b, window)))
 
     def fills(n: NDArray[np.float64]) -> NDArray[np.bool_]:
         rate = per_flow_model(n=n, rtt=rtt, t0=t0, p=p, b=b, equations=equations).rate_pps
-        return np.asarray((rate >= most) & (n * window / rtt >= most))
+        return np.asarray((rate >= capacity) & (n * window / rtt >= capacity))
 
-    # Throughout, low flows do not fill the link and high do.
-    low, high = np.zeros(shape), np.full(shape, MOST_FLOWS)
+    # Invariant: low flows do not fill the link, high flows do.
+    low, high = np.zeros(shape), np.full(shape, MAX_FLOWS)
     if not np.all(fills(high)):
-        raise DomainError("bottleneck_rate_pps is more than any number of flows would fill")
+        raise DomainError("bottleneck_rate_pps is more than any number of flows can send")
     while np.any(high - low > 1):
         middle = np.maximum(np.floor((low + high) / 2), 1.0)
         enough = fills(middle)
@@ -164,10 +164,11 @@ def competing_flow_rate_pps(
 ) -> NDArray[np.float64]:
     """Return the rate of one flow that shares the bottleneck with ``flows``, in packets/s.
 
-    The rate of n + 1 flows by n + 1: flows alike in RTT, loss and window have equal shares. Not in
-    the paper, but its own assumption (identically distributed loss) taken to the bottleneck.
+    The rate of n + 1 flows divided by n + 1: flows with equal RTT, loss and window have equal
+    shares. Not in the paper, but its assumption (identically distributed loss) applied to the
+    bottleneck.
 
-    Parameters and errors as in :func:`limited_rate_pps`, but for the bottleneck, which is finite.
+    Parameters and errors as in :func:`limited_rate_pps`, except that the bottleneck is finite.
     """
     n = whole_flows(flows) + 1
     all_flows = limited_rate_pps(
@@ -192,22 +193,22 @@ def parallel_tolerated_loss_ratio(
     packets_per_ack: ArrayLike = 2,
     equations: bool = False,
 ) -> NDArray[np.float64]:
-    """Return the largest p at which n flows together still reach a rate: the inverse of (28).
+    """Return the largest p at which n flows reach a total rate: the inverse of (28).
 
     Parameters
     ----------
     rate_pps
-        Packets/s of all flows, retransmissions included, above 0.
+        Total packets/s of all flows, including retransmissions, above 0.
     flows, rtt_s, packets_per_ack, equations
         As in :func:`parallel_throughput`.
     t0_s
-        T in seconds, at least the RTT, as every timer is: from there on the rate falls in p.
+        T in seconds, at least the RTT, like every timer: then the rate decreases in p.
 
     Returns
     -------
     ndarray
-        p, of the broadcast shape. 1 where timers alone send so much that any loss is tolerated;
-        of the ``equations``, whose rate jumps down at w = 3, a rate in the gap has the p of the
+        p, of the broadcast shape. 1 if timeouts alone send enough, so that any loss is tolerated.
+        With ``equations``, whose rate jumps down at w = 3, a rate within the jump has the p of the
         jump.
 
     Raises
@@ -230,7 +231,7 @@ def parallel_tolerated_loss_ratio(
 
 
 def _capacity(values: ArrayLike) -> NDArray[np.float64]:
-    """Return C as an array; raise DomainError unless all are above 0, ``inf`` included."""
+    """Return C as an array; raise DomainError unless all values are above 0 or ``inf``."""
     array = np.asarray(values, dtype=np.float64)
     if not np.all(array > 0):
         raise DomainError(f"bottleneck_rate_pps must be above 0, not {float(array.min())!r}")

@@ -1,4 +1,4 @@
-"""The two models of the paper: algorithms 1 and 2, and the equations beside them."""
+"""The two models of the paper: algorithms 1 and 2, and the equations of the text."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParallelThroughput:
-    """What a model says of n flows together; arrays of the broadcast shape.
+    """Results of a model for n flows; arrays of the broadcast shape.
 
     Attributes
     ----------
     rate_pps
-        B_ext in packets/s, all flows, retransmissions included: (28) or (48).
+        B_ext in packets/s, all flows, including retransmissions: (28) or (48).
     rounds
-        E[X], rounds from one loss event to the next, (17) or (43).
+        E[X], rounds between loss events, (17) or (43).
     flow_window_pkts
-        E[W_f], mean window of a flow when it is hit by a loss event, (25) or (37).
+        E[W_f], mean window of a flow that a loss event hits, in packets, (25) or (37).
     window_pkts
-        E[W], mean window of all flows together at a loss event, (18) or (40).
+        E[W], mean total window of all flows at a loss event, in packets, (18) or (40).
     flows_hit
-        j, flows hit by a loss event: 1, or min(n, p_r/p_e).
+        j, number of flows that a loss event hits: 1, or min(n, p_r/p_e).
     timeouts_per_event
-        Q_TO of (27), or the flows timing out in a loss event (47).
+        Q_TO of (27), or the number of flows that time out in a loss event (47).
     flows_in_timeout
-        E[nTO], flows waiting for a timer at a time, at most n, (24) or (47).
+        E[nTO], number of flows waiting for a timer at the same time, at most n, (24) or (47).
     """
 
     rate_pps: NDArray[np.float64]
@@ -55,12 +55,12 @@ def parallel_throughput(
     packets_per_ack: ArrayLike = 2,
     equations: bool = False,
 ) -> ParallelThroughput:
-    """Return the model fed by the flows' own loss events: algorithm 1, or (17) to (28).
+    """Return the model with per-flow loss events as input: algorithm 1, or (17) to (28).
 
     Parameters
     ----------
     flows
-        n, a whole number, at least 1.
+        n, an integer of at least 1.
     rtt_s
         RTT in seconds, above 0.
     t0_s
@@ -68,9 +68,14 @@ def parallel_throughput(
     loss_event_ratio
         p, loss events of any flow per packet sent, above 0 and below 1.
     packets_per_ack
-        b, at least 1: 2 with delayed acks. All broadcast against each other.
+        b, at least 1: 2 with delayed ACKs. All arguments are broadcast.
     equations
-        The equations with the whole f(p), instead of the algorithm (see the package).
+        Whether to use the equations with the full f(p) instead of the algorithm (see the package).
+
+    Returns
+    -------
+    ParallelThroughput
+        Arrays of the broadcast shape.
 
     Raises
     ------
@@ -79,8 +84,8 @@ def parallel_throughput(
 
     Notes
     -----
-    For T >= RTT the rate falls as p grows. It rises with n but where the flows hardly send: with
-    T = 4 RTT and b = 2 the algorithm gives two flows less than one for p from 0.0933 to 0.0983.
+    For T >= RTT the rate decreases in p. It increases in n, unless the flows hardly send: with T =
+    4 RTT and b = 2, the algorithm gives two flows less than one for p from 0.0933 to 0.0983.
     """
     n, rtt, t0 = whole_flows(flows), positive("rtt_s", rtt_s), positive("t0_s", t0_s)
     p = loss_ratios("loss_event_ratio", loss_event_ratio)
@@ -99,17 +104,22 @@ def cumulative_throughput(
     packets_per_ack: ArrayLike = 2,
     equations: bool = False,
 ) -> ParallelThroughput:
-    """Return the model fed by the cumulative flow's loss: algorithm 2, or (40) to (48).
+    """Return the model with loss events of the aggregate as input: algorithm 2, or (40) to (48).
 
     Parameters
     ----------
     flows, rtt_s, t0_s, packets_per_ack, equations
         As in :func:`parallel_throughput`.
     loss_event_ratio_cumulative
-        p_e, loss events of the cumulative flow per packet sent, above 0 and below 1.
+        p_e, loss events of the aggregate per packet sent, above 0 and below 1.
     loss_ratio
-        p_r, packets lost per packet sent, above 0 and below 1. An event loses a packet at least,
-        so that p_r >= p_e; a measured p_r a little below is taken as it is (j below 1).
+        p_r, packets lost per packet sent, above 0 and below 1. An event loses at least one packet,
+        so p_r >= p_e; a measured p_r slightly below p_e is used unchanged (j below 1).
+
+    Returns
+    -------
+    ParallelThroughput
+        Arrays of the broadcast shape.
 
     Raises
     ------
@@ -163,7 +173,7 @@ def multiplied_pftk_rate_pps(
     packets_per_ack: ArrayLike = 2,
     receiver_window_pkts: ArrayLike = np.inf,
 ) -> NDArray[np.float64]:
-    """Return n times the full PFTK model, what section VII compares with.
+    """Return n times the full PFTK model, the comparison of section VII.
 
     ``flows`` as in :func:`parallel_throughput`; ``rtt_s``, ``t0_s``, ``loss_indication_ratio``,
     ``packets_per_ack`` and ``receiver_window_pkts`` as in :func:`tcpcast.models.pftk.throughput`;
@@ -188,7 +198,7 @@ def per_flow_model(
     b: NDArray[np.float64],
     equations: bool,
 ) -> ParallelThroughput:
-    """Return section II's model of arguments known to be in their domain."""
+    """Return the model of section II for valid arguments."""
     hit = np.asarray(1.0)
     rounds = _rounds(n, p, b, hit)
     window = 2 * n * rounds / b  # (25)
@@ -222,7 +232,7 @@ def _rounds(
 
 
 def _timeout_probability(w: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return Q_TO of (27), with 1/w for p_lr, without the case w <= 3 of (26)."""
+    """Return Q_TO of (27), with 1/w for p_lr and without the case w <= 3 of (26)."""
     kept = 1 - 1 / np.maximum(w, 1.0)
     cube = kept**3
     return np.asarray(np.minimum(1.0, (1 - cube) * (1 + cube - kept**w)))
@@ -240,7 +250,7 @@ def _with_timeouts(
     timeouts: NDArray[np.float64],
     equations: bool,
 ) -> ParallelThroughput:
-    """Return (28) and (48) from ``timeouts``, the flows that a loss event sends into a timeout."""
+    """Return (28) or (48); ``timeouts`` is the number of flows that time out per loss event."""
     if equations:
         sequence = timeout_sequence_s(t0_s=t0, loss_indication_ratio=p)  # (23)
     else:
@@ -261,7 +271,7 @@ def _with_timeouts(
 
 
 def whole_flows(values: ArrayLike) -> NDArray[np.float64]:
-    """Return n as an array; raise DomainError unless all are whole and at least 1."""
+    """Return n as an array; raise DomainError unless all values are integers of at least 1."""
     array = positive("flows", values)
     wrong = array[(array < 1) | (array != np.floor(array))]
     if wrong.size:

@@ -1,24 +1,24 @@
 """PFTK: throughput of one bulk TCP flow (Padhye, Firoiu, Towsley, Kurose, 1998).
 
 Equation numbers are the paper's. p is the loss indication ratio: triple duplicates and timeout
-sequences per packet sent. b is the packets an ack acknowledges. A rate counts every transmission,
-repeated ones too. The model has no recovery time and no slow start.
+sequences per packet sent. b is the number of packets per ACK. Rates include retransmissions. The
+model has no recovery time and no slow start.
 
-``closed_form`` has the formulas, ``timeouts`` what they say of timeouts, ``inverse`` the loss that
-a rate tolerates, ``friendly`` RFC 5348's equation. ``chain`` is what the paper leaves for later:
-the window as a Markov chain, and losses that are independent within a round; ``comparison`` lays
-the closed form beside it.
+``closed_form`` contains the formulas, ``timeouts`` their probabilities and durations of timeouts,
+``inverse`` the loss at a given rate, and ``friendly`` RFC 5348's equation. ``chain`` is the future
+work of the paper: the window as a Markov chain, and independent losses within a round;
+``comparison`` compares it with the closed form.
 
-Misprints: the sum of (22) ends at k = w - 1, as its closed form (23) says; the E[X] named
+Misprints: the sum of (22) ends at k = w - 1, as its closed form (23) shows; the E[X] mentioned
 below (28) is (15), not (16); in the first branch of (31) E[W] is E[W_u].
 
-The branches of (31) do not meet at E[W_u] = W_max unless b = 2. Paced by the window, a period
-counts W_max packets in each round; growing, it counts by (8) to (12), in which the window steps up
-after b whole rounds and the last round is half full. The two E[X] differ by (2 - b)/4 rounds there,
-so that for b = 1 the rate jumps *up* as p grows across the border: by 4.4 % at W_max = 6, 3.6 % at
-10 and 1.1 % at 44 (T0 = 2 RTT); for b above 2 it jumps down. ``continuous=True`` counts the
-window-limited period by (8) to (12) as well, which puts 1/2 + b/4 for the 1 in E[X]; for b = 2 that
-is (31) itself.
+The branches of (31) differ at E[W_u] = W_max unless b = 2. A window-limited period counts W_max
+packets per round; a growing period counts by (8) to (12), in which the window increases after b
+full rounds and the last round is half full. The two E[X] differ by (2 - b)/4 rounds there, so for
+b = 1 the rate jumps *up* as p grows across the boundary: by 4.4 % at W_max = 6, 3.6 % at 10 and
+1.1 % at 44 (T0 = 2 RTT); for b above 2 it jumps down. ``continuous=True`` also counts the
+window-limited period by (8) to (12), which replaces the 1 in E[X] by 1/2 + b/4; for b = 2 this
+equals (31).
 """
 
 from tcpcast.models.pftk.chain import AfterTimeout, Losses, WindowChain, window_chain

@@ -1,29 +1,31 @@
 """PFTK's window as a Markov chain, solved numerically: the future work of its section 5.
 
-What the closed form replaces by means is summed here over the distribution of the window. A period (TDP) is
-taken as the paper describes it, in whole packets:
+The closed form uses means; this module sums over the distribution of the window. A period (TDP) is
+as in the paper, in integer packets:
 
-- A round lasts one RTT whatever its window. A period that starts with a window of s sends s in each
-  of its first b rounds, s + 1 in each of the next b, and so on; at W_max the window stays.
-- The period's first lost packet is the alpha-th, P[alpha = k] = (1-p)^(k-1) p (3). It falls into
-  round X, whose window is w, with k packets of the round before it. Another round follows, with the
-  k packets that their acks release, and ends the period: X + 1 rounds, and Y = alpha + w - 1 (2).
-- What is lost with it: by the paper the rest of round X, and of the last round the first packet to
-  be lost with all after it ("rest-of-round"); or each packet independently with probability p
-  ("independent"). Either way it is one loss indication.
+- A round takes one RTT for any window. A period that starts with a window of s sends s packets in
+  each of its first b rounds, s + 1 in each of the next b, and so on; at W_max the window is
+  constant.
+- The first lost packet of the period is the alpha-th, P[alpha = k] = (1-p)^(k-1) p (3). It is in
+  round X, whose window is w, after k packets of that round. One more round ends the period, with
+  the k packets released by their ACKs: X + 1 rounds, and Y = alpha + w - 1 packets (2).
+- Further losses: in the paper, the rest of round X, and in the last round all packets from the
+  first loss on ("rest-of-round"); or each packet independently with probability p ("independent").
+  Both are one loss indication.
 - It is a triple duplicate if at least three packets that are sent after the first lost one, in
-  round X or in the last, get through. With "rest-of-round" they can only be in the last one, which
-  is (22). Otherwise it is a timeout. (The text has "higher than three", (22) has three.)
-- The window at the period's end is W = s + X/b (7), at most W_max, rounded down; after a triple
-  duplicate the next period starts with W/2, rounded down.
-- A timeout becomes a sequence: each repetition is lost with probability p, the timer doubles from
-  T0 to 64 T0, (26) and (28). The repetition that gets through belongs to the sequence and takes no
-  round. The period after it starts with a window of 1.
+  round X or in the last round, are delivered. With "rest-of-round" they can only be in the last
+  round, which gives (22). Otherwise it is a timeout. (The text has "higher than three", (22) has
+  three.)
+- The window at the end of the period is W = s + X/b (7), at most W_max, rounded down; after a
+  triple duplicate the next period starts with W/2, rounded down.
+- A timeout becomes a sequence: each retransmission is lost with probability p, and the timer
+  doubles from T0 to 64 T0, (26) and (28). The successful retransmission belongs to the sequence
+  and takes no round. The next period starts with a window of 1.
 
 There is no recovery time; lost packets are retransmitted within later rounds. From its start s a
-period reaches the window w with probability G(w)/G(s), G(w) = (1-p)^(b w(w-1)/2), so that one sweep
-over the windows takes the distribution of a period's start to that of the next, and a few dozen sweeps make
-it stationary.
+period reaches the window w with probability G(w)/G(s), G(w) = (1-p)^(b w(w-1)/2). One sweep over
+the windows therefore maps the distribution at the start of a period to that of the next period, and
+a few dozen sweeps make it stationary.
 """
 
 from __future__ import annotations
@@ -48,39 +50,39 @@ Losses = Literal["rest-of-round", "independent"]
 AfterTimeout = Literal["one", "slow-start", "half"]
 
 TAIL = 1e-12
-"""An unlimited window is cut where no period gets to with a greater probability."""
+"""An unlimited window is truncated where periods arrive with at most this probability."""
 LARGEST_WINDOW = 2**20
-"""More windows than these are refused: the distributions would take seconds and hundreds of megabytes."""
+"""Maximum number of windows; more would take seconds and hundreds of megabytes."""
 STATIONARY = 1e-13
-"""The distribution of a period's start is stationary when a sweep moves no more of it than this."""
-MOST_SWEEPS = 2000
+"""The distribution at the start of a period is stationary if a sweep moves at most this much."""
+MAX_SWEEPS = 2000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowChain:
-    """The stationary chain: distributions of the window, and means over periods. It knows no seconds.
+    """The stationary chain: distributions of the window, and means over periods, without times.
 
     Attributes
     ----------
     window_pkts
-        The windows 1, 2, ... that the distributions are over; the last is W_max, or where an unlimited one
-        is cut.
+        The windows 1, 2, ... of the distributions; the last is W_max, or the truncation of an
+        unlimited window.
     loss_distribution
-        P[w], distribution of the window of the round in which a period loses its first packet.
+        P[w], distribution of the window of the round with the first loss of a period.
     end_distribution
-        Distribution of W, the window at a period's end (7): of the round after that one.
+        Distribution of W, the window at the end of a period (7), one round later.
     round_distribution
         Distribution of the window over the X rounds of all periods.
     rounds
-        E[X], the rounds of a period up to and with that of its first loss.
+        E[X], rounds of a period up to and including that of its first loss.
     sent_pkts
-        E[Y] = (1-p)/p + E[w], packets that a period sends (5).
+        E[Y] = (1-p)/p + E[w], packets sent per period (5).
     delivered_pkts
-        Packets of a period that get through.
+        Packets delivered per period.
     timeout_probability
-        Q, the probability that a period ends in a timeout: the mean of (23) over ``loss_distribution``.
+        Q, probability that a period ends in a timeout: mean of (23) over ``loss_distribution``.
     loss_probability
-        The p it was made for.
+        The p of the chain.
     """
 
     window_pkts: NDArray[np.int64]
@@ -95,16 +97,16 @@ class WindowChain:
 
     @property
     def mean_window_pkts(self) -> float:
-        """E[W], the mean window at a period's end: what (13) approximates."""
+        """E[W], the mean window at the end of a period, which (13) approximates."""
         return dot(self.end_distribution, self.window_pkts)
 
     @property
     def loss_indication_ratio(self) -> float:
-        """Loss indications per packet sent, as one would measure p: below ``loss_probability``."""
+        """Loss indications per packet sent, the measurable p: below ``loss_probability``."""
         return 1 / self._sent_a_period
 
     def rate_pps(self, *, rtt_s: ArrayLike, t0_s: ArrayLike) -> Floats:
-        """Return the send rate B in packets/s, repeated packets included (21).
+        """Return the send rate B in packets/s, including retransmissions (21).
 
         Parameters
         ----------
@@ -119,11 +121,10 @@ class WindowChain:
         return np.asarray(self._sent_a_period / self._period_s(rtt_s, t0_s))
 
     def goodput_pps(self, *, rtt_s: ArrayLike, t0_s: ArrayLike) -> Floats:
-        """Return the packets that get through in packets/s.
+        """Return the delivered packets in packets/s.
 
-        None of them is a repetition of one that got through before: what a sender repeats
-        needlessly after a timeout is not in the model. Parameters and errors as in
-        :meth:`rate_pps`.
+        No packet is delivered twice: the model has no unnecessary retransmissions after a timeout.
+        Parameters and errors as in :meth:`rate_pps`.
         """
         delivered = self.delivered_pkts + self.timeout_probability
         return np.asarray(delivered / self._period_s(rtt_s, t0_s))
@@ -147,26 +148,31 @@ def window_chain(
     losses: Losses = "rest-of-round",
     after_timeout: AfterTimeout = "one",
 ) -> WindowChain:
-    """Return the stationary distribution of PFTK's window and what follows from it.
+    """Return the stationary distribution of PFTK's window and derived quantities.
 
     Parameters
     ----------
     loss_probability
-        p, above 0 and below 1: that a packet is lost which is the first of its round or whose
-        predecessor was not lost; with independent losses, that any packet is lost.
+        p, above 0 and below 1: loss probability of a packet that is the first of its round or whose
+        predecessor was not lost; with independent losses, of any packet.
     packets_per_ack
-        b, a whole number of at least 1: 2 with delayed acks.
+        b, an integer of at least 1: 2 with delayed ACKs.
     receiver_window_pkts
-        W_max in packets, at least 1; of a fraction the whole packets. ``inf`` never limits: the
-        window is cut where a period gets to with a probability of at most 1e-12.
+        W_max in packets, at least 1, rounded down. ``inf`` for unlimited: the window is truncated
+        where periods arrive with a probability of at most 1e-12.
     losses
         ``"rest-of-round"`` as in the paper, or ``"independent"``.
     after_timeout
-        What the period after a timeout starts with. ``"one"``: 1, and grows like any period.
-        ``"slow-start"``: 1, and each ack adds one (w/b, rounded up, a round) up to half the W
-        before the timeout, at least 2; a loss on the way ends the period with the window of its
-        round for W. ``"half"``: W/2, as after a triple duplicate; so the closed form has it, whose
-        E[W] and E[X] know of no timeouts.
+        Start of the period after a timeout. ``"one"``: a window of 1, which grows as in any period.
+        ``"slow-start"``: a window of 1 with slow start (w/b per round, rounded up) up to half of
+        the W before the timeout, at least 2; a loss in slow start ends the period, with the window
+        of its round as W. ``"half"``: W/2, as after a triple duplicate and as in the closed form,
+        whose E[W] and E[X] do not include timeouts.
+
+    Returns
+    -------
+    WindowChain
+        Distributions over windows in packets, and means per period.
 
     Raises
     ------
@@ -206,34 +212,34 @@ def window_chain(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Walk:
-    """What a period does at each of the windows 1 to the largest; index 0 is a window of 1."""
+    """Probabilities of a period at each of the windows; index 0 is a window of 1."""
 
     windows: NDArray[np.int64]
     p: float
     survival: Floats
     """G(w)."""
     lost_in_round: Floats
-    """1 - (1-p)^w: a round of w has a loss."""
+    """1 - (1-p)^w: probability that a round with w packets has a loss."""
     lost_at: Floats
-    """A period that reaches w has its first loss there."""
+    """Probability that a period that reaches w has its first loss there."""
     lost_in_last: Floats
     """... in the last of the b rounds, so that W = w + 1."""
     rounds_at: Floats
-    """Mean rounds with w of a period that reaches w, that of the loss included."""
+    """Mean number of rounds with w in a period that reaches w, including that of the loss."""
     slow_reach: Floats
-    """Slow start gets to its round of w without loss; 0 where it has no such round."""
+    """Probability that slow start reaches its round of w without loss; 0 without such a round."""
     slow_through: Floats
-    """Slow start gets to a threshold of w without loss."""
+    """Probability that slow start reaches a threshold of w without loss."""
 
     @classmethod
     def over(cls, largest: int, p: float, b: int) -> _Walk:
-        """Return the walk up to a largest window, at which it stays."""
+        """Return the probabilities up to the largest window, which stays constant."""
         w = np.arange(1, largest + 1)
-        kept = math.log1p(-p)  # of a packet
-        in_round, at = -np.expm1(w * kept), -np.expm1(b * w * kept)
+        kept = math.log1p(-p)  # log of the delivery probability of a packet
+        in_round, at_window = -np.expm1(w * kept), -np.expm1(b * w * kept)
         in_last = np.exp((b - 1) * w * kept) * in_round
-        rounds = at / in_round
-        at[-1], in_last[-1], rounds[-1] = 1.0, 0.0, 1 / in_round[-1]
+        rounds = at_window / in_round
+        at_window[-1], in_last[-1], rounds[-1] = 1.0, 0.0, 1 / in_round[-1]
         path = _slow_start(largest, b)
         before = np.concatenate([[0], np.cumsum(path)])
         reach = np.zeros(largest)
@@ -243,7 +249,7 @@ class _Walk:
             p=p,
             survival=np.exp(b * kept * (w * (w - 1) / 2)),
             lost_in_round=in_round,
-            lost_at=at,
+            lost_at=at_window,
             lost_in_last=in_last,
             rounds_at=rounds,
             slow_reach=reach,
@@ -255,31 +261,31 @@ class _Walk:
         w, p = self.windows.astype(np.float64), self.p
         if losses == "rest-of-round":
             return timeout_share(w, np.asarray(p))
-        # Of the w - 1 packets after the first lost one, in both rounds, at most two get through.
+        # At most two of the w - 1 packets after the first loss, in both rounds, are delivered.
         n, kept = w - 1, 1 - p
         few = p * p + n * kept * p + n * (n - 1) / 2 * kept * kept
         return np.asarray(np.where(w <= 3, 1.0, p ** np.maximum(n - 2, 0) * few))
 
     def delivered_after_loss(self, losses: Losses) -> Floats:
-        """Return the mean number of packets sent after the first lost one that get through."""
+        """Return the mean number of packets after the first lost one that are delivered."""
         if losses == "independent":
             return np.asarray((self.windows - 1) * (1 - self.p))
-        # Of the k packets of the last round (1-p)(1 - (1-p)^k)/p, in the mean over A(w, k).
+        # (1-p)(1 - (1-p)^k)/p of the k packets of the last round, averaged over A(w, k).
         p = self.p
         return np.asarray((1 - p) / p * (self.lost_in_round - p) / (2 - p))
 
     def period(self, starts: Floats, thresholds: Floats) -> tuple[Floats, Floats]:
         """Return for each w the probability that a period reaches it, and that slow start does.
 
-        ``starts`` and ``thresholds`` are the distributions of its start: linear growth from a window, or
-        slow start up to one. Together they sum to 1.
+        ``starts`` and ``thresholds`` are the distributions of the start of a period: linear growth
+        from a window, or slow start up to a threshold. Their total is 1.
         """
         slow = self.slow_reach * (thresholds.sum() - np.cumsum(thresholds))
         linear = starts + thresholds * self.slow_through
         return self.survival * np.cumsum(linear / self.survival), slow
 
     def losses(self, reached: Floats, slow: Floats) -> tuple[Floats, Floats]:
-        """Return the distribution of the window of the first loss, and its part in the last of b rounds."""
+        """Return the distribution of the window at the first loss, and its last-round part."""
         return (
             np.asarray(reached * self.lost_at + slow * self.lost_in_round),
             np.asarray(reached * self.lost_in_last),
@@ -293,14 +299,14 @@ class _Walk:
         return distribution
 
     def stationary(self, timeout: Floats, after_timeout: AfterTimeout) -> tuple[Floats, Floats]:
-        """Return :meth:`period` of the stationary distribution of a period's start."""
+        """Return :meth:`period` of the stationary distribution at the start of a period."""
         size = len(self.windows)
         half = np.maximum(self.windows // 2, 1) - 1
         threshold = np.minimum(np.maximum(self.windows // 2, 2), size) - 1
         starts, thresholds = np.zeros(size), np.zeros(size)
         starts[0] = 1.0
         moved = math.inf
-        for _ in range(MOST_SWEEPS):
+        for _ in range(MAX_SWEEPS):
             reached, slow = self.period(starts, thresholds)
             lost, last = self.losses(reached, slow)
             ends = self.ends(lost, last)
@@ -311,7 +317,7 @@ class _Walk:
                 after[0] += timed_out.sum()
             elif after_timeout == "slow-start":
                 slowly = _moved(timed_out, threshold)
-            # What rounding takes from the whole, or adds, must not grow from sweep to sweep.
+            # Normalise, so that rounding errors do not grow from sweep to sweep.
             total = after.sum() + slowly.sum()
             after, slowly = after / total, slowly / total
             moved = np.abs(after - starts).sum() + np.abs(slowly - thresholds).sum()
@@ -324,7 +330,7 @@ class _Walk:
 
 
 def _moved(distribution: Floats, to: NDArray[np.int64]) -> Floats:
-    """Return the distribution of to[i] where i has ``distribution``."""
+    """Return the distribution of to[i] if i has ``distribution``."""
     return np.asarray(np.bincount(to, distribution, len(distribution)), dtype=np.float64)
 
 
@@ -338,10 +344,10 @@ def _slow_start(largest: int, b: int) -> NDArray[np.int64]:
 
 
 def _largest_window(p: float, b: int, receiver_window_pkts: float) -> int:
-    """Return W_max, or the window that no period reaches with more than TAIL.
+    """Return W_max, or the smallest window that periods reach with at most TAIL.
 
-    The largest start is half of it, rounded up; from there b (3 M^2/8 - M/2) packets or more must
-    get through.
+    The largest start is half of it, rounded up; from there at least b (3 M^2/8 - M/2) packets must
+    be delivered.
     """
     require_window("receiver_window_pkts", receiver_window_pkts)
     packets = math.log(TAIL) / math.log1p(-p) / b
@@ -349,8 +355,8 @@ def _largest_window(p: float, b: int, receiver_window_pkts: float) -> int:
     largest = cut if receiver_window_pkts >= cut else int(receiver_window_pkts)
     if largest > LARGEST_WINDOW:
         raise DomainError(
-            f"loss_probability {p:g} lets the window grow to {largest:,} packets, the chain has at "
-            f"most {LARGEST_WINDOW:,}: give a receiver_window_pkts, or take the closed form"
+            f"loss_probability {p:g} lets the window grow to {largest:,} packets, but the chain "
+            f"has at most {LARGEST_WINDOW:,}: set receiver_window_pkts, or use the closed form"
         )
     return largest
 
@@ -359,7 +365,7 @@ def _whole(packets_per_ack: float) -> int:
     b = float(acknowledged(packets_per_ack))
     if b != int(b):
         raise DomainError(
-            f"packets_per_ack must be a whole number here, not {b!r}: the window stays for b rounds"
+            f"packets_per_ack must be a whole number here, not {b!r}: a window lasts for b rounds"
         )
     return int(b)
 

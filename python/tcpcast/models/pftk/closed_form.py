@@ -19,21 +19,21 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 WINDOW, TRIPLE_DUPLICATES, TIMEOUTS = "window", "triple duplicates", "timeouts"
-"""The regimes of :attr:`Throughput.regime`."""
+"""Values of :attr:`Throughput.regime`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Throughput:
-    """What the full model says of a flow; arrays of the broadcast shape.
+    """Results of the full model for a flow; arrays of the broadcast shape.
 
     Attributes
     ----------
     rate_pps
-        B(p) in packets/s, retransmissions included (31).
+        B(p) in packets/s, including retransmissions (31).
     window_pkts
-        E[W], the mean window at a loss indication: ``unlimited_window_pkts`` or W_max.
+        E[W], the mean window at a loss indication, in packets: ``unlimited_window_pkts`` or W_max.
     unlimited_window_pkts
-        E[W_u] (30).
+        E[W_u] in packets (30).
     rounds
         E[X], rounds from the start of a period to its first loss, (15) or section 2.3.
     timeout_probability
@@ -41,7 +41,7 @@ class Throughput:
     timeout_time_share
         Share of the time in RTO: Q E[Z^TO]/(E[A] + Q E[Z^TO]).
     window_limited
-        True where W_max <= E[W_u], the second branch of (31).
+        True if W_max <= E[W_u], the second branch of (31).
     """
 
     rate_pps: NDArray[np.float64]
@@ -54,10 +54,10 @@ class Throughput:
 
     @property
     def regime(self) -> NDArray[np.str_]:
-        """What holds the rate down: ``timeouts``, ``window`` or ``triple duplicates``.
+        """Limit of the rate: ``timeouts``, ``window`` or ``triple duplicates``.
 
-        ``timeouts`` where more than half of the time is in RTO, whichever the
-        branch; else ``window`` in the window-limited branch.
+        ``timeouts`` in both branches if more than half of the time is in RTO; otherwise ``window``
+        in the window-limited branch.
         """
         branch = np.where(self.window_limited, WINDOW, TRIPLE_DUPLICATES)
         return np.asarray(np.where(self.timeout_time_share > 0.5, TIMEOUTS, branch))
@@ -83,11 +83,16 @@ def throughput(
     loss_indication_ratio
         p, above 0 and below 1.
     packets_per_ack
-        b, at least 1: 2 with delayed acks.
+        b, at least 1: 2 with delayed ACKs.
     receiver_window_pkts
-        W_max in packets, at least 1; ``inf`` never limits. All broadcast against each other.
+        W_max in packets, at least 1; ``inf`` for unlimited. All arguments are broadcast.
     continuous
-        Count the window-limited branch so that it meets the other (see the package).
+        Whether to count the window-limited branch so that it is continuous (see the package).
+
+    Returns
+    -------
+    Throughput
+        Arrays of the broadcast shape.
 
     Raises
     ------
@@ -96,27 +101,27 @@ def throughput(
 
     Notes
     -----
-    Within each branch the rate falls as RTT and T0 grow, and as p grows if T0 is at least RTT/4;
-    across the branches it jumps unless b = 2 or ``continuous``.
+    Within each branch the rate decreases in RTT and T0, and in p if T0 is at least RTT/4; between
+    the branches it jumps unless b = 2 or ``continuous``.
     """
     rtt, t0 = positive("rtt_s", rtt_s), positive("t0_s", t0_s)
     p = loss_ratios("loss_indication_ratio", loss_indication_ratio)
     b = acknowledged(packets_per_ack)
-    most = windows("receiver_window_pkts", receiver_window_pkts)
+    max_window = windows("receiver_window_pkts", receiver_window_pkts)
     full = partial(_full_model, continuous=continuous)
-    return Throughput(**over_blocks(full, rtt, t0, p, b, most))
+    return Throughput(**over_blocks(full, rtt, t0, p, b, max_window))
 
 
 def _full_model(
-    rtt: Floats, t0: Floats, p: Floats, b: Floats, most: Floats, *, continuous: bool
+    rtt: Floats, t0: Floats, p: Floats, b: Floats, max_window: Floats, *, continuous: bool
 ) -> dict[str, NDArray[Any]]:
     """Return the attributes of :class:`Throughput` by name."""
     odds = (1 - p) / p
     unlimited = _window(odds, b)
-    limited = most <= unlimited
-    window = np.minimum(most, unlimited)
+    limited = max_window <= unlimited
+    window = np.minimum(max_window, unlimited)
     constant = 0.5 + b / 4 if continuous else 1.0
-    rounds = np.where(limited, b / 8 * most + odds / most + constant, b / 2 * unlimited)
+    rounds = np.where(limited, b / 8 * max_window + odds / max_window + constant, b / 2 * unlimited)
     share = timeout_share(window, p)
     waiting = share * t0 * backoff(p) / (1 - p)
     time = rtt * (rounds + 1) + waiting
@@ -141,15 +146,15 @@ def approximate_rate_pps(
 ) -> NDArray[np.float64]:
     """Return the approximate model (32): (29), at most W_max/RTT, in packets/s.
 
-    Parameters and errors as in :func:`throughput`; an array of the broadcast shape. It falls in p,
-    RTT and T0 everywhere.
+    Parameters and errors as in :func:`throughput`; an array of the broadcast shape. It decreases in
+    p, RTT and T0 everywhere.
     """
     rtt, t0 = positive("rtt_s", rtt_s), positive("t0_s", t0_s)
     p = loss_ratios("loss_indication_ratio", loss_indication_ratio)
     b = acknowledged(packets_per_ack)
-    most = windows("receiver_window_pkts", receiver_window_pkts)
+    max_window = windows("receiver_window_pkts", receiver_window_pkts)
     share = np.minimum(1.0, 3 * np.sqrt(3 * b * p / 8))
-    return np.asarray(np.minimum(most / rtt, 1 / packet_time(rtt, t0 * share, p, b)))
+    return np.asarray(np.minimum(max_window / rtt, 1 / packet_time(rtt, t0 * share, p, b)))
 
 
 def td_only_rate_pps(
@@ -205,15 +210,15 @@ def unlimited_rounds(
 def window_limit_loss_ratio(
     *, receiver_window_pkts: ArrayLike, packets_per_ack: ArrayLike = 2
 ) -> NDArray[np.float64]:
-    """Return the loss of E[W_u] = W_max: up to it the window limits, above it loss does.
+    """Return the loss at which E[W_u] = W_max: below it the window limits, above it loss does.
 
-    Parameters and errors as in :func:`throughput`; of the broadcast shape. 0 for an endless window,
-    1 for one so small that it limits at any loss.
+    Parameters and errors as in :func:`throughput`; of the broadcast shape. 0 for an unlimited
+    window, 1 for a window so small that it limits at any loss.
     """
     b = acknowledged(packets_per_ack)
-    most = windows("receiver_window_pkts", receiver_window_pkts)
+    max_window = windows("receiver_window_pkts", receiver_window_pkts)
     # (12) with E[X] = b W/2 and E[beta] = W/2, solved for (1 - p)/p.
-    odds = most * (3 * b / 8 * most - b / 4 - 0.5)
+    odds = max_window * (3 * b / 8 * max_window - b / 4 - 0.5)
     return np.asarray(1 / (1 + np.maximum(odds, 0.0)))
 
 
@@ -229,5 +234,5 @@ def packet_time(
     p: NDArray[np.float64],
     b: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Return the denominator of (29), seconds a packet; ``timer`` is T0 times the share Q."""
+    """Return the denominator of (29), seconds per packet; ``timer`` is T0 times Q."""
     return np.asarray(rtt * np.sqrt(2 * b * p / 3) + timer * p * (1 + 32 * p * p))

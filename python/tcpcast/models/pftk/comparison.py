@@ -1,4 +1,4 @@
-"""The closed form of PFTK beside the Markov chain whose means it takes."""
+"""Comparison of PFTK's closed form with the Markov chain that it approximates by means."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ class ClosedFormError:
     closed_form_pps
         B(p) of (31).
     chain_pps
-        Of the chain.
+        Rate of the chain.
     unbroken_chain_pps
-        Of the chain in which a timeout halves the window as a triple duplicate does.
+        Rate of the chain if a timeout halves the window like a triple duplicate.
     """
 
     loss_probability: Floats
@@ -55,30 +55,30 @@ class ClosedFormError:
 
     @property
     def error(self) -> Floats:
-        """Overestimate of the closed form, as a share of the chain's rate."""
+        """Overestimate of the closed form, relative to the chain's rate."""
         return self.closed_form_pps / self.chain_pps - 1
 
     @property
     def restart_error(self) -> Floats:
-        """... by letting a period after a timeout start from half the window, not from 1."""
+        """Part of ``error`` because a period after a timeout starts from W/2 instead of 1."""
         return self.unbroken_chain_pps / self.chain_pps - 1
 
     @property
     def means_error(self) -> Floats:
-        """... by taking means, and real numbers, for distributions of whole ones.
+        """Part of ``error`` because means and real numbers replace distributions of integers.
 
         1 + ``error`` is the product of 1 + this and 1 + ``restart_error``.
         """
         return self.closed_form_pps / self.unbroken_chain_pps - 1
 
     def rows(self) -> Iterator[tuple[float, float, int, float, float, float, float]]:
-        """Iterate over the grid: p, RTT in s, b, W_max, ``error``, its two factors less 1."""
+        """Iterate over the grid: p, RTT in s, b, W_max, ``error``, and its two parts."""
         axes = (self.loss_probability, self.rtt_s, self.packets_per_ack, self.receiver_window_pkts)
         errors = self.error, self.restart_error, self.means_error
-        for at, (p, rtt, b, window) in zip(
+        for index, (p, rtt, b, window) in zip(
             np.ndindex(self.error.shape), product(*(axis.tolist() for axis in axes)), strict=True
         ):
-            whole, restart, means = (float(each[at]) for each in errors)
+            whole, restart, means = (float(each[index]) for each in errors)
             yield p, rtt, b, window, whole, restart, means
 
 
@@ -97,12 +97,12 @@ def closed_form_error(
     Parameters
     ----------
     loss_probability, rtt_s, packets_per_ack, receiver_window_pkts
-        The axes: sequences of what :func:`throughput` and :func:`window_chain` take. W_max in whole
-        packets.
+        The axes: sequences of the arguments of :func:`throughput` and :func:`window_chain`. W_max
+        in integer packets.
     t0_s
         T0 in seconds.
     losses
-        Those of the chain.
+        Losses of the chain.
     continuous
         As in :func:`throughput`.
 

@@ -1,4 +1,4 @@
-"""RFC 5348's throughput equation: the rate that is fair beside a TCP flow."""
+"""RFC 5348's throughput equation: the rate that is fair to TCP flows."""
 
 from __future__ import annotations
 
@@ -33,9 +33,14 @@ def tcp_friendly_rate_pps(
     loss_event_ratio
         p, loss events per packet sent, above 0 and below 1.
     t0_s
-        t_RTO in seconds, above 0; None for the 4 R that the RFC recommends.
+        t_RTO in seconds, above 0; None for 4 R, which the RFC recommends.
     packets_per_ack
-        b, at least 1; the RFC recommends 1 even with delayed acks. All broadcast.
+        b, at least 1; the RFC recommends 1 even with delayed ACKs. All arguments are broadcast.
+
+    Returns
+    -------
+    ndarray
+        Packets/s, of the broadcast shape.
 
     Raises
     ------
@@ -56,7 +61,7 @@ def tcp_friendly_loss_event_ratio(
     t0_s: ArrayLike | None = None,
     packets_per_ack: ArrayLike = 1,
 ) -> NDArray[np.float64]:
-    """Return the p of a rate by RFC 5348's equation, as its section 6.3.1 starts from; 1 at most.
+    """Return the p of a rate by RFC 5348's equation, the start of its section 6.3.1; at most 1.
 
     ``rate_pps`` in packets/s, above 0; the others and the errors as in
     :func:`tcp_friendly_rate_pps`.

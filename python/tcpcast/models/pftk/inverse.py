@@ -1,4 +1,4 @@
-"""PFTK the other way round: the loss at which a flow still has a rate."""
+"""Inverse of PFTK: the loss at which a flow has a given rate."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def tolerated_loss_ratio(
     receiver_window_pkts: ArrayLike = np.inf,
     continuous: bool = False,
 ) -> NDArray[np.float64]:
-    """Return the largest p at which the full model still gives a rate: the inverse of (31).
+    """Return the largest p at which the full model has a given rate: the inverse of (31).
 
     Parameters
     ----------
@@ -37,14 +37,14 @@ def tolerated_loss_ratio(
     rtt_s, packets_per_ack, receiver_window_pkts, continuous
         As in :func:`throughput`.
     t0_s
-        T0 in seconds, at least the RTT, as every timer is. All broadcast against each other.
+        T0 in seconds, at least the RTT, like every timer. All arguments are broadcast.
 
     Returns
     -------
     ndarray
-        p, of the broadcast shape. 1 where timeouts alone send so much (about 1/(64 T0)) that
-        any loss is tolerated. Where the branches jump down (b above 2) a rate in the gap
-        has the p of the jump; where they jump up, the larger of its two p.
+        p, of the broadcast shape. 1 if timeouts alone send enough (about 1/(64 T0)), so that any
+        loss is tolerated. If the branches jump down (b above 2), a rate within the jump has the p
+        of the jump; if they jump up, the result is the larger of two p.
 
     Raises
     ------
@@ -55,11 +55,11 @@ def tolerated_loss_ratio(
         positive(name, values)
         for name, values in (("rate_pps", rate_pps), ("rtt_s", rtt_s), ("t0_s", t0_s))
     )
-    most = windows("receiver_window_pkts", receiver_window_pkts)
+    max_window = windows("receiver_window_pkts", receiver_window_pkts)
     b = acknowledged(packets_per_ack)
     if np.any(t0 < rtt):
         raise DomainError("t0_s must be at least rtt_s: no timer is shorter than the RTT")
-    if np.any(target >= most / rtt):
+    if np.any(target >= max_window / rtt):
         raise DomainError(
             "rate_pps must be below receiver_window_pkts/rtt_s, the rate without loss"
         )
@@ -74,12 +74,12 @@ def tolerated_loss_ratio(
             continuous=continuous,
         ).rate_pps
 
-    # Each branch falls in p: the loss-limited one decides wherever it lies above the border.
-    border = window_limit_loss_ratio(receiver_window_pkts=most, packets_per_ack=b)
+    # Each branch decreases in p: the loss-limited one determines p above the boundary.
+    border = window_limit_loss_ratio(receiver_window_pkts=max_window, packets_per_ack=b)
     shape = np.broadcast_shapes(target.shape, rtt.shape, t0.shape, border.shape)
     free = largest_loss_ratio(lambda p: rate(p, np.inf) >= target, shape)
-    held = largest_loss_ratio(lambda p: rate(p, most) >= target, shape)
-    return np.asarray(np.where(free > border, free, np.minimum(held, border)))
+    limited = largest_loss_ratio(lambda p: rate(p, max_window) >= target, shape)
+    return np.asarray(np.where(free > border, free, np.minimum(limited, border)))
 
 
 def tolerated_loss_ratio_approximate(
@@ -90,16 +90,16 @@ def tolerated_loss_ratio_approximate(
     packets_per_ack: ArrayLike = 2,
     receiver_window_pkts: ArrayLike = np.inf,
 ) -> NDArray[np.float64]:
-    """Return the largest p at which (32) still gives a rate, at most W_max/RTT.
+    """Return the largest p at which (32) has a given rate, at most W_max/RTT.
 
-    Parameters, result and errors otherwise as in :func:`tolerated_loss_ratio`, but for T0, which
-    need only be above 0.
+    Parameters, result and errors as in :func:`tolerated_loss_ratio`, except that T0 need only be
+    above 0.
     """
     target = positive("rate_pps", rate_pps)
     rtt, t0 = positive("rtt_s", rtt_s), positive("t0_s", t0_s)
-    most = windows("receiver_window_pkts", receiver_window_pkts)
+    max_window = windows("receiver_window_pkts", receiver_window_pkts)
     b = acknowledged(packets_per_ack)
-    if np.any(target > most / rtt):
+    if np.any(target > max_window / rtt):
         raise DomainError(
             "rate_pps must be at most receiver_window_pkts/rtt_s, the rate without loss"
         )
@@ -108,5 +108,5 @@ def tolerated_loss_ratio_approximate(
         rate = approximate_rate_pps(rtt_s=rtt, t0_s=t0, loss_indication_ratio=p, packets_per_ack=b)
         return np.asarray(rate >= target)
 
-    shape = np.broadcast_shapes(target.shape, rtt.shape, t0.shape, b.shape, most.shape)
+    shape = np.broadcast_shapes(target.shape, rtt.shape, t0.shape, b.shape, max_window.shape)
     return largest_loss_ratio(reached, shape)

@@ -1,4 +1,4 @@
-"""Where formulas of one path are trusted depends on these quantities of what they are fed."""
+"""Quantities of a path that determine whether its formulas can be trusted."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ def path_values(
     packets_per_ack: ArrayLike,
     receiver_window_pkts: ArrayLike,
 ) -> dict[str, NDArray[np.float64]]:
-    """Return the quantities that bound the domains of formulas of one path.
+    """Return the quantities that bound the domains of path formulas.
 
     Parameters
     ----------
     loss_ratio, rtt_s, t0_s, packets_per_ack, receiver_window_pkts
-        What the formulas are fed, as :func:`tcpcast.models.pftk.throughput` takes it.
+        Inputs of the formulas, as for :func:`tcpcast.models.pftk.throughput`.
 
     Returns
     -------
     dict
-        ``loss_ratio``, ``t0_rtts`` and ``timeout_time_share``, as
-        :func:`tcpcast.models.domain.outside` takes them.
+        ``loss_ratio``, ``t0_rtts`` and ``timeout_time_share``, the arguments of
+        :func:`tcpcast.models.domain.outside`.
 
     Raises
     ------
     DomainError
-        As :func:`tcpcast.models.pftk.throughput`.
+        As for :func:`tcpcast.models.pftk.throughput`.
     """
-    found = throughput(
+    result = throughput(
         rtt_s=rtt_s,
         t0_s=t0_s,
         loss_indication_ratio=loss_ratio,
@@ -49,5 +49,5 @@ def path_values(
     return {
         LOSS: np.asarray(loss_ratio, dtype=np.float64),
         TIMER: np.asarray(t0_s, dtype=np.float64) / np.asarray(rtt_s, dtype=np.float64),
-        TIMEOUTS: found.timeout_time_share,
+        TIMEOUTS: result.timeout_time_share,
     }

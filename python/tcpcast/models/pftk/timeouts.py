@@ -1,4 +1,4 @@
-"""Timeouts of PFTK: how likely a loss ends in one, (22) to (25), and how long they last, (28)."""
+"""Timeouts of PFTK: their probability, (22) to (25), and their duration, (28)."""
 
 from __future__ import annotations
 
@@ -20,9 +20,14 @@ def timeout_probability(
     Parameters
     ----------
     window_pkts
-        w in packets, at least 1 and finite; a mean need not be a whole number. Q is 1 up to 3.
+        w in packets, at least 1 and finite; a mean need not be an integer. Q is 1 up to 3.
     loss_indication_ratio
-        p, above 0 and below 1. The two broadcast against each other.
+        p, above 0 and below 1. Both arguments are broadcast.
+
+    Returns
+    -------
+    ndarray
+        Probability, of the broadcast shape.
 
     Raises
     ------
@@ -54,7 +59,7 @@ def timeout_sequence_s(*, t0_s: ArrayLike, loss_indication_ratio: ArrayLike) -> 
 
 
 def timeout_share(w: NDArray[np.float64], p: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return (23), written so that a small p costs no digits."""
+    """Return (23) in a form that is precise for small p."""
     lost = -np.expm1(w * np.log1p(-p))  # 1 - (1-p)^w
     kept = 1 - p
     exact = p * (3 - p * (3 - p)) * (kept * kept * kept + lost) / lost

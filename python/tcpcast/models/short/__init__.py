@@ -1,13 +1,13 @@
 """Latency of short transfers given their number of losses (Ayesta and Avrachenkov).
 
-The window grows as a fluid; the first of k losses ends a stretch of y packets, costs a timeout or
-a fast recovery, and the rest is a transfer with k - 1 losses from the window it left. Units of the
-paper's quantities: packets of MSS, windows in packets a round trip. Where the printed recursion
-contradicts its text it is read as its text says: the timeouts cost RTO, not RTT; the three
-integrals meet at n - dup_t; what precedes a loss among the last packets is L_0(y).
+The window grows as a fluid. The first of k losses ends a stretch of y packets and costs a timeout
+or a fast recovery; the rest is a transfer with k - 1 losses from the window after it. The paper's
+quantities are in packets of MSS, windows in packets per RTT. Where the printed recursion
+contradicts its text, the text is used: timeouts cost RTO, not RTT; the three integrals meet at
+n - dup_t; the data before a loss among the last packets take L_0(y).
 
-Not in the paper, and off unless asked for: the handshake, the delayed-ack timer, the doubling of
-the RTO, losses of one flight that share its recovery.
+Optional additions to the paper: the handshake, the delayed-ACK timer, the doubling of the RTO, and
+a shared recovery for the losses of one flight.
 """
 
 from tcpcast.models.short.growth import (

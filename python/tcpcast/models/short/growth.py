@@ -1,4 +1,4 @@
-"""A short transfer without loss: its window, its latency, and the packets it cannot recover."""
+"""A short transfer without loss: its window, latency, and packets whose loss needs a timeout."""
 
 from __future__ import annotations
 
@@ -20,64 +20,64 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShortTransfer:
-    """The sender and the path of a short transfer (section 2).
+    """Sender and path of a short transfer (section 2).
 
     Parameters
     ----------
     rtt_s
         RTT in seconds, above 0.
     initial_window_pkts, initial_ssthresh_pkts, receiver_window_pkts
-        W_0, W_SS and M in packets, at least 1; W_SS and M may be ``inf``. M caps the others.
+        W_0, W_SS and M in packets, at least 1; W_SS and M may be ``inf``. M limits the others.
     acked_packets
-        b: packets that one ack acknowledges, a whole number of at least 1.
+        b: packets per ACK, an integer of at least 1.
     duplicate_threshold
-        dup_t: duplicate acks that start fast retransmit, a whole number of at least 1.
+        dup_t: number of duplicate ACKs that start fast retransmit, an integer of at least 1.
     limited_transmit
-        dup_LT: duplicate acks at which limited transmit sends new packets, 1 to dup_t, or None
-        without it. The paper's algorithm has 2; RFC 3042 (a new packet on each of the first two)
-        and the paper's proposal behave as 1.
+        dup_LT: first duplicate ACK at which limited transmit sends new packets, 1 to dup_t; None
+        without limited transmit. The paper's algorithm has 2; RFC 3042 (a new packet on each of the
+        first two) and the paper's proposal behave as 1.
     last_packets
-        The proposal of section 3.1: one duplicate ack retransmits one of the last dup_t packets,
-        so that only the very last packet needs a timeout. The paper joins it to dup_LT = 1.
+        The proposal of section 3.1: one duplicate ACK retransmits one of the last dup_t packets,
+        so that only the very last packet needs a timeout. The paper combines it with dup_LT = 1.
     min_rto_s
-        RTO is the larger of this and 4 RTT; 1 s in the paper (and in RFC 6298).
+        RTO is the larger of this and 4 RTT, in seconds; 1 s in the paper (and in RFC 6298).
     as_printed
-        The paper's recursion resumes at once after a fast retransmit. By default the duplicate
-        acks take one round trip to come back, without which one loss costs 7 to 15 % too little.
+        The paper's recursion resumes immediately after a fast retransmit. By default the duplicate
+        ACKs take one RTT to return; without it one loss costs 7 to 15 % too little.
     shared_recovery
-        Losses of one flight share its recovery; in the paper each pays for its own.
+        Losses of one flight share its recovery; in the paper each loss has its own.
     backoff
-        The RTO doubles when the retransmitted packet is lost, too, up to 64 times; in the
-        paper it stays. Without ``shared_recovery`` this makes the model worse: what is paid twice
-        and what is left out partly cancel.
+        The RTO doubles if the retransmitted packet is also lost, up to a factor of 64; in the paper
+        it is constant. Without ``shared_recovery`` this makes the model worse, because recoveries
+        counted twice and omitted costs partly cancel.
     delayed_ack_timer_s
-        How long an ack waits for more packets when fewer than b have come, above 0; None for the
-        paper's fluid, in which none waits. Without effect for b = 1.
+        Time that an ACK waits for more packets if fewer than b arrived, in seconds, above 0; None
+        for the paper's fluid, in which no ACK waits. No effect for b = 1.
     sack
-        The packets in flight behind a loss are delivered while it is repaired, as with SACK
-        (RFC 6675), and losses that they suffer are repaired with it; in the paper they are sent
-        after it. Not with ``shared_recovery``.
+        The packets in flight after a loss are delivered during its repair, as with SACK (RFC 6675),
+        and their losses are repaired with it; in the paper they are sent after it. Not with
+        ``shared_recovery``.
     decrease
-        The share of the window that a loss leaves, above 0 and below 1: 1/2 in the paper, 0.7 of
-        CUBIC (RFC 9438, section 4.6). With ``sack`` alone.
+        Window after a loss, relative to before, above 0 and below 1: 1/2 in the paper, 0.7 for
+        CUBIC (RFC 9438, section 4.6). Only with ``sack``.
     timeout_s
-        The RTO itself, above 0, in place of the rule of ``min_rto_s``; with tail loss probes the
+        The RTO in seconds, above 0, instead of the rule of ``min_rto_s``; with tail loss probes the
         time of a probe (RFC 8985, section 7.2). None for that rule.
     whole_rounds
-        Slow start goes in rounds of W_0, 2 W_0, 4 W_0, ... packets, for b = 1; in the paper's fluid
+        Slow start has rounds of W_0, 2 W_0, 4 W_0, ... packets, for b = 1; in the paper's fluid,
         rounds count fractionally.
     link_pps
-        What the link carries in packets/s, above 0: a window of a bandwidth-delay product fills it,
-        and with ``whole_rounds`` each packet takes its time on it. ``inf`` where it never limits.
+        Capacity of the link in packets/s, above 0: a window of a bandwidth-delay product fills it,
+        and with ``whole_rounds`` each packet takes its transmission time. ``inf`` for unlimited.
     handshake
-        Count from the SYN: a round trip more, and in an expectation the losses of the handshake.
+        Count from the SYN: one more RTT, and in expectations the losses of the handshake.
     syn_timeout_s
-        First timeout of the handshake, above 0; it doubles. 1 s in RFC 6298 (2.1).
+        First timeout of the handshake in seconds, above 0; it doubles. 1 s in RFC 6298 (2.1).
 
     Raises
     ------
     DomainError
-        A quantity outside the domain above.
+        An argument outside the domain above.
     """
 
     rtt_s: float
@@ -124,7 +124,7 @@ class ShortTransfer:
                 )
 
     def _check_todays(self) -> None:
-        """Check what the paper has not."""
+        """Check the parameters of modern TCP, which the paper lacks."""
         if not self.link_pps > 0:
             raise DomainError(f"link_pps must be above 0, not {self.link_pps!r}")
         if self.timeout_s is not None:
@@ -132,28 +132,28 @@ class ShortTransfer:
         if not 0 < self.decrease < 1:
             raise DomainError(f"decrease must be above 0 and below 1, not {self.decrease!r}")
         if self.sack and self.shared_recovery:
-            raise DomainError("sack and shared_recovery are two rules for the same; give one")
+            raise DomainError("sack and shared_recovery exclude each other; set only one")
 
     @property
     def rto_s(self) -> float:
-        """max(min_rto_s, 4 RTT) where ``timeout_s`` does not say it, seconds."""
+        """RTO in seconds: ``timeout_s``, or max(min_rto_s, 4 RTT)."""
         if self.timeout_s is not None:
             return self.timeout_s
         return max(self.min_rto_s, 4 * self.rtt_s)
 
     @property
-    def most_pkts(self) -> float:
-        """M, or the bandwidth-delay product of the link where that is less; at least 1."""
+    def max_window_pkts(self) -> float:
+        """M, or the bandwidth-delay product of the link if that is less; at least 1."""
         return max(1.0, min(self.receiver_window_pkts, self.link_pps * self.rtt_s))
 
     @property
     def recovery_window_pkts(self) -> int:
-        """1 + dup: the least window that recovers a loss without a timeout."""
+        """1 + dup: smallest window that recovers a loss without a timeout."""
         return 1 + (self.limited_transmit or self.duplicate_threshold)
 
     @property
     def unprotected_pkts(self) -> int:
-        """The last packets of the file whose loss needs a timeout: dup_t, 1 with the proposal."""
+        """Number of last packets whose loss needs a timeout: dup_t, 1 with the proposal."""
         return 1 if self.last_packets else self.duplicate_threshold
 
 
@@ -176,39 +176,39 @@ def file_sizes(size_pkts: ArrayLike) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """A window that grows from W_0 and W_SS, arrays of one shape, capped at M (note in section 2).
+    """A window that grows from W_0 and W_SS, arrays of one shape, limited to M (note in section 2).
 
-    Slow start adds 1/b a packet up to the threshold, congestion avoidance 1/b a round after it.
+    It grows by 1/b per packet in slow start, and by 1/b per round in congestion avoidance.
     """
 
     start: Floats
-    threshold: Floats  # S = max(W0, Wss): where congestion avoidance begins
+    threshold: Floats  # S = max(W0, Wss), at which congestion avoidance begins
     cap: float
     b: float
 
     @classmethod
     def of(cls, transfer: ShortTransfer, start: ArrayLike, ssthresh: ArrayLike) -> Growth:
         """Return the growth from W_0 and W_SS under the transfer's M and b."""
-        cap = transfer.most_pkts
+        cap = transfer.max_window_pkts
         first = np.minimum(np.asarray(start, dtype=np.float64), cap)
         threshold = np.maximum(first, np.minimum(np.asarray(ssthresh, dtype=np.float64), cap))
         return cls(first, threshold, cap, float(transfer.acked_packets))
 
-    def pick(self, which: NDArray[np.intp]) -> Growth:
-        """Return the growths chosen, each a row of its own."""
+    def select(self, which: NDArray[np.intp]) -> Growth:
+        """Return the selected growths as rows."""
         return Growth(self.start[which, None], self.threshold[which, None], self.cap, self.b)
 
     def window(self, sent: Floats) -> Floats:
-        """W_f after ``sent`` packets."""
+        """Return W_f after ``sent`` packets."""
         slow = self.start + sent / self.b
-        # An endless threshold is never reached, and inf - inf is no number.
+        # An infinite threshold is never reached, and inf - inf is nan.
         threshold = np.where(np.isinf(self.threshold), 0.0, self.threshold)
         beyond = np.maximum(sent - self.b * (threshold - self.start), 0.0)
         avoiding = np.sqrt(threshold**2 + 2 * beyond / self.b)
         return np.minimum(np.where(slow <= self.threshold, slow, avoiding), self.cap)
 
     def sent_at(self, window: float) -> Floats:
-        """Packets sent until W_f reaches ``window``: 0 from the start, ``inf`` above M."""
+        """Return the packets sent until W_f reaches ``window``; 0 at the start, ``inf`` above M."""
         if window > self.cap or window == math.inf:
             return np.full_like(self.start, math.inf)
         slow = np.minimum(window, self.threshold) - self.start
@@ -217,16 +217,16 @@ class Growth:
         return np.where(self.start >= window, 0.0, sent)
 
     def slow_pkts(self) -> Floats:
-        """Packets that slow start sends: ``inf`` where nothing ends it."""
+        """Return the packets sent in slow start; ``inf`` without an end."""
         return self.b * (self.threshold - self.start)
 
-    def sent_when_out(self, packets: Floats) -> Floats:
-        """Packets sent when these and those in flight are ``packets``: y + W_f(y) = packets.
+    def sent_at_total(self, packets: Floats) -> Floats:
+        """Return the y with y + W_f(y) = packets: sent packets plus packets in flight.
 
-        Below 0 where W_0 is more.
+        Negative if W_0 exceeds ``packets``.
         """
         slow = (packets - self.start) * self.b / (self.b + 1)
-        # An endless threshold is never reached, and inf - inf is no number.
+        # An infinite threshold is never reached, and inf - inf is nan.
         threshold = np.where(np.isinf(self.threshold), 0.0, self.threshold)
         beyond = packets - self.b * (threshold - self.start)
         square = np.maximum(1 / self.b**2 + threshold**2 + 2 * beyond / self.b, 0.0)
@@ -235,7 +235,7 @@ class Growth:
         return np.maximum(sent, packets - self.cap)
 
     def rounds(self, sent: Floats, last: Floats) -> Floats:
-        """L_0 in round trips until all ``sent`` are acknowledged, ``last`` being W_f then."""
+        """Return L_0 in RTTs until all ``sent`` are acknowledged; ``last`` is W_f at that time."""
         slow = np.minimum(last, self.threshold)
         rounds = np.log(slow / self.start) / math.log1p(1 / self.b) + self.b * (last - slow)
         if self.cap < math.inf:
@@ -246,38 +246,39 @@ class Growth:
 def timeout_volume_pkts(transfer: ShortTransfer) -> float:
     """Return the fluid's y_to: packets sent before the window can recover a loss (section 2).
 
-    Real-valued, of the same ``transfer`` as :func:`timeout_packets`; 0 when W_0 is large enough,
-    ``inf`` when M is too small for it ever to be.
+    A real number, for the ``transfer`` of :func:`timeout_packets`; 0 if W_0 is large enough,
+    ``inf`` if M is too small.
     """
     grown = Growth.of(transfer, transfer.initial_window_pkts, transfer.initial_ssthresh_pkts)
     return float(grown.sent_at(transfer.recovery_window_pkts))
 
 
 def timeout_packets(transfer: ShortTransfer) -> float:
-    """Return y_to counted in packets: those whose loss makes the sender time out (Tables 1, 2).
+    """Return y_to as a number of packets whose loss causes a timeout (Tables 1, 2).
 
-    A packet counts when the window is below 1 + dup as it becomes the oldest outstanding one. In
-    slow start it has grown by the acks of the packets before it in its round, one for b of them; in
-    congestion avoidance it grows by 1 every b rounds (a window of 1 after one). The four entries of
-    the tables for congestion avoidance from W_0 = 1 + dup print 1; by the same rule they are 0.
+    A packet counts if the window is below 1 + dup when it becomes the oldest outstanding one. In
+    slow start the window has grown by the ACKs of earlier packets in its round, one per b packets;
+    in congestion avoidance it grows by 1 every b rounds (a window of 1 after one round). The four
+    entries of the tables for congestion avoidance from W_0 = 1 + dup are printed as 1; by the same
+    rule they are 0.
 
     Parameters
     ----------
     transfer
-        Its TCP and path; its size does not matter.
+        Its TCP and path; the size is irrelevant.
 
     Returns
     -------
     float
-        A whole number, or ``inf`` when the receiver window is below 1 + dup.
+        An integer, or ``inf`` if the receiver window is below 1 + dup.
 
     Raises
     ------
     DomainError
-        An initial window that is not a whole number.
+        An initial window that is not an integer.
     """
     needed, b = transfer.recovery_window_pkts, transfer.acked_packets
-    if transfer.most_pkts < needed:
+    if transfer.max_window_pkts < needed:
         return math.inf
     if transfer.initial_window_pkts != int(transfer.initial_window_pkts):
         raise DomainError(
@@ -296,9 +297,10 @@ def timeout_packets(transfer: ShortTransfer) -> float:
 
 
 def least_recoverable_pkts(transfer: ShortTransfer) -> float:
-    """Return FileSize_min = y_to + dup_t: below it every loss is a timeout (Figure 5).
+    """Return FileSize_min = y_to + dup_t, below which every loss is a timeout (Figure 5).
 
-    With the proposal for the last packets dup_t gives way to 1. In packets, by
-    :func:`timeout_packets` of the same ``transfer``; the latency given one loss peaks here.
+    With the proposal for the last packets, dup_t is replaced by 1. In packets, by
+    :func:`timeout_packets` of the same ``transfer``; the latency given one loss has its maximum
+    here.
     """
     return timeout_packets(transfer) + transfer.unprotected_pkts

@@ -1,4 +1,4 @@
-"""How many transmissions a short transfer loses: p(k|n)."""
+"""Number of lost transmissions of a short transfer: p(k|n)."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 LossDistribution = Literal["generalised-poisson", "negative-binomial", "as-printed"]
 
 NEGLIGIBLE = 1e-9
-"""The expected latency stops at the k beyond which p(k) stays below this."""
+"""The expected latency stops at the k beyond which p(k) is below this."""
 
-MOST_LOSSES = 5000
-"""The largest k that the recursion is asked for; each costs some 10 to 30 ms."""
+MAX_LOSSES = 5000
+"""Largest k of the recursion; each step takes about 10 to 30 ms."""
 
 log_gamma = np.vectorize(math.lgamma, otypes=[np.float64])
-"""log Gamma(x); scipy's takes longer to import than a curve of latencies to compute."""
+"""log Gamma(x); the import of scipy's takes longer than the computation of a latency curve."""
 
 DISTRIBUTIONS = ("generalised-poisson", "negative-binomial", "as-printed")
 
@@ -47,15 +47,20 @@ def loss_probability(
     Parameters
     ----------
     losses, size_pkts
-        k at least 0 and n at least 1; broadcast against each other.
+        k at least 0 and n at least 1; both are broadcast.
     loss
         p, above 0 and below 1.
     distribution
-        ``generalised-poisson``: the paper's distribution with its misprint mended,
-        theta (theta + k p)^(k-1) exp(-theta - k p)/k!, theta = p n. ``negative-binomial``: the distribution
-        of packets lost independently, C(n+k-1, k) p^k (1-p)^n. Both have mean n p/(1-p).
+        ``generalised-poisson``: the paper's distribution with its misprint corrected,
+        theta (theta + k p)^(k-1) exp(-theta - k p)/k!, theta = p n. ``negative-binomial``: the
+        distribution for independent losses, C(n+k-1, k) p^k (1-p)^n. Both have mean n p/(1-p).
         ``as-printed``: the paper's, (theta + (k-1) p)^k exp(-theta - k p)/k!, sums to
         exp(-p)/(1-p).
+
+    Returns
+    -------
+    ndarray
+        Probability, of the broadcast shape.
 
     Raises
     ------
@@ -84,7 +89,7 @@ def loss_probability(
 def losses_considered(
     *, size_pkts: float, loss: float, distribution: LossDistribution = "generalised-poisson"
 ) -> int:
-    """Return the first k beyond the mean with p(k|n) below 1e-9, where the expectation stops.
+    """Return the first k above the mean with p(k|n) below 1e-9, where the expectation stops.
 
     ``size_pkts``, ``loss`` and ``distribution`` as in :func:`loss_probability`.
 
@@ -92,13 +97,13 @@ def losses_considered(
     ------
     DomainError
         An argument outside the domain of :func:`loss_probability`, or more than 5000 losses to
-        consider: the transfer is then no short one.
+        consider: the transfer is then not short.
     """
     require_loss(loss)
     file_sizes(size_pkts)
     mean = math.ceil(size_pkts * loss / (1 - loss))
-    if mean < MOST_LOSSES:
-        k = np.arange(mean, MOST_LOSSES + 1)
+    if mean < MAX_LOSSES:
+        k = np.arange(mean, MAX_LOSSES + 1)
         small = (
             loss_probability(k, size_pkts=size_pkts, loss=loss, distribution=distribution)
             < NEGLIGIBLE
@@ -106,6 +111,6 @@ def losses_considered(
         if small.any():
             return int(k[np.argmax(small)])
     raise DomainError(
-        f"size_pkts {size_pkts:g} at loss {loss:g} may lose more than {MOST_LOSSES} packets; the "
-        "model is for short transfers: give a smaller size or a smaller loss"
+        f"size_pkts {size_pkts:g} at loss {loss:g} may lose more than {MAX_LOSSES} packets, "
+        "but the model is for short transfers: use a smaller size or a smaller loss"
     )

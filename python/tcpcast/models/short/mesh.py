@@ -1,4 +1,4 @@
-"""Where L_k is tabulated: a mesh of packets left and window, and how to read between its nodes."""
+"""Table of L_k: a mesh of remaining packets and window, and interpolation between its nodes."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 class Block(NamedTuple):
-    """Values that are made of as many entries of a vector each.
+    """Values that combine the same number of vector entries each.
 
-    ``which`` of all values they are, (N,); the ``places`` of their entries and what ``parts`` of
-    these they are, (C, N).
+    ``which`` are the indices of the values, (N,); ``places`` the indices of their entries and
+    ``parts`` the weights of these, (C, N).
     """
 
     which: Integers
@@ -30,10 +30,10 @@ class Block(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Mesh:
-    """Packets left and window, the nodes' product; its values lie from ``offset`` in a vector.
+    """Product mesh of remaining packets and window; its values begin at ``offset`` in a vector.
 
-    Cubic between packets left (linear up to ``bent_to``), linear between windows. Up to dup_t +
-    y_to packets L_k has kinks, where cubic pieces would overshoot.
+    Interpolation is cubic in remaining packets (linear up to ``bent_to``) and linear in the window.
+    Up to dup_t + y_to packets L_k has kinks, at which cubic interpolation would overshoot.
     """
 
     left: Floats
@@ -48,18 +48,18 @@ class Mesh:
 
     @property
     def end(self) -> int:
-        """First place of the vector after the values."""
+        """Index of the vector after the last value."""
         return self.offset + self.size
 
     def nodes(self) -> tuple[Floats, Floats]:
-        """Return packets left and window of every node."""
+        """Return remaining packets and window of every node."""
         return (
             np.repeat(self.left, len(self.window)),
             np.tile(self.window, len(self.left)),
         )
 
     def stencil(self, left: Floats, window: Floats) -> list[Block]:
-        """Return what each value, (N,), is made of: four entries of the vector, or eight."""
+        """Return the interpolation of each value, (N,): four entries of the vector, or eight."""
         last, top = len(self.window) - 1, len(self.left) - 1
         column = np.searchsorted(self.window, window, side="right") - 1
         column = np.clip(column, 0, max(last - 1, 0))
@@ -69,7 +69,7 @@ class Mesh:
         x = np.clip(left, self.left[0], self.left[-1])
         i = np.minimum(np.searchsorted(self.left, x, side="right") - 1, top - 1)
         linear = (x < self.bent_to) | (i == 0) | (i == top - 1)
-        found = []
+        blocks = []
         for mask, first, weigh in ((linear, 0, _linear), (~linear, -1, _cubic)):
             which = np.flatnonzero(mask)
             row, near, far = i[which], column[which], after[which]
@@ -83,8 +83,8 @@ class Mesh:
                 np.add(base, far, out=places[2 * node + 1])
                 np.multiply(weight, within, out=parts[2 * node])
                 np.multiply(weight, beyond, out=parts[2 * node + 1])
-            found.append(Block(which, places, parts))
-        return found
+            blocks.append(Block(which, places, parts))
+        return blocks
 
 
 def _linear(mesh: Floats, i: Integers, x: Floats) -> list[Floats]:
@@ -94,7 +94,7 @@ def _linear(mesh: Floats, i: Integers, x: Floats) -> list[Floats]:
 
 
 def _cubic(mesh: Floats, i: Integers, x: Floats) -> list[Floats]:
-    """Return the weights of nodes i - 1 to i + 2 for each x between the two in the middle."""
+    """Return the weights of nodes i - 1 to i + 2 for each x between the middle two."""
     nodes = [mesh[a : len(mesh) - 3 + a] for a in range(4)]
     before = i - 1
     gaps = [x - node[before] for node in nodes]
@@ -107,18 +107,18 @@ def _cubic(mesh: Floats, i: Integers, x: Floats) -> list[Floats]:
 
 
 def graded(low: float, high: float, *, step: float, ratio: float, even_to: float) -> Floats:
-    """Return a mesh from ``low`` past ``high``: even steps first, then steps in proportion."""
+    """Return a mesh from ``low`` past ``high``: first constant, then proportional steps."""
     even = np.arange(low, max(min(even_to, high), low) + step, step)
     count = max(math.ceil(math.log(max(high / even[-1], 1.0)) / math.log1p(ratio)), 0)
     return np.concatenate([even, even[-1] * (1 + ratio) ** np.arange(1, count + 1)])
 
 
 @dataclass(frozen=True, slots=True)
-class FewProducts:
-    """A sparse matrix of ``count`` rows for a few products, block by block.
+class BlockMatrix:
+    """A sparse matrix with ``count`` rows, in blocks, for a small number of products.
 
-    It adds in the order in which scipy's does, so both give the same bits. A product takes some
-    times as long, and to import scipy's as long as some eighty products.
+    It adds in the same order as scipy's, so the results are bit-identical. A product takes several
+    times as long, but the import of scipy's takes as long as about eighty products.
     """
 
     blocks: list[Block]
@@ -126,24 +126,24 @@ class FewProducts:
 
     def __matmul__(self, vector: Floats) -> Floats:
         """Return the product with a vector."""
-        found = np.empty(self.count)
+        result = np.empty(self.count)
         for block in self.blocks:
             products = np.take(vector, block.places)
             products *= block.parts
-            found[block.which] = np.add.reduce(products, axis=0)
-        return found
+            result[block.which] = np.add.reduce(products, axis=0)
+        return result
 
 
 def matrix(
     blocks: list[Block], count: int, size: int, *, few: bool
-) -> sparse.csr_array | FewProducts:
-    """Return the matrix that makes ``count`` values of a vector of ``size`` by their blocks.
+) -> sparse.csr_array | BlockMatrix:
+    """Return the matrix that computes ``count`` values from a vector of ``size`` by their blocks.
 
-    ``few`` says that it is for a few products.
+    ``few`` is True for a small number of products.
     """
     if few:
-        return FewProducts(blocks, count)
-    from scipy import sparse  # noqa: PLC0415 - where few losses come, it takes longer than they do
+        return BlockMatrix(blocks, count)
+    from scipy import sparse  # noqa: PLC0415 - slower than the computation with few losses
 
     lengths = np.zeros(count, dtype=np.intp)
     for block in blocks:
@@ -151,6 +151,6 @@ def matrix(
     starts = np.concatenate([[0], np.cumsum(lengths)])
     places, parts = np.empty(starts[-1], dtype=np.intp), np.empty(starts[-1])
     for block in blocks:
-        at = starts[block.which] + np.arange(len(block.places))[:, None]
-        places[at], parts[at] = block.places, block.parts
+        positions = starts[block.which] + np.arange(len(block.places))[:, None]
+        places[positions], parts[positions] = block.places, block.parts
     return sparse.csr_array((parts, places, starts), shape=(count, size))

@@ -11,13 +11,13 @@ from tcpcast.errors import DomainError
 from tcpcast.models.cardwell import connection_latency_s
 from tcpcast.models.short.growth import Growth, ShortTransfer, file_sizes
 from tcpcast.models.short.losses import (
-    MOST_LOSSES,
+    MAX_LOSSES,
     LossDistribution,
     loss_probability,
     losses_considered,
     require_loss,
 )
-from tcpcast.models.short.sharing import PaidEach, Shared
+from tcpcast.models.short.sharing import SeparateRecovery, SharedRecovery
 from tcpcast.models.short.stages import Rows, Stage, Tables
 from tcpcast.models.short.waits import (
     first_stage_wait_s,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 NEGLIGIBLE_TERM = 1e-7
-"""The sum over k stops beyond the mean where no term is more of it: far below its digits."""
+"""The sum over k stops above the mean when terms are below this share of it."""
 
 
 def _curves(transfer: ShortTransfer, sizes: Floats, losses: int) -> Iterator[Floats]:
@@ -43,34 +43,34 @@ def _curves(transfer: ShortTransfer, sizes: Floats, losses: int) -> Iterator[Flo
     grown = Growth.of(transfer, start, np.full_like(sizes, transfer.initial_ssthresh_pkts))
     setup = transfer.rtt_s if transfer.handshake else 0.0
     yield setup + lossless_latency_s(transfer, sizes)
-    beside = setup + rounding_s(transfer, sizes)
+    offset = setup + rounding_s(transfer, sizes)
     if not losses:
         return
     tables = Tables.of(transfer, float(sizes.max()), losses)
     tabulated = Rows.of(transfer, tables)
-    paying: PaidEach | Shared = PaidEach(tables)
+    paying: SeparateRecovery | SharedRecovery = SeparateRecovery(tables)
     if transfer.shared_recovery:
-        paying = Shared(transfer, tables, tabulated)
+        paying = SharedRecovery(transfer, tables, tabulated)
         paying.follows(
             np.concatenate([rest_latency_s(transfer, rows.left, rows.grown) for rows in tabulated])
         )
     started = Rows(sizes, grown, np.zeros_like(sizes))
-    own: Stage | None = None
+    own_stage: Stage | None = None
     others: list[Stage] = []
     follows = None
     for k in range(1, losses + 1):
         ask = partial(Stage.of, transfer, tables, losses=k, most=losses)
-        if own is None or not own.lasts(k):
-            own, others = ask(started), []
-        yield beside + own.latency(k, follows) + first_stage_wait_s(transfer, sizes, k)
-        if k < losses:  # and only if the next is asked for
+        if own_stage is None or not own_stage.is_accurate_for(k):
+            own_stage, others = ask(started), []
+        yield offset + own_stage.latency(k, follows) + first_stage_wait_s(transfer, sizes, k)
+        if k < losses:  # the last k needs no tables
             others = others or [ask(rows) for rows in tabulated]
             tables_of_k = [stage.latency(k, follows) for stage in others]
             follows = paying.follows(np.concatenate(tables_of_k))
 
 
 def conditional_latency_s(
-    transfer: ShortTransfer, size_pkts: ArrayLike, *, most_losses: int
+    transfer: ShortTransfer, size_pkts: ArrayLike, *, max_losses: int
 ) -> Floats:
     r"""Return L_k, the latency of a transfer given its lost transmissions (Figures 4, 6 to 8).
 
@@ -80,13 +80,13 @@ def conditional_latency_s(
         Sender and path.
     size_pkts
         File sizes in packets, at least 1, shape S.
-    most_losses
+    max_losses
         Largest k, 0 to 5000.
 
     Returns
     -------
     ndarray, shape (most_losses + 1, \*S)
-        Seconds for k = 0, ..., ``most_losses``.
+        Seconds for k = 0, ..., ``max_losses``.
 
     Raises
     ------
@@ -95,20 +95,20 @@ def conditional_latency_s(
 
     Notes
     -----
-    Unless the transfer says otherwise, each loss pays its own recovery and every timeout the same
-    RTO: the model is high for two or more losses of one flight and low for repeated timeouts of the
-    same packet. For k of two and more the integrals are evaluated to 0.1 % (on average 0.01 %, with
-    SACK 0.03 %), for k = 1 closer.
+    Unless the transfer specifies otherwise, each loss has its own recovery and every timeout the
+    same RTO: the model overestimates for two or more losses of one flight and underestimates for
+    repeated timeouts of the same packet. For k of two and more the integrals have an accuracy of
+    0.1 % (on average 0.01 %, with SACK 0.03 %), for k = 1 better.
     """
     sizes = file_sizes(size_pkts)
-    if not 0 <= most_losses <= MOST_LOSSES or most_losses != int(most_losses):
+    if not 0 <= max_losses <= MAX_LOSSES or max_losses != int(max_losses):
         raise DomainError(
-            f"most_losses must be a whole number from 0 to {MOST_LOSSES}, not {most_losses!r}"
+            f"most_losses must be a whole number from 0 to {MAX_LOSSES}, not {max_losses!r}"
         )
     if not sizes.size:
-        return np.empty((most_losses + 1, *sizes.shape))
-    curves = np.stack(list(_curves(transfer, sizes.ravel(), most_losses)))
-    return curves.reshape(most_losses + 1, *sizes.shape)
+        return np.empty((max_losses + 1, *sizes.shape))
+    curves = np.stack(list(_curves(transfer, sizes.ravel(), max_losses)))
+    return curves.reshape(max_losses + 1, *sizes.shape)
 
 
 def expected_latency_s(
@@ -128,11 +128,11 @@ def expected_latency_s(
     size_pkts
         File sizes in packets, at least 1; any shape.
     loss
-        p of every transmission, independent; above 0 and below 1.
+        p of every transmission, independent, above 0 and below 1.
     distribution
         p(k|n), see :func:`loss_probability`.
     given_loss
-        Expect over the transfers that lose at least one packet.
+        Whether to average only over transfers that lose at least one packet.
 
     Returns
     -------
@@ -144,36 +144,38 @@ def expected_latency_s(
     ------
     DomainError
         An argument outside the domain above, or more losses than :func:`losses_considered` allows;
-        with a handshake, a loss of 1/2 and above.
+        with a handshake, a loss of at least 1/2.
 
     Notes
     -----
-    Of the handshake the packet in the direction of the data is lost like them, by
-    :func:`tcpcast.models.cardwell.connection_latency_s`; acks are not lost in this model, nor is
-    the packet that goes with them.
+    In the handshake, only the packet in the direction of the data can be lost, by
+    :func:`tcpcast.models.cardwell.connection_latency_s`; ACKs are not lost in this model, nor are
+    handshake packets in their direction.
     """
     sizes = file_sizes(size_pkts)
     require_loss(loss)
     resent = _handshake_timeouts_s(transfer, loss)
     if not sizes.size:
         return np.empty(sizes.shape)
-    most = losses_considered(size_pkts=float(sizes.max()), loss=loss, distribution=distribution)
+    max_losses = losses_considered(
+        size_pkts=float(sizes.max()), loss=loss, distribution=distribution
+    )
     mean = float(sizes.max()) * loss / (1 - loss)
     flat = sizes.ravel()
     total, weight = np.zeros_like(flat), np.zeros_like(flat)
-    for k, latency in enumerate(_curves(transfer, flat, most)):
+    for k, latency in enumerate(_curves(transfer, flat, max_losses)):
         if k or not given_loss:
             probability = loss_probability(k, size_pkts=flat, loss=loss, distribution=distribution)
             total += probability * latency
             weight += probability
             if k > mean and np.all(probability * latency < NEGLIGIBLE_TERM * total):
                 break
-    # Only a condition is divided out: the printed distribution is left to sum to more than 1.
+    # Only a condition is normalised: the printed distribution may sum to more than 1.
     return resent + (total / weight if given_loss else total).reshape(sizes.shape)
 
 
 def _handshake_timeouts_s(transfer: ShortTransfer, loss: float) -> float:
-    """Return what the handshake takes beyond one round trip."""
+    """Return the time of the handshake beyond one RTT."""
     if not transfer.handshake:
         return 0.0
     latency = connection_latency_s(
@@ -189,17 +191,17 @@ def relative_reduction(
     *,
     loss: float | None = None,
 ) -> Floats:
-    """Return by what share a change cuts the latency of transfers with a loss (Figure 10).
+    """Return the share by which a change reduces the latency of transfers with a loss (Figure 10).
 
     Parameters
     ----------
     base, changed
-        Sender and path without and with the change.
+        Sender and path, without and with the change.
     size_pkts
         File sizes in packets, at least 1; any shape.
     loss
         None: given exactly one lost packet, as in Figure 10. A probability above 0 and below 1:
-        given at least one, under that loss.
+        given at least one lost packet, at that loss.
 
     Returns
     -------
@@ -212,7 +214,7 @@ def relative_reduction(
         An argument outside the domain above, or too many losses to consider.
     """
     before, after = (
-        conditional_latency_s(transfer, size_pkts, most_losses=1)[1]
+        conditional_latency_s(transfer, size_pkts, max_losses=1)[1]
         if loss is None
         else expected_latency_s(transfer, size_pkts, loss=loss, given_loss=True)
         for transfer in (base, changed)

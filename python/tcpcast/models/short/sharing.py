@@ -1,4 +1,4 @@
-"""What follows a loss, as one vector: with every loss paid for, or losses of a flight sharing."""
+"""Latencies after a loss, as one vector: separate or shared recoveries for losses of a flight."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tcpcast.models.short.mesh import FewProducts
+from tcpcast.models.short.mesh import BlockMatrix
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -18,34 +18,35 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 
-MOST_SHARED = 24
-"""More losses of one flight count as so many: at a loss of p a flight loses some sqrt(p)."""
+MAX_SHARED = 24
+"""Maximum counted losses of one flight: at a loss of p a flight loses about sqrt(p)."""
 
 
-class PaidEach:
-    """The paper's: each loss pays its own recovery."""
+class SeparateRecovery:
+    """Rule of the paper: each loss has its own recovery."""
 
     def __init__(self, tables: Tables) -> None:
         self._single = tables.timed_out[0].offset
 
     def follows(self, latency: Floats) -> Floats:
-        """Return the vector of L_k, its values being those of all tables one after the other."""
+        """Return the vector of L_k; ``latency`` contains the values of all tables in order."""
         return np.append(latency, latency[self._single])
 
 
-class Shared:
-    """Losses of one flight share its recovery; each of them gets a lot of its own.
+class SharedRecovery:
+    """Losses of one flight share its recovery; each other loss is in it independently.
 
     When a loss at y is recovered, floor(W_f) - 1 more packets are in flight, on average half a
-    packet less than W_f - 1. Each of the k - 1 other losses is one of theirs with probability
-    q = (W_f - 3/2)/(n - y). Partial acks have j such packets
-    retransmitted, a round trip each, and the window is halved once; the other losses lie beyond.
-    With fewer than dup of the packets behind the loss arriving the sender times out after all, and
-    so it does when the retransmitted packet is lost, as one of n - y + 1 may be.
+    packet less than W_f - 1. Each of the k - 1 other losses is one of these with probability
+    q = (W_f - 3/2)/(n - y). Partial ACKs retransmit j such packets, one per RTT, and the window is
+    halved once; the other losses are later. If fewer than dup of the packets after the loss arrive,
+    the sender times out. It also times out if the retransmitted packet is lost, which has a
+    probability of 1 in n - y + 1 per other loss.
 
-    A timeout sends the flight again from its start, so that its losses cost nothing more. Among the
-    last packets, m being behind the lost one, j of them are lost with C(m, j) C(k - 1, j) of the
-    C(m + k - 1, k - 1) equally probable orders of losses; a timeout follows with 1 + j to send.
+    A timeout retransmits the flight from its start, so that its losses have no further cost. Among
+    the last packets, with m packets after the lost one, j of them are lost in C(m, j) C(k - 1, j)
+    of the C(m + k - 1, k - 1) equally probable orders of losses; then 1 + j packets follow a
+    timeout.
     """
 
     def __init__(self, transfer: ShortTransfer, tables: Tables, rows: list[Rows]) -> None:
@@ -57,24 +58,24 @@ class Shared:
         behind = np.minimum(2 * window + 1, left)
         resent = np.minimum(np.maximum(2 * half - 1.5, 0.0), again - 1)
         self._share = np.concatenate([rows[0].skipped / left, resent / again])
-        # As many lost in flight leave duplicates enough.
+        # With at most this many losses in flight there are enough duplicates.
         self._spare = np.floor(behind - (transfer.recovery_window_pkts - 1) + 1e-9)
-        self._kept = left / (left + 1)  # a loss is not that of the retransmitted packet
+        self._kept = left / (left + 1)  # probability that a loss is not the retransmitted packet
         first = tables.timed_out[0]
-        self._halved = FewProducts(first.stencil(left + 1, window + 1), len(left))
+        self._halved = BlockMatrix(first.stencil(left + 1, window + 1), len(left))
         ends = np.arange(1.0, tables.tails + 1)
-        self._tail = FewProducts(first.stencil(ends, np.full_like(ends, 2.0)), len(ends))
-        # L_k, L_(k-1), ... of the tables, of transfers timed out here, of the last packets.
-        self._latency = np.zeros((MOST_SHARED + 1, sum(self._cut)))
-        self._timed_out = np.zeros((MOST_SHARED + 1, len(left)))
-        self._ends = np.zeros((MOST_SHARED + 1, tables.tails))
-        # P(j of k losses in flight); the last j stands for more.
-        self._in_flight = np.zeros((MOST_SHARED + 1, sum(self._cut)))
+        self._tail = BlockMatrix(first.stencil(ends, np.full_like(ends, 2.0)), len(ends))
+        # L_k, L_(k-1), ...: of the tables, of transfers that time out here, of the last packets.
+        self._latency = np.zeros((MAX_SHARED + 1, sum(self._cut)))
+        self._timed_out = np.zeros((MAX_SHARED + 1, len(left)))
+        self._ends = np.zeros((MAX_SHARED + 1, tables.tails))
+        # P(j of k losses in flight); the last j includes larger numbers.
+        self._in_flight = np.zeros((MAX_SHARED + 1, sum(self._cut)))
         self._in_flight[0] = 1
         self._losses = 0
 
     def follows(self, latency: Floats) -> Floats:
-        """Return the vector of L_k from its values; calls go through k from 0 one by one."""
+        """Return the vector of L_k from its values; must be called for k = 0, 1, 2, ..."""
         here, here_and_again = self._cut[0], sum(self._cut)
         fewer = self._in_flight[:, :here].copy(), self._timed_out
         self._latency = _newest(latency[:here_and_again], self._latency)
@@ -86,7 +87,7 @@ class Shared:
             self._in_flight[1:] += joins[:-1]
             self._in_flight[-1] += joins[-1]
         mean = np.einsum("js,js->s", self._in_flight[:, here:], self._latency[:, here:])
-        in_flight = np.arange(MOST_SHARED + 1)[:, None]
+        in_flight = np.arange(MAX_SHARED + 1)[:, None]
         fast = self._latency[:, :here] + in_flight * self._rtt
         episode = np.where(in_flight <= self._spare, fast, self._timed_out + self._early)
         recovered = np.einsum("js,js->s", self._in_flight[:, :here], episode)
@@ -100,7 +101,7 @@ class Shared:
     def _among_the_last(self, losses: int) -> Floats:
         after = np.zeros(self._ends.shape[1])
         for behind in range(len(after)):
-            for lost in range(min(behind, losses, MOST_SHARED) + 1):
+            for lost in range(min(behind, losses, MAX_SHARED) + 1):
                 ways = comb(behind, lost) * comb(losses, lost) / comb(behind + losses, losses)
                 after[behind] += ways * self._ends[lost, lost]
         return after

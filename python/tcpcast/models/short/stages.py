@@ -1,9 +1,9 @@
 """One stage of a transfer, up to its first loss: the integrals of the recursion as a sparse matrix.
 
-Over the place of the first of k losses every L_k is the mean of a cost and of L_(k-1) where the
-loss leaves the transfer. What a loss at a place costs and where it leads does not depend on k, only
-its density does: the places are chosen once for a range of k, and from k to k + 1 nothing but the
-weights changes.
+L_k is the mean of a cost plus L_(k-1) after the loss, over the position of the first of k losses.
+The cost of a loss at a position and the state after it do not depend on k, only the density of
+positions does. The positions are therefore chosen once for a range of k, and from k to k + 1 only
+the weights change.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from tcpcast.models.short.growth import Growth, ShortTransfer
-from tcpcast.models.short.mesh import Block, FewProducts, Mesh, graded, matrix
+from tcpcast.models.short.mesh import Block, BlockMatrix, Mesh, graded, matrix
 from tcpcast.models.short.waits import rest_latency_s, restart_latency_s
 
 if TYPE_CHECKING:
@@ -29,27 +29,27 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Integers = NDArray[np.intp]
 
-MOST_DOUBLINGS = 6
-"""The RTO doubles up to 64 times its first value, as in PFTK."""
+MAX_DOUBLINGS = 6
+"""Number of doublings of the RTO, up to 64 times its first value, as in PFTK."""
 
 
 SACK_WIDER = 2
-"""With SACK less is left of what was in flight and windows are wider: meshes may be so much, too.
+"""Factor by which meshes are coarser with SACK, because fewer packets remain and windows are wider.
 
-Up to eight losses L_k is as near to its integrals, 0.1 %.
+Up to eight losses L_k has the same accuracy, 0.1 %.
 """
 
 FEW_LOSSES = 40
-"""Up to so many losses their products take less than the import of scipy's sparse matrices."""
+"""Up to this number of losses, products take less time than the import of scipy.sparse."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """The meshes of L_k after a fast recovery (n, W', W') and after a timeout (n, 1, W_SS).
+    """Meshes of L_k after a fast recovery (n, W', W') and after a timeout (n, 1, W_SS).
 
-    ``timed_out`` has a mesh for each doubling of the RTO. Its second axis is half the window at the
-    loss, of which W_SS is at least 2. After them in the vector, from ``tail``: what follows a
-    timeout among the last packets, by the packets behind the lost one.
+    ``timed_out`` has one mesh per doubling of the RTO. Its second axis is half the window at the
+    loss; W_SS is at least 2. From ``tail``, the vector contains the latencies after a timeout among
+    the last packets, by the number of packets after the lost one.
     """
 
     recovered: Mesh
@@ -60,12 +60,12 @@ class Tables:
     @classmethod
     def of(cls, transfer: ShortTransfer, largest: float, losses: int) -> Tables:
         """Return meshes for transfers of up to ``largest`` packets and ``losses`` losses."""
-        top = largest + losses  # each timeout sends its packet again: n - y + 1
+        top = largest + losses  # each timeout retransmits its packet: n - y + 1
         start = Growth.of(transfer, transfer.initial_window_pkts, transfer.initial_ssthresh_pkts)
         widest = float(start.window(np.asarray(top)))
-        # Half a window and all that is left reach at most this again.
+        # From half a window, the remaining packets reach at most this window.
         widest = max(widest, math.sqrt(8 * top / (3 * transfer.acked_packets)))
-        widest = min(widest, transfer.most_pkts)
+        widest = min(widest, transfer.max_window_pkts)
         needed = transfer.recovery_window_pkts
         bent_to = kinks_end(transfer)
         wide = SACK_WIDER if transfer.sack else 1
@@ -73,31 +73,31 @@ class Tables:
         left = graded(1, 1.2 * top + 2, step=step, ratio=0.08 * wide, even_to=bent_to)
         after = max(0.5, transfer.decrease)
         recovered = Mesh(left, _windows(transfer, after * widest), bent_to, 0)
-        # A window too small to recover leaves at most half of 1 + dup; a last packet sent alone
-        # never comes to its threshold. Who shares a recovery asks for smaller windows too.
-        least = 0.5 if transfer.shared_recovery else 2.0
-        thresholds = np.arange(least, max(2, needed / 2) + 0.2, 0.25)
+        # A window too small for recovery is at most half of 1 + dup; a single last packet never
+        # reaches its threshold. A shared recovery also needs smaller windows.
+        min_threshold = 0.5 if transfer.shared_recovery else 2.0
+        thresholds = np.arange(min_threshold, max(2, needed / 2) + 0.2, 0.25)
         timed_out = [Mesh(left, thresholds, bent_to, recovered.end)]
-        for _ in range(MOST_DOUBLINGS if transfer.backoff else 0):
+        for _ in range(MAX_DOUBLINGS if transfer.backoff else 0):
             timed_out.append(Mesh(left, np.array([2.0]), bent_to, timed_out[-1].end))
         tails = transfer.unprotected_pkts if transfer.shared_recovery else 1
         return cls(recovered, tuple(timed_out), timed_out[-1].end, tails)
 
 
 def kinks_end(transfer: ShortTransfer) -> float:
-    """Return dup_t + y_to from a window of 1: up to so many packets left L_k has kinks."""
+    """Return dup_t + y_to from a window of 1: L_k has kinks up to this many remaining packets."""
     growth = transfer.acked_packets * (transfer.recovery_window_pkts**2 - 1) / 2
     return transfer.unprotected_pkts + growth
 
 
 def _windows(transfer: ShortTransfer, widest: float) -> Floats:
-    """Return windows from 1 past ``widest``: even in y_to (in W^2), then in proportion."""
+    """Return windows from 1 past ``widest``: even in y_to (in W^2), then proportional."""
     needed, ratio = transfer.recovery_window_pkts, 0.12
     fewest, step = 25, 0.5
     if transfer.sack:
         fewest, step, ratio = 9, 1.5, 0.07
     low = np.linspace(1, needed**2, min(max(2 * needed**2 - 1, fewest), 200))
-    if needed < 4:  # up to 4 packets half of the window less 1 is 1
+    if needed < 4:  # half of the window minus 1 is 1 up to 4 packets
         low = np.append(low, np.arange(needed**2 + step, 16.5, step))
     low = np.sqrt(low)
     return np.append(low, graded(low[-1], widest, step=0.5, ratio=ratio, even_to=low[-1])[1:])
@@ -107,8 +107,9 @@ def _windows(transfer: ShortTransfer, widest: float) -> Floats:
 class Rows:
     """Transfers of ``left`` packets, (P,), from the window of ``grown``.
 
-    None of the first ``skipped`` packets is lost. ``doublings`` of the RTO have gone before the
-    first packet, which is then a retransmission; None at the start and after a fast recovery.
+    None of the first ``skipped`` packets is lost. ``doublings`` is the number of doublings of the
+    RTO before the first packet, which is then a retransmission; None at the start and after a fast
+    recovery.
     """
 
     left: Floats
@@ -118,7 +119,7 @@ class Rows:
 
     @classmethod
     def of(cls, transfer: ShortTransfer, tables: Tables) -> list[Rows]:
-        """Return the rows of all tables, in their order."""
+        """Return the rows of all tables in order."""
         left, window = tables.recovered.nodes()
         flight = 2 * window + 0.5 if transfer.shared_recovery else np.zeros_like(left)
         rows = [cls(left, Growth.of(transfer, window, window), np.minimum(flight, left))]
@@ -132,12 +133,12 @@ class Rows:
 TIMEOUT, RECOVERY, AGAIN, TAIL = range(4)
 
 ORDERS = {TIMEOUT: 6, RECOVERY: 8, AGAIN: 4, TAIL: 5}
-"""Nodes on a part of the places, by what a loss there leads to; TAIL and more: among the last."""
+"""Number of nodes per part of the positions, by outcome of the loss; from TAIL: last packets."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """Places of the first loss that lead to the same, of every row: from ``low`` to ``high``."""
+    """Positions of the first loss with one outcome, for every row: from ``low`` to ``high``."""
 
     case: int
     low: Floats
@@ -147,9 +148,9 @@ class _Part:
 def _parts(transfer: ShortTransfer, rows: Rows) -> Iterator[_Part]:
     """Yield the parts (0, a), (a, c) and (c, n) of the rows.
 
-    (a, c) is cut where the integrand bends: where half the window comes to recover the next loss,
-    and where few packets are left to recover it. (c, n) is cut packet by packet where losses of one
-    flight share a recovery. The packet that an RTO retransmits comes first, by itself.
+    (a, c) is split at kinks of the integrand: where half the window begins to recover the next
+    loss, and where few packets remain to recover it. (c, n) is split by packets if losses of one
+    flight share a recovery. The packet that an RTO retransmits is a separate first part.
     """
     left, kept = rows.left, transfer.unprotected_pkts
     tail = np.maximum(left - kept, 0.0)
@@ -174,24 +175,23 @@ def _parts(transfer: ShortTransfer, rows: Rows) -> Iterator[_Part]:
 
 
 def _bends(transfer: ShortTransfer, rows: Rows) -> list[Floats]:
-    """Return by when so much is sent that the integrand between (a, c) bends."""
+    """Return the numbers of sent packets at which the integrand between (a, c) has kinks."""
     grown, left, needed = rows.grown, rows.left, transfer.recovery_window_pkts
     if transfer.sack:
-        # The next loss is recovered, too; slow start is over; the window is full; nothing is left.
+        # The next loss is recovered; slow start ends; the window is full; no packets remain.
         full = [grown.sent_at(window) for window in (needed / transfer.decrease, grown.cap)]
         kept = transfer.unprotected_pkts
-        return [*full, grown.slow_pkts(), grown.sent_when_out(left - kept)]
-    # Half of a window less 1 is 1 at least, and from 2 T + 2 on recovers the next loss too.
+        return [*full, grown.slow_pkts(), grown.sent_at_total(left - kept)]
+    # Half of a window minus 1 is at least 1, and from 2 T + 2 on it recovers the next loss.
     bends = [grown.sent_at(window) for window in {max(4, needed), 2 * needed + 2}]
     return [*bends, left - kinks_end(transfer)]
 
 
 @dataclass(frozen=True, slots=True)
 class _Nodes:
-    """Places of a first loss, (N,): whose, what share is left, its weight, its cost, what follows.
+    """Positions of a first loss, (N,): row, remaining share, weight, cost, and state after it.
 
-    ``lossless`` is L_0 of what follows, where that is asked for; elsewhere it is ``blocks`` of the
-    vector.
+    ``lossless`` is L_0 after the loss if requested; otherwise ``blocks`` refer to the vector.
     """
 
     row: Integers
@@ -203,7 +203,7 @@ class _Nodes:
 
     @classmethod
     def joined(cls, groups: list[_Nodes]) -> _Nodes:
-        """Return the nodes of all groups, one after the other."""
+        """Concatenate the nodes of all groups."""
         row, share, weight, cost = (
             np.concatenate([getattr(group, name) for group in groups])
             for name in ("row", "share", "weight", "cost")
@@ -220,23 +220,23 @@ class _Nodes:
 
 @dataclass(slots=True)
 class Stage:
-    """Gauss-Legendre in v = u^m, u the share of the packets left at the first loss.
+    """Gauss-Legendre quadrature in v = u^m, where u is the share of packets left at the first loss.
 
-    The density of the first of k losses is k u^(k-1) du = (k/m) u^(k-m) dv: with m about a third of
-    k the nodes lie where the loss falls, and the integrand is smooth at 0.
+    The density of the first of k losses is k u^(k-1) du = (k/m) u^(k-m) dv. With m about a third of
+    k, nodes are dense where losses are likely, and the integrand is smooth at 0.
     """
 
     rows: Rows
     exponent: int
     _nodes: _Nodes
-    _follows: sparse.csr_array | FewProducts | None
+    _follows: sparse.csr_array | BlockMatrix | None
     _weight: Floats
 
     @classmethod
     def of(
         cls, transfer: ShortTransfer, tables: Tables, rows: Rows, *, losses: int, most: int
     ) -> Stage:
-        """Return the stage from k = ``losses`` on, of ``most``; for more than one it has tables."""
+        """Return the stage for k from ``losses``; with ``most`` above 1 it uses the tables."""
         exponent = max(1, losses // 3)
         groups = [
             _nodes(transfer, tables, rows, part, exponent, first=losses == 1)
@@ -251,18 +251,18 @@ class Stage:
         weight = nodes.weight * nodes.share ** (losses - exponent)
         return cls(rows, exponent, nodes, follows, weight)
 
-    def lasts(self, losses: int) -> bool:
-        """Say whether the nodes still fit ``losses``."""
+    def is_accurate_for(self, losses: int) -> bool:
+        """Return True if the nodes are accurate for ``losses``."""
         return losses < 9 * self.exponent
 
     def latency(self, losses: int, follows: Floats | None) -> Floats:
-        """Return L_k of the rows from the vector of L_(k-1), or from L_0 itself for None.
+        """Return L_k of the rows from the vector of L_(k-1), or from L_0 if None.
 
-        Calls go through k one by one.
+        Must be called for successive k.
         """
         if follows is None:
             after = self._nodes.lossless
-            assert after is not None  # a stage from one loss on has it
+            assert after is not None  # present in a stage that begins with one loss
         else:
             assert self._follows is not None
             after = self._follows @ follows
@@ -275,7 +275,7 @@ class Stage:
 
 @cache
 def _legendre(order: int) -> tuple[Floats, Floats]:
-    """Return the nodes and weights of Gauss and Legendre, by Newton's method.
+    """Return the nodes and weights of Gauss-Legendre quadrature, by Newton's method.
 
     numpy's are in a package of polynomials that takes some ms to import, and are eigenvalues, whose
     last bits depend on the processor.
@@ -300,23 +300,23 @@ def _nodes(
     *,
     first: bool,
 ) -> _Nodes:
-    at, weights = _legendre(ORDERS[min(part.case, TAIL)])
+    abscissae, weights = _legendre(ORDERS[min(part.case, TAIL)])
     which = np.flatnonzero(part.high > part.low)
     left = rows.left[which, None]
     whole = left - rows.skipped[which, None]
     near = ((left - part.low[which, None]) / whole) ** exponent
     far = ((left - part.high[which, None]) / whole) ** exponent
-    v = far + (near - far) * (at + 1) / 2
+    v = far + (near - far) * (abscissae + 1) / 2
     share = v ** (1 / exponent)
     sent = left - share * whole
-    path = rows.grown.pick(which)
+    path = rows.grown.select(which)
     window = path.window(sent)
     after = _after_loss(transfer, tables, rows, part.case, left=left, sent=sent, window=window)
     cost = np.full(sent.size, after.cost)
     if part.case != AGAIN:
         cost += (transfer.rtt_s * path.rounds(sent, window)).ravel()
     return _Nodes(
-        np.repeat(which, len(at)),
+        np.repeat(which, len(abscissae)),
         share.ravel(),
         (weights / 2 * (near - far)).ravel(),
         cost,
@@ -326,7 +326,7 @@ def _nodes(
 
 
 class _After(NamedTuple):
-    """What a loss costs, seconds, L_0 of what follows, and of what in the vector L_k is made."""
+    """Cost of a loss in seconds, L_0 after it, and the combination of vector entries for L_k."""
 
     cost: float
     lossless: Callable[[], Floats]
@@ -343,7 +343,7 @@ def _after_loss(
     sent: Floats,
     window: Floats,
 ) -> _After:
-    """Return what becomes of transfers that lose a packet, (P, O) of them."""
+    """Return the states of transfers after a loss, (P, O) of them."""
     rest = (left - sent).ravel()
     if case == RECOVERY:
         wait = 0.0 if transfer.as_printed else transfer.rtt_s
@@ -362,14 +362,14 @@ def _after_loss(
     elif case == AGAIN:
         doublings = (rows.doublings or 0) + 1 if transfer.backoff else 0
         mesh = tables.timed_out[min(doublings, len(tables.timed_out) - 1)]
-        rto = transfer.rto_s * 2 ** min(doublings, MOST_DOUBLINGS)
+        rto = transfer.rto_s * 2 ** min(doublings, MAX_DOUBLINGS)
         packets = np.broadcast_to(left, sent.shape).ravel()
         half = np.full_like(rest, 2.0)
     else:
         every, place = np.arange(len(rest)), tables.tail + case - TAIL
-        alone = Block(every, np.full((1, len(rest)), place), np.ones((1, len(rest))))
-        # The retransmitted packet follows, and no other.
-        return _After(transfer.rto_s, lambda: np.full_like(rest, transfer.rtt_s), [alone])
+        block = Block(every, np.full((1, len(rest)), place), np.ones((1, len(rest))))
+        # Only the retransmitted packet follows.
+        return _After(transfer.rto_s, lambda: np.full_like(rest, transfer.rtt_s), [block])
     return _After(
         rto, lambda: restart_latency_s(transfer, packets, half), mesh.stencil(packets, half)
     )

@@ -1,4 +1,4 @@
-"""What a transfer waits for beside its rounds: the handshake and the delayed-ack timer."""
+"""Additional delays of a transfer: full rounds and the delayed-ACK timer."""
 
 from __future__ import annotations
 
@@ -15,23 +15,22 @@ if TYPE_CHECKING:
 
 
 def lossless_latency_s(transfer: ShortTransfer, size_pkts: ArrayLike) -> Floats:
-    """Return L_0, first packet sent to last ack received, without a loss.
+    """Return L_0, the time from first packet sent to last ACK received, without a loss.
 
     Parameters
     ----------
     transfer
-        Sender and path; a handshake is not counted.
+        Sender and path; the handshake is not counted.
     size_pkts
         File sizes in packets, at least 1; any shape.
 
     Returns
     -------
     ndarray
-        Seconds, of the shape of ``size_pkts``. Rounds count fractionally: exact at round ends for
-        b = 1, low between them, where real packets wait for their round, unless the transfer asks
-        for whole rounds. With a delayed-ack timer
-        the first acks wait for it while the window is below b, and the last one unless b divides
-        the packets that are left for it; inside the transfer no wait is counted.
+        Seconds, of the shape of ``size_pkts``. Rounds count fractionally unless ``whole_rounds`` is
+        set: exact at ends of rounds for b = 1, too low between them, where real packets wait for
+        their round. With a delayed-ACK timer, the first ACKs wait for it while the window is below
+        b, and the last ACK unless b divides the remaining packets; no other waits are counted.
 
     Raises
     ------
@@ -49,31 +48,32 @@ def _fluid_latency_s(transfer: ShortTransfer, sizes: Floats) -> Floats:
 
 
 def rounding_s(transfer: ShortTransfer, sizes: Floats) -> Floats:
-    """Return what whole rounds take beyond the fluid's; 0 where the transfer asks for none.
+    """Return the time of full rounds beyond the fluid's; 0 if not ``whole_rounds``.
 
-    The rounds of slow start before the last one, then the packets that are left on the link, and a
-    round trip for the last of them: from a window of a bandwidth-delay product on, the link is
-    always busy.
+    The rounds of slow start before the last one, then the remaining packets on the link, and one
+    RTT for the last of them: from a window of a bandwidth-delay product on, the link is always
+    busy.
     """
     if not transfer.whole_rounds or not sizes.size:
         return np.zeros_like(sizes)
-    most, rtt = transfer.most_pkts, transfer.rtt_s
-    window = min(float(transfer.initial_window_pkts), most)
+    max_window, rtt = transfer.max_window_pkts, transfer.rtt_s
+    window = min(float(transfer.initial_window_pkts), max_window)
     left, before = np.array(sizes), np.zeros_like(sizes)
-    while window < most and np.any(left > window):
+    while window < max_window and np.any(left > window):
         on = left > window
         left, before = np.where(on, left - window, left), before + np.where(on, rtt, 0.0)
-        window = min(2 * window, most)
-    if most < transfer.link_pps * rtt:  # the window limits: a round for each window
-        before, left = before + rtt * (np.ceil(left / most) - 1), (left - 1) % most + 1
+        window = min(2 * window, max_window)
+    if max_window < transfer.link_pps * rtt:  # window-limited: one round per window
+        before, left = before + rtt * (np.ceil(left / max_window) - 1), (left - 1) % max_window + 1
     return before + rtt + (left - 1) / transfer.link_pps - _fluid_latency_s(transfer, sizes)
 
 
 def rest_latency_s(transfer: ShortTransfer, left: Floats, grown: Growth) -> Floats:
-    """Return L_0 of what is left after a loss.
+    """Return L_0 of the remaining packets after a loss.
 
-    An ack for b packets waits for the timer at the end unless b divides what is left, one time in
-    b; a lone retransmission fills a gap, which is acknowledged at once.
+    At the end, the ACK for b packets waits for the timer unless b divides the remaining packets, a
+    probability of (b - 1)/b; a single retransmission fills a gap, which is acknowledged
+    immediately.
     """
     latency = transfer.rtt_s * grown.rounds(left, grown.window(left))
     if transfer.delayed_ack_timer_s is None:
@@ -83,26 +83,28 @@ def rest_latency_s(transfer: ShortTransfer, left: Floats, grown: Growth) -> Floa
 
 
 def restart_latency_s(transfer: ShortTransfer, left: Floats, half_window: Floats) -> Floats:
-    """Return L_0 of what is left after a timeout: from a window of 1, W_SS half the window."""
+    """Return L_0 of the remaining packets after a timeout: window 1, W_SS half the window."""
     grown = Growth.of(transfer, np.ones_like(left), np.maximum(half_window, 2.0))
     return rest_latency_s(transfer, left, grown)
 
 
-def _acks_at_the_start(transfer: ShortTransfer, most: float) -> list[int]:
-    """Return the packets acknowledged by each ack of the first rounds that waits for the timer.
+def _acks_at_the_start(transfer: ShortTransfer, max_window: float) -> list[int]:
+    """Return the packets acknowledged by each ACK of the first rounds that waits for the timer.
 
-    While the window is below b, no ack has b packets to wait for.
+    While the window is below b, no ACK covers b packets.
     """
     acks: list[int] = []
     window, total = int(transfer.initial_window_pkts), 0
-    while window < min(transfer.acked_packets, transfer.receiver_window_pkts) and total < most:
+    while (
+        window < min(transfer.acked_packets, transfer.receiver_window_pkts) and total < max_window
+    ):
         acks.append(total := total + window)
         window += 1
     return acks
 
 
 def _lossless_wait_s(transfer: ShortTransfer, size: Floats) -> Floats:
-    """Return how long acks wait for the timer in a transfer without a loss."""
+    """Return the time that ACKs wait for the timer in a transfer without a loss."""
     if transfer.delayed_ack_timer_s is None or transfer.acked_packets == 1 or not size.size:
         return np.zeros_like(size)
     packets, b = np.ceil(size), transfer.acked_packets
@@ -114,10 +116,10 @@ def _lossless_wait_s(transfer: ShortTransfer, size: Floats) -> Floats:
 
 
 def first_stage_wait_s(transfer: ShortTransfer, size: Floats, losses: int) -> Floats:
-    """Return how long acks wait before the first loss and behind a loss of the last packet.
+    """Return the time that ACKs wait before the first loss and after a loss of the last packet.
 
-    The first acks wait if their packets arrive; the very last packet, retransmitted after an RTO,
-    fills no gap: but for b = 1 its ack waits.
+    The first ACKs wait if their packets arrive. The very last packet, retransmitted after an RTO,
+    fills no gap, so its ACK waits unless b = 1.
     """
     timer, b = transfer.delayed_ack_timer_s, transfer.acked_packets
     wait = np.zeros_like(size)

@@ -187,7 +187,7 @@ def whole(least: int, most: int) -> Callable[[str], float]:
     def read(text: str) -> float:
         if re.fullmatch(r"[0-9]{1,18}", text.strip()) is None:
             raise UnitError(f"{units.show(text)} is not a whole number; write {max(least, 4)}")
-        return float(units.parse_count(int(text), least=least, most=most))
+        return float(units.parse_count(int(text), minimum=least, maximum=most))
 
     return read
 

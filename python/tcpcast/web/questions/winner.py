@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tcpcast import units
-from tcpcast.compare import figure_of
+from tcpcast.compare import metric_with_interval
 from tcpcast.engines import answer
 from tcpcast.errors import UnitError
 from tcpcast.path.prediction import path_formulas
@@ -209,7 +209,7 @@ def _simulated(values: Values, given: Answer) -> dict[str, Metric]:
             if "goodput_bps_interval_warning" in table
             else None
         )
-        found[name] = figure_of(value, low, high, doubt or None)
+        found[name] = metric_with_interval(value, low, high, doubt or None)
     return found
 
 
