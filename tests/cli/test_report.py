@@ -23,7 +23,7 @@ from tcpcast.report.html import html_page
 from tcpcast.report.load_answers import read_saved
 from tcpcast.report.markdown import markdown_page
 from tcpcast.report.run import run_parts
-from tcpcast.report.verdict import limit_shares, together, verdict_parts
+from tcpcast.report.verdict import all_directions, limit_shares, verdict_parts
 
 from cli.made_up import calculated, simulated
 
@@ -352,7 +352,7 @@ def test_shares_of_limits_are_those_of_the_time_of_all_directions() -> None:
         table["limited_by"] = np.array([limit])
         for name in [name for name in table if name.startswith("share_")]:
             table[name] = np.array([1.0 if name == f"share_{limit}" else 0.0])
-    table = together([one, two])
+    table = all_directions([one, two])
     assert limit_shares(table)[:2] == [("timeout", 0.75), ("application", 0.25)]
     said = text.text(verdict_parts([one, two], 20))
     assert said.index("1. Retransmission timeouts: 1 direction") < said.index("2. Application:")

@@ -13,10 +13,10 @@ import tcpcast
 from tcpcast.cli import main
 from tcpcast.report.trace_figures import plot
 from tcpcast.report.trace_figures.direction import Direction, in_file, stems, worst_directions
-from tcpcast.report.trace_figures.model import cloud, model_figures
+from tcpcast.report.trace_figures.model import interval_points, model_figures
 from tcpcast.report.trace_figures.over_time import draw_over_time, shares
 from tcpcast.report.trace_figures.palette import CAUSES, LIMITS
-from tcpcast.report.trace_figures.sequence import IN_DETAIL, detail, draw_sequence
+from tcpcast.report.trace_figures.sequence import DETAIL_SENDS, detail, draw_sequence
 
 matplotlib_figure = pytest.importorskip("matplotlib.figure")
 StepPatch = pytest.importorskip("matplotlib.patches").StepPatch
@@ -123,7 +123,7 @@ def test_what_is_sent_again_is_drawn_where_it_was_sent() -> None:
 
 def test_a_long_transfer_is_shown_whole_and_where_most_was_sent_again() -> None:
     again = {200: "sack", **dict.fromkeys(range(2000, 2040), "timeout")}
-    whole = trail(4 * 10 * IN_DETAIL, again)
+    whole = trail(4 * 10 * DETAIL_SENDS, again)
     figure = draw_sequence(direction(trail=whole), blank)
     assert figure is not None
     above, below = figure.axes
@@ -135,7 +135,7 @@ def test_a_long_transfer_is_shown_whole_and_where_most_was_sent_again() -> None:
     assert "retransmitted: SACK (1)" in legend(above)
     assert "retransmitted: SACK (1)" not in legend(below)
     low, high = below.get_ylim()
-    assert high - low < 2 * 1.2 * IN_DETAIL * 1000 / 1e6
+    assert high - low < 2 * 1.2 * DETAIL_SENDS * 1000 / 1e6
 
 
 def test_of_a_thinned_trail_a_part_no_longer_is_shown() -> None:
@@ -148,13 +148,13 @@ def test_of_a_thinned_trail_a_part_no_longer_is_shown() -> None:
     assert legend(above)[0] == legend(below)[0] == "sent (one of 4)"
     first, last = below.get_xlim()
     assert first < 20 < last
-    assert last - first < 1.2 * IN_DETAIL * 0.01
+    assert last - first < 1.2 * DETAIL_SENDS * 0.01
 
 
 def test_without_retransmissions_the_beginning_is_shown() -> None:
     table = trail(1000)
     time = (table["time"] - START) / np.timedelta64(1, "s")
-    assert detail(time, table) == pytest.approx((0.0, IN_DETAIL * 0.01))
+    assert detail(time, table) == pytest.approx((0.0, DETAIL_SENDS * 0.01))
     assert detail(time[:300], {name: column[:300] for name, column in table.items()}) is None
 
 
@@ -245,7 +245,7 @@ def hours(directions: int = 1) -> Capture:
 
 
 def test_intervals_are_classed_by_the_longest_sequence_of_timeouts() -> None:
-    seen = cloud(hours(), np.array([0]))
+    seen = interval_points(hours(), np.array([0]))
     assert seen["class"].tolist() == ["TD", "T0", "T1", "T4", "-", "TD"]
     assert seen["pkts_in_100_s"].tolist() == [1000, 900, 800, 700, 600, 200 / 0.4]
     assert seen["length_s"].tolist() == [100] * 5 + [40]

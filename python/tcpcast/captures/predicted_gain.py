@@ -1,4 +1,4 @@
-"""The gain that models predict of a change: a larger window, less loss, more flows."""
+"""Gains predicted by models for a change: a larger window, less loss, or more flows."""
 
 from __future__ import annotations
 
@@ -20,33 +20,32 @@ if TYPE_CHECKING:
     Column = np.ndarray[Any, Any]
 
 FEW_IN_TIMEOUT = 0.25
-"""Share of flows in RTO up to which algorithm 1 is trusted: it assumes few (II-A)."""
+"""Maximum share of flows in RTO for algorithm 1, which assumes few (section II-A)."""
 CUBIC_REDUCTIONS = (0.6, 0.85)
-"""Median ratio of the windows after and before a loss of a sender taken for CUBIC; RFC 9438:
-0.7."""
+"""Median ratio of the windows after and before a loss of CUBIC senders (0.7 in RFC 9438)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gains:
-    """Rows of the table of directions, and how a change of one input changes their rate.
+    """Rows of the table of directions, and the effect of a changed input on their rate.
 
-    A model's rate differs from the measured one. The predicted gain is therefore the ratio of the
-    model's rates after and before; it is NaN where a row has no loss, RTT or window to feed.
+    The rate of a model differs from the measured rate, so the predicted gain is the ratio of the
+    model's rates after and before the change. It is NaN for rows without loss, RTT or window.
 
     Parameters
     ----------
     table
         Rows of ``connections``.
     inputs
-        RTT, T0, b, W_max and p of each, as models name them.
+        RTT, T0, b, W_max and p of each row, by the names of model arguments.
     fed
-        Which rows a model of loss can be fed with.
+        Mask of rows with all inputs of a loss model.
     cubic
-        Which rows look like CUBIC's.
+        Mask of rows of CUBIC senders.
     most_bps
-        The bottleneck's rate where it was seen, else inf.
+        The bottleneck's rate if known, otherwise inf.
     rtt_min_s
-        The shortest RTT of the whole path, wherever the tap is.
+        The minimum RTT of the whole path, regardless of the tap.
     """
 
     table: Table

@@ -1,4 +1,4 @@
-"""A scenario in one sentence, and what to say of an answer."""
+"""A scenario in one sentence, and the warnings about an answer."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from tcpcast.scenario.rate import VaryingRate
 
 MOST_WARNINGS = 3
-"""Warnings that a report shows, unless all are requested."""
+"""Maximum number of warnings in a report, unless all are requested."""
 
 MOST_PLACES = 2
-"""Places with cross traffic that a sentence names."""
+"""Maximum number of links with cross traffic in a sentence."""
 
 
 def describe(scenario: Scenario) -> str:
-    """Return who sends, over what, and under which rules; of a capture, what of which file."""
+    """Return traffic, path and TCP stack in one sentence, or the source of a capture."""
     if scenario.captured is not None:
         return _captured(scenario.captured)
     people = scenario.populations
@@ -58,13 +58,12 @@ def describe(scenario: Scenario) -> str:
         place = " behind the queue" if link.loss_at == "behind" else ""
         parts.append(f"{kind} loss {100 * link.loss.mean_ratio():.4g} %{place}")
     parts += [*_crossing(scenario), *_behind(scenario.network)]
-    # In the order of the classes, each once.
     stacks = dict.fromkeys(people.tcp.stack for people in scenario.populations)
     return ", ".join([*parts, " and ".join(stacks)])
 
 
 def worst(warnings: Iterable[Note], metrics: Collection[str]) -> list[Note]:
-    """Return the few worst of the warnings that affect these metrics, the worst first."""
+    """Return the worst warnings that affect these metrics, the worst first."""
     about = (note.about(metrics) for note in dict.fromkeys(warnings))
     return sorted(filter(None, about), key=severity)[:MOST_WARNINGS]
 
@@ -72,24 +71,22 @@ def worst(warnings: Iterable[Note], metrics: Collection[str]) -> list[Note]:
 def with_scenario(
     answers: Iterable[Answer], scenario: Scenario | None
 ) -> list[tuple[Answer | None, Note]]:
-    """Return the caveats of answers, those that are about the scenario once and without an answer.
+    """Return pairs of answers and their caveats, preceded by caveats about the scenario.
 
-    Saved answers may lack the warnings of their scenario.
+    Caveats about the scenario are not repeated, and have None instead of an answer. They are
+    computed again, because saved answers may lack them.
     """
     about = [] if scenario is None else noted(scenario.warnings(), "scenario")
-    told: list[tuple[Answer | None, Note]] = []
+    pairs: list[tuple[Answer | None, Note]] = []
     for answer in answers:
         own = caveats(answer)
         about += [note for note in own if note.kind == "scenario"]
-        told += [(answer, note) for note in own if note not in about]
-    return [*((None, note) for note in dict.fromkeys(about)), *told]
+        pairs += [(answer, note) for note in own if note not in about]
+    return [*((None, note) for note in dict.fromkeys(about)), *pairs]
 
 
 def caveats(answer: Answer) -> list[Note]:
-    """Return what to check before trusting an answer: why it is partial, then its warnings.
-
-    Files that could not be written come last.
-    """
+    """Return the reason why an answer is incomplete, its warnings, and its write errors."""
     partial = (
         [] if answer.incomplete_reason is None else noted([answer.incomplete_reason], "incomplete")
     )
@@ -100,7 +97,7 @@ def caveats(answer: Answer) -> list[Note]:
 def _captured(traffic: Captured) -> str:
     which = traffic.connection
     if which is None:
-        which = "the direction with most data"
+        which = "the direction with the most data"
     elif isinstance(which, int):
         which = f"connection {which}"
     elif which == "all":
@@ -109,7 +106,7 @@ def _captured(traffic: Captured) -> str:
 
 
 def _crossing(scenario: Scenario) -> Iterator[str]:
-    """Yield the mean rate of cross traffic, the bottleneck's first, or at how many hops it is."""
+    """Yield the mean rate of cross traffic per link, bottleneck first, or the number of hops."""
     network = scenario.network
     bottleneck = places(network)[network.measured_at].name
     rates: dict[str, float] = {}
@@ -127,7 +124,7 @@ def _crossing(scenario: Scenario) -> Iterator[str]:
 
 
 def _behind(network: Network) -> Iterator[str]:
-    """Yield what the path does behind the bottleneck, to packets and to acks."""
+    """Yield jitter, return link and ack loss of the path behind the bottleneck."""
     if network.jitter is not None:
         mean = amount(network.jitter.distribution.mean_value(), "s")
         yield f"jitter {mean}{' with reordering' if network.jitter.reorder else ''}"
@@ -148,7 +145,8 @@ def _transfers(traffic: Transfers) -> str:
     what = sizes_text(traffic)
     if traffic.arrivals is not None:
         return f"transfers {what} at {units.format_per_second(traffic.arrivals.rate)}"
-    return f"{traffic.total:,} transfer{'' if traffic.total == 1 else 's'} {what}, each alone"
+    plural = "" if traffic.total == 1 else "s, one at a time"
+    return f"{traffic.total:,} transfer{plural} {what}"
 
 
 def _varying(rate: VaryingRate) -> str:
