@@ -341,7 +341,7 @@ def _side_by_side(part: SideBySide, width: int) -> Iterator[Line]:
     if part.title:
         yield _line(escape_control_characters(part.title), "bold")
     yield from _list(part.comparison, width)
-    if bearing_intervals(part.comparison):
+    if engines_with_intervals(part.comparison):
         yield _line("± and low–high: 95 % interval", "dim")
 
 
