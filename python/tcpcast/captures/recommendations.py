@@ -315,13 +315,13 @@ def timeout(gains: Gains) -> list[str]:
                 "consecutive timeouts, which no timer setting prevents"
             )
         elif needless[at] > NEEDLESS * table["retransmissions"][at]:
-            end += "lengthen the RTO or use F-RTO: most retransmissions were needless" + rid
+            end += "increase the RTO or use F-RTO: most retransmissions were unnecessary" + rid
         elif table["syn_captured"][at] and not table["sack"][at]:
-            end += "turn SACK on, and RACK-TLP with it: they detect losses without an RTO" + rid
+            end += "enable SACK and RACK-TLP, which detect losses without an RTO" + rid
         elif t0[at] > MAX_MIN_RTO_S:
-            end += "find out why the RTO is so long: no sender has so large a minimum RTO"
+            end += "find the reason for the long RTO: no sender has such a large minimum RTO"
         elif quick[at] > WORTH:
-            end += f"shorten the RTO: RTT + 200 ms, as in Linux, is {time(shorter[at])}"
+            end += f"reduce the RTO: RTT + 200 ms, as in Linux, would be {time(shorter[at])}"
             end += _gives(gains, at, quick[at], "then")
         elif flight[at] < FAST_RETRANSMIT_PKTS:
             end += (
