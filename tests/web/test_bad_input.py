@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tcpcast.web.jobs import MOST_RUNNING
+from tcpcast.web.jobs import MAX_RUNNING
 
 if TYPE_CHECKING:
     from web.conftest import Page
@@ -164,8 +164,8 @@ def test_no_body_makes_the_server_fail(page: Page, body: Any, path: str) -> None
 
 def test_the_number_of_jobs_is_bounded(page: Page) -> None:
     body = {"question": "path", "values": {"rate": "10gbit", "loss": "0.0001%"}}
-    started = [page.post("/api/jobs", body) for _ in range(MOST_RUNNING)]
-    assert [response.status_code for response in started] == [202] * MOST_RUNNING
+    started = [page.post("/api/jobs", body) for _ in range(MAX_RUNNING)]
+    assert [response.status_code for response in started] == [202] * MAX_RUNNING
     try:
         status, _, message = page.refused(body, "/api/jobs")
         assert status == 429

@@ -121,7 +121,7 @@ def test_the_number_of_uploads_is_bounded() -> None:
             pass  # one that has ended is not counted
         kept = jobs.Jobs()
         async with contextlib.AsyncExitStack() as uploads:
-            for _ in range(jobs.MOST_RUNNING):
+            for _ in range(jobs.MAX_RUNNING):
                 await uploads.enter_async_context(kept.upload())
             with pytest.raises(jobs.Full, match="are running"):
                 kept.room()

@@ -39,7 +39,7 @@ __all__ = ["Capture", "Table", "document", "rows", "trace"]
 
 STANDARD_INPUT = "-"
 ROWS_AT_A_TIME = 1024
-_MOST_KEPT = 1_000_000_000
+_MAX_KEPT = 1_000_000_000
 """Maximum number of followed connections, and of points kept per direction."""
 OS_ERROR = re.compile(r" \(os error \d+\)$")
 """Suffix that the Rust core appends to messages of the system."""
@@ -331,13 +331,13 @@ def trace(
 
 
 def _check_limits(trail_points: int, max_connections: int | None) -> None:
-    if max_connections is not None and not 1 <= max_connections <= _MOST_KEPT:
+    if max_connections is not None and not 1 <= max_connections <= _MAX_KEPT:
         raise CaptureError(
-            f"max_connections = {show(max_connections)}: must be between 1 and {_MOST_KEPT}"
+            f"max_connections = {show(max_connections)}: must be between 1 and {_MAX_KEPT}"
         )
-    if not 0 <= trail_points <= _MOST_KEPT:
+    if not 0 <= trail_points <= _MAX_KEPT:
         raise CaptureError(
-            f"trail_points = {show(trail_points)}: must be between 0 (none) and {_MOST_KEPT}"
+            f"trail_points = {show(trail_points)}: must be between 0 (none) and {_MAX_KEPT}"
         )
 
 
@@ -468,7 +468,9 @@ def _warnings(connections: Table, found: dict[str, Any]) -> list[str]:
         "may be sent much later than delayed acks",
     )
     lines += _of_many(found["rest"], found["max_connections"])
-    add(found["without_trail"], "directions without the requested trail, because there are too many")
+    add(
+        found["without_trail"], "directions without the requested trail, because there are too many"
+    )
     add(found["omitted_events"], "events (retransmissions, losses) counted but not listed")
     add(found["omitted_rounds"], "rounds not listed")
     add(found["omitted_requests"], "requests not included, because there are too many")

@@ -40,7 +40,7 @@ WITHOUT_LOSS = ("idle", "after_fin")
 
 IDLE_S = 10.0
 """Idle time before a reset request from which an idle timeout is the likely reason."""
-MOST_LINES = 5
+MAX_LINES = 5
 """Maximum number of kinds with a separate line; the table ``failed`` contains all."""
 
 
@@ -72,7 +72,7 @@ def summary(counts: Mapping[str, int], connections: int) -> str:
     return "; ".join(texts)
 
 
-def explained(table: Table, most: int = MOST_LINES) -> list[str]:
+def explained(table: Table, most: int = MAX_LINES) -> list[str]:
     """Return one sentence per server and kind of failure, the worst and most frequent first.
 
     A kind consists of the failure, the side that caused it, and the stage.
@@ -162,7 +162,10 @@ def _reset(row: Row, table: Table) -> str:
 
 
 _REASONS = {
-    ("in_request", "server"): ". The server closed the connection with unread data or crashed, or a "
+    (
+        "in_request",
+        "server",
+    ): ". The server closed the connection with unread data or crashed, or a "
     "load balancer reset it; check the server's log at that time",
     ("in_request", "client"): ". The client stopped waiting; compare its timeout with the "
     "server's response time",
@@ -174,8 +177,10 @@ _REASONS = {
     "for example because of a connection limit or an access list",
     ("idle", "client"): ". No data are lost; probably a client that closes with RST (SO_LINGER 0), "
     "or a health check",
-    ("idle", "server"): ". No data are lost; probably an idle timeout, or a server that closes with "
-    "RST",
+    (
+        "idle",
+        "server",
+    ): ". No data are lost; probably an idle timeout, or a server that closes with RST",
     ("after_fin", "client"): ". No data of the client are lost; it closed before reading all data",
 }
 """Likely reasons of a reset by stage and by the side that sent it."""

@@ -128,8 +128,6 @@ def link(gains: Gains) -> list[str]:
         found += ". Only a faster link increases the rate."
         least = float(gains.rtt_min_s[at])
         if queue > FULL_QUEUE * least > 0:
-            found += (
-                " A smaller buffer or AQM (fq_codel) shortens the queue and hardly reduces the rate."
-            )
+            found += " A smaller buffer or AQM (fq_codel) shortens the queue and hardly reduces the rate."
         ends.append(found)
     return ends

@@ -17,7 +17,7 @@ MIN_LOSSES = 4
 """Minimum number of loss indications to evaluate the rate between them."""
 APART_RTTS = 3
 """Distance in RTTs below which losses are one event."""
-MOST_SHARING = 1000
+MAX_SHARING = 1000
 """Maximum number of flows examined for a shared link."""
 BIN_RTTS = 10
 """Length of a bin for the total bytes of all flows, in RTTs."""
@@ -123,7 +123,7 @@ def sharing(table: Table, rounds: Table, losses: Table, rows: Column) -> Table:
         "sharing_flows": np.zeros(size, dtype=np.int64),
         "sharing_bps": np.full(size, np.nan),
     }
-    if not 2 <= rows.size <= MOST_SHARING:
+    if not 2 <= rows.size <= MAX_SHARING:
         return found
     origin = table["start"].min()
     begin = since(table["start"][rows], origin)

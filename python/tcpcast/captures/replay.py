@@ -34,8 +34,8 @@ NEVER_FULL = 10
 """Assumed ratio of an unknown link's rate to the measured rate."""
 
 SIMULATED_S = 1000.0
-MOST_PACKETS = 2e6
-MOST_REPLICATIONS = 32
+MAX_PACKETS = 2e6
+MAX_REPLICATIONS = 32
 """Limits of the replications of a short capture, which narrow the intervals."""
 
 MEDIAN_PRECISION = 1.016
@@ -115,7 +115,9 @@ def _network(seen: CaptureStats) -> Iterator[Entry]:
         whence = f"{NEVER_FULL} times the measured rate, because the link rate is unknown"
         if seen.sender.paced and not seen.windowed:
             rate = seen.rate_bps
-            whence = "measured rate, because the link rate is unknown and BBR would fill a faster one"
+            whence = (
+                "measured rate, because the link rate is unknown and BBR would fill a faster one"
+            )
     elif math.isnan(rate):
         rate, whence = seen.rate_bps, "measured rate, which neither loss nor the window explains"
     fitting = 2 * 8 * (seen.packet + ACK_BYTES) / rate
@@ -171,9 +173,7 @@ def _buffer(seen: CaptureStats, at: str) -> Entry:
     link = seen.link_bps if seen.link_bps > 0 else seen.rate_bps
     queued = round((seen.rtt_high_s - seen.rtt_min_s) * link / (8 * seen.packet)) + 1
     if not seen.overflows and queued < seen.rtt_min_s * link / (8 * seen.packet):
-        return Entry(
-            at, "buffer", "1bdp", f"never full; at most {queued} packets were queued"
-        )
+        return Entry(at, "buffer", "1bdp", f"never full; at most {queued} packets were queued")
     why = "99th percentile minus minimum of the RTT, times the rate"
     return Entry(at, "buffer", f"{queued}pkt", why)
 
@@ -197,11 +197,9 @@ def _traffic(seen: CaptureStats) -> Iterator[Entry]:
 
 def _run(seen: CaptureStats) -> Iterator[Entry]:
     if not seen.short:
-        yield Entry(
-            "run", "duration", written_time(seen.seconds), "time with data in the capture"
-        )
+        yield Entry("run", "duration", written_time(seen.seconds), "time with data in the capture")
         yield Entry("run", "warmup", "0s", "the capture includes slow start")
-        many = min(SIMULATED_S / seen.seconds, MOST_PACKETS / seen.sent, MOST_REPLICATIONS)
+        many = min(SIMULATED_S / seen.seconds, MAX_PACKETS / seen.sent, MAX_REPLICATIONS)
         if many >= 2:
             yield Entry(
                 "run", "replications", int(many), "for narrow intervals, as the capture is short"

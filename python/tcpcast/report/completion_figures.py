@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 PERCENTILES = ("p50", "p95", "p99")
-MOST_LOSSES = 3
+MAX_LOSSES = 3
 MIN_TRANSFERS = 10
 """Means over fewer transfers are omitted, because they would be mostly noise."""
 

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from tcpcast.report.document import Part
     from tcpcast.scenario import Scenario
 
-MOST_ROWS = 20
+MAX_ROWS = 20
 """Maximum number of directions in a table of a report."""
-MOST_FILES = 40
+MAX_FILES = 40
 """Maximum number of captures with a separate section."""
-MOST_DRAWN = 4
+MAX_DRAWN = 4
 """Maximum number of directions in figures, over all captures; the worst come first."""
 
 
@@ -78,13 +78,13 @@ def captures_document(captures: Sequence[Capture], again: str, figures: bool = F
         Draw figures with matplotlib.
     """
     several = f"{len(captures):,} captures" if len(captures) > 1 else captures[0].file
-    parts: list[Part] = [*verdict_parts(captures, MOST_ROWS)]
+    parts: list[Part] = [*verdict_parts(captures, MAX_ROWS)]
     if figures:
         parts += _capture_figures(captures)
     parts.append(Heading("Each capture" if len(captures) > 1 else "Details"))
-    for capture in captures[:MOST_FILES]:
-        parts += capture_parts(capture, most=MOST_ROWS)
-    left = len(captures) - MOST_FILES
+    for capture in captures[:MAX_FILES]:
+        parts += capture_parts(capture, most=MAX_ROWS)
+    left = len(captures) - MAX_FILES
     if left > 0:
         parts.append(Paragraph(f"… and {left:,} more captures, included only in the verdict"))
     return Document(f"Why was it slow? {several}", [*parts, *_again(again)])
@@ -131,7 +131,7 @@ def _capture_figures(captures: Sequence[Capture]) -> Iterator[Part]:
     from tcpcast.report.figures import inline  # noqa: PLC0415 - matplotlib is slow to import
     from tcpcast.report.trace_figures import worst_figures  # noqa: PLC0415
 
-    shown = [inline(name, figure) for name, figure in worst_figures(captures, MOST_DRAWN)]
+    shown = [inline(name, figure) for name, figure in worst_figures(captures, MAX_DRAWN)]
     if shown:
         yield Heading("Figures of the worst transfers")
         yield from shown

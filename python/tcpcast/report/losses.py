@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
     from tcpcast.answer import Answer, Metric
 
-MOST_LOSSES = 4
+MAX_LOSSES = 4
 """Columns shown: 0, 1, 2 and 3 losses; the table of the answer contains all."""
 
-MOST_SIZES = 12
+MAX_SIZES = 12
 """Maximum number of rows shown; of a longer list, sizes are selected evenly."""
 
 
@@ -54,7 +54,7 @@ def by_size_and_losses(answer: Answer) -> dict[tuple[int, int], Metric]:
 
 
 def _table(engine: str, figures: dict[tuple[int, int], Metric], typed: Mapping[int, str]) -> Table:
-    columns = sorted({losses for _, losses in figures})[:MOST_LOSSES]
+    columns = sorted({losses for _, losses in figures})[:MAX_LOSSES]
     all_sizes = sorted({size for size, _ in figures})
     sizes = [all_sizes[i] for i in spread(len(all_sizes))]
     shown = [figures[s, k].value for s in sizes for k in columns if (s, k) in figures]

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     Table = dict[str, np.ndarray[Any, Any]]
     Drawn = tuple[list[Drawable], Axis]
 
-MOST_CLASSES = len(COLOURS)
+MAX_CLASSES = len(COLOURS)
 _WIDTH, _PANEL, _AROUND = 6.8, 1.4, 1.3
 _ALL: Style = {"color": "#222222", "linestyle": "-"}
 """Line style of the total over all flows, distinct from the styles of single flows."""

@@ -22,7 +22,7 @@ from tcpcast.report.quantity import (
     scale_of_unit,
     value_text,
 )
-from tcpcast.report.summary import MOST_WARNINGS, describe
+from tcpcast.report.summary import MAX_WARNINGS, describe
 from tcpcast.units import digits
 
 if TYPE_CHECKING:
@@ -142,14 +142,14 @@ def _tables(plan: Plan) -> Iterator[Part]:
 def _remarks(plan: Plan) -> Iterator[Paragraph]:
     """Yield the reason why the model is untrusted, the notes, and the worst warnings."""
     worst = list(map(str, sorted(plan.warnings, key=severity)))
-    left = len(worst) - MOST_WARNINGS
+    left = len(worst) - MAX_WARNINGS
     more = [f"{left} more warning{'s' * (left > 1)} with --json"] if left > 0 else []
     doubt = [f"{plan.engine or 'the model'}: {plan.untrusted}"] if plan.untrusted else []
     marked = bool(doubt or plan.warnings)
     groups: tuple[tuple[str, Role, Sequence[str]], ...] = (
         (UNTRUSTED, "warning", doubt),
         (" " if marked else "", "aside", plan.notes),
-        ("!", "warning", worst[:MOST_WARNINGS]),
+        ("!", "warning", worst[:MAX_WARNINGS]),
         (" ", "aside", more),
     )
     for mark, role, texts in groups:

@@ -39,7 +39,7 @@ from tcpcast.report.quantity import (
     scale_of_unit,
     value_text,
 )
-from tcpcast.report.summary import MOST_WARNINGS, buffer_text, with_scenario
+from tcpcast.report.summary import MAX_WARNINGS, buffer_text, with_scenario
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -279,7 +279,7 @@ def _warnings(prediction: Prediction, *, every: bool = False) -> list[Paragraph]
             engines.setdefault(about, []).extend([] if answer is None else [answer.engine])
     ordered = sorted(engines, key=severity)
     lines = []
-    for note in ordered if every else ordered[:MOST_WARNINGS]:
+    for note in ordered if every else ordered[:MAX_WARNINGS]:
         named = ", ".join(dict.fromkeys(engines[note]))
         shown = f"{named}: {by_option(note)}" if named else by_option(note)
         lines.append(Paragraph(shown, "warning", " ! "))

@@ -301,7 +301,9 @@ def transfer_headline(prediction: Prediction) -> str:
             return _time_by_goodput(prediction)
         if not times(prediction.transfer or []):
             return ""
-        return "No formula for the transfer time is reliable for this path; simulate it with --packet."
+        return (
+            "No formula for the transfer time is reliable for this path; simulate it with --packet."
+        )
     mean = amount(_short(mean_rate_bps(lead, prediction)), "bit/s")
     time = amount(_short(transfer_time(lead).value), "s")
     by = " by simulation" if lead.engine == SIMULATION else ""

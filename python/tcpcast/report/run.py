@@ -14,7 +14,7 @@ from tcpcast.report.leading import has_too_few, leading, percentile_table
 from tcpcast.report.losses import losses_tables, spread
 from tcpcast.report.quantity import ABSENT, UNTRUSTED, amount, marks
 from tcpcast.report.sizes import size_text, typed_sizes
-from tcpcast.report.summary import MOST_WARNINGS, describe, with_scenario
+from tcpcast.report.summary import MAX_WARNINGS, describe, with_scenario
 from tcpcast.scenario.classes import has_mixed_files
 
 if TYPE_CHECKING:
@@ -161,8 +161,10 @@ def warned(
     if every:
         return [_warning(f"{engine}{note}") for engine, note in [*partial, *warnings]], []
     values = _shown_values(compared, scenario)
-    about = {i: affected for i, (_, note) in enumerate(warnings) if (affected := note.about(values))}
-    worst = sorted(about, key=lambda i: severity(about[i]))[:MOST_WARNINGS]
+    about = {
+        i: affected for i, (_, note) in enumerate(warnings) if (affected := note.about(values))
+    }
+    worst = sorted(about, key=lambda i: severity(about[i]))[:MAX_WARNINGS]
     first = [*partial, *((warnings[i][0], about[i]) for i in worst)]
     rest = [each for i, each in enumerate(warnings) if i not in worst]
     return [_warning(f"{a}{b}") for a, b in first], [_warning(f"{a}{b}") for a, b in rest]

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from tcpcast.scenario.network import Network
     from tcpcast.scenario.rate import VaryingRate
 
-MOST_WARNINGS = 3
+MAX_WARNINGS = 3
 """Maximum number of warnings in a report, unless all are requested."""
 
-MOST_PLACES = 2
+MAX_PLACES = 2
 """Maximum number of links with cross traffic in a sentence."""
 
 
@@ -65,7 +65,7 @@ def describe(scenario: Scenario) -> str:
 def worst(warnings: Iterable[Note], metrics: Collection[str]) -> list[Note]:
     """Return the worst warnings that affect these metrics, the worst first."""
     about = (note.about(metrics) for note in dict.fromkeys(warnings))
-    return sorted(filter(None, about), key=severity)[:MOST_WARNINGS]
+    return sorted(filter(None, about), key=severity)[:MAX_WARNINGS]
 
 
 def with_scenario(
@@ -114,7 +114,7 @@ def _crossing(scenario: Scenario) -> Iterator[str]:
         if (place := place_of(network, stream)) is not None:
             mean = stream.mean_bps(place.link.rate, network.packet_bytes)
             rates[place.name] = rates.get(place.name, 0.0) + mean
-    if len(rates) > MOST_PLACES:
+    if len(rates) > MAX_PLACES:
         yield f"cross traffic at {len(rates)} hops"
         return
     for name in sorted(rates, key=lambda name: name != bottleneck):

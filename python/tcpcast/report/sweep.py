@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tcpcast.report.document import Part
     from tcpcast.report.quantity import Scale
 
-MOST_ROWS = 100
+MAX_ROWS = 100
 """Maximum number of rows in a readable table."""
 
 MEANINGS = {
@@ -54,7 +54,7 @@ def rows_parts(
         others = set(table["status"].to_pylist()) - {"answered"}
         status = ["status", "reason"] if others else []
         names = [*keys, "engine", *replication, *(n for n in HEADLINE if n in names), *status]
-    first_rows = table.slice(0, MOST_ROWS).to_pydict()
+    first_rows = table.slice(0, MAX_ROWS).to_pydict()
     marks = {name: metric_marks(first_rows, name) for name in names if keys is not None}
     columns = _columns(first_rows, names, keys or {}, marks)
     notes = _notes(first_rows, names) if keys is not None else []
@@ -75,8 +75,8 @@ def rows_parts(
             shown = _columns(columns_of, [*lead, *of_class], keys, of_class)
             parts += [BLANK, Table(shown, f"class {group}", repeated=len(lead))]
     parts += marks_explained(used_marks)
-    if table.num_rows > MOST_ROWS:
-        parts.append(Paragraph(f"and {table.num_rows - MOST_ROWS:,} more rows; {more}"))
+    if table.num_rows > MAX_ROWS:
+        parts.append(Paragraph(f"and {table.num_rows - MAX_ROWS:,} more rows; {more}"))
     return parts
 
 

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 WIDE = 8.0
 """Ratio of the largest to the smallest value from which a key has a logarithmic scale."""
-MOST_TICKS = 7
-MOST_CURVES = 8
+MAX_TICKS = 7
+MAX_CURVES = 8
 """Maximum number of distinguishable lines in one figure."""
 _UNITS = {"ratio": "%", "number": "1", "integer": "1"}
 """Units for kinds of keys that have unit 1 or no unit in tables."""
@@ -58,7 +58,7 @@ class Along:
     @property
     def ticks(self) -> tuple[Floats, list[str]]:
         """Positions and labels of the ticks; quantities have at most :data:`MAX_TICKS`."""
-        step = -(-len(self.positions) // MOST_TICKS) if self.quantities else 1
+        step = -(-len(self.positions) // MAX_TICKS) if self.quantities else 1
         return self.positions[::step], list(self.labels[::step])
 
 
@@ -161,7 +161,7 @@ def by_word(grids: Sequence[Cells], keys: Sequence[Along]) -> list[Cells]:
         for index, label in enumerate(keys[axis].labels)
     ]
     nonempty = [curve for curve in curves if np.isfinite(curve.value).any()]
-    return nonempty if len(nonempty) <= MOST_CURVES else []
+    return nonempty if len(nonempty) <= MAX_CURVES else []
 
 
 def _slice(each: Cells, axis: int, index: int, label: str) -> Cells:

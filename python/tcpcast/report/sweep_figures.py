@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     Levels = Mapping[str, Sequence[float]]
 
-MOST_PANELS = 6
+MAX_PANELS = 6
 """Maximum number of panels (engines) in a heat map."""
 _DPI = 150
 _ABOVE = 0.09
@@ -293,7 +293,7 @@ def _map(  # noqa: PLR0913, PLR0917 - what to draw, and how
     """Draw a metric over two keys, one panel per engine, with a common colour scale."""
     from matplotlib.colors import LogNorm, Normalize  # noqa: PLC0415 - optional, slow to import
 
-    shown = grids[:MOST_PANELS]
+    shown = grids[:MAX_PANELS]
     columns = min(len(shown), 3)
     rows = math.ceil(len(shown) / columns)
     size = 1.6 + 3.8 * columns, 0.9 + 3.3 * rows

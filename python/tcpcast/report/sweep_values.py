@@ -13,7 +13,7 @@ from tcpcast.answer import Metric
 from tcpcast.metrics import HEADLINE
 from tcpcast.report.document import Code, Column, Document, Heading, Paragraph, Table
 from tcpcast.report.quantity import ABSENT, interval_text, label, scale_of, value_text
-from tcpcast.report.summary import MOST_WARNINGS, describe
+from tcpcast.report.summary import MAX_WARNINGS, describe
 from tcpcast.report.sweep import by_class, marks_explained, rows_parts
 from tcpcast.report.sweep_cells import along, cells
 from tcpcast.scenario.toml import write_toml
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
     Levels = Mapping[str, Sequence[float]]
 
-MOST_VALUES = {1: 40, 2: 6}
+MAX_VALUES = {1: 40, 2: 6}
 """Maximum number of values per key in a table, by the number of keys."""
 
 _NUMBER = re.compile(r"[0-9][0-9.,]*")
 
-MOST_REMARKS = 12
+MAX_REMARKS = 12
 """Maximum number of reasons listed, those with the most rows first."""
 
 
@@ -115,7 +115,7 @@ def _answers(sweep: Swept, rows: Any) -> Iterator[Part]:
 def _shown_indices(keys: Iterable[Along]) -> list[Any]:
     """Return, for each key, evenly spaced indices of the values in a table."""
     sizes = [len(key.values) for key in keys]
-    limit = MOST_VALUES[len(sizes)]
+    limit = MAX_VALUES[len(sizes)]
     return [np.unique(np.linspace(0, size - 1, min(size, limit)).astype(int)) for size in sizes]
 
 
@@ -164,7 +164,7 @@ def _to_check(sweep: Swept, rows: Any) -> Iterator[Part]:
     warned.sort(key=lambda each: each[0])  # the warnings of a row are in order of severity
     doubts = _counted([(engine, text) for _, engine, text in warned])
     available = [*_counted(reasons), *doubts]
-    texts += [*_counted(reasons)[:MOST_REMARKS], *doubts[:MOST_WARNINGS]]
+    texts += [*_counted(reasons)[:MAX_REMARKS], *doubts[:MAX_WARNINGS]]
     if texts:
         yield Heading("Check before use")
         yield from (Paragraph(text, "warning", " ! ") for text in texts)
@@ -206,9 +206,7 @@ def _figures(sweep: Swept, rows: Any, levels: Levels) -> Iterator[Part]:
     shown = [inline(name, figure) for name, figure in drawn]
     if shown:
         yield Heading("Figures")
-        yield Paragraph(
-            "Formulas are lines; simulations are points with 95 % intervals.", "aside"
-        )
+        yield Paragraph("Formulas are lines; simulations are points with 95 % intervals.", "aside")
         yield from shown
 
 

@@ -96,9 +96,7 @@ def _notes(shown: Table) -> list[Paragraph]:
         )
     ]
     if np.isnan(shown["loss_ratio"]).any():
-        notes.append(
-            Paragraph("p_r is estimated as the share of retransmitted packets", "", "~ ")
-        )
+        notes.append(Paragraph("p_r is estimated as the share of retransmitted packets", "", "~ "))
     if (shown["waiting_share"] > FEW_IN_TIMEOUT).any():
         notes.append(
             Paragraph(

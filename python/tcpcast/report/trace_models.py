@@ -116,7 +116,6 @@ def _classes(intervals: Table) -> Paragraph:
     names, counted = np.unique(intervals["class"], return_counts=True)
     order = np.lexsort((names, np.char.startswith(names, "T0"), ~np.char.startswith(names, "TD")))
     parts = [
-        f"{counted[i]} {'without loss' if names[i] == '-' else names[i]}"
-        for i in order.tolist()
+        f"{counted[i]} {'without loss' if names[i] == '-' else names[i]}" for i in order.tolist()
     ]
     return Paragraph(f"intervals of 100 s: {', '.join(parts)}", "aside", "  ")

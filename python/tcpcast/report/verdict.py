@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tcpcast.captures import Capture, Table
     from tcpcast.report.document import Part
 
-MOST_CHANGES = 3
+MAX_CHANGES = 3
 """Maximum number of limits with advice."""
 MIN_SHARE = 0.01
 """Minimum share of the total time with a bar."""
@@ -45,9 +45,7 @@ def verdict_parts(captures: Sequence[Capture], most: int) -> Iterator[Part]:
     if limits:
         yield Heading("Limits of the transfers")
         yield Paragraph("Shares of the total time of all directions.", "aside")
-        yield from (
-            Share(LIMITS[limit][0], share) for limit, share in limits if share >= MIN_SHARE
-        )
+        yield from (Share(LIMITS[limit][0], share) for limit, share in limits if share >= MIN_SHARE)
         yield Heading("What to change first")
         yield from _changes(table, all_services(captures), [limit for limit, _ in limits])
     yield Heading("Worst transfers")
@@ -107,7 +105,7 @@ def _changes(table: Table, services: Table, limits: Sequence[str]) -> Iterator[P
     number = 0
     for limit in limits:
         rows = np.flatnonzero(table["limited_by"] == limit)
-        if limit == "unknown" or not rows.size or number == MOST_CHANGES:
+        if limit == "unknown" or not rows.size or number == MAX_CHANGES:
             continue
         longest = rows[np.argmax(np.nan_to_num(table["duration_s"][rows]))]
         part = {name: column[[longest]] for name, column in table.items()}

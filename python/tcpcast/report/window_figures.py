@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-MOST_CHANGES = 800
+MAX_CHANGES = 800
 """If there are more changes, the range in each time span is drawn instead of each change."""
 
 SPANS = 400
@@ -132,7 +132,7 @@ def _window_series(
     time: Floats, window: Floats, threshold: Floats, span: tuple[float, float]
 ) -> list[Drawable]:
     thin = {"color": CALCULATED[0], "linewidth": 1}
-    if len(time) <= MOST_CHANGES:
+    if len(time) <= MAX_CHANGES:
         steps = {"drawstyle": "steps-post"}
         line = {"color": OBSERVED[0], "linewidth": 1.2}
         return [

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
 STATIC = Path(__file__).parent / "static"
-MOST_JSON_BYTES = 2**16
-MOST_CAPTURE_BYTES = 512 * 2**20
-MOST_NAME = 255
+MAX_JSON_BYTES = 2**16
+MAX_CAPTURE_BYTES = 512 * 2**20
+MAX_NAME = 255
 _INSTEAD = "; read larger captures with: tcpcast trace FILE"
 
 _STATUS: dict[type[Exception], int] = {Full: 429, NoJob: 404, Overdue: 503, Died: 500}
@@ -107,7 +107,7 @@ class _Page:
     async def questions(self, _: Request) -> Response:
         if self._offered is None:
             self._offered = await self._models.ask({"do": "questions"})
-        return JSONResponse({"questions": self._offered, "upload_bytes": MOST_CAPTURE_BYTES})
+        return JSONResponse({"questions": self._offered, "upload_bytes": MAX_CAPTURE_BYTES})
 
     def asking(self, do: str) -> Callable[[Request], Awaitable[Response]]:
         """Return a handler that forwards a request to a process for formulas."""
@@ -147,7 +147,7 @@ class _Page:
 
     async def capture(self, request: Request) -> Response:
         assert self._folder is not None
-        name = request.query_params.get("name", "")[:MOST_NAME] or "capture"
+        name = request.query_params.get("name", "")[:MAX_NAME] or "capture"
         descriptor, path = tempfile.mkstemp(dir=self._folder)
         file = Path(path)
         try:
@@ -166,12 +166,12 @@ async def _receive(request: Request, write: Callable[[bytes], Any]) -> None:
     """Write a body as it arrives, and refuse it as soon as it is too long."""
     size = 0
     length = request.headers.get("content-length", "0")
-    if length.isdecimal() and int(length) > MOST_CAPTURE_BYTES:
-        raise _too_large(MOST_CAPTURE_BYTES, _INSTEAD)
+    if length.isdecimal() and int(length) > MAX_CAPTURE_BYTES:
+        raise _too_large(MAX_CAPTURE_BYTES, _INSTEAD)
     async for part in request.stream():
         size += len(part)
-        if size > MOST_CAPTURE_BYTES:
-            raise _too_large(MOST_CAPTURE_BYTES, _INSTEAD)
+        if size > MAX_CAPTURE_BYTES:
+            raise _too_large(MAX_CAPTURE_BYTES, _INSTEAD)
         write(part)
     if not size:
         raise TcpcastError("the file is empty; choose a pcap or pcapng file")
@@ -188,8 +188,8 @@ async def _body(request: Request) -> dict[str, Any]:
     text = bytearray()
     async for part in request.stream():
         text += part
-        if len(text) > MOST_JSON_BYTES:
-            raise _too_large(MOST_JSON_BYTES)
+        if len(text) > MAX_JSON_BYTES:
+            raise _too_large(MAX_JSON_BYTES)
     try:
         content = json.loads(text)
     except (ValueError, RecursionError):

@@ -13,7 +13,7 @@ from tcpcast.engines import REGISTRY, RunOptions, answer
 from tcpcast.errors import Names, ScenarioError, TcpcastError
 from tcpcast.report.prediction import limit
 from tcpcast.report.quantity import interval_text, label, scale_of, value_text
-from tcpcast.report.summary import MOST_WARNINGS, caveats, describe, worst
+from tcpcast.report.summary import MAX_WARNINGS, caveats, describe, worst
 from tcpcast.scenario.toml import write_toml
 from tcpcast.web.questions import QUESTIONS, Question, question
 from tcpcast.web.questions.fields import FieldError, Values, checked
@@ -91,7 +91,7 @@ def _evaluated(
         "metric": _metric(asked.metric),
         "answers": sorted(rows, key=lambda row: (row["value"] is None, not row["trusted"])),
         "table": table and {"caption": table[0], "columns": table[1], "rows": table[2]},
-        "warnings": list(scenario.warnings())[:MOST_WARNINGS],
+        "warnings": list(scenario.warnings())[:MAX_WARNINGS],
         "positions": {f.name: f.position(values.get(f.name, "")) for f in asked.fields},
         "copy": {
             "command": asked.command(values, simulated),

@@ -15,8 +15,8 @@ from tcpcast.web.processes import Overdue, Worker
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-MOST_RUNNING = 2
-MOST_KEPT = 20
+MAX_RUNNING = 2
+MAX_KEPT = 20
 """Maximum number of finished jobs whose results are kept."""
 
 LIMIT_S = 120.0
@@ -102,8 +102,8 @@ class Jobs:
     def check_capacity(self) -> None:
         """Raise Full if no further job can start."""
         running = sum(job.state == "running" for job in self._jobs.values())
-        if running + self._uploads >= MOST_RUNNING:
-            raise Full(f"{MOST_RUNNING} jobs are running; cancel one, or wait until one is done")
+        if running + self._uploads >= MAX_RUNNING:
+            raise Full(f"{MAX_RUNNING} jobs are running; cancel one, or wait until one is done")
 
     def start(self, request: dict[str, Any], after: Callable[[], None] = lambda: None) -> Job:
         """Start a job; ``after`` is called when it has ended for any reason.
@@ -117,7 +117,7 @@ class Jobs:
         job = Job(secrets.token_urlsafe(12), request)
         self._jobs[job.name] = job
         finished = [name for name, each in self._jobs.items() if each.state != "running"]
-        for name in finished[:-MOST_KEPT]:
+        for name in finished[:-MAX_KEPT]:
             del self._jobs[name]
         job.task = asyncio.create_task(_run(job, after))
         return job

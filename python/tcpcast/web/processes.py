@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from asyncio.subprocess import Process
     from collections.abc import Callable
 
-MOST_BYTES_OF_A_LINE = 64 * 2**20
+MAX_LINE_BYTES = 64 * 2**20
 
 
 class Refused(TcpcastError):  # noqa: N818 - the request is invalid
@@ -38,7 +38,7 @@ class Worker:
 
     def __init__(self, process: Process) -> None:
         self._process = process
-        self._asked = False
+        self._is_busy = False
 
     @classmethod
     async def start(cls) -> Worker:
@@ -47,7 +47,7 @@ class Worker:
             *(sys.executable, "-P", "-m", "tcpcast.web.worker"),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
-            limit=MOST_BYTES_OF_A_LINE,
+            limit=MAX_LINE_BYTES,
             start_new_session=True,  # only the server receives Ctrl-C, and then ends the process
         )
         return cls(process)

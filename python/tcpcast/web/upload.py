@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 MIN_SHARE = 0.01
 """Minimum share of the time of a listed limit."""
 
-MOST_ROWS = 50
+MAX_ROWS = 50
 """Maximum number of listed directions, those with the most bytes."""
 
 
@@ -47,7 +47,7 @@ def read(path: str, name: str) -> dict[str, Any]:
             escape_control_characters(fault.reason), file=escape_control_characters(name)
         ) from None
     table = capture.connections
-    order = (-table["bytes"].astype(float)).argsort(kind="stable")[:MOST_ROWS]
+    order = (-table["bytes"].astype(float)).argsort(kind="stable")[:MAX_ROWS]
     sentences = capture.advice()
     failures = [*filter(None, [summary(capture.rest, capture.connection_count)])]
     failures += explained(capture.failed)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from tcpcast.captures import Capture
 
-MOST_DIRECTIONS = 8
+MAX_DIRECTIONS = 8
 DPI = 130
 
 
@@ -86,12 +86,12 @@ def _figures(
     capture: Capture, blank: Callable[[float, float], Figure]
 ) -> Iterator[tuple[str, Figure]]:
     """Yield names and figures, one at a time to save memory."""
-    for each in worst_directions(capture, MOST_DIRECTIONS):
+    for each in worst_directions(capture, MAX_DIRECTIONS):
         for name, draw in (("sequence", draw_sequence), ("over-time", draw_over_time)):
             figure = draw(each, blank)
             if figure is not None:
                 yield f"{each.name}-{name}", figure
-    for name, figure in model_figures(capture, blank, MOST_DIRECTIONS):
+    for name, figure in model_figures(capture, blank, MAX_DIRECTIONS):
         yield f"{name}-model", figure
 
 

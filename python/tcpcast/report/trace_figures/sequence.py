@@ -98,7 +98,9 @@ def _verticals(axes: Axes, x: Floats, low: Floats, high: Floats, **look: Any) ->
     axes.add_collection(LineCollection(segments, **look), autolim=False)
 
 
-def _draw(axes: Axes, time: Floats, trail: Table, span: tuple[float, float], sent_label: str) -> None:
+def _draw(
+    axes: Axes, time: Floats, trail: Table, span: tuple[float, float], sent_label: str
+) -> None:
     margin = 0.02 * (span[1] - span[0]) or 0.01
     near = (time >= span[0] - margin) & (time <= span[1] + margin)
     ends = trail["end_bytes"][near & sent(trail)]

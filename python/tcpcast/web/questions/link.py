@@ -13,7 +13,7 @@ from tcpcast.engines.formula import FORMULAS
 from tcpcast.engines.registry import USERS as OF_USERS
 from tcpcast.plan import plan_buffer
 from tcpcast.report.quantity import amount
-from tcpcast.report.summary import MOST_WARNINGS
+from tcpcast.report.summary import MAX_WARNINGS
 from tcpcast.scenario import Scenario
 from tcpcast.scenario.changes import apply_changes
 from tcpcast.scenario.loading import packaged_text, parse_toml
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 PACKAGED = "web-10mbit"
 """The packaged scenario that both questions are based on."""
 
-MOST_USERS = 20_000
+MAX_USERS = 20_000
 CONNECTIONS = 20_000
 """Number of transfers per simulated point."""
 
@@ -56,7 +56,7 @@ SOURCES = Field(
     label="Users",
     hint="Each user receives files, with think times in between.",
     default="80",
-    read=whole(1, MOST_USERS),
+    read=whole(1, MAX_USERS),
     write=write_whole,
     low="1",
     high="1000",
@@ -239,7 +239,7 @@ def _buffer_facts(values: Values, _: list[Given]) -> Facts:
     ]
     first = f"A buffer of {plan.value:,.0f} packets is enough for a loss of {values['loss']}."
     doubt = [f"This result is unreliable: {plan.untrusted}."] if plan.untrusted else []
-    worst = map(str, sorted(plan.warnings, key=severity)[:MOST_WARNINGS])
+    worst = map(str, sorted(plan.warnings, key=severity)[:MAX_WARNINGS])
     sentences = [first, *doubt, plan.recommendation, *worst]
     caption = "Buffer by other rules"
     return Facts(sentences, (caption, ["Rule", "Buffer", "Maximum queueing delay"], rows))

@@ -29,7 +29,7 @@ DURATION_S, MAX_WALL = 80.0, "30s"
 SETTLED_BDP = 2.0
 """Buffer in BDP above which the duration increases in proportion, because shares converge slowly."""
 
-MOST_FLOWS = 100
+MAX_FLOWS = 100
 
 
 def _read_bdp(text: str) -> float:
@@ -47,10 +47,10 @@ def _flows(group: str) -> Field:
         name=f"flows-{group}",
         label=f"Flows of {group.upper()}",
         default="1",
-        read=whole(1, MOST_FLOWS),
+        read=whole(1, MAX_FLOWS),
         write=write_whole,
         low="1",
-        high=str(MOST_FLOWS),
+        high=str(MAX_FLOWS),
         whole=True,
         keys=(f"class.{group}.flows",),
     )
