@@ -81,10 +81,10 @@ class Capture:
     connection_count
         Number of connections, including those without data.
     rest
-        Totals of everything without a row. If there are more than 65,536 directions with data, those
-        with the most bytes have rows; ``directions``, ``packets``, ``data_packets``, ``bytes``,
-        ``unique_bytes``, ``retransmissions``, ``td``, ``to`` and ``timeouts`` are totals of the
-        others. ``empty_connections``, ``empty_directions`` and ``empty_packets`` count those
+        Totals of everything without a row. If there are more than 65,536 directions with data,
+        those with the most bytes have rows; ``directions``, ``packets``, ``data_packets``,
+        ``bytes``, ``unique_bytes``, ``retransmissions``, ``td``, ``to`` and ``timeouts`` are totals
+        of the others. ``empty_connections``, ``empty_directions`` and ``empty_packets`` count those
         without data. ``unanswered``, ``refused``, ``half_open``, ``reset`` and ``silent`` count
         failed connections as in the table ``failed``; ``reset_without_loss`` counts the reset ones
         that were reset after a FIN or after all data were acknowledged. ``keep_alives`` counts
@@ -261,9 +261,9 @@ def trace(
         Approximate number of points per direction in ``trail`` for a time-sequence plot; 0 for
         none.
     max_connections
-        Maximum number of connections followed at the same time, at least 1; None means 65,536 (about
-        3 kB each). If there are more, a closed connection, one with a single packet, or the one
-        idle for longest is evicted.
+        Maximum number of connections followed at the same time, at least 1; None means 65,536
+        (about 3 kB each). If there are more, a closed connection, one with a single packet, or the
+        one idle for longest is evicted.
 
     Returns
     -------
@@ -464,8 +464,8 @@ def _warnings(connections: Table, found: dict[str, Any]) -> list[str]:
     )
     add(
         int(connections["rtt_withheld"].sum()),
-        "directions without RTT, because pure acks are missing from the capture, and acks with data "
-        "may be sent much later than delayed acks",
+        "directions without RTT, because pure acks are missing from the capture, and acks with "
+        "data may be sent much later than delayed acks",
     )
     lines += _of_many(found["rest"], found["max_connections"])
     add(

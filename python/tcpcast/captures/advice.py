@@ -117,6 +117,7 @@ def _evident(table: Table) -> np.ndarray[Any, Any]:
 
 
 def share(table: Table, limit: str) -> np.ndarray[Any, Any]:
+    """Return the share of the time of a limit for each row."""
     return table[f"share_{limit}"]
 
 

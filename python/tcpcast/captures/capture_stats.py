@@ -144,7 +144,7 @@ class CaptureStats:
 
     @property
     def lossy_pps(self) -> float:
-        """Rate of one flow in packets/s predicted from its losses; NaN if losses do not limit it."""
+        """Rate of one flow in packets/s predicted from its losses; NaN if they do not limit it."""
         return math.nan if self.sender.paced else predicted_pps(self, 1.0)
 
     @property

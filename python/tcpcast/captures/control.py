@@ -37,9 +37,9 @@ FALL, FALL_PKTS = 0.05, 1.5
 """Minimum decrease from one round to the next: relative, and in packets."""
 
 BEYOND = 1.8
-"""Ratio of the rate to the larger rate of PFTK (with b = 1) and CUBIC's response function from which
-the sender is not loss-based. Simulated Reno and CUBIC have at most 1.22, BBR 2 to 13 if losses are
-frequent for its window."""
+"""Ratio of the rate to the larger rate of PFTK (with b = 1) and CUBIC's response function from
+which the sender is not loss-based. Simulated Reno and CUBIC have at most 1.22, BBR 2 to 13 if
+losses are frequent for its window."""
 ENOUGH_LOSSES = 20
 """Minimum number of loss indications; with fewer, chance or slow start determines the rate."""
 

@@ -48,7 +48,7 @@ def return_path(table: Table) -> list[str]:
 
 
 def application(gains: Gains) -> list[str]:
-    """Return the frequency at which the sender had no data to send although its windows were open."""
+    """Return how often the sender had no data although its windows were open."""
     table = gains.table
     ends = []
     dry = table["short_segments"] * path_rtt_s(table) / table["duration_s"]
@@ -128,6 +128,9 @@ def link(gains: Gains) -> list[str]:
         found += ". Only a faster link increases the rate."
         least = float(gains.rtt_min_s[at])
         if queue > FULL_QUEUE * least > 0:
-            found += " A smaller buffer or AQM (fq_codel) shortens the queue and hardly reduces the rate."
+            found += (
+                " A smaller buffer or AQM (fq_codel) shortens the queue and hardly reduces the "
+                "rate."
+            )
         ends.append(found)
     return ends

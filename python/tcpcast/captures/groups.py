@@ -128,7 +128,7 @@ def _sums(connections: Table, group: Column, count: int) -> Table:
 
 
 def _means(connections: Table, group: Column, count: int) -> Table:
-    """Return means of known values: RTT weighted by time, T0 by sequences, b by acks, W_max by flow.
+    """Return means over known values: RTT by time, T0 by sequences, b by acks, W_max by flow.
 
     ``window_grows_by`` is "packets" if this applies to most acks.
     """

@@ -110,7 +110,7 @@ class Gains:
         return factor
 
     def beyond_model(self) -> Column:
-        """Return the ratio of the measured rate to the rate of the model of :meth:`loss_limited`."""
+        """Return the ratio of the measured rate to the model's rate of :meth:`loss_limited`."""
         model = self.pftk_pps()
         chosen = self.fed & self.cubic
         if chosen.any():

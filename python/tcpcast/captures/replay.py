@@ -1,7 +1,7 @@
 """Conversion of a capture to a scenario that engines can predict.
 
-A comment states the origin of each value. If a capture does not show a value, a value with the least
-effect on the result is chosen, and the comment states this.
+A comment states the origin of each value. If a capture does not show a value, a value with the
+least effect on the result is chosen, and the comment states this.
 """
 
 from __future__ import annotations

@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     Column = np.ndarray[Any, Any]
 
 INITIAL_WINDOW = 10
-"""Segments of a response that fit in one flight if losses have not reduced the window (RFC 6928)."""
+"""Segments of a response that fit in one flight if losses have not reduced the window (RFC
+6928)."""
 STRETCHED = 0.1
 """Additional round trips of a response from which losses are assumed to have reduced the window.
 Measured with 2 % loss: 0.3 to 0.5, or 1 with another flight; without loss: 0.01."""

@@ -25,8 +25,8 @@ MIN_REQUESTS = 3
 LONGEST_RESPONSE = 1 << 20
 """Median response size in bytes above which connections are transfers with separate verdicts."""
 NOTICEABLE = 0.1
-"""Share of the median latency from which losses or held segments are the cause. They can be avoided,
-while a round trip and the server's work cannot."""
+"""Share of the median latency from which losses or held segments are the cause. They can be
+avoided, while a round trip and the server's work cannot."""
 ENOUGH = 20
 """Minimum number of requests to analyse the slowest separately."""
 MIN_RTT_S = 50e-6

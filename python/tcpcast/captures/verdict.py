@@ -76,8 +76,8 @@ window grows until another limit applies; and at taps away from the sender, whic
 time until a window update reaches the sender. Slow readers have 0.42 to 0.56, other causes at most
 0.01."""
 RUNS_DRY = 0.5
-"""Non-full segments per RTT from which the sender runs out of data. Writes of 64 kB every 50 ms have
-0.85, 16 kB every 10 ms 0.94; a full send buffer 0.10, a full link 0.04."""
+"""Non-full segments per RTT from which the sender runs out of data. Writes of 64 kB every 50 ms
+have 0.85, 16 kB every 10 ms 0.94; a full send buffer 0.10, a full link 0.04."""
 UNPROMPTED = 0.3
 """Share of new bytes not triggered by an ack: applications 0.61 or more, other limits up to 0.24, a
 send buffer 0.51 (but it does not run dry)."""
@@ -94,8 +94,8 @@ ENOUGH_LATE = 10
 LATE = 0.005
 """Share of reordered packets: 0.046 to 0.048 with 5 % reordering, otherwise below 0.002."""
 POLICED = 0.18
-"""Variation of the rate between losses: 0.044 to 0.136 for a policer, 0.29 or more for random bursts
-of loss (Flach et al., An Internet-wide analysis of traffic policing, 2016, section 3)."""
+"""Variation of the rate between losses: 0.044 to 0.136 for a policer, 0.29 or more for random
+bursts of loss (Flach et al., An Internet-wide analysis of traffic policing, 2016, section 3)."""
 POLICED_LOSSES = 5
 """Minimum number of loss indications to determine a policed rate."""
 BBR_POLICED = 0.06
@@ -105,14 +105,14 @@ NO_QUEUE = 0.12
 """Ratio of queueing delay at losses to RTT below which there is no queue. Policers have 0.003 to
 0.07, links with a buffer of 25 % of the RTT 0.27 to 0.33."""
 NO_QUEUE_AWAY = 0.06
-"""Ratio of the mean queueing delay by timestamps to RTT below which there is no queue. Policers have
-0.004 to 0.04, links with a buffer of 25 % of the RTT 0.09 or more."""
+"""Ratio of the mean queueing delay by timestamps to RTT below which there is no queue. Policers
+have 0.004 to 0.04, links with a buffer of 25 % of the RTT 0.09 or more."""
 QUEUE = 0.22
-"""Ratio of queueing delay to RTT from which losses occur with a full queue. Links have 0.27 or more,
-losses without a full link 0.01 to 0.18."""
+"""Ratio of queueing delay to RTT from which losses occur with a full queue. Links have 0.27 or
+more, losses without a full link 0.01 to 0.18."""
 STANDING = 0.5
-"""Ratio of median to minimum RTT, minus 1, from which there is a standing queue. Four and five flows
-at one link have 0.7 or more, random loss at most 0.24."""
+"""Ratio of median to minimum RTT, minus 1, from which there is a standing queue. Four and five
+flows at one link have 0.7 or more, random loss at most 0.24."""
 ALONE = 0.65
 """Ratio of rate to link rate, if known, of a single flow at a full link: 0.73 or more. With random
 loss, a delayed ack or a burst looks like a queue: 0.31 to 0.61."""
@@ -122,15 +122,15 @@ LONG_QUEUE = 1.0
 BBR_STEADY = 0.2
 """Variation of the rate between losses below which BBR keeps the link rate."""
 BBR_FULL = 0.8
-"""Ratio of rate to link rate, if known, from which BBR fills the link: 0.96 with 3 % loss, where the
-losses are too close for rates between them."""
+"""Ratio of rate to link rate, if known, from which BBR fills the link: 0.96 with 3 % loss, where
+the losses are too close for rates between them."""
 INITIAL_WINDOW = 10
 """Packets (RFC 6928)."""
 ENOUGH_LOSSES = 5
 EXPLAINED = (0.6, 3.0)
 """Range of the ratio of measured to PFTK's rate in which losses explain the rate, if the sender's
-window is unknown. Random loss has 1.0 to 2.0, links 0.8 or more; a paced sender 0.32, an idle sender
-0.43."""
+window is unknown. Random loss has 1.0 to 2.0, links 0.8 or more; a paced sender 0.32, an idle
+sender 0.43."""
 MIN_PACKETS = 10
 """Minimum packets of a transfer for a verdict."""
 LONG = 1000
@@ -165,7 +165,7 @@ class Evidence:
     usual_queue: Column
     """Ratio of median to minimum RTT, minus 1."""
     queue: Column
-    """Ratio of queueing delay to RTT: at losses, or by timestamps if the tap is not at the sender."""
+    """Ratio of queueing delay to RTT: at losses, or by timestamps away from the sender."""
     bbr: Column
     link_used: Column
     """Ratio of rate to link rate, if known."""
@@ -220,7 +220,7 @@ class Evidence:
         return np.asarray(sum(np.nan_to_num(self.shares[name]) for name in limits) >= MOSTLY)
 
     def partly(self, limit: str) -> Column:
-        """Return a mask of rows with a state for part of the time, and for longer than idle time."""
+        """Return a mask of rows with a state for part of the time, longer than the idle time."""
         share, idle = (np.nan_to_num(self.shares[name]) for name in (limit, "application"))
         return np.asarray((share >= PARTLY) & (share > idle))
 

@@ -110,7 +110,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """The area between two curves; ``x`` holds bin edges if it has one element more than ``low``."""
+    """The area between two curves; ``x`` holds bin edges if it is one element longer."""
 
     x: ArrayLike
     low: ArrayLike

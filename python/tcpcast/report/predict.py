@@ -1,4 +1,4 @@
-"""The report of ``tcpcast predict``: a sentence, a table of models and remarks, or a range table."""
+"""The report of ``tcpcast predict``: a headline, a table and remarks, or a table of ranges."""
 
 from __future__ import annotations
 

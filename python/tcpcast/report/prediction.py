@@ -216,6 +216,7 @@ def times(answers: Sequence[Answer]) -> list[Answer]:
 
 
 def transfer_time(answer: Answer) -> Metric:
+    """Return the completion time of a transfer."""
     return answer.metrics["completion_time_s"]
 
 
@@ -259,7 +260,7 @@ def loss_ratio(scenario: Scenario) -> float:
 
 
 def window_limit_pps(scenario: Scenario) -> float:
-    """Return the limit by receiver windows, W_max/RTT times flows, in packets/s; inf without one."""
+    """Return the limit by receiver windows, W_max/RTT times flows, in packets/s; may be inf."""
     return scenario.senders * scenario.populations[0].tcp.receiver_window / scenario.rtt_s
 
 
@@ -359,6 +360,7 @@ def _limits(prediction: Prediction) -> tuple[str, list[str]]:
 
 
 def packets_text(number: float) -> str:
+    """Return a number of packets with its unit."""
     return f"{number:,.0f} packet{'' if number == 1 else 's'}"
 
 

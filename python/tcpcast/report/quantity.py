@@ -139,7 +139,7 @@ def interval_text(figure: Metric, scale: Scale) -> str:
 
 
 def difference_text(difference: Difference | None) -> str:
-    """Return a difference relative to the reference ("+2.1 %") or in percentage points ("+1.2 pp")."""
+    """Return a relative difference ("+2.1 %") or one in percentage points ("+1.2 pp")."""
     if difference is None:
         return ""
     percent = 100 * difference.amount

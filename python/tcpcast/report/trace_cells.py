@@ -36,6 +36,7 @@ def rate_scale(rates: Figures) -> Scale:
 
 
 def counts(values: Figures) -> list[str]:
+    """Return integers as texts."""
     return [str(value) for value in values.tolist()]
 
 

@@ -88,7 +88,7 @@ def _report(request: Mapping[str, Any], send: Send) -> Any:  # noqa: ARG001
     return report(request)
 
 
-_ACTIONS: dict[str, Callable[[Mapping[str, Any], Tell], Any]] = {
+_ACTIONS: dict[str, Callable[[Mapping[str, Any], Send], Any]] = {
     "questions": _questions,
     "evaluate": _evaluate,
     "curve": _curve,

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 GROUPS = ("a", "b")
 DURATION_S, MAX_WALL = 80.0, "30s"
 SETTLED_BDP = 2.0
-"""Buffer in BDP above which the duration increases in proportion, because shares converge slowly."""
+"""Buffer in BDP above which the duration increases in proportion, because shares converge
+slowly."""
 
 MAX_FLOWS = 100
 
