@@ -287,12 +287,12 @@ def trace(
             trail_points,
             max_connections,
         )
-    except (OSError, ValueError) as fault:
-        whose = file if after is None or not getattr(fault, "after", False) else _name(after)
-        reason = OS_ERROR.sub("", str(fault))
-        if isinstance(fault, IsADirectoryError):
+    except (OSError, ValueError) as error:
+        whose = file if after is None or not getattr(error, "after", False) else _name(after)
+        reason = OS_ERROR.sub("", str(error))
+        if isinstance(error, IsADirectoryError):
             reason = "a folder, not a capture; `tcpcast report` reads all captures in a folder"
-        raise CaptureError(reason, file=whose) from fault
+        raise CaptureError(reason, file=whose) from error
     connections = columns(found["connections"], found["limits"])
     rounds_found = rounds(found["rounds"], found["limits"])
     lost = events(found["loss_indications"])

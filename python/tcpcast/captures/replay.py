@@ -100,8 +100,8 @@ def replay(kept: Capture, name: str = "replay") -> Replay:
     tables = nested(entries)
     try:
         Scenario.from_dict(tables)
-    except ScenarioError as fault:  # for example, a rate of one packet per hour is too low
-        raise CaptureError(f"{kept.file}: no scenario can be derived: {fault}") from fault
+    except ScenarioError as error:  # for example, a rate of one packet per hour is too low
+        raise CaptureError(f"{kept.file}: no scenario can be derived: {error}") from error
     return Replay(tables, document([*heading, *remarks], entries), warnings)
 
 

@@ -38,8 +38,8 @@ REMEDIES = {
     "slow.",
     service.NETWORK: "Use fewer or shorter round trips: a server closer to its clients,"
     " or requests that do not wait for each other.",
-    service.UNKNOWN: "The capture contains neither handshakes nor timestamps, so server and network "
-    "time cannot be separated; capture from the start of connections.",
+    service.UNKNOWN: "The capture contains neither handshakes nor timestamps, so server and "
+    "network time cannot be separated; capture from the start of connections.",
 }
 
 DELAYED = 0.25

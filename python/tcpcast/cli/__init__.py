@@ -82,23 +82,23 @@ def _exit_code(function: Callable[[], int], seen: Interrupts, out: Stream) -> in
     """Return the exit code of a function, and print its errors."""
     try:
         return function()
-    except TcpcastError as fault:
-        text = str(fault).replace("\n", "\n  ")  # a scenario reports all its errors, one per line
+    except TcpcastError as error:
+        text = str(error).replace("\n", "\n  ")  # a scenario reports all its errors, one per line
         print(f"tcpcast: {text}", file=sys.stderr)
-        return fault.exit_code
+        return error.exit_code
     except MemoryError:
         print("tcpcast: out of memory; raise the limit (ulimit -v)", file=sys.stderr)
         return EnvironmentFault.exit_code
-    except (KeyboardInterrupt, Exception) as fault:
-        if isinstance(fault, BrokenPipeError) or (fault is out.fault):
+    except (KeyboardInterrupt, Exception) as error:
+        if isinstance(error, BrokenPipeError) or (error is out.error):
             return 0  # `_flush` reports errors of standard output
-        if isinstance(fault, KeyboardInterrupt) or seen.seen:
+        if isinstance(error, KeyboardInterrupt) or seen.seen:
             print(TOO_EARLY, file=sys.stderr)
             return INTERRUPTED
-        if not isinstance(fault, OSError | MemoryError):
+        if not isinstance(error, OSError | MemoryError):
             raise
-        what = "out of memory: " if isinstance(fault, MemoryError) else ""
-        print(f"tcpcast: {what}{fault}", file=sys.stderr)  # an error of the machine, not the user
+        what = "out of memory: " if isinstance(error, MemoryError) else ""
+        print(f"tcpcast: {what}{error}", file=sys.stderr)  # an error of the machine, not the user
         return EnvironmentFault.exit_code
 
 
@@ -106,12 +106,12 @@ def _flush(out: Stream) -> int:
     """Flush standard output; raise if it has failed, even if the command succeeded."""
     out.goes_on = True
     out.flush()
-    if out.fault is None:
+    if out.error is None:
         return 0
     abandon(out)
-    if isinstance(out.fault, BrokenPipeError):
+    if isinstance(out.error, BrokenPipeError):
         return 0
-    raise EnvironmentFault(f"cannot write to standard output: {out.fault.strerror or out.fault}")
+    raise EnvironmentFault(f"cannot write to standard output: {out.error.strerror or out.error}")
 
 
 def _renamed(command: str, usage: typer.TyperException) -> str | None:

@@ -14,8 +14,8 @@ from tcpcast.scenario.tcp import STACKS
 
 def engines(*, as_json: bool) -> None:
     """Print one table per family."""
-    for fault in add_outside():
-        print(f"tcpcast: {fault}", file=sys.stderr)
+    for error in add_outside():
+        print(f"tcpcast: {error}", file=sys.stderr)
     if as_json:
         _print_json()
         return

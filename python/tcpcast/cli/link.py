@@ -116,8 +116,8 @@ def _scenario(
             scenario = load(file, changes=changed)
         else:
             scenario = Scenario.from_dict(apply_changes(_plain(changed), changed))
-    except ScenarioError as fault:
-        raise fault.renamed(option_names(LINK.options)) from None
+    except ScenarioError as error:
+        raise error.renamed(option_names(LINK.options)) from None
     _check(scenario)
     return scenario
 

@@ -196,13 +196,13 @@ def _scenario(question: str, asked: Asked) -> Scenario:
     file, changes, seed = (asked.values[name] for name in ("file", "changes", "seed"))
     try:
         scenario = read_scenario(file, changes, seed)
-    except ScenarioError as fault:
+    except ScenarioError as error:
         if question != "max-loss":
             raise
         try:
             scenario = read_scenario(file, [*(changes or ()), "network.bottleneck.loss=1%"], seed)
         except ScenarioError:
-            raise fault from None
+            raise error from None
     check_keys(question, asked.changes, scenario)
     return scenario
 

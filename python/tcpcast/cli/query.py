@@ -27,8 +27,8 @@ def query(*, folder: str, sql: str, max_wall: str | None, as_csv: bool, as_json:
 def _seconds(typed: str) -> float:
     try:
         seconds = parse_duration(typed)
-    except TcpcastError as fault:
-        raise TcpcastError(f"--max-wall: {fault}") from None
+    except TcpcastError as error:
+        raise TcpcastError(f"--max-wall: {error}") from None
     if seconds == 0:
         raise TcpcastError("--max-wall: must be above 0 s; write 60s, or omit the option")
     return seconds

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Stream:
-    """A stream that stores the ``fault`` of a failed write.
+    """A stream that stores the ``error`` of a failed write.
 
     With ``ignores_errors``, it drops all output after an error, so that a command still writes its
     files after a broken pipe; otherwise, it raises the error.
@@ -29,11 +29,11 @@ class Stream:
     def __init__(self, under: TextIO, *, ignores_errors: bool = False) -> None:
         self.under = under
         self.ignores_errors = ignores_errors
-        self.fault: OSError | None = None
+        self.error: OSError | None = None
 
     def write(self, text: str) -> int:
         """Write text unchanged."""
-        if self.fault is None or not self.ignores_errors:
+        if self.error is None or not self.ignores_errors:
             try:
                 self.under.write(text)
             except OSError as error:
@@ -42,14 +42,14 @@ class Stream:
 
     def flush(self) -> None:
         """Flush the stream below."""
-        if self.fault is None or not self.ignores_errors:
+        if self.error is None or not self.ignores_errors:
             try:
                 self.under.flush()
             except OSError as error:
                 self._failed(error)
 
     def _failed(self, error: OSError) -> None:
-        self.fault = error
+        self.error = error
         if not self.ignores_errors:
             raise error
 

@@ -152,9 +152,9 @@ def read_capture(
         )
         if connection is not None:
             capture = of_directions(capture, chosen(capture, _which(connection)))
-    except CaptureError as fault:
-        print(f"tcpcast: {fault}", file=sys.stderr)
-        return None, fault.exit_code
+    except CaptureError as error:
+        print(f"tcpcast: {error}", file=sys.stderr)
+        return None, error.exit_code
     except KeyboardInterrupt:  # the results of other files are still printed
         print(f"tcpcast: {file}: interrupted before a result was available", file=sys.stderr)
         return None, INTERRUPTED

@@ -39,8 +39,8 @@ def check_groups(
 def _seconds(rtt: str) -> float:
     try:
         seconds = parse_duration(rtt)
-    except UnitError as fault:
-        raise TcpcastError(f"--rtt: {fault}") from fault
+    except UnitError as error:
+        raise TcpcastError(f"--rtt: {error}") from error
     if not seconds > 0:
         raise TcpcastError(f"--rtt must be above 0, not {rtt}; for example 60ms")
     return seconds

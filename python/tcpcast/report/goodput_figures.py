@@ -39,8 +39,9 @@ _WIDE = 4.0
 def distribution(answer: Answer) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """Return goodput steps and the share of files per 1 % of goodput in each.
 
-    The edges have shape ``[steps + 1]``. The steps have about the same ratio. Each edge is a row of the table ``file_goodput_tail``, so
-    that no share is interpolated; each share is divided by the logarithmic width of its step.
+    The edges have shape ``[steps + 1]``. The steps have about the same ratio. Each edge is a row of
+    the table ``file_goodput_tail``, so that no share is interpolated; each share is divided by the
+    logarithmic width of its step.
     """
     table = answer.tables["file_goodput_tail"]
     goodput, beyond = table["goodput_bps"], table["by_file"]

@@ -95,10 +95,10 @@ def read_saved(path: Path) -> Answers:
     """
     try:
         content = json.loads(path.read_bytes())
-    except OSError as fault:
-        raise TcpcastError(f"{path}: cannot be read ({fault.strerror}); check the file") from None
-    except (ValueError, RecursionError) as fault:
-        raise TcpcastError(f"{path}: not JSON ({fault}); {_INSTEAD}") from None
+    except OSError as error:
+        raise TcpcastError(f"{path}: cannot be read ({error.strerror}); check the file") from None
+    except (ValueError, RecursionError) as error:
+        raise TcpcastError(f"{path}: not JSON ({error}); {_INSTEAD}") from None
     if isinstance(content, dict) and "captures" in content:
         raise TcpcastError(
             f"{path}: contains tables of captures; to report on captures, pass the capture files: "
@@ -107,13 +107,13 @@ def read_saved(path: Path) -> Answers:
     try:
         document = _SavedDocument.model_validate(content)
         scenario = Scenario.from_dict(document.scenario, folder=path.parent)
-    except ValidationError as fault:
-        first = fault.errors()[0]
+    except ValidationError as error:
+        first = error.errors()[0]
         place = ".".join(map(str, first["loc"])) or "the document"
         message = f"{path}: not a file of tcpcast answers ({place}: {first['msg']}); {_INSTEAD}"
         raise TcpcastError(message) from None
-    except ScenarioError as fault:
-        raise ScenarioError(f"{path}: scenario: {fault}") from None
+    except ScenarioError as error:
+        raise ScenarioError(f"{path}: scenario: {error}") from None
     answers = [_answer(saved) for saved in document.answers]
     for answer in answers:
         if answer.kind == "simulation":

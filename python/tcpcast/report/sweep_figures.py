@@ -90,8 +90,8 @@ def read_levels(typed: Iterable[str]) -> dict[str, list[float]]:
         parse = _PARSERS.get(UNITS[metric], _number)
         try:
             levels.setdefault(metric, []).extend(parse(value) for value in values.split(","))
-        except ValueError as fault:
-            raise TcpcastError(f"--level {metric}: {fault}") from None
+        except ValueError as error:
+            raise TcpcastError(f"--level {metric}: {error}") from None
     return levels
 
 

@@ -61,13 +61,13 @@ def create_app(access: Access) -> ASGIApp:
         Route("/api/captures", page.capture, methods=["POST"]),
         Mount("/static", StaticFiles(directory=STATIC)),
     ]
-    faults: dict[Any, Any] = {
+    handlers: dict[Any, Any] = {
         HTTPException: _of_http,
         TcpcastError: _of_request,
         ClientDisconnect: _gone,
         Exception: _of_page,
     }
-    app = Starlette(routes=routes, exception_handlers=faults, lifespan=page.lifespan)
+    app = Starlette(routes=routes, exception_handlers=handlers, lifespan=page.lifespan)
     return Guard(app, access)
 
 
@@ -199,21 +199,21 @@ async def _body(request: Request) -> dict[str, Any]:
     return content
 
 
-async def _of_http(_: Request, fault: HTTPException) -> Response:
-    return _error_response(fault.detail, fault.status_code, "", fault.headers)
+async def _of_http(_: Request, error: HTTPException) -> Response:
+    return _error_response(error.detail, error.status_code, "", error.headers)
 
 
-async def _of_request(_: Request, fault: TcpcastError) -> Response:
-    status = next((code for kind, code in _STATUS.items() if isinstance(fault, kind)), 400)
-    return _error_response(str(fault), status, getattr(fault, "field", ""))
+async def _of_request(_: Request, error: TcpcastError) -> Response:
+    status = next((code for kind, code in _STATUS.items() if isinstance(error, kind)), 400)
+    return _error_response(str(error), status, getattr(error, "field", ""))
 
 
 async def _gone(_: Request, __: Exception) -> Response:
     return _error_response("the request ended before it was complete", 400, "")
 
 
-async def _of_page(_: Request, fault: Exception) -> Response:
-    return _error_response(f"internal error of tcpcast: {fault!r}", 500, "")
+async def _of_page(_: Request, error: Exception) -> Response:
+    return _error_response(f"internal error of tcpcast: {error!r}", 500, "")
 
 
 def _error_response(message: str, status: int, field: str, headers: Any = None) -> Response:

@@ -273,13 +273,13 @@ def _by_field(asked: Question, function: Callable[[], Result]) -> Result:
         return function()
     except FieldError:
         raise
-    except TcpcastError as fault:
-        if isinstance(fault, ScenarioError):
-            key, rest = fault.faults[0]
+    except TcpcastError as error:
+        if isinstance(error, ScenarioError):
+            key, rest = error.faults[0]
         else:
-            key, _, rest = str(fault).partition(": ")
+            key, _, rest = str(error).partition(": ")
         field = next((f for f in asked.fields if key in f.keys), None)
-        text = _in_words(asked, str(fault) if field is None else f"{field.label}: {rest}")
+        text = _in_words(asked, str(error) if field is None else f"{field.label}: {rest}")
         raise FieldError("" if field is None else field.name, text) from None
 
 

@@ -157,9 +157,9 @@ async def _run(job: Job, after: Callable[[], None]) -> None:
         job.state, job.progress = "done", 1.0
     except asyncio.CancelledError:
         job.state = "cancelled"
-    except TcpcastError as fault:
+    except TcpcastError as error:
         job.state = "failed"
-        job.error = {"message": str(fault), "field": getattr(fault, "field", "")}
+        job.error = {"message": str(error), "field": getattr(error, "field", "")}
     finally:
         if worker is not None:
             await worker.end()

@@ -42,9 +42,9 @@ def bind(port: int) -> socket.socket:
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         bound.bind((ADDRESS, port))
-    except OSError as fault:
+    except OSError as error:
         bound.close()
-        why = fault.strerror or str(fault)
+        why = error.strerror or str(error)
         raise EnvironmentFault(
             f"--port: cannot bind port {port} ({why}); omit the option to use a free port"
         ) from None

@@ -42,9 +42,9 @@ def read(path: str, name: str) -> dict[str, Any]:
     name = name.replace("\n", "\\n").replace("\t", "\\t")  # one line, whatever it contains
     try:
         capture = trace(path)
-    except CaptureError as fault:
+    except CaptureError as error:
         raise CaptureError(
-            escape_control_characters(fault.reason), file=escape_control_characters(name)
+            escape_control_characters(error.reason), file=escape_control_characters(name)
         ) from None
     table = capture.connections
     order = (-table["bytes"].astype(float)).argsort(kind="stable")[:MAX_ROWS]

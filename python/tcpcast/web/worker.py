@@ -44,9 +44,9 @@ def _answered(request: Mapping[str, Any], send: Send) -> dict[str, Any]:
     """Return ``done`` with the result, or ``error`` with a message."""
     try:
         return {"done": _ACTIONS[request["do"]](request, send)}
-    except TcpcastError as fault:
-        field = getattr(fault, "field", "")
-        return {"error": {"message": escape_control_characters(str(fault)), "field": field}}
+    except TcpcastError as error:
+        field = getattr(error, "field", "")
+        return {"error": {"message": escape_control_characters(str(error)), "field": field}}
     except Exception:
         traceback.print_exc()
         return {"fault": f"{sys.exc_info()[1]!r}"}

@@ -94,8 +94,8 @@ class Field:
             raise FieldError(self.name, f"{self.label}: not a numeric field")
         try:
             return self.read(text)
-        except UnitError as fault:
-            raise FieldError(self.name, f"{self.label}: {fault}") from None
+        except UnitError as error:
+            raise FieldError(self.name, f"{self.label}: {error}") from None
 
     def position(self, text: str) -> int | None:
         """Return the index of the slider step nearest to a value; None without a slider."""
