@@ -160,7 +160,7 @@ def table(*rows: dict[str, Any]) -> Table:
         ({"looks_like": "reno", "to": 4, "t0_s": 0.31}, "linux-reno-classic", "timeouts"),
         ({"looks_like": "reno", "to": 4, "t0_s": 1.0}, "rfc-newreno", "neither"),
         ({"looks_like": "reno"}, "rfc-newreno", "neither"),
-        ({"syn_captured": False, "td": 0}, "linux-cubic", "shows no other"),
+        ({"syn_captured": False, "td": 0}, "linux-cubic", "does not show it"),
     ],
 )
 def test_the_stack_is_the_nearest(row: dict[str, Any], stack: str, word: str) -> None:
@@ -178,7 +178,7 @@ def test_most_packets_decide_where_flows_differ(tmp_path: Path) -> None:
     _, _, capture = captured(tmp_path, {"traffic.flows": 2, "run.duration": "60s"})
     capture.connections["looks_like"] = np.array(["cubic", "bbr"])
     said = " ".join(replay(capture).warnings)
-    assert "the flows look different (1 like bbr, 1 like cubic)" in said
+    assert "the flows have different congestion controls (1 like bbr, 1 like cubic)" in said
 
 
 @pytest.mark.parametrize(
@@ -235,7 +235,7 @@ def test_packets_without_timestamps_have_shorter_headers(tmp_path: Path) -> None
     scenario, _, capture = captured(tmp_path, {"tcp.timestamps": False, "run.duration": "60s"})
     written = replay(capture)
     assert written.tables["tcp"]["timestamps"] is False
-    assert "1460 B of payload, the largest captured, and 40 B of headers" in written.text
+    assert "1460 B of payload (largest captured) and 40 B of headers" in written.text
     assert Scenario.from_dict(written.tables).payload_bytes == scenario.payload_bytes
 
 
@@ -243,7 +243,7 @@ def test_marks_of_a_queue_are_told(tmp_path: Path) -> None:
     marks = {"network.bottleneck.queue": "codel", "tcp.ecn": True}
     _, _, capture = captured(tmp_path, {**marks, "run.duration": "60s"})
     (said,) = replay(capture).warnings
-    assert "windows were reduced because a queue marked packets (ECN)" in said
+    assert "window reductions were caused by ECN marks" in said
 
 
 def test_what_was_full_for_a_moment_is_no_link(tmp_path: Path) -> None:
@@ -262,10 +262,10 @@ def test_who_waits_for_something_else_shows_no_link(limit: str, tmp_path: Path) 
     for name in [name for name in flows if name.startswith("share_")]:
         flows[name] = flows[name] * 0
     flows["rtt_karn_p99_s"] = flows["rtt_p99_s"] = flows["rtt_undelayed_max_s"] = flows["rtt_min_s"]
-    assert "the rate reached: neither loss nor window explains it" in replay(capture).text
+    assert "which neither loss nor the window explains" in replay(capture).text
     flows[f"share_{limit}"] += 0.9
     written = replay(capture)
-    assert "10 times the rate reached: the capture does not show the link" in written.text
+    assert "10 times the measured rate, because the link rate is unknown" in written.text
     least = float(flows["rtt_min_s"][0])
     assert Scenario.from_dict(written.tables).rtt_s == pytest.approx(least, rel=0.03)
 

@@ -115,15 +115,15 @@ def test_figures_are_those_of_the_formulas(capsys: Capture) -> None:
         (
             ["--loss", "0.001%", "--rwnd", "64KiB"],
             "window",
-            "limited by the receiver window (44 packets in each round trip), not loss.",
+            "limited by the receiver window (44 packets per round trip), not loss.",
         ),
         (
             ["--loss", "0.01%", "--rate", "1mbit"],
             "bottleneck",
             "limited by the link, not loss.",
         ),
-        (["--rwnd", "44"], "window", "(44 packets in each round trip)."),
-        (["--rwnd", "1"], "window", "(1 packet in each round trip)."),
+        (["--rwnd", "44"], "window", "(44 packets per round trip)."),
+        (["--rwnd", "1"], "window", "(1 packet per round trip)."),
         (
             ["--loss", "0%", "--rate", "10mbit"],
             "bottleneck",
@@ -154,7 +154,7 @@ def test_limits_of_window_and_link_stand_in_the_document(capsys: Capture) -> Non
 
 def test_several_flows_are_told_each_and_together(capsys: Capture) -> None:
     out = predict(capsys, "--loss", "1%", "--flows", "4")
-    assert "About 1.14 Mbit/s per flow, 4.57 Mbit/s together;" in out
+    assert "About 1.14 Mbit/s per flow, 4.57 Mbit/s in total;" in out
 
 
 def test_the_leading_model_comes_first_and_those_that_leave_timeouts_out_are_named(
@@ -170,7 +170,7 @@ def test_the_leading_model_comes_first_and_those_that_leave_timeouts_out_are_nam
 def test_outside_its_domain_no_formula_is_in_the_headline(capsys: Capture) -> None:
     for loss in ("20%", "30%", "50%"):
         out = " ".join(predict(capsys, "--loss", loss).split())
-        assert "No formula is trusted here: simulate the path with --packet." in out
+        assert "No formula is reliable for this path; simulate it with --packet." in out
         assert "About" not in out
         assert f"outside its domain: a loss of {loss.rstrip('%')} %, more than 10 %" in out
         found = document(capsys, "--loss", loss)
@@ -209,7 +209,7 @@ def test_a_range_and_its_csv_mark_what_is_not_trusted(capsys: Capture) -> None:
 @needs_transfers
 def test_a_transfer_outside_the_domain_has_no_headline_either(capsys: Capture) -> None:
     out = " ".join(predict(capsys, "--loss", "40%", "--size", "100KB").split())
-    assert "No time of a transfer is trusted here" in out
+    assert "No formula for the transfer time is reliable" in out
     out = " ".join(predict(capsys, "--loss", "40%", "--size", "10KB", "--packet").split())
     assert "by simulation" in out.partition("on average")[0]
 

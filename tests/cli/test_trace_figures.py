@@ -110,7 +110,7 @@ def test_what_is_sent_again_is_drawn_where_it_was_sent() -> None:
     assert figure is not None
     (axes,) = figure.axes
     assert legend(axes) == [
-        "sent", "SACK", "acknowledged", "window's edge", "retransmitted: duplicates (1)",
+        "sent", "SACK", "acknowledged", "window edge", "retransmitted: duplicates (1)",
         "retransmitted: tail-loss probe (1)", "retransmitted: timeout (1)",
     ]  # fmt: skip
     (timeout,) = [line for line in axes.lines if line.get_marker() == CAUSES["timeout"].marker]
@@ -260,7 +260,7 @@ def test_packets_against_loss_with_the_models_beside() -> None:
     assert name == "-".join(map(in_file, hosts))
     (axes,) = figure.axes
     assert legend(axes) == [
-        "TD (2)", "TD, less than 100 s (2)", "T0 (2)", "T1 (2)", "T3 and more (2)",
+        "TD (2)", "TD, less than 100 s (2)", "T0 (2)", "T1 (2)", "T3 or more (2)",
         "PFTK (31)", "PFTK, approximate (32)", "TD only (20)",
     ]  # fmt: skip
     full, _, td_only = axes.lines[-3:]
@@ -270,7 +270,7 @@ def test_packets_against_loss_with_the_models_beside() -> None:
     )
     assert packets == pytest.approx(100 * model.rate_pps)
     assert (np.asarray(td_only.get_ydata()) > packets).all()
-    assert "without loss, not drawn: 2" in axes.get_title()
+    assert "2 intervals without loss are not drawn" in axes.get_title()
     assert axes.get_xscale() == "log"
 
 
@@ -327,7 +327,7 @@ def test_nothing_to_draw_is_said(tmp_path: Path, capsys: Output) -> None:
     assert not (tmp_path / "none").exists()
     trace_files = pytest.importorskip("tcpcast.cli.trace_files")
     trace_files.write_files([capture], str(tmp_path / "none"), "png", None, force=False)
-    assert capsys.readouterr().err == "tcpcast: no direction has anything to draw\n"
+    assert capsys.readouterr().err == "tcpcast: no direction has data to draw\n"
 
 
 def test_without_matplotlib_it_is_said_before_the_capture_is_read(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ FUZZED = settings(
         ("path", {"rtt": "100"}, "rtt", "100ms"),
         ("path", {"rtt": "0ms"}, "rtt", "above 0"),
         ("path", {"rtt": ""}, "rtt", "missing; write 50ms"),
-        ("path", {"rtt": "10ms..1s"}, "rtt", "one value, not a range"),
+        ("path", {"rtt": "10ms..1s"}, "rtt", "must be a single value, not a range"),
         ("path", {"rate": "10mbps"}, "rate", "10mbit"),
         ("path", {"loss": "100%"}, "loss", "loses every packet"),
         ("path", {"loss": "0%", "rate": "unlimited"}, "loss", "nothing limits the flow"),
@@ -42,7 +42,7 @@ FUZZED = settings(
         ("winner", {"queue": "wred"}, "queue", "codel"),
         ("winner", {"rate": "unlimited"}, "buffer", ""),
         ("buffer", {"loss": "0.5.5"}, "loss", "1%"),
-        ("path", {"nothing": "1"}, "", "no field"),
+        ("path", {"nothing": "1"}, "", "not a field"),
         ("path", {"rtt": 5}, "rtt", "text"),
         ("path", {"rtt": "5" * 200}, "rtt", "at most 100"),
     ],
@@ -60,8 +60,8 @@ def test_a_value_that_cannot_be_taken_names_its_field(
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        ({}, "question: write one of path"),
-        ({"question": "path", "values": []}, "values: write an object"),
+        ({}, "question: must be one of path"),
+        ({"question": "path", "values": []}, "values: must be an object"),
         ({"question": ["path"]}, "question"),
         ([], "no object"),
     ],
