@@ -230,7 +230,12 @@ def test_a_sweep_shows_the_doubts_of_a_run(tmp_path: Path, capsys: Capture) -> N
     assert main(asked) == 0
     out = capsys.readouterr().out
     value = f"{ran['metrics']['goodput_bps']['value']:,.0f}"
-    for shown in (f"{value}!", " ! no interval, or an interval that should be checked", "notes", doubt):
+    for shown in (
+        f"{value}!",
+        " ! no interval, or an interval that should be checked",
+        "notes",
+        doubt,
+    ):
         assert shown in out
 
 
