@@ -51,8 +51,8 @@ UNITS = {"bit/s": 1.0, "kbit/s": 1e3, "Mbit/s": 1e6, "Gbit/s": 1e9}
 RATE = r"(\d[\d,]*(?:\.\d+)?) ([kMG]?bit/s)"
 AT_LEAST_THE_GOODPUT = (
     rf"the link carries at most {RATE}",
-    rf"the link, {RATE}, is the limit",
-    rf"together {RATE}",
+    rf"the link \({RATE}\) is the limit",
+    rf"flows: {RATE} in total",
     rf"full link at {RATE}",
     rf"PFTK predicts {RATE}",
     rf"allows up to {RATE}",

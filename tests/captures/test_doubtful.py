@@ -73,7 +73,7 @@ def test_a_single_packet_has_no_rate() -> None:
     said = text(capture_parts(found))
     assert "1 data packet, 237 B" in said
     assert "bit/s" not in said.split("sent")[1]
-    with pytest.raises(tcpcast.CaptureError, match="or one packet"):
+    with pytest.raises(tcpcast.CaptureError, match="no scenario can be derived"):
         replay(found)
     connections = tcpcast.trace(capture(*two)).connections
     assert [round(float(connections[name][0])) for name in rates] == [189_600, 189_600, 100]

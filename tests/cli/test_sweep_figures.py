@@ -173,5 +173,5 @@ def test_levels_are_read_in_the_unit_of_the_metric() -> None:
         "queue_delay_mean_s": [0.01],
         "timeouts": [3.0],
     }
-    with pytest.raises(TcpcastError, match="no metric"):
+    with pytest.raises(TcpcastError, match="not a metric"):
         read_levels(["nothing=1"])

@@ -63,7 +63,7 @@ def test_a_value_that_cannot_be_taken_names_its_field(
         ({}, "question: must be one of path"),
         ({"question": "path", "values": []}, "values: must be an object"),
         ({"question": ["path"]}, "question"),
-        ([], "no object"),
+        ([], "not an object"),
     ],
 )
 def test_a_request_of_another_form_says_what_to_write(page: Page, body: Any, said: str) -> None:
