@@ -94,7 +94,7 @@ def test_numbers_that_no_window_reaches() -> None:
     row = {name: column[0] for name, column in found.connections.items()}
     assert (row["out_of_window"], row["data_packets"], row["unique_bytes"]) == (1, 3, 2000)
     assert row["flight_max_bytes"] == 1000
-    assert any("beyond any window" in warning for warning in found.warnings)
+    assert any("outside the window" in warning for warning in found.warnings)
 
 
 def test_acks_without_data_are_missing() -> None:

@@ -150,10 +150,10 @@ def table(*rows: dict[str, Any]) -> Table:
 @pytest.mark.parametrize(
     ("row", "stack", "word"),
     [
-        ({"looks_like": "cubic", "sack": True}, "linux-cubic", "looks like cubic"),
-        ({"looks_like": "reno", "sack": True}, "linux-reno", "looks like reno"),
-        ({"looks_like": "bbr", "sack": True}, "linux-bbr", "looks like bbr"),
-        ({"looks_like": "bbr"}, "linux-bbr", "looks like bbr"),
+        ({"looks_like": "cubic", "sack": True}, "linux-cubic", "like cubic"),
+        ({"looks_like": "reno", "sack": True}, "linux-reno", "like reno"),
+        ({"looks_like": "bbr", "sack": True}, "linux-bbr", "like bbr"),
+        ({"looks_like": "bbr"}, "linux-bbr", "like bbr"),
         ({"sack": True}, "linux-cubic", "SACK"),
         ({"by_sack": 2, "syn_captured": False}, "linux-cubic", "SACK"),
         ({"looks_like": "reno", "timestamps": True}, "linux-reno-classic", "no SACK"),

@@ -25,7 +25,7 @@ FUZZED = settings(
     [
         ("path", {"rtt": "100"}, "rtt", "100ms"),
         ("path", {"rtt": "0ms"}, "rtt", "above 0"),
-        ("path", {"rtt": ""}, "rtt", "missing; write 50ms"),
+        ("path", {"rtt": ""}, "rtt", "missing; for example 50ms"),
         ("path", {"rtt": "10ms..1s"}, "rtt", "must be a single value, not a range"),
         ("path", {"rate": "10mbps"}, "rate", "10mbit"),
         ("path", {"loss": "100%"}, "loss", "loses every packet"),

@@ -149,7 +149,7 @@ def _check(scenario: Scenario) -> None:
         if own.loss is not None:
             errors.append(f"network.{name}.loss: {only}; omit this key")
     if isinstance(network.bottleneck.loss_rule, RestOfRound):
-        errors.append('network.bottleneck.loss: a link does not know rounds; write "1%"')
+        errors.append('network.bottleneck.loss: a link has no rounds; write "1%"')
     if network.packet_bytes > MAX_PACKET_BYTES:
         errors.append(f'network.packet: must be at most "{MAX_PACKET_BYTES}B" for a link')
     if errors:
