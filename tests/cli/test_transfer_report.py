@@ -120,11 +120,11 @@ def test_sizes_typed_in_bytes_and_percentiles_of_all_times() -> None:
 @pytest.mark.parametrize(
     ("size", "said"),
     [
-        ("10MB", "1,000 transfers of 10 MB (6,907 packets), each alone"),
-        ("64KiB", "1,000 transfers of 64 KiB (46 packets), each alone"),
-        ("1234567B", "1,000 transfers of 1,234,567 B (853 packets), each alone"),
-        ("1pkt", "1,000 transfers of 1 packet, each alone"),
-        (["1pkt", "10MB"], "2,000 transfers of 2 sizes, each alone"),
+        ("10MB", "1,000 transfers of 10 MB (6,907 packets), one at a time"),
+        ("64KiB", "1,000 transfers of 64 KiB (46 packets), one at a time"),
+        ("1234567B", "1,000 transfers of 1,234,567 B (853 packets), one at a time"),
+        ("1pkt", "1,000 transfers of 1 packet, one at a time"),
+        (["1pkt", "10MB"], "2,000 transfers of 2 sizes, one at a time"),
         (
             {"distribution": "exponential", "mean": "2MB"},
             "transfers of 2 MB (1,381 packets) on average",

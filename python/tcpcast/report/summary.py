@@ -145,8 +145,9 @@ def _transfers(traffic: Transfers) -> str:
     what = sizes_text(traffic)
     if traffic.arrivals is not None:
         return f"transfers {what} at {units.format_per_second(traffic.arrivals.rate)}"
-    plural = "" if traffic.total == 1 else "s, one at a time"
-    return f"{traffic.total:,} transfer{plural} {what}"
+    if traffic.total == 1:
+        return f"1 transfer {what}"
+    return f"{traffic.total:,} transfers {what}, one at a time"
 
 
 def _varying(rate: VaryingRate) -> str:
