@@ -163,7 +163,7 @@ def test_the_leading_model_comes_first_and_those_that_leave_timeouts_out_are_nam
     out = predict(capsys, "--loss", "1%")
     _, _, rows = out.partition("─\n")
     assert rows.split()[0] == "pftk"
-    assert "mathis and td-only leave out timeouts" in " ".join(out.split())
+    assert "mathis and td-only ignore timeouts" in " ".join(out.split())
     assert "leave out timeouts" not in predict(capsys, "--loss", "0.01%")
 
 
@@ -429,7 +429,7 @@ def test_a_range_of_sizes_has_times_and_mean_rates(capsys: Capture) -> None:
     assert len(times) == 3
     assert times == sorted(times)
     assert [r["size_pkts"] for r in rows if r["engine"] == "short"] == ["7", "31", "137"]
-    assert "long run" in predict(capsys, *asked)
+    assert "long-term" in predict(capsys, *asked)
 
 
 @needs_transfers
@@ -499,7 +499,7 @@ def test_without_loss_a_transfer_needs_no_limit(capsys: Capture) -> None:
         (["--loss", "1%", "--csv", "--json"], ["--csv", "--json"]),
         (["--loss", "1%..2%", "--explain"], ["--explain", "--loss is a range"]),
         (["--loss", "1%", "--explain", "--json"], ["--explain", "provenance"]),
-        (["--loss", "1%", "--rtt", "1ms..2ms", "--plot", "x"], ["--plot", "--rtt one value"]),
+        (["--loss", "1%", "--rtt", "1ms..2ms", "--plot", "x"], ["--plot", "one value for --rtt"]),
     ],
 )
 def test_bad_input_names_the_option(

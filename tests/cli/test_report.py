@@ -323,7 +323,7 @@ def test_saved_answers_are_the_answers(scenario: Scenario, tmp_path: Path) -> No
         ("[1]", [], "not a file of tcpcast answers"),
         ('{"scenario": {}, "answers": []}', [], "not a file of tcpcast answers (answers:"),
         ('{"captures": []}', [], "tcpcast report FILE.pcap"),
-        ('{"scenario": {"run": {}}, "answers": [{"engine": "x"}]}', [], "its scenario: network"),
+        ('{"scenario": {"run": {}}, "answers": [{"engine": "x"}]}', [], "scenario: network"),
         ('{"scenario": {}, "answers": [{"engine": "x", "metrics": {"a": 1}}]}', [], "metrics.a"),
         ("{}", ["--engine", "packet"], "--engine requires a scenario, but answers.json contains"),
         ("{}", ["--feed", "measured"], "--feed requires a scenario"),

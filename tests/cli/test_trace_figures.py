@@ -116,7 +116,7 @@ def test_what_is_sent_again_is_drawn_where_it_was_sent() -> None:
     (timeout,) = [line for line in axes.lines if line.get_marker() == CAUSES["timeout"].marker]
     assert np.asarray(timeout.get_xdata()) == pytest.approx([0.201])
     assert np.asarray(timeout.get_ydata()) == pytest.approx([20.5])
-    assert axes.get_ylabel() == "sequence (kB)"
+    assert axes.get_ylabel() == "sequence number (kB)"
     assert axes.get_xlabel() == "time (s) since 2026-01-02 03:04:05.678 UTC"
     assert figure.get_suptitle() == "made.pcap: 10.0.0.1:1025 > [fd00::2]:80"
 
@@ -176,7 +176,7 @@ def test_flight_rtt_and_limits_share_one_time() -> None:
     assert legend(flight) == ["in flight", "receiver window", "TD (1)", "TO (1)"]
     assert flight.get_ylim()[1] > 60
     assert flight.get_ylabel() == "bytes in flight (kB)"
-    assert legend(rtt) == ["mean of a round", "minimum, 40 ms"]
+    assert legend(rtt) == ["mean per round", "minimum, 40 ms"]
     samples = np.asarray(rtt.lines[0].get_ydata())
     assert samples == pytest.approx(np.full(75, 50.0))
     assert legend(strip) == ["slow start 10 %", "congestion window 60 %", "timeout 30 %"]
@@ -204,7 +204,7 @@ def test_a_window_far_above_the_flight_is_told_not_drawn_to_scale() -> None:
     figure = draw_over_time(made, blank)
     assert figure is not None
     assert figure.axes[0].get_ylim() == pytest.approx((0, 1.25 * 30))
-    assert legend(figure.axes[0])[1] == "receiver window (4,000 kB, above)"
+    assert legend(figure.axes[0])[1] == "receiver window (4,000 kB, above the axis)"
 
 
 def test_shares_of_time_are_those_of_the_spans() -> None:

@@ -195,9 +195,9 @@ def direction_columns(shown: Table) -> list[Column]:
         Column("\nretrans", counts(shown["retransmissions"])),
         Column("\nTD", counts(shown["td"])),
         Column("\nTO", counts(shown["to"])),
-        Column("RTT\nms", figures(shown["rtt_mean_s"], 1e3), spare=2),
+        Column("RTT\nms", figures(shown["rtt_mean_s"], 1e3), drop_order=2),
         Column(f"rate\n{scale.unit}", figures(rate, 1 / scale.factor)),
-        Column(f"PFTK\n{scale.unit}", figures(model, 1 / scale.factor), spare=1),
+        Column(f"PFTK\n{scale.unit}", figures(model, 1 / scale.factor), drop_order=1),
     ]
     if "limited_by" in shown:
         limits, narrow = _limits(shown, wide=True), _limits(shown, wide=False)
