@@ -123,7 +123,7 @@ def test_rows_that_fail_are_told_and_the_exit_code_is_1(plain: str, capsys: Capt
     rtts = ["--vary", "network.rtt=50ms,200ms"]
     assert main(["sweep", plain, *rates, *rtts, "--engine", "pftk"]) == 1
     out, err = capsys.readouterr()
-    assert "1 of 4 rows are failed: column reason says why" in err
+    assert "1 of 4 rows are failed; see the column reason" in err
     assert "failed" in out
 
 

@@ -37,7 +37,7 @@ def test_a_sweep_is_laid_out_for_people(tmp_path: Path, capsys: Capture) -> None
     assert any(line.startswith("| 40 | 0.1 | 106.4 |") for line in lines)
     assert "12 rows: 12 answered." in lines
     assert '"network.rtt" = ["10ms", "40ms", "160ms"]' in lines
-    assert any("outside its domain" in line and "rows, such as" in line for line in lines)
+    assert any("outside its domain" in line and "rows, for example" in line for line in lines)
     again = next(line for line in lines if line.strip().startswith("tcpcast sweep lossy-path"))
     assert "--vary" in again
 
@@ -106,5 +106,5 @@ def test_a_report_shows_the_three_worst_warnings(tmp_path: Path) -> None:
     asked = ["sweep", "lossy-path", "--vary", "network.bottleneck.loss=20%,30%"]
     assert main([*asked, "--engine", engines, "--markdown", str(page)]) == 0
     lines = page.read_text(encoding="utf-8").splitlines()
-    assert sum("rows, such as: outside its domain" in line for line in lines) == 3
+    assert sum("rows, for example: outside its domain" in line for line in lines) == 3
     assert any(line.endswith("more in the columns reason and warnings") for line in lines)
