@@ -104,7 +104,7 @@ def _exit_code(function: Callable[[], int], seen: Interrupts, out: Stream) -> in
 
 def _flush(out: Stream) -> int:
     """Flush standard output; raise if it has failed, even if the command succeeded."""
-    out.goes_on = True
+    out.ignores_errors = True
     out.flush()
     if out.error is None:
         return 0
