@@ -110,7 +110,7 @@ def test_a_syn_without_an_answer_is_reported() -> None:
     capture = read("synretry-client")
     assert capture.rest["unanswered"] == 1
     (line,) = explained(capture.failed)
-    assert "10.77.2.1:59564 > 10.77.1.99:80: 4 SYNs over 3.05 s without an answer" in line
+    assert "10.77.2.1:59564 > 10.77.1.99:80: 4 SYNs over 3.05 s without a response" in line
 
 
 def test_keepalives_are_answered() -> None:

@@ -60,7 +60,7 @@ def test_with_an_assumed_buffer_a_simulation_is_repeated_with_others(capsys: Cap
         assert other["metrics"]["goodput_bps"]["value"] == goodput(alone)
     low, high = (f"{o['metrics']['goodput_bps']['value'] / 1e6:.3g}" for o in (quarter, fourfold))
     said = text(capsys, "--packet")
-    told = f"assumed to be 1 BDP (25.5 KB): {low} Mbit/s with 0.25bdp, {high} Mbit/s with 4bdp"
+    told = f"with other values of --buffer: {low} Mbit/s with 0.25bdp, {high} Mbit/s with 4bdp"
     assert told in said
 
 
