@@ -21,8 +21,8 @@ FULL_QUEUE = 1.0
 
 
 MISSING_ACKS = 0.2
-"""Share of missing acks from which the return path is named; Linux captures have 0 without ack
-loss and 0.33 with 30 % ack loss."""
+"""Share of missing acks from which the return path is named; Linux captures have 0.33 with 30 %
+ack loss, and none if no ack is lost."""
 STRETCHED = 2.4
 """Packets per ack from which many acks may be missing: 2.6 with 30 % ack loss, 4.0 with a return
 link of 100 kbit/s. Receivers send one ack per two packets."""
@@ -48,7 +48,7 @@ def return_path(table: Table) -> list[str]:
 
 
 def application(gains: Gains) -> list[str]:
-    """Return how often the sender had no data although its windows were open."""
+    """Return the evidence that the sender had no data although its windows were open."""
     table = gains.table
     ends = []
     dry = table["short_segments"] * path_rtt_s(table) / table["duration_s"]

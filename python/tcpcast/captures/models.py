@@ -1,7 +1,7 @@
 """Models and measurements side by side, for the whole trace and for each 100 s.
 
-The method is that of section 3 of PFTK: p of the trace or the interval, predicted and sent packets,
-and the average error. RTT, T0, b and W_max are those of the whole trace
+The method follows section 3 of PFTK: p of the trace or the interval, predicted and sent packets,
+and the average error. RTT, T0, b and W_max always apply to the whole trace
 (:func:`tcpcast.captures.model_rates.fed`), as in the paper's one-hour traces.
 """
 

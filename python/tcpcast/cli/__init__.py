@@ -51,7 +51,7 @@ def _tcpcast(
         ),
     ] = False,
 ) -> None:
-    """Declare the options of tcpcast itself; the help text is that of ``app``."""
+    """Declare the options of tcpcast itself; ``app`` contains the help text."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -100,9 +100,9 @@ def _write_answers(saved: Path, html: str | None, markdown: str | None, *, force
     # The answers contain the scenario, but not its file name and the options of the command.
     file = f"{answers.scenario.name}.toml"
     feeds = {answer.provenance.get("feed") for answer in answers}
-    anew = again_text(file, answers, None, None, "measured" if "measured" in feeds else "scenario")
+    rerun = again_text(file, answers, None, None, "measured" if "measured" in feeds else "scenario")
     again = f"{shlex.join(['tcpcast', 'report', str(saved)])}\n"
-    again += f"# to recompute the answers, save the scenario above as {file} and run:\n{anew}"
+    again += f"# to recompute the answers, save the scenario above as {file} and run:\n{rerun}"
     write_run(compare_all(answers), answers.scenario, again, html, markdown, force=force)
     return 1 if any(answer.incomplete_reason is not None for answer in answers) else 0
 

@@ -37,8 +37,7 @@ _MAX_CLASSES = 3
 def run_verdict(compared: Compared, scenario: Scenario | None) -> str:
     """Return the main result of a run as a sentence.
 
-    The values are those of the reference, or of the first answer without a reference, as shown in
-    the tables. If the intervals of the best and the worst class overlap, the sentence states this.
+    The values come from the reference, or else from the first answer, as shown in the tables. If the intervals of the best and the worst class overlap, the sentence states this.
 
     Parameters
     ----------
@@ -96,7 +95,7 @@ def _subject(kind: str, sources: int) -> str:
 
 
 def _by_class(compared: Compared, groups: Sequence[Population]) -> str:
-    """Return one statement per class, largest value first; of many, only the first and the last."""
+    """Return one statement per class, largest value first, or only two if there are many."""
     kinds = {group.name: group.traffic.kind for group in groups}
     sources = {group.name: group.count for group in groups}
     stated: list[tuple[float, str, Metric, str]] = []

@@ -95,7 +95,7 @@ def _of_sizes(
     answer: Answer,
     typed: Mapping[int, str],
 ) -> Iterator[list[str]]:
-    """Yield one row per size; of a long list of sizes, a selection spread over it."""
+    """Yield one row per size, or evenly selected sizes of a long list."""
     for row in (rows[index] for index in spread(len(rows))):
         low, high = (
             float(table["size_pkts" if "size_pkts" in table else end][row])

@@ -19,7 +19,7 @@ MAX_LOSSES = 4
 """Columns shown: 0, 1, 2 and 3 losses; the table of the answer contains all."""
 
 MAX_SIZES = 12
-"""Maximum number of rows shown; of a longer list, sizes are selected evenly."""
+"""Maximum number of rows shown; if there are more sizes, they are selected evenly."""
 
 
 def spread(length: int) -> list[int]:

@@ -43,7 +43,7 @@ FILE = "users"
 def users_chart(plan: Plan, scenario: Scenario) -> Chart:
     """Return loss, timeouts, RTT, mean goodput and goodput percentiles against users.
 
-    The five panels are those of figure 10 of INRIA report 4154.
+    The five panels correspond to figure 10 of INRIA report 4154.
     """
     curve = plan.tables["curve"]
     few = curve["sources"].max() < MILLION

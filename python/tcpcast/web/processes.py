@@ -92,7 +92,7 @@ class Worker:
                 f"this takes more than {limit_s:.0f} s; reduce the size of the question"
             ) from None
         finally:
-            # An unread response would be taken for the response to the next request.
+            # Otherwise, the next request would receive the response to this one.
             if self._is_busy:
                 self.kill()
 

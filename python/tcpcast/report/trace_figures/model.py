@@ -88,7 +88,7 @@ def _pairs_with_loss(capture: Capture) -> dict[tuple[str, str], Counts]:
 def interval_points(capture: Capture, rows: Counts) -> Table:
     """Return the intervals of directions, including incomplete last intervals if long enough.
 
-    The table is that of :func:`tcpcast.captures.models.measured_intervals` with a column
+    The table of :func:`tcpcast.captures.models.measured_intervals` is extended by a column
     ``pkts_in_100_s``, which is scaled up for shorter intervals.
     """
     measured = measured_intervals(capture, rows)
