@@ -100,7 +100,7 @@ def test_one_connection_is_shown_and_written(
 
 def test_a_connection_that_is_none_is_refused(capsys: Output) -> None:
     assert main(["trace", str(TRANSFER), "--connection", "3"]) == 2
-    assert "there is no connection 3 choose a number from 0 to 0" in capsys.readouterr().err
+    assert "there is no connection 3 with data; choose a number from 0" in capsys.readouterr().err
     assert main(["trace", str(TRANSFER), "--connection", "192.0.2.77"]) == 2
     assert 'no data are sent from or to "192.0.2.77"' in capsys.readouterr().err
 

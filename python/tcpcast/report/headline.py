@@ -37,7 +37,8 @@ _MAX_CLASSES = 3
 def run_verdict(compared: Compared, scenario: Scenario | None) -> str:
     """Return the main result of a run as a sentence.
 
-    The values come from the reference, or else from the first answer, as shown in the tables. If the intervals of the best and the worst class overlap, the sentence states this.
+    The values come from the reference, or else from the first answer, as shown in the tables. If
+    the intervals of the best and the worst class overlap, the sentence states this.
 
     Parameters
     ----------

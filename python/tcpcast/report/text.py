@@ -1,7 +1,7 @@
 """A report as lines of text for a terminal, with its width and colours.
 
 This module does not import rich, because the import takes as long as all formulas of a path. The
-rules are the same as in :mod:`tcpcast.report.terminal`: ``COLUMNS`` determines the width, or else the
+rules are the same as in :mod:`tcpcast.report.terminal`: ``COLUMNS`` sets the width, or else the
 terminal, or 100 columns for a pipe. With ``NO_COLOR`` or without a terminal, there are no escapes.
 """
 
