@@ -108,7 +108,7 @@ def test_acks_without_data_are_missing() -> None:
     row = {name: column[0] for name, column in found.connections.items()}
     assert row["rtt_withheld"]
     assert math.isnan(row["rtt_mean_s"])
-    assert any("acks without data are missing" in warning for warning in found.warnings)
+    assert any("pure acks are missing" in warning for warning in found.warnings)
     said = " ".join(text(capture_parts(found)).split())
     assert "no mean: acks without data are missing from the capture" in said
 

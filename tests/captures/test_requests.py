@@ -158,7 +158,7 @@ def test_failed_connections_come_first(capsys: pytest.CaptureFixture[str]) -> No
     assert said.startswith(
         "<bytes>: 21 TCP segments in 5 connections, 4 of them without data "
         "! 5 of 5 connections failed: 3 unanswered, 1 refused, 1 reset. "
-        "3 connections to 10.0.0.2:81, first from 10.0.0.1:50000: 9 SYNs over 3.00 s without an "
+        "3 connections to 10.0.0.2:81, first from 10.0.0.1:50000: 9 SYNs over 3.00 s without a "
         "response."
     )
     assert "the server responded to the SYN with a RST after 30.0 ms." in said

@@ -129,7 +129,7 @@ def test_a_port_that_is_taken_says_what_to_do(capsys: pytest.CaptureFixture[str]
 
 def test_a_port_out_of_range_is_a_fault_of_usage(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["serve", "--port", "70000"]) == 2
-    assert "--port: 70000 is out of range" in capsys.readouterr().err
+    assert "--port: 70000 must be between" in capsys.readouterr().err
 
 
 def test_without_its_packages_it_says_what_to_install(
