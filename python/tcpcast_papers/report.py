@@ -175,7 +175,7 @@ def _section(report: Report, section: Section) -> Iterator[Part]:
         new = {id(row) for _, row in report.new}
         loud = [at for at, row in enumerate(section.rows) if id(row) in new]
         shown = [_spared(section, column) for column in columns(section)]
-        yield Table(shown, repeated=len(section.columns), loud=loud)
+        yield Table(shown, repeated=len(section.columns), emphasized=loud)
     yield from map(Paragraph, section.remarks)
 
 
@@ -183,7 +183,7 @@ def _spared(section: Section, column: Column) -> Column:
     """Return a column that wide tables leave out: notes first, then further figures."""
     goes = ("note", *section.beside)
     spare = goes.index(column.heading) + 1 if column.heading in goes else 0
-    return replace(column, spare=spare, least=0 if column.right else _LEAST)
+    return replace(column, drop_order=spare, min_width=0 if column.right else _LEAST)
 
 
 def _figures(section: Section) -> Iterator[Part]:

@@ -217,7 +217,7 @@ def test_the_command_says_p_r(taps: Any, capsys: pytest.CaptureFixture[str]) -> 
     assert main(["trace", str(taps("sender")), "--second-capture", "nowhere.pcap"]) == 2
     assert "nowhere.pcap: No such file" in capsys.readouterr().err
     assert main(["trace", str(taps("sender")), str(taps("sender")), "--second-capture", "x"]) == 2
-    assert "give one FILE" in capsys.readouterr().err
+    assert "requires exactly one FILE" in capsys.readouterr().err
 
 
 def test_a_fault_of_the_second_capture_is_told_as_its_own(taps: Any) -> None:

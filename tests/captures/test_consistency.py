@@ -51,10 +51,10 @@ UNITS = {"bit/s": 1.0, "kbit/s": 1e3, "Mbit/s": 1e6, "Gbit/s": 1e9}
 RATE = r"(\d[\d,]*(?:\.\d+)?) ([kMG]?bit/s)"
 AT_LEAST_THE_GOODPUT = (
     rf"the link carries at most {RATE}",
-    rf"the link, {RATE}, is the limit",
-    rf"together {RATE}",
+    rf"the link \({RATE}\) is the limit",
+    rf"flows: {RATE} in total",
     rf"full link at {RATE}",
-    rf"PFTK allows {RATE}",
+    rf"PFTK predicts {RATE}",
     rf"allows up to {RATE}",
 )
 """Sentences that name an upper bound of the rate."""
@@ -244,4 +244,4 @@ def test_acks_that_are_lost_on_the_return_path_are_named(
     ).connections
     sent = before.connections["acks"][0] + before.connections["duplicate_acks"][0]
     assert table["missing_acks"][0] == pytest.approx(sent * (1 - 1 / keep), rel=0.02)
-    assert ("acknowledgements are missing" in advice(table)[0]) is named
+    assert ("acks were lost before" in advice(table)[0]) is named

@@ -172,9 +172,9 @@ def test_which_directions_are_meant(capture: Capture) -> None:
     }  # fmt: skip
     for words, rows in asked.items():
         assert chosen(capture, words).tolist() == rows, words
-    with pytest.raises(tcpcast.CaptureError, match=r"no connection 4 .* one from 3 to 8"):
+    with pytest.raises(tcpcast.CaptureError, match=r"no connection 4 .* a number from 3 to 8"):
         chosen(capture, 4)
-    with pytest.raises(tcpcast.CaptureError, match=r'"10\.0\.0\.9".*write an end such as "10\.0'):
+    with pytest.raises(tcpcast.CaptureError, match=r'"10\.0\.0\.9".*for example "10\.0'):
         chosen(capture, "10.0.0.9")
 
 

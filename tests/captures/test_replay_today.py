@@ -54,7 +54,7 @@ def test_the_replay_has_the_stack_and_sends_as_much(stack: str, path: str, tmp_p
     assert again.populations[0].tcp.stack == stack
     assert again.payload_bytes == scenario.payload_bytes
     # Of three flows, one may never find the queue empty, so that its smallest RTT is longer.
-    assert [text for text in written.warnings if "round-trip times differ" not in text] == []
+    assert [text for text in written.warnings if "different round-trip times" not in text] == []
     answer = tcpcast.run(again, ["packet"])["packet"]
     for metric in ("send_rate_pps", "rtt_mean_s", "loss_indication_ratio"):
         loses = metric == "loss_indication_ratio" and stack == "linux-bbr"
@@ -150,17 +150,17 @@ def table(*rows: dict[str, Any]) -> Table:
 @pytest.mark.parametrize(
     ("row", "stack", "word"),
     [
-        ({"looks_like": "cubic", "sack": True}, "linux-cubic", "looks like cubic"),
-        ({"looks_like": "reno", "sack": True}, "linux-reno", "looks like reno"),
-        ({"looks_like": "bbr", "sack": True}, "linux-bbr", "looks like bbr"),
-        ({"looks_like": "bbr"}, "linux-bbr", "looks like bbr"),
+        ({"looks_like": "cubic", "sack": True}, "linux-cubic", "like cubic"),
+        ({"looks_like": "reno", "sack": True}, "linux-reno", "like reno"),
+        ({"looks_like": "bbr", "sack": True}, "linux-bbr", "like bbr"),
+        ({"looks_like": "bbr"}, "linux-bbr", "like bbr"),
         ({"sack": True}, "linux-cubic", "SACK"),
         ({"by_sack": 2, "syn_captured": False}, "linux-cubic", "SACK"),
         ({"looks_like": "reno", "timestamps": True}, "linux-reno-classic", "no SACK"),
         ({"looks_like": "reno", "to": 4, "t0_s": 0.31}, "linux-reno-classic", "timeouts"),
         ({"looks_like": "reno", "to": 4, "t0_s": 1.0}, "rfc-newreno", "neither"),
         ({"looks_like": "reno"}, "rfc-newreno", "neither"),
-        ({"syn_captured": False, "td": 0}, "linux-cubic", "shows no other"),
+        ({"syn_captured": False, "td": 0}, "linux-cubic", "does not show it"),
     ],
 )
 def test_the_stack_is_the_nearest(row: dict[str, Any], stack: str, word: str) -> None:
@@ -178,7 +178,7 @@ def test_most_packets_decide_where_flows_differ(tmp_path: Path) -> None:
     _, _, capture = captured(tmp_path, {"traffic.flows": 2, "run.duration": "60s"})
     capture.connections["looks_like"] = np.array(["cubic", "bbr"])
     said = " ".join(replay(capture).warnings)
-    assert "the flows look different (1 like bbr, 1 like cubic)" in said
+    assert "the flows have different congestion controls (1 like bbr, 1 like cubic)" in said
 
 
 @pytest.mark.parametrize(
@@ -235,7 +235,7 @@ def test_packets_without_timestamps_have_shorter_headers(tmp_path: Path) -> None
     scenario, _, capture = captured(tmp_path, {"tcp.timestamps": False, "run.duration": "60s"})
     written = replay(capture)
     assert written.tables["tcp"]["timestamps"] is False
-    assert "1460 B of payload, the largest captured, and 40 B of headers" in written.text
+    assert "1460 B of payload (largest captured) and 40 B of headers" in written.text
     assert Scenario.from_dict(written.tables).payload_bytes == scenario.payload_bytes
 
 
@@ -243,7 +243,7 @@ def test_marks_of_a_queue_are_told(tmp_path: Path) -> None:
     marks = {"network.bottleneck.queue": "codel", "tcp.ecn": True}
     _, _, capture = captured(tmp_path, {**marks, "run.duration": "60s"})
     (said,) = replay(capture).warnings
-    assert "windows were reduced because a queue marked packets (ECN)" in said
+    assert "window reductions were caused by ECN marks" in said
 
 
 def test_what_was_full_for_a_moment_is_no_link(tmp_path: Path) -> None:
@@ -262,10 +262,10 @@ def test_who_waits_for_something_else_shows_no_link(limit: str, tmp_path: Path) 
     for name in [name for name in flows if name.startswith("share_")]:
         flows[name] = flows[name] * 0
     flows["rtt_karn_p99_s"] = flows["rtt_p99_s"] = flows["rtt_undelayed_max_s"] = flows["rtt_min_s"]
-    assert "the rate reached: neither loss nor window explains it" in replay(capture).text
+    assert "which neither loss nor the window explains" in replay(capture).text
     flows[f"share_{limit}"] += 0.9
     written = replay(capture)
-    assert "10 times the rate reached: the capture does not show the link" in written.text
+    assert "10 times the measured rate, because the link rate is unknown" in written.text
     least = float(flows["rtt_min_s"][0])
     assert Scenario.from_dict(written.tables).rtt_s == pytest.approx(least, rel=0.03)
 

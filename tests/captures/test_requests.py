@@ -113,7 +113,7 @@ def test_overlapping_requests_are_counted_and_left_out(
     capture = trace(written.to_bytes())
     assert capture.services["not_separable"].tolist() == [6]
     assert np.isclose(1e3 * capture.services["last_byte_p50_s"][0], 35, atol=0.01)
-    assert "overlap others on their connection (pipelining or several streams)" in text(
+    assert "overlap with others on the same connection (pipelining or several streams)" in text(
         capture, capsys
     )
 
@@ -158,13 +158,13 @@ def test_failed_connections_come_first(capsys: pytest.CaptureFixture[str]) -> No
     assert said.startswith(
         "<bytes>: 21 TCP segments in 5 connections, 4 of them without data "
         "! 5 of 5 connections failed: 3 unanswered, 1 refused, 1 reset. "
-        "3 connections to 10.0.0.2:81, first from 10.0.0.1:50000: 9 SYNs over 3.00 s without an "
-        "answer."
+        "3 connections to 10.0.0.2:81, first from 10.0.0.1:50000: 9 SYNs over 3.00 s without a "
+        "response."
     )
-    assert "a RST from the server answered the SYN after 30.0 ms." in said
+    assert "the server responded to the SYN with a RST after 30.0 ms." in said
     assert (
-        "reset by the server while a request had no response yet, which came after 90.0 s of "
-        "silence: an idle timeout" in said
+        "reset by the server while a request had no response yet, which was sent after 90.0 s "
+        "of inactivity: an idle timeout" in said
     )
     table = capture.failed
     assert table["tries"].tolist() == [3, 3, 3, 1, 0]

@@ -49,7 +49,7 @@ def test_a_receiver_shows_the_cause_or_says_that_it_cannot(found: list[Verdict])
             assert each.right, each
         elif each.tap == "rcv":
             assert each.found == "unknown", each
-            assert "A capture at the sender shows" in each.sentence
+            assert "Capture at the sender" in each.sentence
 
 
 def test_every_sentence_begins_with_a_limit(found: list[Verdict]) -> None:
@@ -110,7 +110,7 @@ def test_a_syn_without_an_answer_is_reported() -> None:
     capture = read("synretry-client")
     assert capture.rest["unanswered"] == 1
     (line,) = explained(capture.failed)
-    assert "10.77.2.1:59564 > 10.77.1.99:80: 4 SYNs over 3.05 s without an answer" in line
+    assert "10.77.2.1:59564 > 10.77.1.99:80: 4 SYNs over 3.05 s without a response" in line
 
 
 def test_keepalives_are_answered() -> None:
@@ -162,5 +162,5 @@ def test_without_acknowledgements_no_limit_is_named() -> None:
     assert capture.connections["cause"].tolist() == ["unknown"]
     assert np.isnan(capture.connections["initial_window_pkts"]).all()
     (said,) = capture.advice()
-    assert "Its acknowledgements are missing from the capture. 23 of 1,698 packets" in said
+    assert "Its acks are missing from the capture; 23 of 1,698 packets" in said
     assert read("one-direction-acks").rest["unanswered"] == 0

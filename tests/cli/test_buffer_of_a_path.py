@@ -60,7 +60,7 @@ def test_with_an_assumed_buffer_a_simulation_is_repeated_with_others(capsys: Cap
         assert other["metrics"]["goodput_bps"]["value"] == goodput(alone)
     low, high = (f"{o['metrics']['goodput_bps']['value'] / 1e6:.3g}" for o in (quarter, fourfold))
     said = text(capsys, "--packet")
-    told = f"assumed to be 1 BDP (25.5 KB): {low} Mbit/s with 0.25bdp, {high} Mbit/s with 4bdp"
+    told = f"with other values of --buffer: {low} Mbit/s with 0.25bdp, {high} Mbit/s with 4bdp"
     assert told in said
 
 
@@ -71,7 +71,7 @@ def test_of_a_transfer_the_time_depends_on_the_buffer(capsys: Capture) -> None:
 
 def test_equal_results_are_told_as_such(capsys: Capture) -> None:
     said = text(capsys, "--packet", "--rwnd", "4", "--stack", "rfc-newreno")
-    assert "assumed to be 1 BDP (25.5 KB); 0.25bdp and 4bdp give the same." in said
+    assert "assumed to be 1 BDP (25.5 KB); 0.25bdp and 4bdp give the same result." in said
 
 
 def test_a_long_simulation_is_not_repeated(
@@ -83,7 +83,7 @@ def test_a_long_simulation_is_not_repeated(
 
 
 def test_without_a_simulation_the_option_is_not_ignored_silently(capsys: Capture) -> None:
-    assert "The formulas leave out --buffer: add --packet." in text(capsys, "--buffer", "4pkt")
+    assert "The formulas ignore --buffer; add --packet." in text(capsys, "--buffer", "4pkt")
 
 
 def test_buffers_may_be_a_range(capsys: Capture) -> None:

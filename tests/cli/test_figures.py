@@ -162,7 +162,7 @@ def test_a_long_trace_shows_the_whole_run_and_every_flow(
     plot([answer], scenario, tmp_path)
     saw, flat = drawn["windows.png"].axes
     assert saw.get_xlim() == pytest.approx((0, 999.9))
-    (ranges,) = (p for p in saw.patches if "lowest to highest" in str(p.get_label()))
+    (ranges,) = (p for p in saw.patches if "minimum to maximum" in str(p.get_label()))
     path = np.asarray(ranges.get_path().vertices)
     assert path[:, 0].min() == pytest.approx(0)
     assert path[:, 0].max() == pytest.approx(999.9)

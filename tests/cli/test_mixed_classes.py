@@ -70,7 +70,7 @@ def test_the_last_interval_of_sizes_has_no_end() -> None:
     )
     table = percentile_table(tcpcast.run(one, engines=["packet"]), {})
     assert table is not None
-    assert "completion time, 4,097 packets and more" in table.columns[0].cells
+    assert "completion time, 4,097 packets or more" in table.columns[0].cells
 
 
 WEB_AND_LONG = {

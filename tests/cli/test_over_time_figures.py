@@ -99,7 +99,7 @@ def test_a_distribution_begins_at_nothing_and_the_tail_has_all_of_it(scenario: S
     figure = one(made, scenario, "completion-distribution")
     (line,) = figure.axes[0].lines
     assert list(np.asarray(line.get_ydata())) == [0, 50, 90, 100]
-    assert legend(figure) == ["packet, 4 packets (50 times)"]
+    assert legend(figure) == ["packet, 4 packets (50 transfers)"]
     (line,) = one(made, scenario, "completion-tail").axes[0].lines
     np.testing.assert_allclose(np.asarray(line.get_ydata()), [1, 0.5, 0.1])
 

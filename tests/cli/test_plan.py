@@ -305,11 +305,11 @@ def test_verification_exit_codes(
         (["users", "web-10mbit", "--above", "1mbit"], ["--share: missing", "--share 95%"]),
         (
             ["users", "web-10mbit", "--rate", "1mbit", "--share", "95%"],
-            ["--share: belongs to", "leave one of the two out"],
+            ["--share: specifies", "omit one of the two"],
         ),
         (
             ["users", "web-10mbit", "--rate", "1mbit", "--engine", "packet"],
-            ["--engine: belongs to"],
+            ["--engine: specifies"],
         ),
         (
             ["users", "web-10mbit", "--share", "95", "--above", "1mbit"],

@@ -115,15 +115,15 @@ def test_figures_are_those_of_the_formulas(capsys: Capture) -> None:
         (
             ["--loss", "0.001%", "--rwnd", "64KiB"],
             "window",
-            "limited by the receiver window (44 packets in each round trip), not loss.",
+            "limited by the receiver window (44 packets per round trip), not loss.",
         ),
         (
             ["--loss", "0.01%", "--rate", "1mbit"],
             "bottleneck",
             "limited by the link, not loss.",
         ),
-        (["--rwnd", "44"], "window", "(44 packets in each round trip)."),
-        (["--rwnd", "1"], "window", "(1 packet in each round trip)."),
+        (["--rwnd", "44"], "window", "(44 packets per round trip)."),
+        (["--rwnd", "1"], "window", "(1 packet per round trip)."),
         (
             ["--loss", "0%", "--rate", "10mbit"],
             "bottleneck",
@@ -154,7 +154,7 @@ def test_limits_of_window_and_link_stand_in_the_document(capsys: Capture) -> Non
 
 def test_several_flows_are_told_each_and_together(capsys: Capture) -> None:
     out = predict(capsys, "--loss", "1%", "--flows", "4")
-    assert "About 1.14 Mbit/s per flow, 4.57 Mbit/s together;" in out
+    assert "About 1.14 Mbit/s per flow, 4.57 Mbit/s in total;" in out
 
 
 def test_the_leading_model_comes_first_and_those_that_leave_timeouts_out_are_named(
@@ -163,14 +163,14 @@ def test_the_leading_model_comes_first_and_those_that_leave_timeouts_out_are_nam
     out = predict(capsys, "--loss", "1%")
     _, _, rows = out.partition("─\n")
     assert rows.split()[0] == "pftk"
-    assert "mathis and td-only leave out timeouts" in " ".join(out.split())
+    assert "mathis and td-only ignore timeouts" in " ".join(out.split())
     assert "leave out timeouts" not in predict(capsys, "--loss", "0.01%")
 
 
 def test_outside_its_domain_no_formula_is_in_the_headline(capsys: Capture) -> None:
     for loss in ("20%", "30%", "50%"):
         out = " ".join(predict(capsys, "--loss", loss).split())
-        assert "No formula is trusted here: simulate the path with --packet." in out
+        assert "No formula is reliable for this path; simulate it with --packet." in out
         assert "About" not in out
         assert f"outside its domain: a loss of {loss.rstrip('%')} %, more than 10 %" in out
         found = document(capsys, "--loss", loss)
@@ -209,7 +209,7 @@ def test_a_range_and_its_csv_mark_what_is_not_trusted(capsys: Capture) -> None:
 @needs_transfers
 def test_a_transfer_outside_the_domain_has_no_headline_either(capsys: Capture) -> None:
     out = " ".join(predict(capsys, "--loss", "40%", "--size", "100KB").split())
-    assert "No time of a transfer is trusted here" in out
+    assert "No formula for the transfer time is reliable" in out
     out = " ".join(predict(capsys, "--loss", "40%", "--size", "10KB", "--packet").split())
     assert "by simulation" in out.partition("on average")[0]
 
@@ -431,7 +431,7 @@ def test_a_range_of_sizes_has_times_and_mean_rates(capsys: Capture) -> None:
     assert len(times) == 3
     assert times == sorted(times)
     assert [r["size_pkts"] for r in rows if r["engine"] == "short"] == ["7", "31", "137"]
-    assert "long run" in predict(capsys, *asked)
+    assert "long-term" in predict(capsys, *asked)
 
 
 @needs_transfers
@@ -501,7 +501,7 @@ def test_without_loss_a_transfer_needs_no_limit(capsys: Capture) -> None:
         (["--loss", "1%", "--csv", "--json"], ["--csv", "--json"]),
         (["--loss", "1%..2%", "--explain"], ["--explain", "--loss is a range"]),
         (["--loss", "1%", "--explain", "--json"], ["--explain", "provenance"]),
-        (["--loss", "1%", "--rtt", "1ms..2ms", "--plot", "x"], ["--plot", "--rtt one value"]),
+        (["--loss", "1%", "--rtt", "1ms..2ms", "--plot", "x"], ["--plot", "one value for --rtt"]),
     ],
 )
 def test_bad_input_names_the_option(

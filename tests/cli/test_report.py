@@ -23,7 +23,7 @@ from tcpcast.report.html import html_page
 from tcpcast.report.load_answers import read_saved
 from tcpcast.report.markdown import markdown_page
 from tcpcast.report.run import run_parts
-from tcpcast.report.verdict import limit_shares, together, verdict_parts
+from tcpcast.report.verdict import all_directions, limit_shares, verdict_parts
 
 from cli.made_up import calculated, simulated
 
@@ -198,10 +198,10 @@ def test_a_report_replaces_a_report_and_nothing_else(tmp_path: Path, capsys: Out
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["one-path", "--out", "a.txt"], "ends in .html, or in .md"),
+        (["one-path", "--out", "a.txt"], "must end in .html or .md"),
         (["empty"], "no capture in this folder"),
-        (["one-path", "two"], "of one scenario, or of captures"),
-        (["c.pcap", "--seed", "1"], "--seed goes with a scenario, and c.pcap is a capture"),
+        (["one-path", "two"], "covers one scenario, or several captures"),
+        (["c.pcap", "--seed", "1"], "--seed requires a scenario, but c.pcap is a capture"),
     ],
 )
 def test_what_no_report_can_be_made_of(
@@ -237,7 +237,7 @@ def test_a_folder_of_captures_has_one_verdict(
     check_page(page)
     assert "in 2 captures" in page
     assert "272 packets" in page.replace("tcpcast", "")
-    for heading in ("What limited the transfers", "What to change first", "The worst transfers"):
+    for heading in ("Limits of the transfers", "What to change first", "Worst transfers"):
         assert f"<h2>{heading}</h2>" in page
     assert "Limited by:" in page
     assert page.count("<svg") >= 2
@@ -294,7 +294,7 @@ def test_saved_answers_are_laid_out_as_they_were_without_a_simulation(
     saved = saved_answers(tmp_path, capsys, "--html", str(own))
     monkeypatch.setattr("tcpcast.engines.answer", None)
     assert main(["report", str(saved), "--out", str(again)]) in {0, 1}
-    end = "<h2>Make it again</h2>"
+    end = "<h2>Reproduce this report</h2>"
     assert again.read_text().partition(end)[0] == own.read_text().partition(end)[0]
     assert own.read_text().count("<svg>") >= 5
     assert f"tcpcast report {saved}\n" in again.read_text()
@@ -320,13 +320,13 @@ def test_saved_answers_are_the_answers(scenario: Scenario, tmp_path: Path) -> No
     ("content", "options", "words"),
     [
         ("{", [], "not JSON"),
-        ("[1]", [], "no answers of tcpcast"),
-        ('{"scenario": {}, "answers": []}', [], "no answers of tcpcast (answers:"),
+        ("[1]", [], "not a file of tcpcast answers"),
+        ('{"scenario": {}, "answers": []}', [], "not a file of tcpcast answers (answers:"),
         ('{"captures": []}', [], "tcpcast report FILE.pcap"),
-        ('{"scenario": {"run": {}}, "answers": [{"engine": "x"}]}', [], "its scenario: network"),
+        ('{"scenario": {"run": {}}, "answers": [{"engine": "x"}]}', [], "scenario: network"),
         ('{"scenario": {}, "answers": [{"engine": "x", "metrics": {"a": 1}}]}', [], "metrics.a"),
-        ("{}", ["--engine", "packet"], "--engine goes with a scenario, and answers.json has"),
-        ("{}", ["--feed", "measured"], "--feed goes with a scenario"),
+        ("{}", ["--engine", "packet"], "--engine requires a scenario, but answers.json contains"),
+        ("{}", ["--feed", "measured"], "--feed requires a scenario"),
         ("{}", ["one-path"], "one file of answers"),
     ],
 )
@@ -352,7 +352,7 @@ def test_shares_of_limits_are_those_of_the_time_of_all_directions() -> None:
         table["limited_by"] = np.array([limit])
         for name in [name for name in table if name.startswith("share_")]:
             table[name] = np.array([1.0 if name == f"share_{limit}" else 0.0])
-    table = together([one, two])
+    table = all_directions([one, two])
     assert limit_shares(table)[:2] == [("timeout", 0.75), ("application", 0.25)]
     said = text.text(verdict_parts([one, two], 20))
     assert said.index("1. Retransmission timeouts: 1 direction") < said.index("2. Application:")

@@ -37,7 +37,7 @@ def test_the_start_url_is_printed_at_once_and_ctrl_c_ends_it() -> None:
         out, err = process.communicate(timeout=60)
     assert process.returncode == 0
     assert out == b""
-    assert err.decode().splitlines() == ["tcpcast: serving the page; Ctrl-C ends it"]
+    assert err.decode().splitlines() == ["tcpcast: serving the page; stop with Ctrl-C"]
 
 
 NAMES = {
@@ -72,7 +72,7 @@ def test_names_of_uploads_are_harmless() -> None:
         finally:
             process.send_signal(signal.SIGINT)
             err = process.communicate(timeout=60)[1]
-    assert err.decode().splitlines() == ["tcpcast: serving the page; Ctrl-C ends it"]
+    assert err.decode().splitlines() == ["tcpcast: serving the page; stop with Ctrl-C"]
 
 
 def requested(
@@ -124,12 +124,12 @@ def test_a_port_that_is_taken_says_what_to_do(capsys: pytest.CaptureFixture[str]
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         assert main(["serve", "--no-browser", "--port", str(taken.getsockname()[1])]) == 3
-    assert "leave it out to take a free one" in capsys.readouterr().err
+    assert "omit the option to use a free port" in capsys.readouterr().err
 
 
 def test_a_port_out_of_range_is_a_fault_of_usage(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["serve", "--port", "70000"]) == 2
-    assert "--port: 70000 is out of range" in capsys.readouterr().err
+    assert "--port: 70000 must be between" in capsys.readouterr().err
 
 
 def test_without_its_packages_it_says_what_to_install(

@@ -14,7 +14,7 @@ def test_figures_are_returned_by_position_and_name() -> None:
     assert figures["queue"] is figures[2]
     assert len(figures[:2]) == 2
     assert figures["states"].get_suptitle() == "web-10mbit: active sources"
-    with pytest.raises(KeyError, match="no figure 'windows'; there are: states, sharing, queue"):
+    with pytest.raises(KeyError, match="no figure 'windows'; available: states, sharing, queue"):
         figures["windows"]
 
 

@@ -82,7 +82,7 @@ def test_vary_adds_keys_and_lists(plain: str, capsys: Capture) -> None:
 @pytest.mark.parametrize(
     ("vary", "said"),
     [
-        ("network.rtt", "varies nothing; write KEY=RANGE"),
+        ("network.rtt", "has no values; write KEY=RANGE"),
         ("network.rtt=5ms", "--set network.rtt=5ms"),
         ("network.rt=1ms..5ms", 'did you mean "rtt"?'),
         ("network.rtt=5..10", 'sweep.network.rtt: 5 has no unit; write "5ms"'),
@@ -123,7 +123,7 @@ def test_rows_that_fail_are_told_and_the_exit_code_is_1(plain: str, capsys: Capt
     rtts = ["--vary", "network.rtt=50ms,200ms"]
     assert main(["sweep", plain, *rates, *rtts, "--engine", "pftk"]) == 1
     out, err = capsys.readouterr()
-    assert "1 of 4 rows are failed: column reason says why" in err
+    assert "1 of 4 rows are failed; see the column reason" in err
     assert "failed" in out
 
 
@@ -146,7 +146,7 @@ def test_without_the_extra_it_says_what_to_install(
 
 def test_run_leaves_out_what_varies_and_says_so(file: str, capsys: Capture) -> None:
     assert main(["run", file, "--engine", "pftk"]) == 0
-    assert "`tcpcast sweep` answers every combination" in capsys.readouterr().err
+    assert "`tcpcast sweep` runs all its combinations" in capsys.readouterr().err
 
 
 def test_a_range_may_be_quoted_as_in_a_file(plain: str, capsys: Capture) -> None:
@@ -230,7 +230,12 @@ def test_a_sweep_shows_the_doubts_of_a_run(tmp_path: Path, capsys: Capture) -> N
     assert main(asked) == 0
     out = capsys.readouterr().out
     value = f"{ran['metrics']['goodput_bps']['value'] / 1e6:.4g}"
-    for shown in (f"{value}!", " ! no interval, or an interval to be checked", "notes", doubt):
+    for shown in (
+        f"{value}!",
+        " ! no interval, or an interval that should be checked",
+        "notes",
+        doubt,
+    ):
         assert shown in out
 
 

@@ -37,7 +37,7 @@ def test_a_sweep_is_laid_out_for_people(tmp_path: Path, capsys: Capture) -> None
     assert any(line.startswith("| 40 | 0.1 | 106.4 |") for line in lines)
     assert "12 rows: 12 answered." in lines
     assert '"network.rtt" = ["10ms", "40ms", "160ms"]' in lines
-    assert any("outside its domain" in line and "rows, such as" in line for line in lines)
+    assert any("outside its domain" in line and "rows, for example" in line for line in lines)
     again = next(line for line in lines if line.strip().startswith("tcpcast sweep lossy-path"))
     assert "--vary" in again
 
@@ -46,14 +46,12 @@ def test_the_folder_of_a_sweep_has_the_same_report(tmp_path: Path, capsys: Captu
     folder, first, second = tmp_path / "out", tmp_path / "a.md", tmp_path / "b.md"
     assert main([*ASKED, "--out", str(folder), "--markdown", str(first)]) == 0
     assert main(["report", str(folder), "--out", str(second)]) == 0
-    told = [
-        path.read_text(encoding="utf-8").split("## Make it again")[0] for path in (first, second)
-    ]
+    told = [path.read_text(encoding="utf-8").split("## Reproduce")[0] for path in (first, second)]
     assert told[0] == told[1]
     assert main(["report", str(folder), "--seed", "3", "--out", str(second)]) == 2
-    assert "--seed goes with a scenario, and" in capsys.readouterr().err
+    assert "--seed requires a scenario, but" in capsys.readouterr().err
     assert main(["report", str(folder), str(first), "--out", str(second)]) == 2
-    assert "a report is of one sweep" in capsys.readouterr().err
+    assert "a report covers one sweep" in capsys.readouterr().err
 
 
 def test_a_sweep_that_is_not_whole_says_so(tmp_path: Path) -> None:
@@ -63,14 +61,14 @@ def test_a_sweep_that_is_not_whole_says_so(tmp_path: Path) -> None:
     next(iter(sorted(folder.glob("part-*")))).unlink()
     assert read_sweep(folder).results.interrupted
     assert main(["report", str(folder), "--out", str(page)]) == 1
-    assert "not whole: 1 of 2 parts are answered" in page.read_text(encoding="utf-8")
+    assert "incomplete: 1 of 2 batches are done" in page.read_text(encoding="utf-8")
 
 
 def test_three_keys_are_told_by_rows_without_a_figure(tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     assert main([*ASKED, "--vary", "traffic.flows=1,2", "--html", str(page)]) == 0
     told = page.read_text(encoding="utf-8")
-    assert "No figure: one is drawn of one or two keys" in told
+    assert "No figure: figures require one or two keys" in told
     assert "<svg" not in told
     assert "traffic.flows" in told
 
@@ -93,7 +91,7 @@ def test_names_in_a_sweep_are_no_markup(tmp_path: Path) -> None:
 
 def test_a_level_needs_a_figure(capsys: Capture) -> None:
     assert main([*ASKED, "--level", "goodput_bps=50mbit"]) == 2
-    assert "add --plot DIR, or --html FILE" in capsys.readouterr().err
+    assert "add --plot DIR or --html FILE" in capsys.readouterr().err
 
 
 def test_a_damaged_folder_is_refused_by_name(tmp_path: Path, capsys: Capture) -> None:
@@ -108,5 +106,5 @@ def test_a_report_shows_the_three_worst_warnings(tmp_path: Path) -> None:
     asked = ["sweep", "lossy-path", "--vary", "network.bottleneck.loss=20%,30%"]
     assert main([*asked, "--engine", engines, "--markdown", str(page)]) == 0
     lines = page.read_text(encoding="utf-8").splitlines()
-    assert sum("rows, such as: outside its domain" in line for line in lines) == 3
-    assert any(line.endswith("more, in the columns reason and warnings") for line in lines)
+    assert sum("rows, for example: outside its domain" in line for line in lines) == 3
+    assert any(line.endswith("more in the columns reason and warnings") for line in lines)

@@ -38,8 +38,8 @@ WIDE = """\
  Jain index                    1    0.981  ± 0.010         +1.9 %
  transfers                     –  200,000
 
-   vs packet: relative to packet; pp: percentage points more than packet
- † outside the domain of engset: shown, never compared
+   vs packet: difference relative to packet; pp: percentage points
+ † outside the domain of engset: shown but not compared
  ! engset: loss is above 1 %
  ! packet: only 3 timeouts were seen
    engset in 0 s; packet in 1.9 s, seed 1"""

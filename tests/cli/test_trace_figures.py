@@ -13,10 +13,10 @@ import tcpcast
 from tcpcast.cli import main
 from tcpcast.report.trace_figures import plot
 from tcpcast.report.trace_figures.direction import Direction, in_file, stems, worst_directions
-from tcpcast.report.trace_figures.model import cloud, model_figures
+from tcpcast.report.trace_figures.model import interval_points, model_figures
 from tcpcast.report.trace_figures.over_time import draw_over_time, shares
 from tcpcast.report.trace_figures.palette import CAUSES, LIMITS
-from tcpcast.report.trace_figures.sequence import IN_DETAIL, detail, draw_sequence
+from tcpcast.report.trace_figures.sequence import DETAIL_SENDS, detail, draw_sequence
 
 matplotlib_figure = pytest.importorskip("matplotlib.figure")
 StepPatch = pytest.importorskip("matplotlib.patches").StepPatch
@@ -110,20 +110,20 @@ def test_what_is_sent_again_is_drawn_where_it_was_sent() -> None:
     assert figure is not None
     (axes,) = figure.axes
     assert legend(axes) == [
-        "sent", "SACK", "acknowledged", "window's edge", "retransmitted: duplicates (1)",
+        "sent", "SACK", "acknowledged", "window edge", "retransmitted: duplicates (1)",
         "retransmitted: tail-loss probe (1)", "retransmitted: timeout (1)",
     ]  # fmt: skip
     (timeout,) = [line for line in axes.lines if line.get_marker() == CAUSES["timeout"].marker]
     assert np.asarray(timeout.get_xdata()) == pytest.approx([0.201])
     assert np.asarray(timeout.get_ydata()) == pytest.approx([20.5])
-    assert axes.get_ylabel() == "sequence (kB)"
+    assert axes.get_ylabel() == "sequence number (kB)"
     assert axes.get_xlabel() == "time (s) since 2026-01-02 03:04:05.678 UTC"
     assert figure.get_suptitle() == "made.pcap: 10.0.0.1:1025 > [fd00::2]:80"
 
 
 def test_a_long_transfer_is_shown_whole_and_where_most_was_sent_again() -> None:
     again = {200: "sack", **dict.fromkeys(range(2000, 2040), "timeout")}
-    whole = trail(4 * 10 * IN_DETAIL, again)
+    whole = trail(4 * 10 * DETAIL_SENDS, again)
     figure = draw_sequence(direction(trail=whole), blank)
     assert figure is not None
     above, below = figure.axes
@@ -135,7 +135,7 @@ def test_a_long_transfer_is_shown_whole_and_where_most_was_sent_again() -> None:
     assert "retransmitted: SACK (1)" in legend(above)
     assert "retransmitted: SACK (1)" not in legend(below)
     low, high = below.get_ylim()
-    assert high - low < 2 * 1.2 * IN_DETAIL * 1000 / 1e6
+    assert high - low < 2 * 1.2 * DETAIL_SENDS * 1000 / 1e6
 
 
 def test_of_a_thinned_trail_a_part_no_longer_is_shown() -> None:
@@ -148,13 +148,13 @@ def test_of_a_thinned_trail_a_part_no_longer_is_shown() -> None:
     assert legend(above)[0] == legend(below)[0] == "sent (one of 4)"
     first, last = below.get_xlim()
     assert first < 20 < last
-    assert last - first < 1.2 * IN_DETAIL * 0.01
+    assert last - first < 1.2 * DETAIL_SENDS * 0.01
 
 
 def test_without_retransmissions_the_beginning_is_shown() -> None:
     table = trail(1000)
     time = (table["time"] - START) / np.timedelta64(1, "s")
-    assert detail(time, table) == pytest.approx((0.0, IN_DETAIL * 0.01))
+    assert detail(time, table) == pytest.approx((0.0, DETAIL_SENDS * 0.01))
     assert detail(time[:300], {name: column[:300] for name, column in table.items()}) is None
 
 
@@ -176,7 +176,7 @@ def test_flight_rtt_and_limits_share_one_time() -> None:
     assert legend(flight) == ["in flight", "receiver window", "TD (1)", "TO (1)"]
     assert flight.get_ylim()[1] > 60
     assert flight.get_ylabel() == "bytes in flight (kB)"
-    assert legend(rtt) == ["mean of a round", "minimum, 40 ms"]
+    assert legend(rtt) == ["mean per round", "minimum, 40 ms"]
     samples = np.asarray(rtt.lines[0].get_ydata())
     assert samples == pytest.approx(np.full(75, 50.0))
     assert legend(strip) == ["slow start 10 %", "congestion window 60 %", "timeout 30 %"]
@@ -204,7 +204,7 @@ def test_a_window_far_above_the_flight_is_told_not_drawn_to_scale() -> None:
     figure = draw_over_time(made, blank)
     assert figure is not None
     assert figure.axes[0].get_ylim() == pytest.approx((0, 1.25 * 30))
-    assert legend(figure.axes[0])[1] == "receiver window (4,000 kB, above)"
+    assert legend(figure.axes[0])[1] == "receiver window (4,000 kB, above the axis)"
 
 
 def test_shares_of_time_are_those_of_the_spans() -> None:
@@ -245,7 +245,7 @@ def hours(directions: int = 1) -> Capture:
 
 
 def test_intervals_are_classed_by_the_longest_sequence_of_timeouts() -> None:
-    seen = cloud(hours(), np.array([0]))
+    seen = interval_points(hours(), np.array([0]))
     assert seen["class"].tolist() == ["TD", "T0", "T1", "T4", "-", "TD"]
     assert seen["pkts_in_100_s"].tolist() == [1000, 900, 800, 700, 600, 200 / 0.4]
     assert seen["length_s"].tolist() == [100] * 5 + [40]
@@ -260,7 +260,7 @@ def test_packets_against_loss_with_the_models_beside() -> None:
     assert name == "-".join(map(in_file, hosts))
     (axes,) = figure.axes
     assert legend(axes) == [
-        "TD (2)", "TD, less than 100 s (2)", "T0 (2)", "T1 (2)", "T3 and more (2)",
+        "TD (2)", "TD, less than 100 s (2)", "T0 (2)", "T1 (2)", "T3 or more (2)",
         "PFTK (31)", "PFTK, approximate (32)", "TD only (20)",
     ]  # fmt: skip
     full, _, td_only = axes.lines[-3:]
@@ -270,7 +270,7 @@ def test_packets_against_loss_with_the_models_beside() -> None:
     )
     assert packets == pytest.approx(100 * model.rate_pps)
     assert (np.asarray(td_only.get_ydata()) > packets).all()
-    assert "without loss, not drawn: 2" in axes.get_title()
+    assert "2 intervals without loss are not drawn" in axes.get_title()
     assert axes.get_xscale() == "log"
 
 
@@ -327,7 +327,7 @@ def test_nothing_to_draw_is_said(tmp_path: Path, capsys: Output) -> None:
     assert not (tmp_path / "none").exists()
     trace_files = pytest.importorskip("tcpcast.cli.trace_files")
     trace_files.write_files([capture], str(tmp_path / "none"), "png", None, force=False)
-    assert capsys.readouterr().err == "tcpcast: no direction has anything to draw\n"
+    assert capsys.readouterr().err == "tcpcast: no direction has data to draw\n"
 
 
 def test_without_matplotlib_it_is_said_before_the_capture_is_read(tmp_path: Path) -> None:

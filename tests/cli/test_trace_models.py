@@ -48,7 +48,7 @@ def test_directions_without_loss_are_counted() -> None:
     capture = tcpcast.trace(TRANSFER)
     capture.connections["loss_indication_ratio"] = np.array([0.0])
     line = text(model_parts(capture.connections, modelled(capture, np.array([0])), 1)).strip()
-    assert line == "1 direction has no loss indication: models of loss do not apply"
+    assert line == "1 direction has no loss indication, so models of loss do not apply"
 
 
 def test_json_has_the_models_beside_the_connections(capsys: Output) -> None:
@@ -99,7 +99,7 @@ def test_a_file_is_not_overwritten(tmp_path: Path, capsys: Output) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        ([TRANSFER, "--scenario", "a.toml"], 2, "give one FILE"),
+        ([TRANSFER, "--scenario", "a.toml"], 2, "requires exactly one FILE"),
         (["--scenario", "nowhere/a.toml"], 3, "cannot write nowhere/a.toml"),
         (["--scenario", "a.toml", "--connection", "7"], 2, "no connection 7"),
     ],

@@ -177,11 +177,11 @@ def test_groups_fit(width: int) -> None:
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        (["--group-by", "port"], "write all, pair, source or destination"),
-        (["--rtt", "60ms"], "write --group-by"),
+        (["--group-by", "port"], "must be all, pair, source or destination"),
+        (["--rtt", "60ms"], "add --group-by"),
         (["--group-by", "all", "--rtt", "60"], "60ms"),
         (["--group-by", "all", "--rtt", "0ms"], "above 0"),
-        (["--group-by", "all", "--table", "intervals"], "only one of them"),
+        (["--group-by", "all", "--table", "intervals"], "cannot be combined"),
     ],
 )
 def test_what_is_refused(arguments: list[str], why: str, capsys: Output) -> None:

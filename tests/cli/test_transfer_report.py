@@ -90,7 +90,7 @@ def test_no_reason_is_told_where_no_percentile_is_missing() -> None:
     answer = made_up("packet", 0.0, 0.1)
     answer.tables["by_size"] |= {name: np.array([0.1, 1.0]) for name in ("p50", "p95", "p99")}
     assert "completion time, 1 packet" in plain(run_parts(compare_all([answer]), None), 90)
-    assert "lie beyond" not in plain(run_parts(compare_all([answer]), None), 90)
+    assert "exceed this percentile" not in plain(run_parts(compare_all([answer]), None), 90)
 
 
 def test_sizes_typed_in_bytes_and_percentiles_of_all_times() -> None:
@@ -112,7 +112,7 @@ def test_sizes_typed_in_bytes_and_percentiles_of_all_times() -> None:
     assert "total time, 1 packet ms packet 200 400 –" in rows
     assert "total time, 1.448 MB, 1,000 packets s packet 2 4 –" in rows
     assert "delivery time, 1 packet s packet 9 9 9" in rows
-    assert "–: fewer than 10 lie beyond; run longer" in rows
+    assert "–: fewer than 10 values exceed this percentile; run longer" in rows
     assert any(row.startswith("1.448 MB, 1,000 packets s 2.30") for row in rows)
     assert any(row.startswith("1.448 MB, 1,000 packets s 2.100") for row in rows)
 
@@ -120,11 +120,11 @@ def test_sizes_typed_in_bytes_and_percentiles_of_all_times() -> None:
 @pytest.mark.parametrize(
     ("size", "said"),
     [
-        ("10MB", "1,000 transfers of 10 MB (6,907 packets), each alone"),
-        ("64KiB", "1,000 transfers of 64 KiB (46 packets), each alone"),
-        ("1234567B", "1,000 transfers of 1,234,567 B (853 packets), each alone"),
-        ("1pkt", "1,000 transfers of 1 packet, each alone"),
-        (["1pkt", "10MB"], "2,000 transfers of 2 sizes, each alone"),
+        ("10MB", "1,000 transfers of 10 MB (6,907 packets), one at a time"),
+        ("64KiB", "1,000 transfers of 64 KiB (46 packets), one at a time"),
+        ("1234567B", "1,000 transfers of 1,234,567 B (853 packets), one at a time"),
+        ("1pkt", "1,000 transfers of 1 packet, one at a time"),
+        (["1pkt", "10MB"], "2,000 transfers of 2 sizes, one at a time"),
         (
             {"distribution": "exponential", "mean": "2MB"},
             "transfers of 2 MB (1,381 packets) on average",

@@ -75,10 +75,10 @@ def test_a_scenario_is_the_link_and_options_change_it(
         (["--rtt", "60ms", "--rate", "20mbps"], "--rate: "),
         (["--rtt", "1ms", "--rate", "1mbit"], "--rtt: 1ms is less than the transmission times"),
         (["--rtt", "60ms", "--rate", "1mbit", "--trace", "x"], "--rate and --trace are both"),
-        (["--rtt", "60ms", "--reorder"], "--reorder: nothing delays packets"),
+        (["--rtt", "60ms", "--reorder"], "--reorder: requires jitter"),
         (["--rtt", "60ms", "--queue", "fq_codel"], "--queue: fq_codel needs a link with a rate"),
         (["--rtt", "60ms", "--jitter", "5"], "--jitter"),
-        (["--rtt", "60ms", "--set", "network.packet=9000B"], "network.packet: too long"),
+        (["--rtt", "60ms", "--set", "network.packet=9000B"], "network.packet: must be at most"),
         (["--rtt", "60ms", "--set", "network.ingress.loss=1%"], "network.ingress.loss: a link is"),
     ],
 )

@@ -225,7 +225,7 @@ def test_a_folder_without_measurements_is_refused(tmp_path: Path, capsys: Captur
 
 def test_other_papers_take_no_measurements(tmp_path: Path, capsys: Capture) -> None:
     assert main(["reproduce", "pftk", "--measurements", str(tmp_path)]) == 2
-    assert "write tcpcast reproduce kernel" in capsys.readouterr().err
+    assert "run tcpcast reproduce kernel" in capsys.readouterr().err
 
 
 def test_a_file_that_lacks_a_column_is_named(measurements: Path) -> None:

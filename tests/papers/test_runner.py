@@ -209,7 +209,7 @@ def test_ctrl_c_amid_simulations_prints_the_sections_that_are_finished(
     assert "Table 1. A table" in out
     assert "Table 2" not in out
     assert "gone" not in out
-    assert "these sections were finished; no page was written" in err
+    assert "only the sections above are finished; no page was written" in err
     assert not list((tmp_path / "page").glob("*"))
 
 

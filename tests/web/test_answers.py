@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import tcpcast
 from tcpcast.report.quantity import Scale, interval_text
-from tcpcast.report.summary import MOST_WARNINGS
+from tcpcast.report.summary import MAX_WARNINGS
 from tcpcast.scenario.tcp import STACKS
 from tcpcast.web.questions.question_form import typed
 from tcpcast.web.questions.winner import WINNER
@@ -195,7 +195,7 @@ def test_warnings_are_the_worst_three_and_those_of_the_scenario_are_shown_once(p
     assert "tcp.initial_window is above" in window
     for answer in told["answers"]:
         assert window not in answer["warnings"]
-        assert len(answer["warnings"]) <= MOST_WARNINGS
+        assert len(answer["warnings"]) <= MAX_WARNINGS
 
 
 def test_a_suggestion_names_the_fields_of_the_page(page: Page) -> None:

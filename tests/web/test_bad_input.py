@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tcpcast.web.jobs import MOST_RUNNING
+from tcpcast.web.jobs import MAX_RUNNING
 
 if TYPE_CHECKING:
     from web.conftest import Page
@@ -25,8 +25,8 @@ FUZZED = settings(
     [
         ("path", {"rtt": "100"}, "rtt", "100ms"),
         ("path", {"rtt": "0ms"}, "rtt", "above 0"),
-        ("path", {"rtt": ""}, "rtt", "missing; write 50ms"),
-        ("path", {"rtt": "10ms..1s"}, "rtt", "one value, not a range"),
+        ("path", {"rtt": ""}, "rtt", "missing; for example 50ms"),
+        ("path", {"rtt": "10ms..1s"}, "rtt", "must be a single value, not a range"),
         ("path", {"rate": "10mbps"}, "rate", "10mbit"),
         ("path", {"loss": "100%"}, "loss", "loses every packet"),
         ("path", {"loss": "0%", "rate": "unlimited"}, "loss", "nothing limits the flow"),
@@ -42,7 +42,7 @@ FUZZED = settings(
         ("winner", {"queue": "wred"}, "queue", "codel"),
         ("winner", {"rate": "unlimited"}, "buffer", ""),
         ("buffer", {"loss": "0.5.5"}, "loss", "1%"),
-        ("path", {"nothing": "1"}, "", "no field"),
+        ("path", {"nothing": "1"}, "", "not a field"),
         ("path", {"rtt": 5}, "rtt", "text"),
         ("path", {"rtt": "5" * 200}, "rtt", "at most 100"),
     ],
@@ -60,10 +60,10 @@ def test_a_value_that_cannot_be_taken_names_its_field(
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        ({}, "question: write one of path"),
-        ({"question": "path", "values": []}, "values: write an object"),
+        ({}, "question: must be one of path"),
+        ({"question": "path", "values": []}, "values: must be an object"),
         ({"question": ["path"]}, "question"),
-        ([], "no object"),
+        ([], "not an object"),
     ],
 )
 def test_a_request_of_another_form_says_what_to_write(page: Page, body: Any, said: str) -> None:
@@ -164,8 +164,8 @@ def test_no_body_makes_the_server_fail(page: Page, body: Any, path: str) -> None
 
 def test_the_number_of_jobs_is_bounded(page: Page) -> None:
     body = {"question": "path", "values": {"rate": "10gbit", "loss": "0.0001%"}}
-    started = [page.post("/api/jobs", body) for _ in range(MOST_RUNNING)]
-    assert [response.status_code for response in started] == [202] * MOST_RUNNING
+    started = [page.post("/api/jobs", body) for _ in range(MAX_RUNNING)]
+    assert [response.status_code for response in started] == [202] * MAX_RUNNING
     try:
         status, _, message = page.refused(body, "/api/jobs")
         assert status == 429

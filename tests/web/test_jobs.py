@@ -102,7 +102,7 @@ def test_what_is_no_capture_fails_with_its_own_name(page: Page) -> None:
 
 
 def test_an_upload_is_bounded(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(app, "MOST_CAPTURE_BYTES", 1000)
+    monkeypatch.setattr(app, "MAX_CAPTURE_BYTES", 1000)
     response = upload(page, b"x" * 1001, "large.pcap")
     assert response.status_code == 413
     assert "tcpcast trace" in response.json()["error"]["message"]
@@ -121,11 +121,11 @@ def test_the_number_of_uploads_is_bounded() -> None:
             pass  # one that has ended is not counted
         kept = jobs.Jobs()
         async with contextlib.AsyncExitStack() as uploads:
-            for _ in range(jobs.MOST_RUNNING):
+            for _ in range(jobs.MAX_RUNNING):
                 await uploads.enter_async_context(kept.upload())
             with pytest.raises(jobs.Full, match="are running"):
-                kept.room()
-        kept.room()
+                kept.check_capacity()
+        kept.check_capacity()
 
     asyncio.run(upload_at_once())
 

@@ -24,12 +24,12 @@ def _simulated(question: str, values: dict[str, str]) -> list[dict[str, Any]]:
 def test_what_was_simulated_is_shown_over_time() -> None:
     asked = {"question": "path", "values": PATH}
     html = report({**asked, "points": _simulated("path", PATH)})["html"]
-    assert "The simulated run" in html
+    assert "Simulated run" in html
     assert "the run over time (packet)" in html
     assert html.count("<svg") == 2
 
 
 def test_without_a_simulation_nothing_is_simulated_for_the_report() -> None:
     html = report({"question": "path", "values": PATH})["html"]
-    assert "The simulated run" not in html
+    assert "Simulated run" not in html
     assert html.count("<svg") == 1

@@ -1,7 +1,8 @@
-"""Captures: what TCP did on each connection of a pcap or pcapng file.
+"""Analysis of TCP connections in pcap and pcapng files.
 
-``trace`` reads one; ``table`` makes columns of what the compiled half found, ``beside`` lays what
-models say beside what was measured, ``between`` what a second tap says of the packets.
+``trace`` reads a capture. ``table`` converts the results of the Rust core to columns,
+``model_rates`` and ``models`` compute the rates of models from measured inputs, and ``between``
+compares a capture with a second one from another capture point (tap).
 """
 
 from __future__ import annotations
@@ -38,68 +39,71 @@ __all__ = ["Capture", "Table", "document", "rows", "trace"]
 
 STANDARD_INPUT = "-"
 ROWS_AT_A_TIME = 1024
-_MOST_KEPT = 1_000_000_000
-"""Most connections that are followed and most points that are kept of each."""
+_MAX_KEPT = 1_000_000_000
+"""Maximum number of followed connections, and of points kept per direction."""
 OS_ERROR = re.compile(r" \(os error \d+\)$")
-"""What the compiled half adds to the system's own words."""
+"""Suffix that the Rust core appends to messages of the system."""
 
 
 @dataclass(slots=True)
 class Capture:
-    """What a capture says, as tables of equally long numpy columns.
+    """The results of one capture as tables of numpy columns.
 
-    A table is a dict of columns, as :class:`pandas.DataFrame` and :class:`polars.DataFrame` take
-    it. Times are UTC, durations in seconds, missing figures NaN.
+    A table is a dict of columns of equal length, suitable for :class:`pandas.DataFrame` and
+    :class:`polars.DataFrame`. Times are UTC, durations are in seconds, missing values are NaN.
 
     Parameters
     ----------
     file
-        Where it came from.
+        Name of the capture file.
     connections
-        A row a direction that carries data, in the order of the connections' first segments.
+        One row per direction with data, in the order of the connections' first segments.
     intervals
-        Stretches of 100 s of each direction; ``direction`` is a row of ``connections``.
+        Intervals of 100 s of each direction; ``direction`` is a row of ``connections``.
     retransmissions
-        Each retransmitted segment, and why.
+        One row per retransmitted segment, with the cause.
     loss_indications
-        Each loss indication: ``td`` or ``to``.
+        One row per loss indication, ``td`` or ``to``.
     rounds
-        Each round, from the sending of one segment to its acknowledgement, and what limited it;
-        at most 2048 of a direction, beyond which several that follow each other are one.
+        One row per round (from the transmission of a segment to its acknowledgement), with its
+        limit; at most 2048 rows per direction. In longer transfers, a row combines several
+        consecutive rounds.
     requests
-        Each request and its response: latency at the client, and its parts.
+        One row per request and response: latency at the client and its components.
     services
-        A row per server address and port with three separable requests or more: latency of all its
-        requests, and the cause; ``service`` in ``connections`` is a row of it, or -1.
+        One row per server address and port with at least three separable requests: latency over all
+        its requests, and the cause. ``service`` in ``connections`` is a row of this table, or -1.
     failed
-        Each connection that failed: ``failure`` is ``unanswered`` (SYNs), ``refused``,
-        ``half_open``, ``silent`` or ``reset``; at most 16,384, all are counted in ``rest``.
+        One row per failed connection: ``failure`` is ``unanswered`` (SYNs), ``refused``,
+        ``half_open``, ``silent`` or ``reset``. At most 16,384 rows; ``rest`` counts all.
     frames, segments
-        Frames read, and TCP segments among them.
+        Number of frames, and of TCP segments among them.
     connection_count
-        Connections, those without data too.
+        Number of connections, including those without data.
     rest
-        What has no row, as sums. Of more than 65,536 directions with data those with most bytes
-        have a row each: ``directions``, ``packets``, ``data_packets``, ``bytes``,
-        ``unique_bytes``, ``retransmissions``, ``td``, ``to`` and ``timeouts`` are of the others.
-        ``empty_connections``, ``empty_directions`` and ``empty_packets`` carry no data;
-        ``unanswered``, ``refused``, ``half_open``, ``reset`` and ``silent`` connections failed
-        as in the table ``failed``, ``reset_without_loss`` of the reset ones after a FIN or after
-        all data were acknowledged; ``keep_alives`` are probes of idle connections,
-        ``keep_alives_unanswered`` those without an answer;
-        ``evicted`` connections were let go of because more than ``max_connections`` were alive,
-        ``evicted_single`` of them after one packet. ``uncaptured`` directions were acknowledged
-        without any of their data in the capture, ``uncaptured_bytes`` bytes.
+        Totals of everything without a row. If there are more than 65,536 directions with data,
+        those with the most bytes have rows; ``directions``, ``packets``, ``data_packets``,
+        ``bytes``, ``unique_bytes``, ``retransmissions``, ``td``, ``to`` and ``timeouts`` are totals
+        of the others. ``empty_connections``, ``empty_directions`` and ``empty_packets`` count those
+        without data. ``unanswered``, ``refused``, ``half_open``, ``reset`` and ``silent`` count
+        failed connections as in the table ``failed``; ``reset_without_loss`` counts the reset ones
+        that were reset after a FIN or after all data were acknowledged. ``keep_alives`` counts
+        probes of idle connections, ``keep_alives_unanswered`` those without a response.
+        ``evicted`` counts connections that were evicted because more than ``max_connections`` were
+        active, ``evicted_single`` those among them with only one packet. ``uncaptured`` counts
+        directions whose data were acknowledged but not captured, ``uncaptured_bytes`` their bytes.
     warnings
-        What to check before trusting the figures.
+        Warnings to check before use of the results.
     damaged, interrupted
-        The file has a fault, or somebody interrupted: the figures are of what came before.
+        True if the file is damaged or the user interrupted the analysis; the results then cover
+        only the packets before this point.
     between
-        With a second tap, a row for each way in which data passes the two; else empty.
+        With a second capture, one row per direction between the two taps; otherwise empty.
     trail
-        Points of a time-sequence plot, if they were asked for: ``kind`` is ``data``, ``ack``,
-        ``window``, ``sacked`` (by the receiver) or the cause of a retransmission; bytes count from
-        the direction's first. Of too many, every second, fourth, ... of a kind is there.
+        Points of a time-sequence plot, if requested: ``kind`` is ``data``, ``ack``, ``window``,
+        ``sacked`` (by the receiver) or the cause of a retransmission. Bytes count from the first
+        byte of the direction. If there are too many points, only every second, fourth etc. point of
+        a kind is kept.
     """
 
     file: str
@@ -122,7 +126,7 @@ class Capture:
     failed: Table = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        """One line: what was read."""
+        """Return a summary on one line."""
         partial = ", partial" if self.damaged or self.interrupted else ""
         return (
             f"<Capture {self.file}: segments={self.segments}, connections={self.connection_count},"
@@ -130,64 +134,64 @@ class Capture:
         )
 
     def advice(self) -> np.ndarray[Any, Any]:
-        """Return why each direction was slow, and what to change first: a sentence a row.
+        """Return, for each direction, one sentence on why it was slow and what to change first.
 
-        The figures in it are those of models fed with what was measured. A sentence is made when it
-        is asked for, since there may be many. Directions of a service have its verdict.
+        Predicted values in the sentences come from models with measured inputs. Directions of a
+        service have the verdict on the service.
         """
         return advice(self.connections, self.services)
 
     def groups(self, by: str = "pair", rtt_s: float | None = None) -> Table:
-        """Return a row for several flows together.
+        """Return one row per group of flows.
 
         Parameters
         ----------
         by
-            Which directions are together: ``"pair"`` those from one host to one other,
-            ``"source"`` and ``"destination"`` those from or to one host, ``"all"`` all.
+            How to group directions: ``"pair"`` by source and destination host, ``"source"`` or
+            ``"destination"`` by one host, ``"all"`` into one group.
         rtt_s
-            How far loss indications are apart, in seconds, that count as two loss events; above 0.
-            Without it, the mean RTT of the group.
+            Minimum distance in seconds between loss indications that count as separate loss events;
+            above 0. Default: the mean RTT of the group.
 
         Returns
         -------
         Table
-            Columns as in the reference of ``tcpcast trace --group-by``. Rates are of the time in which
-            at least one of the flows was alive; ``loss_event_ratio_cumulative`` (p_e) is NaN where
-            not every loss indication was kept one by one, ``loss_ratio`` (p_r) unless two captures
-            of the same packets tell it.
+            Columns as in the reference of ``tcpcast trace --group-by``. Rates refer to the time in
+            which at least one flow was active. ``loss_event_ratio_cumulative`` (p_e) is NaN if not
+            every loss indication is listed; ``loss_ratio`` (p_r) is NaN without a second capture of
+            the same packets.
 
         Raises
         ------
         DomainError
-            Another way to put flows together, or an RTT outside its domain.
+            ``by`` or ``rtt_s`` is outside its domain.
         """
         return grouped(self.connections, self.loss_indications, by=by, rtt_s=rtt_s)
 
     def models(self, connection: int | str | None = None) -> Table:
-        """Return what each model of a path says of the whole of each direction.
+        """Return the rate of each path model for each direction.
 
         Parameters
         ----------
         connection
-            Which: as ``--connection`` of ``tcpcast trace``, see
-            :func:`tcpcast.captures.flows.chosen`. None: every direction.
+            Selection of directions as for ``--connection`` of ``tcpcast trace``, see
+            :func:`tcpcast.captures.flows.chosen`. None: all directions.
 
         Returns
         -------
         Table
-            What the models were fed, ``send_rate_pps`` as measured, and a column for each model in
+            Inputs of the models, the measured ``send_rate_pps``, and one column per model in
             packets/s: see :func:`tcpcast.captures.models.models`.
 
         Raises
         ------
         CaptureError
-            There is no such connection.
+            The connection does not exist.
         """
         return models(self, self._rows(connection))
 
     def model_intervals(self, connection: int | str | None = None) -> Table:
-        """Return each 100 s: packets sent, beside those that models would have sent.
+        """Return the packets sent and the packets predicted by models in each interval of 100 s.
 
         Parameters
         ----------
@@ -202,12 +206,12 @@ class Capture:
         Raises
         ------
         CaptureError
-            There is no such connection.
+            The connection does not exist.
         """
         return model_intervals(self, self._rows(connection))
 
     def model_errors(self, connection: int | str | None = None) -> Table:
-        """Return PFTK's average error of each model over the intervals of 100 s, as a share.
+        """Return the average error (as PFTK defines it) of each model over intervals of 100 s.
 
         Parameters
         ----------
@@ -222,7 +226,7 @@ class Capture:
         Raises
         ------
         CaptureError
-            There is no such connection.
+            The connection does not exist.
         """
         return model_errors(self.model_intervals(connection))
 
@@ -232,7 +236,7 @@ class Capture:
         return chosen(self, connection)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the JSON form of ``tcpcast trace --json``, for this one capture."""
+        """Return the output of ``tcpcast trace --json`` for this capture."""
         return document([self])
 
 
@@ -243,33 +247,34 @@ def trace(
     trail_points: int = 0,
     max_connections: int | None = None,
 ) -> Capture:
-    """Read a capture and say what TCP did in each direction.
+    """Read a capture and analyse TCP in each direction.
 
     Parameters
     ----------
     source
-        A file in pcap or pcapng format, as it is or compressed by gzip or zstd; ``"-"`` for
-        standard input, or the bytes of such a file.
+        Path of a pcap or pcapng file, optionally compressed by gzip or zstd; ``"-"`` for standard
+        input; or the content of such a file as bytes.
     after
-        A capture of the same packets at a second tap, behind the first: adds to each direction what
-        was lost in between (``loss_ratio_between`` is p_r) and how long packets took. Clocks need
-        not agree.
+        A capture of the same packets at a second tap. It adds the loss (``loss_ratio_between``,
+        p_r) and the transit times between the taps to each direction. The clocks may differ.
     trail_points
-        About how many points of a time-sequence plot ``trail`` keeps of a direction; 0 for none.
+        Approximate number of points per direction in ``trail`` for a time-sequence plot; 0 for
+        none.
     max_connections
-        How many connections are followed at once, at least 1; None is 65,536, some 3 kB each.
-        Beyond, one is evicted: one that is over, of one packet, or idle for longest.
+        Maximum number of connections followed at the same time, at least 1; None means 65,536
+        (about 3 kB each). If there are more, a closed connection, one with a single packet, or the
+        one idle for longest is evicted.
 
     Returns
     -------
     Capture
-        Tables of numpy columns. Of a damaged file, what came before the damage; ``damaged`` and
-        ``warnings`` say so.
+        Tables of numpy columns. If the file is damaged, they cover the part before the damage, and
+        ``damaged`` and ``warnings`` report it.
 
     Raises
     ------
     CaptureError
-        There is no such file, it cannot be read, or is no capture; ``trail_points`` or
+        The file does not exist, cannot be read, or is not a capture; or ``trail_points`` or
         ``max_connections`` is out of range.
     """
     _check_limits(trail_points, max_connections)
@@ -282,12 +287,12 @@ def trace(
             trail_points,
             max_connections,
         )
-    except (OSError, ValueError) as fault:
-        whose = file if after is None or not getattr(fault, "after", False) else _name(after)
-        reason = OS_ERROR.sub("", str(fault))
-        if isinstance(fault, IsADirectoryError):
-            reason = "a folder, not a capture; `tcpcast report` reads all captures of one"
-        raise CaptureError(reason, file=whose) from fault
+    except (OSError, ValueError) as error:
+        whose = file if after is None or not getattr(error, "after", False) else _name(after)
+        reason = OS_ERROR.sub("", str(error))
+        if isinstance(error, IsADirectoryError):
+            reason = "a folder, not a capture; `tcpcast report` reads all captures in a folder"
+        raise CaptureError(reason, file=whose) from error
     connections = columns(found["connections"], found["limits"])
     rounds_found = rounds(found["rounds"], found["limits"])
     lost = events(found["loss_indications"])
@@ -326,13 +331,13 @@ def trace(
 
 
 def _check_limits(trail_points: int, max_connections: int | None) -> None:
-    if max_connections is not None and not 1 <= max_connections <= _MOST_KEPT:
+    if max_connections is not None and not 1 <= max_connections <= _MAX_KEPT:
         raise CaptureError(
-            f"max_connections = {show(max_connections)}: write 65536, or at most {_MOST_KEPT}"
+            f"max_connections = {show(max_connections)}: must be between 1 and {_MAX_KEPT}"
         )
-    if not 0 <= trail_points <= _MOST_KEPT:
+    if not 0 <= trail_points <= _MAX_KEPT:
         raise CaptureError(
-            f"trail_points = {show(trail_points)}: write 0 for none, or at most {_MOST_KEPT}"
+            f"trail_points = {show(trail_points)}: must be between 0 (none) and {_MAX_KEPT}"
         )
 
 
@@ -347,21 +352,19 @@ def _verdicts(connections: Table, rounds: Table, lost: Table) -> Table:
 
 
 def _of_many(rest: dict[str, int], most: int) -> list[str]:
-    """Say which connections have no row in a capture of very many."""
+    """Return warnings about connections without rows in a capture of very many connections."""
     lines = []
     evicted, single = rest["evicted"], rest["evicted_single"]
     if evicted:
         after_one_packet = f" ({single:,} of them after one packet)" if single else ""
         lines.append(
             f"{evicted:,} connection{'' if evicted == 1 else 's'} evicted{after_one_packet}: "
-            f"more than {most:,} were active at once; later packets of an evicted connection "
-            "count as a "
-            "new one. "
-            "--max-connections raises the limit"
+            f"more than {most:,} were active at the same time; later packets of an evicted "
+            "connection count as a new connection; raise the limit with --max-connections"
         )
     if rest["directions"]:
         lines.append(
-            f"{rest['directions']:,} directions with the least data have no row: together "
+            f"{rest['directions']:,} directions with the least data have no row; their total is "
             f"{rest['data_packets']:,} data packets, {rest['bytes']:,} bytes, "
             f"{rest['retransmissions']:,} packets retransmitted, {rest['timeouts']:,} timeouts"
         )
@@ -369,7 +372,7 @@ def _of_many(rest: dict[str, int], most: int) -> list[str]:
         lines.append(
             f"{rest['uncaptured']:,} direction{'' if rest['uncaptured'] == 1 else 's'} with "
             f"acknowledgements but no data: {rest['uncaptured_bytes']:,} bytes were acknowledged. "
-            "Losses, round-trip times and limits do not show: capture both directions"
+            "Losses, round-trip times and limits are unknown; capture both directions"
         )
     return lines
 
@@ -380,11 +383,11 @@ def _name(source: str | os.PathLike[str] | bytes) -> str:
     try:
         return os.fspath(source)
     except TypeError:
-        raise CaptureError(f"{source!r} is no capture; write the name of a file") from None
+        raise CaptureError(f"{source!r} is not a capture; pass a file name or bytes") from None
 
 
 def document(captures: Iterable[Capture]) -> dict[str, Any]:
-    """Return ``{"captures": [...]}``, the form of ``tcpcast trace --json``; NaN becomes null."""
+    """Return ``{"captures": [...]}`` as in ``tcpcast trace --json``; NaN becomes None."""
     return {
         "captures": [
             {
@@ -402,7 +405,7 @@ def document(captures: Iterable[Capture]) -> dict[str, Any]:
 
 
 def rows(table: Table) -> Iterator[dict[str, Any]]:
-    """Yield each row of a table with plain values, a part of the table at a time."""
+    """Yield each row of a table as a dict of plain values, converting the table in parts."""
     length = next(iter(table.values())).size
     for first in range(0, length, ROWS_AT_A_TIME):
         part = [plain(column[first : first + ROWS_AT_A_TIME]) for column in table.values()]
@@ -411,7 +414,7 @@ def rows(table: Table) -> Iterator[dict[str, Any]]:
 
 
 def advised_rows(connections: Table, services: Table) -> Iterator[dict[str, Any]]:
-    """Yield each row of ``connections`` with plain values, and with ``advice`` as its last."""
+    """Yield each row of ``connections`` as a dict of plain values that ends with ``advice``."""
     for first in range(0, connections["src"].size, ROWS_AT_A_TIME):
         part = {
             name: column[first : first + ROWS_AT_A_TIME] for name, column in connections.items()
@@ -430,43 +433,45 @@ def plain(column: np.ndarray[Any, Any]) -> list[Any]:
 
 
 def _warnings(connections: Table, found: dict[str, Any]) -> list[str]:
-    """Say what limits the results, in addition to what the reader found."""
+    """Return the warnings about the results that the Rust core does not report."""
     lines = []
 
-    def say(count: int, several: str) -> None:
+    def add(count: int, several: str) -> None:
         if count:
             first, _, rest = several.partition(" ")
             lines.append(f"{count} {several if count != 1 else f'{first[:-1]} {rest}'}")
 
-    say(int(connections["capture_duplicates"].sum()), "frames captured twice: counted once")
-    say(
+    add(int(connections["capture_duplicates"].sum()), "frames captured twice; counted once")
+    add(
         int(connections["missing_bytes"].sum()),
-        "bytes acknowledged but not captured: retransmissions may be missing, too",
+        "bytes acknowledged but not captured; retransmissions may be missing as well",
     )
-    say(
+    add(
         int((connections["super_segments"] > 0).sum()),
-        "directions with frames of several packets (segmentation offload): the packets in them "
-        "are counted, by the MSS",
+        "directions with frames of several packets (segmentation offload); their packets are "
+        "counted by the MSS",
     )
     unplaced = np.isnan(connections["handshake_rtt_s"]) & (connections["tap_side"] == "unknown")
-    say(
+    add(
         int(unplaced.sum()),
-        "directions without handshake and timestamps: their RTT is that of the whole path only if "
-        "the tap is at the sender",
+        "directions without handshake and timestamps; their RTT covers the whole path only if the "
+        "tap is at the sender",
     )
-    say(
+    add(
         int(connections["out_of_window"].sum()),
-        "segments with sequence numbers more than 1 GiB away, beyond any window: of another "
-        "connection between the same ports, or damaged; counted, not followed",
+        "segments with sequence numbers more than 1 GiB outside the window (from another "
+        "connection between the same ports, or damaged); counted but not analysed",
     )
-    say(
+    add(
         int(connections["rtt_withheld"].sum()),
-        "directions without RTT: acks without data are missing from the capture, and acks with "
-        "data come later than any delayed ack",
+        "directions without RTT, because pure acks are missing from the capture, and acks with "
+        "data may be sent much later than delayed acks",
     )
     lines += _of_many(found["rest"], found["max_connections"])
-    say(found["without_trail"], "directions without the trail requested: there are too many")
-    say(found["omitted_events"], "events (retransmissions, losses) counted but not listed")
-    say(found["omitted_rounds"], "rounds not listed")
-    say(found["omitted_requests"], "requests counted nowhere: there are too many")
+    add(
+        found["without_trail"], "directions without the requested trail, because there are too many"
+    )
+    add(found["omitted_events"], "events (retransmissions, losses) counted but not listed")
+    add(found["omitted_rounds"], "rounds not listed")
+    add(found["omitted_requests"], "requests not included, because there are too many")
     return lines

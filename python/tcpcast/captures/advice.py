@@ -1,6 +1,6 @@
-"""Why a transfer was slow, in a few sentences: its limit, what to change first, the predicted gain.
+"""Advice on slow transfers: the limit, what to change first, and the predicted gain.
 
-Gains are predicted by models fed with measured values. Without a model no gain is named.
+Gains are predicted by models with measured inputs. If no model applies, no gain is stated.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ LIMITS: dict[str, tuple[str, Callable[[Gains], list[str]]]] = {
     "bottleneck": ("full link", recommendations.bottleneck),
     "unknown": ("unknown", recommendations.unknown),
 }
-"""Each limit of a direction: its name in a sentence, and the function that names the remedy."""
+"""Name of each limit in sentences, and the function that returns the remedy."""
 
 SHORT = {
     "application": "app",
@@ -46,7 +46,7 @@ SHORT = {
     "bottleneck": "link",
     "unknown": "–",
 }
-"""The same for a narrow column."""
+"""Names of limits in a narrow column."""
 
 CAUSES: dict[str, tuple[str, Callable[[Gains], list[str]]]] = {
     verdict.APPLICATION: ("application", findings.application),
@@ -58,8 +58,7 @@ CAUSES: dict[str, tuple[str, Callable[[Gains], list[str]]]] = {
     verdict.LINK: ("full link", findings.link),
     verdict.LOSS: ("packet loss", recommendations.loss_recovery),
 }
-"""Each cause that evidence shows: its name in a sentence, and the function that names the evidence
-and the remedy."""
+"""Name of each cause with evidence, and the function that returns the evidence and the remedy."""
 
 SHORT_CAUSES = {
     verdict.APPLICATION: "app",
@@ -70,17 +69,17 @@ SHORT_CAUSES = {
     verdict.LINK: "link",
     verdict.LOSS: "loss",
 }
-"""The same for a narrow column, where the name is too long."""
+"""Names of causes in a narrow column, if different."""
 
 ALSO = 0.2
-"""Least share of the time of a second limit that is named."""
+"""Minimum share of the time of a second limit that is named."""
 
 
 def advice(table: Table, services: Table | None = None) -> np.ndarray[Any, Any]:
-    """Return the advice for each row of ``connections``; empty where no limit is known.
+    """Return the advice for each row of ``connections``; empty if the limit is unknown.
 
-    The cause decides. Where it is a state of the sender, the sentence names the share of the time.
-    Directions of connections with requests have the verdict on their service.
+    A cause with evidence takes precedence over the sender's state with the largest share of the
+    time. Directions of connections with requests have the verdict on their service.
     """
     count = table["src"].size
     said = np.full(count, "", dtype=object)
@@ -109,7 +108,7 @@ def advice(table: Table, services: Table | None = None) -> np.ndarray[Any, Any]:
 
 
 def _evident(table: Table) -> np.ndarray[Any, Any]:
-    """Return the cause of each row that evidence shows, and not the time in a state; else empty."""
+    """Return the cause of each row if there is evidence for it, otherwise ""."""
     if "cause" not in table:
         return np.full(table["src"].size, "")
     return np.where(
@@ -118,12 +117,12 @@ def _evident(table: Table) -> np.ndarray[Any, Any]:
 
 
 def share(table: Table, limit: str) -> np.ndarray[Any, Any]:
-    """Return the share of the time that a limit has."""
+    """Return the share of the time of a limit for each row."""
     return table[f"share_{limit}"]
 
 
 def shares(table: Table) -> np.ndarray[Any, Any]:
-    """Return the share of the time of what limits each row, by ``limited_by``; NaN without."""
+    """Return the share of the time of the limit of each row (``limited_by``); NaN if unknown."""
     found = np.full(table["src"].size, np.nan)
     for limit in LIMITS:
         rows = table["limited_by"] == limit
@@ -132,7 +131,7 @@ def shares(table: Table) -> np.ndarray[Any, Any]:
 
 
 def _shares(table: Table, limit: str) -> list[str]:
-    """Return the share of the time, and the second limit where its share is large."""
+    """Return texts with the share of the time, and with the second limit if its share is large."""
     if limit == "unknown":
         return [""] * table["src"].size
     first = share(table, limit)

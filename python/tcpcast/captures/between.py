@@ -1,4 +1,4 @@
-"""A second tap: which packets of a direction passed from one tap to the other, and how fast."""
+"""Comparison with a second capture: loss and transit times between the two taps."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ if TYPE_CHECKING:
 
 COUNTS = ("packets_seen_before", "packets_seen_after", "lost_between", "under_way", "seen_at_both")
 FEW = 0.5
-"""Share of packets seen at both taps below which the captures hardly show the same packets."""
+"""Share of packets seen at both taps below which a warning is given."""
 
 
 def passed(found: Mapping[str, Any]) -> Table:
-    """Return what a second tap adds to the table of directions.
+    """Return the columns that a second capture adds to the table of directions.
 
-    ``packets_seen_before`` and ``packets_seen_after`` count packets (acks, too) at the two taps
-    where both captures cover them; ``lost_between`` those seen at the tap that the direction passes
-    first and never at the other, ``under_way`` those in flight when the other capture ended;
-    ``loss_ratio_between`` is p_r: those lost over all that were not in flight at the end. Transit
-    times are by the taps' clocks, s. ``passes`` says which tap comes first.
+    ``packets_seen_before`` and ``packets_seen_after`` count packets, including acks, at the two
+    taps in the time that both captures cover. ``lost_between`` counts packets seen only at the
+    first tap on the path, ``under_way`` packets in flight at the end of the other capture.
+    ``loss_ratio_between`` (p_r) is the ratio of lost packets to packets not in flight at the end.
+    Transit times are differences of the taps' clocks in seconds. ``passes`` is the order of the
+    taps.
     """
     raw = found["columns"]
     columns: Table = {name: raw[name] for name in COUNTS}
@@ -39,10 +40,10 @@ def passed(found: Mapping[str, Any]) -> Table:
 
 
 def compared(columns: Table) -> Column:
-    """Return the packets of each direction that p_r is of.
+    """Return the denominator of p_r for each direction.
 
-    Those at the tap that it passes first, without those in flight at the end; none of a direction
-    that the other tap does not show.
+    It is the number of packets at the first tap minus those in flight at the end, or 0 if the
+    direction is not seen at both taps.
     """
     forward = columns["passes"] == "before-after"
     first = np.where(forward, columns["packets_seen_before"], columns["packets_seen_after"])
@@ -50,7 +51,7 @@ def compared(columns: Table) -> Column:
 
 
 def overall(columns: Table) -> Table:
-    """Return the same over all directions seen at both taps: one row for each order of the taps."""
+    """Return totals over all directions seen at both taps, one row per order of the taps."""
     table: dict[str, list[Any]] = {}
     for order in ("before-after", "after-before"):
         these = (columns["passes"] == order) & (columns["seen_at_both"] > 0)
@@ -74,53 +75,53 @@ def overall(columns: Table) -> Table:
 
 
 def doubts(found: Mapping[str, Any]) -> list[str]:
-    """Say what to check before trusting the comparison."""
+    """Return the warnings about the comparison."""
     raw = found["columns"]
     first = np.where(raw["forward"], raw["packets_seen_before"], raw["packets_seen_after"])
     lines = [f"second tap: {warning}" for warning in found["warnings"]]
 
-    def say(count: int, one: str) -> None:
+    def add(count: int, text: str) -> None:
         if count:
-            lines.append(f"{count:,} {one}")
+            lines.append(f"{count:,} {text}")
 
     if not raw["seen_at_both"].any():
-        say(
+        add(
             first.size,
-            "directions have no packet at the second tap: does it capture the same packets at the "
-            "same "
-            "time, without NAT and without segmentation between the taps?",
+            "directions have no packet at the second tap; check that it captures the same packets "
+            "at the same time, without NAT and segmentation between the taps",
         )
         return lines
     if not raw["transit_max_s"][raw["seen_at_both"] > 0].any():
         lines.append(
-            "every packet has the same time at both taps: are they two copies of one capture?"
+            "every packet has the same time at both taps; check that the files are not copies of "
+            "one capture"
         )
     unseen = raw["seen_at_both"] == 0
-    say(int(unseen.sum()), "directions missing at the second tap: not counted as lost")
-    say(found["only_after"], "directions seen at the second tap only: left out")
-    say(
+    add(int(unseen.sum()), "directions missing at the second tap, not counted as lost")
+    add(found["only_after"], "directions seen only at the second tap, ignored")
+    add(
         int(raw["seen_apart"].sum()),
-        "packets captured before the other capture began: not compared",
+        "packets captured before the other capture began, not compared",
     )
     if raw["seen_at_both"].sum() < FEW * first[~unseen].sum():
         lines.append(
-            "less than half of the packets are at both taps: packets cut or joined by a network "
-            "card (TSO, GRO) cannot be matched; capture with these offloads turned off"
+            "less than half of the packets are at both taps; packets split or merged by a network "
+            "card (TSO, GRO) cannot be matched: capture with these offloads turned off"
         )
-    say(
+    add(
         found["forgotten"],
-        "packets no longer looked for after half a million others: if they came later, they count "
-        "as lost",
+        "packets not found among the next 500,000 packets; they count as lost, even if they "
+        "arrived later",
     )
-    say(
+    add(
         found["dropped"],
-        "directions of few packets were not compared: more than 131,072 were there",
+        "directions with few packets were not compared, because there are more than 131,072",
     )
     return [*lines, *_clocks(found["clock_least_s"], found["clock_most_s"])]
 
 
 def _clocks(least_s: float | None, most_s: float | None) -> list[str]:
-    """Say by how much the second clock must be ahead of the first, or behind it."""
+    """Return a warning with the minimum offset between the clocks, if it is not 0."""
     if least_s is not None and least_s > 0:
         ahead, sign = least_s, "ahead of"
     elif most_s is not None and most_s < 0:
@@ -128,6 +129,6 @@ def _clocks(least_s: float | None, most_s: float | None) -> list[str]:
     else:
         return []
     return [
-        f"the second tap's clock is at least {ahead:.6g} s {sign} the first's: transit times "
-        "are wrong by that"
+        f"the second tap's clock is at least {ahead:.6g} s {sign} the first tap's clock; transit "
+        "times include this error"
     ]

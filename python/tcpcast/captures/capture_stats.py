@@ -1,4 +1,4 @@
-"""What a capture shows of the flows that a scenario is to ask for again."""
+"""Statistics of captured flows, from which a scenario is derived to replay them."""
 
 from __future__ import annotations
 
@@ -26,60 +26,62 @@ if TYPE_CHECKING:
     Column = np.ndarray[Any, Any]
 
 SHORT_PKTS = 1000
-"""A transfer of at most this many packets, captured from handshake to end, is replayed as one."""
+"""Maximum packets of a transfer that is replayed as a transfer, if captured completely."""
 
 FULL_SHARE = 0.95
-"""Share of the link's rate above which all losses are taken to be queue drops."""
+"""Share of the link's rate above which all losses are assumed to be queue drops."""
 
 STEADY = 0.8
-"""Mean flight over the largest, above which a window is taken to be the limit: 0.9 where one is,
-0.2 to 0.4 where losses cut it."""
+"""Ratio of mean to maximum flight size above which a constant window is assumed to be the limit.
+It is about 0.9 with such a window, and 0.2 to 0.4 if losses reduce the window."""
 UNEXPLAINED = 2.0
 """Modelled rate over the measured one above which the capture does not show the limit."""
 
 OVERFLOWS = 0.8
-"""Queue over the longest from which on a loss is taken to be its overflow."""
-LEAST_ELSEWHERE = 0.2
-"""Fewer of the losses are taken to be overflows, too: of BBR's up to a fifth come below."""
+"""Share of the longest queue from which a loss is assumed to be a queue overflow."""
+MIN_ELSEWHERE = 0.2
+"""If the share of losses at shorter queues is smaller, they also count as overflows, because with
+BBR up to 20 % of the overflow losses occur at shorter queues."""
 
 NO_LINK = ("application", "receiver_window", "send_buffer", "slow_start", "timeout")
-"""Limits of most of the time with which the rate reached is not the link's."""
+"""Limits that imply, if they apply most of the time, that the link is not the limit."""
 
 QUEUED = 1.5
-"""RTT over its least from which on the path has a queue."""
+"""Ratio of RTT to minimum RTT from which a queue is assumed."""
 
 CORRELATED = 1.5
-"""Loss ratio over that of independent losses with as many indications, above which losses
-correlate."""
+"""Ratio of the loss ratio to that of independent losses with the same number of indications above
+which losses are considered correlated."""
 MUCH_CORRELATED = 3.0
-"""The same of a few indications."""
+"""Value of :data:`CORRELATED` if there are fewer than :data:`FEW_INDICATIONS`."""
 DELAYED = 1.5
-"""Packets per ack from here on are delayed acks: recoveries alone make 1.2 to 1.4."""
+"""Packets per ack from which acks are considered delayed; recoveries without delayed acks have 1.2
+to 1.4."""
 DELAYED_ACK_S = 0.04
-"""How long Linux delays an ack at first, and at least."""
+"""Initial and minimum ack delay of Linux."""
 FEW_INDICATIONS = 20
-"""Fewer do not show whether losses are somewhat correlated, and where they came."""
+"""Minimum number of loss indications to decide on correlation and location of losses."""
 
 
 @dataclass(frozen=True, slots=True)
 class CaptureStats:
-    """Measured values of the flows; NaN where the capture does not show one."""
+    """Measured values of the flows; NaN if the capture does not show a value."""
 
     table: Table
     flows: int
     seconds: float
     sent: float
     rate_bps: float
-    """What arrived, retransmissions of lost packets left out, of IP bytes."""
+    """Goodput in IP bytes, in bit/s."""
     rtt_s: float
     rtt_min_s: float
     rtt_high_s: float
     link_bps: float
-    """Of IP bytes."""
+    """Link rate in IP bytes, in bit/s."""
     payload: int
     growth_pkts: float
     elsewhere: float
-    """The share of the losses that came while the queue of the link was not full."""
+    """Share of the losses while the queue of the link was not full."""
     sender: Sender
 
     @property
@@ -93,7 +95,7 @@ class CaptureStats:
 
     @property
     def explained(self) -> bool:
-        """Whether losses, the window or another limit explain the rate without a full link."""
+        """True if losses, the window or another limit explain the rate without a full link."""
         idle = self._share(("application",)) > 0.5
         if idle or (self._share(NO_LINK) > 0.5 and not self._queued):
             return True
@@ -101,63 +103,63 @@ class CaptureStats:
 
     @property
     def windowed(self) -> bool:
-        """Whether the window explains the rate."""
+        """True if the window explains the rate."""
         return self.window_pkts / self.rtt_s <= UNEXPLAINED * self.reached_pps
 
     @property
     def reached_pps(self) -> float:
-        """The rate of one of the flows."""
+        """Mean rate of one flow in packets/s."""
         return self.sent / self.seconds / self.flows
 
     def _share(self, limits: tuple[str, ...]) -> float:
-        """Return the share of the time of some limits."""
+        """Return the total share of the time of several limits."""
         return float(sum(np.nan_to_num(self.mean(f"share_{limit}")) for limit in limits))
 
     @property
     def _queued(self) -> bool:
-        """Whether a queue was there, of a link that was full for a while."""
+        """True if the RTT indicates a queue."""
         return self.rtt_high_s > QUEUED * self.rtt_min_s
 
     @property
     def short(self) -> bool:
-        """Whether this is one short transfer, from its handshake to its end."""
+        """True if this is one short transfer, captured from its handshake to its end."""
         whole = self.table["syn_captured"] & (self.table["end"] == "closed")
         return bool(whole.size == 1 and whole[0] and self.sent <= SHORT_PKTS)
 
     @property
     def transfers(self) -> int:
-        """How many connections were files one after the other: shorter than half of the time."""
+        """Number of sequential transfers: connections shorter than half of the time."""
         short = np.nan_to_num(self.table["duration_s"]) < self.seconds / 2
         return int(short.sum()) if short.size > self.flows else 0
 
     @property
     def headers(self) -> int:
-        """Bytes of IP and TCP headers of a data packet."""
+        """Bytes of IP and TCP headers in a data packet."""
         return header_bytes(self.sender)
 
     @property
     def packet(self) -> int:
-        """Bytes of a data packet, headers included."""
+        """Bytes of a data packet, including headers."""
         return self.payload + self.headers
 
     @property
     def lossy_pps(self) -> float:
-        """The rate of one of the flows that its losses explain; NaN where they set none."""
+        """Rate of one flow in packets/s predicted from its losses; NaN if they do not limit it."""
         return math.nan if self.sender.paced else predicted_pps(self, 1.0)
 
     @property
     def full(self) -> bool:
-        """Whether the link was."""
+        """True if the link was full."""
         if math.isnan(self.link_bps):
             return not self.explained
         return bool(self.rate_bps >= FULL_SHARE * self.link_bps)
 
     @property
     def lost(self) -> float:
-        """The random loss of the scenario: the loss that the queue does not explain."""
+        """Random loss ratio of the scenario: losses that queue overflows do not explain."""
         if self.behind_queue and self.lone:
             return lost_of_all(self.table)
-        if self.elsewhere >= LEAST_ELSEWHERE:
+        if self.elsewhere >= MIN_ELSEWHERE:
             every = lost_of_all(self.table) if self._recovering else self.lost_independently
             return self.elsewhere * every
         if self.full or self.elsewhere >= 0:
@@ -166,35 +168,35 @@ class CaptureStats:
 
     @property
     def behind_queue(self) -> bool:
-        """True if the capture is of the receiver: round trips from there have no queue."""
+        """True if the capture is from the receiver, whose round trips do not include the queue."""
         return bool((self.table["tap_side"] == "receiver").all())
 
     @property
     def steady(self) -> bool:
-        """True if losses do not change the rate of the flows: the link sets it."""
+        """True if the link, not the losses, determines the rate of the flows."""
         if "cause" not in self.table:
             return False
         return bool(((self.table["cause"] == LINK) & self.table["cause_evident"]).all())
 
     @property
     def _recovering(self) -> bool:
-        """True if a lone flow is in recovery most of the time."""
+        """True if a single paced flow is in recovery most of the time."""
         return self.lone and (self.steady or self._share(("loss_recovery",)) > 0.5)
 
     @property
     def overflows(self) -> bool:
-        """Whether the queue of the link is taken to have been full at times."""
+        """True if the queue of the link is assumed to have overflowed."""
         lossless = not (self.table["td"] + self.table["to"]).any()
         return self.full and not lossless and not (self.lone and self.elsewhere > 0.5)
 
     @property
     def lone(self) -> bool:
-        """Whether this is one flow whose losses do not set its rate."""
+        """True if there is a single flow whose losses do not determine its rate."""
         return self.sender.paced and self.flows == 1
 
     @property
     def correlated(self) -> bool:
-        """Whether losses are correlated: many packets are lost at a time."""
+        """True if losses are correlated, that is, several packets are lost together."""
         if self.full:
             return False
         few = (self.table["td"] + self.table["to"]).sum() < FEW_INDICATIONS
@@ -203,10 +205,10 @@ class CaptureStats:
 
     @property
     def lost_independently(self) -> float:
-        """The independent loss per packet that makes as many loss indications as were seen.
+        """Independent loss per packet that causes the measured number of loss indications.
 
-        One indication covers all losses of a window of E[W] packets: 1 + E[W] times the loss. Where
-        losses do not set the window, it is what was in flight.
+        One indication covers all losses in a window of E[W] packets, that is, 1 + E[W] times the
+        loss. If losses do not determine the window, the mean data in flight is used instead.
         """
         seen = float((self.table["td"] + self.table["to"]).sum()) / self.sent
         if not 0 < seen < 1:
@@ -218,19 +220,19 @@ class CaptureStats:
         return seen / max(1 - seen * (min(window, most) if most >= 1 else window), 0.5)
 
     def mean(self, name: str) -> float:
-        """Return the mean of a column over the flows, by packets."""
+        """Return the mean of a column over the flows, weighted by packets."""
         values, weights = self.table[name], self.table["data_packets"]
         known = np.isfinite(values) & (weights > 0)
         return float(np.average(values[known], weights=weights[known])) if known.any() else math.nan
 
 
 def header_bytes(sender: Sender) -> int:
-    """Return the bytes of IP and TCP headers in a data packet of a sender."""
+    """Return the bytes of IP and TCP headers in a sender's data packet."""
     return HEADER_BYTES + (TIMESTAMP_BYTES if sender.timestamps else 0)
 
 
 def seen_in(kept: Capture) -> CaptureStats:
-    """Return what a capture shows of all its flows together.
+    """Return the statistics of all flows of a capture.
 
     Raises
     ------
@@ -259,17 +261,17 @@ def seen_in(kept: Capture) -> CaptureStats:
         sender=sender,
     )
     if math.isnan(found.link_bps) and found.lone and found.steady:
-        # In recovery BBR keeps the rate of its link, but no round without losses shows it.
+        # BBR keeps the link rate during recovery, but no round without losses shows the rate.
         found = replace(found, link_bps=found.rate_bps)
     if not found.rtt_s > 0 or not found.seconds > 0 or not found.rate_bps > 0:
         raise CaptureError(
-            f"{kept.file}: no round-trip time, or all data within one moment or one packet: "
-            "no scenario can be written; name a connection that carries more data"
+            f"{kept.file}: no scenario can be derived, because there is no round-trip time, or all "
+            "data have the same time; name a connection with more data"
         )
     least = found.mean("rtt_min_s")
     least = least if least > 0 else found.rtt_s
     high = float(np.fmax(_high_rtt_s(found), least))
-    # A recovery of BBR goes on through many losses; those of several flows are mostly the queue's.
+    # A recovery of BBR spans many losses. Losses of several flows are mostly queue drops.
     which = "retransmissions" if found.lone else "loss_indications"
     elsewhere = math.nan
     if not found.behind_queue and (found.full or found.link_bps > 0):
@@ -278,18 +280,19 @@ def seen_in(kept: Capture) -> CaptureStats:
 
 
 def _elsewhere(queued_s: Column, longest_s: float) -> float:
-    """Return the share of losses where the queue was not full; NaN of a few, and without queue."""
+    """Return the share of losses while the queue was not full; NaN if few losses or no queue."""
     if queued_s.size < FEW_INDICATIONS or not longest_s > 0:
         return math.nan
     return float((queued_s < OVERFLOWS * longest_s).mean())
 
 
 def _high_rtt_s(seen: CaptureStats) -> float:
-    """Return the RTT of a full queue: the 99th percentile, without what acks waited.
+    """Return the RTT with a full queue: the 99th percentile without the delay of acks.
 
-    Packets whose acks did not wait are seldom timed where a queue overflows, since recoveries
-    follow; what is more than a delayed ack above theirs is the queue. Of theirs some are acked
-    singly, after a wait, but none that is above all of those acked together.
+    RTT samples of the newest data (without retransmissions) are rare when a queue overflows,
+    because recoveries follow. If the percentile over all samples exceeds theirs by more than a
+    delayed ack, the difference is the queue. A single packet may be acknowledged after a delay, so
+    with delayed acks the maximum over acks of several packets is the upper limit.
     """
     every, newest = seen.mean("rtt_p99_s"), seen.mean("rtt_karn_p99_s")
     if every - newest > DELAYED_ACK_S:
@@ -300,7 +303,7 @@ def _high_rtt_s(seen: CaptureStats) -> float:
 
 
 def _from_the_sender(table: Table) -> Table:
-    """Return the table with round trips from the sender, where the tap is not there."""
+    """Return the table with RTTs corrected to the sender if the tap is elsewhere."""
     away = np.isin(table["tap_side"], ("middle", "receiver"))
     names = ("rtt_min_s", "rtt_p99_s", "rtt_karn_p50_s", "rtt_karn_p99_s", "rtt_undelayed_max_s")
     between = np.where(away, table["tap_to_sender_s"], 0.0)
@@ -308,7 +311,7 @@ def _from_the_sender(table: Table) -> Table:
 
 
 def lost_of_all(table: Table) -> float:
-    """Estimate packets lost per packet sent of all flows together, from one tap."""
+    """Return the estimated loss ratio over all flows."""
     lost = lost_ratio(table)
     known = np.isfinite(lost)
     if not known.any():
@@ -317,9 +320,9 @@ def lost_of_all(table: Table) -> float:
 
 
 def predicted_pps(seen: CaptureStats, packets_per_ack: float) -> float:
-    """Return the rate of one of the flows that a model of its losses gives; NaN without loss.
+    """Return the rate of one flow predicted from its losses, in packets/s; NaN without loss.
 
-    PFTK for some b, and CUBIC's response function for senders that look like CUBIC.
+    The model is CUBIC's response function for CUBIC senders, otherwise PFTK with the given b.
     """
     timer, window = first_timeout_s(seen.table), seen.window_pkts
     given: Table = {

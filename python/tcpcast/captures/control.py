@@ -1,9 +1,9 @@
-"""Which congestion control a direction looks like, by its windows at losses and between them.
+"""Identification of the congestion control of a direction from its windows.
 
-Reno halves its window at a loss (RFC 5681), CUBIC leaves 0.7 of it (RFC 9438, section 4.6). BBR
-sends at a rate and probes with it, so that its flight falls again and again in rounds without a
-loss, which that of the others never does while the window is the limit; and it sends more than any
-window that follows its losses could.
+Reno halves its window at a loss (RFC 5681); CUBIC reduces it to 0.7 (RFC 9438, section 4.6). BBR
+paces at a rate and probes with it, so its data in flight decrease periodically in rounds without
+loss. With Reno and CUBIC this does not happen while the window is the limit. BBR also sends more
+than a loss-based window allows.
 """
 
 from __future__ import annotations
@@ -24,32 +24,33 @@ RENO, CUBIC, BBR, UNKNOWN = "reno", "cubic", "bbr", "unknown"
 HALVED = (0.4, 0.54)
 KEPT = (0.6, 0.82)
 NOT_CUT = 0.9
-"""Median windows after by before a loss. Between the two lie windows of a few packets, of which
-whole packets are left, so that either may be it."""
+"""Median ratio of the windows after and before a loss for Reno, CUBIC and BBR. A ratio between the
+first two ranges is ambiguous: it occurs with windows of a few packets because of rounding."""
 
-FEWEST_PAIRS = 20
-"""Fewer pairs of calm rounds do not tell whether a flight falls by itself."""
+MIN_PAIRS = 20
+"""Minimum number of pairs of calm rounds to decide whether the data in flight decrease without
+loss."""
 FALLING = 0.05
-"""Share of the pairs of calm rounds in which a flight falls, from which on it is BBR's: one of the
-eight phases of its probing drains. Captures of Linux's Reno and CUBIC have less than 0.01."""
+"""Share of the pairs of calm rounds with a decrease from which the sender is considered BBR, which
+drains in one of eight probing phases. Captures of Reno and CUBIC of Linux have less than 0.01."""
 FALL, FALL_PKTS = 0.05, 1.5
-"""A flight falls that has so much less than in the round before, and so many packets less."""
+"""Minimum decrease from one round to the next: relative, and in packets."""
 
 BEYOND = 1.8
-"""Rate over that of PFTK (with b = 1) and CUBIC's response for the same losses, from which on no
-window that follows losses has it: those of simulated Reno and CUBIC have at most 1.22 times it, BBR
-2 to 13 times where losses are frequent for its window."""
+"""Ratio of the rate to the larger rate of PFTK (with b = 1) and CUBIC's response function from
+which the sender is not loss-based. Simulated Reno and CUBIC have at most 1.22, BBR 2 to 13 if
+losses are frequent for its window."""
 ENOUGH_LOSSES = 20
-"""With fewer loss indications chance, or the slow start, decides the rate."""
+"""Minimum number of loss indications; with fewer, chance or slow start determines the rate."""
 
 FALLS_OF_A_MARK = 2
-"""Rounds in which a flight falls after a mark: that of the reduction and the next."""
+"""Rounds with a decrease after an ECN mark: the round of the reduction and the next one."""
 
 _HELD_BY_OTHERS = ("application", "receiver_window", "send_buffer", "timeout", "unknown")
 
 
 def looks_like(table: Table, rounds: Table) -> Table:
-    """Return ``looks_like`` of each direction: ``reno``, ``cubic``, ``bbr`` or ``unknown``.
+    """Return ``looks_like`` for each direction: ``reno``, ``cubic``, ``bbr`` or ``unknown``.
 
     Parameters
     ----------
@@ -60,9 +61,9 @@ def looks_like(table: Table, rounds: Table) -> Table:
 
     Notes
     -----
-    Windows show near the sender alone, and ``reno`` and ``cubic`` need calm rounds between losses,
-    without which BBR may look like either. Reno stands for all that halve: NewReno, with SACK or
-    without. BBR of a later version reads losses, and may look like none of these.
+    Windows are visible only near the sender. ``reno`` and ``cubic`` require calm rounds between
+    losses, because otherwise BBR may look like either. ``reno`` includes NewReno with and without
+    SACK. Later versions of BBR react to losses and may not be identified.
     """
     falling = falling_share(table, rounds)
     with np.errstate(invalid="ignore"):
@@ -76,7 +77,7 @@ def looks_like(table: Table, rounds: Table) -> Table:
 
 
 def beyond_losses(table: Table) -> Column:
-    """Return which directions with SACK send more than any window that follows their losses."""
+    """Return a mask of directions with SACK that send more than a loss-based window allows."""
     ratio, rate = measured(table)
     given = fed(table) | {"packets_per_ack": np.ones(ratio.size)}
     found = np.zeros(ratio.size, dtype=bool)
@@ -90,11 +91,12 @@ def beyond_losses(table: Table) -> Column:
 
 
 def falling_share(table: Table, rounds: Table) -> Column:
-    """Return in which share of the pairs of calm rounds a flight falls; NaN of too few pairs.
+    """Return the share of pairs of calm rounds in which the data in flight decrease.
 
-    Calm are rounds that nothing but congestion control held, without a retransmission, three in a
-    row: after a recovery a flight still falls to what the recovery left. NaN, too, where as many
-    reductions were answers to marks (ECN, flag CWR).
+    A pair is calm if it and the round before were limited only by congestion control and have no
+    retransmission; the round before is included because the flight still decreases after a
+    recovery. NaN if there are too few pairs, or if the decreases may be reactions to ECN marks
+    (flag CWR).
     """
     size = table["src"].size
     flight = rounds["flight_bytes"].astype(np.float64)
@@ -110,4 +112,4 @@ def falling_share(table: Table, rounds: Table) -> Column:
     every, fell = (np.bincount(at[each], minlength=size) for each in (pairs, falls))
     marked = (fell > 0) & (fell <= FALLS_OF_A_MARK * table["window_reductions"])
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where((every >= FEWEST_PAIRS) & ~marked, fell / every, np.nan)
+        return np.where((every >= MIN_PAIRS) & ~marked, fell / every, np.nan)

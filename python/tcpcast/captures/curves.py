@@ -1,4 +1,4 @@
-"""What models say of a path at any loss: the curves behind the measured points of a capture."""
+"""Curves of models over loss for the path of a capture, drawn behind the measured points."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ PFTK = "PFTK (31)"
 
 
 def mean_path(connections: Table, rows: Counts) -> dict[str, float] | None:
-    """Return what models take: means over directions, each as often as it sent packets.
+    """Return the inputs of models: means over directions, weighted by packets sent.
 
-    None where no direction shows a round-trip time and a window.
+    None if no direction has a round-trip time and a window.
     """
     table = {name: column[rows] for name, column in connections.items()}
     path, weight = fed(table), table["data_packets"].astype(float)
@@ -37,14 +37,14 @@ def mean_path(connections: Table, rows: Counts) -> dict[str, float] | None:
 
 
 def curves(loss: Floats, path: dict[str, float]) -> dict[str, Floats]:
-    """Return the packets that models send in an interval over the loss, by what they are called.
+    """Return the packets per interval of each model against loss, by the name of the model.
 
     Parameters
     ----------
     loss
         Loss indications per packet, above 0 and below 1, any shape.
     path
-        As :func:`mean_path` has it.
+        Inputs as returned by :func:`mean_path`.
     """
     given: dict[str, Any] = path | {"loss_indication_ratio": loss}
     of_loss = {name: given[name] for name in given if name not in {"t0_s", "receiver_window_pkts"}}

@@ -1,4 +1,4 @@
-"""Connections that failed: what happened, at which point, and what to check."""
+"""Failed connections: what happened, at which stage, and what to check."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KINDS = {
     "silent": "silent",
     "reset": "reset",
 }
-"""Each way in which connections fail, as a sentence counts them, the worst first."""
+"""Names of the kinds of failures in sentences, the worst first."""
 
 STAGES = {
     "handshake": "during the handshake",
@@ -33,19 +33,19 @@ STAGES = {
     "idle": "after all data were acknowledged",
     "after_fin": "after a FIN",
 }
-"""How far a connection had come."""
+"""Descriptions of the stage that a connection had reached."""
 
 WITHOUT_LOSS = ("idle", "after_fin")
 """Stages at which a reset loses no data."""
 
 IDLE_S = 10.0
-"""Idle time before a reset request, at and above which an idle timeout is the likely reason."""
-MOST_LINES = 5
-"""Kinds of failures with a line of their own; more are in the table ``failed``."""
+"""Idle time before a reset request from which an idle timeout is the likely reason."""
+MAX_LINES = 5
+"""Maximum number of kinds with a separate line; the table ``failed`` contains all."""
 
 
 def failed(found: Mapping[str, Any]) -> Table:
-    """Return the table of connections that failed."""
+    """Return the table of failed connections."""
     table: Table = {"connection": found["connection"], "time": moments(found["time_ns"])}
     for end in ("client", "server"):
         table[end] = texts(endpoint(*given) for given in found[end])
@@ -59,28 +59,29 @@ def failed(found: Mapping[str, Any]) -> Table:
 
 
 def summary(counts: Mapping[str, int], connections: int) -> str:
-    """Return one sentence on all connections that failed; empty if none did."""
+    """Return one sentence on all failed connections, or "" if none failed."""
     failures = {kind: counts.get(kind, 0) for kind in KINDS}
-    over = counts.get("reset_without_loss", 0)
-    failures["reset"] -= over
-    found = [f"{count:,} {KINDS[kind]}" for kind, count in failures.items() if count]
+    harmless = counts.get("reset_without_loss", 0)
+    failures["reset"] -= harmless
+    kinds = [f"{count:,} {KINDS[kind]}" for kind, count in failures.items() if count]
     of_all = f"of {connections:,} connection{_s(connections)}"
-    said = [f"{sum(failures.values()):,} {of_all} failed: {', '.join(found)}"] if found else []
-    if over:
-        said.append(f"{over:,} {'more' if found else of_all} closed by a RST without loss of data")
-    return "; ".join(said)
+    texts = [f"{sum(failures.values()):,} {of_all} failed: {', '.join(kinds)}"] if kinds else []
+    if harmless:
+        more = "more" if kinds else of_all
+        texts.append(f"{harmless:,} {more} closed by a RST without loss of data")
+    return "; ".join(texts)
 
 
-def explained(table: Table, most: int = MOST_LINES) -> list[str]:
-    """Return a sentence for each kind of failure of a server, the most frequent first.
+def explained(table: Table, most: int = MAX_LINES) -> list[str]:
+    """Return one sentence per server and kind of failure, the worst and most frequent first.
 
-    A kind is a failure, the side that caused it and the point at which it happened.
+    A kind consists of the failure, the side that caused it, and the stage.
     """
     keys = list(zip(*(table[key].tolist() for key in ("failure", "by", "stage")), strict=True))
     servers = table["server"].tolist()
     order: dict[tuple[Any, ...], list[int]] = {}
-    for at, (key, server) in enumerate(zip(keys, servers, strict=True)):
-        order.setdefault((*key, server), []).append(at)
+    for row, (key, server) in enumerate(zip(keys, servers, strict=True)):
+        order.setdefault((*key, server), []).append(row)
     worst = list(KINDS)
 
     def rank(rows: list[int]) -> tuple[int, bool, int]:
@@ -93,7 +94,7 @@ def explained(table: Table, most: int = MOST_LINES) -> list[str]:
     ]
     if len(groups) > most:
         left = len(groups) - most
-        lines.append(f"{left:,} more kind{_s(left)} of failure: --table failed lists them")
+        lines.append(f"{left:,} more kind{_s(left)} of failure; --table failed lists all")
     return lines
 
 
@@ -101,34 +102,34 @@ def _line(table: Table) -> str:
     """Return the sentence on connections of one kind to one server."""
     row = {name: column[0] for name, column in table.items()}
     count = table["client"].size
-    who = f"{row['client']} > {row['server']}"
+    subject = f"{row['client']} > {row['server']}"
     if count > 1:
-        who = f"{count:,} connections to {row['server']}, first from {row['client']}"
-    return f"{who}: {_SENTENCES[str(row['failure'])](row, table)}"
+        subject = f"{count:,} connections to {row['server']}, first from {row['client']}"
+    return f"{subject}: {_SENTENCES[str(row['failure'])](row, table)}"
 
 
 def _unanswered(_: Row, table: Table) -> str:
     tries, waited = int(table["tries"].sum()), float(table["waited_s"].max())
     over = f" over {time(waited)}" if waited > 0 else ""
     return (
-        f"{tries:,} SYN{_s(tries)}{over} without an answer. A firewall drops them, the host is "
-        "down, or the answers take another path: check the address, the port and the firewall"
+        f"{tries:,} SYN{_s(tries)}{over} without a response. A firewall drops them, the host is "
+        "down, or the responses take another path; check the address, the port and the firewall"
     )
 
 
 def _refused(row: Row, _: Table) -> str:
     return (
-        f"a RST from the {row['by']} answered the SYN after {time(float(row['waited_s']))}. "
-        "Nothing listens at that port, its queue of connections overflowed, or a firewall rejects "
-        "it"
+        f"the {row['by']} responded to the SYN with a RST after {time(float(row['waited_s']))}. "
+        "No process listens on the port, its connection queue overflowed, or a firewall rejects "
+        "the connection"
     )
 
 
 def _half_open(_: Row, table: Table) -> str:
     tries = int(table["tries"].sum())
     return (
-        f"{tries:,} SYN-ACK{_s(tries)} without the client's ack. The ack is lost, the client has "
-        "gone, the SYN's address is forged (a SYN flood), or the ack takes another path"
+        f"{tries:,} SYN-ACK{_s(tries)} without the client's ack. The ack was lost or took another "
+        "path, the client has terminated, or the SYN's address is forged (a SYN flood)"
     )
 
 
@@ -136,15 +137,15 @@ def _silent(row: Row, _: Table) -> str:
     other = "client" if row["by"] == "server" else "server"
     if row["stage"] == "idle":
         return (
-            f"the {row['by']} did not answer {int(row['tries']):,} keepalive probes of the {other},"
-            f" silent for {time(float(row['waited_s']))}. The host went down, the path "
-            "broke, or a firewall forgot the connection"
+            f"the {row['by']} did not respond to {int(row['tries']):,} keepalive probes of the "
+            f"{other} for {time(float(row['waited_s']))}. The host or the path failed, or a "
+            "firewall dropped the state of the connection"
         )
     return (
-        f"the {row['by']} fell silent {STAGES[str(row['stage'])]}: the {other} sent the same data "
-        f"{int(row['tries']):,} times without an answer, the last {time(float(row['waited_s']))} "
-        "after the first retransmission. The path broke, the host went down, or a firewall forgot "
-        "the connection"
+        f"the {row['by']} stopped responding {STAGES[str(row['stage'])]}: the {other} sent the "
+        f"same data {int(row['tries']):,} times without a response, the last "
+        f"{time(float(row['waited_s']))} after the first retransmission. The path or the host "
+        "failed, or a firewall dropped the state of the connection"
     )
 
 
@@ -153,28 +154,36 @@ def _reset(row: Row, table: Table) -> str:
     text = f"reset by the {row['by']} {STAGES[stage]}"
     if stage == "in_request" and waited >= IDLE_S:
         return (
-            f"{text}, which came after {time(waited)} of silence: an idle timeout of the server, a "
-            "load balancer or a firewall is shorter than the client's; keepalives prevent it"
+            f"{text}, which was sent after {time(waited)} of inactivity: an idle timeout of the "
+            "server, a load balancer or a firewall is shorter than the client's; keepalives "
+            "prevent this"
         )
     return text + _REASONS.get((stage, str(row["by"])), "")
 
 
 _REASONS = {
-    ("in_request", "server"): ". The server closed it with unread data, crashed, or a load "
-    "balancer cut it: look at its log at that time",
-    ("in_request", "client"): ". The client gave up waiting: compare its timeout with the "
-    "server's time",
-    ("in_response", "client"): ". The client stopped reading: a cancelled request, or its timeout",
-    ("in_response", "server"): ". The server aborted the response: look at its log at that time",
-    ("handshake", "client"): ". The client gave up, or scans ports",
-    ("before_data", "server"): ". The server accepted it and closed immediately: a limit of "
-    "connections or an access list",
-    ("idle", "client"): ". No data are lost: a client that closes by RST (SO_LINGER 0), or a "
-    "health check",
-    ("idle", "server"): ". No data are lost: an idle timeout, or a server that closes by RST",
-    ("after_fin", "client"): ". No data of the client are lost: it closed before it had read all",
+    (
+        "in_request",
+        "server",
+    ): ". The server closed the connection with unread data or crashed, or a "
+    "load balancer reset it; check the server's log at that time",
+    ("in_request", "client"): ". The client stopped waiting; compare its timeout with the "
+    "server's response time",
+    ("in_response", "client"): ". The client stopped reading, for example because the request was "
+    "cancelled or timed out",
+    ("in_response", "server"): ". The server aborted the response; check its log at that time",
+    ("handshake", "client"): ". The client gave up, or is a port scanner",
+    ("before_data", "server"): ". The server accepted the connection and closed it immediately, "
+    "for example because of a connection limit or an access list",
+    ("idle", "client"): ". No data are lost; probably a client that closes with RST (SO_LINGER 0), "
+    "or a health check",
+    (
+        "idle",
+        "server",
+    ): ". No data are lost; probably an idle timeout, or a server that closes with RST",
+    ("after_fin", "client"): ". No data of the client are lost; it closed before reading all data",
 }
-"""Likely reasons of a reset at a point, by the side that sent it."""
+"""Likely reasons of a reset by stage and by the side that sent it."""
 
 _SENTENCES = {
     "unanswered": _unanswered,
@@ -190,13 +199,13 @@ def keepalives(counts: Mapping[str, int]) -> list[str]:
     probes, lost = counts.get("keep_alives", 0), counts.get("keep_alives_unanswered", 0)
     if not probes:
         return []
-    answers = "all answered" if not lost else f"{lost:,} without an answer"
-    meaning = (
-        ": the other end is gone, or a firewall forgot the connection"
+    result = (
+        f"{lost:,} without a response: the other end is down, or a firewall dropped the state of "
+        "the connection"
         if lost
-        else ": the connections are idle, and alive"
+        else "all answered: the connections are idle but alive"
     )
-    return [f"{probes:,} keepalive probe{_s(probes)}, {answers}{meaning}"]
+    return [f"{probes:,} keepalive probe{_s(probes)}, {result}"]
 
 
 def _s(count: int) -> str:

@@ -1,4 +1,4 @@
-"""Which directions of a capture somebody means: by number, by their ends, or all."""
+"""Selection of directions of a capture by number, by addresses, or all."""
 
 from __future__ import annotations
 
@@ -16,29 +16,30 @@ if TYPE_CHECKING:
     Rows = np.ndarray[tuple[int], np.dtype[np.intp]]
 
 ALL = "all"
-"""Every connection, each in the direction that carries most data."""
+"""Selects every connection in its direction with the most data."""
 
 BETWEEN = " > "
 
 
 def chosen(capture: Capture, connection: int | str | None = None) -> Rows:
-    """Return the rows of ``connections`` that somebody means.
+    """Return the selected rows of ``connections``.
 
     Parameters
     ----------
     capture
-        What was read.
+        The capture.
     connection
-        None: the direction with most data. A number: that connection as the column ``connection``
-        counts, in the direction with most data. ``"all"``: every connection, each in the direction
-        with most data. Otherwise ends as they are shown, each with or without its port:
-        ``"10.0.0.1:5001"``, ``"10.0.0.1"``, ``"10.0.0.1 > 10.0.0.2:80"``; all that is sent from
-        the first, to the second. A single end that sends no data stands for all that is sent to it.
+        None: the direction with the most data. A number: the connection with this number in the
+        column ``connection``, in its direction with the most data. ``"all"``: every connection in
+        its direction with the most data. Otherwise addresses with or without port:
+        ``"10.0.0.1:5001"``, ``"10.0.0.1"`` or ``"10.0.0.1 > 10.0.0.2:80"``; they select all
+        directions from the first and, if given, to the second address. A single address that sends
+        no data selects all directions to it.
 
     Raises
     ------
     CaptureError
-        Nothing in the capture is meant by it.
+        The selection is empty.
 
     Examples
     --------
@@ -49,7 +50,7 @@ def chosen(capture: Capture, connection: int | str | None = None) -> Rows:
     """
     table = capture.connections
     if not table["bytes"].size:
-        raise CaptureError(f"{capture.file}: no connection carries data; give another capture")
+        raise CaptureError(f"{capture.file}: no connection has data; use another capture")
     if connection is None:
         return np.array([np.argmax(table["bytes"])])
     if connection == ALL:
@@ -60,8 +61,8 @@ def chosen(capture: Capture, connection: int | str | None = None) -> Rows:
     if not rows.size:
         numbers = np.unique(table["connection"])
         raise CaptureError(
-            f"{capture.file}: there is no connection {connection} with data; write one from "
-            f"{numbers[0]} to {numbers[-1]}, as --csv numbers them"
+            f"{capture.file}: there is no connection {connection} with data; choose a number from "
+            f"{numbers[0]} to {numbers[-1]} of the column connection in --csv"
         )
     return rows[[np.argmax(table["bytes"][rows])]]
 
@@ -74,29 +75,29 @@ def _heaviest(table: Table) -> Rows:
 
 def _between(capture: Capture, words: str) -> Rows:
     source, arrow, destination = (part.strip() for part in words.partition(BETWEEN.strip()))
-    kept = _is(capture.connections["src"], source)
+    kept = _matches(capture.connections["src"], source)
     if arrow:
-        kept &= _is(capture.connections["dst"], destination)
-    elif not kept.any():  # an end that only receives: a client, for example
-        kept = _is(capture.connections["dst"], source)
+        kept &= _matches(capture.connections["dst"], destination)
+    elif not kept.any():  # an address that only receives, for example a client
+        kept = _matches(capture.connections["dst"], source)
     if kept.any():
         return np.flatnonzero(kept)
     seen = np.unique(capture.connections["src"]).tolist()
     near = difflib.get_close_matches(source, seen, n=1) or seen[:1]
     raise CaptureError(
-        f'{capture.file}: no data are sent from or to "{words}"; write an end such as "{near[0]}", '
-        'two of them as "SOURCE > DESTINATION", a number, or "all"'
+        f'{capture.file}: no data are sent from or to "{words}"; write an address, for example '
+        f'"{near[0]}", a pair "SOURCE > DESTINATION", a number, or "all"'
     )
 
 
-def _is(ends: np.ndarray[Any, Any], asked: str) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Say which ends are the one asked for; without a port, all of that address."""
-    addresses = np.array([host(end) for end in ends.tolist()], dtype=np.str_)
-    return np.asarray((ends == asked) | (addresses == asked.strip("[]")))
+def _matches(ends: np.ndarray[Any, Any], address: str) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Return a mask of the ends with this address; without a port, every port matches."""
+    hosts = np.array([host(end) for end in ends.tolist()], dtype=np.str_)
+    return np.asarray((ends == address) | (hosts == address.strip("[]")))
 
 
 def named(capture: Capture, rows: Rows) -> str:
-    """Return what some rows are called: both ends of one, else how many."""
+    """Return a name for rows: both ends of a single row, otherwise the number of flows."""
     if rows.size != 1:
         return f"{rows.size} flows"
     table = capture.connections
@@ -104,5 +105,5 @@ def named(capture: Capture, rows: Rows) -> str:
 
 
 def since(times: np.ndarray[Any, Any], first: Any) -> np.ndarray[Any, Any]:
-    """Return moments as seconds after a first one."""
+    """Return times in seconds since a first time."""
     return np.asarray((times - first).astype(np.int64) * 1e-9)

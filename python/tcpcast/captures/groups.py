@@ -1,8 +1,8 @@
-"""Several flows together: what parallel flows lose and send, and what their models say.
+"""Groups of flows: loss, rates, and models of parallel flows.
 
-Three measures of loss, as Damjanovic et al. (2008) have them: p, loss indications of any flow per
-packet sent; p_e, those of all flows taken as one, at most one per RTT; p_r, packets lost per packet
-sent.
+There are three measures of loss, as in Damjanovic et al. (2008), each per packet sent: p, loss
+indications of all flows; p_e, loss events of the group treated as one flow, at most one per RTT;
+p_r, lost packets.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ if TYPE_CHECKING:
     Column = np.ndarray[Any, Any]
 
 ANY = "*"
-"""Stands for an end of a group that may be any host."""
+"""End of a group that includes any host."""
 MOST = 0.5
-"""Share of the acks from which on windows of a group grow as theirs do."""
+"""Share of acks above which the window growth of their flows applies to the group."""
 
 _LATEST_NS = np.iinfo(np.int64).max
 """Latest time that a table can hold, in nanoseconds since 1970."""
 
 WAYS = ("all", "pair", "source", "destination")
-"""How directions are put into groups: by which of their hosts, ports apart."""
+"""Ways to group directions by hosts; ports are ignored."""
 
 
 def groups(
     connections: Table, loss_indications: Table, *, by: str = "pair", rtt_s: float | None = None
 ) -> Table:
-    """Return a row a group of directions; see :meth:`tcpcast.captures.Capture.groups`."""
+    """Return one row per group of directions; see :meth:`tcpcast.captures.Capture.groups`."""
     if by not in WAYS:
         raise DomainError(f"by must be one of {', '.join(WAYS)}, not {by!r}")
     if rtt_s is not None and not 0 < rtt_s < np.inf:
@@ -83,7 +83,7 @@ def _grouped(connections: Table, by: str) -> tuple[list[tuple[str, str]], Column
 
 
 def _lives(connections: Table, group: Column, count: int) -> Table:
-    """Return when each group was alive: only flows at the same time are parallel."""
+    """Return the active time of each group and the numbers of flows active at the same time."""
     begin = connections["start"].astype(np.int64)
     lived_ns = np.nan_to_num(connections["duration_s"] * 1e9).astype(np.int64)
     end = begin + np.minimum(lived_ns, _LATEST_NS - begin)
@@ -93,11 +93,11 @@ def _lives(connections: Table, group: Column, count: int) -> Table:
         starts, ends = begin[order[rows]], end[order[rows]]
         first[at] = starts[0]
         reached = np.maximum.accumulate(ends)
-        # What one more flow adds to the time covered by those that began before it.
+        # Each flow adds the time that no earlier flow covers.
         before = np.concatenate([starts[:1], reached[:-1]])
         active[at] = np.maximum(ends - np.maximum(starts, before), 0).sum()
         alive = np.arange(1, starts.size + 1) - np.searchsorted(np.sort(ends), starts, "right")
-        most[at] = max(alive.max(), 1)  # a flow of one packet, too
+        most[at] = max(alive.max(), 1)  # a flow with one packet has no duration
     with np.errstate(divide="ignore", invalid="ignore"):
         lived = np.bincount(group, weights=(end - begin) / 1e9, minlength=count)
         together = np.where(active > 0, lived / (active / 1e9), 1.0)
@@ -110,7 +110,7 @@ def _lives(connections: Table, group: Column, count: int) -> Table:
 
 
 def _runs(keys: Column) -> tuple[list[int], list[slice]]:
-    """Return each key of a sorted column, and where it stands."""
+    """Return each key of a sorted column and the slice of its rows."""
     values, firsts = np.unique(keys, return_index=True)
     bounds = [*firsts.tolist(), keys.size]
     return values.tolist(), [slice(a, b) for a, b in pairwise(bounds)]
@@ -128,9 +128,9 @@ def _sums(connections: Table, group: Column, count: int) -> Table:
 
 
 def _means(connections: Table, group: Column, count: int) -> Table:
-    """Return RTT by time, T0 by sequence, b by ack, W_max by flow: each where it is known.
+    """Return means over known values: RTT by time, T0 by sequences, b by acks, W_max by flow.
 
-    Windows grow by packets where those of most acks do.
+    ``window_grows_by`` is "packets" if this applies to most acks.
     """
 
     def mean(values: Column, weights: Column) -> Column:
@@ -140,7 +140,7 @@ def _means(connections: Table, group: Column, count: int) -> Table:
         with np.errstate(invalid="ignore"):
             return np.asarray(sums / np.bincount(group, weights=heavy, minlength=count))
 
-    # A flow of one packet has an RTT, too.
+    # A flow with one packet has an RTT but no duration.
     time = np.fmax(np.nan_to_num(connections["duration_s"]), 1e-9)
     return {
         "rtt_mean_s": mean(connections["rtt_mean_s"], time),
@@ -156,10 +156,10 @@ def _means(connections: Table, group: Column, count: int) -> Table:
 
 
 def _loss_events(connections: Table, indications: Table, group: Column, apart_s: Column) -> Column:
-    """Count the loss events of each group taken as one flow; NaN where not all times are kept.
+    """Count the loss events of each group treated as one flow; NaN if not all times are kept.
 
-    The simulator's rule: an indication counts that comes an RTT or later after the last one that
-    counts; the first does.
+    As in the simulator, the first indication counts, and then each one that follows the last
+    counted one after an RTT or later.
     """
     rows = indications["direction"]
     kept = np.bincount(rows, minlength=group.size)
@@ -176,18 +176,18 @@ def _loss_events(connections: Table, indications: Table, group: Column, apart_s:
 
 
 def _far_apart(times: Column, apart: int) -> int:
-    """Count the times that come ``apart`` or later after the last one that counts."""
+    """Count times that are at least ``apart`` after the last counted time."""
     at, count = 0, 0
     while at < times.size:
         count += 1
-        # Python's integers: 64 bits do not hold the sum of a late time and a long RTT.
+        # Python integers, because the sum of a late time and a long RTT may exceed 64 bits.
         after = int(times[at]) + max(apart, 1)
         at = int(np.searchsorted(times, after, "left")) if after <= _LATEST_NS else times.size
     return count
 
 
 def _ratios(connections: Table, group: Column, table: Table) -> Table:
-    """Return p, p_e and p_r, rates while the group was alive, and how fairly they were shared."""
+    """Return p, p_e and p_r, rates while the group was active, and Jain's fairness index."""
     count = table["flows"].size
     sent = table["packets_sent"]
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -215,9 +215,9 @@ def _ratios(connections: Table, group: Column, table: Table) -> Table:
 
 
 def _models(table: Table) -> Table:
-    """Return the rates of algorithms 1 and 2 and of n times PFTK, at most n windows an RTT.
+    """Return the rates of algorithms 1 and 2 and of n times PFTK, at most n windows per RTT.
 
-    n is the mean number of flows alive at a time, to the nearest whole one.
+    n is the mean number of flows active at the same time, rounded to an integer.
     """
     count = table["flows"].size
     path: dict[str, Any] = fed(table)

@@ -1,4 +1,4 @@
-"""How the windows of senders grow: by what is acknowledged, or by acks."""
+"""Detection of window growth by acknowledged packets or by acks."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     Column = np.ndarray[Any, Any]
 
 TELLING = 0.75
-"""Acks by packets acknowledged: with more acks than this, both ways to grow look alike."""
+"""Maximum acks per acknowledged packet; with more acks, both kinds of growth look the same."""
 
 
 def growing(table: Table, rounds: Table) -> Table:
-    """Return ``window_grows_by`` of each direction: ``packets``, ``acks`` or ``unknown``.
+    """Return ``window_grows_by`` for each direction: ``packets``, ``acks`` or ``unknown``.
 
-    PFTK's b is how many packets an ack is for, because the senders of 1997 let the window grow by
-    the same for each ack. Linux, and who follows RFC 3465, lets it grow by the packets that an ack
-    is for: b = 1 then, however few the acks are.
+    PFTK's b is the number of packets per ack, because senders of 1997 increased the window by the
+    same amount for each ack. Linux and other senders with RFC 3465 increase it by the number of
+    acknowledged packets. In this case b = 1, regardless of the number of acks.
 
     Parameters
     ----------
@@ -34,13 +34,13 @@ def growing(table: Table, rounds: Table) -> Table:
 
     Notes
     -----
-    Slow start decides where the capture has one that nothing held back: the flight grows by
-    ``start_growth`` bytes for each byte acknowledged, which is 1 for one way and ``start_acks``
-    (acks by packets) for the other. Otherwise congestion avoidance decides: a packet in a round, or
-    1/b. CUBIC grows by about half a packet where it follows Reno; so with SACK, less than a packet
-    tells nothing. Where neither tells, who has SACK and ``looks_like`` CUBIC (RFC 9438,
-    section 4) or BBR counts packets: Linux acknowledges every packet of a slow start, which is then
-    the same for both ways.
+    An unrestricted slow start decides, if captured: the flight grows by ``start_growth`` bytes per
+    acknowledged byte, which is 1 for growth by packets and ``start_acks`` (acks per packet) for
+    growth by acks. Otherwise, congestion avoidance decides: one packet per round, or 1/b. CUBIC
+    grows by about half a packet in its Reno-friendly region, so with SACK, less than one packet is
+    inconclusive. If neither decides, a sender with SACK that ``looks_like`` CUBIC (RFC 9438,
+    section 4) or BBR counts packets. This occurs because Linux receivers acknowledge every packet
+    in slow start, for which both kinds of growth are the same.
     """
     found = np.full(table["src"].size, "unknown", dtype="<U7")
     acks = 1 / np.fmax(np.nan_to_num(table["packets_per_ack"], nan=1.0), 1.0)
@@ -54,6 +54,6 @@ def growing(table: Table, rounds: Table) -> Table:
         by_packets = table["start_growth"] >= (1 + table["start_acks"]) / 2
     found[start & by_packets] = "packets"
     found[start & ~by_packets] = "acks"
-    todays = table["sack"] & np.isin(table["looks_like"], (CUBIC, BBR))
-    found[(found == "unknown") & todays] = "packets"
+    is_modern = table["sack"] & np.isin(table["looks_like"], (CUBIC, BBR))
+    found[(found == "unknown") & is_modern] = "packets"
     return {"window_grows_by": found}

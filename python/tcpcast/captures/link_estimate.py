@@ -1,4 +1,4 @@
-"""What the rounds of flows tell of the path: how windows grow, how fast and full the link is."""
+"""Estimates from the rounds of flows: window growth, link rate, and queue at losses."""
 
 from __future__ import annotations
 
@@ -15,72 +15,72 @@ if TYPE_CHECKING:
 
     Column = np.ndarray[Any, Any]
 
-FEWEST_ROUNDS = 20
-"""Fewer calm rounds tell nothing of how a window grows."""
+MIN_ROUNDS = 20
+"""Minimum number of calm rounds to determine the growth of a window."""
 BIN_ROUNDS = 20
-"""Acknowledged bytes are counted over so many round trips."""
+"""Length of a bin of acknowledged bytes, in round trips."""
 BUSY = 0.99
-"""The quantile of these counts that stands for a busy time: the largest may be by chance."""
-LEAST_FULL = 0.01
-"""Share of the time of several flows that a full link takes, at least."""
+"""Quantile of the bins that represents a busy time; the maximum may be an outlier."""
+MIN_FULL = 0.01
+"""Minimum share of the time of several flows with a full link."""
 NEAR = 0.9
-"""Share of that count from which on a time was as busy: their mean is the rate of a full link."""
+"""Share of this quantile from which a bin is busy; the mean of busy bins is the link rate."""
 
 
 def growth_pkts(rounds: Table | None, segment_bytes: Column) -> float:
-    """Return how many packets a flight grows in a round of congestion avoidance; NaN if not seen.
+    """Return the growth of the flight per round of congestion avoidance in packets, NaN if unseen.
 
-    From one round to the next, where nothing was lost and the congestion window was the limit: 1 if
-    windows grow by what is acknowledged, 1/b if they grow by acks.
+    Only rounds without loss that the congestion window limited are used. The growth is 1 if windows
+    grow by acknowledged packets, and 1/b if they grow by acks.
 
     Parameters
     ----------
     rounds
-        The table of rounds; None where there is none.
+        The table of rounds; None if there is none.
     segment_bytes
         Payload of a full segment of each direction.
     """
     if rounds is None:
         return math.nan
     kept, grown, apart = _calm_growth(rounds, segment_bytes)
-    if kept.sum() < FEWEST_ROUNDS:
+    if kept.sum() < MIN_ROUNDS:
         return math.nan
     return float(grown[kept].sum() / apart[kept].sum())
 
 
 def growth_each(rounds: Table, segment_bytes: Column) -> Column:
-    """Return the same of each direction, whose rows ``segment_bytes`` are."""
+    """Return :func:`growth_pkts` for each direction, the rows of ``segment_bytes``."""
     kept, grown, apart = _calm_growth(rounds, segment_bytes)
     at = rounds["direction"][1:][kept]
     count = segment_bytes.size
     sums = [np.bincount(at, weights=part[kept], minlength=count) for part in (grown, apart)]
-    enough = np.bincount(at, minlength=count) >= FEWEST_ROUNDS
+    enough = np.bincount(at, minlength=count) >= MIN_ROUNDS
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(enough, sums[0] / sums[1], np.nan)
 
 
 def _calm_growth(rounds: Table, segment_bytes: Column) -> tuple[Column, Column, Column]:
-    """Return which pairs of rounds tell of growth, by how many packets, and how far apart."""
+    """Return a mask of usable pairs of rounds, their growth in packets, and distance in rounds."""
     payload = segment_bytes[rounds["direction"]][1:]
     calm = (rounds["limited_by"] == "congestion_window") & (rounds["retransmissions"] == 0)
     grown = np.diff(rounds["flight_bytes"]) / np.fmax(payload, 1)
-    # Rows of long transfers are several rounds each.
+    # In long transfers, each row combines several rounds.
     with np.errstate(divide="ignore", invalid="ignore"):
         apart = np.diff(rounds["time"]).astype(np.int64) * 1e-9 / rounds["rtt_s"][1:]
     kept = (
         calm[1:] & calm[:-1] & (np.diff(rounds["direction"]) == 0) & (apart > 0) & (apart < np.inf)
     )
-    # A flight that shrinks was cut by a loss, and one that leaps is no congestion avoidance.
+    # A large decrease is due to a loss, and a large increase is not congestion avoidance.
     kept &= (grown > -1) & (grown < 2 * apart + 1)
     return kept, grown, apart
 
 
 def link_bps(capture: Capture) -> float:
-    """Return the payload rate of the link that flows share, in bit/s; NaN where nobody saw it.
+    """Return the payload rate of the shared link in bit/s; NaN if it is unknown.
 
-    One flow sees it while the path is full. Of several each sees its share, and seldom are all
-    there at once: together they are no faster than what was acknowledged in busy times. What they
-    saw for a moment, that of a burst perhaps, is none.
+    A single flow measures it while the path is full. Several flows measure only their shares, and
+    rarely all at the same time, so their total is limited by the rate acknowledged in busy times.
+    Rates measured only for a short time, for example in a burst, are ignored.
     """
     table = capture.connections
     found = table.get("bottleneck_rate_bps")
@@ -91,7 +91,7 @@ def link_bps(capture: Capture) -> float:
         return seen
     lived = np.nan_to_num(table["duration_s"])
     full = float((np.nan_to_num(table["share_bottleneck"]) * lived).sum())
-    if full < LEAST_FULL * lived.sum():
+    if full < MIN_FULL * lived.sum():
         return math.nan
     length = float((since(table["start"], table["start"].min()) + lived).max())
     together = float(np.nanmean(found)) * max(1.0, float(lived.sum()) / max(length, 1e-9))
@@ -99,7 +99,7 @@ def link_bps(capture: Capture) -> float:
 
 
 def _busiest_bps(capture: Capture) -> float:
-    """Return the rate acknowledged by all flows together in busy times; inf without rounds."""
+    """Return the total rate acknowledged in busy times in bit/s; inf without rounds."""
     rounds: Table | None = tables(capture).get("rounds")
     if rounds is None or not rounds["acked_bytes"].size:
         return math.inf
@@ -114,17 +114,17 @@ def _busiest_bps(capture: Capture) -> float:
 
 
 def queued_at_losses_s(capture: Capture, which: str) -> Column:
-    """Return how long the queue was at each loss, s: the RTT above its least.
+    """Return the queueing delay at each loss in seconds: the RTT above its minimum.
 
-    Of the round of the loss and the one before it the longer; those without a time are left out,
-    and so all are where the capture has no rounds.
+    The RTT is the longer one of the round of the loss and the round before. Rounds without RTT are
+    ignored; without rounds, the result is empty.
 
     Parameters
     ----------
     capture
-        What was read.
+        The capture.
     which
-        What losses are: ``"loss_indications"`` or ``"retransmissions"``.
+        The table of losses: ``"loss_indications"`` or ``"retransmissions"``.
     """
     found = tables(capture)
     rounds, losses = found.get("rounds"), found.get(which)
@@ -135,7 +135,7 @@ def queued_at_losses_s(capture: Capture, which: str) -> Column:
     least = capture.connections["rtt_min_s"]
     apart = [np.zeros(0)]
     for each in np.intersect1d(at, losses["direction"]).tolist():
-        # Rows stand by direction, and by time within.
+        # Rows are sorted by direction and time.
         of_it, its = (
             slice(*np.searchsorted(rows, (each, each + 1))) for rows in (at, losses["direction"])
         )

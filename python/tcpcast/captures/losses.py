@@ -1,4 +1,4 @@
-"""Where losses come from: the rate between them, and the queue at each."""
+"""Evidence on the origin of losses: the rate between losses, and the queue at losses."""
 
 from __future__ import annotations
 
@@ -13,37 +13,38 @@ if TYPE_CHECKING:
 
     Column = np.ndarray[Any, Any]
 
-FEWEST = 4
-"""Fewer loss indications say nothing of the rate between them."""
+MIN_LOSSES = 4
+"""Minimum number of loss indications to evaluate the rate between them."""
 APART_RTTS = 3
-"""Losses that are nearer are one event."""
-MOST_SHARING = 1000
-"""More flows are not examined together."""
+"""Distance in RTTs below which losses are one event."""
+MAX_SHARING = 1000
+"""Maximum number of flows examined for a shared link."""
 BIN_RTTS = 10
-"""Round trips over which the bytes of all flows are added up."""
-LEAST_BINS = 4
+"""Length of a bin for the total bytes of all flows, in RTTs."""
+MIN_BINS = 4
 CONSTANT = 0.2
-"""Variation of the rate of all flows together: four at one link have 0.07, each of them 0.3."""
+"""Maximum variation of the total rate of flows that share a link. Four flows at one link have 0.07
+in total, and 0.3 each."""
 TOGETHER = 0.5
-"""Share of the losses that have one of another flow within two RTTs."""
+"""Minimum share of losses with a loss of another flow within two RTTs."""
 
 
 def path_rtt_s(table: Table) -> Column:
-    """Return the RTT of the whole path: the mean, or the handshake's if that is longer."""
+    """Return the RTT of the whole path: the maximum of mean RTT and handshake RTT."""
     return np.asarray(np.fmax(table["rtt_mean_s"], np.nan_to_num(table["handshake_rtt_s"])))
 
 
 def needless_packets(table: Table) -> Column:
-    """Return the retransmissions that were not needed, by DSACK or timestamps."""
+    """Return the number of unnecessary retransmissions according to DSACK or timestamps."""
     needless = table["spurious_dsack"] + table["spurious_eifel"]
     return np.asarray(np.minimum(needless, table["retransmissions"]))
 
 
 def late_packets(table: Table) -> Column:
-    """Return the packets that arrived after later ones without being lost.
+    """Return the number of reordered packets.
 
-    Away from the sender the tap sees them. At the sender, SACK shows those that were not
-    retransmitted; the others were retransmitted needlessly, other than by a timeout.
+    A tap that is not at the sender sees them directly. At the sender, SACK shows those that were
+    not retransmitted; the others were retransmitted unnecessarily, but not because of a timeout.
     """
     away = np.isin(table["tap_side"], ("receiver", "middle"))
     again = np.fmax(needless_packets(table) - table["timeouts"], 0)
@@ -51,10 +52,10 @@ def late_packets(table: Table) -> Column:
 
 
 def loss_evidence(table: Table, rounds: Table, losses: Table) -> Table:
-    """Return evidence on the origin of losses for each direction, NaN where it is unseen.
+    """Return evidence on the origin of losses for each direction, NaN if unknown.
 
-    ``loss_rate_variation`` is the standard deviation over the mean of the rates acknowledged
-    between losses; ``queue_at_loss_s`` the median RTT above its minimum in the round before a loss.
+    ``loss_rate_variation`` is the coefficient of variation of the rates acknowledged between
+    losses. ``queue_at_loss_s`` is the median RTT above its minimum in the round before a loss.
 
     Parameters
     ----------
@@ -64,7 +65,7 @@ def loss_evidence(table: Table, rounds: Table, losses: Table) -> Table:
     size = table["src"].size
     variation, queue = np.full(size, np.nan), np.full(size, np.nan)
     rtt = path_rtt_s(table)
-    # Rows of both tables are in the order of directions, and of time within.
+    # Rows of both tables are sorted by direction and time.
     of_rounds, of_losses = (_bounds(part["direction"], size) for part in (rounds, losses))
     origin = table["start"][:1]
     times, lost = (since(part["time"], origin) for part in (rounds, losses))
@@ -74,7 +75,7 @@ def loss_evidence(table: Table, rounds: Table, losses: Table) -> Table:
         if not times[its].size:
             continue
         queue[at] = _queue(times[its], rounds["rtt_s"][its], when) - table["rtt_min_s"][at]
-        if when.size >= FEWEST:
+        if when.size >= MIN_LOSSES:
             acked = np.cumsum(rounds["acked_bytes"][its])
             variation[at] = _variation(np.interp(when, times[its], acked), when, rtt[at])
     return {"loss_rate_variation": variation, "queue_at_loss_s": np.fmax(queue, 0)}
@@ -85,7 +86,7 @@ def _bounds(directions: Column, size: int) -> Column:
 
 
 def _queue(times: Column, rtt: Column, losses: Column) -> float:
-    """Return the median over the losses of the longer RTT of their round and the one before."""
+    """Return the median over losses of the longer RTT of the loss's round and the one before."""
     timed = np.isfinite(rtt)
     if not timed.any():
         return np.nan
@@ -95,20 +96,20 @@ def _queue(times: Column, rtt: Column, losses: Column) -> float:
 
 
 def _variation(acked: Column, losses: Column, rtt: float) -> float:
-    """Return the variation of the rates between losses that are apart."""
+    """Return the coefficient of variation of the rates between separate losses."""
     apart = np.diff(losses)
     kept = apart > APART_RTTS * rtt
-    if kept.sum() < FEWEST - 1:
+    if kept.sum() < MIN_LOSSES - 1:
         return np.nan
     rates = np.diff(acked)[kept] / apart[kept]
     return float(rates.std() / rates.mean()) if rates.mean() > 0 else np.nan
 
 
 def sharing(table: Table, rounds: Table, losses: Table, rows: Column) -> Table:
-    """Return how many flows of some rows share a link, and their rate together, in bit/s.
+    """Return the number of flows among rows that share a link, and their total rate in bit/s.
 
-    Flows share a link if they lose packets together and their rates add up to a constant; a single
-    flow varies too much to tell. ``sharing_flows`` is 0 and ``sharing_bps`` NaN otherwise.
+    Flows share a link if they lose packets at the same time and their total rate is constant; the
+    rate of a single flow varies too much. Otherwise ``sharing_flows`` is 0 and ``sharing_bps`` NaN.
 
     Parameters
     ----------
@@ -122,13 +123,13 @@ def sharing(table: Table, rounds: Table, losses: Table, rows: Column) -> Table:
         "sharing_flows": np.zeros(size, dtype=np.int64),
         "sharing_bps": np.full(size, np.nan),
     }
-    if not 2 <= rows.size <= MOST_SHARING:
+    if not 2 <= rows.size <= MAX_SHARING:
         return found
     origin = table["start"].min()
     begin = since(table["start"][rows], origin)
     end = begin + table["duration_s"][rows]
     first, last, rtt = begin.max(), end.min(), float(np.nanmax(table["rtt_mean_s"][rows]))
-    if not last - first > LEAST_BINS * BIN_RTTS * rtt:
+    if not last - first > MIN_BINS * BIN_RTTS * rtt:
         return found
     bins = np.arange(first, last, BIN_RTTS * rtt)
     its = np.isin(rounds["direction"], rows)
@@ -143,7 +144,7 @@ def sharing(table: Table, rounds: Table, losses: Table, rows: Column) -> Table:
 
 
 def _together(times: Column, whose: Column, within: float) -> float:
-    """Return the share of losses that have a loss of another flow nearby."""
+    """Return the share of losses with a loss of another flow within a time."""
     order = np.argsort(times, kind="stable")
     times, whose = times[order], whose[order]
     near = np.zeros(times.size, dtype=bool)

@@ -1,4 +1,4 @@
-"""Rates of models, fed with the measured values of a direction."""
+"""Rates of models with the measured values of a direction as inputs."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     Column = np.ndarray[Any, Any]
 
 LEAST_VARIATION_S = 0.2
-"""The least that Linux adds to the RTT for its RTO: T0 where a capture shows no timeout."""
+"""Minimum that Linux adds to the RTT for its RTO; determines T0 if there is no timeout."""
 
 
 def modelled(table: Table) -> Table:
-    """Return measured rates, and those of PFTK (31) and of the square-root law, as columns.
+    """Return measured rates and the rates of PFTK (31) and the square-root formula as columns.
 
-    p is ``loss_indication_ratio``: ``td`` + ``to`` by packets sent; the rest is :func:`fed`. A
-    direction without loss, or without RTT, has no model, and one data packet no rate: NaN.
+    p is ``loss_indication_ratio``, ``td`` + ``to`` per packet sent; :func:`fed` returns the other
+    inputs. Models are NaN without loss or RTT; the rate of a single data packet is NaN.
     """
     ratio, rate = measured(table)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -44,7 +44,7 @@ def modelled(table: Table) -> Table:
 
 
 def measured(table: Table) -> tuple[Column, Column]:
-    """Return loss indications by packets sent, and packets sent in a second, of each direction."""
+    """Return loss indications per packet sent and packets sent per second of each direction."""
     sent = table["data_packets"]
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = (table["td"] + table["to"]) / sent
@@ -52,12 +52,11 @@ def measured(table: Table) -> tuple[Column, Column]:
 
 
 def fed(table: Table) -> Table:
-    """Return the inputs of path models for each direction, apart from its loss.
+    """Return the inputs of path models for each direction, except for its loss.
 
-    RTT is ``rtt_mean_s``, b ``packets_per_ack`` (1 where acks are more than packets, and where
-    ``window_grows_by`` says that the window grows by packets acknowledged, not by acks), W_max
-    ``w_max_pkts`` (unlimited where the capture does not say). T0 is ``t0_s``, or RTT + 200 ms as
-    Linux would have it where there was no timeout.
+    RTT is ``rtt_mean_s``. b is ``packets_per_ack``, but 1 if there are more acks than packets or if
+    ``window_grows_by`` is "packets". W_max is ``w_max_pkts``, unlimited if unknown. T0 is ``t0_s``,
+    or RTT + 200 ms, as in Linux, if there was no timeout.
     """
     rtt, timer, window = table["rtt_mean_s"], table["t0_s"], table["w_max_pkts"]
     measured = np.fmax(table["packets_per_ack"], 1.0)
@@ -73,7 +72,7 @@ def fed(table: Table) -> Table:
 
 
 def pftk_pps(loss: Column, given: Table) -> Column:
-    """Return PFTK's rate (31) for losses and what :func:`fed` gives, in packets/s."""
+    """Return PFTK's rate (31) in packets/s for losses and inputs as returned by :func:`fed`."""
     return throughput(
         rtt_s=given["rtt_s"],
         t0_s=given["t0_s"],
@@ -84,7 +83,7 @@ def pftk_pps(loss: Column, given: Table) -> Column:
 
 
 def cubic_pps(loss: Column, given: Table) -> Column:
-    """Return the rate of CUBIC's response function, at most W_max/RTT, in packets/s."""
+    """Return the rate of CUBIC's response function in packets/s, at most W_max/RTT."""
     return cubic_response(
         rtt_s=given["rtt_s"],
         loss_ratio=loss,
@@ -93,7 +92,7 @@ def cubic_pps(loss: Column, given: Table) -> Column:
 
 
 def mathis_pps(loss: Column, given: Table) -> Column:
-    """Return the rate of the square-root law, at most W_max/RTT, in packets/s."""
+    """Return the rate of the square-root formula in packets/s, at most W_max/RTT."""
     rate = mathis_rate_pps(
         rtt_s=given["rtt_s"],
         loss_indication_ratio=loss,
@@ -104,11 +103,11 @@ def mathis_pps(loss: Column, given: Table) -> Column:
 
 
 def usable(loss: Column, given: Table) -> Column:
-    """Return where models of loss apply: a loss above 0 and below 1, an RTT, a window."""
+    """Return a mask of rows to which models of loss apply: 0 < loss < 1, with RTT and window."""
     window = given["receiver_window_pkts"]
     return np.asarray((loss > 0) & (loss < 1) & (given["rtt_s"] > 0) & (window >= 1))
 
 
 def has_rate(table: Table) -> Column:
-    """Return where there is more than one data packet: a single one has no rate."""
+    """Return a mask of rows with more than one data packet; a single packet has no rate."""
     return np.asarray(table["data_packets"] > 1)

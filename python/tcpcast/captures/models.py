@@ -1,8 +1,8 @@
-"""Models and measurement side by side: for the whole trace and for each 100 s.
+"""Models and measurements side by side, for the whole trace and for each 100 s.
 
-Section 3 of PFTK: p of the trace or of the interval, packets predicted and packets sent, and the
-average error. RTT, T0, b and W_max are those of the whole trace
-(:func:`tcpcast.captures.model_rates.fed`), as in the paper's traces of an hour.
+The method follows section 3 of PFTK: p of the trace or the interval, predicted and sent packets,
+and the average error. RTT, T0, b and W_max always apply to the whole trace
+(:func:`tcpcast.captures.model_rates.fed`), as in the paper's one-hour traces.
 """
 
 from __future__ import annotations
@@ -34,18 +34,19 @@ if TYPE_CHECKING:
     Column = np.ndarray[Any, Any]
 
 INTERVAL_S = 100
-"""How the paper cuts its traces."""
+"""Length of the intervals in the paper."""
 
 ARRIVED = 0.5
-"""Share of the segments retransmitted after an RTO without SACK that had arrived: 40 to 60 % in
-simulations of 2 to 8 % loss."""
+"""Assumed share of segments that had arrived among those retransmitted after an RTO without SACK;
+40 to 60 % in simulations with 2 to 8 % loss."""
 
 NO_LOSS, TD = "-", "TD"
-"""Classes of intervals without timeouts; the others are T0 (no more than one in sequence), T1..."""
+"""Classes of intervals without timeouts; the others are T0 (single timeouts), T1 (two in sequence)
+etc."""
 
 
 def _pftk_by_bytes(loss: Column, path: Table) -> Column:
-    """Take a window that grows by what is acknowledged, however few the acks: Linux, RFC 3465."""
+    """Assume a window that grows by acknowledged packets (RFC 3465, Linux), so b = 1."""
     return pftk_pps(loss, path | {"packets_per_ack": np.ones(loss.size)})
 
 
@@ -60,7 +61,7 @@ def _approximate(loss: Column, path: Table) -> Column:
 
 
 def _chain(loss: Column, path: Table) -> Column:
-    """Solve the window's chain for each; b is a whole number there."""
+    """Solve the Markov chain for each direction, with b rounded to an integer."""
     rows = zip(loss, *(path[name] for name in PATH), strict=True)
     return np.array([_chain_of_one(*map(float, row)) for row in rows])
 
@@ -72,7 +73,7 @@ def _chain_of_one(loss: float, rtt: float, timer: float, acknowledged: float, mo
             packets_per_ack=max(1, round(acknowledged)),
             receiver_window_pkts=most,
         )
-    except DomainError:  # a loss so small that an unlimited window has too many states
+    except DomainError:  # with very small loss, an unlimited window has too many states
         return math.nan
     return float(chain.rate_pps(rtt_s=rtt, t0_s=timer))
 
@@ -86,7 +87,7 @@ def _td_only(loss: Column, path: Table) -> Column:
 
 
 PATH = ("rtt_s", "t0_s", "packets_per_ack", "receiver_window_pkts")
-"""What :func:`tcpcast.captures.model_rates.fed` gives, in the order of the chain's arguments."""
+"""Inputs from :func:`tcpcast.captures.model_rates.fed` in the order of the chain's arguments."""
 
 OF_LOSS: dict[str, Callable[[Column, Table], Column]] = {
     "pftk": pftk_pps,
@@ -97,7 +98,7 @@ OF_LOSS: dict[str, Callable[[Column, Table], Column]] = {
     "mathis": mathis_pps,
     "cubic": cubic_pps,
 }
-"""Models of the rate that loss indications allow, in the order of the report."""
+"""Loss-based models of the rate, in the order of the report."""
 
 DOMAIN_OF = {
     "pftk": "pftk",
@@ -110,7 +111,7 @@ DOMAIN_OF = {
     "bbr_bound": "bbr-bound",
     "cardwell": "cardwell",
 }
-"""The engine whose domain is that of each model; the chain has PFTK's losses and timeouts."""
+"""Engine whose domain applies to each model; the chain has the losses and timeouts of PFTK."""
 
 CALLED = {
     "pftk": "PFTK, full (31)",
@@ -118,33 +119,33 @@ CALLED = {
     "pftk_approx": "PFTK, approximate (32)",
     "chain": "PFTK, window as a Markov chain",
     "td_only": "PFTK, triple duplicates only (19)",
-    "mathis": "square-root law, at most W_max/RTT",
+    "mathis": "square-root formula, at most W_max/RTT",
     "cubic": "CUBIC's response function",
     "bbr_bound": "BBR's bound: link rate",
-    "cardwell": "Cardwell et al.: start, loss, rest",
+    "cardwell": "Cardwell et al., including slow start",
 }
-"""What people call the models; the first part of a column's name."""
+"""Names of the models in reports, by the prefix of their columns."""
 
 
 def models(capture: Capture, rows: Column) -> Table:
-    """Return the rate that each model gives for the whole of some directions: a row each.
+    """Return the rate of each model for directions, one row per direction.
 
     Parameters
     ----------
     capture
-        What was read.
+        The capture.
     rows
         Rows of ``connections``.
 
     Returns
     -------
     dict
-        ``direction``; what the models were fed (``loss_indication_ratio``, ``rtt_s``, ``t0_s``,
-        ``packets_per_ack``, ``receiver_window_pkts``); ``send_rate_pps`` as measured; and a column
-        for each model in packets/s, retransmissions included, NaN where it does not apply.
-        ``bbr_bound_pps`` is the rate of the link where the capture shows it. ``cardwell_pps`` is
-        the packets sent over the latency that the model gives for the data. ``pftk_trusted`` and
-        the like: whether what the model was fed lies in its domain.
+        ``direction``; the inputs of the models (``loss_indication_ratio``, ``rtt_s``, ``t0_s``,
+        ``packets_per_ack``, ``receiver_window_pkts``); the measured ``send_rate_pps``; and one
+        column per model in packets/s, including retransmissions, NaN if the model does not apply.
+        ``bbr_bound_pps`` is the link rate, if known. ``cardwell_pps`` is the number of packets sent
+        divided by the latency of the model. Columns such as ``pftk_trusted`` are True if the
+        inputs are in the domain of the model.
     """
     table = {name: column[rows] for name, column in capture.connections.items()}
     path, loss = fed(table), table["loss_indication_ratio"]
@@ -168,7 +169,7 @@ def models(capture: Capture, rows: Column) -> Table:
 
 
 def _trusted(table: Table, path: Table, loss: Column) -> Table:
-    """Return where each model is fed with what lies in its domain."""
+    """Return, for each model, a mask of rows with inputs in its domain."""
     known = usable(loss, path)
     values = path_values(loss_ratio=loss[known], **{name: path[name][known] for name in PATH})
     values[LOSSES] = loss[known] * table["data_packets"][known]
@@ -179,7 +180,7 @@ def _trusted(table: Table, path: Table, loss: Column) -> Table:
 
 
 def _bbr(table: Table) -> Column:
-    """Return BBR's bound on what is sent, where the rate of the link shows."""
+    """Return BBR's upper bound of the send rate; NaN if the link rate is unknown."""
     found = np.full(table["bytes"].size, np.nan)
     link = table.get("bottleneck_rate_bps", found)
     loss = lost_ratio(table)
@@ -195,10 +196,10 @@ def _bbr(table: Table) -> Column:
 
 
 def lost_ratio(table: Table) -> Column:
-    """Return packets lost over packets sent: by two taps, or by needed retransmissions.
+    """Return packets lost per packet sent, from two taps or estimated from retransmissions.
 
-    From one tap it is an estimate. Without SACK, the packets in flight at an RTO are retransmitted,
-    lost or not: :data:`ARRIVED` of it is taken to have arrived.
+    The estimate excludes unnecessary retransmissions. Without SACK, all packets in flight at an RTO
+    are retransmitted; :data:`ARRIVED` is the share assumed to have arrived.
     """
     needless = table["spurious_dsack"] + table["spurious_eifel"] + table["dsack_unexplained"]
     needless = needless + np.where(table["sack"], 0.0, ARRIVED * table["after_timeout"])
@@ -209,7 +210,7 @@ def lost_ratio(table: Table) -> Column:
 
 
 def _cardwell(table: Table, loss: Column, path: Table) -> Column:
-    """Return packets sent over the latency of the data, from slow start on."""
+    """Return packets sent divided by the latency of the data, including slow start."""
     sent = table["data_packets"].astype(np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
         size = np.ceil(sent * table["unique_bytes"] / table["bytes"])
@@ -228,20 +229,20 @@ def _cardwell(table: Table, loss: Column, path: Table) -> Column:
 
 
 def model_intervals(capture: Capture, rows: Column) -> Table:
-    """Return each 100 s of some directions, packets sent beside those that models would send.
+    """Return the packets sent and the packets predicted in each 100 s of directions.
 
     Parameters
     ----------
     capture
-        What was read.
+        The capture.
     rows
         Rows of ``connections``.
 
     Returns
     -------
     dict
-        What :func:`measured_intervals` returns, and ``pftk_pkts`` and the like: the model's rate
-        times the length.
+        The columns of :func:`measured_intervals`, and one column per model, for example
+        ``pftk_pkts``: the model's rate times the length.
     """
     measured = measured_intervals(capture, rows)
     loss, length = measured["loss_indication_ratio"], measured["length_s"]
@@ -257,22 +258,22 @@ def model_intervals(capture: Capture, rows: Column) -> Table:
 
 
 def measured_intervals(capture: Capture, rows: Column) -> Table:
-    """Return each 100 s of some directions as the paper classes it.
+    """Return the intervals of 100 s of directions with the paper's classification.
 
     Parameters
     ----------
     capture
-        What was read.
+        The capture.
     rows
         Rows of ``connections``.
 
     Returns
     -------
     dict
-        ``direction``, ``start_s`` after the direction's first data, ``length_s`` (the last is
-        shorter), ``class`` (``-`` without loss, ``TD``, ``T0`` where no timer expired twice in
-        sequence, ``T1`` where one expired twice, ...), ``loss_indication_ratio`` of the interval,
-        ``sent_pkts``.
+        ``direction``; ``start_s`` since the direction's first data; ``length_s`` (the last interval
+        is shorter); ``class``: ``-`` without loss, ``TD`` without timeouts, ``T0`` with single
+        timeouts, ``T1`` with two timeouts in sequence, etc.; ``loss_indication_ratio`` of the
+        interval; and ``sent_pkts``.
     """
     kept = np.isin(capture.intervals["direction"], rows)
     table = {name: column[kept] for name, column in capture.intervals.items()}
@@ -292,7 +293,7 @@ def measured_intervals(capture: Capture, rows: Column) -> Table:
 
 
 def _classes(capture: Capture, table: Table) -> Column:
-    """Return the class of each interval, by the longest sequence of timeouts in it."""
+    """Return the class of each interval by its longest sequence of timeouts."""
     deepest = _deepest(capture, table)
     names = [
         f"T{depth - 1}" if depth > 0 else TD if indications else NO_LOSS
@@ -302,9 +303,9 @@ def _classes(capture: Capture, table: Table) -> Column:
 
 
 def _deepest(capture: Capture, table: Table) -> Column:
-    """Return the most timeouts in a sequence of each interval.
+    """Return the length of the longest sequence of timeouts in each interval.
 
-    From the retransmissions; where not all of them are listed, at least what the counts imply.
+    It comes from the list of retransmissions, or from the counters if the list is incomplete.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         implied = np.ceil(table["timeouts"] / np.fmax(table["to"], 1))
@@ -331,19 +332,19 @@ def _deepest(capture: Capture, table: Table) -> Column:
 def model_errors(intervals: Table) -> Table:
     """Return the paper's average error of each model over the intervals of each direction.
 
-    It is the mean of abs(predicted - sent) / sent over the whole intervals of 100 s that have a
-    loss indication; a direction shorter than that is one interval.
+    The error is the mean of abs(predicted - sent) / sent over complete intervals of 100 s with a
+    loss indication. A direction shorter than 100 s is one interval.
 
     Parameters
     ----------
     intervals
-        As :func:`model_intervals` returns them.
+        Intervals as returned by :func:`model_intervals`.
 
     Returns
     -------
     dict
-        ``direction``, ``intervals`` that were counted, and a column for each model, as a share: 0.3
-        is an error of 30 %. NaN without such an interval.
+        ``direction``, the number of ``intervals`` used, and one column per model: 0.3 is an error
+        of 30 %. NaN if there is no such interval.
     """
     directions = np.unique(intervals["direction"])
     counted = _counted(intervals)
@@ -364,7 +365,7 @@ def model_errors(intervals: Table) -> Table:
 
 
 def _counted(intervals: Table) -> Column:
-    """Return which intervals are whole, or all there is, and have a model."""
+    """Return a mask of intervals that have a model and are complete, or single and incomplete."""
     whole = intervals["length_s"] >= INTERVAL_S
     alone = ~np.isin(intervals["direction"], intervals["direction"][whole])
     return np.asarray((whole | alone) & np.isfinite(intervals["pftk_pkts"]))
@@ -372,10 +373,10 @@ def _counted(intervals: Table) -> Column:
 
 @dataclass(frozen=True, slots=True)
 class Modelled:
-    """What models say of one direction.
+    """Results of models for one direction.
 
-    ``row`` is its place among ``connections``, ``rates`` the row of :func:`models`; ``intervals``
-    and ``errors`` are as :func:`model_intervals` and :func:`model_errors` have them.
+    ``row`` is the row index in ``connections``, ``rates`` the row of :func:`models`, and
+    ``intervals`` and ``errors`` the tables of :func:`model_intervals` and :func:`model_errors`.
     """
 
     row: int
@@ -385,12 +386,12 @@ class Modelled:
 
 
 def modelled(capture: Capture, order: Column) -> list[Modelled]:
-    """Return what models say of each of some directions that has loss, in their order.
+    """Return the results of models for the directions with loss, in order.
 
     Parameters
     ----------
     capture
-        What was read.
+        The capture.
     order
         Rows of ``connections``.
     """
@@ -404,7 +405,7 @@ def modelled(capture: Capture, order: Column) -> list[Modelled]:
 
 
 def model_tables(capture: Capture) -> dict[str, Table]:
-    """Return ``models``, ``model_intervals`` and ``model_errors`` of every direction.
+    """Return the tables ``models``, ``model_intervals`` and ``model_errors`` of all directions.
 
     ``direction`` is a row of ``connections``.
     """

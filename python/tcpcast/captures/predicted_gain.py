@@ -1,4 +1,4 @@
-"""The gain that models predict of a change: a larger window, less loss, more flows."""
+"""Gains predicted by models for a change: a larger window, less loss, or more flows."""
 
 from __future__ import annotations
 
@@ -20,33 +20,32 @@ if TYPE_CHECKING:
     Column = np.ndarray[Any, Any]
 
 FEW_IN_TIMEOUT = 0.25
-"""Share of flows in RTO up to which algorithm 1 is trusted: it assumes few (II-A)."""
+"""Maximum share of flows in RTO for algorithm 1, which assumes few (section II-A)."""
 CUBIC_REDUCTIONS = (0.6, 0.85)
-"""Median ratio of the windows after and before a loss of a sender taken for CUBIC; RFC 9438:
-0.7."""
+"""Median ratio of the windows after and before a loss of CUBIC senders (0.7 in RFC 9438)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gains:
-    """Rows of the table of directions, and how a change of one input changes their rate.
+    """Rows of the table of directions, and the effect of a changed input on their rate.
 
-    A model's rate differs from the measured one. The predicted gain is therefore the ratio of the
-    model's rates after and before; it is NaN where a row has no loss, RTT or window to feed.
+    The rate of a model differs from the measured rate, so the predicted gain is the ratio of the
+    model's rates after and before the change. It is NaN for rows without loss, RTT or window.
 
     Parameters
     ----------
     table
         Rows of ``connections``.
     inputs
-        RTT, T0, b, W_max and p of each, as models name them.
+        RTT, T0, b, W_max and p of each row, by the names of model arguments.
     fed
-        Which rows a model of loss can be fed with.
+        Mask of rows with all inputs of a loss model.
     cubic
-        Which rows look like CUBIC's.
+        Mask of rows of CUBIC senders.
     most_bps
-        The bottleneck's rate where it was seen, else inf.
+        The bottleneck's rate if known, otherwise inf.
     rtt_min_s
-        The shortest RTT of the whole path, wherever the tap is.
+        The minimum RTT of the whole path, regardless of the tap.
     """
 
     table: Table
@@ -58,7 +57,7 @@ class Gains:
 
     @classmethod
     def of(cls, table: Table) -> Gains:
-        """Return what models are fed with from rows of the table of directions."""
+        """Return the inputs of models for rows of the table of directions."""
         inputs, loss = fed(table), table["loss_indication_ratio"]
         known = usable(loss, inputs) & np.isfinite(table["throughput_bps"])
         least, most = CUBIC_REDUCTIONS
@@ -76,23 +75,23 @@ class Gains:
 
     @property
     def lossless(self) -> Column:
-        """Return the rows without a retransmission and without a loss indication."""
+        """Mask of rows without retransmissions and loss indications."""
         table = self.table
         return np.asarray(table["retransmissions"] + table["td"] + table["to"] == 0)
 
     def pftk_pps(self, **changed: Any) -> Column:
-        """Return PFTK (31) with some inputs replaced, packets/s."""
+        """Return PFTK's rate (31) with some inputs replaced, in packets/s."""
         rate = np.full(self.fed.size, np.nan)
         if self.fed.any():
             rate[self.fed] = throughput(**self._given(changed)).rate_pps
         return rate
 
     def pftk(self, **changed: Any) -> Column:
-        """Return the ratio of PFTK's rates (31) with some inputs replaced and without."""
+        """Return the ratio of PFTK's rates (31) with and without replaced inputs."""
         return np.asarray(self.pftk_pps(**changed) / self.pftk_pps())
 
     def without_timeouts(self) -> Column:
-        """Return the ratio of PFTK's rates with every loss a TD (19) and in full (31)."""
+        """Return the ratio of PFTK's rate with only TD losses (19) to its full rate (31)."""
         factor = np.full(self.fed.size, np.nan)
         if self.fed.any():
             given = self._given({})
@@ -102,7 +101,7 @@ class Gains:
         return np.asarray(factor / self.pftk_pps())
 
     def loss_limited(self, **changed: Any) -> Column:
-        """Return the factor of less loss or RTT: by CUBIC's response for its flows, else PFTK."""
+        """Return the factor for changed loss or RTT by CUBIC's response function or PFTK."""
         factor = self.pftk(**changed)
         chosen = self.fed & self.cubic
         if chosen.any():
@@ -111,7 +110,7 @@ class Gains:
         return factor
 
     def beyond_model(self) -> Column:
-        """Return the measured rate over the model's of :meth:`loss_limited`, for the same p."""
+        """Return the ratio of the measured rate to the model's rate of :meth:`loss_limited`."""
         model = self.pftk_pps()
         chosen = self.fed & self.cubic
         if chosen.any():
@@ -119,10 +118,10 @@ class Gains:
         return np.asarray(self.table["send_rate_pps"] / model)
 
     def several_flows(self, flows: int) -> tuple[Column, Column]:
-        """Return the gain of parallel flows, and which rows use n times PFTK.
+        """Return the gain of parallel flows, and a mask of rows that use n times PFTK.
 
-        The others use algorithm 1. It assumes few flows in RTO; where it finds more, n times PFTK
-        takes its place, a gain of n.
+        The other rows use algorithm 1. It assumes few flows in RTO; if it returns more, n times
+        PFTK is used instead, a gain of n.
         """
         factor = np.full(self.fed.size, np.nan)
         by_n_times = np.zeros(self.fed.size, dtype=bool)
@@ -137,11 +136,11 @@ class Gains:
         return factor, by_n_times
 
     def after(self, factor: Column) -> Column:
-        """Return the measured rate times a factor, at most the bottleneck's; payload bit/s."""
+        """Return the measured rate times a factor, limited by the bottleneck, in payload bit/s."""
         return np.asarray(np.fmin(self.table["throughput_bps"] * factor, self.most_bps))
 
     def window_for_loss_bytes(self) -> Column:
-        """Return E[W_u] (30) in bytes: from this window on loss is the limit."""
+        """Return E[W_u] (30) in bytes, the window from which loss is the limit."""
         window = np.full(self.fed.size, np.nan)
         if self.fed.any():
             given = self._given({})
@@ -152,7 +151,7 @@ class Gains:
         return np.asarray(window * self.table["segment_bytes"])
 
     def window_for_link_bytes(self) -> Column:
-        """Return the bottleneck's rate times the shortest RTT in bytes; NaN where it is unseen."""
+        """Return the bottleneck's rate times the minimum RTT in bytes; NaN if it is unknown."""
         return np.where(np.isinf(self.most_bps), np.nan, self.most_bps) * self.rtt_min_s / 8
 
     def _given(self, changed: dict[str, Any]) -> dict[str, Any]:
@@ -171,21 +170,18 @@ class Gains:
 
 @lru_cache(maxsize=4096)
 def start_round_trips(size_pkts: int, initial_window_pkts: int, window_pkts: float) -> int:
-    """Return L_0/RTT of the model of short transfers: round trips of a transfer without loss.
-
-    Whole ones, since packets wait for their round.
+    """Return L_0/RTT of the short transfer model, rounded up: round trips of a lossless transfer.
 
     Parameters
     ----------
     size_pkts, initial_window_pkts
-        The transfer and W_0 in packets, at least 1.
+        Transfer size and W_0 in packets, at least 1.
     window_pkts
-        The receiver's window in packets, at least 1; ``inf`` never limits.
+        The receiver's window in packets, at least 1; ``inf`` for no limit.
 
     Notes
     -----
-    The window grows by what is acknowledged, packet for packet, as senders that count bytes have
-    it (RFC 3465).
+    The window grows by one packet per acknowledged packet (RFC 3465).
     """
     sender = ShortTransfer(
         rtt_s=1.0, initial_window_pkts=initial_window_pkts, receiver_window_pkts=window_pkts

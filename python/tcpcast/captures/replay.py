@@ -1,7 +1,7 @@
-"""A scenario with the values that a capture shows, so that other engines can answer it.
+"""Conversion of a capture to a scenario that engines can predict.
 
-A comment says where each value comes from. A value that a capture cannot show is chosen so that it
-changes the answer least; its comment says so.
+A comment states the origin of each value. If a capture does not show a value, a value with the
+least effect on the result is chosen, and the comment states this.
 """
 
 from __future__ import annotations
@@ -31,33 +31,33 @@ ACK_BYTES = 40
 TRANSFERS = 1000
 
 NEVER_FULL = 10
-"""Rate of an unknown link over the rate reached."""
+"""Assumed ratio of an unknown link's rate to the measured rate."""
 
 SIMULATED_S = 1000.0
-MOST_PACKETS = 2e6
-MOST_REPLICATIONS = 32
-"""Short captures are replayed several times for narrow intervals, up to this many packets."""
+MAX_PACKETS = 2e6
+MAX_REPLICATIONS = 32
+"""Limits of the replications of a short capture, which narrow the intervals."""
 
 MEDIAN_PRECISION = 1.016
-"""A median RTT that is larger by less may be the same."""
+"""Ratio of median to minimum RTT up to which they may be equal."""
 
 OUTAGE = 4
-"""Consecutive timeouts from which on the path is taken to have been interrupted."""
+"""Number of consecutive timeouts from which an outage of the path is assumed."""
 
 NOTICED = 0.2
-"""Least share of the time of a limit that a warning names."""
+"""Minimum share of the time of a limit that a warning names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """A scenario made of a capture.
+    """A scenario derived from a capture.
 
     Attributes
     ----------
     tables
-        The scenario, as ``Scenario.from_dict`` takes it.
+        The scenario as a dict for ``Scenario.from_dict``.
     text
-        The same as TOML, with a comment on the origin of each value.
+        The scenario as TOML, with a comment on the origin of each value.
     warnings
         Known differences from the captured traffic.
     """
@@ -68,14 +68,14 @@ class Replay:
 
 
 def replay(kept: Capture, name: str = "replay") -> Replay:
-    """Return a scenario of all flows of a capture together.
+    """Return a scenario that represents all flows of a capture.
 
     Parameters
     ----------
     kept
-        A capture with these flows alone, as :func:`tcpcast.captures.selection.of_directions` makes.
+        A capture with only these flows, see :func:`tcpcast.captures.selection.of_directions`.
     name
-        What to call the scenario.
+        Name of the scenario.
 
     Raises
     ------
@@ -93,88 +93,88 @@ def replay(kept: Capture, name: str = "replay") -> Replay:
     whose = named(kept, np.arange(kept.connections["src"].size))
     heading = [
         f"{whose} of {kept.file}",
-        "Written by tcpcast trace --scenario. Each line says where its value comes from.",
+        "Written by tcpcast trace --scenario. Comments state the origin of each value.",
     ]
     warnings = _warnings(seen)
     remarks = [f"Warning: {warning}." for warning in warnings]
     tables = nested(entries)
     try:
         Scenario.from_dict(tables)
-    except ScenarioError as fault:  # a packet an hour, say, is no rate that can be simulated
-        raise CaptureError(f"{kept.file}: no scenario can be written: {fault}") from fault
+    except ScenarioError as error:  # for example, a rate of one packet per hour is too low
+        raise CaptureError(f"{kept.file}: no scenario can be derived: {error}") from error
     return Replay(tables, document([*heading, *remarks], entries), warnings)
 
 
 def _network(seen: CaptureStats) -> Iterator[Entry]:
     rtt, why = seen.rtt_min_s, "minimum RTT measured"
-    rate, whence = seen.link_bps, "acks came at this rate while the path was full"
+    rate, whence = seen.link_bps, "rate of acks while the path was full"
     guessed = math.isnan(rate) and seen.explained
     if guessed:
         rtt, why = _usual_rtt(seen)
         rate = NEVER_FULL * seen.rate_bps
-        whence = f"{NEVER_FULL} times the rate reached: the capture does not show the link"
+        whence = f"{NEVER_FULL} times the measured rate, because the link rate is unknown"
         if seen.sender.paced and not seen.windowed:
             rate = seen.rate_bps
-            whence = "the rate reached: BBR would fill more, and the capture does not show the link"
+            whence = (
+                "measured rate, because the link rate is unknown and BBR would fill a faster one"
+            )
     elif math.isnan(rate):
-        rate, whence = seen.rate_bps, "the rate reached: neither loss nor window explains it"
+        rate, whence = seen.rate_bps, "measured rate, which neither loss nor the window explains"
     fitting = 2 * 8 * (seen.packet + ACK_BYTES) / rate
     if rtt < fitting and guessed:
         rate, whence = (
             rate * fitting / rtt,
-            "a packet and its ack take half of the RTT: the lowest rate that fits",
+            "lowest rate at which a packet and its ack take at most half of the RTT",
         )
     elif rtt < fitting:
         rtt, why = (
             fitting,
-            "twice the time of a packet and its ack at this rate: the least that fits",
+            "twice the time of a packet and its ack at this rate, the minimum possible",
         )
     yield Entry("network", "rtt", written_time(rtt), why)
-    headers = f"{seen.payload} B of payload, the largest captured, and {seen.headers} B of headers"
+    headers = f"{seen.payload} B of payload (largest captured) and {seen.headers} B of headers"
     yield Entry("network", "packet", f"{seen.packet}B", headers)
     at = "network.bottleneck"
     yield Entry(at, "rate", units.format_rate(rounded(rate)), whence)
     yield _buffer(seen, at)
-    lost = "retransmissions that were needed, over all packets sent"
+    lost = "necessary retransmissions per packet sent"
     if seen.correlated:
-        lost = "losses are correlated: this independent loss makes as many loss indications"
+        lost = "independent loss with the same number of indications as the correlated losses"
     if seen.behind_queue and seen.lone:
-        lost = "BBR keeps its rate: all losses are taken to be random"
+        lost = "BBR keeps its rate, so all losses are assumed to be random"
     elif seen.elsewhere >= 0 and seen.lost:
-        lost = f"{percent(seen.elsewhere)} of the losses came while the link's queue was not full"
+        lost = f"{percent(seen.elsewhere)} of the losses occurred with a queue that was not full"
     elif seen.full or seen.elsewhere >= 0:
-        lost = "they came while the link was full: all losses are taken to be queue drops"
+        lost = "all losses are assumed to be queue drops, because the link was full"
     yield Entry(at, "loss", units.format_ratio(rounded(seen.lost)), lost)
 
 
 def _usual_rtt(seen: CaptureStats) -> tuple[float, str]:
-    """Return the RTT of a path whose queue nobody saw, and where it comes from."""
+    """Return the RTT of a path with an unknown queue, and its origin."""
     usual = seen.mean("rtt_karn_p50_s")
     if not (seen.sender.todays or grows_by_acks(seen)) or not usual > 0:
-        return seen.rtt_s, "mean RTT measured: no full link was seen, so no queue is simulated"
+        return seen.rtt_s, "mean RTT measured; the link was not full, so no queue is simulated"
     if usual <= MEDIAN_PRECISION * seen.rtt_min_s:
         return (
             seen.rtt_min_s,
-            "minimum RTT measured; the median of acks that did not wait is it, too",
+            "minimum RTT measured; equal to the median RTT of acks without delay",
         )
-    return usual, "median RTT of packets whose acks did not wait"
+    return usual, "median RTT of acks without delay"
 
 
 def _buffer(seen: CaptureStats, at: str) -> Entry:
-    """Return the buffer that the RTT shows, or one BDP: never less if it never was full."""
+    """Return the buffer derived from the RTT, or at least 1 BDP if it was never full."""
     if seen.short and not lost_of_all(seen.table):
-        return Entry(at, "buffer", "unlimited", "nothing was lost: all packets fitted")
+        return Entry(at, "buffer", "unlimited", "no packet was lost")
     if math.isnan(seen.link_bps) and seen.explained:
-        return Entry(at, "buffer", "1bdp", "the capture does not show it; hardly used at this rate")
+        return Entry(at, "buffer", "1bdp", "unknown; hardly used at this rate")
     if seen.behind_queue:
-        return Entry(at, "buffer", "1bdp", "a capture of the receiver does not show the queue")
+        return Entry(at, "buffer", "1bdp", "unknown, because the capture is from the receiver")
     link = seen.link_bps if seen.link_bps > 0 else seen.rate_bps
     queued = round((seen.rtt_high_s - seen.rtt_min_s) * link / (8 * seen.packet)) + 1
     if not seen.overflows and queued < seen.rtt_min_s * link / (8 * seen.packet):
-        return Entry(
-            at, "buffer", "1bdp", f"at most {queued} packets were queued, and it never was full"
-        )
-    why = "99th percentile of the RTT less the minimum, times the rate"
+        return Entry(at, "buffer", "1bdp", f"never full; at most {queued} packets were queued")
+    why = "99th percentile minus minimum of the RTT, times the rate"
     return Entry(at, "buffer", f"{queued}pkt", why)
 
 
@@ -182,14 +182,14 @@ def _traffic(seen: CaptureStats) -> Iterator[Entry]:
     if seen.short:
         yield Entry("traffic", "kind", "transfers", "one short transfer, opened and closed")
         data = math.ceil(float(seen.table["unique_bytes"].sum()) / seen.payload)
-        yield Entry("traffic", "size", f"{max(data, 1)}pkt", "the data, without retransmissions")
+        yield Entry("traffic", "size", f"{max(data, 1)}pkt", "data without retransmissions")
         yield Entry("traffic", "count", TRANSFERS, "for narrow intervals")
         return
     captured = seen.table["src"].size
     why = (
         "as captured"
         if captured == seen.flows
-        else f"the mean number active at once, of {captured} captured"
+        else f"mean number of parallel flows, of {captured} captured"
     )
     yield Entry("traffic", "kind", "bulk", "assumes that data were always available")
     yield Entry("traffic", "flows", seen.flows, why)
@@ -197,14 +197,12 @@ def _traffic(seen: CaptureStats) -> Iterator[Entry]:
 
 def _run(seen: CaptureStats) -> Iterator[Entry]:
     if not seen.short:
-        yield Entry(
-            "run", "duration", written_time(seen.seconds), "the time in which the capture has data"
-        )
+        yield Entry("run", "duration", written_time(seen.seconds), "time with data in the capture")
         yield Entry("run", "warmup", "0s", "the capture includes slow start")
-        many = min(SIMULATED_S / seen.seconds, MOST_PACKETS / seen.sent, MOST_REPLICATIONS)
+        many = min(SIMULATED_S / seen.seconds, MAX_PACKETS / seen.sent, MAX_REPLICATIONS)
         if many >= 2:
             yield Entry(
-                "run", "replications", int(many), "the capture is short: for narrow intervals"
+                "run", "replications", int(many), "for narrow intervals, as the capture is short"
             )
     yield Entry("run", "seed", 1)
 
@@ -213,35 +211,36 @@ def _warnings(seen: CaptureStats) -> list[str]:
     found = [*tcp_warnings(seen), *_other_limits(seen)]
     least = seen.table["rtt_min_s"]
     if least.size > 1 and np.nanmax(least) > FAR * np.nanmin(least):
-        found.append("the flows' round-trip times differ; the scenario has one RTT for all")
+        found.append("the flows have different round-trip times; the scenario has a single RTT")
     return found
 
 
 def _other_limits(seen: CaptureStats) -> Iterator[str]:
-    """Name the limits of the flows that the scenario leaves out."""
+    """Yield warnings about limits of the flows that the scenario does not include."""
     if seen.transfers:
         yield (
             f"{seen.transfers} of {seen.table['src'].size} connections were shorter than half of "
-            "the capture: files one after the other, which the scenario has as flows without end; "
+            "the capture, but the scenario has flows that never end; for sequential transfers, "
             'write traffic of kind "on-off" or "transfers"'
         )
     left_out = {"share_application": "the application", "share_send_buffer": "the send buffer"}
     for name, what in left_out.items():
         share = seen.mean(name)
         if share > NOTICED:
-            held = f"the flows were limited by {what} {percent(share)} of the time"
-            yield f"{held}; this is not replayed"
+            yield (
+                f"the flows were limited by {what} {percent(share)} of the time, which the "
+                "scenario does not include"
+            )
     share = seen.mean("share_timeout")
     deepest = int(seen.table["max_backoff"].max())
     if share > NOTICED and deepest >= OUTAGE:
         yield (
             f"the flows were in RTO {percent(share)} of the time, with up to {deepest} consecutive "
-            "timeouts: the path was interrupted, which is not replayed"
+            "timeouts; the scenario does not include this outage"
         )
     share = seen.mean("share_receiver_window")
     if share > NOTICED and (seen.table["zero_windows"] > 0).any():
         yield (
             f"the flows were limited by the receiver window {percent(share)} of the time, and it "
-            "closed at "
-            "times; the scenario has its largest value all the time"
+            "closed temporarily; the scenario always has its largest value"
         )

@@ -1,4 +1,4 @@
-"""The TCP of a capture as a scenario has it: the nearest stack, and what of it is not its own."""
+"""The ``tcp`` table of a scenario for a capture: the nearest stack and measured deviations."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 GROWTH = 0.75
-"""Growth of a window in a round, packets: 1 if by packets acknowledged, 1/b if by acks."""
+"""Window growth per round in packets below which windows grow by acks (1/b); otherwise by
+acknowledged packets (1)."""
 
 ROOMY = 2.0
-"""Largest window announced over the largest flight from which on it is no limit."""
+"""Ratio of the largest announced window to the largest flight from which it is not a limit."""
 
 CUBIC_REDUCTION = (0.6, 0.8)
-"""What a loss leaves of the window with CUBIC, 0.7; 0.5 with Reno, more with what is no classic."""
+"""Factor by which a loss reduces CUBIC's window: 0.7; 0.5 with Reno, larger with BBR."""
 
 FAR = 1.25
 """Ratio of the larger to the smaller value above which two values differ."""
 
 
 def tcp_entries(seen: CaptureStats) -> Iterator[Entry]:
-    """Return the values of table ``tcp``.
+    """Yield the values of the table ``tcp``.
 
-    Of today's stacks delayed acks and timers are Linux's own; classic stacks have those that were
-    measured.
+    Modern stacks have the delayed acks and timers of Linux; classic stacks have the measured ones.
     """
     yield Entry("tcp", "stack", seen.sender.stack, seen.sender.why)
     if seen.sender.todays and not seen.sender.timestamps:
@@ -42,29 +42,29 @@ def tcp_entries(seen: CaptureStats) -> Iterator[Entry]:
         yield Entry("tcp", "initial_window", round(window), "packets sent before the first ack")
     if not (seen.sender.todays and _roomy(seen)):
         yield _window(seen)
-    yield from _timer_of_today(seen) if seen.sender.todays else _classic(seen)
+    yield from _modern_timer(seen) if seen.sender.todays else _classic(seen)
 
 
 def _roomy(seen: CaptureStats) -> bool:
-    """Say whether the window announced was never near: today's receivers let it grow with need."""
+    """Return True if the announced window was never a limit; modern receivers auto-tune it."""
     return bool(seen.mean("w_max_pkts") * seen.payload >= ROOMY * seen.mean("flight_max_bytes"))
 
 
 def _window(seen: CaptureStats) -> Entry:
     most = seen.window_pkts
     if not most >= 1:
-        why = "the capture does not show it"
+        why = "unknown"
         return Entry("tcp", "receiver_window", "unlimited", why)
-    why = "the largest window announced, in packets"
+    why = "largest announced window in packets"
     if not seen.mean("w_max_pkts") >= 1:
-        why = "not announced; this much was in flight nearly all the time"
+        why = "not announced; nearly constant amount in flight"
     return Entry("tcp", "receiver_window", int(most), why)
 
 
-def _timer_of_today(seen: CaptureStats) -> Iterator[Entry]:
+def _modern_timer(seen: CaptureStats) -> Iterator[Entry]:
     least = min_rto_s(seen.table)
     if least > 0:
-        why = "mean first timeout less the mean RTT; 200 ms is usual"
+        why = "mean first timeout minus mean RTT; usually 200 ms"
         yield Entry("tcp", "min_rto", written_time(least), why)
 
 
@@ -72,10 +72,10 @@ def _classic(seen: CaptureStats) -> Iterator[Entry]:
     delayed, why = _delayed(seen)
     yield Entry("tcp", "delayed_acks", delayed, why)
     timer = first_timeout_s(seen.table)
-    why = "T0 measured: mean first timeout"
+    why = "measured T0, the mean first timeout"
     if not timer > 0:
         timer = seen.rtt_s + LEAST_VARIATION_S
-        why = "no timeout seen: RTT + 200 ms, as in Linux"
+        why = "RTT + 200 ms, as in Linux, because there was no timeout"
     yield Entry("tcp", "min_rto", written_time(min(timer, 64.0)), why)
 
 
@@ -89,26 +89,26 @@ def _delayed(seen: CaptureStats) -> tuple[bool, str]:
 
 
 def grows_by_acks(seen: CaptureStats) -> bool:
-    """Say whether windows grow by acks, and not by what they acknowledge.
+    """Return True if windows grow by acks instead of acknowledged packets.
 
-    Senders with today's options count what is acknowledged; CUBIC grows by half a packet a round,
-    too, where it follows Reno.
+    Modern senders count acknowledged packets, although CUBIC grows by only half a packet per round
+    in its Reno-friendly region.
     """
     return bool(seen.growth_pkts < GROWTH and not seen.sender.todays)
 
 
 def tcp_warnings(seen: CaptureStats) -> Iterator[str]:
-    """Say where the senders differ from the stack that is written."""
+    """Yield warnings about differences between the senders and the stack of the scenario."""
     if seen.sender.todays:
-        yield from _of_today(seen)
+        yield from _modern_warnings(seen)
         return
     left = seen.mean("window_reduction")
     low, high = CUBIC_REDUCTION
     if low <= left:
-        who = "CUBIC" if left <= high else "BBR or another TCP that paces"
+        control = "CUBIC" if left <= high else "BBR or another TCP with pacing"
         yield (
-            f"a loss reduces the window to {left:.2f} of its size, as with {who}; the scenario's "
-            "NewReno halves it"
+            f"a loss reduces the window to {left:.2f} of its size, as with {control}; NewReno in "
+            "the scenario halves it"
         )
     acknowledged = seen.mean("packets_per_ack")
     by_acks, by_bytes = (predicted_pps(seen, b) for b in (acknowledged, 1.0))
@@ -116,22 +116,25 @@ def tcp_warnings(seen: CaptureStats) -> Iterator[str]:
     if by_bytes > FAR * by_acks and abs(by_bytes - reached) < abs(by_acks - reached):
         yield (
             f"an ack covers {acknowledged:.3g} packets, but PFTK agrees better with b = 1 "
-            f"({by_bytes:.3g} packets/s per flow, not {by_acks:.3g}): the window seems to grow by "
-            "packets acknowledged"
+            f"({by_bytes:.3g} packets/s per flow instead of {by_acks:.3g}); the window seems to "
+            "grow by acknowledged packets"
         )
 
 
-def _of_today(seen: CaptureStats) -> Iterator[str]:
-    """Name what one stack for all cannot have, and what only a queue that marks would do."""
+def _modern_warnings(seen: CaptureStats) -> Iterator[str]:
+    """Yield warnings about different congestion controls and about ECN marks."""
     names, counts = np.unique(seen.table["looks_like"], return_counts=True)
     found = {str(name): int(count) for name, count in zip(names, counts, strict=True)}
     found.pop(UNKNOWN, None)
     if len(found) > 1:
         which = ", ".join(f"{count} like {name}" for name, count in found.items())
-        yield f"the flows look different ({which}); the scenario has {seen.sender.stack} for all"
+        yield (
+            f"the flows have different congestion controls ({which}); the scenario has "
+            f"{seen.sender.stack} for all"
+        )
     marked = int(seen.table["window_reductions"].sum())
     if marked:
         yield (
-            f"{marked} windows were reduced because a queue marked packets (ECN); the scenario's "
-            "queue drops"
+            f"{marked} window reductions were caused by ECN marks; the queue in the scenario drops "
+            "packets instead"
         )

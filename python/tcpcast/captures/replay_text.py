@@ -1,4 +1,4 @@
-"""A scenario's values with a comment on each: as nested tables and as TOML."""
+"""Scenario values with comments, as nested tables and as TOML."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 WIDTH = 100
-LEAST_COLUMN = 30
-"""Column at which comments begin, or later behind a longer value."""
+MIN_COLUMN = 30
+"""Column at which comments begin, unless the value is longer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A value of a scenario: ``table`` dotted, ``""`` for the top level."""
+    """A value of a scenario; ``table`` is a dotted name, ``""`` for the top level."""
 
     table: str
     key: str
@@ -28,7 +28,7 @@ class Entry:
 
 
 def nested(entries: Sequence[Entry]) -> dict[str, Any]:
-    """Return entries as ``tomllib`` would read them."""
+    """Return entries as nested dicts, like ``tomllib``."""
     tables: dict[str, Any] = {}
     for entry in entries:
         place = tables
@@ -39,7 +39,7 @@ def nested(entries: Sequence[Entry]) -> dict[str, Any]:
 
 
 def document(heading: Sequence[str], entries: Sequence[Entry]) -> str:
-    """Return a TOML document: a comment above, and each entry with its own."""
+    """Return a TOML document with a heading comment and a comment per entry."""
     lines = [line for text in heading for line in _comment(text)]
     table = ""
     for entry in entries:
@@ -60,15 +60,15 @@ def _lines(entry: Entry) -> list[str]:
     typed = f"{entry.key} = {write_value(entry.value)}"
     if not entry.why:
         return [typed]
-    side = f"{typed:<{LEAST_COLUMN}} # {entry.why}"
+    side = f"{typed:<{MIN_COLUMN}} # {entry.why}"
     return [side] if len(side) <= WIDTH else [*_comment(entry.why), typed]
 
 
 def written_time(seconds: float) -> str:
-    """Return a time as a scenario has it, in few digits."""
+    """Return a time in scenario syntax, rounded."""
     return units.format_duration(rounded(seconds))
 
 
 def rounded(value: float, digits: int = 4) -> float:
-    """Return a number with few digits, as many as a measurement has."""
+    """Return a number rounded to the precision of a measurement."""
     return float(f"{value:.{digits}g}")

@@ -1,19 +1,21 @@
-"""Requests and responses: the latency of each, and its parts.
+"""Requests and responses: latency and its components.
 
-A request begins with new data of the client, its response with the next data of the server. Times
-are those at the client: at another tap, the shortest round trip between tap and client is added.
-The latency is the sum of four parts:
+A request begins with new data from the client, its response with the next data from the server.
+Times are those at the client: for other taps, the minimum round trip between tap and client is
+added. The latency is the sum of four components:
 
 ``server``
-    from the end of the request to the first byte of the response, without the shortest round trip
-    to the server; and gaps in the response in which the server had nothing to send;
+    time from the end of the request to the first byte of the response, minus the minimum round trip
+    to the server; and gaps in the response without data to send
 ``retransmission``
-    until lost data arrived again, and round trips of a window that losses had reduced;
+    time until the retransmission of lost data, and additional round trips because losses reduced
+    the window
 ``held``
-    small segments that waited for the ack of an earlier one (Nagle, RFC 896), which the receiver
-    may have delayed (RFC 1122, 4.2.3.2);
+    time of small segments that waited for the ack of an earlier segment (Nagle, RFC 896), which the
+    receiver may have delayed (RFC 1122, 4.2.3.2)
 ``network``
-    all other time: one round trip, those of a response larger than the window, queues, the link.
+    remaining time: one round trip, further round trips of a response larger than the window, queues
+    and transmission
 """
 
 from __future__ import annotations
@@ -32,18 +34,19 @@ if TYPE_CHECKING:
     Column = np.ndarray[Any, Any]
 
 INITIAL_WINDOW = 10
-"""Segments of a response that a window not reduced by losses sends in one flight (RFC 6928)."""
+"""Segments of a response that fit in one flight if losses have not reduced the window (RFC
+6928)."""
 STRETCHED = 0.1
-"""Round trips by which a response takes longer than before any loss, if losses have reduced the
-window. Measured with 2 % loss: 0.3 to 0.5, and 1 for another flight; without: 0.01."""
+"""Additional round trips of a response from which losses are assumed to have reduced the window.
+Measured with 2 % loss: 0.3 to 0.5, or 1 with another flight; without loss: 0.01."""
 ENOUGH = 3
-"""Requests before any loss that show how long responses are otherwise."""
+"""Minimum number of requests before any loss to determine the usual duration of a response."""
 LONG = 0.9
-"""Quantile of these: responses of a service differ in size."""
+"""Quantile of these durations that is the usual duration, because responses differ in size."""
 SHORT = 0.05
-"""Quantile of all responses, if they are of similar size."""
+"""Quantile of all durations that is the usual duration if responses have similar sizes."""
 SIMILAR = 2
-"""Ratio of the largest to the smallest response up to which sizes are similar."""
+"""Maximum ratio of the largest to the smallest response of similar sizes."""
 
 
 def requests(talks: Mapping[str, Any], found: Mapping[str, Any]) -> Table:
@@ -52,9 +55,9 @@ def requests(talks: Mapping[str, Any], found: Mapping[str, Any]) -> Table:
     Parameters
     ----------
     talks
-        Connections with requests: ends, round trips between them and the tap.
+        Connections with requests: addresses, and round trips between the ends and the tap.
     found
-        Requests as the tap saw them; ``talk`` is a row of ``talks``.
+        Requests as seen at the tap; ``talk`` is a row of ``talks``.
     """
     talk = found["talk"]
     ends = {
@@ -87,12 +90,12 @@ def requests(talks: Mapping[str, Any], found: Mapping[str, Any]) -> Table:
 
 
 def _parts(found: Mapping[str, Any], whole: Column, to_client: Column, to_server: Column) -> Table:
-    """Return the four parts; without round trips server and network cannot be separated."""
+    """Return the four components; server and network are NaN if round trips are unknown."""
     unknown = np.isnan(to_client + to_server)
     left = whole.copy()
     parts: Table = {}
     server = np.maximum(found["answer_s"] - np.nan_to_num(to_server), 0.0) + found["pauses_s"]
-    # A needed retransmission and a held segment are seen; the server's time may be a guess.
+    # Retransmissions and held segments take precedence, because the server's time may be a guess.
     wanted = {"retransmission_s": found["repair_s"], "held_s": found["held_s"], "server_s": server}
     for name, value in wanted.items():
         parts[name] = np.minimum(value, left)
@@ -105,11 +108,11 @@ def _parts(found: Mapping[str, Any], whole: Column, to_client: Column, to_server
 def _reduced(
     parts: Table, found: Mapping[str, Any], rtt: Column, service: Column, small: Column
 ) -> None:
-    """Move the time that windows reduced by losses add from the network to losses.
+    """Move the time due to windows reduced by losses from ``network`` to ``retransmission``.
 
-    A response within the initial window leaves in one flight, unless losses have reduced the
-    window: then it takes another round trip, or is paced more slowly. Requests of the same service
-    before any loss show how far apart its first and last byte are otherwise.
+    A response within the initial window is sent in one flight, unless losses have reduced the
+    window; then it takes another round trip, or is paced more slowly. Requests of the same service
+    before any loss show the usual time between first and last byte.
     """
     spread = found["last_byte_s"] - found["first_byte_s"]
     spread = spread - found["repair_s"] - found["held_s"] - found["pauses_s"]
@@ -128,10 +131,11 @@ def _reduced(
 
 
 def _usual(untouched: Column, every: Column, sizes: Column) -> float:
-    """Return the time between first and last byte of small responses without losses.
+    """Return the usual time between first and last byte of small responses without losses.
 
-    Away from the server, losses at the end of a response are not seen, so that a window may be
-    reduced before the first visible loss: the shortest of similar responses count as well.
+    If the tap is not at the server, it does not see losses at the end of a response, so the window
+    may be reduced before the first visible loss. Therefore, the shortest of similar responses are
+    also considered.
     """
     found = []
     if untouched.size >= ENOUGH:

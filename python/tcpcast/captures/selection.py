@@ -1,4 +1,4 @@
-"""The tables of a capture by name, and what of them is about some directions."""
+"""The tables of a capture by name, and the selection of directions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tcpcast.captures.table import Table
 
 DIRECTION = "direction"
-"""The column of a table that is a row of ``connections``."""
+"""Column with row indices of ``connections``."""
 
 
 TABLES = (
@@ -28,26 +28,26 @@ TABLES = (
     "retransmissions",
     "loss_indications",
 )
-"""The tables that every capture has."""
+"""Tables that every capture has."""
 
 
 def tables(capture: Capture) -> dict[str, Table]:
-    """Return every table that a capture has, by name; one that was not asked for has no columns."""
+    """Return all tables of a capture by name, except those that were not requested."""
     names = [field.name for field in dataclasses.fields(capture) if field.type == "Table"]
     found = {name: getattr(capture, name) for name in names}
     return {name: value for name, value in found.items() if value}
 
 
 def of_directions(capture: Capture, rows: np.ndarray[Any, np.dtype[np.intp]]) -> Capture:
-    """Return a capture with some directions alone.
+    """Return a capture that is restricted to some directions.
 
     Parameters
     ----------
     capture
-        What was read.
+        The capture.
     rows
-        Rows of ``connections``, in order, each once. Of the other tables those that have a column
-        ``direction`` keep what is about them, and count them anew. ``segments`` are theirs, too.
+        Distinct rows of ``connections`` in ascending order. Tables with a column ``direction`` are
+        restricted to these rows and renumbered; ``segments`` counts only these directions.
     """
     changed: dict[str, Any] = {
         name: _renumbered(table, rows)
@@ -74,7 +74,7 @@ def of_directions(capture: Capture, rows: np.ndarray[Any, np.dtype[np.intp]]) ->
 
 
 def rows_of(table: Table, direction: int) -> Table:
-    """Return the rows of a table that are about one direction, without saying so in each."""
+    """Return the rows of a table for one direction, without the column ``direction``."""
     kept = table[DIRECTION] == direction
     return {name: column[kept] for name, column in table.items() if name != DIRECTION}
 

@@ -1,4 +1,4 @@
-"""Which stack the flows of a capture are replayed by: the one that their senders look like."""
+"""Choice of the stack that is most similar to the senders of a capture."""
 
 from __future__ import annotations
 
@@ -16,20 +16,21 @@ if TYPE_CHECKING:
     Column = np.ndarray[Any, Any]
 
 LINUX_TIMER = (0.15, 0.3)
-"""A first timeout less the RTT, s: Linux waits 200 ms, RFC 6298 a second and more in all."""
+"""Range of first timeout minus RTT in seconds with Linux, which adds 200 ms; the RTO of RFC 6298 is
+at least 1 s."""
 
 TELLING = 0.2
-"""Share of the packets of flows that look like a congestion control, from which on they decide."""
-FEWEST_FLOWS = 20
-"""Fewer short transfers do not tell by a loss or two each."""
+"""Minimum share of packets in flows with an identified congestion control for a decision."""
+MIN_FLOWS = 20
+"""Minimum number of short transfers to identify the congestion control by few losses per flow."""
 
 _OF_CONTROL = {RENO: "linux-reno", CUBIC: "linux-cubic", BBR: "linux-bbr"}
 _MARK = {
-    RENO: "losses halve its windows",
-    CUBIC: "losses leave 0.7 of its windows",
-    BBR: "its flight follows a rate, and not losses",
+    RENO: "losses halve the window",
+    CUBIC: "losses reduce the window to 0.7",
+    BBR: "losses do not reduce the data in flight",
 }
-"""Why a direction looks like a congestion control."""
+"""Evidence for each congestion control."""
 
 
 class Sender(NamedTuple):
@@ -38,11 +39,11 @@ class Sender(NamedTuple):
     Attributes
     ----------
     stack
-        The preset that is nearest.
+        The most similar preset.
     why
-        What of the capture says so.
+        The evidence in the capture.
     timestamps
-        Whether packets carry timestamps; classic stacks of the papers never do.
+        True if packets carry timestamps; classic stacks of the papers do not.
     """
 
     stack: str
@@ -51,17 +52,17 @@ class Sender(NamedTuple):
 
     @property
     def todays(self) -> bool:
-        """Whether it is one of today's Linux, with its own timers and delayed acks."""
+        """True for a modern Linux stack, which has its own timers and delayed acks."""
         return is_modern(self.stack)
 
     @property
     def paced(self) -> bool:
-        """Whether losses do not set its rate."""
+        """True if losses do not determine the rate."""
         return control_of(self.stack) == BBR
 
 
 def sender_of(table: Table) -> Sender:
-    """Return the stack of flows together, each by its packets.
+    """Return the stack for a set of flows, weighted by packets.
 
     Parameters
     ----------
@@ -70,30 +71,30 @@ def sender_of(table: Table) -> Sender:
 
     Notes
     -----
-    SACK shows in the handshake and in recoveries; a capture without either tells nothing of it, and
-    the flows are taken for today's. Without SACK, timestamps or a first timeout of RTT + 200 ms
-    tell Linux from the senders of the papers.
+    SACK is visible only in handshakes and recoveries; without both, a modern stack is assumed.
+    Without SACK, timestamps or a first timeout of RTT + 200 ms distinguish Linux from the senders
+    of the papers.
     """
     control = looks_of(table)
     stamped = _most(table, table["timestamps"] | np.isfinite(table["rtt_timestamps_mean_s"]))
     sack = _most(table, table["sack"] | (table["by_sack"] > 0))
-    if not sack and not _told(table):
-        return Sender("linux-cubic", "what most use: the capture shows no other", stamped)
+    if not sack and not _shows_sack(table):
+        return Sender("linux-cubic", "most common stack; the capture does not show it", stamped)
     if sack or control in (CUBIC, BBR):
         if control != UNKNOWN:
-            return Sender(_OF_CONTROL[control], f"looks like {control}: {_MARK[control]}", stamped)
-        return Sender("linux-cubic", "SACK, and its windows tell no other: what most use", stamped)
+            return Sender(_OF_CONTROL[control], f"like {control}: {_MARK[control]}", stamped)
+        return Sender("linux-cubic", "most common stack with SACK; windows are unclear", stamped)
     if stamped:
         return Sender("linux-reno-classic", "timestamps, but no SACK", stamped)
     if LINUX_TIMER[0] <= timer_beyond_rtt(table) <= LINUX_TIMER[1]:
-        return Sender("linux-reno-classic", "no SACK; its timeouts are those of Linux", stamped)
+        return Sender("linux-reno-classic", "no SACK; timeouts as in Linux", stamped)
     return Sender("rfc-newreno", "neither SACK nor timestamps", timestamps=False)
 
 
 def looks_of(table: Table) -> str:
-    """Return the congestion control that most packets look like, of those that look like any.
+    """Return the identified congestion control with the most packets.
 
-    Where these are few, many short transfers together tell by what their losses leave.
+    If too few flows are identified, the median window reduction of many short transfers decides.
     """
     known, packets = table["looks_like"] != UNKNOWN, table["data_packets"]
     if packets[known].sum() < TELLING * packets.sum() or not known.any():
@@ -103,9 +104,9 @@ def looks_of(table: Table) -> str:
 
 
 def _reduced(table: Table) -> str:
-    """Return what the median window after by before a loss looks like; unknown of a few flows."""
+    """Return the congestion control by the median window reduction; "unknown" for few flows."""
     left = table["window_reduction"][np.isfinite(table["window_reduction"])]
-    if left.size < FEWEST_FLOWS:
+    if left.size < MIN_FLOWS:
         return UNKNOWN
     usual = float(np.median(left))
     by = {RENO: HALVED, CUBIC: KEPT, BBR: (NOT_CUT, np.inf)}
@@ -113,38 +114,38 @@ def _reduced(table: Table) -> str:
 
 
 def first_timeout_s(table: Table) -> float:
-    """Return T0, the mean first timeout of the flows' sequences; NaN where there was none."""
+    """Return T0, the mean first timeout over all sequences of timeouts; NaN if there is none."""
     return _by_sequence(table["t0_s"], table)
 
 
 def timer_beyond_rtt(table: Table) -> float:
-    """Return T0 less the mean RTT of the flows that had timeouts, s; NaN where none had."""
+    """Return T0 minus the mean RTT of the flows with timeouts in seconds; NaN if there is none."""
     return _by_sequence(table["t0_s"] - table["rtt_mean_s"], table)
 
 
 def _by_sequence(values: Column, table: Table) -> float:
-    """Return the mean over the flows' sequences of timeouts; NaN where there was none."""
+    """Return the mean over all sequences of timeouts; NaN if there is none."""
     weights = table["to"]
     known = np.isfinite(values) & (weights > 0)
     return float(np.average(values[known], weights=weights[known])) if known.any() else math.nan
 
 
 def min_rto_s(table: Table) -> float:
-    """Return the least timeout that Linux must have had, s; NaN where its own, 200 ms, may be it.
+    """Return the minimum RTO of a Linux sender in seconds; NaN if it may be the default of 200 ms.
 
-    Linux waits that much longer than the RTT, and longer where the RTT varies: only a shorter wait
-    tells.
+    The RTO of Linux exceeds the RTT by at least its minimum, and by more if the RTT varies, so only
+    a shorter time indicates a smaller minimum.
     """
     beyond = timer_beyond_rtt(table)
     return max(beyond, 0.004) if beyond < LINUX_TIMER[0] else math.nan
 
 
-def _told(table: Table) -> bool:
-    """Say whether the capture would show SACK: in handshakes, or at losses."""
+def _shows_sack(table: Table) -> bool:
+    """Return True if the capture would show SACK, in handshakes or at losses."""
     return bool((table["syn_captured"] | (table["td"] > 0)).any())
 
 
 def _most(table: Table, which: Column) -> bool:
-    """Say whether something holds for most packets."""
+    """Return True if a condition holds for most packets."""
     weights = np.fmax(table["data_packets"], 1)
     return bool(weights[which].sum() * 2 > weights.sum())

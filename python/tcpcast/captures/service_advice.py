@@ -1,4 +1,4 @@
-"""The verdict over all requests of a service, in a few sentences."""
+"""The verdict on a service over all its requests, in a few sentences."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NAMES = {
     service.NETWORK: "the network",
     service.UNKNOWN: "unknown",
 }
-"""Causes in a sentence."""
+"""Names of causes in sentences."""
 
 PARTS = {
     service.SERVER: "server",
@@ -28,42 +28,43 @@ PARTS = {
     service.RETRANSMISSION: "retransmission",
     service.HELD: "Nagle and delayed acks",
 }
-"""Parts of a latency in a sentence."""
+"""Names of the components of a latency in sentences."""
 
 REMEDIES = {
-    service.RETRANSMISSION: "First find where packets are lost: a second capture at the other end "
-    "(--second-capture) shows it. Fewer losses help more than a faster server or link.",
+    service.RETRANSMISSION: "First find where packets are lost, with a second capture at the other "
+    "end (--second-capture). Fewer losses help more than a faster server or link.",
     service.HELD: "First set TCP_NODELAY at the sender, or write each message with one call.",
-    service.SERVER: "First make the server answer sooner: its log shows which requests take long.",
-    service.NETWORK: "Fewer or shorter round trips help: a server nearer to its clients,"
+    service.SERVER: "First reduce the server's response time; its log shows which requests are "
+    "slow.",
+    service.NETWORK: "Use fewer or shorter round trips: a server closer to its clients,"
     " or requests that do not wait for each other.",
-    service.UNKNOWN: "The capture has neither handshakes nor timestamps, so it cannot tell the "
-    "server's time from the network's: capture from the start of connections.",
+    service.UNKNOWN: "The capture contains neither handshakes nor timestamps, so server and "
+    "network time cannot be separated; capture from the start of connections.",
 }
 
 DELAYED = 0.25
-"""Share of the held time for which acks were delayed, at and above which delayed acks are named."""
+"""Share of the held time due to delayed acks from which delayed acks are mentioned."""
 MANY_CONNECTIONS = 1.5
-"""Requests per connection up to which each request is said to open a connection."""
+"""Requests per connection up to which most connections are considered to carry one request."""
 SEVERAL = 1.5
-"""Round trips in the network at and above which a response takes several."""
+"""Round trips in the network from which a response takes several."""
 SLOWER = 1.5
-"""Mean of the slowest requests over the mean of all, at and above which they are described."""
+"""Ratio of the mean of the slowest requests to the overall mean from which they are described."""
 
 TAPS = {
     "client": "The tap is at the clients: the server's time includes queues on the path, and a "
-    "packet lost before the tap shows only as a gap or by a later ack.",
-    "server": "The tap is at the server: its time is exact; requests that were lost on the path "
-    "are seen only when they are retransmitted.",
+    "packet lost before the tap is visible only as a gap or by a later ack.",
+    "server": "The tap is at the server: its time is exact, but requests lost on the path are "
+    "visible only when they are retransmitted.",
     "middle": "The tap is between the ends: the server's time includes queues between the tap and "
-    "the server, and packets lost before the tap show only as gaps.",
+    "the server, and packets lost before the tap are visible only as gaps.",
     "unknown": "",
 }
-"""Parts that each tap can separate."""
+"""Limitations of each tap."""
 
 
 def sentences(table: Table) -> list[str]:
-    """Return the verdict on each row of ``services``; it begins like those on directions."""
+    """Return the verdict on each row of ``services``; it begins like the advice on directions."""
     rows = zip(*(column.tolist() for column in table.values()), strict=True)
     return [_sentence(dict(zip(table, row, strict=True))) for row in rows]
 
@@ -83,42 +84,42 @@ def _evidence(row: Row) -> str:
         separable = row["requests"] - row["not_separable"]
         share = row[f"with_{cause}"] / separable
         return (
-            f": it delays {percent(share)} of the requests{_how(cause)}, by "
-            f"{time(row[f'{cause}_s'])} on average over all; without it the median would be "
+            f": it delays {percent(share)} of the requests{_how(cause)}. The mean delay over all "
+            f"requests is {time(row[f'{cause}_s'])}; without it, the median latency would be "
             f"{time(row[f'without_{cause}_p50_s'])} instead of {time(row['last_byte_p50_s'])}"
             f"{_delayed(row) if cause == service.HELD else ''}"
         )
     if cause == service.NETWORK:
         return (
-            f": {time(row['network_s'])} of the mean {time(mean)}, which is "
-            f"{times(row['network_s'] / row['rtt_s'])} the shortest RTT of {time(row['rtt_s'])}"
+            f": {time(row['network_s'])} of the mean latency {time(mean)}, which is "
+            f"{times(row['network_s'] / row['rtt_s'])} the minimum RTT of {time(row['rtt_s'])}"
             if row["rtt_s"] > 0
             else ""
         )
     if cause == service.SERVER:
-        return f": {time(row['server_s'])} of the mean {time(mean)}"
+        return f": {time(row['server_s'])} of the mean latency {time(mean)}"
     return ""
 
 
 def _how(cause: str) -> str:
     if cause == service.HELD:
         return ""
-    return ", which wait for lost packets or are sent with a window that losses have reduced"
+    return ", because they wait for lost packets or because losses have reduced the window"
 
 
 def _round_trips(row: Row) -> list[str]:
-    """Return ways to save round trips that this service can use."""
+    """Return the ways to save round trips that apply to this service."""
     found = []
     if row["requests"] <= MANY_CONNECTIONS * row["connections"]:
         found.append(
-            "Most connections carry one request: the handshake takes one more RTT before each, "
-            "which a connection kept open saves."
+            "Most connections carry one request, so each request needs an additional RTT for the "
+            "handshake; persistent connections avoid it."
         )
     if row["rtt_s"] > 0 and row["network_s"] > SEVERAL * row["rtt_s"]:
         found.append(
-            f"Responses of {size(row['response_bytes_p50'])} take several round trips of slow "
-            "start, or wait for the link: a larger initial window, or connections that stay open "
-            "and keep their window, save the former."
+            f"Responses of {size(row['response_bytes_p50'])} take several round trips because of "
+            "slow start or the link rate; a larger initial window, or persistent connections that "
+            "keep their window, shorten slow start."
         )
     return found
 
@@ -126,11 +127,14 @@ def _round_trips(row: Row) -> list[str]:
 def _delayed(row: Row) -> str:
     if row["delayed_ack_s"] < DELAYED * row["held_s"]:
         return ""
-    return f"; the receiver delays its acks, by {time(row['delayed_ack_s'])} on average over all"
+    return (
+        f"; the receiver delays its acks by {time(row['delayed_ack_s'])} on average over all "
+        "requests"
+    )
 
 
 def _slowest(row: Row) -> list[str]:
-    """Return a sentence on the slowest requests, if they are much slower for another reason."""
+    """Return a sentence on the slowest requests, if they are much slower than the mean."""
     slow = sum(row[f"slowest_{part}_s"] for part in service.PARTS)
     cause = row["slowest_cause"]
     if not (cause and math.isfinite(slow) and slow > SLOWER * row["mean_s"]):
@@ -138,5 +142,5 @@ def _slowest(row: Row) -> list[str]:
     part = row[f"slowest_{cause}_s"]
     return [
         f"The slowest 5 % take {time(slow)} on average, {time(part)} of it {PARTS[cause]}"
-        f"{'' if cause == row['cause'] else ': a different cause'}."
+        f"{'' if cause == row['cause'] else ' (a different cause)'}."
     ]

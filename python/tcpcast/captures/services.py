@@ -1,4 +1,4 @@
-"""Services: all requests to one address and port, their latency, and the cause of it."""
+"""Services: all requests to one address and port, their latency and its cause."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ SERVER = "server"
 NETWORK = "network"
 UNKNOWN = "unknown"
 PARTS = (SERVER, NETWORK, RETRANSMISSION, HELD)
-"""Parts of a latency, in the order of the columns."""
+"""Components of a latency, in the order of the columns."""
 
 QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
-LEAST_REQUESTS = 3
-"""Separable requests of a service that has a row, and whose connections share one verdict."""
+MIN_REQUESTS = 3
+"""Minimum number of separable requests of a service with a row and a common verdict."""
 LONGEST_RESPONSE = 1 << 20
-"""Median response in bytes, beyond which connections are transfers and have a verdict each."""
+"""Median response size in bytes above which connections are transfers with separate verdicts."""
 NOTICEABLE = 0.1
-"""Least share of the median latency that losses or held segments add, if they are the cause: they
-can be avoided, a round trip and the server's work cannot."""
+"""Share of the median latency from which losses or held segments are the cause. They can be
+avoided, while a round trip and the server's work cannot."""
 ENOUGH = 20
-"""Requests at and above which the slowest are looked at separately."""
-LEAST_RTT_S = 50e-6
-"""Round trips shorter than this are within a machine or a rack: both ends are near the tap."""
+"""Minimum number of requests to analyse the slowest separately."""
+MIN_RTT_S = 50e-6
+"""RTT below which both ends are near the tap, in one machine or rack."""
 NEAR_SHARE = 0.1
-"""A tap is at an end that takes at most this share of the round trip."""
+"""Maximum share of the round trip between the tap and an end at which it is located."""
 
 
 def services(requests: Table) -> Table:
-    """Return a row per service with enough separable requests, the most requests first."""
+    """Return one row per service with enough separable requests, the most requests first."""
     names, service = np.unique(requests["server"], return_inverse=True)
     rows = [
         _service(str(name), {key: column[service == at] for key, column in requests.items()})
         for at, name in enumerate(names.tolist())
     ]
-    kept = [row for row in rows if row["requests"] - row["not_separable"] >= LEAST_REQUESTS]
+    kept = [row for row in rows if row["requests"] - row["not_separable"] >= MIN_REQUESTS]
     kept.sort(key=lambda row: (-row["requests"], row["server"]))
     empty = _service("", {key: column[:0] for key, column in requests.items()})
     return {key: np.array([row[key] for row in kept], dtype=_dtype(empty[key])) for key in empty}
@@ -53,7 +53,7 @@ def _dtype(value: Any) -> Any:
 
 
 def of_rows(connections: Table, requests: Table, found: Table) -> Column:
-    """Return the row of ``services`` of each direction; -1 where it has its own verdict."""
+    """Return the row of ``services`` for each direction, or -1 if it has a separate verdict."""
     shared = found["response_bytes_p50"] <= LONGEST_RESPONSE
     place = {name: at for at, name in enumerate(found["server"].tolist()) if shared[at]}
     numbers, firsts = np.unique(requests["connection"], return_index=True)
@@ -107,9 +107,9 @@ def _mean(values: Column) -> float:
 
 
 def _tap(good: Table) -> str:
-    """Return the end that the tap is at, by the shortest round trips to both."""
+    """Return the location of the tap by the minimum round trips to both ends."""
     client, rtt = _quantile(good["to_client_s"], 0.5), _quantile(good["rtt_s"], 0.5)
-    if not rtt >= LEAST_RTT_S:
+    if not rtt >= MIN_RTT_S:
         return UNKNOWN
     if client <= NEAR_SHARE * rtt:
         return "client"
@@ -117,7 +117,7 @@ def _tap(good: Table) -> str:
 
 
 def _cause(row: dict[str, Any]) -> str:
-    """Return the cause of an ordinary latency: first those that can be avoided."""
+    """Return the cause of the typical latency; avoidable causes take precedence."""
     median = row["last_byte_p50_s"]
     for part in (RETRANSMISSION, HELD):
         if median - row[f"without_{part}_p50_s"] >= NOTICEABLE * median > 0:
@@ -129,7 +129,7 @@ def _cause(row: dict[str, Any]) -> str:
 
 
 def _slowest_cause(row: dict[str, Any]) -> str:
-    """Return the part by which the slowest requests exceed the mean most; empty if too few."""
+    """Return the component with the largest excess over the mean in the slowest requests, or ""."""
     more = {part: row[f"slowest_{part}_s"] - row[f"{part}_s"] for part in PARTS}
     if not np.isfinite(sum(more.values())):
         return ""

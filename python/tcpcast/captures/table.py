@@ -1,4 +1,4 @@
-"""Tables of numpy columns from what the compiled half found."""
+"""Conversion of the results of the Rust core to tables of numpy columns."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 Table = dict[str, np.ndarray[Any, Any]]
-"""Columns of one length by name."""
+"""Columns of equal length by name."""
 
 FIRST = (
     "src",
@@ -37,16 +37,16 @@ FIRST = (
     "duration_s",
     "end",
 )
-"""What stands first in the table of directions; the others follow as they come."""
+"""First columns of the table of directions; the others follow in any order."""
 
 
 def columns(found: Mapping[str, Any], limits: Sequence[str]) -> Table:
-    """Return the table of directions; ``limits`` names the places in ``limited_by``.
+    """Return the table of directions; ``limits`` names the codes in ``limited_by``.
 
-    ``rtt_mean_s`` is the mean over time of the sender's samples. They begin and end at the tap. For
-    a tap away from the sender, the minimum round trip between the two is added, and the mean
-    queueing delay there, by timestamps. Without timestamps that delay is unseen, and
-    ``rtt_lower_bound`` is true.
+    ``rtt_mean_s`` is the mean over time of RTT samples measured at the tap. If the tap is not at
+    the sender, the minimum round trip between tap and sender and the mean queueing delay there
+    (from timestamps) are added. Without timestamps, the delay is unknown, and ``rtt_lower_bound``
+    is True.
     """
     table: Table = {
         name: values if isinstance(values, np.ndarray) else texts(values)
@@ -66,13 +66,13 @@ def columns(found: Mapping[str, Any], limits: Sequence[str]) -> Table:
 
 
 def intervals(found: Mapping[str, Any]) -> Table:
-    """Return the table of intervals: ``start_s`` counts from the direction's first data packet."""
+    """Return the table of intervals; ``start_s`` is relative to the direction's first data."""
     rest = {name: found[name] for name in found if name not in {"direction", "index"}}
     return {"direction": found["direction"], "start_s": found["index"] * 100, **rest}
 
 
 def events(found: Mapping[str, Any]) -> Table:
-    """Return a table of what happened at moments."""
+    """Return a table of events with times."""
     table: Table = {"direction": found["direction"], "time": moments(found["time_ns"])}
     for name, values in found.items():
         if name not in {"direction", "time_ns"}:
@@ -81,7 +81,7 @@ def events(found: Mapping[str, Any]) -> Table:
 
 
 def rounds(found: Mapping[str, Any], limits: Sequence[str]) -> Table:
-    """Return the table of rounds; ``limits`` names the places in ``limited_by``."""
+    """Return the table of rounds; ``limits`` names the codes in ``limited_by``."""
     return events({**found, "limited_by": texts(limits)[found["limited_by"]]})
 
 

@@ -1,9 +1,9 @@
-"""The cause of each direction's rate: rules over measured evidence, in the order of trust.
+"""Determination of the cause of each direction's rate by rules over measured evidence.
 
-A rule names a cause and the evidence that it needs. The first rule that holds decides. Without a
-rule that holds, the cause is ``unknown``: a wrong verdict costs more than none. Every threshold is
-a constant, with the values that were measured on both sides of it: captures of a Linux kernel with
-a known cause, at the sender, in the middle and at the receiver.
+A rule consists of a cause and the required evidence. The first rule that holds decides. If no rule
+holds, the cause is ``unknown``, because a wrong verdict is worse than none. Every threshold is a
+constant with the values measured on both sides of it, in captures of a Linux kernel with a known
+cause, at the sender, in the middle and at the receiver.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ CONGESTION_WINDOW = "congestion_window"
 UNKNOWN = "unknown"
 
 UNSEEN = (APPLICATION, PACING, REORDERING, SEND_BUFFER)
-"""Causes with which flights show neither the congestion control nor the rate of the link."""
+"""Causes for which flights do not show the congestion control and the link rate."""
 
 STATES = {
     APPLICATION: ("application",),
@@ -55,7 +55,7 @@ STATES = {
     LOSS: ("congestion_window", "loss_recovery"),
     CONGESTION_WINDOW: ("congestion_window", "loss_recovery"),
 }
-"""States of the sender that show a cause by themselves; all others need further evidence."""
+"""States of the sender that imply each cause; in other states, it needs further evidence."""
 
 MOVED = {
     APPLICATION: (("send_buffer", "congestion_window", "bottleneck"), "application"),
@@ -63,87 +63,88 @@ MOVED = {
     REORDERING: (("bottleneck",), "congestion_window"),
     LINK: (("congestion_window", "loss_recovery"), "bottleneck"),
 }
-"""States that a cause explains by another one."""
+"""States that only look different because of a cause, and the state that replaces them."""
 
 CUT = ("congestion_window", "loss_recovery")
 """Limits that losses explain."""
 
 MOSTLY = 0.5
-"""Share of the time at and above which a state of the sender decides."""
+"""Share of the time from which a state of the sender decides."""
 PARTLY = 0.3
-"""Share for a full receive window or send buffer without losses, as the congestion window grows
-until something limits it; and at a tap away from the sender, which does not see the time until a
-window update reaches the sender. Slow readers have 0.42 to 0.56, other causes at most 0.01."""
+"""Lower share for a full receive window or send buffer: without losses, because the congestion
+window grows until another limit applies; and at taps away from the sender, which do not see the
+time until a window update reaches the sender. Slow readers have 0.42 to 0.56, other causes at most
+0.01."""
 RUNS_DRY = 0.5
-"""Segments per RTT that are not full, at and above which the sender runs out of data: writes of 64
-kB every 50 ms have 0.85, 16 kB every 10 ms 0.94; a send buffer that is full 0.10, a link 0.04."""
+"""Non-full segments per RTT from which the sender runs out of data. Writes of 64 kB every 50 ms
+have 0.85, 16 kB every 10 ms 0.94; a full send buffer 0.10, a full link 0.04."""
 UNPROMPTED = 0.3
-"""Share of the new bytes that no acknowledgement triggered: applications 0.61 and more, other
-limits up to 0.24, a send buffer 0.51 (but it does not run dry)."""
+"""Share of new bytes not triggered by an ack: applications 0.61 or more, other limits up to 0.24, a
+send buffer 0.51 (but it does not run dry)."""
 DRAINED = 0.55
-"""Mean flight over the largest up to which the flight drains between writes, so that data come from
-the application: 0.38 to 0.5. A full send buffer has 0.63 and more."""
+"""Ratio of mean to maximum flight up to which the flight drains between writes, which indicates an
+application limit: 0.38 to 0.5. A full send buffer has 0.63 or more."""
 EVEN = 0.05
-"""Variation of the gaps between bursts that no acknowledgement triggered, for a sender with a
-pacing rate: 0.001 to 0.043; a link has 0.10 and more, BBR 0.13."""
+"""Variation of the gaps between bursts not triggered by acks: 0.001 to 0.043 for a sender with a
+pacing rate; 0.10 or more for a link, 0.13 for BBR."""
 ENOUGH_GAPS = 50
 WINDOW_FILLED = (0.8, 1.1)
-"""Bytes per RTT over the receiver's largest window, if the window is the limit."""
+"""Ratio of bytes per RTT to the receiver's largest window if the window is the limit."""
 ENOUGH_LATE = 10
 LATE = 0.005
-"""Share of the packets that arrive after later ones: 0.046 to 0.048 with 5 % reordered, else below
-0.002."""
+"""Share of reordered packets: 0.046 to 0.048 with 5 % reordering, otherwise below 0.002."""
 POLICED = 0.18
-"""Variation of the rate between losses: a policer 0.044 to 0.136, random bursts of loss 0.29 and
-more (Flach et al., An Internet-wide analysis of traffic policing, 2016, section 3)."""
+"""Variation of the rate between losses: 0.044 to 0.136 for a policer, 0.29 or more for random
+bursts of loss (Flach et al., An Internet-wide analysis of traffic policing, 2016, section 3)."""
 POLICED_LOSSES = 5
-"""Fewer loss indications do not show such a rate."""
+"""Minimum number of loss indications to determine a policed rate."""
 BBR_POLICED = 0.06
-"""Share of the packets of BBR that a policer drops: 0.08 to 0.10. At 1 and 3 % of random loss,
-through which BBR keeps its rate, 0.01 to 0.04 are lost."""
+"""Share of BBR's packets dropped by a policer: 0.08 to 0.10. With 1 and 3 % random loss, which does
+not affect BBR's rate, 0.01 to 0.04 are lost."""
 NO_QUEUE = 0.12
-"""Queueing delay at losses over the RTT below which there is no queue: policers have 0.003 to 0.07,
-links with a buffer of a quarter of the RTT 0.27 to 0.33."""
+"""Ratio of queueing delay at losses to RTT below which there is no queue. Policers have 0.003 to
+0.07, links with a buffer of 25 % of the RTT 0.27 to 0.33."""
 NO_QUEUE_AWAY = 0.06
-"""Mean delay by timestamps over the RTT, likewise: policers have 0.004 to 0.04, such links 0.09 and
-more."""
+"""Ratio of the mean queueing delay by timestamps to RTT below which there is no queue. Policers
+have 0.004 to 0.04, links with a buffer of 25 % of the RTT 0.09 or more."""
 QUEUE = 0.22
-"""Queueing delay over the RTT at and above which losses come at a full queue: links have 0.27 and
+"""Ratio of queueing delay to RTT from which losses occur with a full queue. Links have 0.27 or
 more, losses without a full link 0.01 to 0.18."""
 STANDING = 0.5
-"""Median RTT above its minimum, over that, at and above which a queue stands most of the time: four
-and five flows at one link have 0.7 and more, random loss at most 0.24."""
+"""Ratio of median to minimum RTT, minus 1, from which there is a standing queue. Four and five
+flows at one link have 0.7 or more, random loss at most 0.24."""
 ALONE = 0.65
-"""Rate over that of the link, where it was seen, that a flow alone at a full link reaches: 0.73 and
-more. With random loss, a delayed acknowledgement or a burst looks like a queue: 0.31 to 0.61."""
+"""Ratio of rate to link rate, if known, of a single flow at a full link: 0.73 or more. With random
+loss, a delayed ack or a burst looks like a queue: 0.31 to 0.61."""
 LONG_QUEUE = 1.0
-"""Queueing delay over the RTT at and above which a link is full, whatever else happens: 0.46
-with 5 % of the packets late, 1.9 with a full link and some late packets."""
+"""Ratio of queueing delay to RTT from which a link is full, regardless of other evidence: 0.46 with
+5 % reordered packets, 1.9 with a full link and some reordered packets."""
 BBR_STEADY = 0.2
-"""Variation of the rate between losses below which BBR keeps the rate of its link."""
+"""Variation of the rate between losses below which BBR keeps the link rate."""
 BBR_FULL = 0.8
-"""Rate over that of the link, where it was seen, at and above which BBR fills the link: 0.96 at 3 %
-of loss, where losses are too close for the rates between them."""
+"""Ratio of rate to link rate, if known, from which BBR fills the link: 0.96 with 3 % loss, where
+the losses are too close for rates between them."""
 INITIAL_WINDOW = 10
 """Packets (RFC 6928)."""
 ENOUGH_LOSSES = 5
 EXPLAINED = (0.6, 3.0)
-"""Measured rate over PFTK's within which losses explain it, where the sender's window is unseen:
-random loss has 1.0 to 2.0, links 0.8 and more; a paced sender 0.32, an idle one 0.43."""
-FEWEST = 10
-"""Packets of a transfer that are too few to tell."""
+"""Range of the ratio of measured to PFTK's rate in which losses explain the rate, if the sender's
+window is unknown. Random loss has 1.0 to 2.0, links 0.8 or more; a paced sender 0.32, an idle
+sender 0.43."""
+MIN_PACKETS = 10
+"""Minimum packets of a transfer for a verdict."""
 LONG = 1000
-"""Packets of a transfer that is not short."""
+"""Maximum packets of a short transfer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Measured evidence of each direction, a column per fact; NaN and False where it is unseen."""
+    """Measured evidence on each direction, one column per fact; NaN or False if unknown."""
 
     limited_by: Column
     shares: dict[str, Column]
     away: Column
-    """The tap is away from the sender: what the sender waited for does not show."""
+    """True if the tap is not at the sender, so the sender's limits are not visible."""
     unprompted: Column
     short_per_rtt: Column
     pacing_gaps: Column
@@ -154,26 +155,26 @@ class Evidence:
     packets: Column
     late: Column
     repaired: Column
-    """Packets were retransmitted."""
+    """True if packets were retransmitted."""
     lost: Column
-    """Packets retransmitted, without those that were needless."""
+    """Number of necessary retransmissions."""
     losses: Column
     rate_variation: Column
     flight_mean: Column
-    """Mean flight over the largest; NaN away from the sender."""
+    """Ratio of mean to maximum flight; NaN if the tap is not at the sender."""
     usual_queue: Column
-    """Median RTT above its minimum, over that."""
+    """Ratio of median to minimum RTT, minus 1."""
     queue: Column
-    """Queueing delay over the RTT: at losses, or by timestamps before a receiver."""
+    """Ratio of queueing delay to RTT: at losses, or by timestamps away from the sender."""
     bbr: Column
     link_used: Column
-    """Rate over that of the link, where it was seen."""
+    """Ratio of rate to link rate, if known."""
     over_model: Column
     whole: Column
 
     @classmethod
     def of(cls, table: Table) -> Evidence:
-        """Return the evidence in the table of directions."""
+        """Return the evidence from the table of directions."""
         away = np.isin(table["tap_side"], ("receiver", "middle"))
         rtt = path_rtt_s(table)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -215,17 +216,17 @@ class Evidence:
         )
 
     def mostly(self, *limits: str) -> Column:
-        """Return where some states of the sender took most of the time."""
+        """Return a mask of rows in which some states of the sender took most of the time."""
         return np.asarray(sum(np.nan_to_num(self.shares[name]) for name in limits) >= MOSTLY)
 
     def partly(self, limit: str) -> Column:
-        """Return True for rows with a state for part of the time, and less of the application."""
+        """Return a mask of rows with a state for part of the time, longer than the idle time."""
         share, idle = (np.nan_to_num(self.shares[name]) for name in (limit, "application"))
         return np.asarray((share >= PARTLY) & (share > idle))
 
 
 def _receiver(seen: Evidence) -> Column:
-    """Find closed or full receive windows (T-RAT), and those that the rate fills."""
+    """Detect closed or full receive windows (T-RAT), and rates that fill the window."""
     low, high = WINDOW_FILLED
     filled = seen.away & (seen.window_filled >= low) & (seen.window_filled <= high)
     held = seen.mostly("receiver_window") | (seen.limited_by == "receiver_window")
@@ -234,7 +235,7 @@ def _receiver(seen: Evidence) -> Column:
 
 
 def _paced(seen: Evidence) -> Column:
-    """Find bursts that leave at even gaps, without waiting for acknowledgements."""
+    """Detect bursts that are sent at even gaps without waiting for acks."""
     even = (seen.pacing_variation <= EVEN) & (seen.pacing_gaps >= ENOUGH_GAPS)
     return np.asarray(~seen.away & even & ~_dry(seen))
 
@@ -244,47 +245,47 @@ def _dry(seen: Evidence) -> Column:
 
 
 def _application(seen: Evidence) -> Column:
-    """Find senders that are idle, or run out of data in most round trips."""
+    """Detect senders that are idle or run out of data in most round trips."""
     written = seen.away | (seen.unprompted >= UNPROMPTED) | (seen.flight_mean <= DRAINED)
     several = seen.round_trips > 2
     return np.asarray((seen.limited_by == "application") | _dry(seen) & written & several)
 
 
 def _short_transfer(seen: Evidence) -> Column:
-    """Find transfers that end in slow start (RFC 5681, section 3.1)."""
+    """Detect transfers that end in slow start (RFC 5681, section 3.1)."""
     doublings = np.ceil(np.log2(1 + seen.packets / INITIAL_WINDOW))
-    few = (seen.packets >= FEWEST) & (seen.packets <= LONG)
+    few = (seen.packets >= MIN_PACKETS) & (seen.packets <= LONG)
     quick = seen.whole & few & (seen.round_trips <= doublings - 0.5)
     return np.asarray((seen.limited_by == "slow_start") | seen.away & quick)
 
 
 def _send_buffer(seen: Evidence) -> Column:
-    """Find flights of a constant size below the receiver's window."""
+    """Detect flights of a constant size below the receiver's window."""
     full = seen.partly("send_buffer") & (seen.losses == 0)
     return np.asarray((seen.limited_by == "send_buffer") | full)
 
 
 def _reordering(seen: Evidence) -> Column:
-    """Find packets that arrive late more often than they are lost (RFC 4737)."""
+    """Detect packets that are reordered more often than lost (RFC 4737)."""
     many = (seen.late >= ENOUGH_LATE) & (seen.late >= LATE * seen.packets)
     more = (seen.late > seen.lost) & seen.repaired
     return np.asarray(many & more & ~(seen.queue >= LONG_QUEUE))
 
 
 def _policer(seen: Evidence) -> Column:
-    """Find losses above a rate without a queue before them (Flach et al., 2016)."""
+    """Detect losses above a rate without a queue before them (Flach et al., 2016)."""
     none = seen.queue <= np.where(seen.away, NO_QUEUE_AWAY, NO_QUEUE)
     dropped = ~seen.bbr | (seen.lost >= BBR_POLICED * seen.packets)
     return np.asarray(_one_rate(seen) & none & dropped & ~_idle(seen))
 
 
 def _one_rate(seen: Evidence) -> Column:
-    """Find losses that come when the sender exceeds one rate."""
+    """Detect losses that occur whenever the sender exceeds a certain rate."""
     return np.asarray((seen.rate_variation <= POLICED) & (seen.losses >= POLICED_LOSSES))
 
 
 def _link(seen: Evidence) -> Column:
-    """Find full queues, and BBR that keeps the rate of its link through losses."""
+    """Detect full queues, and BBR senders that keep the link rate despite losses."""
     standing = (seen.queue >= QUEUE) & ((seen.losses > 0) | seen.away)
     steady = seen.bbr & (seen.rate_variation <= BBR_STEADY) & (seen.losses >= ENOUGH_LOSSES)
     steady |= seen.bbr & (seen.link_used >= BBR_FULL)
@@ -294,18 +295,18 @@ def _link(seen: Evidence) -> Column:
 
 
 def _idle(seen: Evidence) -> Column:
-    """Find rates below what losses allow, at a tap that does not show why the sender waits."""
+    """Detect rates below the limit by losses, at taps that do not show the sender's states."""
     return np.asarray(seen.away & (seen.over_model < EXPLAINED[0]))
 
 
 def _varies(seen: Evidence) -> Column:
-    """Find rates far below that of the link, and no queue most of the time."""
+    """Detect rates far below the link rate without a standing queue."""
     varies = ~(seen.rate_variation <= POLICED) & (seen.link_used < ALONE)
     return np.asarray(varies & (seen.usual_queue < STANDING) & (seen.queue < LONG_QUEUE))
 
 
 def _loss(seen: Evidence) -> Column:
-    """Find losses that cut the congestion window, or away from the sender explain the rate."""
+    """Detect losses that reduce the congestion window, or at other taps explain the rate."""
     low, high = EXPLAINED
     explained = seen.away & (seen.over_model >= low) & (seen.over_model <= high)
     explained &= ~(seen.rate_variation <= POLICED)
@@ -314,7 +315,7 @@ def _loss(seen: Evidence) -> Column:
 
 
 class Rule(NamedTuple):
-    """A cause, and the function that says where the evidence is enough for it."""
+    """A cause, and a function that returns a mask of rows with sufficient evidence for it."""
 
     cause: str
     holds: Callable[[Evidence], Column]
@@ -333,11 +334,11 @@ RULES = (
     Rule(LOSS, _loss),
     Rule(CONGESTION_WINDOW, lambda seen: np.isin(seen.limited_by, CUT)),
 )
-"""The procedure: the first rule that holds names the cause."""
+"""Rules in order of precedence; the first one that holds determines the cause."""
 
 
 def decided(seen: Evidence) -> Column:
-    """Return the cause of each direction: that of the first rule that holds."""
+    """Return the cause of each direction by the first rule that holds."""
     causes = np.full(seen.away.size, UNKNOWN, dtype="<U18")
     for rule in reversed(RULES):
         causes[rule.holds(seen)] = rule.cause
@@ -345,14 +346,14 @@ def decided(seen: Evidence) -> Column:
 
 
 def judged(table: Table, rounds: Table, loss_indications: Table) -> Table:
-    """Return ``cause`` of each direction, and the evidence that needs more than one table.
+    """Return ``cause`` for each direction, and the evidence derived from several tables.
 
     Parameters
     ----------
     table
         The table of directions, with ``looks_like`` and the rates of models.
     rounds, loss_indications
-        The tables of these names.
+        Tables of rounds and loss indications.
     """
     found = loss_evidence(table, rounds, loss_indications)
     causes = decided(Evidence.of(table | found))
@@ -364,10 +365,10 @@ def judged(table: Table, rounds: Table, loss_indications: Table) -> Table:
 
 
 def refined(table: Table) -> Table:
-    """Return the columns that the cause corrects, so that no figure contradicts it.
+    """Return the columns corrected by the cause, so that no value contradicts it.
 
-    Time in states that only look like others is moved to the state that the cause names. Without
-    a full window neither congestion control nor the rate of the link shows.
+    Time in states that only look different is moved to the state of the cause. Without a full
+    window, congestion control and link rate are unknown.
     """
     causes = table["cause"]
     changed = {

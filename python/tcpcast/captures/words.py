@@ -1,4 +1,4 @@
-"""Quantities within sentences."""
+"""Formatting of quantities in sentences."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _RATES = ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s"))
 
 
 def digits(value: float, least: int = 3) -> str:
-    """Return a number with three digits, or all integer digits of a large one."""
+    """Return a number with at least three significant digits."""
     if value == 0 or not math.isfinite(value):
         return f"{value:.0f}"
     decimals = max(0, least - 1 - math.floor(math.log10(abs(value))))
@@ -26,7 +26,7 @@ def rate(bps: float) -> str:
 
 
 def size(octets: float) -> str:
-    """Return ``64 KiB``, rounded up: sizes are what to raise something to."""
+    """Return ``64 KiB``, rounded up, because sizes in advice are minimum values."""
     if octets >= 1 << 20:
         return f"{math.ceil(10 * octets / (1 << 20)) / 10:,.4g} MiB"
     if octets >= 1 << 10:

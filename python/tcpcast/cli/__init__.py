@@ -1,10 +1,10 @@
-"""The command line: one file a command, data on stdout, words on stderr.
+"""The command line: one module per command, data on stdout, messages on stderr.
 
-Exit codes: 0 done; 1 a requested check failed or the answer is partial; 2 usage or scenario;
-3 environment; 130 interrupted. A reader that leaves early (a broken pipe) is no fault: 0.
+Exit codes: 0 done; 1 a requested check failed or the answer is partial; 2 usage or scenario error;
+3 environment; 130 interrupted. A broken pipe is not an error: 0.
 """
 
-# Commands import what they need when they run: `tcpcast --help` loads nothing heavy.
+# Commands import modules when they run, so that `tcpcast --help` loads nothing slow.
 from __future__ import annotations
 
 import os
@@ -51,7 +51,7 @@ def _tcpcast(
         ),
     ] = False,
 ) -> None:
-    """Hold the options of tcpcast itself; the help stands above."""
+    """Declare the options of tcpcast itself; ``app`` contains the help text."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -60,59 +60,58 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     arguments
-        What follows the program's name; None takes it from ``sys.argv``.
+        Arguments after the program's name; None means ``sys.argv``.
     """
     extras.is_own_process = True
     given = list(sys.argv[1:] if arguments is None else arguments)
     if given[:1] == ["help"]:
         given = [*given[1:], "--help"]
-    # numpy's BLAS starts a thread a core when it is loaded. Nothing here has large matrices, and
-    # without it an answer is there 50 ms earlier.
-    # Nor has anything here plugins of pydantic, which would be looked for in all that is installed.
-    # What `link` runs has the environment as it is.
+    # BLAS of numpy starts one thread per core when it is loaded. tcpcast has no large matrices, and
+    # starts 50 ms faster without the threads. It has no plugins for pydantic either, which searches
+    # all installed packages for them. `link` must not change the environment of its programs.
     if given[:1] != ["link"]:
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
         os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     with Interrupts() as seen, own_streams() as out, inputs.protected():
-        code = _told(lambda: _dispatch(given), seen, out)
-        flushed = _told(lambda: _flush(out), seen, out)
+        code = _exit_code(lambda: _dispatch(given), seen, out)
+        flushed = _exit_code(lambda: _flush(out), seen, out)
     return flushed or code
 
 
-def _told(act: Callable[[], int], seen: Interrupts, out: Stream) -> int:
-    """Return the exit code of an act, and say what went wrong."""
+def _exit_code(function: Callable[[], int], seen: Interrupts, out: Stream) -> int:
+    """Return the exit code of a function, and print its errors."""
     try:
-        return act()
-    except TcpcastError as fault:
-        text = str(fault).replace("\n", "\n  ")  # a scenario says all its faults, one a line
+        return function()
+    except TcpcastError as error:
+        text = str(error).replace("\n", "\n  ")  # a scenario reports all its errors, one per line
         print(f"tcpcast: {text}", file=sys.stderr)
-        return fault.exit_code
+        return error.exit_code
     except MemoryError:
         print("tcpcast: out of memory; raise the limit (ulimit -v)", file=sys.stderr)
         return MachineError.exit_code
-    except (KeyboardInterrupt, Exception) as fault:
-        if isinstance(fault, BrokenPipeError) or (fault is out.fault):
-            return 0  # standard output: told when it is flushed
-        if isinstance(fault, KeyboardInterrupt) or seen.seen:
+    except (KeyboardInterrupt, Exception) as error:
+        if isinstance(error, BrokenPipeError) or (error is out.error):
+            return 0  # `_flush` reports errors of standard output
+        if isinstance(error, KeyboardInterrupt) or seen.seen:
             print(TOO_EARLY, file=sys.stderr)
             return INTERRUPTED
-        if not isinstance(fault, OSError | MemoryError):
+        if not isinstance(error, OSError | MemoryError):
             raise
-        what = "out of memory: " if isinstance(fault, MemoryError) else ""
-        print(f"tcpcast: {what}{fault}", file=sys.stderr)  # the machine's fault, not the user's
+        what = "out of memory: " if isinstance(error, MemoryError) else ""
+        print(f"tcpcast: {what}{error}", file=sys.stderr)  # an error of the machine, not the user
         return MachineError.exit_code
 
 
 def _flush(out: Stream) -> int:
-    """Print what waits; a fault of standard output ends the command, whatever else went well."""
-    out.goes_on = True
+    """Flush standard output; raise if it has failed, even if the command succeeded."""
+    out.ignores_errors = True
     out.flush()
-    if out.fault is None:
+    if out.error is None:
         return 0
     abandon(out)
-    if isinstance(out.fault, BrokenPipeError):
+    if isinstance(out.error, BrokenPipeError):
         return 0
-    raise MachineError(f"cannot write to standard output: {out.fault.strerror or out.fault}")
+    raise MachineError(f"cannot write to standard output: {out.error.strerror or out.error}")
 
 
 def _renamed(command: str, usage: typer.TyperException) -> str | None:
@@ -136,10 +135,10 @@ def _dispatch(arguments: list[str]) -> int:
         return INTERRUPTED
     except typer.TyperException as usage:
         named = f"tcpcast {arguments[0]}" if arguments[0] in COMMANDS else "tcpcast"
-        place = getattr(getattr(usage, "ctx", None), "command_path", named)
-        said = _renamed(arguments[0], usage) or usage.format_message()
-        said = said.replace(": Value error, ", ": ")
-        print(f"{place}: {said}", file=sys.stderr)
-        print(f"Try '{place} --help'.", file=sys.stderr)
+        path = getattr(getattr(usage, "ctx", None), "command_path", named)
+        message = _renamed(arguments[0], usage) or usage.format_message()
+        message = message.replace(": Value error, ", ": ")
+        print(f"{path}: {message}", file=sys.stderr)
+        print(f"Try '{path} --help'.", file=sys.stderr)
         return 2
     return 0

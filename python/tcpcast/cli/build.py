@@ -1,4 +1,4 @@
-"""Commands of typer, built from rows."""
+"""Construction of typer commands from declarations."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 
 class TopCommands(Commands):
-    """The commands of tcpcast; a row becomes a command when it is named."""
+    """The commands of tcpcast; each is built only when it is requested."""
 
     def list_commands(self, _: Any) -> list[str]:
         """Return the names in the order of the help."""
         return list(COMMANDS)
 
     def get_command(self, _: Any, name: str) -> Any:
-        """Return a command with all its options, or None if there is none of that name."""
+        """Return a command with all its options, or None if it does not exist."""
         return built(name) if name in COMMANDS else None
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
@@ -40,14 +40,14 @@ class TopCommands(Commands):
 
 
 class WithTail(TyperCommand):
-    """A command that leaves the words after ``--`` in the ``args`` of its context."""
+    """A command that stores the words after ``--`` in ``args`` of its context."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Keep the words after ``--``, and parse the others."""
-        at = args.index("--") if "--" in args else len(args)
-        super().parse_args(ctx, args[:at])
-        ctx.args = kept = args[at + 1 :]
-        return kept
+        """Parse the words before ``--``, and store the others."""
+        end = args.index("--") if "--" in args else len(args)
+        super().parse_args(ctx, args[:end])
+        ctx.args = tail = args[end + 1 :]
+        return tail
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """Return the pieces of the usage line."""
@@ -56,7 +56,7 @@ class WithTail(TyperCommand):
 
 @functools.cache
 def built(name: str) -> Any:
-    """Build a command from its row."""
+    """Build a command from its declaration."""
     row = COMMANDS[name]
     alone = typer.Typer(rich_markup_mode=None)
     epilog = f"Example: {row.example}"
@@ -70,7 +70,7 @@ def built(name: str) -> Any:
 
 
 def _action(row: Command) -> Any:
-    """Return the function of a command, with a signature made of its rows."""
+    """Return the function of a command, with a signature of its options."""
 
     def act(**values: Any) -> None:
         module = importlib.import_module(f"tcpcast.cli.{row.name}")
@@ -81,14 +81,14 @@ def _action(row: Command) -> Any:
 
 
 def signed(act: Any, rows: Iterable[Option]) -> None:
-    """Give a function the signature that typer reads, a parameter for each row."""
+    """Set the signature that typer reads, with one parameter per option."""
     parameters = [_parameter(row) for row in rows]
     act.__signature__ = inspect.Signature(parameters)
     act.__annotations__ = {each.name: each.annotation for each in parameters}
 
 
 def _parameter(row: Option) -> inspect.Parameter:
-    """Return an option as a parameter that typer reads."""
+    """Return an option as a parameter for typer."""
     if row is CONTEXT:
         return inspect.Parameter(row.name, inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
     facts: dict[str, Any] = {"help": row.help, "autocompletion": row.completion, "min": row.least}

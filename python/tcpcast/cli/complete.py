@@ -1,6 +1,6 @@
-"""What a shell is offered for the word that is being typed."""
+"""Completions for shells."""
 
-# ruff: noqa: PLC0415 - heavy modules are imported when a shell asks
+# ruff: noqa: PLC0415 - slow modules are imported only for a completion
 from __future__ import annotations
 
 from pathlib import Path
@@ -10,39 +10,39 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 VARIABLE = "_TCPCAST_COMPLETE"
-"""Set by a shell that asks what could follow, to how it wants to be told."""
+"""Environment variable that a shell sets to request completions; its value is the output format."""
 
 
-def answer(command: Any, asked: str) -> int:
-    """Tell a shell what could follow, and return an exit code."""
+def answer(command: Any, instruction: str) -> int:
+    """Print completions for a shell, and return an exit code."""
     from typer import completion
 
     completion.completion_init()  # type: ignore[attr-defined]
-    return completion.shell_complete(command, {}, "tcpcast", VARIABLE, asked)
+    return completion.shell_complete(command, {}, "tcpcast", VARIABLE, instruction)
 
 
 def scenario_files(incomplete: str) -> list[str]:
-    """Return the packaged scenarios, files of scenarios and folders that begin so."""
+    """Return the matching packaged scenarios, scenario files and folders."""
     from tcpcast.scenario import packaged_names
 
     names = [name for name in packaged_names() if name.startswith(incomplete)]
     folder, _, beginning = incomplete.rpartition("/")
     within = Path(f"{folder}/" if "/" in incomplete else ".")
-    found = sorted(within.glob(f"{_literal(beginning)}*")) if within.is_dir() else []
+    paths = sorted(within.glob(f"{_literal(beginning)}*")) if within.is_dir() else []
     return names + [
         f"{path}/" if path.is_dir() else str(path)
-        for path in found
+        for path in paths
         if path.is_dir() or path.suffix == ".toml"
     ]
 
 
 def _literal(text: str) -> str:
-    """Return a pattern that stands for a text itself."""
+    """Return a glob pattern that matches a text literally."""
     return "".join(f"[{sign}]" if sign in "*?[" else sign for sign in text)
 
 
 def engine_lists(incomplete: str) -> list[str]:
-    """Return lists of engines with one more than is typed, those of other packages included."""
+    """Return the typed list extended by each matching engine, including those of other packages."""
     from tcpcast.engines import REGISTRY
     from tcpcast.engines.plugins import entry_points
 
@@ -57,16 +57,16 @@ def engine_lists(incomplete: str) -> list[str]:
 
 
 def keys(incomplete: str) -> list[str]:
-    """Return the keys of a scenario that begin so, each with ``=``."""
+    """Return the matching keys of a scenario, each with ``=``."""
     from tcpcast.scenario import scenario_schema
 
     schema = scenario_schema()
-    found = dict.fromkeys(_keys(schema, schema.get("$defs", {}), ""))
-    return [f"{key}=" for key in found if key.startswith(incomplete)]
+    all_keys = dict.fromkeys(_keys(schema, schema.get("$defs", {}), ""))
+    return [f"{key}=" for key in all_keys if key.startswith(incomplete)]
 
 
 def _keys(part: Mapping[str, Any], tables: Mapping[str, Any], above: str) -> Iterator[str]:
-    """Walk the tables of a schema, that of each kind of traffic or queue included."""
+    """Yield the keys of a schema, including those of all kinds of traffic and queues."""
     for name in (part["$ref"],) if "$ref" in part else ():
         table = name.rpartition("/")[2]
         yield from _keys(tables.get(table, {}), tables, above)

@@ -1,4 +1,4 @@
-"""``tcpcast completion``: a script by which a shell completes commands, options and names."""
+"""``tcpcast completion``: a script for shells to complete commands, options and names."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ if [ "$funcstack[1]" = "_tcpcast" ]; then _tcpcast_completion "$@"; fi"""
 
 
 def completion(*, shell: str) -> None:
-    """Print the script of a shell."""
-    from typer import completion as shells  # noqa: PLC0415 - not for the help
+    """Print the script for a shell."""
+    from typer import completion as shells  # noqa: PLC0415 - not needed for the help
 
     script = shells.get_completion_script(  # type: ignore[attr-defined]
         prog_name="tcpcast", complete_var=VARIABLE, shell=shell
     )
-    # zsh may load the file as the function _tcpcast when it is first asked: then it answers, too.
+    # zsh may load the file as the function _tcpcast on first use, which must then complete as well.
     print(script.replace(_DEFINED, _DEFINED_OR_ASKED))

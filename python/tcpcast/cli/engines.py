@@ -1,4 +1,4 @@
-"""``tcpcast engines``: the ways to answer by family, when each applies, and when to trust it."""
+"""``tcpcast engines``: the engines by family, their applicability, and their domains."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from tcpcast.scenario.tcp import STACKS
 
 
 def engines(*, as_json: bool) -> None:
-    """Print the table of each family."""
-    for fault in add_plugins():
-        print(f"tcpcast: {fault}", file=sys.stderr)
+    """Print one table per family."""
+    for error in add_plugins():
+        print(f"tcpcast: {error}", file=sys.stderr)
     if as_json:
         _print_json()
         return
@@ -54,6 +54,6 @@ def _print_json() -> None:
 
 
 def _fit(engine: str, stack: str) -> dict[str, str | None]:
-    """Return what an engine does with a stack, for programs."""
-    found = fit(engine, stack)
-    return {"verdict": found.verdict.value, "why": found.text or None}
+    """Return the machine-readable support of an engine for a stack."""
+    support = fit(engine, stack)
+    return {"verdict": support.verdict.value, "why": support.text or None}

@@ -12,10 +12,10 @@ from tcpcast.errors import TcpcastError
 
 
 class Commands(TyperGroup):
-    """A group of commands that answers a wrong name with the right one."""
+    """A group of commands that suggests the nearest name for an unknown one."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> Any:
-        """Parse the arguments; without any, show the help and say that it was no question."""
+        """Parse the arguments; without arguments, print the help and exit with status 2."""
         if not args and not ctx.resilient_parsing:
             typer.echo(ctx.get_help())
             raise typer.Exit(2)
@@ -27,7 +27,7 @@ class Commands(TyperGroup):
         Raises
         ------
         TcpcastError
-            No such command; the message has the nearest name.
+            The command does not exist; the message contains the nearest name.
         """
         name = args[0]
         known = self.list_commands(ctx)
@@ -36,8 +36,7 @@ class Commands(TyperGroup):
         return super().resolve_command(ctx, args)
 
     def _refusal(self, path: str, name: str, known: list[str]) -> str:
-        there_are = f"There are: {', '.join(known)}."
-        asked = f"{path} {name}".removeprefix("tcpcast ")
+        typed = f"{path} {name}".removeprefix("tcpcast ")
         near = difflib.get_close_matches(name, known, n=1)
         hint = f"; did you mean '{near[0]}'?" if near else "."
-        return f"no command '{asked}'{hint} {there_are}"
+        return f"no command '{typed}'{hint} Commands: {', '.join(known)}"

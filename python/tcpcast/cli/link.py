@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from tcpcast.emulation.outcome import LinkOutcome
 
 KEYS = {row.name: row.keys[0] for row in LINK.options if row.keys}
-"""The key of the scenario that each option of the link sets."""
+"""Scenario key that each option of the link sets."""
 
-MOST_BYTES = 256 * 2**20
-"""Memory for packets on the link."""
+MAX_BYTES = 256 * 2**20
+"""Maximum memory in bytes for packets on the link."""
 
-LONGEST_PACKET = 1984
-"""Bytes of the longest packet that the link takes."""
+MAX_PACKET_BYTES = 1984
+"""Maximum packet size of the link in bytes."""
 
 
 def link(  # noqa: PLR0913 - one parameter per option
@@ -59,8 +59,8 @@ def link(  # noqa: PLR0913 - one parameter per option
     given[KEYS["rate"]] = _rate(path["rate"], trace)
     given[KEYS["jitter"]] = _jitter(jitter, reorder=reorder)
     scenario = _scenario(file, {k: v for k, v in given.items() if v is not None}, changes, seed)
-    for written in filter(None, (pcap, statistics)):
-        check_file(written, force=force)
+    for file_to_write in filter(None, (pcap, statistics)):
+        check_file(file_to_write, force=force)
     question = {
         "config": path_configuration(scenario),
         "both_ways": scenario.network.return_link is None,
@@ -70,29 +70,29 @@ def link(  # noqa: PLR0913 - one parameter per option
         "device": device,
         "nat": nat,
         "mtu": scenario.network.packet_bytes,
-        "most_bytes": MOST_BYTES,
+        "most_bytes": MAX_BYTES,
     }
     outcome = _run(question, pcap, pcap_side, force=force)
-    _tell(outcome, statistics, force=force)
+    _report(outcome, statistics, force=force)
     raise typer.Exit(_exit_code(outcome))
 
 
 def _rate(rate: str | None, trace: str | None) -> str | dict[str, str] | None:
     if rate is not None and trace is not None:
-        raise TcpcastError("--rate and --trace are both given; write one of them")
+        raise TcpcastError("--rate and --trace are both given; omit one of them")
     return rate if trace is None else {"trace": os.path.abspath(trace)}
 
 
 def _jitter(mean: str | None, *, reorder: bool) -> dict[str, Any] | None:
     if mean is None:
         if reorder:
-            raise TcpcastError("--reorder: nothing delays packets; write --jitter 5ms, too")
+            raise TcpcastError("--reorder: requires jitter; add --jitter 5ms")
         return None
     return {"distribution": "exponential", "mean": mean, "reorder": reorder}
 
 
 def _program(command: Sequence[str]) -> list[str]:
-    """Return what runs at the near end: a shell, a shell command or a program."""
+    """Return the command at the near end: a shell, a shell command or a program."""
     if not command:
         return [os.environ.get("SHELL") or "/bin/sh"]
     return ["/bin/sh", "-c", command[0]] if len(command) == 1 else list(command)
@@ -101,12 +101,12 @@ def _program(command: Sequence[str]) -> list[str]:
 def _scenario(
     file: str | None, given: Mapping[str, Any], changes: Sequence[str] | None, seed: int | None
 ) -> Scenario:
-    """Return the scenario of a file and options, or of options alone.
+    """Return the scenario of a file with options, or of options only.
 
     Raises
     ------
     ScenarioError
-        One line for each fault; or a network that one link cannot be.
+        The scenario is invalid, or a single link cannot emulate its network.
     """
     changed = {**given, **parse_assignments(changes or ())}
     if seed is not None:
@@ -116,44 +116,44 @@ def _scenario(
             scenario = load(file, changes=changed)
         else:
             scenario = Scenario.from_dict(apply_changes(_plain(changed), changed))
-    except ScenarioError as fault:
-        raise fault.renamed(option_names(LINK.options)) from None
+    except ScenarioError as error:
+        raise error.renamed(option_names(LINK.options)) from None
     _check(scenario)
     return scenario
 
 
 def _plain(changed: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the tables of a link that options alone say; where it has a rate, with a buffer."""
+    """Return the tables of a link without a file; a link with a rate has a buffer of 1 BDP."""
     limited = "network.bottleneck.rate" in changed
     return {
         "name": "link",
         "network": {"bottleneck": {"buffer": "1bdp"} if limited else {}},
         "traffic": {"kind": "bulk", "flows": 1},
-        # A simulation would want something that limits the flow; here it is the program's own.
+        # A scenario must limit the flow, but here the programs determine the flow.
         "tcp": {"receiver_window": 1000},
         "run": {"duration": "1s"},
     }
 
 
 def _check(scenario: Scenario) -> None:
-    """Refuse what one link cannot be."""
+    """Raise if a single link cannot emulate the scenario."""
     network, only = scenario.network, "a link is one bottleneck between two ends"
-    faults = []
+    errors = []
     if network.hops:
-        faults.append(f"network.hop: {only}; write [network.bottleneck] in its place")
+        errors.append(f"network.hop: {only}; use [network.bottleneck] instead")
     if scenario.cross:
-        faults.append(f"cross: {only}; leave [[cross]] out, and run a program that sends it")
+        errors.append(f"cross: {only}; omit [[cross]], and run a program that sends this traffic")
     if scenario.classes:
-        faults.append(f"class: {only}; leave [[class]] out")
+        errors.append(f"class: {only}; omit [[class]]")
     for name, own in (("ingress", network.ingress), ("egress", network.egress)):
         if own.loss is not None:
-            faults.append(f"network.{name}.loss: {only}; leave it out")
+            errors.append(f"network.{name}.loss: {only}; omit this key")
     if isinstance(network.bottleneck.loss_rule, RestOfRound):
-        faults.append('network.bottleneck.loss: a link knows no rounds; write "1%"')
-    if network.packet_bytes > LONGEST_PACKET:
-        faults.append(f'network.packet: too long for a link; write at most "{LONGEST_PACKET}B"')
-    if faults:
-        raise ScenarioError(*faults)
+        errors.append('network.bottleneck.loss: a link has no rounds; write "1%"')
+    if network.packet_bytes > MAX_PACKET_BYTES:
+        errors.append(f'network.packet: must be at most "{MAX_PACKET_BYTES}B" for a link')
+    if errors:
+        raise ScenarioError(*errors)
 
 
 def _run(question: Mapping[str, Any], pcap: str | None, side: str, *, force: bool) -> LinkOutcome:
@@ -166,13 +166,13 @@ def _run(question: Mapping[str, Any], pcap: str | None, side: str, *, force: boo
     return outcome
 
 
-def _tell(outcome: LinkOutcome, statistics: str | None, *, force: bool) -> None:
+def _report(outcome: LinkOutcome, statistics: str | None, *, force: bool) -> None:
     for line in link_lines(outcome):
         print(f"tcpcast: {line}", file=sys.stderr)
     if outcome.distortion is not None:
         print(
-            f"tcpcast: do not trust these numbers: {outcome.distortion}; run it on a quiet "
-            "machine, or with a lower rate",
+            f"tcpcast: these numbers are not reliable: {outcome.distortion}; use an idle machine "
+            "or a lower rate",
             file=sys.stderr,
         )
     if statistics is not None:
@@ -181,7 +181,7 @@ def _tell(outcome: LinkOutcome, statistics: str | None, *, force: bool) -> None:
 
 
 def _exit_code(outcome: LinkOutcome) -> int:
-    """Return the program's status; 3 where it succeeded over a link that was no such link."""
+    """Return the program's status, or 3 if it succeeded over a distorted link."""
     if outcome.status == 0 and outcome.distortion is not None:
         return MachineError.exit_code
     return outcome.status

@@ -1,6 +1,6 @@
-"""``tcpcast man``: the manual page, made of the same words as ``--help``."""
+"""``tcpcast man``: the manual page, with the texts of ``--help``."""
 
-# ruff: noqa: PLC0415 - every command is built here, and for nothing else
+# ruff: noqa: PLC0415 - all commands are built, only for this page
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ EXIT_STATUS = {
 
 
 def man() -> None:
-    """Print the manual page, for man(1)."""
+    """Print the manual page."""
     print("\n".join(page()))
 
 
@@ -46,7 +46,7 @@ def page() -> Iterator[str]:
 
 
 def _command(command: Any, above: Any, name: str) -> Iterator[str]:
-    """Return the part of a command, and those of the commands below it."""
+    """Return the section of a command, followed by those of its subcommands."""
     context = command.make_context(name, ["--help"], parent=above, resilient_parsing=True)
     inner = [(each, command.get_command(context, each)) for each in _below(command, context)]
     usage = "" if inner else f" {' '.join(command.collect_usage_pieces(context))}"
@@ -74,6 +74,6 @@ def _options(command: Any, context: Any) -> Iterator[str]:
 
 
 def _plain(text: str) -> str:
-    """Return a line that troff prints as it is."""
+    """Return a text on one line, escaped for troff."""
     line = " ".join(text.split()).replace("\\", "\\e").replace("-", "\\-")
     return f"\\&{line}" if line.startswith((".", "'")) else line

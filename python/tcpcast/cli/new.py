@@ -10,7 +10,7 @@ from tcpcast.scenario import packaged_names, packaged_text
 
 
 def new(*, name: str | None, force: bool) -> None:
-    """Copy a scenario into the working folder, or print the names of all."""
+    """Copy a scenario into the working folder, or print all names."""
     if name is None:
         _list()
         return

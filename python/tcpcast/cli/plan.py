@@ -1,6 +1,6 @@
 """``tcpcast plan``: which buffer, how many users, what rate, how many flows, what loss."""
 
-# ruff: noqa: PLC0415 - heavy modules are imported when the command runs
+# ruff: noqa: PLC0415 - slow modules are imported when the command runs
 from __future__ import annotations
 
 import sys
@@ -45,16 +45,16 @@ _EXAMPLES = {"rtt": "100ms", "loss": "0.01%", "rate": "1gbit"}
 def _plan(
     example: str, unit: str, *rows: Option
 ) -> Callable[[Callable[[Asked], Solved]], Callable[[Asked], Solved]]:
-    """Make a command of a function that returns a plan, its scenario and its target.
+    """Return a decorator for functions that return a solver, its scenario and its target.
 
     Parameters
     ----------
     example
-        Ends the help.
+        Example at the end of the help.
     unit
-        The unit of the answer, which names its figure.
+        Unit of the answer, which determines the name of its figure.
     rows
-        The options that not all plans have.
+        Options in addition to the common ones.
     """
 
     def decorate(question: Callable[[Asked], Solved]) -> Callable[[Asked], Solved]:
@@ -184,9 +184,9 @@ def max_loss(asked: Asked) -> Solved:
 
 
 def _scenario(question: str, asked: Asked) -> Scenario:
-    """Return the scenario, unless a key was changed that the plan does not use.
+    """Return the scenario; raise if a key was changed that the plan does not use.
 
-    A loss that the plan solves for counts as a limit of its flows.
+    A loss that the plan solves for counts as a limit of the flows.
     """
     from tcpcast.cli.scenario_args import read_scenario
     from tcpcast.plan.keys import check_keys
@@ -194,19 +194,19 @@ def _scenario(question: str, asked: Asked) -> Scenario:
     file, changes, seed = (asked.values[name] for name in ("file", "changes", "seed"))
     try:
         scenario = read_scenario(file, changes, seed)
-    except ScenarioError as fault:
+    except ScenarioError as error:
         if question != "max-loss":
             raise
         try:
             scenario = read_scenario(file, [*(changes or ()), "network.bottleneck.loss=1%"], seed)
         except ScenarioError:
-            raise fault from None
+            raise error from None
     check_keys(question, asked.changes, scenario)
     return scenario
 
 
 def _path(question: str, asked: Asked, needed: tuple[str, ...], *more: str) -> Scenario:
-    """Return the path that the options describe, or the scenario that was named instead."""
+    """Return the scenario of a path from options, or from a file."""
     from tcpcast.path.options import PathOptions, bulk_scenario, points
     from tcpcast.plan.keys import check_keys
 
@@ -215,8 +215,8 @@ def _path(question: str, asked: Asked, needed: tuple[str, ...], *more: str) -> S
     if file is not None:
         for name in given:
             raise TcpcastError(
-                f"--{name.replace('_', '-')}: {file} describes the path; leave one of the two "
-                "out, or change the scenario by --set KEY=VALUE"
+                f"--{name.replace('_', '-')}: {file} already describes the path; omit one of the "
+                "two, or change the scenario with --set KEY=VALUE"
             )
         return _scenario(question, asked)
     for name in needed:
@@ -224,12 +224,12 @@ def _path(question: str, asked: Asked, needed: tuple[str, ...], *more: str) -> S
             raise TcpcastError(
                 f"--{name}: missing; write --{name} {_EXAMPLES[name]}, or name a scenario"
             )
-    # A loss that is looked for needs some value to stand in its place.
+    # If the plan solves for the loss, the scenario needs a placeholder.
     options = PathOptions(**{"loss": "1%", **given})
     for name in options.ranges:
-        raise TcpcastError(f"--{name}: one value, not a range; `tcpcast predict` takes ranges")
+        raise TcpcastError(f"--{name}: must be one value; only `tcpcast predict` supports ranges")
     (point,) = points(options, None)
-    # A formula needs no limit of time, and a check is as long as the losses make it.
+    # No time limit: formulas do not need one, and the losses determine the duration of a check.
     changed = {"run.max_wall": "unlimited", **asked.changes}
     if seed is not None:
         changed["run.seed"] = seed
@@ -239,17 +239,17 @@ def _path(question: str, asked: Asked, needed: tuple[str, ...], *more: str) -> S
 
 
 def _check_of_path(asked: Asked, scenario: Scenario) -> dict[str, Any]:
-    """Return whether a path is simulated, and the least time if ``--set`` gives it."""
-    found = asked.given("verify")
+    """Return ``verify``, and the minimum simulated time if ``--set`` specifies it."""
+    arguments = asked.given("verify")
     if "run.duration" in asked.changes:
-        found["least_s"] = scenario.run.duration_s or 0.0
-    return found
+        arguments["least_s"] = scenario.run.duration_s or 0.0
+    return arguments
 
 
 def _run(
     question: Callable[[Asked], Solved], unit: str, context: typer.Context, values: dict[str, Any]
 ) -> None:
-    """Answer, print and write a plan; what cannot be written is refused before the work."""
+    """Solve, print and write a plan; check before the work that files can be written."""
     from tcpcast.cli.progress import progress_bar
     from tcpcast.cli.reports import check_reports
     from tcpcast.engines import RunOptions
@@ -277,7 +277,7 @@ def _run(
 
 
 def _figure_file(unit: str, values: dict[str, Any]) -> Path:
-    """Return the file of a figure, unless it cannot be written."""
+    """Return the path of the figure; raise if it cannot be written."""
     from tcpcast.report.figures import check_figures
     from tcpcast.report.plan_figures import FILES
 
@@ -303,7 +303,7 @@ def _print(plan: Plan, scenario: Scenario, *, as_json: bool) -> None:
 
 
 def _write(plan: Plan, scenario: Scenario, context: typer.Context, figure: Path | None) -> None:
-    """Write the figure and the reports that were requested, and print their names."""
+    """Write the requested figure and reports, and print their names."""
     from tcpcast.cli.reports import command_text, write_reports
     from tcpcast.output import save_figure
 

@@ -1,6 +1,6 @@
-"""Options of plans, one row each, and their values."""
+"""Options of plans and their values."""
 
-# ruff: noqa: PLC0415 - heavy modules are imported when the command runs
+# ruff: noqa: PLC0415 - slow modules are imported when the command runs
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
@@ -40,24 +40,24 @@ COMMON = (
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A plan as typed: the values of its options by name."""
+    """The options of a plan as typed, by name."""
 
     values: Mapping[str, Any]
 
     def given(self, *names: str) -> dict[str, Any]:
-        """Return those of the options that were given."""
+        """Return the options among ``names`` that were given."""
         return {name: self.values[name] for name in names if self.values[name] not in {None, False}}
 
     @property
     def changes(self) -> dict[str, Any]:
-        """The keys that ``--set`` changes, and their values."""
+        """Scenario keys changed by ``--set``, with their values."""
         from tcpcast.scenario import parse_assignments
 
         return parse_assignments(self.values["changes"] or ())
 
     @property
     def transfers(self) -> dict[str, int]:
-        """How many transfers each simulation counts, where ``--set`` gives their number."""
+        """Number of transfers per simulation, if ``--set`` specifies it."""
         wanted = self.changes.get("run.transfers")
         return {"transfers": wanted} if isinstance(wanted, int) else {}
 
@@ -69,7 +69,7 @@ class Asked:
             raise UnitError(f"--{name}: {error}") from None
 
     def quality(self) -> dict[str, float]:
-        """Return the share of the files and the goodput that they have to exceed."""
+        """Return the share of files and the goodput that they must exceed."""
         from tcpcast.units import parse_rate, parse_ratio
 
         missing = [name for name in ("share", "above") if self.values[name] is None]
@@ -84,13 +84,13 @@ class Asked:
         }
 
     def mean_rate(self, *others: str) -> dict[str, Any]:
-        """Return the mean rate; raises if options of a quality, ``others``, were given."""
+        """Return the mean rate; raise if one of the options ``others`` of a quality was given."""
         from tcpcast.units import parse_rate
 
         for name in others:
             if self.values[name] is not None:
                 raise TcpcastError(
-                    f"--{name}: belongs to the quality of files, --rate to a mean rate; leave one "
-                    "of the two out"
+                    f"--{name}: specifies a quality of files, --rate a mean rate; omit one of the "
+                    "two"
                 )
         return {"rate_bps": self.read("rate", parse_rate), **self.transfers}

@@ -1,4 +1,4 @@
-"""``tcpcast predict``: one path, answered at once by every formula that applies."""
+"""``tcpcast predict``: one path, predicted by all formulas that apply."""
 
 from __future__ import annotations
 
@@ -66,19 +66,25 @@ def predict(  # noqa: PLR0913 - one parameter per option
 
 
 def _check_forms(options: PathOptions, *, explain: bool, as_csv: bool, as_json: bool) -> None:
-    """Refuse options that do not go together before anything is asked."""
+    """Raise before the calculation if options cannot be combined."""
     check_one_form(as_csv=as_csv, as_json=as_json)
     if explain and (options.ranges or as_csv or as_json):
-        other = f"--{options.ranges[0]} is a range" if options.ranges else "--csv and --json do not"
-        what = "give one value" if options.ranges else "--json has every step in its provenance"
-        raise TcpcastError(f"--explain explains one point as text, and {other}; {what}")
+        if options.ranges:
+            raise TcpcastError(
+                f"--explain explains a single point, but --{options.ranges[0]} is a range; write "
+                "one value"
+            )
+        raise TcpcastError(
+            "--explain prints text and cannot be combined with --csv or --json; --json contains "
+            "all steps in its provenance"
+        )
 
 
 def _check_plot(options: PathOptions, folder: str, form: str, *, force: bool) -> None:
-    """Refuse a figure that there is not, or that cannot be written, before anything is asked."""
+    """Raise before the calculation if there is no figure or it cannot be written."""
     for name in options.ranges:
         if name != "loss":
-            raise TcpcastError(f"--plot draws rate against loss; give --{name} one value")
+            raise TcpcastError(f"--plot draws goodput against loss; write one value for --{name}")
 
     from tcpcast.report.figures import check_figures  # noqa: PLC0415
     from tcpcast.report.regimes import FILE  # noqa: PLC0415
@@ -89,29 +95,29 @@ def _check_plot(options: PathOptions, folder: str, form: str, *, force: bool) ->
 def _predictions(
     options: PathOptions, asked: Sequence[Mapping[str, str]], *, packet: bool, tables: bool = False
 ) -> list[Prediction]:
-    """Ask every formula, and the simulation if it is wanted, at every point.
+    """Return the predictions at all points, with simulations if ``packet`` is True.
 
-    An interrupt ends it with the points that were finished, unless there is none.
+    An interrupt returns the finished points, or raises if there is none.
     """
-    found: list[Prediction] = []
+    predictions: list[Prediction] = []
     known: dict[tuple[str, str], tuple[Suggestion, ...]] = {}
     with progress_bar("path") as progress:
         for done, point in enumerate(asked):
             advance = _part(progress, done, len(asked)) if packet else None
             how = RunOptions(progress=advance, tables=tables, known_suggestions=known)
             try:
-                found.append(predict_point(options, point, packet=packet, how=how))
+                predictions.append(predict_point(options, point, packet=packet, how=how))
             except KeyboardInterrupt:
-                if not found:
+                if not predictions:
                     raise
                 break
-            if found[-1].interrupted:
+            if predictions[-1].interrupted:
                 break
-    return found
+    return predictions
 
 
 def _interrupted(predictions: Sequence[Prediction], asked: Sequence[Mapping[str, str]]) -> bool:
-    """Say whether the user stopped it, and on stderr how many points there are."""
+    """Return True if the user interrupted, and print the number of finished points on stderr."""
     if len(predictions) < len(asked):
         print(f"tcpcast: interrupted: {len(predictions)} of {len(asked)} points", file=sys.stderr)
         return True
@@ -121,7 +127,7 @@ def _interrupted(predictions: Sequence[Prediction], asked: Sequence[Mapping[str,
 def _part(
     progress: Callable[[float], None] | None, done: int, points: int
 ) -> Callable[[float], None] | None:
-    """Return what tells the progress of one point as progress of all."""
+    """Return a function that converts the progress of one point to the progress of all."""
     if progress is None:
         return None
     return lambda share: progress((done + share) / points)
@@ -135,24 +141,27 @@ def _print_text(predictions: Sequence[Prediction], *, explain: bool) -> None:
 
 
 def _print_data(predictions: Sequence[Prediction], *, as_json: bool) -> None:
-    """Print JSON or CSV, and what to check before trusting it on stderr, each thing once."""
+    """Print JSON or CSV, and distinct warnings on stderr."""
     if as_json:
         documents = [prediction_json(prediction) for prediction in predictions]
         print(encode({"points": documents} if predictions[0].point else documents[0]))
     else:
         print(csv_text(predictions), end="")
     answers = [answer for prediction in predictions for answer in prediction.answers]
-    said = [(a, caveats(a) if as_json else worst(caveats(a), SHOWN)) for a in answers]
-    words = [
-        f"{a.engine}: {word}"
-        for a, told in said
-        for word in (*([] if a.applies else [refusal_by_option(a)]), *map(by_option, told))
+    notes = [(a, caveats(a) if as_json else worst(caveats(a), SHOWN)) for a in answers]
+    messages = [
+        f"{answer.engine}: {text}"
+        for answer, own in notes
+        for text in (
+            *([] if answer.applies else [refusal_by_option(answer)]),
+            *map(by_option, own),
+        )
     ]
-    for word in dict.fromkeys(words):
-        print(f"tcpcast: {word}", file=sys.stderr)
+    for message in dict.fromkeys(messages):
+        print(f"tcpcast: {message}", file=sys.stderr)
 
 
-def _plot(  # noqa: PLR0913 - what is drawn, and where to
+def _plot(  # noqa: PLR0913 - what to draw, and where to write it
     options: PathOptions,
     asked: Sequence[Mapping[str, str]],
     predictions: Sequence[Prediction],
@@ -161,12 +170,12 @@ def _plot(  # noqa: PLR0913 - what is drawn, and where to
     *,
     force: bool,
 ) -> None:
-    """Ask the formulas at many losses about those asked, and draw the rates."""
+    """Run the formulas for many losses around the requested ones, and draw the goodput."""
     given = [loss_ratio(bulk_scenario(options, point)) for point in asked]
     steady = replace(options, size=None)
     drawn = curve_points(steady, given)
     curve = _predictions(steady, drawn, packet=False)
-    if len(curve) < len(drawn):  # half a curve would be taken for the whole
+    if len(curve) < len(drawn):  # an incomplete curve would be misleading
         raise KeyboardInterrupt
     mark = given[0] if len(given) == 1 else None
     from tcpcast.report.regimes import plot_regimes  # noqa: PLC0415

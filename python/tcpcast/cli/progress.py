@@ -1,6 +1,6 @@
-"""A progress bar on stderr, where a person watches; nothing where a file or a pipe does."""
+"""A progress bar on stderr, if it is a terminal."""
 
-# ruff: noqa: PLC0415 - rich is not needed by a command that is not watched
+# ruff: noqa: PLC0415 - rich is needed only with a terminal
 from __future__ import annotations
 
 import sys
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 @contextmanager
 def progress_bar(label: str) -> Iterator[Callable[[float], None] | None]:
-    """Yield a function to call with the share done, 0 to 1; None unless stderr is a terminal.
+    """Yield a function to call with the finished share, 0 to 1; None unless stderr is a terminal.
 
-    The bar appears with the first call, so that a formula that takes a millisecond shows none,
-    and is gone when the work is.
+    The bar appears with the first call, so that a fast formula shows none, and disappears at the
+    end.
     """
     if not sys.stderr.isatty():
         yield None

@@ -1,4 +1,4 @@
-"""``tcpcast query``: SQL about the results of a sweep."""
+"""``tcpcast query``: SQL queries on the results of a sweep."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from tcpcast.units import parse_duration
 def query(*, folder: str, sql: str, max_wall: str | None, as_csv: bool, as_json: bool) -> None:
     """Print the rows that a query selects."""
     check_one_form(as_csv=as_csv, as_json=as_json)
-    found = ask(folder, sql, max_wall_s=None if max_wall is None else _seconds(max_wall))
+    table = ask(folder, sql, max_wall_s=None if max_wall is None else _seconds(max_wall))
     if as_csv:
-        print(rows_csv(found), end="")
+        print(rows_csv(table), end="")
         return
     if as_json:
-        print(rows_json(found))
+        print(rows_json(table))
         return
 
-    print_parts(rows_parts(found, None))
+    print_parts(rows_parts(table, None))
 
 
 def _seconds(typed: str) -> float:
     try:
-        found = parse_duration(typed)
-    except TcpcastError as fault:
-        raise TcpcastError(f"--max-wall: {fault}") from None
-    if found == 0:
-        raise TcpcastError("--max-wall: 0 s is no time for a query; write 60s, or leave it out")
-    return found
+        seconds = parse_duration(typed)
+    except TcpcastError as error:
+        raise TcpcastError(f"--max-wall: {error}") from None
+    if seconds == 0:
+        raise TcpcastError("--max-wall: must be above 0 s; write 60s, or omit the option")
+    return seconds

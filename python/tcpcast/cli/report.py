@@ -43,22 +43,22 @@ def report(  # noqa: PLR0913 - one parameter per option
     force: bool,
 ) -> None:
     """Write the report of a scenario, saved answers, a sweep or captures."""
-    written = out if out is not None else f"{_stem(sources[0])}.html"
-    if not written.endswith((".html", ".md")):
-        raise TcpcastError(f"--out {written}: write a name that ends in .html, or in .md")
-    html, markdown = (written, None) if written.endswith(".html") else (None, written)
+    target = out if out is not None else f"{_stem(sources[0])}.html"
+    if not target.endswith((".html", ".md")):
+        raise TcpcastError(f"--out {target}: the name must end in .html or .md")
+    html, markdown = (target, None) if target.endswith(".html") else (None, target)
     protect(*sources)
     check_reports(html, markdown, force=force)
     given: dict[str, object] = {"--engine": engine, "--set": changes, "--seed": seed}
     given |= {"--threads": threads, "--feed": None if feed == "scenario" else feed}
     saved = _saved(sources)
     if saved is not None:
-        _refuse(given, f"{saved} has answers as they are")
-        raise typer.Exit(_lay_out(saved, html, markdown, force=force))
+        _refuse(given, f"{saved} contains saved answers")
+        raise typer.Exit(_write_answers(saved, html, markdown, force=force))
     folder = _swept(sources)
     if folder is not None:
-        _refuse(given, f"{folder} holds a sweep as it is")
-        raise typer.Exit(_lay_out_sweep(folder, html, markdown, force=force))
+        _refuse(given, f"{folder} contains a finished sweep")
+        raise typer.Exit(_write_sweep(folder, html, markdown, force=force))
     captured = _captured(sources)
     if captured is not None:
         _refuse(given, f"{sources[0]} is a capture")
@@ -74,66 +74,66 @@ def report(  # noqa: PLR0913 - one parameter per option
     raise typer.Exit(exit_code(answers))
 
 
-def _refuse(given: Mapping[str, object], is_none: str) -> None:
-    """Refuse options of a simulation where there is none."""
+def _refuse(given: Mapping[str, object], reason: str) -> None:
+    """Raise if an option that requires a scenario was given."""
     for option in [name for name, value in given.items() if value is not None]:
-        raise TcpcastError(f"{option} goes with a scenario, and {is_none}")
+        raise TcpcastError(f"{option} requires a scenario, but {reason}")
 
 
 def _saved(sources: Sequence[str]) -> Path | None:
-    """Return the saved answers that are meant, None where it is something else.
+    """Return the file of saved answers among the sources, or None.
 
     Raises
     ------
     TcpcastError
-        They are beside other files.
+        There are other sources as well.
     """
-    found = [Path(source) for source in sources if source != "-" and is_saved(Path(source))]
-    if found and len(sources) > 1:
-        raise TcpcastError(f"{found[0]}: a report is of one file of answers, or of captures")
-    return found[0] if found else None
+    files = [Path(source) for source in sources if source != "-" and is_saved(Path(source))]
+    if files and len(sources) > 1:
+        raise TcpcastError(f"{files[0]}: a report covers one file of answers, or several captures")
+    return files[0] if files else None
 
 
-def _lay_out(saved: Path, html: str | None, markdown: str | None, *, force: bool) -> int:
+def _write_answers(saved: Path, html: str | None, markdown: str | None, *, force: bool) -> int:
     """Write the report of saved answers, and return the exit code."""
     answers = read_saved(saved)
-    # The report has the scenario; its file and the options of the command are not in the answers.
+    # The answers contain the scenario, but not its file name and the options of the command.
     file = f"{answers.scenario.name}.toml"
     feeds = {answer.provenance.get("feed") for answer in answers}
-    anew = again_text(file, answers, None, None, "measured" if "measured" in feeds else "scenario")
+    rerun = again_text(file, answers, None, None, "measured" if "measured" in feeds else "scenario")
     again = f"{shlex.join(['tcpcast', 'report', str(saved)])}\n"
-    again += f"# the same anew, with the scenario above saved as {file}:\n{anew}"
+    again += f"# to recompute the answers, save the scenario above as {file} and run:\n{rerun}"
     write_run(compare_all(answers), answers.scenario, again, html, markdown, force=force)
     return 1 if any(answer.incomplete_reason is not None for answer in answers) else 0
 
 
 def _swept(sources: Sequence[str]) -> Path | None:
-    """Return the folder of a sweep that is meant, None where it is something else.
+    """Return the folder of a sweep among the sources, or None.
 
     Raises
     ------
     TcpcastError
-        It is beside other files.
+        There are other sources as well.
     """
-    found = [Path(source) for source in sources if read_definition(Path(source)) is not None]
-    if found and len(sources) > 1:
-        raise TcpcastError(f"{found[0]}: a report is of one sweep, or of captures")
-    return found[0] if found else None
+    folders = [Path(source) for source in sources if read_definition(Path(source)) is not None]
+    if folders and len(sources) > 1:
+        raise TcpcastError(f"{folders[0]}: a report covers one sweep, or several captures")
+    return folders[0] if folders else None
 
 
-def _lay_out_sweep(folder: Path, html: str | None, markdown: str | None, *, force: bool) -> int:
-    """Write the report of a sweep that is in a folder, and return the exit code."""
-    found = read_sweep(folder)
-    file = f"{found.scenario.name}.toml"
+def _write_sweep(folder: Path, html: str | None, markdown: str | None, *, force: bool) -> int:
+    """Write the report on a sweep in a folder, and return the exit code."""
+    finished = read_sweep(folder)
+    file = f"{finished.scenario.name}.toml"
     again = f"{shlex.join(['tcpcast', 'report', str(folder)])}\n"
-    again += f"# the same anew, with the scenario above saved as {file}:\n"
+    again += f"# to recompute the sweep, save the scenario above as {file} and run:\n"
     again += shlex.join(["tcpcast", "sweep", file, "--out", "NEW"])
-    write_reports(partial(sweep_document, found, again), html, markdown, force=force)
-    return 1 if found.results.interrupted else sweep_exit_code(found.results)
+    write_reports(partial(sweep_document, finished, again), html, markdown, force=force)
+    return 1 if finished.results.interrupted else sweep_exit_code(finished.results)
 
 
 def _stem(source: str) -> str:
-    """Return the name of a source without its folder and its ending."""
+    """Return the name of a source without its folder and its extensions."""
     path = Path(source).resolve()
     return "report" if source == "-" else _unpacked(path).stem or "report"
 
@@ -143,31 +143,31 @@ def _unpacked(path: Path) -> Path:
 
 
 def _captured(sources: Sequence[str]) -> list[str] | None:
-    """Return the captures that are meant, None where it is a scenario.
+    """Return the captures among the sources, or None for a scenario.
 
     Raises
     ------
     TcpcastError
-        A folder without captures, or a scenario beside other files.
+        A folder has no captures, or there are other sources besides a scenario.
     """
-    found: list[str] = []
+    files: list[str] = []
     for source in sources:
         path = Path(source)
         if path.is_dir():
             inside = sorted(p for p in path.rglob("*") if _is_capture(p) and p.is_file())
             if not inside:
                 raise TcpcastError(
-                    f"{source}: no capture in this folder; captures end in {', '.join(CAPTURES)}, "
-                    f"packed ones in {' or '.join(PACKED)} after it"
+                    f"{source}: no capture in this folder; names of captures end in "
+                    f"{', '.join(CAPTURES)}, optionally followed by {' or '.join(PACKED)}"
                 )
-            found += map(str, inside)
+            files += map(str, inside)
         elif source == "-" or (path.exists() and path.suffix != ".toml"):
-            found.append(source)
+            files.append(source)
         elif len(sources) > 1:
-            raise TcpcastError(f"{source}: a report is of one scenario, or of captures")
+            raise TcpcastError(f"{source}: a report covers one scenario, or several captures")
         else:
             return None
-    return found
+    return files
 
 
 def _is_capture(path: Path) -> bool:
@@ -175,11 +175,11 @@ def _is_capture(path: Path) -> bool:
 
 
 def _read(files: Sequence[str], *, trail: bool) -> tuple[list[Capture], int]:
-    """Read captures; a file that is none does not keep the others from being read."""
+    """Read captures; after an error in one file, continue with the others."""
     captures, code = [], 0
     for file in files:
-        capture, said = read_capture(file, None, None, REPORT_POINTS if trail else 0, None)
-        code = max(code, said)
+        capture, own_code = read_capture(file, None, None, REPORT_POINTS if trail else 0, None)
+        code = max(code, own_code)
         captures += [] if capture is None else [capture]
         if code == INTERRUPTED:
             break

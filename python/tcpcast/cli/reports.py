@@ -1,4 +1,4 @@
-"""Reports that a command writes as files: HTML with figures, Markdown without."""
+"""Writing of reports: HTML with figures, Markdown without."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def check_reports(html: str | None, markdown: str | None, *, force: bool) -> None:
-    """Refuse, before the work, reports that cannot be written."""
+    """Raise before the work starts if reports cannot be written."""
     for path in (html, markdown):
         if path is not None:
             output.check_file(path, kind=output.REPORT, force=force)
@@ -42,7 +42,7 @@ def write_captures(
     *,
     force: bool,
 ) -> None:
-    """Write the reports of captures, and say which; the words of ``again`` make them again."""
+    """Write the reports on captures, and print their names; ``again`` is the command's words."""
     if captures and (html, markdown) != (None, None):
         from tcpcast.report.full_report import captures_document  # noqa: PLC0415
 
@@ -50,7 +50,7 @@ def write_captures(
         write_reports(document, html, markdown, force=force)
 
 
-def write_run(  # noqa: PLR0913 - what is written, and where to
+def write_run(  # noqa: PLR0913 - what to write, and where
     compared: Compared,
     scenario: Scenario,
     again: str,
@@ -59,7 +59,7 @@ def write_run(  # noqa: PLR0913 - what is written, and where to
     *,
     force: bool,
 ) -> None:
-    """Write the reports of a scenario's answers that were asked for, and say which."""
+    """Write the requested reports on the answers to a scenario, and print their names."""
     if (html, markdown) != (None, None):
         from tcpcast.report.full_report import run_document  # noqa: PLC0415
 
@@ -74,7 +74,7 @@ def again_text(
     seed: int | None,
     feed: str = "scenario",
 ) -> str:
-    """Return the command that gives the same answers again."""
+    """Return the command that reproduces the report."""
     words = ["tcpcast", "report", file, "--engine", ",".join(a.engine for a in answers)]
     words += [word for change in changes or () for word in ("--set", change)]
     words += ["--seed", str(seed)] if seed is not None else []
@@ -83,11 +83,11 @@ def again_text(
 
 
 _PASSING = {"threads", "as_json", "plot", "form", "force"}
-"""Options that no report depends on."""
+"""Options without effect on reports."""
 
 
 def command_text(context: typer.Context) -> str:
-    """Return the command that is being run, as it may be typed again."""
+    """Return the running command as it can be typed again."""
     words = context.command_path.split()
     for parameter in context.command.params:
         value = context.params.get(parameter.name or "")
@@ -109,7 +109,10 @@ def command_text(context: typer.Context) -> str:
 def write_reports(
     document: Callable[[bool], Document], html: str | None, markdown: str | None, *, force: bool
 ) -> None:
-    """Write the reports that were asked for, and say which; ``document`` takes whether it draws."""
+    """Write the requested reports, and print their names.
+
+    ``document`` returns the report; its argument is True if the report should contain figures.
+    """
     mark = output.REPORT.mark.decode()
     if html is not None:
         _save(html, html_page(document(True), mark), force=force)

@@ -1,6 +1,6 @@
-"""``tcpcast reproduce``: a paper's printed results and our own side by side."""
+"""``tcpcast reproduce``: printed results of a paper and results of tcpcast side by side."""
 
-# ruff: noqa: PLC0415 - heavy modules are imported when the command runs; typer reads types
+# ruff: noqa: PLC0415 - slow modules are imported when the command runs
 from __future__ import annotations
 
 import functools
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tcpcast.papers import Reproduction
 
 MEASURED = "kernel"
-"""Not a paper but measurements by the authors of tcpcast; further files of them can be given."""
+"""Name of measurements by the authors of tcpcast; further measurement files can be added."""
 
 
 def reproduce(  # noqa: PLR0913 - one parameter per option
@@ -34,7 +34,7 @@ def reproduce(  # noqa: PLR0913 - one parameter per option
     threads: int | None,
     force: bool,
 ) -> None:
-    """Print the results of a paper next to its printed ones, and write its page."""
+    """Print own and printed results of a paper side by side, and write its page."""
     folder = Path(output or f"{name}-paper")
     run = _asked(name, measurements or [])
     check_reports(html, None, force=force)
@@ -59,8 +59,8 @@ def reproduce(  # noqa: PLR0913 - one parameter per option
 
 def _exit_code(report: Reproduction) -> int:
     if report.interrupted:
-        said = "interrupted: these sections were finished; no page was written"
-        print(f"tcpcast: {said}", file=sys.stderr)
+        message = "interrupted: only the sections above are finished; no page was written"
+        print(f"tcpcast: {message}", file=sys.stderr)
         return 130
     if report.write_errors:
         return MachineError.exit_code
@@ -68,7 +68,7 @@ def _exit_code(report: Reproduction) -> int:
 
 
 def _asked(name: str, measurements: list[str]) -> Callable[..., Reproduction]:
-    """Return what reproduces a paper, given the files of measurements where it takes them."""
+    """Return the function that reproduces a paper, with the measurement files if it uses them."""
     from tcpcast.papers import paper
 
     run = paper(name)
@@ -76,8 +76,8 @@ def _asked(name: str, measurements: list[str]) -> Callable[..., Reproduction]:
         return run
     if name != MEASURED:
         raise TcpcastError(
-            f"--measurements: {name} has its published values with it; leave the option out, or "
-            f"write tcpcast reproduce {MEASURED}"
+            f"--measurements: {name} includes its published values; omit the option, or run "
+            f"tcpcast reproduce {MEASURED}"
         )
     return functools.partial(run, measurements=[Path(each) for each in measurements])
 

@@ -1,4 +1,4 @@
-"""``tcpcast run``: a scenario, answered by several engines, side by side."""
+"""``tcpcast run``: the answers of several engines to a scenario, side by side."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def run(  # noqa: PLR0913 - one parameter per option
     accept_late: bool,
     force: bool,
 ) -> None:
-    """Print the answers of engines side by side, and write figures and reports of them."""
+    """Print the answers of engines side by side, and write figures and reports."""
     check_one_form(as_csv=as_csv, as_json=as_json)
     scenario = read_scenario(file, changes, seed)
     if print_scenario:
@@ -66,12 +66,12 @@ def run(  # noqa: PLR0913 - one parameter per option
     if any(each is not None for each in (plot, html, markdown)):
         ignore_broken_pipe()
     if scenario.sweep is not None:
-        said = "what varies in [sweep] is left out; `tcpcast sweep` answers every combination"
-        print(f"tcpcast: {said}", file=sys.stderr)
+        message = "[sweep] is ignored; `tcpcast sweep` runs all its combinations"
+        print(f"tcpcast: {message}", file=sys.stderr)
     drawn = plot is not None or html is not None
     names = engine_names(engine)
     if accept_late and "kernel" not in (names or ()):
-        raise TcpcastError("--accept-late is for engine kernel; write --engine kernel, too")
+        raise TcpcastError("--accept-late requires the engine kernel; add --engine kernel")
     how = {"force": force, "over_time": drawn, "accept_late": accept_late}
     answers = answers_to(scenario, names, threads, feed, **how)
     compared = compare_all(answers)
@@ -84,20 +84,19 @@ def run(  # noqa: PLR0913 - one parameter per option
 
 
 def exit_code(answers: Sequence[Answer]) -> int:
-    """Return 130 if interrupted, 3 if a file could not be written or the machine was too busy.
+    """Return the exit code for answers.
 
-    2 if no engine applied.
-
-    Else 1 if an answer is partial, and 0 if none is.
+    130 if interrupted; 3 if a file could not be written or the machine was too busy; 2 if no engine
+    applies; 1 if an answer is partial; otherwise 0.
     """
-    found = {answer.status for answer in answers}
-    if Status.INTERRUPTED in found:
+    statuses = {answer.status for answer in answers}
+    if Status.INTERRUPTED in statuses:
         return 130
-    if Status.MACHINE in found or any(answer.write_errors for answer in answers):
+    if Status.MACHINE in statuses or any(answer.write_errors for answer in answers):
         return 3
-    if found == {Status.NOT_APPLICABLE}:
+    if statuses == {Status.NOT_APPLICABLE}:
         return 2
-    return 1 if found & {Status.PARTIAL, Status.FAILED} else 0
+    return 1 if statuses & {Status.PARTIAL, Status.FAILED} else 0
 
 
 def answers_to(  # noqa: PLR0913 - how to run, by name
@@ -110,9 +109,9 @@ def answers_to(  # noqa: PLR0913 - how to run, by name
     over_time: bool,
     accept_late: bool = False,
 ) -> Answers:
-    """Ask engines, with a bar of progress where a person watches; for figures ``over_time``."""
+    """Run engines with a progress bar; ``over_time`` adds tables for figures over time."""
     if "kernel" in (names or ()):
-        _say_how_long(scenario)
+        _print_duration(scenario)
     with progress_bar(scenario.name) as progress:
         return tcpcast.run(
             scenario,
@@ -126,15 +125,15 @@ def answers_to(  # noqa: PLR0913 - how to run, by name
         )
 
 
-def _say_how_long(scenario: Scenario) -> None:
-    """Print how long the kernel takes, which sends in real time."""
+def _print_duration(scenario: Scenario) -> None:
+    """Print the duration of a run with the kernel, which sends in real time."""
     from tcpcast.engines.kernel import seconds  # noqa: PLC0415 - loads the simulator
 
     expected, limit = seconds(scenario), scenario.run.max_wall_s
-    said = f"kernel sends in real time, about {expected:,.0f} s"
+    message = f"kernel runs in real time and takes about {expected:,.0f} s"
     if limit is not None and limit < expected:
-        said += f", and stops after {limit:,.0f} s by run.max_wall"
-    print(f"tcpcast: {said}", file=sys.stderr)
+        message += f", but stops after {limit:,.0f} s (run.max_wall)"
+    print(f"tcpcast: {message}", file=sys.stderr)
 
 
 def _report(
@@ -151,14 +150,14 @@ def _report(
         print(json_report(answers, scenario))
     else:
         print(csv_text(answers), end="")
-    told = with_scenario(answers, scenario)
-    words = [str(note) for about, note in told if about is None]
+    notes = with_scenario(answers, scenario)
+    messages = [str(note) for about, note in notes if about is None]
     for answer in answers:
         refusal = [] if answer.applies else [answer.refusal()]
-        own = [*refusal, *(note for about, note in told if about is answer)]
-        words += [f"{answer.engine}: {text}" for text in own]
-    for word in words:
-        print(f"tcpcast: {word}", file=sys.stderr)
+        own = [*refusal, *(note for about, note in notes if about is answer)]
+        messages += [f"{answer.engine}: {text}" for text in own]
+    for message in messages:
+        print(f"tcpcast: {message}", file=sys.stderr)
 
 
 def _show(scenario: Scenario, *, as_json: bool) -> None:
@@ -174,6 +173,6 @@ def _plot(answers: Answers, scenario: Scenario, folder: str, form: str, *, force
 
     paths = plot(answers, scenario, folder, force=force, form=form)
     if not paths:
-        print("tcpcast: no engine gave a table to draw", file=sys.stderr)
+        print("tcpcast: no answer has a table to draw", file=sys.stderr)
     for path in paths:
         print(f"tcpcast: wrote {path}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""The scenario that a command line asks about."""
+"""The scenario and the engines of a command line."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def read_scenario(file: str, changes: Sequence[str] | None, seed: int | None = N
     Raises
     ------
     ScenarioError
-        No such file, or one line for each fault in it.
+        The file does not exist, or is invalid; the message has one line per error.
     """
     changed = parse_assignments(changes or ())
     if seed is not None:
@@ -28,16 +28,18 @@ def read_scenario(file: str, changes: Sequence[str] | None, seed: int | None = N
 
 
 def engine_names(engine: Sequence[str] | None) -> list[str] | None:
-    """Return the names that ``--engine`` has, once each; None without any.
+    """Return the distinct names in ``--engine``; None without the option.
 
     Raises
     ------
     TcpcastError
-        Nothing between two commas.
+        A name is empty.
     """
     if not engine:
         return None
     names = [name.strip() for part in engine for name in part.split(",")]
     if not all(names):
-        raise TcpcastError(f"--engine takes names separated by commas, not '{','.join(engine)}'.")
+        raise TcpcastError(
+            f"--engine: '{','.join(engine)}' contains an empty name; separate names by commas"
+        )
     return list(dict.fromkeys(names))

@@ -1,4 +1,4 @@
-"""``tcpcast schema``: what a scenario may say, as JSON Schema."""
+"""``tcpcast schema``: the JSON Schema of scenarios."""
 
 from __future__ import annotations
 

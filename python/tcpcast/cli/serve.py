@@ -1,4 +1,4 @@
-"""``tcpcast serve``: a page on this machine to explore with sliders, models and simulation."""
+"""``tcpcast serve``: a local web page with sliders, models and simulation."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from tcpcast.web.server import serve as serve_page
 def serve(*, port: int, no_browser: bool) -> None:
     """Serve the page until Ctrl-C."""
 
-    def say(url: str) -> None:
+    def on_ready(url: str) -> None:
         print(url, flush=True)
-        print("tcpcast: serving the page; Ctrl-C ends it", file=sys.stderr)
+        print("tcpcast: serving the page; stop with Ctrl-C", file=sys.stderr)
 
     bound = bind(port)
     try:
-        serve_page(bound, say, browser=not no_browser)
-    except KeyboardInterrupt:  # how it is meant to end
+        serve_page(bound, on_ready, browser=not no_browser)
+    except KeyboardInterrupt:  # the normal end
         return
     finally:
         bound.close()

@@ -1,8 +1,8 @@
-"""Standard output and standard error: what may be closed, full or left by its reader.
+"""Standard output and standard error that may be closed, full or a broken pipe.
 
-While a command runs, both are replaced (:func:`own_streams`). All words pass through them, so
-that no name and no value acts on the terminal: see :mod:`tcpcast.sanitize`. Colours, which
-are escapes of ours, go to the ``styled`` stream below.
+While a command runs, both are replaced (:func:`own_streams`). The replacements escape control
+characters in all texts, so that no name or value can control the terminal: see
+:mod:`tcpcast.sanitize`. Colours, which need escape sequences, go to the ``styled`` stream below.
 """
 
 from __future__ import annotations
@@ -20,60 +20,60 @@ if TYPE_CHECKING:
 
 
 class Stream:
-    """A stream that remembers its ``fault``.
+    """A stream that stores the ``error`` of a failed write.
 
-    One that ``goes_on`` takes what follows and drops it, so that a command whose reader has left
-    still writes its files; any other raises the fault.
+    With ``ignores_errors``, it drops all output after an error, so that a command still writes its
+    files after a broken pipe; otherwise, it raises the error.
     """
 
-    def __init__(self, under: TextIO, *, goes_on: bool = False) -> None:
+    def __init__(self, under: TextIO, *, ignores_errors: bool = False) -> None:
         self.under = under
-        self.goes_on = goes_on
-        self.fault: OSError | None = None
+        self.ignores_errors = ignores_errors
+        self.error: OSError | None = None
 
     def write(self, text: str) -> int:
-        """Write text as it is."""
-        if self.fault is None or not self.goes_on:
+        """Write text unchanged."""
+        if self.error is None or not self.ignores_errors:
             try:
                 self.under.write(text)
-            except OSError as fault:
-                self._failed(fault)
+            except OSError as error:
+                self._failed(error)
         return len(text)
 
     def flush(self) -> None:
-        """Write what waits in buffers."""
-        if self.fault is None or not self.goes_on:
+        """Flush the stream below."""
+        if self.error is None or not self.ignores_errors:
             try:
                 self.under.flush()
-            except OSError as fault:
-                self._failed(fault)
+            except OSError as error:
+                self._failed(error)
 
-    def _failed(self, fault: OSError) -> None:
-        self.fault = fault
-        if not self.goes_on:
-            raise fault
+    def _failed(self, error: OSError) -> None:
+        self.error = error
+        if not self.ignores_errors:
+            raise error
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.under, name)
 
 
 class TextStream:
-    """What ``print`` writes to: text with nothing hidden in it, passed on to ``styled``."""
+    """The stream for ``print``, which escapes control characters and writes to ``styled``."""
 
     def __init__(self, styled: Stream) -> None:
         self.styled = styled
 
     def write(self, text: str) -> int:
-        """Write text with what would not be shown written out."""
+        """Write text with control characters escaped."""
         return self.styled.write(escape_control_characters(text))
 
     def writelines(self, lines: list[str]) -> None:
-        """Write several texts."""
+        """Write several lines."""
         for line in lines:
             self.write(line)
 
     def flush(self) -> None:
-        """Write what waits in buffers."""
+        """Flush the stream below."""
         self.styled.flush()
 
     def __getattr__(self, name: str) -> Any:
@@ -87,36 +87,36 @@ class Closed:
     errors = "replace"
 
     def write(self, _text: str) -> int:
-        """Refuse."""
+        """Raise OSError."""
         raise OSError(errno.EBADF, "it is closed")
 
     def flush(self) -> None:
-        """Do nothing: nothing waits."""
+        """Do nothing."""
 
     def isatty(self) -> bool:
         """Return False."""
         return False
 
     def fileno(self) -> int:
-        """Refuse."""
+        """Raise OSError."""
         raise OSError(errno.EBADF, "it is closed")
 
 
 def ignore_broken_pipe() -> None:
-    """Go on where standard output fails, for there are files still to be written."""
+    """Ignore errors of standard output, because the command must still write files."""
     if isinstance(sys.stdout, TextStream):
-        sys.stdout.styled.goes_on = True
+        sys.stdout.styled.ignores_errors = True
 
 
 @contextmanager
 def own_streams() -> Iterator[Stream]:
-    """Put streams of our own in the place of standard output and error, and yield the former's."""
+    """Replace standard output and standard error, and yield the new standard output."""
     before = sys.stdout, sys.stderr
     _hold_descriptors()
     out = Stream(_open(sys.stdout))
     sys.stdout = cast("TextIO", TextStream(out))
-    # TextStream that cannot be told are no reason to give no answer.
-    sys.stderr = cast("TextIO", TextStream(Stream(_open(sys.stderr), goes_on=True)))
+    # Messages that cannot be printed must not prevent the answer.
+    sys.stderr = cast("TextIO", TextStream(Stream(_open(sys.stderr), ignores_errors=True)))
     try:
         yield out
     finally:
@@ -127,12 +127,12 @@ def _open(stream: TextIO | None) -> TextIO:
     if stream is None:
         return cast("TextIO", Closed())
     if hasattr(stream, "reconfigure"):
-        stream.reconfigure(errors="replace")  # a terminal without ± is no reason to fail
+        stream.reconfigure(errors="replace")  # for terminals without characters such as ±
     return stream
 
 
 def _hold_descriptors() -> None:
-    """Take the places of closed streams, so that no file that is opened gets what is printed."""
+    """Occupy the descriptors of closed streams, so that opened files do not receive output."""
     for number, stream in enumerate((sys.stdin, sys.stdout, sys.stderr)):
         if stream is None:
             try:
@@ -142,7 +142,7 @@ def _hold_descriptors() -> None:
 
 
 def abandon(stream: Stream) -> None:
-    """Point a stream nowhere, so that the flush at exit does not complain of the same fault."""
+    """Redirect a stream to the null device, so that the flush at exit does not fail again."""
     try:
         number = stream.fileno()
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""``tcpcast sweep``: a scenario over a grid of values, every cell asked of several engines."""
+"""``tcpcast sweep``: a scenario over a grid of values, each cell answered by several engines."""
 
 from __future__ import annotations
 
@@ -59,32 +59,32 @@ def sweep(  # noqa: PLR0913 - one parameter per option
     as_csv: bool,
     as_json: bool,
 ) -> None:
-    """Print the table of a sweep, or write it into a folder; draw it and report about it."""
+    """Print the table of a sweep or write it into a folder, and write figures and reports."""
     _check_forms(out, as_csv=as_csv, as_json=as_json)
     scenario = read_scenario(file, changes, seed)
     varied = dict(map(_assignment, vary or ()))
-    asked: dict[str, Any] = {"engines": engine_names(engine), "replications": replications}
-    asked |= {"feed": feed}
-    shown = _Shown(plot, html, markdown, _levels(level, plot, html), form, force)
-    plan = sweeps.prepare(scenario, varied, **asked) if shown.wanted else None
-    shown.check(plan)
+    how: dict[str, Any] = {"engines": engine_names(engine), "replications": replications}
+    how |= {"feed": feed}
+    outputs = _Outputs(plot, html, markdown, _levels(level, plot, html), form, force)
+    plan = sweeps.prepare(scenario, varied, **how) if outputs.are_wanted else None
+    outputs.check(plan)
     with progress_bar(scenario.name) as progress:
         results = sweeps.sweep(
-            scenario, varied, out=out, processes=processes, dask=dask, progress=progress, **asked
+            scenario, varied, out=out, processes=processes, dask=dask, progress=progress, **how
         )
     _report(results, as_csv=as_csv, as_json=as_json)
     if plan is not None:
-        shown.write(plan, results, command_text(context))
+        outputs.write(plan, results, command_text(context))
     raise typer.Exit(exit_code(results))
 
 
 def _check_forms(out: str | None, *, as_csv: bool, as_json: bool) -> None:
-    """Refuse forms that do not go together before anything is asked."""
+    """Raise before the work starts if output formats cannot be combined."""
     check_one_form(as_csv=as_csv, as_json=as_json)
     if as_csv and out is not None:
         raise TcpcastError(
-            "--csv prints the rows, and --out writes them into a folder; leave out --csv, and "
-            f'print them afterwards: tcpcast query {shlex.quote(out)} "SELECT * FROM sweep" --csv'
+            "--csv prints the rows, but --out writes them into a folder; omit --csv, and print "
+            f'them later: tcpcast query {shlex.quote(out)} "SELECT * FROM sweep" --csv'
         )
 
 
@@ -92,7 +92,7 @@ def _levels(typed: list[str] | None, plot: str | None, html: str | None) -> Leve
     if not typed:
         return {}
     if plot is None and html is None:
-        raise TcpcastError("--level is drawn in a figure; add --plot DIR, or --html FILE")
+        raise TcpcastError("--level requires a figure; add --plot DIR or --html FILE")
 
     from tcpcast.report.sweep_figures import read_levels  # noqa: PLC0415
 
@@ -100,8 +100,8 @@ def _levels(typed: list[str] | None, plot: str | None, html: str | None) -> Leve
 
 
 @dataclass(frozen=True, slots=True)
-class _Shown:
-    """Figures and reports that are asked for, and how they are written."""
+class _Outputs:
+    """The requested figures and reports."""
 
     plot: str | None
     html: str | None
@@ -111,12 +111,12 @@ class _Shown:
     force: bool
 
     @property
-    def wanted(self) -> bool:
-        """Whether there is anything to write."""
+    def are_wanted(self) -> bool:
+        """True if a figure or a report was requested."""
         return any(each is not None for each in (self.plot, self.html, self.markdown))
 
     def check(self, plan: Plan | None) -> None:
-        """Refuse, before the work, what cannot be drawn or written."""
+        """Raise before the work starts if an output cannot be drawn or written."""
         if plan is not None and self.plot is not None:
             groups = [[axis.key for axis in group] for group in plan.grid.groups]
             from tcpcast.report.sweep_figures import check_sweep_figures  # noqa: PLC0415
@@ -125,7 +125,7 @@ class _Shown:
         check_reports(self.html, self.markdown, force=self.force)
 
     def write(self, plan: Plan, results: Results, again: str) -> None:
-        """Write what was asked for, and say which files."""
+        """Write the requested files, and print their names."""
         if self.plot is not None:
             self._draw(plan, results, self.plot)
         if (self.html, self.markdown) == (None, None):
@@ -133,10 +133,10 @@ class _Shown:
 
         from tcpcast.sweeps.definition import finished_sweep  # noqa: PLC0415
 
-        found = finished_sweep(plan.definition, results)
+        finished = finished_sweep(plan.definition, results)
         from tcpcast.report.sweep_values import sweep_document  # noqa: PLC0415
 
-        document = functools.partial(sweep_document, found, again, levels=self.levels)
+        document = functools.partial(sweep_document, finished, again, levels=self.levels)
         write_reports(document, self.html, self.markdown, force=self.force)
 
     def _draw(self, plan: Plan, results: Results, folder: str) -> None:
@@ -147,13 +147,13 @@ class _Shown:
 
         paths = plot_sweep(results.to_arrow(), keys, folder, name=name, **how)
         if not paths:
-            print("tcpcast: no engine gave a metric to draw", file=sys.stderr)
+            print("tcpcast: no answer has a metric to draw", file=sys.stderr)
         for path in paths:
             print(f"tcpcast: wrote {path}", file=sys.stderr)
 
 
 def exit_code(results: Results) -> int:
-    """Return 130 if interrupted, 2 if no engine answered any cell, else 1 if a row lacks."""
+    """Return 130 if interrupted, 2 if no cell was answered, 1 if a row is incomplete, else 0."""
     if results.interrupted:
         return INTERRUPTED
     statuses = results.statuses
@@ -163,11 +163,11 @@ def exit_code(results: Results) -> int:
 
 
 def _assignment(typed: str) -> tuple[str, Any]:
-    """Read ``KEY=RANGE``, or ``KEY=A,B,C``."""
+    """Parse ``KEY=RANGE`` or ``KEY=A,B,C``."""
     key, equals, text = typed.partition("=")
     if not equals or not key.strip() or not text.strip():
         raise TcpcastError(
-            f"--vary: {show(typed)} varies nothing; write KEY=RANGE, such as "
+            f"--vary: {show(typed)} has no values; write KEY=RANGE, for example "
             "'network.rtt=10ms..200ms log 8'"
         )
     key, text = _unquoted(key.strip()), text.strip()
@@ -186,7 +186,7 @@ def _assignment(typed: str) -> tuple[str, Any]:
 
 
 def _unquoted(text: str) -> str:
-    """Return a text without the quotes that it has in a file."""
+    """Return a text without enclosing quotes."""
     return text[1:-1] if len(text) > 1 and text[0] == text[-1] == '"' else text
 
 
@@ -202,19 +202,19 @@ def _report(results: Results, *, as_csv: bool, as_json: bool) -> None:
     elif as_json:
         print(encode(results.summary()))
     else:
-        told = f"{len(results):,} rows in {results.folder}: {results.counts()}"
-        print_parts([Paragraph(told)])
-    _tell(results)
+        text = f"{len(results):,} rows in {results.folder}: {results.counts()}"
+        print_parts([Paragraph(text)])
+    _warn(results)
 
 
-def _tell(results: Results) -> None:
-    """Say on standard error what is not answered."""
+def _warn(results: Results) -> None:
+    """Print warnings about missing answers on standard error."""
     statuses = results.statuses
     if results.interrupted:
-        more = "; the same command goes on" if results.folder is not None else ""
-        said = f"interrupted: {results.done} of {results.batches} parts were answered{more}"
-        print(f"tcpcast: {said}", file=sys.stderr)
+        more = "; run the same command to continue" if results.folder is not None else ""
+        message = f"interrupted: {results.done} of {results.batches} batches are done{more}"
+        print(f"tcpcast: {message}", file=sys.stderr)
     for status in ("failed", "partial"):
         if status in statuses:
-            said = f"{statuses[status]:,} of {len(results):,} rows are {status}: column reason"
-            print(f"tcpcast: {said} says why", file=sys.stderr)
+            count = f"{statuses[status]:,} of {len(results):,} rows"
+            print(f"tcpcast: {count} are {status}; see the column reason", file=sys.stderr)

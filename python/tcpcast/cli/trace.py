@@ -1,4 +1,4 @@
-"""``tcpcast trace``: what TCP did in packet captures."""
+"""``tcpcast trace``: analysis of TCP in packet captures."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
 INTERRUPTED = 130
 WORST = 20
-"""Lines of a table without ``--all``."""
-MOST_DIGITS = 19
-"""Of the number of a connection."""
+"""Rows of a table without ``--all``."""
+MAX_DIGITS = 19
+"""Maximum digits of a connection number."""
 TRAIL_POINTS = 40_000
-"""Points of a direction's trail that a figure can show."""
+"""Points of a direction's trail for a figure."""
 REPORT_POINTS = 8_000
-"""The same of a figure in a report."""
+"""Points of a direction's trail for a figure in a report."""
 
 
 def trace(  # noqa: PLR0913 - one parameter per option
@@ -59,11 +59,13 @@ def trace(  # noqa: PLR0913 - one parameter per option
     parquet: str | None,
     force: bool,
 ) -> None:
-    """Print what captures show, and write figures, tables and reports of it."""
+    """Print the analysis of captures, and write figures, tables and reports."""
     _check_forms(files, second_capture, as_csv=as_csv, as_json=as_json)
     as_csv = as_csv or (table is not None and not as_json)
     if models and as_csv:
-        raise TcpcastError("--models prints text or --json; as tables: Capture.models() in Python")
+        raise TcpcastError(
+            "--models prints text or --json; for tables, use Capture.models() in Python"
+        )
     if any(each is not None for each in (plot, parquet, scenario, html, markdown)):
         ignore_broken_pipe()
     protect(*(0 if file == "-" else file for file in (*files, second_capture) if file is not None))
@@ -76,8 +78,8 @@ def trace(  # noqa: PLR0913 - one parameter per option
     captures: list[Capture] = []
     for file in files:
         points = TRAIL_POINTS if plot is not None else REPORT_POINTS if html is not None else 0
-        capture, said = read_capture(file, second_capture, connection, points, max_connections)
-        code = max(code, said)
+        capture, own_code = read_capture(file, second_capture, connection, points, max_connections)
+        code = max(code, own_code)
         if capture is not None:
             captures.append(capture)
             if not (as_csv or as_json):
@@ -89,8 +91,8 @@ def trace(  # noqa: PLR0913 - one parameter per option
         if code == INTERRUPTED:
             break
     if captures and (as_csv or as_json):
-        together = [grouped(capture) for capture in captures] if grouped is not None else None
-        _print_data(captures, table or "connections", together, models, as_json=as_json)
+        tables = [grouped(capture) for capture in captures] if grouped is not None else None
+        _print_data(captures, table or "connections", tables, models, as_json=as_json)
     write_files(captures, plot, form, parquet, force=force)
     out = ["--html", html] if html is not None else ["--markdown", markdown or ""]
     again = _again(files, second_capture, connection, max_connections, out)
@@ -107,7 +109,7 @@ def _again(
     max_connections: int | None,
     out: Sequence[str],
 ) -> list[str]:
-    """Return the words of the command that makes the report again."""
+    """Return the words of the command that reproduces the report."""
     given = {
         "--second-capture": second_capture,
         "--connection": connection,
@@ -122,18 +124,18 @@ def _again(
 def _check_forms(
     files: Sequence[str], second_capture: str | None, *, as_csv: bool, as_json: bool
 ) -> None:
-    """Refuse what cannot be read or printed together."""
+    """Raise if inputs or output formats cannot be combined."""
     check_one_form(as_csv=as_csv, as_json=as_json)
     if second_capture is not None and len(files) > 1:
         raise TcpcastError(
-            "--second-capture: belongs to one capture; give one FILE, taken before it"
+            "--second-capture: requires exactly one FILE, the capture at the other tap"
         )
     if second_capture == "-":
         raise TcpcastError(
-            "--second-capture: cannot be standard input; give - as FILE, or write a file"
+            "--second-capture: cannot be standard input; use - as FILE, or save it to a file"
         )
     if files.count("-") > 1:
-        raise TcpcastError("standard input can be read once: give - once")
+        raise TcpcastError("standard input can be read only once; write - only once")
 
 
 def read_capture(
@@ -143,34 +145,38 @@ def read_capture(
     trail_points: int,
     max_connections: int | None,
 ) -> tuple[Capture | None, int]:
-    """Read one capture; a file that is none does not keep the others from being read."""
+    """Read one capture; print errors and return None, so that other files can still be read."""
     try:
         capture = read(
             file, after=second_capture, trail_points=trail_points, max_connections=max_connections
         )
         if connection is not None:
             capture = of_directions(capture, chosen(capture, _which(connection)))
-    except CaptureError as fault:
-        print(f"tcpcast: {fault}", file=sys.stderr)
-        return None, fault.exit_code
-    except KeyboardInterrupt:  # what was read of other files is printed all the same
-        print(f"tcpcast: {file}: interrupted before there was an answer", file=sys.stderr)
+    except CaptureError as error:
+        print(f"tcpcast: {error}", file=sys.stderr)
+        return None, error.exit_code
+    except KeyboardInterrupt:  # the results of other files are still printed
+        print(f"tcpcast: {file}: interrupted before a result was available", file=sys.stderr)
         return None, INTERRUPTED
     if capture.interrupted:
         print(
-            f"tcpcast: {file}: interrupted; the results are of the packets before", file=sys.stderr
+            f"tcpcast: {file}: interrupted; the results cover only the packets before this point",
+            file=sys.stderr,
         )
         return capture, INTERRUPTED
     if capture.damaged:
         which = file if second_capture is None else f"{file} or {second_capture}"
-        print(f"tcpcast: {which}: damaged; the results are of the packets before", file=sys.stderr)
+        print(
+            f"tcpcast: {which}: damaged; the results cover only the packets before this point",
+            file=sys.stderr,
+        )
     return capture, int(capture.damaged)
 
 
 def _which(connection: str) -> int | str:
-    """Return the number that somebody wrote, or the words; no capture has so many digits."""
+    """Return a connection as a number if it is one, otherwise as text."""
     return (
-        int(connection) if connection.isdecimal() and len(connection) < MOST_DIGITS else connection
+        int(connection) if connection.isdecimal() and len(connection) < MAX_DIGITS else connection
     )
 
 
@@ -195,16 +201,18 @@ def _print_data(
     *,
     as_json: bool,
 ) -> None:
-    """Print a table as JSON or CSV, and on stderr what to check before trusting it."""
-    told = None
+    """Print a table as JSON or CSV, and warnings on stderr."""
+    by_model = None
     if models:
         from tcpcast.captures.models import model_tables  # noqa: PLC0415
 
-        told = [model_tables(capture) for capture in captures]
-    written = (
-        json_lines(captures, name, groups, told) if as_json else csv_lines(captures, name, groups)
+        by_model = [model_tables(capture) for capture in captures]
+    lines = (
+        json_lines(captures, name, groups, by_model)
+        if as_json
+        else csv_lines(captures, name, groups)
     )
-    for line in written:
+    for line in lines:
         print(line)
     for capture in captures:
         for warning in capture.warnings:

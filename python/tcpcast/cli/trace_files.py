@@ -1,4 +1,4 @@
-"""What ``tcpcast trace`` writes into folders: figures, and tables as Parquet files."""
+"""Output folders of ``tcpcast trace``: figures, and tables as Parquet files."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ if TYPE_CHECKING:
 
 
 def check_table(table: str | None) -> None:
-    """Refuse, before a capture is read, a table that there is not."""
+    """Raise before a capture is read if a table does not exist."""
     if table is None:
         return
 
     if table not in TABLES:
         near = difflib.get_close_matches(table, TABLES, n=1)
-        said = f"there is no table {table!r}; write {', '.join(TABLES[:-1])} or {TABLES[-1]}"
-        raise TcpcastError(said + (f" (did you mean {near[0]!r}?)" if near else ""))
+        text = f"there is no table {table!r}; write {', '.join(TABLES[:-1])} or {TABLES[-1]}"
+        raise TcpcastError(text + (f" (did you mean {near[0]!r}?)" if near else ""))
 
 
 def check_outputs(plot: str | None, parquet: str | None, *, force: bool) -> None:
-    """Refuse, before a capture is read, what cannot be written."""
+    """Raise before a capture is read if an output cannot be written."""
     for option, folder in (("--plot", plot), ("--parquet", parquet)):
         if folder == "":
-            raise TcpcastError(f"{option} takes the name of a folder; write figures, say")
+            raise TcpcastError(f"{option}: the name of the folder is empty; for example figures")
     if plot is not None:
         from tcpcast.report.figures import check_figures  # noqa: PLC0415
 
@@ -43,14 +43,14 @@ def check_outputs(plot: str | None, parquet: str | None, *, force: bool) -> None
 def write_files(
     captures: Sequence[Capture], plot: str | None, form: str, parquet: str | None, *, force: bool
 ) -> None:
-    """Write figures and Parquet files, and say which."""
+    """Write figures and Parquet files, and print their names."""
     paths = []
     if plot is not None and captures:
         from tcpcast.report.trace_figures import plot as draw  # noqa: PLC0415
 
         paths += draw(captures, plot, force=force, form=form)
         if not paths:
-            print("tcpcast: no direction has anything to draw", file=sys.stderr)
+            print("tcpcast: no direction has data to draw", file=sys.stderr)
     if parquet is not None and captures:
         paths += write_parquet(captures, parquet, force=force)
     for path in paths:

@@ -1,4 +1,4 @@
-"""``--group-by`` of ``tcpcast trace``: several flows together."""
+"""``--group-by`` of ``tcpcast trace``: groups of flows."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ if TYPE_CHECKING:
 def check_groups(
     group_by: str | None, rtt: str | None, table: str | None
 ) -> Callable[[Capture], Table] | None:
-    """Return what makes groups of a capture's flows, None where nobody asked for them.
+    """Return a function that groups the flows of a capture, or None without ``--group-by``.
 
-    What cannot be done is refused before a capture is read.
+    Raises before a capture is read if the options are invalid.
     """
     if group_by is None:
         if rtt is not None:
             raise TcpcastError(
-                "--rtt sets the least time between loss events of several flows: write --group-by"
+                "--rtt is the minimum time between loss events of a group; add --group-by"
             )
         return None
     if table is not None:
-        raise TcpcastError("--group-by and --table: only one of them can be printed")
+        raise TcpcastError("--group-by and --table cannot be combined; omit one of them")
 
     if group_by not in WAYS:
-        raise TcpcastError(f"--group-by {group_by}: write {', '.join(WAYS[:-1])} or {WAYS[-1]}")
+        raise TcpcastError(f"--group-by {group_by}: must be {', '.join(WAYS[:-1])} or {WAYS[-1]}")
     apart = _seconds(rtt) if rtt is not None else None
     return lambda capture: capture.groups(group_by, rtt_s=apart)
 
@@ -39,8 +39,8 @@ def check_groups(
 def _seconds(rtt: str) -> float:
     try:
         seconds = parse_duration(rtt)
-    except UnitError as fault:
-        raise TcpcastError(f"--rtt: {fault}") from fault
+    except UnitError as error:
+        raise TcpcastError(f"--rtt: {error}") from error
     if not seconds > 0:
-        raise TcpcastError(f"--rtt must be above 0, not {rtt}: write 60ms, say")
+        raise TcpcastError(f"--rtt must be above 0, not {rtt}; for example 60ms")
     return seconds

@@ -1,4 +1,4 @@
-"""``tcpcast trace --scenario``: what was captured, as a scenario for other engines."""
+"""``tcpcast trace --scenario``: conversion of a capture to a scenario."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 
 def check_scenario(target: str | None, files: Sequence[str], *, force: bool) -> None:
-    """Refuse, before a capture is read, what cannot be written."""
+    """Raise before a capture is read if the scenario cannot be written."""
     if target is None:
         return
     if len(files) > 1:
-        raise TcpcastError("--scenario is of one capture: give one FILE")
+        raise TcpcastError("--scenario requires exactly one FILE")
     if target in {"", "-"}:
         raise TcpcastError(
-            f'--scenario "{target}" is no file name: write slow.toml, say; the report goes to '
-            "standard output"
+            f'--scenario: "{target}" is not a file name; for example slow.toml (standard output is '
+            "used for the report)"
         )
     if not Path(target).parent.is_dir():
         raise MachineError(f"cannot write {target}: there is no folder {Path(target).parent}")
@@ -36,10 +36,10 @@ def check_scenario(target: str | None, files: Sequence[str], *, force: bool) -> 
 def write_scenario(
     captures: Sequence[Capture], target: str | None, connection: str | None, *, force: bool
 ) -> None:
-    """Write the scenario of a capture, and say what it leaves out.
+    """Write the scenario of a capture, and print warnings about differences.
 
-    Without ``connection``, of the direction with most data; with it, the capture is of nothing
-    else.
+    The scenario covers the direction with the most data, or the selected ``connection``, to which
+    the capture is already restricted.
     """
     if target is None or not captures:
         return

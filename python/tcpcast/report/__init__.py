@@ -1,1 +1,1 @@
-"""Reports: answers as a text table, as JSON, as figures and as a table for notebooks."""
+"""Reports: answers as text tables, JSON, figures and data frames."""

@@ -1,4 +1,4 @@
-"""What :func:`tcpcast.run` returns: the answers to one scenario, ready to be shown."""
+"""The answers to one scenario, as :func:`tcpcast.run` returns them, with methods to show them."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ class Answers(list[Answer]):
         Raises
         ------
         UnknownEngine
-            No answer by that engine (a KeyError, too); the message lists those there are.
+            No answer by that engine; the message lists the engines. Also a KeyError.
         """
         if not isinstance(key, str):
             return super().__getitem__(key)
         for answer in self:
             if answer.engine == key:
                 return answer
-        raise UnknownEngine(f"no answer by '{key}'; there are: {', '.join(a.engine for a in self)}")
+        raise UnknownEngine(f"no answer by '{key}'; available: {', '.join(a.engine for a in self)}")
 
     def __repr__(self) -> str:
         return f"<Answers to {self.scenario.name}: {', '.join(a.engine for a in self)}>"
@@ -64,16 +64,16 @@ class Answers(list[Answer]):
         return html(run_parts(compare_all(self), self.scenario, every=True))
 
     def to_json(self) -> dict[str, Any]:
-        """Return what ``tcpcast run --json`` prints, as a dictionary."""
-        from tcpcast.report.json import document  # noqa: PLC0415 - needed by few
+        """Return the output of ``tcpcast run --json`` as a dictionary."""
+        from tcpcast.report.json import document  # noqa: PLC0415 - rarely needed
 
         return document(self, self.scenario)
 
     def to_pandas(self) -> Any:
-        """Return a ``pandas.DataFrame`` with a row a metric: what ``tcpcast run --csv`` prints.
+        """Return the output of ``tcpcast run --csv`` as a ``pandas.DataFrame``, one row per metric.
 
-        Columns engine, class (empty for all sources together), metric, value, low, high, unit and
-        trusted.
+        The columns are engine, class (empty for the total of all sources), metric, value, low,
+        high, unit and trusted.
 
         Raises
         ------
@@ -84,7 +84,7 @@ class Answers(list[Answer]):
         return pandas.DataFrame(answer_rows(self), columns=list(COLUMNS)).astype(_NUMBERS)
 
     def to_polars(self) -> Any:
-        """Return the same as a ``polars.DataFrame``.
+        """Return the rows and columns of :meth:`to_pandas` as a ``polars.DataFrame``.
 
         Raises
         ------
@@ -103,22 +103,22 @@ class Answers(list[Answer]):
     def plot(
         self, folder: str | Path | None = None, *, force: bool = False, form: str = "png"
     ) -> Figures | list[Path]:
-        """Draw the figures that the answers have tables for; needs the extra ``plot``.
+        """Draw a figure of each table in the answers; requires the extra ``plot``.
 
         Parameters
         ----------
         folder
-            Where they are written. Figures of earlier runs are replaced; any other file only with
-            ``force``. None: they are returned, and a notebook shows them.
+            Folder for the files. Figures of earlier runs are overwritten, any other file only with
+            ``force``. None returns the figures, and a notebook shows them.
         force
-            Whether any file may be replaced.
+            Overwrite files that are not figures of tcpcast.
         form
             ``"png"``, ``"svg"`` or ``"pdf"``.
 
         Returns
         -------
         Figures or list of Path
-            A list of :class:`matplotlib.figure.Figure`, or of the files written.
+            A list of :class:`matplotlib.figure.Figure`, or the paths of the files.
 
         Raises
         ------

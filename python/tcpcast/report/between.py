@@ -1,4 +1,4 @@
-"""Packets between two taps, in a paragraph for each way."""
+"""Loss and delay between two capture points, one paragraph per direction."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ORDERS = {"before-after": "towards the second tap", "after-before": "back to the
 
 
 def between_parts(between: Table) -> list[Paragraph]:
-    """Return a paragraph for each order in which data passes the two taps."""
+    """Return one paragraph per direction between the two taps."""
     parts = []
     for row in rows(between):
         first = "before" if row["passes"] == "before-after" else "after"

@@ -1,8 +1,8 @@
-"""Charts: figures as data, and the functions that draw them with matplotlib.
+"""Charts: descriptions of figures, and functions that draw them with matplotlib.
 
-A :class:`Chart` has panels, a :class:`Panel` has two axes and a list of series. A series is any
-object with a method ``draw(axes)``; the common ones are defined here. ``style`` always holds
-properties of matplotlib.
+A :class:`Chart` consists of panels; a :class:`Panel` has two axes and a list of series. A series is
+any object with a method ``draw(axes)``. This module defines the common series. ``style`` always
+holds keyword arguments of matplotlib.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Style = dict[str, Any]
 
-# Okabe and Ito's palette, distinguishable with every common kind of colour vision.
+# Palette of Okabe and Ito, distinguishable with every common colour vision deficiency.
 OBSERVED = ("#0072B2", "#009E73", "#56B4E9")
 CALCULATED = ("#D55E00", "#CC79A7", "#E69F00")
 COLOURS = (*OBSERVED, *CALCULATED)
@@ -44,12 +44,14 @@ DECADES = "decades"
 _DPI = 150
 _WIDE_WINDOWS = 15.0
 _LEGEND: Style = {"frameon": False, "fontsize": 8}
-_IN_A_ROW = 4
-"""Entries in each row of a legend below all panels."""
+_LEGEND_COLUMNS = 4
+"""Entries per row of a legend below all panels."""
 
 
 def figure_class() -> type[Figure]:
-    """Return matplotlib's figure; a call before a simulation avoids one made in vain.
+    """Return the figure class of matplotlib.
+
+    A call before a simulation detects a missing matplotlib early.
 
     Raises
     ------
@@ -63,7 +65,7 @@ def figure_class() -> type[Figure]:
 
 
 def lay_out(axes: Axes) -> None:
-    """Set the grid and the two spines that all figures have."""
+    """Set the grid and remove the top and right spines."""
     axes.grid(visible=True, which="major", color="#dddddd", linewidth=0.6)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
@@ -78,11 +80,11 @@ class Drawable(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """Values against a quantity: a line, or marks if the style has a marker.
+    """Values ``y`` against ``x``: a line, or markers if the style has a marker.
 
-    With one ``x`` more than ``y`` these are edges, and each value holds between two of them.
-    ``low`` and ``high`` are the ends of intervals, drawn as a band named ``band``; NaN where there
-    is none.
+    If ``x`` has one element more than ``y``, the elements are bin edges, and each value applies
+    between two edges. ``low`` and ``high`` are interval bounds, drawn as a band with the label
+    ``band``; NaN marks values without an interval.
     """
 
     x: ArrayLike
@@ -108,7 +110,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """The area between two curves; ``x`` are edges if there is one more of them."""
+    """The area between two curves; ``x`` holds bin edges if it is one element longer."""
 
     x: ArrayLike
     low: ArrayLike
@@ -127,7 +129,7 @@ class Band:
 
 @dataclass(frozen=True, slots=True)
 class Points:
-    """Values with intervals as bars; ``rows`` has values, lower and upper ends, NaN for none."""
+    """Values with error bars; ``rows`` holds values, lower and upper bounds (NaN for no bound)."""
 
     x: ArrayLike
     rows: Sequence[ArrayLike] | Floats
@@ -144,14 +146,14 @@ class Points:
 
 
 def points_of(x: ArrayLike, metrics: Sequence[Metric], factor: float, engine: str) -> Points:
-    """Return the points of an engine's metrics, divided by a factor."""
+    """Return the metrics of an engine, divided by a factor, as points."""
     rows = [(metric.value, metric.low, metric.high) for metric in metrics]
     return Points(x, np.array(rows, dtype=float).T / factor, f"{engine}, with 95 % interval")
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A line across the panel at a value of an axis, or the stretch from there to ``end``."""
+    """A line across the panel at a value of an axis, or a span from this value to ``end``."""
 
     value: float
     label: str = ""
@@ -160,7 +162,7 @@ class Reference:
     end: float | None = None
 
     def draw(self, axes: Axes) -> None:
-        """Draw the line or the stretch."""
+        """Draw the line or the span."""
         style: Style = {"color": REFERENCE, "label": self.label}
         if self.end is not None:
             style |= {"alpha": 0.15, "linewidth": 0, "zorder": 0, **self.style}
@@ -172,7 +174,7 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A text in a panel, at a place in the coordinates that matplotlib's ``xycoords`` names."""
+    """A text in a panel, at a position in ``coordinates`` (``xycoords`` of matplotlib)."""
 
     text: str
     at: tuple[float, float]
@@ -186,7 +188,7 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Uprights:
-    """Upright lines between two values, such as intervals."""
+    """Vertical lines between two values, for example intervals."""
 
     x: Any
     low: Any
@@ -202,9 +204,9 @@ class Uprights:
 class Axis:
     """An axis: its label, range and scale.
 
-    ``ticks`` is a format, a function that formats a place, a label for each place, or
-    :data:`DECADES`; by default a logarithmic axis has ticks at 1, 2 and 5. Long labels are
-    ``turned``.
+    ``ticks`` is a format string, a function that formats a tick value, a mapping from tick values
+    to labels, or :data:`DECADES`. By default, a logarithmic axis has ticks at 1, 2 and 5 in each
+    decade. ``turned`` rotates the labels of a mapping.
     """
 
     label: str = ""
@@ -215,7 +217,7 @@ class Axis:
     turned: bool = False
 
     def apply(self, axes: Axes, name: str) -> None:
-        """Set up the axis ``name`` ("x" or "y") of a panel in which all series are drawn."""
+        """Set up the axis ``name`` ("x" or "y") of a panel after all its series are drawn."""
         axes.set(**{f"{name}label": self.label})
         if (self.low, self.high) != (None, None):
             axes.set(**{f"{name}lim": (self.low, self.high)})
@@ -238,9 +240,9 @@ class Axis:
 
 
 def fitted_axis(label: str, values: Iterable[ArrayLike], ratio: float) -> Axis:
-    """Return a logarithmic axis if values differ by more than ``ratio``, otherwise one from 0."""
-    together = np.concatenate([np.ravel(np.asarray(each, dtype=float)) for each in values])
-    shown = together[np.isfinite(together) & (together > 0)]
+    """Return a logarithmic axis if max/min exceeds ``ratio``, otherwise a linear axis from 0."""
+    flat = np.concatenate([np.ravel(np.asarray(each, dtype=float)) for each in values])
+    shown = flat[np.isfinite(flat) & (flat > 0)]
     wide = shown.size and shown.max() > ratio * shown.min()
     return Axis(label, log=True) if wide else Axis(label, 0)
 
@@ -255,7 +257,7 @@ def fitted_window_axis(label: str, windows: ArrayLike, typical: float) -> Axis:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """The series of one pair of axes; ``legend`` has changes of its legend, None: it has none."""
+    """The series of one pair of axes; ``legend`` overrides legend properties (None: no legend)."""
 
     series: Sequence[Drawable]
     x: Axis
@@ -264,7 +266,7 @@ class Panel:
     legend: Style | None = field(default_factory=dict)
 
     def draw(self, axes: Axes) -> None:
-        """Draw the series; :meth:`finish` follows once all panels have theirs."""
+        """Draw the series; call :meth:`finish` after the series of all panels are drawn."""
         lay_out(axes)
         axes.set(**{f"{n}scale": "log" for n, axis in (("x", self.x), ("y", self.y)) if axis.log})
         for each in self.series:
@@ -283,9 +285,9 @@ class Panel:
 class Chart:
     """A figure of panels, row by row.
 
-    ``subtitle`` is above the first panel. ``share`` has the axes that panels have in common ("x",
-    "y", "xy"); a common x axis is labelled once. ``legend`` is the place of a legend of all panels:
-    "above" or "below" them, or "beside" the last one, in the same place as ``notes``.
+    ``subtitle`` is above the first panel. ``share`` names the axes that all panels share ("x", "y"
+    or "xy"); a shared x axis is labelled once. ``legend`` places one legend for all panels: "above"
+    or "below" them, or "beside" the last one, in the unused grid cell that also shows ``notes``.
     """
 
     panels: Sequence[Panel]
@@ -316,16 +318,16 @@ class Chart:
             sharey="y" in self.share,
             height_ratios=self.heights,
         )
-        places: list[Axes] = list(grid.flat)
-        for panel, axes in zip(self.panels, places, strict=False):
+        all_axes: list[Axes] = list(grid.flat)
+        for panel, axes in zip(self.panels, all_axes, strict=False):
             panel.draw(axes)
-        for at, (panel, axes) in enumerate(zip(self.panels, places, strict=False)):
+        for index, (panel, axes) in enumerate(zip(self.panels, all_axes, strict=False)):
             panel.finish(axes, legend=not self.legend)
             if "x" in self.share:
-                is_last = at + self.columns >= len(self.panels)
+                is_last = index + self.columns >= len(self.panels)
                 axes.tick_params(labelbottom=is_last)
                 axes.set_xlabel(axes.get_xlabel() if is_last else "")
-        for axes in places[len(self.panels) :]:
+        for axes in all_axes[len(self.panels) :]:
             axes.set_axis_off()
             for note in self.notes:
                 note.draw(axes)
@@ -333,31 +335,31 @@ class Chart:
             figure.suptitle(self.title, fontsize=12)
         if self.subtitle:
             style: Style = {"fontsize": 7.5, "color": REFERENCE}
-            places[0].set_title(wrapped(self.subtitle, round(15.6 * self.size[0])), **style)
+            all_axes[0].set_title(wrapped(self.subtitle, round(15.6 * self.size[0])), **style)
         figure.align_ylabels()
         if self.legend:
-            self._draw_legend(figure, places)
+            self._draw_legend(figure, all_axes)
         return figure
 
-    def _draw_legend(self, figure: Figure, places: Sequence[Axes]) -> None:
-        """Draw one legend with the entries of all panels, each label once."""
+    def _draw_legend(self, figure: Figure, all_axes: Sequence[Axes]) -> None:
+        """Draw one legend with the distinct labels of all panels."""
         entries = {
             label: handle
-            for axes in places
+            for axes in all_axes
             for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
         }
         style = _LEGEND | {"handles": entries.values(), "labels": entries} | self.legend_style
         if self.legend == "below":
-            figure.legend(**({"loc": "outside lower center", "ncols": _IN_A_ROW} | style))
+            figure.legend(**({"loc": "outside lower center", "ncols": _LEGEND_COLUMNS} | style))
         elif self.legend == "beside":
-            places[-1].legend(**({"loc": "lower left"} | style))
+            all_axes[-1].legend(**({"loc": "lower left"} | style))
         else:
             style |= {"loc": "lower right", "bbox_to_anchor": (1, 1), "ncols": len(entries)}
-            places[0].legend(**style)
+            all_axes[0].legend(**style)
 
 
 def wrapped(text: str, width: int) -> str:
-    """Wrap a text; a number stays with its per cent sign, and no line ends within a name."""
+    """Wrap a text without breaks inside a hyphenated name or before a per cent sign."""
     lines = textwrap.wrap(text.replace(" %", "\u00a0%"), width, break_on_hyphens=False)
     return "\n".join(lines)
 
@@ -365,30 +367,30 @@ def wrapped(text: str, width: int) -> str:
 def scenario_chart(
     scenario: Scenario, title: str, x: Axis, y: Axis, series: Sequence[Drawable], **more: Any
 ) -> Chart:
-    """Return a chart of one panel that names the scenario."""
+    """Return a one-panel chart with the scenario's name in the title."""
     panels = [Panel(series, x, y, legend=more.pop("panel_legend", {}))]
     name = f"{scenario.name}: {title}"
     return Chart(title=name, panels=panels, subtitle=describe(scenario), **more)
 
 
 def styles(observed: Iterable[bool]) -> Iterator[Style]:
-    """Yield marks for each observed series, and a line for each calculated one."""
+    """Yield a marker style per observed series and a line style per calculated series."""
     numbers = {True: count(), False: count()}
-    for each in observed:
-        at = next(numbers[each])
-        if each:
-            style: Style = {"marker": MARKERS[at % 5], "linestyle": "none", "markersize": 3.2}
-            yield {"color": OBSERVED[at % 3], **style}
+    for is_measured in observed:
+        i = next(numbers[is_measured])
+        if is_measured:
+            style: Style = {"marker": MARKERS[i % 5], "linestyle": "none", "markersize": 3.2}
+            yield {"color": OBSERVED[i % 3], **style}
         else:
-            yield {"color": CALCULATED[at % 3], "linestyle": LINES[at % 4], "linewidth": 1.8}
+            yield {"color": CALCULATED[i % 3], "linestyle": LINES[i % 4], "linewidth": 1.8}
 
 
-def line_style(at: int, colours: Sequence[str] = COLOURS) -> Style:
-    """Return the style of a line by its number; each differs in more than its colour."""
-    return {"color": colours[at % len(colours)], "linestyle": LINES[at % len(LINES)]}
+def line_style(index: int, colours: Sequence[str] = COLOURS) -> Style:
+    """Return the style of line ``index``; consecutive lines differ in colour and dash pattern."""
+    return {"color": colours[index % len(colours)], "linestyle": LINES[index % len(LINES)]}
 
 
 def end_of(column: ArrayLike) -> float:
-    """Return the largest of the known values, 1 if there are none."""
+    """Return the largest finite value, or 1 if no value is finite."""
     values = np.asarray(column, dtype=float)
     return float(np.nanmax(values)) if np.isfinite(values).any() else 1.0

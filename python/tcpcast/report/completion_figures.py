@@ -1,4 +1,4 @@
-"""What a figure of completion times against sizes shows: percentiles and means, gaps left open."""
+"""Figure of completion time against transfer size: percentiles and means, with gaps."""
 
 from __future__ import annotations
 
@@ -36,97 +36,99 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 PERCENTILES = ("p50", "p95", "p99")
-MOST_LOSSES = 3
-FEWEST = 10
-"""A mean over fewer transfers would be all chance: it is left out."""
+MAX_LOSSES = 3
+MIN_TRANSFERS = 10
+"""Means over fewer transfers are omitted, because they would be mostly noise."""
 
 WIDE = 50.0
-"""From this ratio of the longest to the shortest time on, the axis of times is logarithmic."""
+"""Ratio of the longest to the shortest time above which the time axis is logarithmic."""
 
-_IN_A_ROW, _ROW = 3, 0.15
-"""Entries in a row of the legend below the axes, and the height of a row in inches."""
-
-
-def sizes(answers: Sequence[Answer], asked: Iterable[int]) -> NDArray[np.int64]:
-    """Return all sizes asked or told of in rising order: where a curve has none, it has a gap."""
-    told = {int(s) for answer in answers for s in answer.tables["by_size"]["size_pkts"]}
-    return np.array(sorted(told | set(asked)), dtype=np.int64)
+_LEGEND_COLUMNS, _LEGEND_ROW_HEIGHT = 3, 0.15
+"""Entries per row of the legend below the axes, and the height of a row in inches."""
 
 
-def means(answer: Answer, places: NDArray[np.int64]) -> Floats:
-    """Return the mean times over all transfers at each size, NaN where there is none."""
+def sizes(answers: Sequence[Answer], requested: Iterable[int]) -> NDArray[np.int64]:
+    """Return all requested or reported sizes in ascending order; a curve has gaps elsewhere."""
+    reported = {int(s) for answer in answers for s in answer.tables["by_size"]["size_pkts"]}
+    return np.array(sorted(reported | set(requested)), dtype=np.int64)
+
+
+def means(answer: Answer, at_sizes: NDArray[np.int64]) -> Floats:
+    """Return the mean time over all transfers of each size, NaN for sizes without transfers."""
     table = answer.tables["by_size"]
     values = [time.value for time in completion_times(table)]
-    return _placed(dict(zip(table["size_pkts"].tolist(), values, strict=True)), places)
+    return _values_at(dict(zip(table["size_pkts"].tolist(), values, strict=True)), at_sizes)
 
 
-def intervals(answer: Answer, places: NDArray[np.int64]) -> tuple[Floats, Floats]:
-    """Return both ends of the 95 % intervals of :func:`means`, NaN where there is none."""
+def intervals(answer: Answer, at_sizes: NDArray[np.int64]) -> tuple[Floats, Floats]:
+    """Return the bounds of the 95 % intervals of :func:`means`, NaN for sizes without one."""
     table = answer.tables["by_size"]
     known, times = table["size_pkts"].tolist(), completion_times(table)
     low, high = (
         {size: end for size, end in zip(known, ends, strict=True) if end is not None}
         for ends in ([time.low for time in times], [time.high for time in times])
     )
-    return _placed(low, places), _placed(high, places)
+    return _values_at(low, at_sizes), _values_at(high, at_sizes)
 
 
-def percentiles(answer: Answer, places: NDArray[np.int64]) -> list[Floats]:
-    """Return p50, p95 and p99 at each size; empty for an answer that knows means alone."""
+def percentiles(answer: Answer, at_sizes: NDArray[np.int64]) -> list[Floats]:
+    """Return p50, p95 and p99 at each size; empty if the answer contains only means."""
     table = answer.tables["by_size"]
     if not set(PERCENTILES) <= table.keys():
         return []
     known = table["size_pkts"].tolist()
     return [
-        _placed(dict(zip(known, table[name].tolist(), strict=True)), places) for name in PERCENTILES
+        _values_at(dict(zip(known, table[name].tolist(), strict=True)), at_sizes)
+        for name in PERCENTILES
     ]
 
 
-def by_losses(answer: Answer, places: NDArray[np.int64]) -> dict[int, Floats]:
-    """Return the mean times by the number of losses, up to :data:`MOST_LOSSES`."""
+def by_losses(answer: Answer, at_sizes: NDArray[np.int64]) -> dict[int, Floats]:
+    """Return the mean times by number of losses, up to :data:`MAX_LOSSES`."""
     table = answer.tables.get("by_losses", {})
-    enough = table["transfers"] >= FEWEST if "transfers" in table else None
-    found: dict[int, dict[int, float]] = {}
-    for at, ((size, losses), time) in enumerate(by_size_and_losses(answer).items()):
-        if losses <= MOST_LOSSES and (enough is None or enough[at]):
-            found.setdefault(losses, {})[size] = time.value
-    return {losses: _placed(found[losses], places) for losses in sorted(found)}
+    enough = table["transfers"] >= MIN_TRANSFERS if "transfers" in table else None
+    times: dict[int, dict[int, float]] = {}
+    for row, ((size, losses), time) in enumerate(by_size_and_losses(answer).items()):
+        if losses <= MAX_LOSSES and (enough is None or enough[row]):
+            times.setdefault(losses, {})[size] = time.value
+    return {losses: _values_at(times[losses], at_sizes) for losses in sorted(times)}
 
 
-def alone(values: Floats) -> NDArray[np.bool_]:
-    """Return which values have a gap on either side: no band shows them."""
-    there = np.pad(np.isfinite(values), 1)
-    lone: NDArray[np.bool_] = there[1:-1] & ~there[:-2] & ~there[2:]
-    return lone
+def isolated(values: Floats) -> NDArray[np.bool_]:
+    """Return a mask of values with a gap on both sides, which a band would not show."""
+    finite = np.pad(np.isfinite(values), 1)
+    mask: NDArray[np.bool_] = finite[1:-1] & ~finite[:-2] & ~finite[2:]
+    return mask
 
 
-def _placed(values: Mapping[Any, float], places: NDArray[np.int64]) -> Floats:
-    return np.array([values.get(size, math.nan) for size in places.tolist()])
+def _values_at(values: Mapping[Any, float], at_sizes: NDArray[np.int64]) -> Floats:
+    return np.array([values.get(size, math.nan) for size in at_sizes.tolist()])
 
 
 def completion_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
-    """Return times against sizes: percentiles as bands, means as lines; gaps stay gaps."""
-    asked = {
+    """Return completion time against size: percentiles as bands, means as lines, with gaps."""
+    requested = {
         size
         for group in scenario.populations
         if group.traffic.kind == "transfers"
         for size in group.traffic.sizes or ()
     }
-    places = sizes(answers, asked)
+    at_sizes = sizes(answers, requested)
     series: list[Drawable] = []
     values: list[Floats] = []
     ordered = sorted(answers, key=is_observed, reverse=True)
     calculated = [answer for answer in ordered if not is_observed(answer)]
     for answer in ordered:
         line = LINES[calculated.index(answer) % 3] if answer in calculated else ":"
-        found = percentiles(answer, places) if is_observed(answer) else []
-        series += _bands(answer, places, *found) if found else []
-        curves = _mean_curves(answer, places)
-        series += _mean_series(answer, places, curves, line)
-        values += [*found, *curves.values()]
-    # Bands and lines fill the axes: the legend is below.
+        quantiles = percentiles(answer, at_sizes) if is_observed(answer) else []
+        series += _bands(answer, at_sizes, *quantiles) if quantiles else []
+        curves = _mean_curves(answer, at_sizes)
+        series += _mean_series(answer, at_sizes, curves, line)
+        values += [*quantiles, *curves.values()]
+    # The legend goes below, because bands and lines fill the axes.
     labels = [each.label for each in series if isinstance(each, Series | Band) and each.label]
-    height = SIZE[1] + _ROW * math.ceil(len(dict.fromkeys(labels)) / _IN_A_ROW)
+    legend_rows = math.ceil(len(dict.fromkeys(labels)) / _LEGEND_COLUMNS)
+    height = SIZE[1] + _LEGEND_ROW_HEIGHT * legend_rows
     return scenario_chart(
         scenario,
         "completion times of transfers",
@@ -135,43 +137,43 @@ def completion_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
         series,
         size=(SIZE[0], height),
         legend="below",
-        legend_style={"fontsize": 7, "ncols": _IN_A_ROW},
+        legend_style={"fontsize": 7, "ncols": _LEGEND_COLUMNS},
     )
 
 
 def _bands(
-    answer: Answer, places: NDArray[np.int64], p50: Floats, p95: Floats, p99: Floats
+    answer: Answer, at_sizes: NDArray[np.int64], p50: Floats, p95: Floats, p99: Floats
 ) -> list[Drawable]:
-    """Return the median, and bands from there up to 95 and 99 % of the transfers."""
+    """Return the median, and bands from the median to p95 and from p95 to p99."""
     colour = {"color": OBSERVED[0]}
-    lone = alone(p50)
+    lone = isolated(p50)
     series: list[Drawable] = []
     for low, high, alpha, label in ((p50, p95, 0.3, "p50 to p95"), (p95, p99, 0.13, "p95 to p99")):
         style: Style = colour | {"alpha": alpha}
-        series.append(Band(places, low, high, label, style))
-        series.append(Uprights(places[lone], low[lone], high[lone], style | {"linewidth": 5}))
+        series.append(Band(at_sizes, low, high, label, style))
+        series.append(Uprights(at_sizes[lone], low[lone], high[lone], style | {"linewidth": 5}))
     style = colour | {"linewidth": 1.4, "marker": "_", "markersize": 7}
-    return [*series, Series(places, p50, f"{answer.engine}, median", style)]
+    return [*series, Series(at_sizes, p50, f"{answer.engine}, median", style)]
 
 
-def _mean_curves(answer: Answer, places: NDArray[np.int64]) -> dict[str, Floats]:
-    """Return mean times over all transfers, and by the number of losses."""
-    losses = by_losses(answer, places).items()
-    return {"mean": means(answer, places)} | {f"{n} lost": times for n, times in losses}
+def _mean_curves(answer: Answer, at_sizes: NDArray[np.int64]) -> dict[str, Floats]:
+    """Return mean times over all transfers and by number of losses."""
+    losses = by_losses(answer, at_sizes).items()
+    return {"mean": means(answer, at_sizes)} | {f"{n} lost": times for n, times in losses}
 
 
 def _mean_series(
-    answer: Answer, places: NDArray[np.int64], curves: dict[str, Floats], line: Any
+    answer: Answer, at_sizes: NDArray[np.int64], curves: dict[str, Floats], line: Any
 ) -> list[Drawable]:
     style = {"linestyle": line, "linewidth": 1.2}
     style |= {"marker": "o", "markersize": 3.2} if is_observed(answer) else {}
     colours = iter((REFERENCE, *OBSERVED[1:], *CALCULATED))
     series: list[Drawable] = [
-        Series(places, times, f"{answer.engine}, {name}", {"color": next(colours)} | style)
+        Series(at_sizes, times, f"{answer.engine}, {name}", {"color": next(colours)} | style)
         for name, times in curves.items()
     ]
-    low, high = intervals(answer, places)
+    low, high = intervals(answer, at_sizes)
     if np.isfinite(low).any():
         label = f"{answer.engine}, mean, 95 % interval"
-        series.append(Band(places, low, high, label, {"color": REFERENCE, "alpha": 0.3}))
+        series.append(Band(at_sizes, low, high, label, {"color": REFERENCE, "alpha": 0.3}))
     return series

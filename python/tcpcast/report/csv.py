@@ -1,4 +1,4 @@
-"""Rows for programs: CSV with a head."""
+"""CSV output with a header row."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ if TYPE_CHECKING:
 
 
 def encode(head: Sequence[str], rows: Iterable[Iterable[Any]]) -> str:
-    """Return a head and rows as CSV, a row a line: no value is empty, True is ``true``."""
+    """Return a header and rows as CSV text; None becomes an empty cell, True becomes ``true``."""
     return "".join(f"{line(cells)}\n" for cells in (head, *rows))
 
 
 def line(cells: Iterable[Any]) -> str:
-    """Return one row as CSV, without the line break."""
+    """Return one row as CSV without a line break."""
     out = io.StringIO()
     csv.writer(out, lineterminator="").writerow(map(_cell, cells))
     return out.getvalue()

@@ -1,8 +1,8 @@
-"""A report as a tree of parts without a form; text, Markdown and HTML are made of the same tree.
+"""A report as a list of parts, independent of the output format.
 
-:mod:`tcpcast.report.text` lays it out for a terminal, :mod:`tcpcast.report.markdown` and
-:mod:`tcpcast.report.html` write files. Parts hold texts as they are: what is hidden in a name or
-would be markup is written out by each form.
+:mod:`tcpcast.report.text` lays out the parts for a terminal; :mod:`tcpcast.report.markdown` and
+:mod:`tcpcast.report.html` write files. Parts hold unescaped texts: each output format escapes
+markup and control characters itself.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Role = Literal["", "heading", "aside", "warning"]
 
 ARROW = " > "
-"""Between the ends of a direction."""
+"""Separator between source and destination of a direction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +31,11 @@ class Heading:
 
 @dataclass(frozen=True, slots=True)
 class Paragraph:
-    """What it says, what it is for, and what stands before it.
+    """A text with a role.
 
-    ``mark`` stands before its first line, the others begin below the text; ``lead`` are words that
-    it begins with and that stand out. ``margin`` columns of a terminal stay free at the right. One
-    without text is a blank line, which Markdown and HTML leave out.
+    ``mark`` precedes the first line; the other lines are indented to align with the text. ``lead``
+    is an emphasized beginning. ``margin`` is the number of terminal columns left free at the right.
+    A paragraph without text is a blank line, which Markdown and HTML omit.
     """
 
     text: str = ""
@@ -47,40 +47,40 @@ class Paragraph:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table: the lines of its heading, and its cells.
+    """A column of a table: its heading, which may have several lines, and its cells.
 
-    ``narrow`` are shorter cells for a narrow terminal. Where a table is too wide, the columns with
-    a ``spare`` are left out, those of 1 first. On a terminal, a column goes to the
-    right of others as soon as ``least`` of its characters fit, and its cells are broken over lines.
+    ``narrow`` holds shorter cells for a narrow terminal. If a table is too wide, columns with a
+    nonzero ``drop_order`` are omitted, starting with 1. If ``min_width`` is set, a terminal wraps
+    the cells, and places the column next to the others if at least this many characters fit.
     """
 
     heading: str
     cells: Sequence[str]
     right: bool = True
-    spare: int = 0
+    drop_order: int = 0
     narrow: Sequence[str] | None = None
-    least: int = 0
+    min_width: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Columns of equally many cells.
+    """Columns with the same number of cells.
 
-    ``ends`` are source and destination of each row, of which a terminal shows at least
-    ``least_ends`` characters. Where a terminal is too narrow, the columns go on below and the first
-    ``repeated`` are there again. ``loud`` rows stand out.
+    ``ends`` holds source and destination of each row; a terminal shows at least ``min_ends_width``
+    characters of them. If a terminal is too narrow, the remaining columns follow below, after a
+    repetition of the first ``repeated`` columns. ``emphasized`` lists rows to highlight.
     """
 
     columns: Sequence[Column]
     title: str = ""
     ends: Sequence[tuple[str, str]] = ()
-    least_ends: int = 25
+    min_ends_width: int = 25
     repeated: int = 1
-    loud: Sequence[int] = ()
+    emphasized: Sequence[int] = ()
 
     @property
     def all_columns(self) -> list[Column]:
-        """The columns, with both ends of each row in a first one."""
+        """The columns, preceded by a column with source and destination of each row."""
         if not self.ends:
             return list(self.columns)
         ends = Column("from > to", [ends_text(*pair) for pair in self.ends], right=False)
@@ -89,7 +89,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class SideBySide:
-    """Answers side by side: a row a metric, a column an engine, intervals and differences."""
+    """Answers side by side: one row per metric, one column per engine, and their differences."""
 
     comparison: Comparison
     title: str = ""
@@ -97,7 +97,7 @@ class SideBySide:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """A share of a whole, drawn as a bar."""
+    """A share (0 to 1), drawn as a bar."""
 
     name: str
     share: float
@@ -106,7 +106,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A drawing as SVG, with the text that stands for it where there is none."""
+    """A drawing as SVG, with its caption."""
 
     svg: str
     caption: str
@@ -124,7 +124,7 @@ Part = Heading | Paragraph | Table | SideBySide | Share | Figure | Code
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A whole report: its title and its parts in order."""
+    """A complete report."""
 
     title: str
     parts: Sequence[Part]
@@ -134,5 +134,5 @@ BLANK = Paragraph()
 
 
 def ends_text(source: str, destination: str) -> str:
-    """Return both ends of a direction in one cell; the first alone where there is no second."""
+    """Return ``source > destination``, or only the source if the destination is empty."""
     return source + (ARROW + destination if destination else "")

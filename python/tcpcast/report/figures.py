@@ -46,22 +46,22 @@ if TYPE_CHECKING:
     Table = dict[str, np.ndarray[Any, Any]]
 
 _UNUSED = re.compile(r' id="[a-z]+[0-9_.a-z]*_[0-9]+"|<metadata>.*?</metadata>', re.DOTALL)
-"""What a page need not have of SVG: ids of groups come again in every figure."""
-_PLACES = re.compile(r' d="[^"]*"|<use [^>]*>')
+"""SVG code that a page does not need; group ids would be duplicated across figures."""
+_COORDINATES = re.compile(r' d="[^"]*"|<use [^>]*>')
 _DIGITS = re.compile(r"([0-9]\.[0-9]{2})[0-9]+")
-"""Of places in SVG, hundredths of a point are enough."""
+"""Coordinates are shortened to hundredths of a point."""
 
 
 class Figures(list["Figure"]):
-    """Figures of matplotlib, which a notebook shows one below the other.
+    """Figures of matplotlib; a notebook shows them one below the other.
 
-    ``figures["queue"]`` is the one that is written as ``queue.png``; ``names`` has all names.
+    ``figures["queue"]`` is the figure of the file ``queue.png``; ``names`` lists all names.
     """
 
     def __init__(self, figures: Iterable[tuple[str, Figure]]) -> None:
-        found = dict(figures)
-        super().__init__(found.values())
-        self.names = list(found)
+        by_name = dict(figures)
+        super().__init__(by_name.values())
+        self.names = list(by_name)
 
     @overload
     def __getitem__(self, key: SupportsIndex | str) -> Figure: ...
@@ -73,12 +73,12 @@ class Figures(list["Figure"]):
         Raises
         ------
         KeyError
-            No figure of that name; the message lists those there are.
+            No figure has that name; the message lists the names.
         """
         if not isinstance(key, str):
             return super().__getitem__(key)
         if key not in self.names:
-            raise KeyError(f"no figure '{key}'; there are: {', '.join(self.names) or 'none'}")
+            raise KeyError(f"no figure '{key}'; available: {', '.join(self.names) or 'none'}")
         return self[self.names.index(key)]
 
     def __repr__(self) -> str:
@@ -96,36 +96,39 @@ def plot(
     force: bool = False,
     form: str = "png",
 ) -> list[Path]:
-    """Write the figures that the answers have tables for.
+    """Write one figure for each table in the answers.
 
-    ``over-time.png``: windows of some flows, mean RTT, queue and goodput over the whole run;
-    ``states.png``: probability of j active sources, log scale; ``sharing.png``: the rate each
-    of j active sources gets; ``queue.png``: share of time the queue is above x, log scale;
-    ``windows.png`` and ``rates.png``: congestion windows of the traced flows, and what they sent,
-    over the whole run; ``completion.png``: completion time of single transfers against their size,
-    its median, 95th and 99th percentile, and means over all and for each number of losses, with a
-    gap where there were none; ``completion-distribution.png``: how many take at most a time, and
-    ``completion-tail.png``: how many take longer;
-    ``file-goodput.png`` and ``file-goodput-tail.png``: how the goodput of files is distributed,
-    and how often it is more, by each definition that was asked for.
+    - ``over-time.png``: windows of some flows, mean RTT, queue and goodput over the whole run
+    - ``states.png``: probability of j active sources, logarithmic scale
+    - ``sharing.png``: rate of each of j active sources
+    - ``queue.png``: share of time with a queue above x, logarithmic scale
+    - ``windows.png`` and ``rates.png``: congestion windows and sent data of the traced flows over
+      the whole run
+    - ``completion.png``: completion time of single transfers against their size: median, 95th and
+      99th percentile, and means over all transfers and by number of losses, with gaps for sizes
+      without transfers
+    - ``completion-distribution.png``: share of transfers that take at most a time
+    - ``completion-tail.png``: share of transfers that take longer than a time
+    - ``file-goodput.png`` and ``file-goodput-tail.png``: distribution of the goodput of files, and
+      the share above a goodput by each requested definition
 
     Parameters
     ----------
     answers
         Answers to ``scenario``.
     scenario
-        Names the figures and gives link rate and buffer.
+        Source of the titles, the link rate and the buffer.
     folder
-        Where the files go; made if it does not exist. Figures of earlier runs are replaced.
+        Folder for the files, created if it does not exist. Figures of earlier runs are overwritten.
     force
-        Whether any other file of the same name is replaced, too.
+        Overwrite also files that are not figures of tcpcast.
     form
-        ``"png"``, ``"svg"`` or ``"pdf"``, in which the names then end.
+        ``"png"``, ``"svg"`` or ``"pdf"``, which is also the file extension.
 
     Returns
     -------
     list of Path
-        The files written; empty if no engine gave a table to draw.
+        Paths of the files; empty if no answer has a table to draw.
 
     Raises
     ------
@@ -141,7 +144,7 @@ def plot(
 
 
 def drawn(answers: Sequence[Answer], scenario: Scenario) -> Iterator[tuple[str, Figure]]:
-    """Yield the name and the figure of each table that there is, one at a time."""
+    """Yield the name and the figure of each available table, one at a time."""
     for name, chart, table, column in _FIGURES:
         given = [a for a in answers if not a.withheld and _has_rows(a, table, column)]
         if given:
@@ -149,21 +152,21 @@ def drawn(answers: Sequence[Answer], scenario: Scenario) -> Iterator[tuple[str, 
 
 
 def check_figures(folder: str | Path, names: Iterable[str] = (), *, force: bool = False) -> None:
-    """Refuse, before the work, a folder that figures cannot go to.
+    """Raise before the work starts if figures cannot be written to a folder.
 
     Parameters
     ----------
     folder
         As for :func:`plot`.
     names
-        The figures that may come, such as ``states.png``, as far as they are known.
+        Names of the expected files, for example ``states.png``, if known.
     force
         As for :func:`plot`.
 
     Raises
     ------
     TcpcastError
-        A file of such a name is no figure of tcpcast, or the folder is a symbolic link.
+        A file with such a name is not a figure of tcpcast, or the folder is a symbolic link.
     MachineError
         matplotlib is not installed, or the folder cannot be written.
     """
@@ -180,10 +183,10 @@ def run_figures(form: str = "png") -> list[str]:
 
 
 def inline(name: str, figure: Figure) -> document.Figure:
-    """Return a figure as a part of a report: its SVG, and its title as a caption."""
+    """Return a figure as a part of a report: its SVG, with its title as the caption."""
     svg = output.figure_bytes(figure, "svg", name).decode()
     whole = svg[svg.index("<svg") :]
-    short = _PLACES.sub(lambda path: _DIGITS.sub(r"\1", path[0]), _UNUSED.sub("", whole))
+    short = _COORDINATES.sub(lambda path: _DIGITS.sub(r"\1", path[0]), _UNUSED.sub("", whole))
     return document.Figure(short, figure.get_suptitle())
 
 
@@ -196,7 +199,7 @@ Curve = Callable[["Table"], "tuple[Any, Any]"]
 
 
 def _curves(answers: Sequence[Answer], table: str, curve: Curve) -> list[Drawable]:
-    """Return a curve per answer; formulas last, so that their lines stay visible over points."""
+    """Return one curve per answer; formulas last, so that their lines are drawn over points."""
     ordered = sorted(answers, key=is_observed, reverse=True)
     return [
         Series(*curve(answer.tables[table]), answer.engine, style)
@@ -207,9 +210,10 @@ def _curves(answers: Sequence[Answer], table: str, curve: Curve) -> list[Drawabl
 def _probabilities(
     answers: Sequence[Answer], table: str, columns: tuple[str, str]
 ) -> tuple[list[Drawable], float, float]:
-    """Return curves for a logarithmic axis, where they end, and the lowest value to show.
+    """Return curves for a logarithmic axis, their right end, and the lowest value to show.
 
-    The axes end a little beyond what was seen: a formula's tail would go to 1e-300.
+    The axes end slightly beyond the simulated values, because the tail of a formula may extend to
+    1e-300.
     """
     x, y = columns
     observed = [a.tables[table][y] for a in answers if is_observed(a)]
@@ -250,7 +254,7 @@ def _sharing(answers: Sequence[Answer], scenario: Scenario) -> Chart:
 
 
 def _visible_states(answers: Sequence[Answer]) -> float:
-    """Return the state up to which something happens: beyond, the formula's rate is a tail."""
+    """Return the largest number of active sources with a probability above 1e-6."""
     seen = [
         float(np.max(t["active"][t["probability"] > 1e-6], initial=1.0))
         for t in (a.tables["states"] for a in answers)
@@ -264,7 +268,7 @@ def _queue(answers: Sequence[Answer], scenario: Scenario) -> Chart:
     right = min(right, 1.25 * buffer_pkts)
     if buffer_pkts <= right:
         curves.append(Reference(buffer_pkts, "buffer", axis="x"))
-    x = Axis("queue x (packets, the one in transmission included)", 0, right)
+    x = Axis("queue x (packets, including the packet in transmission)", 0, right)
     y = Axis("share of time with a queue above x", floor, log=True, ticks=DECADES)
     return scenario_chart(scenario, "queue length", x, y, curves)
 
@@ -287,4 +291,4 @@ _FIGURES: tuple[tuple[str, Callable[[Sequence[Answer], Scenario], Chart], str, s
     ("file-goodput", goodput_figures.distribution_chart, "file_goodput_tail", "by_file"),
     ("file-goodput-tail", goodput_figures.tail_chart, "file_goodput_tail", "by_file"),
 )
-"""A figure's name, its chart, and the table and column that it needs."""
+"""Name of the figure, function that returns its chart, and the required table and column."""

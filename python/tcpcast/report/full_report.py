@@ -1,4 +1,4 @@
-"""Whole reports: a scenario's answers, or captures, with figures and what makes them again."""
+"""Complete reports on a scenario or on captures, with figures and the command to reproduce them."""
 
 from __future__ import annotations
 
@@ -21,42 +21,42 @@ if TYPE_CHECKING:
     from tcpcast.report.document import Part
     from tcpcast.scenario import Scenario
 
-MOST_ROWS = 20
-"""Directions that a table of a report has."""
-MOST_FILES = 40
-"""Captures that have a section of their own."""
-MOST_DRAWN = 4
-"""Directions that are drawn, over all captures; what is worst comes first."""
+MAX_ROWS = 20
+"""Maximum number of directions in a table of a report."""
+MAX_FILES = 40
+"""Maximum number of captures with a separate section."""
+MAX_DRAWN = 4
+"""Maximum number of directions in figures, over all captures; the worst come first."""
 
 
 def run_document(
     compared: Compared, scenario: Scenario, again: str, figures: bool = False
 ) -> Document:
-    """Return the report of a scenario's answers.
+    """Return the report on the answers to a scenario.
 
     Parameters
     ----------
     compared
         The answers, side by side.
     scenario
-        What was asked.
+        The scenario of the answers.
     again
-        The command that makes the report again.
+        The command that reproduces the report.
     figures
-        Whether figures are drawn, by matplotlib.
+        Draw figures with matplotlib.
     """
     parts: list[Part] = [Paragraph(f"{describe(scenario)}.")]
     verdict = run_verdict(compared, scenario)
     parts += [Paragraph(verdict)] if verdict else []
     shown = answer_tables(compared, scenario, others="below")
-    parts += [Heading("Answers"), *shown, *_told(compared, scenario)]
+    parts += [Heading("Answers"), *shown, *_checks(compared, scenario)]
     if figures:
         parts += _run_figures(compared, scenario)
     parts += [
         *_every_value(compared, scenario),
         *_other_warnings(compared, scenario),
         Heading("The scenario"),
-        Paragraph("Every key, with the defaults that were taken."),
+        Paragraph("All keys, including defaults."),
         Code(scenario.to_toml()),
         *_provenance(compared),
         *_again(again),
@@ -65,45 +65,43 @@ def run_document(
 
 
 def captures_document(captures: Sequence[Capture], again: str, figures: bool = False) -> Document:
-    """Return the report of captures: one verdict over all, then each.
+    """Return the report on captures: one verdict over all captures, then a section per capture.
 
     Parameters
     ----------
     captures
-        At least one; figures of sequences need them read with ``trail_points``.
+        At least one capture; sequence figures require captures that were read with
+        ``trail_points``.
     again
-        The command that makes the report again.
+        The command that reproduces the report.
     figures
-        Whether figures are drawn, by matplotlib.
+        Draw figures with matplotlib.
     """
     several = f"{len(captures):,} captures" if len(captures) > 1 else captures[0].file
-    parts: list[Part] = [*verdict_parts(captures, MOST_ROWS)]
+    parts: list[Part] = [*verdict_parts(captures, MAX_ROWS)]
     if figures:
         parts += _capture_figures(captures)
-    if len(captures) > 1:
-        parts.append(Heading("Each capture"))
-    else:
-        parts.append(Heading("In detail"))
-    for capture in captures[:MOST_FILES]:
-        parts += capture_parts(capture, most=MOST_ROWS)
-    left = len(captures) - MOST_FILES
+    parts.append(Heading("Each capture" if len(captures) > 1 else "Details"))
+    for capture in captures[:MAX_FILES]:
+        parts += capture_parts(capture, most=MAX_ROWS)
+    left = len(captures) - MAX_FILES
     if left > 0:
-        parts.append(Paragraph(f"… and {left:,} more captures: in the verdict, without a section"))
+        parts.append(Paragraph(f"… and {left:,} more captures, included only in the verdict"))
     return Document(f"Why was it slow? {several}", [*parts, *_again(again)])
 
 
-def _told(compared: Compared, scenario: Scenario) -> Iterator[Part]:
-    said = list(remarks(compared, scenario, others="below"))
-    if any(part.role == "warning" for part in said):
-        yield Heading("What to check before trusting them")
-    yield from said
+def _checks(compared: Compared, scenario: Scenario) -> Iterator[Part]:
+    notes = list(remarks(compared, scenario, others="below"))
+    if any(part.role == "warning" for part in notes):
+        yield Heading("Check before use")
+    yield from notes
 
 
 def _every_value(compared: Compared, scenario: Scenario) -> Iterator[Part]:
-    """Yield all values where the answers above are those that lead."""
+    """Yield all values if the answers above are only a selection."""
     if len(leading(compared.overall, scenario).rows) == len(compared.overall.rows):
         return
-    yield Heading("Every value")
+    yield Heading("All values")
     yield SideBySide(compared.overall)
     yield from (SideBySide(each, f"class {name}") for name, each in compared.classes.items())
 
@@ -122,8 +120,8 @@ def _run_figures(compared: Compared, scenario: Scenario) -> Iterator[Part]:
     if shown:
         yield Heading("Figures")
         yield Paragraph(
-            "Where both are drawn, lines are calculated and points are simulated. Bands and bars "
-            "are 95 % intervals.",
+            "In figures that show both, lines are calculated and points are simulated. Bands and "
+            "bars are 95 % intervals.",
             "aside",
         )
         yield from shown
@@ -133,9 +131,9 @@ def _capture_figures(captures: Sequence[Capture]) -> Iterator[Part]:
     from tcpcast.report.figures import inline  # noqa: PLC0415 - matplotlib is slow to import
     from tcpcast.report.trace_figures import worst_figures  # noqa: PLC0415
 
-    shown = [inline(name, figure) for name, figure in worst_figures(captures, MOST_DRAWN)]
+    shown = [inline(name, figure) for name, figure in worst_figures(captures, MAX_DRAWN)]
     if shown:
-        yield Heading("The worst transfers, drawn")
+        yield Heading("Figures of the worst transfers")
         yield from shown
 
 
@@ -143,13 +141,13 @@ def _provenance(compared: Compared) -> Iterator[Part]:
     answered = [answer for answer in compared.answers if answer.applies]
     if not answered:
         return
-    yield Heading("Where it comes from")
+    yield Heading("Provenance")
     versions = [f"tcpcast {answer.provenance.get('version', '')}".strip() for answer in answered]
     yield Table(
         [
             Column("engine", [answer.engine for answer in answered], right=False),
-            Column("is", [KINDS[answer.kind] for answer in answered], right=False),
-            Column("by", versions, right=False),
+            Column("kind", [KINDS[answer.kind] for answer in answered], right=False),
+            Column("version", versions, right=False),
             Column("run with", [", ".join(origin(answer)) for answer in answered], right=False),
         ]
     )
@@ -159,4 +157,4 @@ def _provenance(compared: Compared) -> Iterator[Part]:
 
 
 def _again(command: str) -> list[Part]:
-    return [Heading("Make it again"), Code(command)]
+    return [Heading("Reproduce this report"), Code(command)]

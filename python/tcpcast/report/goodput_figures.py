@@ -1,7 +1,4 @@
-"""Figures of the goodput of files: how it is distributed, and how often it is more.
-
-They are Figures 8 and 11 of INRIA report 4154.
-"""
+"""Figures of the distribution of file goodput, like figures 8 and 11 of INRIA report 4154."""
 
 from __future__ import annotations
 
@@ -27,35 +24,36 @@ COLUMNS = {
     "by_large_file": "over large files",
     "by_packets": "over blocks of packets",
 }
-"""The columns of the table, in the order in which they are drawn."""
+"""Columns of the table in drawing order."""
 
 BARS = 40
-"""A distribution has about so many steps over what is shown."""
+"""Approximate number of steps in the shown part of a distribution."""
 
 _RARE = 1e-3
-"""What is rarer than this at either end is not shown."""
+"""Probability at both ends of the distribution that is not shown."""
 
 _WIDE = 4.0
-"""From this ratio of its ends on, an axis of goodputs is logarithmic."""
+"""Ratio of its ends above which a goodput axis is logarithmic."""
 
 
 def distribution(answer: Answer) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Return the ends of steps of goodput, ``[steps + 1]``, and the share of files in 1 % of each.
+    """Return goodput steps and the share of files per 1 % of goodput in each.
 
-    Steps are of much the same ratio; each ends at a row of the table ``file_goodput_tail``, so
-    that shares are those counted, and is so wide that its share is divided by it.
+    The edges have shape ``[steps + 1]``. The steps have about the same ratio. Each edge is a row of
+    the table ``file_goodput_tail``, so that no share is interpolated; each share is divided by the
+    logarithmic width of its step.
     """
     table = answer.tables["file_goodput_tail"]
     goodput, beyond = table["goodput_bps"], table["by_file"]
     low, high = ends(table, ("by_file",))
     wanted = np.searchsorted(goodput, np.geomspace(low, high, BARS + 1))
-    places = np.unique(np.clip(wanted, 0, len(goodput) - 1))
-    widths = np.diff(np.log(goodput[places])) / np.log(1.01)
-    return goodput[places], -np.diff(beyond[places]) / widths
+    edges = np.unique(np.clip(wanted, 0, len(goodput) - 1))
+    widths = np.diff(np.log(goodput[edges])) / np.log(1.01)
+    return goodput[edges], -np.diff(beyond[edges]) / widths
 
 
 def ends(table: Table, columns: Iterable[str]) -> tuple[float, float]:
-    """Return from where to where something happens in some columns that is not too rare."""
+    """Return the goodput range outside which each column has a probability below ``_RARE``."""
     goodput = table["goodput_bps"]
     known = [table[name] for name in columns if name in table]
     first = min(int(np.sum(column >= 1 - _RARE)) for column in known) - 1
@@ -78,7 +76,7 @@ def distribution_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
 
 
 def tail_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
-    """Return the chart of the share with more than a goodput, by each definition."""
+    """Return the chart of the share above a goodput, by each definition."""
     x, factor = goodput_axis(answers, COLUMNS, "x")
     series = [
         Series(
@@ -91,8 +89,8 @@ def tail_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
         for (column, name), line in zip(COLUMNS.items(), ("-", "--", ":"), strict=True)
         if column in answer.tables["file_goodput_tail"]
     ]
-    title = "distribution of goodput above x"
-    return scenario_chart(scenario, title, x, Axis("share with more", 0, 1.02), series)
+    title = "share of files above a goodput"
+    return scenario_chart(scenario, title, x, Axis("share above x", 0, 1.02), series)
 
 
 def _colour(style: dict[str, Any]) -> dict[str, Any]:
@@ -100,7 +98,7 @@ def _colour(style: dict[str, Any]) -> dict[str, Any]:
 
 
 def goodput_axis(answers: Sequence[Answer], columns: Iterable[str], of: str) -> tuple[Axis, float]:
-    """Return an axis of goodputs, and its unit in bit/s."""
+    """Return a goodput axis and its unit in bit/s."""
     both = [ends(answer.tables["file_goodput_tail"], columns) for answer in answers]
     low, high = min(low for low, _ in both), max(high for _, high in both)
     scale = scale_of_unit("bit/s", high)

@@ -31,14 +31,14 @@ _MAIN = {
 """The metric of the verdict by kind of traffic."""
 
 _MAX_CLASSES = 3
-"""Classes that a verdict names; of more, the two with the largest and the smallest value."""
+"""Maximum classes in a verdict; beyond it, only the largest and the smallest value are named."""
 
 
 def run_verdict(compared: Compared, scenario: Scenario | None) -> str:
     """Return the main result of a run as a sentence.
 
-    The values are those of the reference, or of the only answer, as the tables show them. A class
-    gets "more than" another only if their intervals do not overlap.
+    The values come from the reference, or else from the first answer, as shown in the tables. If
+    the intervals of the best and the worst class overlap, the sentence states this.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def _overall(compared: Compared, groups: Sequence[Population]) -> str:
 
 
 def _subject(kind: str, sources: int) -> str:
-    """Return a clause with a place for the value."""
+    """Return a clause with a placeholder for the value."""
     if kind == "on-off":
         who = "the user" if sources == 1 else f"each of the {sources:,} users"
         return f"{who} gets {{}} while a file is loading"
@@ -96,7 +96,7 @@ def _subject(kind: str, sources: int) -> str:
 
 
 def _by_class(compared: Compared, groups: Sequence[Population]) -> str:
-    """Return a statement per class, the largest value first; or about the first and the last."""
+    """Return one statement per class, largest value first, or only two if there are many."""
     kinds = {group.name: group.traffic.kind for group in groups}
     sources = {group.name: group.count for group in groups}
     stated: list[tuple[float, str, Metric, str]] = []
@@ -134,7 +134,7 @@ def _queue(table: Comparison) -> str:
 
 
 def _formula(table: Comparison, metric: str) -> str:
-    """Return how far the formula that is closest to the reference differs from it."""
+    """Return the difference between the closest formula and the reference."""
     row = _row(table, metric)
     if row is None:
         return ""
@@ -150,14 +150,14 @@ def _formula(table: Comparison, metric: str) -> str:
 
 
 def sweep_verdict(table: Mapping[str, Sequence[Any]], keys: Sequence[str]) -> str:
-    """Return which combination has the largest main metric, which the smallest, as a sentence.
+    """Return a sentence with the combinations that have the largest and smallest main metric.
 
     Parameters
     ----------
     table
         Columns of the sweep, one row per combination, engine and replication.
     keys
-        Names of the columns of the keys that vary.
+        Column names of the varied keys.
 
     Returns
     -------
@@ -170,12 +170,12 @@ def sweep_verdict(table: Mapping[str, Sequence[Any]], keys: Sequence[str]) -> st
         return ""
     untrusted = table.get("untrusted", [()] * len(table[metric]))
     rows = [
-        (at, value)
-        for at, value in enumerate(table[metric])
+        (index, value)
+        for index, value in enumerate(table[metric])
         if value is not None
         and math.isfinite(value)
-        and table["engine"][at] == table["engine"][0]
-        and metric not in (untrusted[at] or ())
+        and table["engine"][index] == table["engine"][0]
+        and metric not in (untrusted[index] or ())
     ]
     if len(rows) < 2:
         return ""
@@ -213,8 +213,8 @@ def _known(values: Iterable[float | None]) -> Iterable[bool]:
     return (value is not None and math.isfinite(value) for value in values)
 
 
-def _cell(table: Mapping[str, Sequence[Any]], name: str, at: int) -> Any:
-    return table[name][at] if name in table else None
+def _cell(table: Mapping[str, Sequence[Any]], name: str, index: int) -> Any:
+    return table[name][index] if name in table else None
 
 
 def _row(table: Comparison, metric: str) -> Row | None:
@@ -222,7 +222,7 @@ def _row(table: Comparison, metric: str) -> Row | None:
 
 
 def _lead(row: Row | None, table: Comparison) -> Metric | None:
-    """Return the value of the reference, or of the first answer that has one."""
+    """Return the value of the reference, or else of the first answer with a value."""
     if row is None:
         return None
     held = None if table.reference is None else row.metrics[table.reference]
@@ -234,7 +234,7 @@ def _given(figures: Iterable[Metric | None]) -> Iterator[Metric]:
 
 
 def _stated(row: Row | None, table: Comparison) -> str:
-    """Return a value with its unit and uncertainty, "" without a value."""
+    """Return a value with its unit and uncertainty, or "" without a value."""
     figure = _lead(row, table)
     if row is None or figure is None:
         return ""

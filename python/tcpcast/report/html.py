@@ -1,4 +1,4 @@
-"""A report as HTML: one file that asks for nothing from outside and runs no script."""
+"""A report as one HTML file that loads no external resource and runs no script."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from tcpcast.report.quantity import Scale
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
-"""A browser loads nothing and runs nothing, whatever a name in the report holds."""
+"""Forbids scripts and external resources, even if a name in the report contains markup."""
 
 
 def html_page(document: Document, mark: str) -> str:
-    """Return a report as a whole page; ``mark`` says who wrote it."""
+    """Return a report as a complete page; ``mark`` identifies it as written by tcpcast."""
     title = shown(document.title)
     return (
         f'<!doctype html>\n{mark}\n<html lang="en"><head><meta charset="utf-8">'
@@ -45,12 +45,12 @@ def html_page(document: Document, mark: str) -> str:
 
 
 def html(parts: Iterable[Part]) -> str:
-    """Return parts as elements, a line each."""
+    """Return parts as HTML elements, one per line."""
     return "\n".join(filter(None, map(_element, parts)))
 
 
 def shown(text: object) -> str:
-    """Return a text in which nothing is markup and nothing is hidden."""
+    """Return a text with markup and control characters escaped."""
     return escape(escape_control_characters(str(text)))
 
 
@@ -101,11 +101,11 @@ def _table(part: Table) -> str:
         "".join(_cell(_kept(cell), right, cell) for cell, right in zip(row, rights, strict=True))
         for row in zip(*(column.cells for column in columns), strict=True)
     ]
-    return _whole(part.title, heads, rows, part.loud)
+    return _whole(part.title, heads, rows, part.emphasized)
 
 
 def _kept(cell: str) -> str:
-    """Return a cell in which an arrow stays with the end that it points to."""
+    """Return a cell with a non-breaking space between the arrow and the destination."""
     return shown(cell).replace(shown(ARROW), " &gt;&nbsp;")
 
 
@@ -133,9 +133,9 @@ def _side_by_side(part: SideBySide) -> str:
 
 def _value(figure: Metric | None, scale: Scale, kind: Kind) -> str:
     bounds = interval(figure, scale)
-    beside = f" <small>{shown(bounds)}</small>" if bounds else ""
+    suffix = f" <small>{shown(bounds)}</small>" if bounds else ""
     value = marked_value(figure, scale)
-    return _cell(f"{shown(value)}{beside}", True, value, kind)
+    return _cell(f"{shown(value)}{suffix}", True, value, kind)
 
 
 def _head(inner: str, right: bool) -> str:
@@ -151,10 +151,10 @@ def _cell(inner: str, right: bool, text: str = "", kind: str = "") -> str:
     return f"<td{classes}>{inner}</td>"
 
 
-def _whole(title: str, heads: str, rows: Iterable[str], loud: Sequence[int] = ()) -> str:
+def _whole(title: str, heads: str, rows: Iterable[str], emphasized: Sequence[int] = ()) -> str:
     caption = f"<caption>{shown(title)}</caption>" if title else ""
-    marks = dict.fromkeys(loud, ' class="loud"')
-    body = "\n".join(f"<tr{marks.get(at, '')}>{row}</tr>" for at, row in enumerate(rows))
+    marks = dict.fromkeys(emphasized, ' class="loud"')
+    body = "\n".join(f"<tr{marks.get(i, '')}>{row}</tr>" for i, row in enumerate(rows))
     return (
         f'<div class="scroll"><table>{caption}<thead><tr>{heads}</tr></thead>\n'
         f"<tbody>{body}</tbody></table></div>"

@@ -1,4 +1,4 @@
-"""The report for programs: the scenario and every answer as one JSON document."""
+"""The machine-readable report: the scenario and all answers as one JSON document."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ if TYPE_CHECKING:
 
 
 def document(answers: Sequence[Answer], scenario: Scenario) -> dict[str, Any]:
-    """Return ``{"scenario": ..., "verdict": ..., "answers": [...]}``, the machine-readable form.
+    """Return ``{"scenario": ..., "verdict": ..., "answers": [...]}``, the machine-readable report.
 
-    ``omitted_models`` has the formulas that do not answer for the stack, if any. Metrics come in the
-    order of :data:`tcpcast.metrics.METRICS`, tables and provenance by name, so that the same
-    question and seed give the same document, ``wall_s`` apart.
+    ``left_out`` lists formulas that do not support the stack, if any. Metrics are in the order of
+    :data:`tcpcast.metrics.METRICS`, tables and provenance in alphabetical order. The same scenario
+    and seed give the same document, except for ``wall_s``.
     """
     verdict = run_verdict(compare_all(answers), scenario)
-    found = {
+    report = {
         "scenario": scenario.resolved(),
         "verdict": verdict or None,
         "answers": [_ordered(a.to_json()) for a in answers],
     }
-    asked = {answer.engine for answer in answers}
+    engines = {answer.engine for answer in answers}
     left = [
         {"engine": name, "why": reason}
         for reason, names in omitted_models(scenario, suggestions=True).items()
         for name in names
-        if name not in asked
+        if name not in engines
     ]
-    return found | ({"left_out": left} if left else {})
+    return report | ({"left_out": left} if left else {})
 
 
 def json_report(answers: Sequence[Answer], scenario: Scenario) -> str:
@@ -46,14 +46,14 @@ def json_report(answers: Sequence[Answer], scenario: Scenario) -> str:
 
 
 def encode(value: Any, indent: int = 0) -> str:
-    """Return JSON with an object's keys on lines of their own and a list of numbers on one line.
+    """Return JSON with one line per key, and lists of numbers on one line.
 
-    All of it is ASCII: it is the same whatever the locale, and no name in it acts on a terminal.
+    The output is ASCII: it does not depend on the locale, and no name in it can control a terminal.
 
     Raises
     ------
     ValueError
-        A number that JSON has no form for (NaN or infinite).
+        A number is NaN or infinite, which JSON cannot represent.
     """
     pad = "  " * (indent + 1)
     if isinstance(value, dict) and value and not _flat(value):
@@ -68,7 +68,7 @@ def encode(value: Any, indent: int = 0) -> str:
 
 
 def _flat(value: Mapping[str, Any]) -> bool:
-    """Say whether an object is a figure: a few plain values that read best on one line."""
+    """Return True for a metric: a few plain values that fit on one line."""
     return "value" in value and not any(isinstance(v, dict | list) for v in value.values())
 
 

@@ -1,4 +1,4 @@
-"""What a report shows first: the values that were asked for, by the kind of traffic."""
+"""The leading rows of a report: the most important values for the kind of traffic."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 PERCENTILES = ("p50", "p95", "p99")
 LARGEST_SIZE = 2**32 - 1
-"""Upper end of the last interval of sizes."""
+"""Upper bound of the last size interval."""
 
 _NAMES = {"on_time": "ON time", "connection_rate": "connection rate", "queue": "queue"}
 _UNITS = {"packet": "pkt"}
@@ -31,10 +31,10 @@ _UNITS = {"packet": "pkt"}
 def leading(
     comparison: Comparison, scenario: Scenario | None, *, has_classes: bool = False
 ) -> Comparison:
-    """Return the rows of a comparison that were asked for; all of them where that is not known.
+    """Return the leading rows of a comparison; all rows if the kind of traffic is unknown.
 
-    Means over files of all classes are left out if files are mixed and ``has_classes`` says that
-    the classes have rows elsewhere.
+    Means over the files of all classes are omitted if the classes have different files and
+    ``has_classes`` is True, that is, if the classes have separate rows.
     """
     groups = () if scenario is None else scenario.populations
     kinds = {group.traffic.kind for group in groups} & {"on-off", "transfers", "bulk"}
@@ -42,19 +42,19 @@ def leading(
         return comparison
     has_files = not (has_classes and has_mixed_files(groups))
     known = [(row, METRICS[row.metric]) for row in comparison.rows if row.metric in METRICS]
-    asked = [
+    main = [
         row
-        for row, of in known
-        if not kinds.isdisjoint(of.headline_of) and (has_files or not of.file_kinds)
+        for row, metric in known
+        if not kinds.isdisjoint(metric.headline_of) and (has_files or not metric.file_kinds)
     ]
-    path = [row for row, of in known if of.headline_of == PATH]
-    return replace(comparison, rows=(*asked, *path)) if asked or path else comparison
+    path = [row for row, metric in known if metric.headline_of == PATH]
+    return replace(comparison, rows=(*main, *path)) if main or path else comparison
 
 
 def percentile_table(answers: Sequence[Answer], typed: Mapping[int, str]) -> Table | None:
-    """Return p50, p95 and p99 of what the answers have distributions of, None without any.
+    """Return p50, p95 and p99 of each quantity with a distribution, or None if there is none.
 
-    ``typed`` has sizes that were typed in bytes, by their packets.
+    ``typed`` maps sizes in packets to sizes as typed in bytes.
     """
     rows = [row for answer in answers if not answer.withheld for row in _percentiles(answer, typed)]
     if not rows:
@@ -65,12 +65,12 @@ def percentile_table(answers: Sequence[Answer], typed: Mapping[int, str]) -> Tab
 
 
 def has_too_few(table: Table) -> bool:
-    """Say whether a percentile is missing because too few transfers lie beyond it."""
+    """Return True if a percentile is missing because too few transfers exceed it."""
     return any(ABSENT in column.cells for column in table.columns)
 
 
 def _percentiles(answer: Answer, typed: Mapping[int, str]) -> Iterator[list[str]]:
-    """Yield rows: what, its unit, the engine, and the percentiles."""
+    """Yield rows with quantity, unit, engine and percentiles."""
     table = answer.tables.get("percentiles", {})
     columns = [table[name].tolist() for name in ("quantity", "unit", *PERCENTILES) if table]
     classes = table.get("class", [""] * len(columns[0]) if columns else [])
@@ -78,14 +78,14 @@ def _percentiles(answer: Answer, typed: Mapping[int, str]) -> Iterator[list[str]
         name = _NAMES.get(quantity, quantity.replace("_", " "))
         yield _row(f"{name}, {of_class}" if of_class else name, unit, answer, values)
     sizes = answer.tables.get("by_size", {})
-    if "class" in table:  # sizes are of all classes together
+    if "class" in table:  # the rows by size are totals of all classes
         return
     if set(PERCENTILES) <= sizes.keys():
         yield from _of_sizes("completion time", sizes, range(len(sizes["p50"])), answer, typed)
     times = answer.tables.get("transfer_times", {})
     for quantity in ("delivery_time", "total_time"):
-        places = [at for at, of in enumerate(times.get("quantity", ())) if of == quantity]
-        yield from _of_sizes(quantity.replace("_", " "), times, places, answer, typed)
+        rows = [row for row, of in enumerate(times.get("quantity", ())) if of == quantity]
+        yield from _of_sizes(quantity.replace("_", " "), times, rows, answer, typed)
 
 
 def _of_sizes(
@@ -95,20 +95,20 @@ def _of_sizes(
     answer: Answer,
     typed: Mapping[int, str],
 ) -> Iterator[list[str]]:
-    """Yield the rows of a time whose percentiles are by size, spread over a long list."""
-    for at in (rows[place] for place in spread(len(rows))):
+    """Yield one row per size, or evenly selected sizes of a long list."""
+    for row in (rows[index] for index in spread(len(rows))):
         low, high = (
-            float(table["size_pkts" if "size_pkts" in table else end][at])
+            float(table["size_pkts" if "size_pkts" in table else end][row])
             for end in ("low_pkts", "high_pkts")
         )
-        values = [float(table[p][at]) for p in PERCENTILES]
+        values = [float(table[p][row]) for p in PERCENTILES]
         yield _row(f"{what}, {_sizes_text(low, high, typed)}", "s", answer, values)
 
 
 def _sizes_text(low: float, high: float, typed: Mapping[int, str]) -> str:
-    """Return a size in packets, or an interval of them."""
+    """Return a size in packets, or an interval of sizes."""
     if high >= LARGEST_SIZE:
-        return f"{low:,.0f} packets and more"
+        return f"{low:,.0f} packets or more"
     if low == high:
         return size_text(round(low), typed)
     return f"{low:,.0f}–{high:,.0f} packets"

@@ -1,4 +1,4 @@
-"""What is said of a link when the programs over it have ended."""
+"""The summary of an emulated link after the programs over it have ended."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ if TYPE_CHECKING:
 
 
 def link_lines(outcome: LinkOutcome) -> list[str]:
-    """Return the numbers of both directions, and what to check before trusting them."""
+    """Return counters and delays of both directions, and a note if the link's clock was paused."""
     seconds = max(1, outcome.elapsed_ns - outcome.away_ns) / 1e9
     lines = [f"link over {outcome.device} for {seconds:.3g} s"]
     lines += _direction("near to far", outcome.near_to_far, seconds)
     lines += _direction("far to near", outcome.far_to_near, seconds)
     if outcome.pauses:
         lines.append(
-            f"the link's clock stood still {outcome.pauses} times while this machine was busy, "
-            f"{_time(outcome.away_ns)} in all, {_time(outcome.longest_pause_ns)} at most"
+            f"the link's clock was paused {outcome.pauses} times while this machine was busy, "
+            f"{_time(outcome.away_ns)} in total, {_time(outcome.longest_pause_ns)} at most"
         )
     return lines
 

@@ -1,4 +1,4 @@
-"""Answers as ``tcpcast run --json`` prints them, read back to be laid out again."""
+"""Loading of answers that ``tcpcast run --json`` wrote, to produce a report from them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _Value = int | float | bool | str | None
 
 
 class _Saved(BaseModel):
-    """An object of the document; what a later version adds to it is passed over."""
+    """An object of the document; unknown fields of a later version are ignored."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -78,7 +78,7 @@ class _SavedDocument(_Saved):
 
 
 def is_saved(path: Path) -> bool:
-    """Say whether a file is to be read as saved answers: it is named, or begins, as JSON."""
+    """Return True if a file's name ends in .json or its content begins like JSON."""
     if path.suffix == ".json":
         return True
     if path.suffix == ".toml" or not path.is_file():
@@ -87,7 +87,7 @@ def is_saved(path: Path) -> bool:
         with path.open("rb") as file:
             return file.read(1) == b"{"
     except OSError:
-        return False  # whoever reads it as what it is says why
+        return False  # the function that reads the file reports the error
 
 
 def read_saved(path: Path) -> Answers:
@@ -96,34 +96,34 @@ def read_saved(path: Path) -> Answers:
     Parameters
     ----------
     path
-        A file with what ``tcpcast run --json`` or ``predict --json`` printed.
+        Output of ``tcpcast run --json`` or ``tcpcast predict --json``.
 
     Raises
     ------
     TcpcastError
-        It cannot be read, or is something else; the message says what to write instead.
+        The file cannot be read or does not contain answers.
     """
     try:
-        found = json.loads(path.read_bytes())
-    except OSError as fault:
-        raise TcpcastError(f"{path}: cannot be read ({fault.strerror}); check the file") from None
-    except (ValueError, RecursionError) as fault:
-        raise TcpcastError(f"{path}: not JSON ({fault}); {_INSTEAD}") from None
-    if isinstance(found, dict) and "captures" in found:
+        content = json.loads(path.read_bytes())
+    except OSError as error:
+        raise TcpcastError(f"{path}: cannot be read ({error.strerror}); check the file") from None
+    except (ValueError, RecursionError) as error:
+        raise TcpcastError(f"{path}: not JSON ({error}); {_INSTEAD}") from None
+    if isinstance(content, dict) and "captures" in content:
         raise TcpcastError(
-            f"{path}: tables of captures; a report is made of the captures themselves: "
+            f"{path}: contains tables of captures; to report on captures, pass the capture files: "
             "tcpcast report FILE.pcap"
         )
     try:
-        document = _SavedDocument.model_validate(found)
+        document = _SavedDocument.model_validate(content)
         scenario = Scenario.from_dict(document.scenario, folder=path.parent)
-    except ValidationError as fault:
-        first = fault.errors()[0]
+    except ValidationError as error:
+        first = error.errors()[0]
         place = ".".join(map(str, first["loc"])) or "the document"
-        message = f"{path}: no answers of tcpcast ({place}: {first['msg']}); {_INSTEAD}"
+        message = f"{path}: not a file of tcpcast answers ({place}: {first['msg']}); {_INSTEAD}"
         raise TcpcastError(message) from None
-    except ScenarioError as fault:
-        raise ScenarioError(f"{path}: its scenario: {fault}") from None
+    except ScenarioError as error:
+        raise ScenarioError(f"{path}: scenario: {error}") from None
     answers = [_answer(saved) for saved in document.answers]
     for answer in answers:
         if answer.kind == "simulation":
@@ -131,15 +131,15 @@ def read_saved(path: Path) -> Answers:
     return Answers(answers, scenario)
 
 
-_INSTEAD = "write the file by tcpcast run FILE --json"
+_INSTEAD = "write the file with tcpcast run FILE --json"
 
 
 def _answer(saved: _SavedAnswer) -> Answer:
-    way = saved.provenance
+    origin = saved.provenance
     captured = None
-    if isinstance(way.get("fed"), dict) and isinstance(way.get("replay"), dict):
-        captured = CaptureInputs(way["fed"], way["replay"])
-    regime, steps, domain = way.get("regime"), way.get("steps"), way.get("domain")
+    if isinstance(origin.get("fed"), dict) and isinstance(origin.get("replay"), dict):
+        captured = CaptureInputs(origin["fed"], origin["replay"])
+    regime, steps, domain = origin.get("regime"), origin.get("steps"), origin.get("domain")
     notes = [
         Note(n.why, tuple(n.metrics), kind=n.kind, named=n.named) for n in saved.notes
     ] or to_notes(saved.warnings)
@@ -151,7 +151,7 @@ def _answer(saved: _SavedAnswer) -> Answer:
         metrics={name: _metric(name, metric) for name, metric in saved.metrics.items()},
         tables={name: _table(table.columns) for name, table in saved.tables.items()},
         notes=notes,
-        provenance={name: value for name, value in way.items() if name not in _APART},
+        provenance={name: value for name, value in origin.items() if name not in _FIELDS},
         wall_s=saved.wall_s,
         status=status,
         reason=saved.not_applicable or saved.incomplete_reason or "",
@@ -160,28 +160,28 @@ def _answer(saved: _SavedAnswer) -> Answer:
         regime=regime if isinstance(regime, str) else None,
         steps=steps if isinstance(steps, list) else [],
         domain=domain if isinstance(domain, dict) else {},
-        seed=_typed(way.get("seed"), int),
-        warmup_s=_typed(way.get("warmup_s"), float),
-        warmup_rule=_typed(way.get("warmup_rule"), str),
+        seed=_typed(origin.get("seed"), int),
+        warmup_s=_typed(origin.get("warmup_s"), float),
+        warmup_rule=_typed(origin.get("warmup_rule"), str),
         captured=captured,
     )
 
 
 def _typed(value: Any, kind: type[Kept]) -> Kept | None:
-    """Return a value of the kind that it ought to be, None where it is of another."""
-    whole = kind is float and type(value) is int
-    return kind(value) if whole or type(value) is kind else None
+    """Return a value if it has the expected type, otherwise None; int is accepted for float."""
+    is_integer = kind is float and type(value) is int
+    return kind(value) if is_integer or type(value) is kind else None
 
 
-_APART = (
+_FIELDS = (
     *("regime", "steps", "domain", "seed", "warmup_s", "warmup_rule"),
     *("fed", "replay"),
 )
-"""What an answer has as fields of its own."""
+"""Provenance entries that are separate fields of an answer."""
 
 
 def _kind(saved: _SavedAnswer) -> Kind:
-    """Return what an answer is; of an own engine that is not there, whether it has intervals."""
+    """Return the kind of an answer; for an unregistered engine, guessed from its intervals."""
     entry = REGISTRY.get(saved.engine)
     if entry is None:
         simulated = any(metric.low is not None for metric in saved.metrics.values())
@@ -202,7 +202,7 @@ def _table(columns: Mapping[str, list[_Value]]) -> dict[str, np.ndarray[Any, Any
 
 
 def _column(values: list[_Value]) -> np.ndarray[Any, Any]:
-    """Return a column as it was; null, of which no text is made, is no number."""
+    """Return a column as an array; null becomes "" among texts and NaN among numbers."""
     if any(isinstance(value, str) for value in values):
         return np.array(["" if value is None else str(value) for value in values])
     return np.array([float("nan") if value is None else value for value in values])

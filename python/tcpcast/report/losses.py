@@ -1,4 +1,4 @@
-"""Completion times of single transfers by how many of their packets were lost."""
+"""Completion times of single transfers by number of lost packets."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ if TYPE_CHECKING:
 
     from tcpcast.answer import Answer, Metric
 
-MOST_LOSSES = 4
-"""Columns shown: 0, 1, 2 and 3 losses; the table of the answer has all."""
+MAX_LOSSES = 4
+"""Columns shown: 0, 1, 2 and 3 losses; the table of the answer contains all."""
 
-MOST_SIZES = 12
-"""Rows shown of a longer list of sizes, spread over it."""
+MAX_SIZES = 12
+"""Maximum number of rows shown; if there are more sizes, they are selected evenly."""
 
 
 def spread(length: int) -> list[int]:
-    """Return the places of a list that are shown, its ends among them."""
-    if length <= MOST_SIZES:
+    """Return evenly spaced indices of a list, including both ends."""
+    if length <= MAX_SIZES:
         return list(range(length))
-    return [round(at * (length - 1) / (MOST_SIZES - 1)) for at in range(MOST_SIZES)]
+    return [round(i * (length - 1) / (MAX_SIZES - 1)) for i in range(MAX_SIZES)]
 
 
 def losses_tables(answers: Sequence[Answer], typed: Mapping[int, str]) -> list[Table]:
-    """Return a table for each answer that tells completion times by size and losses.
+    """Return one table per answer with completion times by size and losses.
 
-    None where nothing was lost: that is told by the table of sizes. ``typed`` has sizes that were
-    typed in bytes, by their packets.
+    Answers without losses are omitted, because the table of sizes contains the same values.
+    ``typed`` maps sizes in packets to sizes as typed in bytes.
     """
     given = [(a, figures) for a in answers if (figures := by_size_and_losses(a))]
     return [
@@ -48,21 +48,21 @@ def by_size_and_losses(answer: Answer) -> dict[tuple[int, int], Metric]:
     table = answer.tables.get("by_losses", {})
     if not lists_times(table, "size_pkts", "losses"):
         return {}
-    places = zip(table["size_pkts"].tolist(), table["losses"].tolist(), strict=True)
-    keys = ((int(size), int(losses)) for size, losses in places)
+    pairs = zip(table["size_pkts"].tolist(), table["losses"].tolist(), strict=True)
+    keys = ((int(size), int(losses)) for size, losses in pairs)
     return dict(zip(keys, completion_times(table), strict=True))
 
 
 def _table(engine: str, figures: dict[tuple[int, int], Metric], typed: Mapping[int, str]) -> Table:
-    columns = sorted({losses for _, losses in figures})[:MOST_LOSSES]
+    columns = sorted({losses for _, losses in figures})[:MAX_LOSSES]
     all_sizes = sorted({size for size, _ in figures})
-    sizes = [all_sizes[at] for at in spread(len(all_sizes))]
+    sizes = [all_sizes[i] for i in spread(len(all_sizes))]
     shown = [figures[s, k].value for s in sizes for k in columns if (s, k) in figures]
     scale = scale_of_unit("s", max((v for v in shown if math.isfinite(v)), default=1.0))
     names = [size_text(size, typed) for size in sizes]
-    found = [Column(engine, names, right=False), Column("unit", [scale.unit] * len(sizes), False)]
+    table = [Column(engine, names, right=False), Column("unit", [scale.unit] * len(sizes), False)]
     for losses in columns:
         given = [figures.get((size, losses)) for size in sizes]
         cells = [ABSENT if figure is None else value_text(figure, scale) for figure in given]
-        found.append(Column(f"{losses} lost", cells))
-    return Table(found)
+        table.append(Column(f"{losses} lost", cells))
+    return Table(table)

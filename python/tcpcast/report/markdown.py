@@ -1,4 +1,4 @@
-"""A report as Markdown: the same parts without the figures, for an issue, a wiki or a mail."""
+"""A report as Markdown without figures, for an issue, a wiki or an e-mail."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ if TYPE_CHECKING:
 
     from tcpcast.report.document import Column, Document, Part
 
-# An underscore within a word begins nothing, so that names of metrics stay as they are.
+# An underscore within a word is not markup, so names of metrics are not escaped.
 _MARKUP = re.compile(r"[\\`*\[\]<>|~&]|(?<!\w)_|_(?!\w)|^\s*(?:[#+-]|\d+[.)])(?=\s)")
 _BAR = "|", r"\|"
-"""What would end a cell, and what stands for it."""
+"""The cell separator and its escaped form."""
 _TICKS = re.compile("`+")
 
 
 def markdown_page(document: Document, mark: str) -> str:
-    """Return a report as Markdown; ``mark`` says who wrote it."""
+    """Return a report as Markdown; ``mark`` identifies it as written by tcpcast."""
     blocks = [mark, f"# {escaped(document.title)}", *markdown(document.parts)]
     return "\n\n".join(blocks) + "\n"
 
 
 def markdown(parts: Iterable[Part]) -> Iterator[str]:
-    """Yield a block of Markdown for each part that has a form in it; a figure has none."""
+    """Yield one block of Markdown per part; figures and blank lines are omitted."""
     for part in parts:
         match part:
             case Heading():
@@ -56,21 +56,21 @@ def markdown(parts: Iterable[Part]) -> Iterator[str]:
 
 
 def markdown_table(columns: Sequence[Column]) -> list[str]:
-    """Return columns, in which there may be markup, as a line of Markdown's source each."""
+    """Return a table as lines of Markdown; the cells may contain markup."""
     return _rows(columns, lambda cell: cell.replace(*_BAR))
 
 
 def escaped(text: str) -> str:
-    """Return a text in which nothing is markup and nothing is hidden."""
+    """Return a text on one line with markup and control characters escaped."""
     whole = escape_control_characters(text).replace("\n", " ")
-    return _MARKUP.sub(lambda found: f"{found[0][:-1]}\\{found[0][-1]}", whole)
+    return _MARKUP.sub(lambda match: f"{match[0][:-1]}\\{match[0][-1]}", whole)
 
 
 def _paragraph(part: Paragraph) -> str:
     lead = f"**{escaped(part.lead.rstrip())}** " if part.lead else ""
     mark = f"{escaped(part.mark.strip())} " if part.mark.strip() else ""
-    said = f"{mark}{lead}{escaped(part.text)}"
-    return f"**{said}**" if part.role == "heading" else said
+    content = f"{mark}{lead}{escaped(part.text)}"
+    return f"**{content}**" if part.role == "heading" else content
 
 
 def _titled(title: str, columns: Sequence[Column]) -> Iterator[str]:
@@ -79,17 +79,17 @@ def _titled(title: str, columns: Sequence[Column]) -> Iterator[str]:
     yield "\n".join(_rows(columns, escaped))
 
 
-def _rows(columns: Sequence[Column], written: Callable[[str], str]) -> list[str]:
-    """Return a table; ``written`` makes of a cell what stands in the source."""
+def _rows(columns: Sequence[Column], escape: Callable[[str], str]) -> list[str]:
+    """Return a table as lines of Markdown; ``escape`` is applied to each cell."""
     rows = [
-        [written(column.heading) for column in columns],
+        [escape(column.heading) for column in columns],
         ["---:" if column.right else "---" for column in columns],
-        *zip(*(map(written, column.cells) for column in columns), strict=True),
+        *zip(*(map(escape, column.cells) for column in columns), strict=True),
     ]
     return [f"| {' | '.join(row)} |" for row in rows]
 
 
 def _fenced(text: str) -> str:
-    """Return a text as code, between more ticks than it has in a row."""
+    """Return a text as a code block with a fence longer than any run of ticks in it."""
     fence = "`" * (1 + max([2, *(len(ticks) for ticks in _TICKS.findall(text))]))
     return f"{fence}\n{text.rstrip()}\n{fence}"

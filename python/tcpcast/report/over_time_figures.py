@@ -1,4 +1,4 @@
-"""A simulated run over time: windows, round trips, the queue and goodput, from its beginning on."""
+"""Figure of a simulated run over time: windows, RTT, queue and goodput, including the warm-up."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
     Table = dict[str, np.ndarray[Any, Any]]
     Drawn = tuple[list[Drawable], Axis]
 
-MOST_CLASSES = len(COLOURS)
+MAX_CLASSES = len(COLOURS)
 _WIDTH, _PANEL, _AROUND = 6.8, 1.4, 1.3
 _ALL: Style = {"color": "#222222", "linestyle": "-"}
-"""The line of a class that is alone, distinct from those of its flows."""
+"""Line style of the total over all flows, distinct from the styles of single flows."""
 
 
 def over_time(answers: Sequence[Answer], scenario: Scenario) -> Chart:
-    """Return a panel for each quantity that the answer has over time, the warm-up shaded."""
+    """Return one panel per quantity that the answer has over time, with a shaded warm-up."""
     answer = answers[0]
     tables = [(answer.tables[name], draw) for name, draw in _PANELS if name in answer.tables]
     x = Axis("time (s)", 0, max(float(table["to_s"].max()) for table, _ in tables))
@@ -52,7 +52,7 @@ def over_time(answers: Sequence[Answer], scenario: Scenario) -> Chart:
         panels.append(Panel(series + shade, x, y))
     subtitle = describe(scenario)
     if answer.replications > 1:
-        subtitle += f"; windows are of the first of {answer.replications} replications"
+        subtitle += f"; windows from the first of {answer.replications} replications"
     return Chart(
         title=f"{scenario.name}: the run over time ({answer.engine})",
         panels=panels,
@@ -64,24 +64,24 @@ def over_time(answers: Sequence[Answer], scenario: Scenario) -> Chart:
 
 
 def _windows(answer: Answer, scenario: Scenario) -> Drawn:
-    """Return the mean window of each watched flow, and its range in each slot."""
+    """Return the mean window of each traced flow and its range in each time slot."""
     table = answer.tables["windows_over_time"]
     names = _names(scenario)
     one = len(names) == 1
     series: list[Drawable] = []
     medians = []
-    for at, flow in enumerate(np.unique(table["flow"])):
+    for index, flow in enumerate(np.unique(table["flow"])):
         of_flow = _where(table, table["flow"] == flow)
         name = f"flow {flow}" if one else str(of_flow["class"][0])
-        style = line_style(at if one else names.index(name))
+        style = line_style(index if one else names.index(name))
         edges = _edges(of_flow)
         series.append(Series(edges, of_flow["mean_pkts"], name, {"linewidth": 1.1, **style}))
-        if at == 0 or not one:  # bands of several flows alike would hide each other
-            label = f"lowest to highest of {name}" if one else ""
+        if index == 0 or not one:  # bands of several similar flows would hide each other
+            label = f"minimum to maximum of {name}" if one else ""
             band = {"color": style["color"], "alpha": 0.18}
             series.append(Band(edges, of_flow["low_pkts"], of_flow["high_pkts"], label, band))
         medians.append(float(np.median(of_flow["mean_pkts"])))
-    label = "window of\na flow (packets)" if not one else "window\n(packets)"
+    label = "window\n(packets)" if one else "window of\na flow (packets)"
     return series, fitted_window_axis(label, table["high_pkts"], max(min(medians), 1.0))
 
 
@@ -117,18 +117,18 @@ def _queue(answer: Answer, scenario: Scenario) -> Drawn:
 
 
 def _of_classes(answer: Answer, scenario: Scenario, column: str, factor: float) -> list[Drawable]:
-    """Return a line for each class; for a single one, a line of all its flows together."""
+    """Return one line per class; for a single class, one line for the total of its flows."""
     table = answer.tables["flows_over_time"]
     names = _names(scenario)
     if len(names) == 1:
-        return [_series(answer, table, column, factor, _together(scenario), _ALL)]
+        return [_series(answer, table, column, factor, _total_label(scenario), _ALL)]
     return [
-        _series(answer, _where(table, table["class"] == name), column, factor, name, line_style(at))
-        for at, name in enumerate(names[:MOST_CLASSES])
+        _series(answer, _where(table, table["class"] == name), column, factor, name, line_style(i))
+        for i, name in enumerate(names[:MAX_CLASSES])
     ]
 
 
-def _series(  # noqa: PLR0913, PLR0917 - a curve, its unit and its look
+def _series(  # noqa: PLR0913, PLR0917 - a curve, its unit and its style
     answer: Answer, table: Table, column: str, factor: float, label: str, style: Style
 ) -> Series:
     value, low, high = (table[f"{column}{end}"] / factor for end in ("", "_low", "_high"))
@@ -136,7 +136,7 @@ def _series(  # noqa: PLR0913, PLR0917 - a curve, its unit and its look
     return Series(_edges(table), value, label, {"linewidth": 1.1, **style}, low, high, band)
 
 
-def _together(scenario: Scenario) -> str:
+def _total_label(scenario: Scenario) -> str:
     (group,) = scenario.populations
     if group.traffic.kind == "transfers":
         return "all transfers"
@@ -162,4 +162,4 @@ _PANELS: tuple[tuple[str, Callable[[Answer, Scenario], Drawn]], ...] = (
     ("queue_over_time", _queue),
     ("flows_over_time", _goodput),
 )
-"""The table that a panel needs, and what returns its series and its axis, from above."""
+"""The table required by each panel, and the function that returns its series and y axis."""

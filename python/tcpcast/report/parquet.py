@@ -1,4 +1,4 @@
-"""Tables of captures as Parquet files, one a table."""
+"""Tables of captures as Parquet files, one file per table."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ KEY = "file"
 
 
 def parquet_modules() -> tuple[ModuleType, ModuleType]:
-    """Return what makes Arrow tables and what writes them; asked before a capture is read.
+    """Return the modules ``pyarrow`` and ``pyarrow.parquet``.
+
+    A call before a capture is read detects a missing pyarrow early.
 
     Raises
     ------
@@ -40,12 +42,13 @@ def parquet_modules() -> tuple[ModuleType, ModuleType]:
 
 
 def check_parquet(folder: str | Path, *, force: bool = False) -> None:
-    """Refuse, before a capture is read, a folder that :func:`write_parquet` cannot write to.
+    """Raise, before a capture is read, if :func:`write_parquet` cannot write to a folder.
 
     Raises
     ------
     TcpcastError
-        A file of a table's name is none of tcpcast's, or the folder is a symbolic link.
+        A file with the name of a table was not written by tcpcast, or the folder is a symbolic
+        link.
     MachineError
         pyarrow is not installed, or the folder cannot be written.
     """
@@ -58,25 +61,26 @@ def check_parquet(folder: str | Path, *, force: bool = False) -> None:
 def write_parquet(
     captures: Sequence[Capture], folder: str | Path, *, force: bool = False
 ) -> list[Path]:
-    """Write each table of captures into a file of its own, such as ``connections.parquet``.
+    """Write each table of captures into a separate file, for example ``connections.parquet``.
 
-    Each table begins with the column ``file``; ``connections`` numbers its rows in ``direction``,
-    so that the two join it with the others. Times are timestamps in UTC, missing figures null.
+    Each table begins with the column ``file``. ``connections`` numbers its rows in ``direction``;
+    join it with the other tables on ``file`` and ``direction``. Times are timestamps in UTC;
+    missing values are null.
 
     Parameters
     ----------
     captures
-        What was read; a table holds the rows of all.
+        The captures; each table contains the rows of all captures.
     folder
-        Where the files go; made if it does not exist. Parquet files that tcpcast wrote are
-        replaced.
+        Folder for the files, created if it does not exist. Parquet files that tcpcast wrote are
+        overwritten.
     force
-        Whether any other file of the same name is replaced, too.
+        Overwrite existing files, even if tcpcast did not create them.
 
     Returns
     -------
     list of Path
-        The files written.
+        Paths of the files.
 
     Raises
     ------
@@ -87,9 +91,9 @@ def write_parquet(
     target = Path(folder)
     parts: dict[str, list[Any]] = {}
     for capture in captures:
-        found = tables(capture)
-        for name in (name for name in TABLES if name in found):
-            parts.setdefault(name, []).append(_arrow_table(arrow, capture.file, found[name]))
+        by_name = tables(capture)
+        for name in (name for name in TABLES if name in by_name):
+            parts.setdefault(name, []).append(_arrow_table(arrow, capture.file, by_name[name]))
     written = []
     for name, several in parts.items():
         path = target / f"{name}.parquet"
@@ -102,7 +106,7 @@ def write_parquet(
 
 def _arrow_table(arrow: ModuleType, file: str, table: Table) -> Any:
     length = next(iter(table.values())).size
-    named = file.encode("utf-8", "replace").decode()  # the system takes names that are no UTF-8
+    named = file.encode("utf-8", "replace").decode()  # file names need not be valid UTF-8
     columns = {KEY: arrow.array([named] * length, arrow.string())}
     if "src" in table and DIRECTION not in table:
         columns[DIRECTION] = arrow.array(np.arange(length))
@@ -112,10 +116,10 @@ def _arrow_table(arrow: ModuleType, file: str, table: Table) -> Any:
 
 
 def _arrow_column(arrow: ModuleType, values: np.ndarray[Any, Any]) -> Any:
-    """Return a column with the same type whether it has rows or not."""
+    """Return a column, whose type does not depend on the presence of rows."""
     if values.dtype.kind == "M":
         return arrow.array(values).cast(arrow.timestamp("ns", tz="UTC"))
     if values.dtype.kind == "U":
         return arrow.array(values.tolist(), arrow.string())
-    # Among floats, what is unknown is NaN; nothing else is.
+    # NaN means unknown; only float columns contain it.
     return arrow.array(values, from_pandas=True)

@@ -1,4 +1,4 @@
-"""A plan as parts of a report: the model's answer, the simulation's, and tables beside them."""
+"""A plan as parts of a report: the answers of model and simulation, and tables."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tcpcast.report.quantity import (
     scale_of_unit,
     value_text,
 )
-from tcpcast.report.summary import MOST_WARNINGS, describe
+from tcpcast.report.summary import MAX_WARNINGS, describe
 from tcpcast.units import digits
 
 if TYPE_CHECKING:
@@ -41,24 +41,24 @@ _HEADINGS = {
     "model": "The model at its answer",
     "rules": "Rules side by side",
     "streams": "Rates by the number of flows",
-    "tolerated": "Loss tolerated by each model",
+    "tolerated": "Maximum loss by model",
     "curve": "File goodput by the number of sources",
-    "ways": "With one change",
+    "ways": "Effect of a single change",
     "simulated": "Simulated",
     "grid": "The rule over file sizes and round trips",
 }
 _ORDER = list(_HEADINGS)
-_LEAST_TEXT = 30
-"""Characters of a text in a table, before it is broken over lines."""
+_MIN_TEXT_WIDTH = 30
+"""Minimum width of a text column, whose cells are wrapped."""
 
 
 def plan_parts(plan: Plan, scenario: Scenario) -> list[Part]:
-    """Return what ``tcpcast plan`` prints."""
+    """Return the report that ``tcpcast plan`` prints."""
     parts: list[Part] = [
         Paragraph(describe(scenario), lead=f"{scenario.name}: "),
         BLANK,
         Paragraph(plan_verdict(plan), "heading"),
-        *(Paragraph(f"  {name:<18}{said}") for name, said in _answers(plan)),
+        *(Paragraph(f"  {name:<18}{text}") for name, text in _answers(plan)),
         *_advice(plan),
         *_tables(plan),
         BLANK,
@@ -74,23 +74,23 @@ def plan_verdict(plan: Plan) -> str:
 
 
 def plan_document(plan: Plan, scenario: Scenario, again: str, figures: bool = False) -> Document:
-    """Return the report of a plan.
+    """Return the report on a plan.
 
     Parameters
     ----------
     plan, scenario
-        The plan, and the scenario with its answer.
+        The plan, and the scenario with the plan's answer inserted.
     again
-        The command that makes the report again.
+        The command that reproduces the report.
     figures
-        Whether a curve is drawn, by matplotlib.
+        Draw the curve with matplotlib.
     """
-    answers, told = _answers(plan), list(_remarks(plan))
+    answers = _answers(plan)
     shown = [
         Column("", [name for name, _ in answers], right=False),
-        Column("answer", [said for _, said in answers], right=False),
+        Column("answer", [text for _, text in answers], right=False),
     ]
-    warned = [Heading("What to check before trusting it")]
+    warned = [Heading("Check before use")]
     parts: list[Part] = [
         Paragraph(f"{describe(scenario)}."),
         Paragraph(plan_verdict(plan)),
@@ -100,11 +100,11 @@ def plan_document(plan: Plan, scenario: Scenario, again: str, figures: bool = Fa
         *_tables(plan),
         *(_figures(plan, scenario) if figures else ()),
         *(warned if plan.untrusted or plan.warnings else ()),
-        *told,
+        *_remarks(plan),
         Heading("The scenario"),
-        Paragraph("Every key, with the defaults that were taken, at the answer."),
+        Paragraph("All keys, including defaults, with the answer inserted."),
         Code(scenario.to_toml()),
-        Heading("Make it again"),
+        Heading("Reproduce this report"),
         Code(again),
     ]
     return Document(f"{scenario.name}: {plan.question}", parts)
@@ -122,7 +122,7 @@ def _figures(plan: Plan, scenario: Scenario) -> Iterator[Part]:
 
 
 def _advice(plan: Plan) -> list[Part]:
-    """Return what follows from the answers, if anything."""
+    """Return the recommendation, if there is one."""
     if not plan.recommendation:
         return []
     doubtful = f"{UNTRUSTED} " if plan.untrusted and not plan.leads_by_simulation else ""
@@ -130,35 +130,34 @@ def _advice(plan: Plan) -> list[Part]:
 
 
 def _tables(plan: Plan) -> Iterator[Part]:
-    """Yield the tables that a plan has for people."""
-    # Where other tables show some rows of the curve, all of it is for a figure.
-    drawn = {"curve"} if plan.target is not None or "streams" in plan.tables else set()
-    told = set(plan.tables) - drawn
-    for name in sorted(told & set(_ORDER), key=_ORDER.index):
+    """Yield the tables of a plan for display."""
+    # If another table shows selected rows of the curve, the full curve is only for the figure.
+    only_drawn = {"curve"} if plan.target is not None or "streams" in plan.tables else set()
+    for name in sorted((set(plan.tables) - only_drawn) & set(_ORDER), key=_ORDER.index):
         columns = plan.tables[name]
         if all(len(column) for column in columns.values()):
             yield from (BLANK, columns_table(columns, _HEADINGS[name]))
 
 
 def _remarks(plan: Plan) -> Iterator[Paragraph]:
-    """Yield why the model is not to be trusted, notes, and the worst warnings."""
+    """Yield the reason why the model is untrusted, the notes, and the worst warnings."""
     worst = list(map(str, sorted(plan.warnings, key=severity)))
-    left = len(worst) - MOST_WARNINGS
+    left = len(worst) - MAX_WARNINGS
     more = [f"{left} more warning{'s' * (left > 1)} with --json"] if left > 0 else []
     doubt = [f"{plan.engine or 'the model'}: {plan.untrusted}"] if plan.untrusted else []
     marked = bool(doubt or plan.warnings)
-    said: tuple[tuple[str, Role, Sequence[str]], ...] = (
+    groups: tuple[tuple[str, Role, Sequence[str]], ...] = (
         (UNTRUSTED, "warning", doubt),
         (" " if marked else "", "aside", plan.notes),
-        ("!", "warning", worst[:MOST_WARNINGS]),
+        ("!", "warning", worst[:MAX_WARNINGS]),
         (" ", "aside", more),
     )
-    for mark, role, texts in said:
+    for mark, role, texts in groups:
         yield from (Paragraph(text, role, f" {mark} ", margin=1) for text in texts)
 
 
 def _answers(plan: Plan) -> list[tuple[str, str]]:
-    """Return the answer, or two: the one to trust first, with what was simulated there."""
+    """Return one or two answers, the more reliable first, each with its simulated metric."""
     simulated = _by_simulation(plan)
     if not plan.has_model:
         return simulated or [("by simulation", "no answer")]
@@ -167,9 +166,9 @@ def _answers(plan: Plan) -> list[tuple[str, str]]:
     shown = f"{quantity_text(plan.value, plan.unit)}{marked}{_interval(plan)}"
     if plan.undecided:
         shown = f"undecided{_between(plan.low, plan.high, plan.unit)}"
-    reached = [] if plan.undecided else _there(plan, plan.reached, plan.runs)
+    reached = [] if plan.undecided else _metric_line(plan, plan.reached, plan.runs)
     if plan.leads_by_simulation:
-        shown += f" ({_apart(plan)} relative error)" if not plan.undecided else ""
+        shown += f" ({_relative_error(plan)} relative error)" if not plan.undecided else ""
         return [*simulated, (by, shown), *reached]
     return [(by, shown), *reached, *simulated]
 
@@ -183,31 +182,31 @@ def _by_simulation(plan: Plan) -> list[tuple[str, str]]:
     line = quantity_text(plan.simulated, plan.unit)
     line += _between(plan.simulated_low, plan.simulated_high, plan.unit, counted=True)
     if plan.has_model and not plan.leads_by_simulation:
-        line += f" ({plan.engine or 'the model'} {_apart(plan)})"
-    return [("by simulation", line), *_there(plan, plan.there, plan.fitted)]
+        line += f" ({plan.engine or 'the model'} {_relative_error(plan)})"
+    return [("by simulation", line), *_metric_line(plan, plan.there, plan.fitted)]
 
 
-def _there(plan: Plan, there: Metric | None, fitted: int) -> list[tuple[str, str]]:
-    """Return the line of the figure at an answer, if it is known."""
-    if there is None:
+def _metric_line(plan: Plan, metric: Metric | None, fitted: int) -> list[tuple[str, str]]:
+    """Return a line with the value of the target metric at an answer, if it is known."""
+    if metric is None:
         return []
-    scale = scale_of(plan.metric, there.value)
-    interval = interval_text(there, scale)
+    scale = scale_of(plan.metric, metric.value)
+    interval = interval_text(metric, scale)
     interval = interval if interval.startswith("±") else interval and f"({interval})"
-    shown = " ".join(filter(None, [value_text(there, scale), interval, scale.unit]))
-    how = f"fitted to {fitted} runs" if fitted else "simulated there"
+    shown = " ".join(filter(None, [value_text(metric, scale), interval, scale.unit]))
+    how = f"fitted to {fitted} runs" if fitted else "simulated with this answer"
     return [("", f"{how}: {plan.figure or label(plan.metric)} {shown}")]
 
 
-def _apart(plan: Plan) -> str:
+def _relative_error(plan: Plan) -> str:
     assert plan.simulated is not None
     return difference_text(Difference(plan.value / plan.simulated - 1, points=False))
 
 
 def _between(low: float | None, high: float | None, unit: str, *, counted: bool = False) -> str:
-    """Return an interval of an answer, "" for none or one without width.
+    """Return the interval of an answer, or "" if it is unknown or has no width.
 
-    What is ``counted`` was named with the answer.
+    With ``counted``, the unit is omitted, because the answer before the interval names it.
     """
     if low is None or high is None or low == high:
         return ""
@@ -226,7 +225,7 @@ def _interval(plan: Plan) -> str:
 
 
 def quantity_text(value: float, unit: str) -> str:
-    """Return a plan's answer with its unit, such as "438 packets", "23.1 Mbit/s" or a loss."""
+    """Return a plan's answer with its unit, for example "438 packets" or "23.1 Mbit/s"."""
     if unit == "bit/s":
         return amount(value, unit)
     if unit == "1":
@@ -238,29 +237,30 @@ def quantity_text(value: float, unit: str) -> str:
 
 
 def columns_table(columns: Columns, title: str = "") -> Table:
-    """Return named columns as a table in units people read, ``low`` and ``high`` as an interval.
+    """Return named columns as a table in readable units, ``low`` and ``high`` as an interval.
 
-    A name's ending gives the unit (``_bps``, ``_s``, ``_pkts``); ``low`` and ``high`` bound the
-    column before them. Where the terminal is too narrow, the columns go on below, the first one
-    repeated.
+    The suffix of a name gives the unit (``_bps``, ``_s``, ``_pkts``). ``low`` and ``high`` bound
+    the column before them. On a narrow terminal, the remaining columns follow below, after a
+    repetition of the first column.
     """
-    found = [_column(name, columns) for name in columns if name not in _BOUNDS]
+    shown = [_column(name, columns) for name in columns if name not in _BOUNDS]
     if set(columns) >= _BOUNDS:
-        found.append(_intervals(list(columns)[-3], columns))
-    return Table(found, title, repeated=1)
+        shown.append(_intervals(list(columns)[-3], columns))
+    return Table(shown, title, repeated=1)
 
 
 def _column(name: str, columns: Columns) -> Column:
     column = columns[name]
     if column.dtype.kind in "UO":
-        return Column(label(name), [str(text) for text in column], right=False, least=_LEAST_TEXT)
+        texts = [str(text) for text in column]
+        return Column(label(name), texts, right=False, min_width=_MIN_TEXT_WIDTH)
     scale = _scale(name, column)
     values = [float(v) / scale.factor for v in column]
     sizes = [abs(v) for v in values if math.isfinite(v)]
     decimals = _decimals(sizes)
     cells = [f"{v:,.{decimals}f}" if math.isfinite(v) else ABSENT for v in values]
     if decimals and any(0 < size < 10.0 ** (1 - decimals) for size in sizes):
-        # The decimals of the largest would leave nothing of the smallest.
+        # The decimals of the largest value would round the smallest to zero or one digit.
         cells = [digits(v) if math.isfinite(v) else ABSENT for v in values]
     heading = "\n".join([*label(name).split(), *([f"({scale.unit})"] if scale.unit else [])])
     return Column(heading, cells, right=True)
@@ -274,7 +274,7 @@ def _intervals(name: str, columns: Columns) -> Column:
 
 
 def _decimals(sizes: list[float]) -> int:
-    """Return how many decimals give the largest of a column four digits, none for integers."""
+    """Return the decimals that give the largest value four digits; 0 for integers."""
     largest = max(sizes, default=0.0)
     if largest == 0 or all(size == int(size) for size in sizes):
         return 0

@@ -1,4 +1,4 @@
-"""The figure of a plan: what its model says around the answer, and what was simulated there."""
+"""The figure of a plan: the model's curve around the answer, and simulated points."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 _DECADE = 10.0
-"""From this ratio of its largest to its smallest value on, an axis has a log scale."""
-_DEEP = 1e-3
-"""Of what was asked for, so little of a curve is drawn."""
+"""Ratio of the largest to the smallest value from which an axis is logarithmic."""
+_MIN_SHARE = 1e-3
+"""Curve values below this share of the target are not drawn."""
 
 FILES = {
     "packet": "buffer",
@@ -53,7 +53,7 @@ FILES = {
     "sources": users.FILE,
     "flows": streams.FILE,
 }
-"""What the figure of a plan is called, by the unit of its answer."""
+"""Name of the figure of a plan, by the unit of its answer."""
 
 _KEYS = {
     "packet": ("buffer", "packets"),
@@ -68,7 +68,7 @@ _MODELS = {
     "cubic": "CUBIC response",
     "bbr": "BBR\u2019s bound",
 }
-"""What the lines of the plans of one path are called, by the column."""
+"""Labels of the model curves in plans for one path, by column."""
 _AT_MODEL = {"color": CALCULATED[0], "linewidth": 0.8, "linestyle": "--"}
 _DIAMOND: Style = {"color": CALCULATED[0], "marker": "D", "linestyle": "none", "zorder": 20}
 _POINTS = "packet, with 95 % interval"
@@ -77,9 +77,9 @@ _POINTS = "packet, with 95 % interval"
 def plan_figure(plan: Plan, scenario: Scenario) -> Figure:
     """Return the figure of a plan, drawn by matplotlib.
 
-    A model is a line, what was simulated are points with 95 % intervals; where they meet the
-    target stands what each answers. Of a loss a second panel has the isoline: which round-trip
-    times and losses still give the goodput.
+    Models are lines, simulated values are points with 95 % intervals. The answers are marked where
+    they meet the target. For a loss, a second panel shows the isoline: the round-trip times and
+    losses that give exactly the target goodput.
 
     Raises
     ------
@@ -102,7 +102,7 @@ def plan_figure(plan: Plan, scenario: Scenario) -> Figure:
 
 
 def _crossing(plan: Plan, metric: str, target: float) -> Panel:
-    """Return a metric over what is looked for, and where it meets the target."""
+    """Return the target metric against the planned quantity, with the crossing of the target."""
     curve = plan.tables["curve"]
     name, *columns = curve
     x, y = _scale_of_key(plan, curve[name]), scale_of(metric, target)
@@ -111,18 +111,19 @@ def _crossing(plan: Plan, metric: str, target: float) -> Panel:
             curve[name] / x.factor,
             curve[column] / y.factor,
             _MODELS.get(column.removesuffix("_bps"), "the model"),
-            line_style(at, (*CALCULATED, REFERENCE)) | {"linewidth": 1.8},
+            line_style(index, (*CALCULATED, REFERENCE)) | {"linewidth": 1.8},
         )
-        for at, column in enumerate(columns)
+        for index, column in enumerate(columns)
         if np.isfinite(curve[column]).any()
     ]
-    at = target / y.factor
-    series.append(Reference(at, f"target, {digits(at)} {y.unit}"))
-    series += _answer(plan, x, at)
+    shown_target = target / y.factor
+    series.append(Reference(shown_target, f"target, {digits(shown_target)} {y.unit}"))
+    series += _answer(plan, x, shown_target)
     seen = {name: np.empty(0) for name in (name, metric, "low", "high")}
     seen |= plan.tables.get("simulated", {})
     values = [*(curve[column] for column in columns), seen[metric], np.array([target])]
-    up = _value_axis(f"{label(metric)} ({y.unit})", np.concatenate(values) / y.factor, at)
+    name_of_metric = f"{label(metric)} ({y.unit})"
+    up = _value_axis(name_of_metric, np.concatenate(values) / y.factor, shown_target)
     rows = np.array([seen[each] / y.factor for each in (metric, "low", "high")])
     series += _points(seen[name] / x.factor, rows, up.low or 0.0)
     title, unit = _KEYS[plan.unit]
@@ -142,25 +143,25 @@ def _scale_of_key(plan: Plan, values: Any) -> Scale:
 
 
 def _answer(plan: Plan, x: Scale, target: float) -> Iterator[Drawable]:
-    """Yield marks of the model's answer, and of the simulation's with its interval."""
+    """Yield marks for the answer of the model and for that of the simulation with its interval."""
     if plan.has_model:
-        at = plan.value / x.factor
-        yield Reference(at, style=_AT_MODEL, axis="x")
+        value = plan.value / x.factor
+        yield Reference(value, style=_AT_MODEL, axis="x")
         doubt = " (not to be trusted)" if plan.untrusted else ""
-        said = f"by the model: {_answered(plan.value, plan)}{doubt}"
-        yield Series([at], [target], said, _DIAMOND)
+        text = f"by the model: {_answer_text(plan.value, plan)}{doubt}"
+        yield Series([value], [target], text, _DIAMOND)
     if plan.simulated is None:
         return
-    said = f"by simulation: {_answered(plan.simulated, plan)}"
+    text = f"by simulation: {_answer_text(plan.simulated, plan)}"
     solid = {"color": OBSERVED[0], "linewidth": 0.8, "linestyle": "-"}
-    yield Reference(plan.simulated / x.factor, said, solid, axis="x")
+    yield Reference(plan.simulated / x.factor, text, solid, axis="x")
     if plan.simulated_low is not None and plan.simulated_high is not None:
         ends = plan.simulated_low / x.factor, plan.simulated_high / x.factor
         yield Reference(ends[0], style={"color": OBSERVED[0]}, axis="x", end=ends[1])
 
 
-def _answered(value: float, plan: Plan) -> str:
-    """Return an answer with the three digits that can be read in a figure."""
+def _answer_text(value: float, plan: Plan) -> str:
+    """Return an answer with three digits and its unit."""
     if plan.unit == "bit/s":
         return amount(float(f"{value:.3g}"), "bit/s")
     if plan.unit == "1":
@@ -170,7 +171,7 @@ def _answered(value: float, plan: Plan) -> str:
 
 
 def _points(x: Floats, rows: Floats, bottom: float) -> Iterator[Drawable]:
-    """Yield simulated points above the bottom of the axis, and marks of those below."""
+    """Yield simulated points, and triangles at the bottom of the axis for points below it."""
     inside = rows[0] >= bottom
     if inside.any():
         yield Points(x[inside], np.maximum(rows, bottom)[:, inside], _POINTS)
@@ -182,18 +183,18 @@ def _points(x: Floats, rows: Floats, bottom: float) -> Iterator[Drawable]:
 
 
 def _value_axis(label: str, values: Floats, target: float) -> Axis:
-    """Return an axis for values near the target, logarithmic if they span more than a decade."""
-    shown = values[np.isfinite(values) & (values > _DEEP * target)]
-    least, most = float(shown.min()), float(shown.max())
-    if most < _DECADE * least:
-        return Axis(label, 0, 1.08 * most)
-    return Axis(label, least / 1.3, 1.3 * most, log=True)
+    """Return an axis for values near the target, logarithmic if they span a decade or more."""
+    shown = values[np.isfinite(values) & (values > _MIN_SHARE * target)]
+    low, high = float(shown.min()), float(shown.max())
+    if high < _DECADE * low:
+        return Axis(label, 0, 1.08 * high)
+    return Axis(label, low / 1.3, 1.3 * high, log=True)
 
 
 def _isoline(plan: Plan, target: float, scenario: Scenario) -> Panel:
-    """Return which round-trip times and losses still give the goodput."""
-    found, goodput = plan.tables["isoline"], amount(target, "bit/s")
-    rtt, loss = 1e3 * found["rtt_s"], 100 * found["loss_ratio"]
+    """Return the panel with the round-trip times and losses that give the target goodput."""
+    isoline, goodput = plan.tables["isoline"], amount(target, "bit/s")
+    rtt, loss = 1e3 * isoline["rtt_s"], 100 * isoline["loss_ratio"]
     model = _MODELS[list(plan.tables["curve"])[1].removesuffix("_bps")]
     floor = float(np.nanmin(loss)) / 3
     colour = {"color": CALCULATED[0]}
@@ -203,7 +204,7 @@ def _isoline(plan: Plan, target: float, scenario: Scenario) -> Panel:
     series: list[Drawable] = [
         Series(rtt, loss, f"{goodput}, {model}", colour | {"linewidth": 1.8}),
         Band(rtt[here], bottom, loss[here], style=colour | {"alpha": 0.12}),
-        Note(f"{goodput} and more", (0.03, 0.06), style={"fontsize": 9}),
+        Note(f"{goodput} or more", (0.03, 0.06), style={"fontsize": 9}),
         Reference(own, style={"linewidth": 0.8, "linestyle": "--"}, axis="x"),
         Series([own], [100 * plan.value], style=_DIAMOND),
     ]

@@ -1,4 +1,4 @@
-"""One path for people: a sentence, a table with a row a model, and why; a table for ranges."""
+"""The report of ``tcpcast predict``: a headline, a table and remarks, or a table of ranges."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from tcpcast.report.quantity import (
     scale_of_unit,
     value_text,
 )
-from tcpcast.report.summary import MOST_WARNINGS, buffer_text, with_scenario
+from tcpcast.report.summary import MAX_WARNINGS, buffer_text, with_scenario
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from tcpcast.scenario import Scenario
 
 SHOWN = (*ANSWER_COLUMNS, "total_time_s")
-"""The metrics of an answer that are shown."""
+"""Metrics of an answer that the report shows."""
 
 LOSS = "network.bottleneck.loss"
 _LIMITED_BY = {"bottleneck": "link"}
@@ -67,18 +67,18 @@ _KEYS = {
     "traffic.flows": "--flows",
     "traffic.size": "--size",
 }
-"""How a key of the scenario is asked for on the command line, where ``--explain`` names it."""
+"""Command-line option of each scenario key that ``--explain`` names."""
 
 
 class _Options(Names):
     """Form of a suggestion on the command line of ``predict``."""
 
     def engine(self, name: str) -> str:
-        """Return the option of the simulation; formulas are requested in any case."""
+        """Return the option that adds the simulation; formulas always run."""
         return "add --packet" if name == SIMULATION else super().engine(name)
 
     def assignment(self, key: str, value: Any) -> str:
-        """Return the option of a key, or the key in a scenario."""
+        """Return the option for a key, or the scenario key if there is no option."""
         return f"{_KEYS[key]} {value}" if key in _KEYS else super().assignment(key, value)
 
 
@@ -90,13 +90,13 @@ def prediction_parts(prediction: Prediction, *, explain: bool = False) -> list[P
     prediction
         The answers.
     explain
-        Whether each model's quantities follow, from its inputs on, with their equations.
+        Append all quantities of each model with their equations, starting with the inputs.
     """
     parts: list[Part] = [Paragraph(path_text(prediction), "aside"), BLANK]
-    words = [transfer_headline(prediction), headline(prediction)]
-    if prediction.timed_by_goodput:  # the time refers to the goodput
-        words.reverse()
-    parts += [Paragraph(text, "heading") for text in words if text]
+    headlines = [transfer_headline(prediction), headline(prediction)]
+    if prediction.timed_by_goodput:  # the sentence on the time refers to the goodput
+        headlines.reverse()
+    parts += [Paragraph(text, "heading") for text in headlines if text]
     transfer = prediction.transfer
     if transfer is not None and times(transfer):
         parts += [BLANK, _transfer_table(prediction, _times_leading_first(prediction))]
@@ -112,10 +112,10 @@ def prediction_parts(prediction: Prediction, *, explain: bool = False) -> list[P
 
 
 def range_parts(predictions: Sequence[Prediction]) -> list[Part]:
-    """Return the answers at all points of the ranges.
+    """Return the answers at all points of the ranges as one table.
 
-    A row a point: what varies, what limits, and the goodput by each model. On a narrow terminal the
-    models go on below, the points repeated.
+    Each row shows one point: the varied values, the limit, and the goodput by each model. On a
+    narrow terminal, the remaining models follow below, after a repetition of the points.
     """
     first = predictions[0]
     varied = " and ".join("RTT" if name == "rtt" else name for name in first.point)
@@ -127,7 +127,7 @@ def range_parts(predictions: Sequence[Prediction]) -> list[Part]:
 
 
 def path_text(prediction: Prediction, without: Iterable[str] = ()) -> str:
-    """Return the path in a line, with the values that are assumed."""
+    """Return the path on one line and mark assumed values; omit the parts in ``without``."""
     scenario = prediction.scenario
     network, tcp = scenario.network, scenario.tcp
     window = tcp.receiver_window
@@ -147,7 +147,7 @@ def path_text(prediction: Prediction, without: Iterable[str] = ()) -> str:
 
 
 def _leading_first(prediction: Prediction) -> list[Answer]:
-    """Return the answers with a rate: the simulation, the leading formula, the others."""
+    """Return the answers with a rate: the simulation, the leading formula, then the others."""
     return _in_order(rates(prediction.steady), (SIMULATION, leading(prediction.scenario)))
 
 
@@ -156,9 +156,9 @@ def _times_leading_first(prediction: Prediction) -> list[Answer]:
 
 
 def _in_order(answers: Sequence[Answer], first: Sequence[str]) -> list[Answer]:
-    """Return what is trusted before the rest, of each those named first, then as they come."""
-    places = {name: at for at, name in enumerate(first)}
-    return sorted(answers, key=lambda a: (not is_trusted(a), places.get(a.engine, len(first))))
+    """Return trusted answers before the others; within each group, the engines in ``first``."""
+    ranks = {name: rank for rank, name in enumerate(first)}
+    return sorted(answers, key=lambda a: (not is_trusted(a), ranks.get(a.engine, len(first))))
 
 
 def _rate_table(answers: Sequence[Answer], scenario: Scenario) -> Table:
@@ -169,7 +169,7 @@ def _rate_table(answers: Sequence[Answer], scenario: Scenario) -> Table:
     return Table(
         [
             Column("model", [answer.engine for answer in answers], right=False),
-            Column("send rate\n(pkt/s)", [_figure(a.metrics["send_rate_pps"]) for a in answers]),
+            Column("send rate\n(pkt/s)", [_metric(a.metrics["send_rate_pps"]) for a in answers]),
             Column(
                 f"goodput\n({unit.unit})",
                 [
@@ -177,7 +177,7 @@ def _rate_table(answers: Sequence[Answer], scenario: Scenario) -> Table:
                     for rate, answer in zip(goodput, answers, strict=True)
                 ],
             ),
-            Column("limited by", [_limit(limit(a, scenario)) for a in answers], right=False),
+            Column("limited by", [_limit_name(limit(a, scenario)) for a in answers], right=False),
             Column("window\n(pkt)", [_digits(window) for window in windows]),
         ]
     )
@@ -187,12 +187,12 @@ def _transfer_table(prediction: Prediction, answers: Sequence[Answer]) -> Table:
     seconds = scale_of_unit("s", max(transfer_time(a).value for a in answers))
     mean = [mean_rate_bps(answer, prediction) for answer in answers]
     unit = scale_of_unit("bit/s", max(mean))
-    figures = [_figure(transfer_time(a), seconds.factor) for a in answers]
+    cells = [_metric(transfer_time(a), seconds.factor) for a in answers]
     return Table(
         [
             Column("model", [answer.engine for answer in answers], right=False),
-            Column(f"time\n({seconds.unit})", figures),
-            Column(f"on average\n({unit.unit})", [_digits(rate / unit.factor) for rate in mean]),
+            Column(f"time\n({seconds.unit})", cells),
+            Column(f"mean rate\n({unit.unit})", [_digits(rate / unit.factor) for rate in mean]),
         ]
     )
 
@@ -201,12 +201,12 @@ def _mark(answer: Answer) -> str:
     return "" if is_trusted(answer) else UNTRUSTED
 
 
-def _limit(found: str) -> str:
-    return _LIMITED_BY.get(found, found) or ABSENT
+def _limit_name(regime: str) -> str:
+    return _LIMITED_BY.get(regime, regime) or ABSENT
 
 
-def _figure(metric: Metric, factor: float = 1.0) -> str:
-    """Return a figure, with its interval where it was simulated."""
+def _metric(metric: Metric, factor: float = 1.0) -> str:
+    """Return a value with its interval, if it has one."""
     mark = "" if metric.trusted else UNTRUSTED
     if metric.low is None:
         return _digits(metric.value / factor) + mark
@@ -215,7 +215,7 @@ def _figure(metric: Metric, factor: float = 1.0) -> str:
 
 
 def _digits(value: float) -> str:
-    """Return a figure with three digits, more where they stand before the point."""
+    """Return a number with three significant digits; integer digits are never rounded."""
     if not math.isfinite(value):
         return ABSENT
     if value == 0:
@@ -225,7 +225,7 @@ def _digits(value: float) -> str:
 
 
 def _remarks(prediction: Prediction, *, every: bool) -> list[Paragraph]:
-    """Return what belongs beneath: limits, which model to trust, and those that do not apply."""
+    """Return the remarks below the tables: limits, advice, warnings, and inapplicable models."""
     texts = [
         _limit_text(prediction.scenario),
         *advice(prediction),
@@ -243,7 +243,7 @@ def _remarks(prediction: Prediction, *, every: bool) -> list[Paragraph]:
 
 
 def _sizing(prediction: Prediction) -> list[str]:
-    """Return what filling the link takes of its ends, and how long an amount takes."""
+    """Return the windows and flows that fill the link, and the time of a transfer."""
     sizing = prediction.sizing
     if sizing is None:
         return []
@@ -258,7 +258,7 @@ def _sizing(prediction: Prediction) -> list[str]:
 
 
 def _outside(prediction: Prediction) -> list[Paragraph]:
-    """Return why values have a dagger, the formulas of one reason together."""
+    """Return the reasons for daggers; formulas with the same reason share a line."""
     by_reason: dict[str, list[str]] = {}
     for answer in prediction.answers:
         for note in answer.notes:
@@ -271,15 +271,15 @@ def _outside(prediction: Prediction) -> list[Paragraph]:
 
 
 def _warnings(prediction: Prediction, *, every: bool = False) -> list[Paragraph]:
-    """Return the worst few warnings about the values shown, or all; each has all its engines."""
+    """Return the worst warnings about the shown values, or all; each names all its engines."""
     engines: dict[Note, list[str]] = {}
     for answer, note in with_scenario(prediction.answers, prediction.scenario):
         about = note.about(SHOWN)
-        if about is not None and about.kind != "outside":  # those are next to the dagger
+        if about is not None and about.kind != "outside":  # `_outside` shows these
             engines.setdefault(about, []).extend([] if answer is None else [answer.engine])
     ordered = sorted(engines, key=severity)
     lines = []
-    for note in ordered if every else ordered[:MOST_WARNINGS]:
+    for note in ordered if every else ordered[:MAX_WARNINGS]:
         named = ", ".join(dict.fromkeys(engines[note]))
         shown = f"{named}: {by_option(note)}" if named else by_option(note)
         lines.append(Paragraph(shown, "warning", " ! "))
@@ -291,24 +291,24 @@ def _warnings(prediction: Prediction, *, every: bool = False) -> list[Paragraph]
 
 
 def _range_remarks(predictions: Sequence[Prediction]) -> list[Paragraph]:
-    """Return each warning and each refusal once, however many points it is about."""
-    found = {line.text: line for line in _left_out(predictions[0])}
+    """Return each distinct warning and refusal over all points."""
+    lines = {line.text: line for line in _left_out(predictions[0])}
     for prediction in predictions:
         for line in _refusals(prediction):
-            found.setdefault(line.text, line)
+            lines.setdefault(line.text, line)
         for answer in prediction.answers:
             if answer.incomplete_reason is not None:
                 text = f"{answer.engine}: {by_option(answer.incomplete_reason)}"
-                found.setdefault(text, Paragraph(text, "warning", " ! "))
+                lines.setdefault(text, Paragraph(text, "warning", " ! "))
     if not all(is_trusted(answer) for p in predictions for answer in p.answers):
-        text = "outside the formula's domain: predict the point alone for the reason"
-        found[UNTRUSTED] = Paragraph(text, "warning", f" {UNTRUSTED} ")
+        text = "outside the formula's domain; for the reason, predict this point without a range"
+        lines[UNTRUSTED] = Paragraph(text, "warning", f" {UNTRUSTED} ")
     buffers = [text for text in map(buffer_advice, predictions) if text]
-    return [*(Paragraph(text, mark="   ") for text in buffers[:1]), *found.values()]
+    return [*(Paragraph(text, mark="   ") for text in buffers[:1]), *lines.values()]
 
 
 def _left_out(prediction: Prediction) -> list[Paragraph]:
-    """Return the line of the formulas that are left out for the stack, none if there are none."""
+    """Return a line that names the formulas that do not support the stack, if any."""
     text = omitted_models_text(*_scenarios(prediction))
     return [Paragraph(by_option(text), "aside", " - ")] if text else []
 
@@ -318,7 +318,7 @@ def _scenarios(prediction: Prediction) -> list[Scenario]:
 
 
 def _refusals(prediction: Prediction) -> list[Paragraph]:
-    """Return the models that answer nothing here, and why; one line for those of one reason."""
+    """Return the models that do not apply, with reasons; models with one reason share a line."""
     by_reason: dict[str, list[str]] = {}
     lossless = loss_ratio(prediction.scenario) == 0
     others = {why for each in _scenarios(prediction) for why in omitted_models(each)}
@@ -326,30 +326,30 @@ def _refusals(prediction: Prediction) -> list[Paragraph]:
         if answer.applies or answer.reason in others:
             continue
         needs_loss = any(each.changes.keys() == {LOSS} for each in answer.suggestions)
-        no_loss = "models of loss: there is no random loss"  # each has its own words for it
+        no_loss = "there is no random loss"  # one text instead of a different one per model
         reason = no_loss if lossless and needs_loss else refusal_by_option(answer)
         by_reason.setdefault(reason, []).append(answer.engine)
-    said = [
+    lines = [
         f"{', '.join(engines)}: does not apply: {reason}" for reason, engines in by_reason.items()
     ]
-    return [Paragraph(text, "aside", " - ") for text in dict.fromkeys(said)]
+    return [Paragraph(text, "aside", " - ") for text in lines]
 
 
 def _limit_text(scenario: Scenario) -> str:
-    """Return what the window and the link allow, "" where neither limits."""
+    """Return the limits by window and link, or "" if neither limits."""
     payload_bits = 8 * scenario.payload_bytes
-    given = {"the window": window_limit_pps(scenario), "the link": link_limit_pps(scenario)}
-    there = [
+    by_name = {"window": window_limit_pps(scenario), "link": link_limit_pps(scenario)}
+    limits = [
         f"{name} {amount(float(f'{pps * payload_bits:.3g}'), 'bit/s')}"
-        for name, pps in given.items()
+        for name, pps in by_name.items()
         if math.isfinite(pps)
     ]
-    flows = "" if scenario.senders == 1 else f", all {scenario.senders:,} flows"
-    return f"Without loss{flows}: {', '.join(there)} at most." if there else ""
+    flows = "" if scenario.senders == 1 else f", total of {scenario.senders:,} flows"
+    return f"Upper limits without loss{flows}: {', '.join(limits)}." if limits else ""
 
 
 def _explanation(answer: Answer) -> list[Paragraph]:
-    """Return a model's quantities in the order of computation, each with its equation."""
+    """Return the quantities of a model in order of computation, each with its equation."""
     steps = answer.steps
     if not steps:
         return []
@@ -371,26 +371,26 @@ def _explanation(answer: Answer) -> list[Paragraph]:
 
 
 def _missing(entry: Mapping[str, str]) -> str:
-    """Return what stands for a quantity without a value: a window may be endless."""
+    """Return the cell of a quantity without a value; for a window this means unlimited."""
     return "unlimited" if entry["unit"] == "packet" else ABSENT
 
 
 def refusal_by_option(answer: Answer) -> str:
-    """Return the reason of a refusal, with options instead of the scenario's keys."""
+    """Return the reason of a refusal, with scenario keys replaced by options."""
     return by_option(answer.refusal(_Options()))
 
 
 def by_option(message: Note | str) -> str:
-    """Return a text with options in place of the scenario's keys."""
+    """Return a text with scenario keys replaced by options."""
     text = str(message)
     for key, option in _KEYS.items():
         text = text.replace(key, option)
     return re.sub(r'(--[a-z-]+) = "([^"]*)"(?: or "([^"]*)")?', _option_text, text)
 
 
-def _option_text(found: re.Match[str]) -> str:
-    """Return an option with its value, or with either of two."""
-    option, value, other = found.groups()
+def _option_text(match: re.Match[str]) -> str:
+    """Return an option with its value, or with two alternative values."""
+    option, value, other = match.groups()
     return f"{option} {value}" + (f" or {option} {other}" if other else "")
 
 
@@ -398,14 +398,14 @@ def _point_columns(predictions: Sequence[Prediction]) -> list[Column]:
     varied = [Column(name, [p.point[name] for p in predictions]) for name in predictions[0].point]
     leads = [prediction.lead_time for prediction in predictions]
     limits = [
-        _limit(prediction.regime if lead is None else limit(lead, prediction.scenario))
+        _limit_name(prediction.regime if lead is None else limit(lead, prediction.scenario))
         for prediction, lead in zip(predictions, leads, strict=True)
     ]
     return [*varied, Column("limited by", limits, right=False)]
 
 
 def _model_columns(predictions: Sequence[Prediction]) -> list[Column]:
-    """Return the times where a size was asked about, with the leading rate; else every rate."""
+    """Return times and mean rates if a transfer size is given, otherwise the rate of each model."""
     if predictions[0].size_pkts is None:
         return _rate_columns(predictions)
     engines = _engines(_times_leading_first(p) for p in predictions)
@@ -419,14 +419,14 @@ def _rate_columns(predictions: Sequence[Prediction]) -> list[Column]:
     every = [a["goodput_bps"] for p in predictions for a in rates(p.steady)]
     leading = [p.goodput_bps for p in predictions]
     unit = scale_of_unit("bit/s", _middle(leading) or _middle(every))
-    found = []
+    columns = []
     for name in _engines(map(_leading_first, predictions)):
         cells = [_rate_cell(prediction, name, unit.factor) for prediction in predictions]
-        found.append(Column(_heading(name, unit), cells))
-    if not found:  # window and link alone
+        columns.append(Column(_heading(name, unit), cells))
+    if not columns:  # without a model, only window and link limit
         cells = [_digits(p.goodput_bps / unit.factor) for p in predictions]
-        found.append(Column(f"at most\n({unit.unit})", cells))
-    return found
+        columns.append(Column(f"at most\n({unit.unit})", cells))
+    return columns
 
 
 def _rate_cell(prediction: Prediction, engine: str, factor: float) -> str:
@@ -435,25 +435,25 @@ def _rate_cell(prediction: Prediction, engine: str, factor: float) -> str:
 
 
 def _time_column(predictions: Sequence[Prediction], engine: str) -> Column:
-    found, marks = [], []
+    seconds, marks = [], []
     for prediction in predictions:
         given = [a for a in times(prediction.transfer or []) if a.engine == engine]
-        found.append(transfer_time(given[0]).value if given else math.nan)
+        seconds.append(transfer_time(given[0]).value if given else math.nan)
         marks.append(_mark(given[0]) if given else "")
-    unit = scale_of_unit("s", _middle(found))
-    cells = [_digits(s / unit.factor) + mark for s, mark in zip(found, marks, strict=True)]
+    unit = scale_of_unit("s", _middle(seconds))
+    cells = [_digits(s / unit.factor) + mark for s, mark in zip(seconds, marks, strict=True)]
     return Column(_heading(engine, unit), cells)
 
 
 def _goodput_time_column(predictions: Sequence[Prediction]) -> Column:
-    """Return the times that follow from the goodput, where no model of a transfer is trusted."""
-    found = [p.time_by_goodput_s for p in predictions]
-    unit = scale_of_unit("s", _middle(found))
-    return Column(f"by\ngoodput\n({unit.unit})", [_digits(s / unit.factor) for s in found])
+    """Return times derived from the goodput, for points without a trusted transfer model."""
+    seconds = [p.time_by_goodput_s for p in predictions]
+    unit = scale_of_unit("s", _middle(seconds))
+    return Column(f"by\ngoodput\n({unit.unit})", [_digits(s / unit.factor) for s in seconds])
 
 
 def _mean_columns(predictions: Sequence[Prediction]) -> list[Column]:
-    """Return the mean rate of the transfer beside that of one flow in the long run."""
+    """Return the mean rate of the transfer and the long-term rate of one flow."""
     mean = []
     for prediction in predictions:
         lead = prediction.lead_time
@@ -463,13 +463,13 @@ def _mean_columns(predictions: Sequence[Prediction]) -> list[Column]:
     steady = [p.goodput_bps / p.scenario.senders for p in predictions]
     unit = scale_of_unit("bit/s", _middle([*mean, *steady]))
     return [
-        Column(f"{words}\n({unit.unit})", [_digits(rate / unit.factor) for rate in values])
-        for words, values in (("on\naverage", mean), ("in the\nlong run", steady))
+        Column(f"{heading}\n({unit.unit})", [_digits(rate / unit.factor) for rate in values])
+        for heading, values in (("mean\nrate", mean), ("long-term\nrate", steady))
     ]
 
 
 def _engines(answers: Iterable[Sequence[Answer]]) -> list[str]:
-    """Return the names of all that answer anywhere, in the order in which they come."""
+    """Return the names of all engines with an answer at any point, in order of appearance."""
     return list(dict.fromkeys(answer.engine for given in answers for answer in given))
 
 
@@ -479,6 +479,6 @@ def _heading(engine: str, unit: Scale) -> str:
 
 
 def _middle(values: Sequence[float]) -> float:
-    """Return the median of the figures there are, by which a column's unit is chosen."""
-    there = sorted(value for value in values if math.isfinite(value))
-    return there[len(there) // 2] if there else 0.0
+    """Return the median of the finite values, which determines the unit of a column."""
+    finite = sorted(value for value in values if math.isfinite(value))
+    return finite[len(finite) // 2] if finite else 0.0

@@ -1,4 +1,4 @@
-"""What the formulas say of one path: the answers, what window and link allow, in short words."""
+"""The prediction for one path: the answers of models and simulation, limits, and headlines."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ WINDOW, BOTTLENECK, TIMEOUTS = "window", "bottleneck", "timeouts"
 TRIPLE_DUPLICATES = "triple duplicates"
 SIMULATION = "packet"
 LEADING = "pftk"
-"""The formula that the headline takes of a stack with Reno's window: it alone has loss, timeouts
-and window."""
+"""Formula of the headline for stacks with Reno's congestion control; the only one that includes
+loss, timeouts and the receiver window."""
 
 BOUND = "bbr-bound"
-"""The formula that says what is reached at most."""
+"""The formula that returns an upper bound."""
 
 LEADING_TIMES = (SIMULATION, "short", "cardwell")
-"""Whose time of a transfer the headline takes: the first that is trusted."""
+"""Engines for the transfer time in the headline; the first trusted answer is used."""
 
 SHALLOW_BUFFER = "shallow buffer"
 _REGIMES = {
@@ -39,10 +39,10 @@ _REGIMES = {
     "cubic": "CUBIC's own region",
     "Reno-friendly": "CUBIC's Reno-friendly region",
 }
-"""Regimes of loss, as a sentence has them."""
+"""Descriptions of loss regimes in sentences."""
 
 FULL = 0.95
-"""A simulated flow has all that a link or a window lets through from so much of it on."""
+"""Share of a link's or a window's limit from which it counts as the limit of a simulated flow."""
 
 BUFFER_METRICS = ("goodput_bps", "completion_time_s")
 """Metrics that are also simulated with other buffers."""
@@ -55,21 +55,34 @@ ANSWER_COLUMNS = (
     "timeout_share",
     "completion_time_s",
 )
-"""Columns of the CSV: inputs, and figures, all flows together."""
+"""Columns of the CSV after the inputs; values are totals over all flows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """The answers at one point of what was asked.
+    """The answers at one point.
 
-    ``point`` has the values of the options that were given ranges, ``steady`` the answers of flows
-    that never end (none where only the size limits them), ``transfer`` those of one transfer, None
-    where no size was asked about. ``fed`` is the leading formula fed with the values of the
-    simulation among ``steady``, None without one; ``sizing`` what filling the link takes of its
-    ends, None where the link has no rate. ``size_pkts`` are the packets of the transfer that was
-    asked about, None without one; it is ``too_long`` where it was to be simulated and has too many.
-    ``is_buffer_assumed`` is True if the link has a buffer that no option sets; ``other_buffers``
-    then holds simulations with other buffers, by buffer, if they were quick.
+    Attributes
+    ----------
+    steady
+        Answers for flows that never end; empty if only the transfer size limits the flows.
+    transfer
+        Answers for one transfer; None if no size is given.
+    point
+        Values of the options that were given as ranges.
+    fed
+        The leading formula with inputs measured in the simulation of ``steady``; None without a
+        simulation.
+    sizing
+        Windows and numbers of flows that fill the link; None if the link has no rate.
+    size_pkts
+        Size of the transfer in packets; None if no size is given.
+    too_long
+        True if a simulation of the transfer was requested, but the transfer has too many packets.
+    is_buffer_assumed
+        True if the link has a buffer that no option sets.
+    other_buffers
+        Simulations with other buffers, by buffer, if the buffer is assumed and they were quick.
     """
 
     steady: Answers
@@ -84,7 +97,7 @@ class Prediction:
 
     @property
     def answers(self) -> list[Answer]:
-        """All answers; a model that applies to neither question is named once."""
+        """All answers; a model that applies to neither question appears once."""
         transfer = [] if self.transfer is None else list(self.transfer)
         given = {a.engine for a in transfer if a.applies}
         kept = [a for a in self.steady if a.applies or a.engine not in given]
@@ -103,36 +116,36 @@ class Prediction:
 
     @property
     def lead(self) -> Answer | None:
-        """The answer that the headline takes its rate from; None where none is trusted.
+        """The answer with the rate of the headline: simulation, or else the leading formula.
 
-        A simulation that ran leads, then the leading model.
+        None if neither is trusted.
         """
         given = {a.engine: a for a in rates(self.steady) if is_trusted(a)}
         return given.get(SIMULATION) or given.get(leading(self.scenario))
 
     @property
     def lead_time(self) -> Answer | None:
-        """The answer that the headline takes a transfer's time from; None where none is trusted."""
+        """The answer with the transfer time of the headline; None if no answer is trusted."""
         given = {a.engine: a for a in times(self.transfer or []) if is_trusted(a)}
         return next((given[name] for name in LEADING_TIMES if name in given), None)
 
     @property
     def timed_by_goodput(self) -> bool:
-        """Whether a transfer's time is that of its start-up and the goodput in the long run."""
-        asked = self.size_pkts is not None and self.lead_time is None
-        todays = bool(self.steady) and self.scenario.tcp.is_modern
-        return asked and todays and math.isfinite(self.goodput_bps)
+        """True if the transfer time is derived from slow start and the long-term goodput."""
+        has_no_time = self.size_pkts is not None and self.lead_time is None
+        is_modern = bool(self.steady) and self.scenario.tcp.is_modern
+        return has_no_time and is_modern and math.isfinite(self.goodput_bps)
 
     @property
     def time_by_goodput_s(self) -> float:
-        """That time, nan where another is told."""
+        """Transfer time derived from the goodput in seconds; NaN unless ``timed_by_goodput``."""
         if not self.timed_by_goodput:
             return math.nan
         return amount_s(self.scenario, self.amount_bytes, self.goodput_bps)
 
     @property
     def untrusted(self) -> bool:
-        """Whether there are rates of loss, and none of those that may lead is trusted."""
+        """True if loss matters, but neither the simulation nor the leading formula is trusted."""
         if self.lead is not None:
             return False
         named = {a.engine for a in rates(self.steady)}
@@ -141,9 +154,9 @@ class Prediction:
 
     @property
     def regime(self) -> str:
-        """What limits the rate, by the answer that leads; without any, by window and link alone.
+        """The limit of the rate by the leading answer, or else the lower of window and link limit.
 
-        "" where no answer is trusted.
+        "" if no answer is trusted.
         """
         if not self.steady:
             return "" if self.lead_time is None else limit(self.lead_time, self.scenario)
@@ -156,13 +169,13 @@ class Prediction:
 
     @property
     def transfer_pkts(self) -> float:
-        """The packets of the transfer, as the models count them; nan without one."""
+        """Size of the transfer in packets as counted by the models; NaN without a transfer."""
         tables = [answer.tables.get("by_size") for answer in self.transfer or []]
         return next((float(t["size_pkts"][0]) for t in tables if t is not None), math.nan)
 
     @property
     def amount_bytes(self) -> float:
-        """The amount whose time is told: the size asked about, else 1 GB."""
+        """Amount for which a time is reported: the transfer size, or 1 GB if no size is given."""
         if self.size_pkts is None:
             return AMOUNT_BYTES
         return float(math.ceil(self.size_pkts) * self.scenario.payload_bytes)
@@ -174,65 +187,66 @@ class Prediction:
 
     @property
     def goodput_bps(self) -> float:
-        """Payload delivered by all flows together, by the answer that leads or what limits instead.
+        """Total goodput of all flows by the leading answer, or else the limit by window and link.
 
-        NaN where no answer is trusted.
+        NaN if no answer is trusted.
         """
         if self.lead is not None:
             return self.lead["goodput_bps"]
         if self.untrusted or not self.steady:
             return math.nan
-        most = min(window_limit_pps(self.scenario), link_limit_pps(self.scenario))
-        return most * 8 * self.scenario.payload_bytes
+        max_pps = min(window_limit_pps(self.scenario), link_limit_pps(self.scenario))
+        return max_pps * 8 * self.scenario.payload_bytes
 
 
 def leading(scenario: Scenario) -> str:
-    """Return the formula that leads: that of the stack's congestion control, "" without one."""
+    """Return the formula for the stack's congestion control, or "" if there is none."""
     control = scenario.tcp.control
     return LEADING if control == "reno" else CONTROLS.get(control, "")
 
 
 def rates(answers: Sequence[Answer]) -> list[Answer]:
-    """Return the answers that give a rate."""
+    """Return the answers with a send rate."""
     return [a for a in answers if "send_rate_pps" in a.metrics]
 
 
 def times(answers: Sequence[Answer]) -> list[Answer]:
-    """Return the answers that give the time of a transfer."""
+    """Return the answers with a completion time."""
     return [a for a in answers if "completion_time_s" in a.metrics]
 
 
 def transfer_time(answer: Answer) -> Metric:
-    """Return the time of a transfer, of an answer that gives one."""
+    """Return the completion time of a transfer."""
     return answer.metrics["completion_time_s"]
 
 
 def is_trusted(answer: Answer) -> bool:
-    """Say whether an answer's rate or time may be compared and stand in the headline."""
-    asked = [answer.metrics.get(name) for name in ("send_rate_pps", "completion_time_s")]
-    return all(metric.trusted for metric in asked if metric is not None)
+    """Return True if an answer's rate and time are trusted, for comparisons and the headline."""
+    metrics = [answer.metrics.get(name) for name in ("send_rate_pps", "completion_time_s")]
+    return all(metric.trusted for metric in metrics if metric is not None)
 
 
 def limit(answer: Answer, scenario: Scenario) -> str:
-    """Return what holds the rate down by an answer, "" where it does not say.
+    """Return the limit of the rate by an answer, or "" if the answer does not determine it.
 
-    A formula says it; of a simulation it is what has hardly anything left.
+    A formula returns its regime. For a simulation, it is the link or the window if at least
+    :data:`FULL` of it is used, otherwise the buffer or the most frequent loss indication.
     """
     if answer.engine != SIMULATION or "send_rate_pps" not in answer.metrics:
         return answer.regime or ""
-    found = {name: metric.value for name, metric in answer.metrics.items()}
-    if found.get("utilisation", 0.0) >= FULL:
+    values = {name: metric.value for name, metric in answer.metrics.items()}
+    if values.get("utilisation", 0.0) >= FULL:
         return BOTTLENECK
-    rtt = max(found.get("rtt_mean_s", 0.0), scenario.rtt_s)
-    if found["send_rate_pps"] * rtt >= FULL * scenario.senders * scenario.tcp.receiver_window:
+    rtt = max(values.get("rtt_mean_s", 0.0), scenario.rtt_s)
+    if values["send_rate_pps"] * rtt >= FULL * scenario.senders * scenario.tcp.receiver_window:
         return WINDOW
-    if loss_ratio(scenario) == 0 and found.get("queue_loss_ratio", 0.0) > 0:
+    if loss_ratio(scenario) == 0 and values.get("queue_loss_ratio", 0.0) > 0:
         return SHALLOW_BUFFER
     return TIMEOUTS if _timed_out_share(answer, scenario) > 0.5 else TRIPLE_DUPLICATES
 
 
 def _timed_out_share(answer: Answer, scenario: Scenario) -> float:
-    """Return the share of its time that a simulated flow waits for its timer."""
+    """Return the share of time that simulated flows spend in timeouts."""
     kinds = answer.tables.get("timeouts_by_kind")
     if kinds is None or not answer.measured_s > 0:
         return 0.0
@@ -240,147 +254,146 @@ def _timed_out_share(answer: Answer, scenario: Scenario) -> float:
 
 
 def loss_ratio(scenario: Scenario) -> float:
-    """Return the loss that was asked for."""
+    """Return the specified mean loss ratio of the bottleneck."""
     loss = scenario.network.bottleneck.loss
     return 0.0 if loss is None else loss.mean_ratio()
 
 
 def window_limit_pps(scenario: Scenario) -> float:
-    """Return what the receiver windows allow, W_max/RTT times the flows; inf without any."""
+    """Return the limit by receiver windows, W_max/RTT times flows, in packets/s; may be inf."""
     return scenario.senders * scenario.populations[0].tcp.receiver_window / scenario.rtt_s
 
 
 def link_limit_pps(scenario: Scenario) -> float:
-    """Return what the link carries in packets/s; inf without a rate."""
+    """Return the link rate in packets/s; inf without a rate."""
     return scenario.network.bottleneck.rate_bps / (8 * scenario.network.packet_bytes)
 
 
 def headline(prediction: Prediction) -> str:
-    """Return the answer in a sentence: how much, what limits it, what does not."""
+    """Return a sentence with the goodput, its limit, and the limits that do not apply."""
     if not prediction.steady:
         return ""
     if prediction.untrusted:
         return _no_rate(prediction)
     flows = prediction.scenario.senders
     each = amount(_short(prediction.goodput_bps / flows), "bit/s")
-    together = amount(_short(prediction.goodput_bps), "bit/s")
-    shares = each if flows == 1 else f"{each} per flow, {together} together"
+    total = amount(_short(prediction.goodput_bps), "bit/s")
+    rate = each if flows == 1 else f"{each} per flow, {total} in total"
     if prediction.lead is not None and prediction.lead.engine == SIMULATION:
-        shares += " by simulation"
+        rate += " by simulation"
     clause, others = _limits(prediction)
-    spared = f", not {' or '.join(others)}" if others else ""
-    bound = prediction.lead is not None and prediction.lead.engine == BOUND
-    return f"{'At most' if bound else 'About'} {shares}; {clause}{spared}."
+    not_limiting = f", not {' or '.join(others)}" if others else ""
+    is_bound = prediction.lead is not None and prediction.lead.engine == BOUND
+    return f"{'At most' if is_bound else 'About'} {rate}; {clause}{not_limiting}."
 
 
 def _no_rate(prediction: Prediction) -> str:
-    """Say that no answer is trusted, and what would be."""
+    """Return the sentence for a prediction without a trusted answer."""
     if any(answer.engine == SIMULATION for answer in prediction.steady):
-        return "No trusted rate: neither the simulation nor a formula has one here."
-    return "No formula is trusted here: simulate the path with --packet."
+        return "No trusted rate: neither the simulation nor a formula is reliable for this path."
+    return "No formula is reliable for this path; simulate it with --packet."
 
 
 def transfer_headline(prediction: Prediction) -> str:
-    """Return what a transfer takes in a sentence, "" where no model says it."""
+    """Return a sentence with the transfer time, or "" if no model returns one."""
     lead = prediction.lead_time
     if lead is None:
         if prediction.timed_by_goodput:
             return _time_by_goodput(prediction)
         if not times(prediction.transfer or []):
             return ""
-        return "No time of a transfer is trusted here: simulate it with --packet."
+        return (
+            "No formula for the transfer time is reliable for this path; simulate it with --packet."
+        )
     mean = amount(_short(mean_rate_bps(lead, prediction)), "bit/s")
-    took = amount(_short(transfer_time(lead).value), "s")
+    time = amount(_short(transfer_time(lead).value), "s")
     by = " by simulation" if lead.engine == SIMULATION else ""
-    alone = prediction.goodput_bps / prediction.scenario.senders
-    later = f", {amount(_short(alone), 'bit/s')} in the long run" if math.isfinite(alone) else ""
-    took += by + _connected(lead)
-    one = "A transfer of this size" + (" alone" if prediction.scenario.senders > 1 else "")
-    return f"{one} takes about {took}: {mean} on average{later}."
+    steady = prediction.goodput_bps / prediction.scenario.senders
+    later = f", {amount(_short(steady), 'bit/s')} in the long run" if math.isfinite(steady) else ""
+    time += by + _time_with_handshake(lead)
+    single = "single transfer" if prediction.scenario.senders > 1 else "transfer"
+    return f"A {single} of this size takes about {time}: {mean} on average{later}."
 
 
 def _time_by_goodput(prediction: Prediction) -> str:
-    """Return how long the transfer takes at the goodput, and why no simulation says it."""
+    """Return the transfer time derived from the goodput, and why the transfer is not simulated."""
     text = time_text(prediction.scenario, prediction.amount_bytes, prediction.goodput_bps)
-    why = " It has too many packets to be simulated from end to end."
-    return text + why if text and prediction.too_long else text
+    reason = " It has too many packets for a simulation of the whole transfer."
+    return text + reason if text and prediction.too_long else text
 
 
-def _connected(lead: Answer) -> str:
-    """Return what a transfer takes from its SYN on, "" without a handshake that shows."""
+def _time_with_handshake(lead: Answer) -> str:
+    """Return the time from the SYN, or "" if the handshake does not change the rounded time."""
     total = lead.metrics.get("total_time_s")
     if total is None or _short(total.value) == _short(transfer_time(lead).value):
         return ""
-    return f", {amount(_short(total.value), 's')} from the SYN on"
+    return f", {amount(_short(total.value), 's')} from the SYN"
 
 
 def mean_rate_bps(answer: Answer, prediction: Prediction) -> float:
-    """Return a transfer's size over the time that an answer gives, in bit/s of payload."""
+    """Return transfer size divided by transfer time in bit/s of payload."""
     bits = 8 * prediction.scenario.payload_bytes * prediction.transfer_pkts
     return bits / transfer_time(answer).value
 
 
 def _limits(prediction: Prediction) -> tuple[str, list[str]]:
-    """Return what limits the rate as a clause, and what else might have."""
+    """Return a clause that names the limit, and the names of the other possible limits."""
     scenario = prediction.scenario
-    what = prediction.regime
-    given = {
+    regime = prediction.regime
+    possible = {
         "loss": loss_ratio(scenario) > 0,
         "the window": math.isfinite(window_limit_pps(scenario)),
         "the link": math.isfinite(link_limit_pps(scenario)),
     }
-    if what == WINDOW:
+    if regime == WINDOW:
         packets = packets_text(scenario.populations[0].tcp.receiver_window)
-        clause = f"limited by the receiver window ({packets} in each round trip)"
+        clause = f"limited by the receiver window ({packets} per round trip)"
         limiting = "the window"
-    elif what in {BOTTLENECK, SHALLOW_BUFFER}:
+    elif regime in {BOTTLENECK, SHALLOW_BUFFER}:
         limiting, clause = "the link", "limited by the link"
-        if what == SHALLOW_BUFFER:
+        if regime == SHALLOW_BUFFER:
             clause += ", which has a shallow buffer"
     else:
-        why = _REGIMES.get(what, what)
-        limiting, clause = (
-            "loss",
-            f"limited by loss ({why})" if why else "limited by loss",
-        )
-    return clause, [name for name, there in given.items() if there and name != limiting]
+        kind = _REGIMES.get(regime, regime)
+        limiting, clause = "loss", f"limited by loss ({kind})" if kind else "limited by loss"
+    return clause, [name for name, exists in possible.items() if exists and name != limiting]
 
 
 def packets_text(number: float) -> str:
-    """Return how many packets, as a sentence has it."""
+    """Return a number of packets with its unit."""
     return f"{number:,.0f} packet{'' if number == 1 else 's'}"
 
 
 def _short(value: float) -> float:
-    """Round to the three digits that a formula's figure bears at most."""
+    """Round to three significant digits, the most that a formula justifies."""
     return float(f"{value:.3g}")
 
 
 def prediction_json(prediction: Prediction) -> dict[str, Any]:
-    """Return ``{"scenario": ..., "answers": [...]}`` as ``run --json`` has it, and what follows.
+    """Return the JSON of ``run --json`` with additional keys.
 
-    ``limited_by`` is the regime of the answer that leads (None where none is trusted), ``limits``
-    what window and link allow in packets/s, all flows (None where there is none), ``transfer`` the
-    scenario that the answers with ``completion_time_s`` are about.
+    ``limited_by`` is the regime of the leading answer (None if no answer is trusted). ``limits``
+    holds the limits by window and link in packets/s, total over all flows (None without a limit).
+    ``transfer`` is the scenario of the answers with ``completion_time_s``.
     """
     scenario = prediction.scenario
     limits = {"window_pps": window_limit_pps(scenario), "link_pps": link_limit_pps(scenario)}
-    found = {
+    result = {
         **document(prediction.answers, scenario),
         "limited_by": prediction.regime or None,
         "limits": {name: v if math.isfinite(v) else None for name, v in limits.items()},
     }
     if math.isfinite(scenario.buffer_pkts):
-        found["buffer"] = _buffer_json(prediction)
+        result["buffer"] = _buffer_json(prediction)
     if (sizing := prediction.sizing) is not None:
-        found["sizing"] = sizing.to_json() | _time_of(prediction)
+        result["sizing"] = sizing.to_json() | _time_of(prediction)
     if prediction.transfer is not None:
-        found["transfer"] = prediction.transfer.scenario.resolved()
-    return found
+        result["transfer"] = prediction.transfer.scenario.resolved()
+    return result
 
 
 def _buffer_json(prediction: Prediction) -> dict[str, Any]:
-    """Return the buffer, and the simulated values with other buffers."""
+    """Return the buffer and the values simulated with other buffers."""
     other = [
         {
             "buffer": buffer,
@@ -396,17 +409,18 @@ def _buffer_json(prediction: Prediction) -> dict[str, Any]:
 
 
 def _time_of(prediction: Prediction) -> dict[str, float | None]:
-    """Return an amount of payload, and how long it takes at the leading goodput."""
+    """Return an amount of payload and its transfer time at the leading goodput."""
     seconds = amount_s(prediction.scenario, prediction.amount_bytes, prediction.goodput_bps)
     time = seconds if math.isfinite(seconds) else None
     return {"amount_bytes": prediction.amount_bytes, "amount_s": time}
 
 
 def csv_text(predictions: Sequence[Prediction]) -> str:
-    """Return a row a point and model: inputs in SI units, engine, regime and figures.
+    """Return CSV with one row per point and model: inputs in SI units, engine, regime and metrics.
 
-    ``goodput_bps`` is payload, all flows; ``regime`` is empty where a model has none; ``trusted``
-    is false outside a formula's domain. A model that does not apply at a point has no row there.
+    ``goodput_bps`` is the total payload rate of all flows; ``regime`` is empty for models without
+    one; ``trusted`` is false outside a formula's domain. A model that does not apply at a point has
+    no row for that point.
     """
     head = [*POINT_COLUMNS, "engine", "regime", *ANSWER_COLUMNS, "trusted", "buffer_pkts"]
     return csv.encode(head, _csv_rows(predictions))
@@ -418,14 +432,14 @@ def _csv_rows(predictions: Sequence[Prediction]) -> Iterator[list[Any]]:
             for answer in answers or []:
                 if answers is not None and answer.applies:
                     inputs = _inputs(prediction, answers is prediction.transfer)
-                    what = limit(answer, answers.scenario)
+                    regime = limit(answer, answers.scenario)
                     trusted, buffer = is_trusted(answer), _plain(answers.scenario.buffer_pkts)
-                    yield [*inputs, answer.engine, what, *_values(answer), trusted, buffer]
+                    yield [*inputs, answer.engine, regime, *_values(answer), trusted, buffer]
 
 
 def _inputs(prediction: Prediction, of_transfer: bool) -> list[str]:
     scenario = prediction.scenario
-    given = (
+    values = (
         scenario.rtt_s,
         loss_ratio(scenario),
         scenario.network.bottleneck.rate_bps,
@@ -433,17 +447,17 @@ def _inputs(prediction: Prediction, of_transfer: bool) -> list[str]:
         1 if of_transfer else scenario.senders,
         prediction.transfer_pkts if of_transfer else math.nan,
     )
-    return [_plain(value) for value in given]
+    return [_plain(value) for value in values]
 
 
 def _values(answer: Answer) -> list[str]:
-    """Return the values of :data:`ANSWER_COLUMNS`, empty where a model has none."""
-    found = {name: metric.value for name, metric in answer.metrics.items()}
-    return [_plain(found[name]) if name in found else "" for name in ANSWER_COLUMNS]
+    """Return the cells of :data:`ANSWER_COLUMNS`, empty for missing metrics."""
+    values = {name: metric.value for name, metric in answer.metrics.items()}
+    return [_plain(values[name]) if name in values else "" for name in ANSWER_COLUMNS]
 
 
 def _plain(value: float) -> str:
-    """Return a number as any program reads it, nothing for one that is endless or absent."""
+    """Return a number in machine-readable form, or "" if it is infinite or NaN."""
     if not math.isfinite(value):
         return ""
     return repr(int(value)) if value == int(value) else repr(float(value))

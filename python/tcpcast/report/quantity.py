@@ -1,4 +1,4 @@
-"""Figures as people read them: kbit/s, ms and % instead of bit/s, s and 1."""
+"""Values in readable units: kbit/s, ms and % instead of bit/s, s and 1."""
 
 from __future__ import annotations
 
@@ -44,21 +44,21 @@ _SUFFIXES = ("_cumulative", "_bps", "_pps", "_pkts", "_s")
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """A unit for reading: a figure in the unit of the metric is divided by ``factor``."""
+    """A unit for display; values in the unit of the metric are divided by ``factor``."""
 
     factor: float
     unit: str
 
 
 def scale_of(metric: str, magnitude: float) -> Scale:
-    """Choose the unit in which a figure of this size is read best.
+    """Choose a readable unit for a value of this magnitude.
 
     Parameters
     ----------
     metric
         A name of :data:`tcpcast.answer.UNITS`.
     magnitude
-        The size of the figure, in the unit of the metric; its sign does not matter.
+        The value in the unit of the metric; its sign is ignored.
     """
     if is_percentage(metric):
         return Scale(0.01, "%")
@@ -66,7 +66,7 @@ def scale_of(metric: str, magnitude: float) -> Scale:
 
 
 def scale_of_unit(unit: str, magnitude: float) -> Scale:
-    """Choose the unit for a quantity that is no metric, such as a link rate in bit/s."""
+    """Choose a readable unit for a quantity that is not a metric, for example a link rate."""
     ladder = _LADDERS.get(unit)
     if ladder is None:
         return Scale(1.0, _SHORT.get(unit, unit))
@@ -78,7 +78,7 @@ def scale_of_unit(unit: str, magnitude: float) -> Scale:
 
 
 def row_scale(row: Row) -> Scale:
-    """Choose one unit for all engines of a row, by the largest figure in it."""
+    """Choose one unit for all engines of a row by its largest value."""
     values = [f.value if f.at_least is None else f.at_least for f in row.metrics if f is not None]
     sizes = [abs(value) for value in values if math.isfinite(value)]
     largest = max(sizes, default=0.0)
@@ -88,7 +88,7 @@ def row_scale(row: Row) -> Scale:
 
 
 def label(metric: str) -> str:
-    """Return a metric's name as words: ``rtt_mean_s`` reads "mean RTT"."""
+    """Return the name of a metric in words: "mean RTT" for ``rtt_mean_s``."""
     if metric in METRICS and METRICS[metric].label:
         return METRICS[metric].label
     stem = metric
@@ -100,7 +100,7 @@ def label(metric: str) -> str:
 
 
 def amount(value: float, unit: str) -> str:
-    """Return a quantity with its unit, such as ``10 Mbit/s`` for (1e7, "bit/s")."""
+    """Return a quantity with its unit: ``10 Mbit/s`` for (1e7, "bit/s")."""
     if math.isinf(value):
         return "unlimited"
     scale = scale_of_unit(unit, value)
@@ -108,7 +108,7 @@ def amount(value: float, unit: str) -> str:
 
 
 def value_text(figure: Metric, scale: Scale) -> str:
-    """Return the value alone, with as many digits as its interval bears (four without one)."""
+    """Return the value without interval, with digits that fit the interval (four without one)."""
     if figure.at_least is not None:
         bound = figure.at_least / scale.factor
         return f"≥ {_fixed(bound, _decimals(bound, None))}"
@@ -122,14 +122,15 @@ def value_text(figure: Metric, scale: Scale) -> str:
 
 
 def interval_text(figure: Metric, scale: Scale) -> str:
-    """Return the interval as "± half", or "low–high" when it is lopsided; "" for none.
+    """Return the interval as "± half", or as "low–high" if it is asymmetric; "" for none.
 
-    Where there is too little for one it says what of, such as "too few files".
+    If there are too few events for an interval, return the reason, for example "too few files".
     """
     half = _half_width(figure, scale)
     if half is None or figure.low is None or figure.high is None:
-        told = not math.isfinite(figure.value) and figure.at_least is None  # in place of the value
-        return "" if told else figure.lacking or ""
+        # `value_text` returns the reason if there is no value either.
+        has_value = math.isfinite(figure.value) or figure.at_least is not None
+        return figure.lacking or "" if has_value else ""
     value, low, high = (v / scale.factor for v in (figure.value, figure.low, figure.high))
     decimals = _decimals(value, half)
     if abs((high - value) - (value - low)) > 0.1 * half:
@@ -138,7 +139,7 @@ def interval_text(figure: Metric, scale: Scale) -> str:
 
 
 def difference_text(difference: Difference | None) -> str:
-    """Return "+2.1 %" for a share of the reference, "+1.2 pp" for percentage points."""
+    """Return a relative difference ("+2.1 %") or one in percentage points ("+1.2 pp")."""
     if difference is None:
         return ""
     percent = 100 * difference.amount
@@ -149,7 +150,7 @@ def difference_text(difference: Difference | None) -> str:
 
 
 def marks(figures: Iterable[Metric | None]) -> bool:
-    """Say whether any of the figures is marked as untrusted."""
+    """Return True if a value is marked as untrusted."""
     return any(f is not None and not f.trusted for f in figures)
 
 
@@ -161,7 +162,7 @@ def _half_width(figure: Metric, scale: Scale) -> float | None:
 
 
 def _half_text(value: float, half: float, decimals: int) -> str:
-    """Return a half-width with the digits of its value, "<0.001" where it is smaller than these."""
+    """Return a half-width with the decimals of its value, or for example "<0.001" if smaller."""
     form = f",.{decimals}f"
     smallest = 10.0**-decimals
     if 0.0 < abs(value) < SMALLEST_FIXED:
@@ -174,8 +175,8 @@ def _half_text(value: float, half: float, decimals: int) -> str:
 def _decimals(value: float, half: float | None) -> int:
     leading = math.floor(math.log10(abs(value))) if value else 0
     if half:
-        # Two digits of the interval, but never more than six of the value: a half-width of one
-        # part in ten million says the figure is settled, not that its digits are worth reading.
+        # Two significant digits of the half-width, but at most six of the value, because more
+        # digits are not useful even if the interval is very narrow.
         return max(0, min(1 - math.floor(math.log10(half)), 5 - leading))
     return max(0, 3 - leading)
 

@@ -1,4 +1,4 @@
-"""The figure of one path: rate against loss by every model, what limits shaded."""
+"""The figure of one path: goodput against loss by each model, with shaded regimes."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _NAMES = {
 }
 
 
-def plot_regimes(  # noqa: PLR0913 - what is drawn, and where to
+def plot_regimes(  # noqa: PLR0913 - what to draw, and where to write it
     predictions: Sequence[Prediction],
     folder: str,
     *,
@@ -56,28 +56,28 @@ def plot_regimes(  # noqa: PLR0913 - what is drawn, and where to
     force: bool = False,
     form: str = "png",
 ) -> Path:
-    """Write ``rate-loss.png``: goodput of all flows against loss, both logarithmic.
+    """Write ``rate-loss.png``: total goodput of all flows against loss, both logarithmic.
 
     Parameters
     ----------
     predictions
-        Answers of the same path in the order of rising loss.
+        Answers for the same path, in ascending order of loss.
     folder
-        Where the file goes; made if it does not exist. A figure of an earlier run is replaced.
+        Folder for the file, created if it does not exist. A figure of an earlier run is
+        overwritten.
     asked
-        Answers at the losses that were asked about; what was simulated there is drawn as points
-        with their 95 % intervals.
+        Answers at the requested losses; simulated values are drawn as points with 95 % intervals.
     mark
-        The loss that was asked about, marked; None for a range.
+        The requested loss, marked by a line; None for a range.
     force
-        Whether any other file of the same name is replaced, too.
+        Overwrite an existing file, even if tcpcast did not create it.
     form
-        ``"png"``, ``"svg"`` or ``"pdf"``, in which the name then ends.
+        ``"png"``, ``"svg"`` or ``"pdf"``, which is also the file extension.
 
     Returns
     -------
     Path
-        The file.
+        Path of the file.
 
     Raises
     ------
@@ -99,9 +99,9 @@ def regimes_chart(
     if mark:
         series.append(Reference(100 * mark, axis="x"))
     x = Axis("loss (%)", losses[0], losses[-1], log=True)
-    y = Axis(f"goodput, all flows ({unit.unit})", log=True)
+    y = Axis(f"total goodput of all flows ({unit.unit})", log=True)
     return Chart(
-        title="Rate against loss, and what limits it",
+        title="Goodput against loss, with the limiting factor",
         panels=[Panel(series, x, y, legend={"loc": "lower left"})],
         subtitle=path_text(predictions[0], without=["loss"]),
         size=(7.2, 4.6),
@@ -109,7 +109,7 @@ def regimes_chart(
 
 
 def _curves(shown: Sequence[tuple[Prediction, Answer]], unit: Scale) -> Iterator[Drawable]:
-    """Yield goodput by each model within its domain, the leading one thick."""
+    """Yield the goodput by each model within its domain; the leading model has a thick line."""
     names = dict.fromkeys(answer.engine for _, answer in shown)
     for i, name in enumerate(sorted(names, key=lambda n: n != LEADING)):
         points = [
@@ -124,7 +124,7 @@ def _curves(shown: Sequence[tuple[Prediction, Answer]], unit: Scale) -> Iterator
 
 
 def _simulated(asked: Sequence[Prediction], unit: Scale) -> Iterator[Drawable]:
-    """Yield the simulated goodputs as points with their intervals."""
+    """Yield the simulated goodputs as points with intervals."""
     points = [
         (100 * loss_ratio(p.scenario), a.metrics["goodput_bps"], a.engine)
         for p in asked
@@ -138,17 +138,17 @@ def _simulated(asked: Sequence[Prediction], unit: Scale) -> Iterator[Drawable]:
 
 
 def _shades(predictions: Sequence[Prediction], losses: Sequence[float]) -> Iterator[Drawable]:
-    """Yield the stretch of each limit by the leading model, and its name at the top."""
+    """Yield a shaded range per regime of the leading model, with its name at the top."""
     edges = [losses[0], *map(_between, losses[:-1], losses[1:]), losses[-1]]
-    for what, group in groupby(range(len(losses)), key=lambda i: predictions[i].regime):
-        places = list(group)
-        left, right = edges[places[0]], edges[places[-1] + 1]
-        style = {"color": _SHADES.get(what, "#bbbbbb"), "alpha": 0.18}
+    for regime, group in groupby(range(len(losses)), key=lambda i: predictions[i].regime):
+        indices = list(group)
+        left, right = edges[indices[0]], edges[indices[-1] + 1]
+        style = {"color": _SHADES.get(regime, "#bbbbbb"), "alpha": 0.18}
         yield Reference(left, style=style, axis="x", end=right)
         if math.log(right / left) > 0.08 * math.log(losses[-1] / losses[0]):
-            at = _between(left, right), 0.985
+            position = _between(left, right), 0.985
             centred = {"ha": "center", "va": "top", "fontsize": 8}
-            yield Note(_NAMES.get(what, what), at, ("data", "axes fraction"), centred)
+            yield Note(_NAMES.get(regime, regime), position, ("data", "axes fraction"), centred)
 
 
 def _between(low: float, high: float) -> float:

@@ -1,4 +1,4 @@
-"""Answers as rows: one a metric, for tables of programs."""
+"""Answers as rows, one per metric, for CSV and data frames."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 class AnswerRow(NamedTuple):
     """A metric of an engine's answer.
 
-    ``of_class`` is empty for all sources together, ``value``, ``low`` and ``high`` are in ``unit``;
-    ``low`` and ``high`` are None without an interval. ``trusted`` is False outside the domain of a
-    formula, and for a simulation without a steady state. ``interval_warning`` is the reason why an interval is
-    withheld or has to be checked.
+    ``of_class`` is empty for the total of all sources. ``value``, ``low`` and ``high`` are in
+    ``unit``; ``low`` and ``high`` are None without an interval. ``trusted`` is False outside the
+    domain of a formula and for a simulation without a steady state. ``interval_warning`` is the
+    reason why an interval is withheld or should be checked.
     """
 
     engine: str
@@ -46,13 +46,13 @@ COLUMNS = (
     "trusted",
     "interval_warning",
 )
-"""The names of :class:`AnswerRow`'s columns."""
+"""Names of the columns of :class:`AnswerRow`."""
 
 
 def answer_rows(answers: Sequence[Answer]) -> list[AnswerRow]:
-    """Return a row for each metric of each answer, then for each of each class.
+    """Return one row per metric of each answer, followed by the metrics of each class.
 
-    An engine that does not apply has no row.
+    An engine that does not apply has no rows.
     """
     return [row for answer in answers for row in (*_overall(answer), *_of_classes(answer))]
 
@@ -78,5 +78,5 @@ def _of_classes(answer: Answer) -> Iterator[AnswerRow]:
 
 
 def csv_text(answers: Sequence[Answer]) -> str:
-    """Return :func:`answer_rows` as CSV with a head; what has no value is empty."""
+    """Return :func:`answer_rows` as CSV with a header row; missing values are empty."""
     return csv.encode(COLUMNS, answer_rows(answers))

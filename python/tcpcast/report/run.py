@@ -1,4 +1,4 @@
-"""Answers to a scenario as parts of a report: tables, then what to check before trusting them."""
+"""Answers to a scenario as parts of a report: tables, followed by warnings and notes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tcpcast.report.leading import has_too_few, leading, percentile_table
 from tcpcast.report.losses import losses_tables, spread
 from tcpcast.report.quantity import ABSENT, UNTRUSTED, amount, marks
 from tcpcast.report.sizes import size_text, typed_sizes
-from tcpcast.report.summary import MOST_WARNINGS, describe, with_scenario
+from tcpcast.report.summary import MAX_WARNINGS, describe, with_scenario
 from tcpcast.scenario.classes import has_mixed_files
 
 if TYPE_CHECKING:
@@ -29,17 +29,17 @@ if TYPE_CHECKING:
 def run_parts(
     compared: Compared, scenario: Scenario | None = None, *, every: bool = False
 ) -> list[Part]:
-    """Return what ``tcpcast run`` prints.
+    """Return the report that ``tcpcast run`` prints.
 
     Parameters
     ----------
     compared
-        What each engine says, side by side.
+        The answers of the engines side by side.
     scenario
-        What was asked; named and summed up above the table when given. The table then has what is
-        asked of its traffic.
+        The scenario, if known; it is summarised above the tables, which then show only the leading
+        values for its kind of traffic.
     every
-        Whether the table has every value in any case.
+        Show all values.
     """
     parts: list[Part] = []
     if scenario is not None:
@@ -59,9 +59,9 @@ def answer_tables(
     every: bool = False,
     others: str = "with --all",
 ) -> Iterator[Part]:
-    """Yield the tables of answers; with a scenario, what is asked of its traffic, or every value.
+    """Yield the tables of answers with all values, or the leading values if a scenario is given.
 
-    ``others`` says where the values are that are left out.
+    ``others`` states where the reader finds the omitted values.
     """
     overall, typed = compared.overall, typed_sizes(scenario)
     of_traffic = None if every else scenario
@@ -70,12 +70,13 @@ def answer_tables(
         yield SideBySide(shown)
         more = len(overall.rows) - len(shown.rows)
         if more:
-            yield Paragraph(f"{more} value{'' if more == 1 else 's'} more {others}", "aside", " ")
+            yield Paragraph(f"{more} more value{'' if more == 1 else 's'} {others}", "aside", " ")
     percentiles = percentile_table(compared.answers, typed)
     if percentiles is not None:
         yield from (BLANK, percentiles)
         if has_too_few(percentiles):
-            yield Paragraph(f"{ABSENT}: fewer than 10 lie beyond; run longer", "aside", " ")
+            text = f"{ABSENT}: fewer than 10 values exceed this percentile; run longer"
+            yield Paragraph(text, "aside", " ")
     for name, values in compared.classes.items():
         yield from (BLANK, SideBySide(leading(values, of_traffic), f"class {name}"))
     if _has_shares(compared, of_traffic):
@@ -87,24 +88,24 @@ def answer_tables(
 
 
 def _some_sizes(sizes: Comparison, typed: Mapping[int, str]) -> Comparison:
-    """Return rows spread over a long list of sizes, with the bytes of those typed in bytes."""
+    """Return evenly selected sizes, with the sizes in bytes as typed."""
     named = {packets_text(packets): size_text(packets, typed) for packets in typed}
-    rows = (sizes.rows[at] for at in spread(len(sizes.rows)))
+    rows = (sizes.rows[i] for i in spread(len(sizes.rows)))
     shown = (replace(row, subject=named.get(row.subject, row.subject)) for row in rows)
     return replace(sizes, rows=tuple(shown))
 
 
 def _left_out(compared: Compared, scenario: Scenario | None) -> list[str]:
-    """Say which formulas do not answer for the stack, where they do not say so themselves."""
+    """Return notes on the formulas that do not support the stack and have no answer."""
     if scenario is None:
         return []
-    asked = {answer.engine for answer in compared.answers}
-    said = omitted_models_text(scenario, asked=asked)
+    engines = {answer.engine for answer in compared.answers}
+    by_stack = omitted_models_text(scenario, asked=engines)
     named = {
-        reason: [n for n in names if n not in asked and unsupported_stack(n, scenario) is None]
+        reason: [n for n in names if n not in engines and unsupported_stack(n, scenario) is None]
         for reason, names in omitted_models(scenario).items()
     }
-    return [said] * bool(said) + [
+    return [by_stack] * bool(by_stack) + [
         f"left out: {', '.join(others)}: {reason}" for reason, others in named.items() if others
     ]
 
@@ -116,21 +117,22 @@ def remarks(
     every: bool = False,
     others: str = "with --all",
 ) -> Iterator[Paragraph]:
-    """Yield what belongs beneath the tables: what marks mean, warnings, and who does not apply.
+    """Yield the notes below the tables: explained marks, warnings, and inapplicable engines.
 
-    Of warnings the worst few, unless ``every``; ``others`` says where the others are.
+    Only the worst warnings are included, unless ``every`` is True; ``others`` states where the
+    reader finds the others.
     """
     answers = compared.answers
     if compared.overall.reference is not None:
         name = compared.overall.engines[compared.overall.reference]
-        yield _note(f"vs {name}: relative to {name}; pp: percentage points more than {name}")
+        yield _note(f"vs {name}: difference relative to {name}; pp: percentage points")
     for answer in answers:
         outside = [note for note in answer.notes if note.kind == "outside"]
         if marks(answer.metrics.values()) and not outside:
-            where = "no steady state in" if is_observed(answer) else "outside the domain of"
+            reason = "no steady state in" if is_observed(answer) else "outside the domain of"
             if answer.kind == "measurement":
-                where = "this machine was too busy for"
-            yield _note(f"{where} {answer.engine}: shown, never compared", UNTRUSTED)
+                reason = "this machine was too busy for"
+            yield _note(f"{reason} {answer.engine}: shown but not compared", UNTRUSTED)
         yield from (_warning(f"{answer.engine}: {text}", UNTRUSTED) for text in outside)
     first, rest = warned(compared, scenario, every=every)
     yield from first
@@ -145,29 +147,31 @@ def remarks(
 def warned(
     compared: Compared, scenario: Scenario | None, *, every: bool = False
 ) -> tuple[list[Paragraph], list[Paragraph]]:
-    """Return the warnings to show, and the others.
+    """Return the warnings to show, and the other warnings.
 
-    Those to show are the worst few that affect values in the tables, and why an answer is partial;
-    with ``every``, all.
+    The first list holds the reasons for incomplete answers and the worst warnings that affect
+    values in the tables; with ``every``, it holds all warnings.
     """
     partial: list[tuple[str, Note]] = []
-    found: list[tuple[str, Note]] = []
+    warnings: list[tuple[str, Note]] = []
     for answer, note in with_scenario(compared.answers, scenario):
         if note.kind != "outside":
-            listed = partial if note.kind == "incomplete" else found
+            listed = partial if note.kind == "incomplete" else warnings
             listed.append(("" if answer is None else f"{answer.engine}: ", note))
     if every:
-        return [_warning(f"{engine}{note}") for engine, note in [*partial, *found]], []
+        return [_warning(f"{engine}{note}") for engine, note in [*partial, *warnings]], []
     values = _shown_values(compared, scenario)
-    about = {at: affected for at, (_, note) in enumerate(found) if (affected := note.about(values))}
-    worst = sorted(about, key=lambda at: severity(about[at]))[:MOST_WARNINGS]
-    first = [*partial, *((found[at][0], about[at]) for at in worst)]
-    rest = [each for at, each in enumerate(found) if at not in worst]
+    about = {
+        i: affected for i, (_, note) in enumerate(warnings) if (affected := note.about(values))
+    }
+    worst = sorted(about, key=lambda i: severity(about[i]))[:MAX_WARNINGS]
+    first = [*partial, *((warnings[i][0], about[i]) for i in worst)]
+    rest = [each for i, each in enumerate(warnings) if i not in worst]
     return [_warning(f"{a}{b}") for a, b in first], [_warning(f"{a}{b}") for a, b in rest]
 
 
 def _shown_values(compared: Compared, scenario: Scenario | None) -> set[str]:
-    """Return the metrics, and the table, that :func:`answer_tables` shows of the traffic."""
+    """Return the names of the metrics and tables that :func:`answer_tables` shows."""
     of_classes = [leading(values, scenario) for values in compared.classes.values()]
     overall = leading(compared.overall, scenario, has_classes=bool(of_classes))
     shown = {row.metric for table in (overall, *of_classes) for row in table.rows}
@@ -188,17 +192,17 @@ def _warning(text: str, mark: str = "!") -> Paragraph:
 
 
 def _origins(compared: Compared) -> Paragraph:
-    """Say how long each answer took, and where it came from."""
-    took = [
+    """Return the run time and the origin of each answer."""
+    texts = [
         ", ".join([f"{a.engine} in {amount(float(f'{a.wall_s:.2g}'), 's')}", *origin(a)])
         for a in compared.answers
         if a.applies
     ]
-    return _note("; ".join(took))
+    return _note("; ".join(texts))
 
 
 def origin(answer: Answer) -> list[str]:
-    """Return what a simulation was run with."""
+    """Return seed, replications and warm-up of a simulation."""
     facts = [] if answer.seed is None else [f"seed {answer.seed}"]
     if answer.replications > 1:
         facts.append(f"{answer.replications} replications")

@@ -1,4 +1,4 @@
-"""A comparison as cells of a table: values, intervals, differences, and what is marked."""
+"""A comparison as table cells: values with marks, intervals and differences."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ if TYPE_CHECKING:
     from tcpcast.report.quantity import Scale
 
 KINDS = {"formula": "formula", "simulation": "simulated", "measurement": "measured"}
-"""How the answers of a kind are called at the head of a column."""
+"""Name of each kind of answer in a column heading."""
 
 
 def side_by_side_columns(comparison: Comparison, title: str) -> list[Column]:
-    """Return a comparison as columns: a value and, where there is one, its interval beside it."""
+    """Return a comparison as columns of values, intervals (if any) and differences."""
     scales = [row_scale(row) for row in comparison.rows]
     columns = [
         Column(title, [row_name(row) for row in comparison.rows], right=False),
         Column("unit", [scale.unit for scale in scales], right=False),
     ]
-    bearing = bearing_intervals(comparison)
+    with_intervals = engines_with_intervals(comparison)
     for i, engine in enumerate(comparison.engines):
         given = [
             (row.metrics[i], scale) for row, scale in zip(comparison.rows, scales, strict=True)
         ]
         columns.append(Column(engine, [marked_value(f, scale) for f, scale in given]))
-        if i in bearing:
+        if i in with_intervals:
             columns.append(Column("95 %", [interval(f, scale) for f, scale in given], right=False))
     for i in comparison.compared:
         cells = [difference_text(row.differences[i]) for row in comparison.rows]
@@ -46,24 +46,24 @@ def side_by_side_columns(comparison: Comparison, title: str) -> list[Column]:
 
 
 def row_name(row: Row) -> str:
-    """Return what a row is of: its subject, or its metric in words."""
+    """Return the name of a row: its subject, or else its metric in words."""
     return row.subject or label(row.metric)
 
 
 def marked_value(figure: Metric | None, scale: Scale) -> str:
-    """Return a value as people read it, with a dagger where it is not to be trusted."""
+    """Return a value as text, with a dagger if it is untrusted."""
     if figure is None:
         return ABSENT
     return value_text(figure, scale) + ("" if figure.trusted else UNTRUSTED)
 
 
 def interval(figure: Metric | None, scale: Scale) -> str:
-    """Return the interval of a value, "" without one."""
+    """Return the interval of a value, or "" if there is none."""
     return "" if figure is None else interval_text(figure, scale)
 
 
-def bearing_intervals(comparison: Comparison) -> set[int]:
-    """Return which engines give at least one interval, or say why not."""
+def engines_with_intervals(comparison: Comparison) -> set[int]:
+    """Return the indices of engines with at least one interval or a reason for its absence."""
     return {
         i
         for row in comparison.rows
@@ -73,6 +73,6 @@ def bearing_intervals(comparison: Comparison) -> set[int]:
 
 
 def versus(comparison: Comparison, engine: int) -> str:
-    """Return the heading of an engine's differences from the reference."""
+    """Return the column heading for the differences between an engine and the reference."""
     assert comparison.reference is not None
     return f"{comparison.engines[engine]}\nvs {comparison.engines[comparison.reference]}"

@@ -1,4 +1,4 @@
-"""Sizes of files as they were typed: bytes beside packets, where a scenario has them in bytes."""
+"""Texts for file sizes: bytes as typed and packets, if a scenario specifies bytes."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ _DECIMALS = 1000
 
 
 def exact_bytes(size: int) -> str:
-    """Return bytes in the unit that needs the fewest digits for all of them: ``64 KiB``."""
-    found = [f"{size:,} B"]
+    """Return bytes exactly, in the unit with the shortest text: ``64 KiB``."""
+    texts = [f"{size:,} B"]
     for unit in _UNITS:
         amount = Fraction(size) / int(BYTE_UNITS[unit])
         if amount >= 1 and (amount * _DECIMALS).denominator == 1:
-            found.append(f"{float(amount):,g} {unit}")
-    return min(found, key=len)
+            texts.append(f"{float(amount):,g} {unit}")
+    return min(texts, key=len)
 
 
 def size_text(packets: int, typed: Mapping[int, str]) -> str:
-    """Return a size in packets, before it the bytes that were typed for it."""
+    """Return a size in packets, preceded by the size in bytes if it was typed in bytes."""
     words = packets_text(packets)
     return f"{typed[packets]}, {words}" if packets in typed else words
 
 
 def typed_sizes(scenario: Scenario | None) -> dict[int, str]:
-    """Return the listed sizes of transfers that were typed in bytes, by their packets."""
-    # The same number of packets is another size in each class whose packets have their own.
+    """Return a mapping from packets to bytes as typed, for listed transfer sizes in bytes."""
+    # If classes have different packet sizes, a number of packets is not a unique size.
     groups = () if scenario is None or scenario.own_packets else scenario.populations
     listed = (p.traffic.sizes or [] for p in groups if p.traffic.kind == "transfers")
     return {
@@ -49,18 +49,18 @@ def typed_sizes(scenario: Scenario | None) -> dict[int, str]:
 
 
 def sizes_text(traffic: Transfers) -> str:
-    """Return what is transferred: ``of 10 MB (6,907 packets)``."""
+    """Return the size of transfers as a phrase: ``of 10 MB (6,907 packets)``."""
     sizes = traffic.sizes
     if sizes is not None and len(sizes) > 1:
         return f"of {len(sizes)} sizes"
     if sizes is not None:
         only = sizes[0]
         in_bytes = only.data_bytes if isinstance(only, FileInBytes) else None
-        return f"of {_beside(in_bytes, packets_text(only))}"
+        return f"of {_with_bytes(in_bytes, packets_text(only))}"
     mean = getattr(traffic.size, "mean", None) if isinstance(traffic.size, Distribution) else None
     in_bytes = mean.data_bytes if isinstance(mean, SizeInBytes) else None
-    return f"of {_beside(in_bytes, f'{digits(traffic.mean_size_pkts)} packets')} on average"
+    return f"of {_with_bytes(in_bytes, f'{digits(traffic.mean_size_pkts)} packets')} on average"
 
 
-def _beside(in_bytes: int | None, packets: str) -> str:
+def _with_bytes(in_bytes: int | None, packets: str) -> str:
     return packets if in_bytes is None else f"{exact_bytes(in_bytes)} ({packets})"

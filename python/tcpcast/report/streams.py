@@ -1,4 +1,4 @@
-"""The figure of parallel flows: what they get together, and what a competing flow is left with."""
+"""The figure of parallel flows: their total rate, and the remaining rate of a competing flow."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 FILE = "streams"
 
 _MODELS = {"parallel_bps": "algorithm 1", "cubic_bps": "n times CUBIC", "bbr_bps": "BBR's bound"}
-"""What the line of the model that answers is called, by its column."""
+"""Labels of the model curves by column."""
 
 
 def streams_chart(plan: Plan, scenario: Scenario) -> Chart:
-    """Return rates against flows above, one competing flow's rate below."""
+    """Return the total rate against the number of flows, and below it the competing flow's rate."""
     flows = plan.tables["curve"]["flows"]
     x = Axis("parallel flows n", 0, float(flows[-1]))
     return Chart(
-        title=f"{scenario.name}: how many parallel flows",
+        title=f"{scenario.name}: number of parallel flows",
         panels=[
             _rates(plan, scenario.network.bottleneck.rate_bps, x),
             _competing(plan, x),
@@ -47,7 +47,7 @@ def _rates(plan: Plan, link_bps: float, x: Axis) -> Panel:
     n, link = curve["flows"], link_bps / scale.factor
     series: list[Drawable] = []
     if "pftk_bps" in curve:
-        # Where the two agree, the broad line shows on both sides of the other.
+        # A broad line stays visible if the other curve covers its centre.
         broad = {"color": CALCULATED[1], "linewidth": 5, "alpha": 0.5}
         series.append(Series(n, curve["pftk_bps"] / scale.factor, "n times PFTK", broad))
     (name,) = curve.keys() & _MODELS.keys()
@@ -64,7 +64,7 @@ def _rates(plan: Plan, link_bps: float, x: Axis) -> Panel:
     if simulated is not None and len(simulated["flows"]):
         busy = [answer.metrics["utilisation"] for answer in plan.verified]
         series.append(points_of(simulated["flows"], busy, scale.factor / link_bps, "packet"))
-    y = Axis(f"rate of all n ({scale.unit})", 0, 1.12 * link)
+    y = Axis(f"total rate of n flows ({scale.unit})", 0, 1.12 * link)
     return Panel(series, x, y, legend={"loc": "lower right"})
 
 
@@ -74,5 +74,5 @@ def _competing(plan: Plan, x: Axis) -> Panel:
     scale = scale_of_unit("bit/s", largest)
     style = {"color": CALCULATED[2], "linewidth": 1.8}
     rate = Series(curve["flows"], curve["competing_bps"] / scale.factor, style=style)
-    y = Axis(f"left for one\nother flow ({scale.unit})", 0, 1.15 * largest / scale.factor)
+    y = Axis(f"rate of one\nother flow ({scale.unit})", 0, 1.15 * largest / scale.factor)
     return Panel([rate, _answer(plan)], x, y)

@@ -1,4 +1,4 @@
-"""A scenario in one sentence, and what to say of an answer."""
+"""A scenario in one sentence, and the warnings about an answer."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from tcpcast.scenario.network import Network
     from tcpcast.scenario.rate import VaryingRate
 
-MOST_WARNINGS = 3
-"""Warnings that a report shows, unless all are requested."""
+MAX_WARNINGS = 3
+"""Maximum number of warnings in a report, unless all are requested."""
 
-MOST_PLACES = 2
-"""Places with cross traffic that a sentence names."""
+MAX_PLACES = 2
+"""Maximum number of links with cross traffic in a sentence."""
 
 
 def describe(scenario: Scenario) -> str:
-    """Return who sends, over what, and under which rules; of a capture, what of which file."""
+    """Return traffic, path and TCP stack in one sentence, or the source of a capture."""
     if scenario.captured is not None:
         return _captured(scenario.captured)
     people = scenario.populations
@@ -58,38 +58,35 @@ def describe(scenario: Scenario) -> str:
         place = " behind the queue" if link.loss_at == "behind" else ""
         parts.append(f"{kind} loss {100 * link.loss.mean_ratio():.4g} %{place}")
     parts += [*_crossing(scenario), *_behind(scenario.network)]
-    # In the order of the classes, each once.
     stacks = dict.fromkeys(people.tcp.stack for people in scenario.populations)
     return ", ".join([*parts, " and ".join(stacks)])
 
 
 def worst(warnings: Iterable[Note], metrics: Collection[str]) -> list[Note]:
-    """Return the few worst of the warnings that affect these metrics, the worst first."""
+    """Return the worst warnings that affect these metrics, the worst first."""
     about = (note.about(metrics) for note in dict.fromkeys(warnings))
-    return sorted(filter(None, about), key=severity)[:MOST_WARNINGS]
+    return sorted(filter(None, about), key=severity)[:MAX_WARNINGS]
 
 
 def with_scenario(
     answers: Iterable[Answer], scenario: Scenario | None
 ) -> list[tuple[Answer | None, Note]]:
-    """Return the caveats of answers, those that are about the scenario once and without an answer.
+    """Return pairs of answers and their caveats, preceded by caveats about the scenario.
 
-    Saved answers may lack the warnings of their scenario.
+    Caveats about the scenario are not repeated, and have None instead of an answer. They are
+    computed again, because saved answers may lack them.
     """
     about = [] if scenario is None else to_notes(scenario.warnings(), "scenario")
-    told: list[tuple[Answer | None, Note]] = []
+    pairs: list[tuple[Answer | None, Note]] = []
     for answer in answers:
         own = caveats(answer)
         about += [note for note in own if note.kind == "scenario"]
-        told += [(answer, note) for note in own if note not in about]
-    return [*((None, note) for note in dict.fromkeys(about)), *told]
+        pairs += [(answer, note) for note in own if note not in about]
+    return [*((None, note) for note in dict.fromkeys(about)), *pairs]
 
 
 def caveats(answer: Answer) -> list[Note]:
-    """Return what to check before trusting an answer: why it is partial, then its warnings.
-
-    Files that could not be written come last.
-    """
+    """Return the reason why an answer is incomplete, its warnings, and its write errors."""
     partial = (
         []
         if answer.incomplete_reason is None
@@ -102,7 +99,7 @@ def caveats(answer: Answer) -> list[Note]:
 def _captured(traffic: Captured) -> str:
     which = traffic.connection
     if which is None:
-        which = "the direction with most data"
+        which = "the direction with the most data"
     elif isinstance(which, int):
         which = f"connection {which}"
     elif which == "all":
@@ -111,7 +108,7 @@ def _captured(traffic: Captured) -> str:
 
 
 def _crossing(scenario: Scenario) -> Iterator[str]:
-    """Yield the mean rate of cross traffic, the bottleneck's first, or at how many hops it is."""
+    """Yield the mean rate of cross traffic per link, bottleneck first, or the number of hops."""
     network = scenario.network
     bottleneck = places(network)[network.measured_at].name
     rates: dict[str, float] = {}
@@ -119,7 +116,7 @@ def _crossing(scenario: Scenario) -> Iterator[str]:
         if (place := find_place(network, stream)) is not None:
             mean = stream.mean_bps(place.link.rate, network.packet_bytes)
             rates[place.name] = rates.get(place.name, 0.0) + mean
-    if len(rates) > MOST_PLACES:
+    if len(rates) > MAX_PLACES:
         yield f"cross traffic at {len(rates)} hops"
         return
     for name in sorted(rates, key=lambda name: name != bottleneck):
@@ -129,7 +126,7 @@ def _crossing(scenario: Scenario) -> Iterator[str]:
 
 
 def _behind(network: Network) -> Iterator[str]:
-    """Yield what the path does behind the bottleneck, to packets and to acks."""
+    """Yield jitter, return link and ack loss of the path behind the bottleneck."""
     if network.jitter is not None:
         mean = amount(network.jitter.distribution.mean_value(), "s")
         yield f"jitter {mean}{' with reordering' if network.jitter.reorder else ''}"
@@ -150,7 +147,9 @@ def _transfers(traffic: Transfers) -> str:
     what = sizes_text(traffic)
     if traffic.arrivals is not None:
         return f"transfers {what} at {units.format_per_second(traffic.arrivals.rate)}"
-    return f"{traffic.total:,} transfer{'' if traffic.total == 1 else 's'} {what}, each alone"
+    if traffic.total == 1:
+        return f"1 transfer {what}"
+    return f"{traffic.total:,} transfers {what}, one at a time"
 
 
 def _varying(rate: VaryingRate) -> str:

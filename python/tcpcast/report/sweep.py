@@ -1,4 +1,4 @@
-"""Rows of a sweep, or of a query about one: a table for people, JSON and CSV for programs."""
+"""Rows of a sweep or of a query: a readable table, JSON and CSV."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ if TYPE_CHECKING:
     from tcpcast.report.document import Part
     from tcpcast.report.quantity import Scale
 
-MOST_ROWS = 100
-"""So many rows are printed for people."""
+MAX_ROWS = 100
+"""Maximum number of rows in a readable table."""
 
 MEANINGS = {
     UNTRUSTED: "outside the domain of the formula, or no steady state",
-    DOUBTED: "no interval, or an interval to be checked",
+    DOUBTED: "no interval, or an interval that should be checked",
 }
 """Marks of values in sweeps."""
 
-_LEAST = 30
-"""Characters of a reason that stand on a line at the least."""
+_MIN_TEXT_WIDTH = 30
+"""Minimum width of a text column, whose cells are wrapped."""
 
 
 def rows_parts(
-    table: Any, keys: Mapping[str, str] | None, *, more: str = "--csv or --json prints them all"
+    table: Any, keys: Mapping[str, str] | None, *, more: str = "--csv or --json prints all rows"
 ) -> list[Part]:
     """Return rows as a table of a report.
 
@@ -43,40 +43,40 @@ def rows_parts(
     table
         A ``pyarrow.Table``.
     keys
-        The keys that vary with their units, which then stand beside the engine, its outcome
-        and the leading metrics; None prints every column.
+        The varied keys with their units; the table then shows them with the engine, its status and
+        the leading metrics. None shows all columns.
     more
-        Where rows are that are too many for the table.
+        How to get the rows that do not fit in the table.
     """
     names = table.column_names
     if keys is not None and names:
-        again = ["replication"] if _several(table, "replication") else []
+        replication = ["replication"] if _has_several(table, "replication") else []
         others = set(table["status"].to_pylist()) - {"answered"}
-        fared = ["status", "reason"] if others else []
-        names = [*keys, "engine", *again, *_headline(table), *fared]
-    some = table.slice(0, MOST_ROWS).to_pydict()
-    marks = {name: metric_marks(some, name) for name in names if keys is not None}
-    columns = _columns(some, names, keys or {}, marks)
-    notes = _notes(some, names) if keys is not None else []
+        status = ["status", "reason"] if others else []
+        names = [*keys, "engine", *replication, *(n for n in HEADLINE if n in names), *status]
+    first_rows = table.slice(0, MAX_ROWS).to_pydict()
+    marks = {name: metric_marks(first_rows, name) for name in names if keys is not None}
+    columns = _columns(first_rows, names, keys or {}, marks)
+    notes = _notes(first_rows, names) if keys is not None else []
     if any(notes):
-        columns.append(Column("notes", notes, right=False, least=_LEAST))
+        columns.append(Column("notes", notes, right=False, min_width=_MIN_TEXT_WIDTH))
     parts: list[Part] = []
     verdict = sweep_verdict(table.to_pydict(), list(keys)) if keys else ""
     if verdict:
         parts += [Paragraph(verdict), BLANK]
     if columns:
         parts.append(Table(columns, repeated=min(len(keys or ()) + 1, len(columns) - 1)))
-    found = [mark for each in marks.values() for mark in each]
+    used_marks = [mark for each in marks.values() for mark in each]
     if keys is not None:
         lead = [name for name in names if name not in {*HEADLINE, "status", "reason"}]
-        for group, columns_of in by_class(some).items():
+        for group, columns_of in by_class(first_rows).items():
             of_class = {n: metric_marks(columns_of, n) for n in HEADLINE if n in columns_of}
-            found += [mark for each in of_class.values() for mark in each]
+            used_marks += [mark for each in of_class.values() for mark in each]
             shown = _columns(columns_of, [*lead, *of_class], keys, of_class)
             parts += [BLANK, Table(shown, f"class {group}", repeated=len(lead))]
-    parts += marks_explained(found)
-    if table.num_rows > MOST_ROWS:
-        parts.append(Paragraph(f"and {table.num_rows - MOST_ROWS:,} rows more; {more}"))
+    parts += marks_explained(used_marks)
+    if table.num_rows > MAX_ROWS:
+        parts.append(Paragraph(f"and {table.num_rows - MAX_ROWS:,} more rows; {more}"))
     return parts
 
 
@@ -88,7 +88,7 @@ def _headline(table: Any) -> list[str]:
 
 
 def by_class(table: Mapping[str, Sequence[Any]]) -> dict[str, dict[str, Sequence[Any]]]:
-    """Return a sweep's columns for each class, without those of other classes and of all flows."""
+    """Return the columns of a sweep for each class, without other classes and totals."""
     common = {name: column for name, column in table.items() if not is_metric_column(name)}
     return {
         group: common | {name: table[column] for name, column in names.items()}
@@ -97,7 +97,7 @@ def by_class(table: Mapping[str, Sequence[Any]]) -> dict[str, dict[str, Sequence
 
 
 def metric_marks(table: Mapping[str, Sequence[Any]], metric: str) -> list[str]:
-    """Return the mark of a metric in each row of a sweep's columns, "" for a certain value."""
+    """Return the mark of a metric in each row, or "" for a value without a warning."""
     nothing = [None] * len(table[metric])
     untrusted, doubts = (
         table.get(name, nothing) for name in ("untrusted", f"{metric}{WARNING_SUFFIX}")
@@ -110,29 +110,29 @@ def metric_marks(table: Mapping[str, Sequence[Any]], metric: str) -> list[str]:
 
 def marks_explained(marks: Iterable[str]) -> list[Part]:
     """Return the explanation of each mark that occurs."""
-    found = set(marks)
+    used = set(marks)
     return [
         Paragraph(text, "aside", f" {mark} ", margin=1)
         for mark, text in MEANINGS.items()
-        if mark in found
+        if mark in used
     ]
 
 
 def _notes(table: Mapping[str, Sequence[Any]], metrics: Iterable[str]) -> list[str]:
-    """Return the doubts of each row about these metrics, each once."""
+    """Return the distinct warnings about these metrics in each row."""
     shown = [f"{name}{WARNING_SUFFIX}" for name in metrics if f"{name}{WARNING_SUFFIX}" in table]
     rows = zip(*(table[name] for name in shown), strict=True)
     return ["; ".join(dict.fromkeys(filter(None, doubts))) for doubts in rows]
 
 
 def rows_json(table: Any) -> str:
-    """Return rows as a list of objects, a row a line; null is what JSON has no number for."""
+    """Return rows as a JSON list, one object per line; NaN and infinity become null."""
     rows = (json.dumps(_finite(row), default=str, allow_nan=False) for row in table.to_pylist())
     return "[\n" + ",\n".join(rows) + "\n]"
 
 
 def _finite(value: Any) -> Any:
-    """Return a value with None in place of NaN and of what is infinite, which SQL may give."""
+    """Return a value with NaN and infinity, which SQL may return, replaced by None."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):
@@ -143,7 +143,7 @@ def _finite(value: Any) -> Any:
 
 
 def rows_csv(table: Any) -> str:
-    """Return rows as CSV with a head, a row a line: no value is empty, a list is JSON."""
+    """Return rows as CSV with a header row; missing values are empty, lists are JSON."""
     if not table.column_names:
         return ""
     columns = (map(_csv_cell, column.to_pylist()) for column in table.columns)
@@ -156,7 +156,7 @@ def _csv_cell(value: Any) -> Any:
     return value
 
 
-def _several(table: Any, name: str) -> bool:
+def _has_several(table: Any, name: str) -> bool:
     return name in table.column_names and len(set(table[name].to_pylist())) > 1
 
 
@@ -172,29 +172,30 @@ def _columns(
     keys: Mapping[str, str],
     marks: Mapping[str, Sequence[str]],
 ) -> list[Column]:
-    found = []
+    columns = []
     for name in names:
         values, heading = table[name], _heading(name, keys)
         if name in marks and name in METRICS:
             scale = column_scale(name, values)
             values = [None if value is None else value / scale.factor for value in values]
             heading = "\n".join(filter(None, [label(name), scale.unit]))
-        found.append(_column(heading, values, marks.get(name)))
-    return found
+        columns.append(_column(heading, values, marks.get(name)))
+    return columns
 
 
 def column_scale(metric: str, values: Iterable[float | None]) -> Scale:
-    """Return the unit in which the largest value of a metric is read best."""
+    """Return a readable unit for the largest value of a metric."""
     sizes = (abs(value) for value in values if value is not None and math.isfinite(value))
     return scale_of(metric, max(sizes, default=0.0))
 
 
 def _column(heading: str, values: Sequence[Any], marks: Sequence[str] | None) -> Column:
-    figures = all(isinstance(v, int | float) or v is None for v in values)
+    is_numeric = all(isinstance(v, int | float) or v is None for v in values)
     cells = [
         _cell(value) + mark for value, mark in zip(values, marks or [""] * len(values), strict=True)
     ]
-    return Column(heading, cells, right=figures, least=0 if figures else _LEAST)
+    min_width = 0 if is_numeric else _MIN_TEXT_WIDTH
+    return Column(heading, cells, right=is_numeric, min_width=min_width)
 
 
 def _cell(value: Any) -> str:

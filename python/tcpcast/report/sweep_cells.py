@@ -1,4 +1,4 @@
-"""What a sweep found, arranged for figures: places along each key that varies, and values there."""
+"""Results of a sweep, arranged in grids over the varied keys for figures."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ if TYPE_CHECKING:
     Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 WIDE = 8.0
-"""From this ratio of the largest to the smallest value on, a key has a log scale."""
-MOST_TICKS = 7
-MOST_CURVES = 8
-"""So many lines are told apart in one figure."""
+"""Ratio of the largest to the smallest value from which a key has a logarithmic scale."""
+MAX_TICKS = 7
+MAX_CURVES = 8
+"""Maximum number of distinguishable lines in one figure."""
 _UNITS = {"ratio": "%", "number": "1", "integer": "1"}
-"""Of kinds of keys whose unit in a table is 1, or none."""
+"""Units for kinds of keys that have unit 1 or no unit in tables."""
 
 
 @dataclass(frozen=True, slots=True)
 class Along:
-    """A key that varies: its values in their order, and where they are drawn.
+    """A varied key: its values in order, and their positions on an axis.
 
-    ``places`` are the values, their decimal logarithms where ``log``, or their numbers where they
-    are no quantities; ``labels`` has what stands beside the axis at each, ``title`` what it is.
+    ``positions`` holds the values, their decimal logarithms if ``log`` is True, or their indices
+    if they are not quantities. ``labels`` holds the tick labels, ``title`` the axis label.
     """
 
     values: Sequence[Any]
-    places: Floats
+    positions: Floats
     labels: Sequence[str]
     title: str
     log: bool
@@ -48,26 +48,26 @@ class Along:
 
     @property
     def edges(self) -> Floats:
-        """Where one value's cell ends and the next begins; one more than there are values."""
-        if len(self.places) == 1:
-            return np.array([self.places[0] - 0.5, self.places[0] + 0.5])
-        middle = (self.places[1:] + self.places[:-1]) / 2
-        first, last = 2 * self.places[0] - middle[0], 2 * self.places[-1] - middle[-1]
+        """Edges of the cells around the positions, shape ``[len(positions) + 1]``."""
+        if len(self.positions) == 1:
+            return np.array([self.positions[0] - 0.5, self.positions[0] + 0.5])
+        middle = (self.positions[1:] + self.positions[:-1]) / 2
+        first, last = 2 * self.positions[0] - middle[0], 2 * self.positions[-1] - middle[-1]
         return np.concatenate([[first], middle, [last]])
 
     @property
     def ticks(self) -> tuple[Floats, list[str]]:
-        """The places that are labelled, and their labels; not more than fit."""
-        step = -(-len(self.places) // MOST_TICKS) if self.quantities else 1
-        return self.places[::step], list(self.labels[::step])
+        """Positions and labels of the ticks; quantities have at most :data:`MAX_TICKS`."""
+        step = -(-len(self.positions) // MAX_TICKS) if self.quantities else 1
+        return self.positions[::step], list(self.labels[::step])
 
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """One metric as one engine gives it, by the place along each key.
+    """One metric by one engine on the grid of the varied keys.
 
-    ``value``, ``low`` and ``high`` have an axis a key, NaN where there is none; ``marks`` has the
-    mark of each value that is not certain, "" elsewhere, and ``doubts`` the reason in words.
+    All arrays have one axis per key. ``value``, ``low`` and ``high`` are NaN if missing. ``marks``
+    holds the mark of each uncertain value ("" for others), and ``doubts`` the reason as text.
     """
 
     engine: str
@@ -80,28 +80,28 @@ class Cells:
 
     @property
     def doubted(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        """Return True for each value with a mark."""
+        """Mask of the values with a mark."""
         return np.array([bool(mark) for mark in self.marks.flat]).reshape(self.marks.shape)
 
 
 def along(key: str, column: Sequence[Any], kind: str, unit: str) -> Along:
-    """Return what is drawn along a key.
+    """Return the values and axis positions of a key.
 
     Parameters
     ----------
     key
-        Its name.
+        Name of the key.
     column
-        Its value in each row of the table.
+        Value of the key in each row of the table.
     kind, unit
-        What the column holds, by :func:`tcpcast.sweeps.table.kind_of_column`, and its unit.
+        Kind of the column by :func:`tcpcast.sweeps.table.kind_of_column`, and its unit.
     """
     values = list(dict.fromkeys(column))
     quantities = all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
     if not quantities:
         labels = [v if isinstance(v, str) else json.dumps(v) for v in values]
-        places = np.arange(len(values), dtype=float)
-        return Along(values, places, labels, key, log=False, quantities=False)
+        positions = np.arange(len(values), dtype=float)
+        return Along(values, positions, labels, key, log=False, quantities=False)
     values.sort()
     numbers = np.array(values, dtype=float)
     log = numbers[0] > 0 and numbers[-1] / numbers[0] >= WIDE
@@ -115,7 +115,7 @@ def along(key: str, column: Sequence[Any], kind: str, unit: str) -> Along:
 def cells(
     table: Mapping[str, Sequence[Any]], metric: str, axes: Mapping[str, Along]
 ) -> list[Cells]:
-    """Return a metric by engine, those first that are calculated.
+    """Return a metric by engine, calculated values first.
 
     Parameters
     ----------
@@ -124,31 +124,31 @@ def cells(
     metric
         A name of :data:`tcpcast.answer.UNITS`.
     axes
-        The keys that vary, and their places.
+        The varied keys and their axes.
     """
     shape = tuple(len(axis.values) for axis in axes.values())
-    at = [{value: place for place, value in enumerate(axis.values)} for axis in axes.values()]
-    found: dict[str, dict[tuple[int, ...], list[int]]] = {}
+    indices = [{value: index for index, value in enumerate(a.values)} for a in axes.values()]
+    grouped: dict[str, dict[tuple[int, ...], list[int]]] = {}
     for row, (engine, value) in enumerate(zip(table["engine"], table[metric], strict=True)):
         if engine is not None and value is not None:
-            place = tuple(places[table[key][row]] for places, key in zip(at, axes, strict=True))
-            found.setdefault(engine, {}).setdefault(place, []).append(row)
-    all_cells = [_engine_cells(name, rows, table, metric, shape) for name, rows in found.items()]
+            cell = tuple(index[table[key][row]] for index, key in zip(indices, axes, strict=True))
+            grouped.setdefault(engine, {}).setdefault(cell, []).append(row)
+    all_cells = [_engine_cells(name, rows, table, metric, shape) for name, rows in grouped.items()]
     return sorted(all_cells, key=lambda each: each.simulated)
 
 
-def by_word(found: Sequence[Cells], keys: Sequence[Along]) -> list[Cells]:
-    """Return a curve for each value of a key of words, along the other key, of quantities.
+def by_word(grids: Sequence[Cells], keys: Sequence[Along]) -> list[Cells]:
+    """Return one curve over a numeric key for each value of a key of texts.
 
-    Empty where not just one of two keys has quantities, and where the curves would be more than
-    :data:`MOST_CURVES`.
+    Empty unless exactly one of two keys is numeric and there are at most :data:`MAX_CURVES`
+    curves.
 
     Parameters
     ----------
-    found
-        A metric by engine, over both keys.
+    grids
+        A metric by engine over both keys.
     keys
-        The keys, in the order of their axes.
+        The keys in the order of the axes.
     """
     words = [axis for axis, key in enumerate(keys) if not key.quantities]
     if len(keys) != 2 or len(words) != 1:
@@ -156,18 +156,18 @@ def by_word(found: Sequence[Cells], keys: Sequence[Along]) -> list[Cells]:
     (axis,) = words
     name = keys[axis].title.rpartition(".")[2]
     curves = [
-        _at(each, axis, place, f"{name} {label}")
-        for each in found
-        for place, label in enumerate(keys[axis].labels)
+        _slice(each, axis, index, f"{name} {label}")
+        for each in grids
+        for index, label in enumerate(keys[axis].labels)
     ]
-    told = [curve for curve in curves if np.isfinite(curve.value).any()]
-    return told if len(told) <= MOST_CURVES else []
+    nonempty = [curve for curve in curves if np.isfinite(curve.value).any()]
+    return nonempty if len(nonempty) <= MAX_CURVES else []
 
 
-def _at(each: Cells, axis: int, place: int, label: str) -> Cells:
-    """Return what an engine gives at one place along an axis, under that place's label."""
+def _slice(each: Cells, axis: int, index: int, label: str) -> Cells:
+    """Return the values at one index of an axis, labelled with that index's value."""
     parts = {
-        name: np.take(getattr(each, name), place, axis=axis)
+        name: np.take(getattr(each, name), index, axis=axis)
         for name in ("value", "low", "high", "marks", "doubts")
     }
     return replace(each, engine=f"{label}, {each.engine}", **parts)
@@ -188,22 +188,22 @@ def _engine_cells(
         table.get(f"{metric}{WARNING_SUFFIX}", none),
     )
     columns = [table.get(name, none) for name in (metric, f"{metric}_low", f"{metric}_high")]
-    for place, several in rows.items():
-        value[place], low[place], high[place] = _together(
+    for cell, several in rows.items():
+        value[cell], low[cell], high[cell] = _combined(
             *([column[row] for row in several] for column in columns)
         )
-        marks[place] = next((row_marks[row] for row in several if row_marks[row]), "")
-        doubts[place] = next((row_doubts[row] for row in several if row_doubts[row]), "")
+        marks[cell] = next((row_marks[row] for row in several if row_marks[row]), "")
+        doubts[cell] = next((row_doubts[row] for row in several if row_doubts[row]), "")
     simulated = not isinstance(REGISTRY.get(engine), Formula)
     return Cells(engine, simulated, value, low, high, marks, doubts)
 
 
-def _together(
+def _combined(
     values: Sequence[float], lows: Sequence[float | None], highs: Sequence[float | None]
 ) -> tuple[float, float, float]:
-    """Return a value and its interval; of several replications their mean and its interval."""
+    """Return a value and its interval; for several replications, the mean and its interval."""
     value, low, high = values[0], lows[0], highs[0]
-    found = mean(values, replications=len(values)) if len(values) > 1 else None
-    if found is not None:
-        value, low, high = found.value, found.low, found.high
+    estimate = mean(values, replications=len(values)) if len(values) > 1 else None
+    if estimate is not None:
+        value, low, high = estimate.value, estimate.low, estimate.high
     return value, math.nan if low is None else low, math.nan if high is None else high

@@ -1,4 +1,4 @@
-"""The report of a sweep: what varies, its rows, what to check, figures, how to make it again."""
+"""The report on a sweep: varied keys, answers, warnings, figures, and how to reproduce it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tcpcast.answer import Metric
 from tcpcast.metrics import HEADLINE
 from tcpcast.report.document import Code, Column, Document, Heading, Paragraph, Table
 from tcpcast.report.quantity import ABSENT, interval_text, label, scale_of, value_text
-from tcpcast.report.summary import MOST_WARNINGS, describe
+from tcpcast.report.summary import MAX_WARNINGS, describe
 from tcpcast.report.sweep import by_class, marks_explained, rows_parts
 from tcpcast.report.sweep_cells import along, cells
 from tcpcast.scenario.toml import write_toml
@@ -29,54 +29,54 @@ if TYPE_CHECKING:
 
     Levels = Mapping[str, Sequence[float]]
 
-MOST_VALUES = {1: 40, 2: 6}
-"""Values of each key that a table has, by the number of keys."""
+MAX_VALUES = {1: 40, 2: 6}
+"""Maximum number of values per key in a table, by the number of keys."""
 
 _NUMBER = re.compile(r"[0-9][0-9.,]*")
 
-MOST_REMARKS = 12
-"""Reasons that are listed, those of the most rows."""
+MAX_REMARKS = 12
+"""Maximum number of reasons listed, those with the most rows first."""
 
 
 def sweep_document(
-    found: FinishedSweep, again: str, figures: bool = False, *, levels: Levels | None = None
+    sweep: FinishedSweep, again: str, figures: bool = False, *, levels: Levels | None = None
 ) -> Document:
-    """Return the report of a sweep.
+    """Return the report on a sweep.
 
     Parameters
     ----------
-    found
+    sweep
         The sweep.
     again
-        The command that makes the report again.
+        The command that reproduces the report.
     figures
-        Whether figures are drawn, by matplotlib.
+        Draw figures with matplotlib.
     levels
         Values of metrics, in their units, at which a line is drawn.
     """
-    rows = found.results.to_arrow()
+    rows = sweep.results.to_arrow()
     parts: list[Part] = [
-        Paragraph(f"{describe(found.scenario)}."),
-        Paragraph("What varies replaces these values.", "aside"),
-        Heading("What varies"),
-        _varied(found.axes),
-        Paragraph(f"{len(found.results):,} rows: {found.results.counts()}."),
+        Paragraph(f"{describe(sweep.scenario)}."),
+        Paragraph("The varied keys below replace these values.", "aside"),
+        Heading("Varied keys"),
+        _varied(sweep.axes),
+        Paragraph(f"{len(sweep.results):,} rows: {sweep.results.counts()}."),
     ]
     if figures:
-        parts += _figures(found, rows, levels or {})
-    parts += [Heading("Answers"), *_answers(found, rows), *_to_check(found, rows)]
-    asked = write_toml({"sweep": found.table})
+        parts += _figures(sweep, rows, levels or {})
+    parts += [Heading("Answers"), *_answers(sweep, rows), *_to_check(sweep, rows)]
+    definition = write_toml({"sweep": sweep.table})
     parts += [
         Heading("The scenario"),
-        Paragraph("Every key, with the defaults that were taken, and what varies."),
-        Code(f"{found.scenario.to_toml().rstrip()}\n\n{asked}"),
-        Heading("Where it comes from"),
-        Paragraph(_origin(found)),
-        Paragraph(f"Sweep {found.digest}", "aside"),
-        Heading("Make it again"),
+        Paragraph("All keys, including defaults, and the varied keys."),
+        Code(f"{sweep.scenario.to_toml().rstrip()}\n\n{definition}"),
+        Heading("Provenance"),
+        Paragraph(_origin(sweep)),
+        Paragraph(f"Sweep {sweep.digest}", "aside"),
+        Heading("Reproduce this report"),
         Code(again),
     ]
-    return Document(f"{found.scenario.name}: a sweep", parts)
+    return Document(f"{sweep.scenario.name}: a sweep", parts)
 
 
 def _varied(axes: Sequence[Axis]) -> Table:
@@ -90,105 +90,106 @@ def _varied(axes: Sequence[Axis]) -> Table:
     )
 
 
-def _answers(found: FinishedSweep, rows: Any) -> Iterator[Part]:
-    """Yield a table a metric, engines side by side; where keys go together, the rows."""
-    if not found.is_grid:
-        yield from rows_parts(rows, found.results.keys, more="`tcpcast query` has them all")
+def _answers(sweep: FinishedSweep, rows: Any) -> Iterator[Part]:
+    """Yield one table per metric with engines side by side; if keys vary in parallel, the rows."""
+    if not sweep.is_grid:
+        yield from rows_parts(rows, sweep.results.keys, more="`tcpcast query` shows all rows")
         return
     columns = rows.to_pydict()
     keys = {
         key: along(key, columns[key], *holds)
-        for key, holds in found.column_kinds.items()
+        for key, holds in sweep.column_kinds.items()
         if columns
     }
     marks: set[str] = set()
     for group, of_group in {"": columns, **by_class(columns)}.items():
         for metric in HEADLINE:
-            told = cells(of_group, metric, keys) if metric in of_group else []
-            if told:
-                yield _of_metric(metric, told, list(keys.values()), group)
-                marks |= {str(mark) for each in told for mark in each.marks.flat}
+            grids = cells(of_group, metric, keys) if metric in of_group else []
+            if grids:
+                yield _metric_table(metric, grids, list(keys.values()), group)
+                marks |= {str(mark) for each in grids for mark in each.marks.flat}
     yield from marks_explained(marks)
     if any(
-        len(key.values) > len(places)
-        for key, places in zip(keys.values(), _some(keys.values()), strict=True)
+        len(key.values) > len(indices)
+        for key, indices in zip(keys.values(), _shown_indices(keys.values()), strict=True)
     ):
-        yield Paragraph("Some of the values; `tcpcast query` has them all.", "aside")
+        yield Paragraph("A selection of the values; `tcpcast query` shows all.", "aside")
 
 
-def _some(keys: Iterable[Along]) -> list[Any]:
-    """Return the places of the values that a table has, of each key."""
+def _shown_indices(keys: Iterable[Along]) -> list[Any]:
+    """Return, for each key, evenly spaced indices of the values in a table."""
     sizes = [len(key.values) for key in keys]
-    most = MOST_VALUES[len(sizes)]
-    return [np.unique(np.linspace(0, size - 1, min(size, most)).astype(int)) for size in sizes]
+    limit = MAX_VALUES[len(sizes)]
+    return [np.unique(np.linspace(0, size - 1, min(size, limit)).astype(int)) for size in sizes]
 
 
-def _of_metric(metric: str, told: Sequence[Cells], keys: Sequence[Along], group: str) -> Table:
-    """Return a metric at each combination of values, a column an engine; of a class or of all."""
-    largest = max(float(np.nanmax(np.abs(each.value))) for each in told)
+def _metric_table(metric: str, grids: Sequence[Cells], keys: Sequence[Along], group: str) -> Table:
+    """Return a metric by combination of values, one column per engine, for a class or in total."""
+    largest = max(float(np.nanmax(np.abs(each.value))) for each in grids)
     scale = scale_of(metric, largest)
-    places = list(product(*_some(keys)))
+    shown = list(product(*_shown_indices(keys)))
     columns = [
-        Column(key.title, [key.labels[place[at]] for place in places], right=key.quantities)
-        for at, key in enumerate(keys)
+        Column(key.title, [key.labels[indices[i]] for indices in shown], right=key.quantities)
+        for i, key in enumerate(keys)
     ]
-    for each in told:
+    for each in grids:
         kind = "simulated" if each.simulated else "formula"
-        cells_of = [_cell(each, place, scale) for place in places]
+        cells_of = [_cell(each, indices, scale) for indices in shown]
         columns.append(Column(f"{each.engine}\n{kind}", cells_of))
     unit = f" ({scale.unit})" if scale.unit else ""
     of_class = f", class {group}" if group else ""
     return Table(columns, f"{label(metric)}{of_class}{unit}")
 
 
-def _cell(each: Cells, place: tuple[int, ...], scale: Scale) -> str:
-    value = float(each.value[place])
+def _cell(each: Cells, indices: tuple[int, ...], scale: Scale) -> str:
+    value = float(each.value[indices])
     if not math.isfinite(value):
         return ABSENT
-    low, high = (float(end[place]) for end in (each.low, each.high))
+    low, high = (float(end[indices]) for end in (each.low, each.high))
     known = math.isfinite(low) and math.isfinite(high)
-    doubt = each.doubts[place] or None
+    doubt = each.doubts[indices] or None
     figure = Metric(value, low if known else None, high if known else None, interval_warning=doubt)
-    return f"{value_text(figure, scale)}{each.marks[place]} {interval_text(figure, scale)}".rstrip()
+    text = f"{value_text(figure, scale)}{each.marks[indices]} {interval_text(figure, scale)}"
+    return text.rstrip()
 
 
-def _to_check(found: FinishedSweep, rows: Any) -> Iterator[Part]:
-    """Yield what is not answered and what to check, those first that are of the most rows."""
-    said: list[str] = []
-    if found.results.interrupted:
-        done, whole = found.results.done, found.results.batches
-        said.append(f"not whole: {done:,} of {whole:,} parts are answered")
+def _to_check(sweep: FinishedSweep, rows: Any) -> Iterator[Part]:
+    """Yield reasons for missing answers and warnings, those with the most rows first."""
+    texts: list[str] = []
+    if sweep.results.interrupted:
+        done, total = sweep.results.done, sweep.results.batches
+        texts.append(f"incomplete: {done:,} of {total:,} batches are done")
     reasons = [(str(status), why) for status, why in _pairs(rows, "status", "reason") if why]
     warned = [
-        (at, str(engine), text)
-        for engine, texts in _pairs(rows, "engine", "warnings")
-        for at, text in enumerate(texts or ())
+        (rank, str(engine), text)
+        for engine, warnings in _pairs(rows, "engine", "warnings")
+        for rank, text in enumerate(warnings or ())
     ]
-    warned.sort(key=lambda each: each[0])  # those of a row are in the order of severity
+    warned.sort(key=lambda each: each[0])  # the warnings of a row are in order of severity
     doubts = _counted([(engine, text) for _, engine, text in warned])
-    told = [*_counted(reasons), *doubts]
-    said += [*_counted(reasons)[:MOST_REMARKS], *doubts[:MOST_WARNINGS]]
-    if said:
-        yield Heading("What to check before trusting them")
-        yield from (Paragraph(text, "warning", " ! ") for text in said)
-    if len(told) > len(said):
-        left = f"and {len(told) - len(said):,} more, in the columns reason and warnings"
+    available = [*_counted(reasons), *doubts]
+    texts += [*_counted(reasons)[:MAX_REMARKS], *doubts[:MAX_WARNINGS]]
+    if texts:
+        yield Heading("Check before use")
+        yield from (Paragraph(text, "warning", " ! ") for text in texts)
+    if len(available) > len(texts):
+        left = f"and {len(available) - len(texts):,} more in the columns reason and warnings"
         yield Paragraph(left, "aside")
 
 
-def _counted(said: Sequence[tuple[str, str]]) -> list[str]:
-    """Return what is said, those first that are said of the most rows.
+def _counted(messages: Sequence[tuple[str, str]]) -> list[str]:
+    """Return distinct messages with their number of rows, the most frequent first.
 
-    Texts that differ in their numbers are told once, by the first of them.
+    Messages that differ only in numbers are counted together and shown by the first of them.
     """
-    alike: dict[tuple[str, str], list[str]] = {}
-    for who, text in said:
-        alike.setdefault((who, _NUMBER.sub("", text)), []).append(text)
-    ordered = sorted(alike.items(), key=lambda each: -len(each[1]))
+    grouped: dict[tuple[str, str], list[str]] = {}
+    for subject, text in messages:
+        grouped.setdefault((subject, _NUMBER.sub("", text)), []).append(text)
+    ordered = sorted(grouped.items(), key=lambda each: -len(each[1]))
     return [
-        f"{who}, {len(texts):,} row{'' if len(texts) == 1 else 's'}"
-        f"{', such as' if len(set(texts)) > 1 else ''}: {texts[0]}"
-        for (who, _), texts in ordered
+        f"{subject}, {len(texts):,} row{'' if len(texts) == 1 else 's'}"
+        f"{', for example' if len(set(texts)) > 1 else ''}: {texts[0]}"
+        for (subject, _), texts in ordered
     ]
 
 
@@ -197,27 +198,25 @@ def _pairs(rows: Any, first: str, second: str) -> Iterator[tuple[Any, Any]]:
         yield from zip(rows[first].to_pylist(), rows[second].to_pylist(), strict=True)
 
 
-def _figures(found: FinishedSweep, rows: Any, levels: Levels) -> Iterator[Part]:
+def _figures(sweep: FinishedSweep, rows: Any, levels: Levels) -> Iterator[Part]:
     from tcpcast.report.figures import inline  # noqa: PLC0415 - matplotlib is slow to import
     from tcpcast.report.sweep_figures import drawn_sweep  # noqa: PLC0415
 
-    if not found.is_grid:
-        said = "No figure: one is drawn of one or two keys that vary in all combinations."
-        yield Paragraph(said, "aside")
+    if not sweep.is_grid:
+        text = "No figure: figures require one or two keys that vary in all combinations."
+        yield Paragraph(text, "aside")
         return
-    drawn = drawn_sweep(rows, found.column_kinds, found.scenario.name, levels)
+    drawn = drawn_sweep(rows, sweep.column_kinds, sweep.scenario.name, levels)
     shown = [inline(name, figure) for name, figure in drawn]
     if shown:
         yield Heading("Figures")
-        yield Paragraph(
-            "Formulas are lines; simulations have points with their 95 % intervals.", "aside"
-        )
+        yield Paragraph("Formulas are lines; simulations are points with 95 % intervals.", "aside")
         yield from shown
 
 
-def _origin(found: FinishedSweep) -> str:
-    engines = "every engine that applies and is quick"
-    asked = engines if found.engines is None else ", ".join(found.engines)
-    several = f", {found.replications} replications" if found.replications > 1 else ""
-    seed = f"seed {found.scenario.run.seed}"
-    return f"tcpcast {found.version}; engines: {asked}; {seed}{several}."
+def _origin(sweep: FinishedSweep) -> str:
+    default = "all that apply and are quick"
+    engines = default if sweep.engines is None else ", ".join(sweep.engines)
+    several = f", {sweep.replications} replications" if sweep.replications > 1 else ""
+    seed = f"seed {sweep.scenario.run.seed}"
+    return f"tcpcast {sweep.version}; engines: {engines}; {seed}{several}."

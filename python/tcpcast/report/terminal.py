@@ -1,4 +1,4 @@
-"""Where text goes: a console that respects the terminal's width and ``NO_COLOR``."""
+"""Consoles of rich that respect the terminal's width and ``NO_COLOR``."""
 
 from __future__ import annotations
 
@@ -24,62 +24,62 @@ if TYPE_CHECKING:
     from tcpcast.report.document import Column
 
 PIPE_WIDTH = 100
-"""Columns of a report that goes to a file or a pipe and was given no ``COLUMNS``."""
+"""Width in columns of output to a file or a pipe, unless ``COLUMNS`` is set."""
 
 
-NARROWEST = 40
-"""A terminal that claims fewer columns has longer lines to break, and no number broken."""
+MIN_WIDTH = 40
+"""Minimum width in columns; a narrower terminal wraps the lines, but no number is split."""
 
-_ENDLESS = 10_000
+_UNLIMITED_WIDTH = 10_000
 
 
 class _Console(Console):
-    """Shows nothing hidden, and cuts no number: a table is wider than the terminal before that."""
+    """Escapes control characters and never truncates numbers; a table may exceed the width."""
 
     def on_broken_pipe(self) -> NoReturn:
-        """Leave it to the command line: rich itself would exit with 1."""
+        """Raise, because rich would exit with status 1."""
         raise BrokenPipeError
 
-    def render_str(self, text: str, **how: Any) -> Text:
-        """Return a text as rich shows it, with what is hidden written out."""
-        return super().render_str(escape_control_characters(text), **how)
+    def render_str(self, text: str, **options: Any) -> Text:
+        """Return a text as rendered by rich, with control characters escaped."""
+        return super().render_str(escape_control_characters(text), **options)
 
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterable[Segment]:
-        """Yield the segments of what is shown."""
-        room = options or self.options
+        """Yield the rendered segments, with control characters escaped."""
+        fitted = options or self.options
         if isinstance(renderable, Table):
-            room = self._room_for(renderable, room)
-        for part in super().render(renderable, room):
+            fitted = self._options_for(renderable, fitted)
+        for part in super().render(renderable, fitted):
             hides = part.control is None and escape_control_characters(part.text) != part.text
             yield Segment(escape_control_characters(part.text), part.style) if hides else part
 
-    def _room_for(self, table: Table, options: ConsoleOptions) -> ConsoleOptions:
-        """Return options with the width that columns need which are not to be wrapped."""
-        endless = options.update(width=_ENDLESS)
+    def _options_for(self, table: Table, options: ConsoleOptions) -> ConsoleOptions:
+        """Return options with at least the width of the columns that must not wrap."""
+        unlimited = options.update(width=_UNLIMITED_WIDTH)
         if not any(column.no_wrap for column in table.columns):
             return options
         for column in table.columns:
-            cells = [Measurement.get(self, endless, c) for c in (column.header, *column.cells)]
+            cells = [Measurement.get(self, unlimited, c) for c in (column.header, *column.cells)]
             if column.no_wrap:
                 column.min_width = max(cell.maximum for cell in cells)
             else:
                 column.overflow = "fold"
-        needed = Measurement.get(self, endless, table).minimum
+        needed = Measurement.get(self, unlimited, table).minimum
         return options.update(width=needed) if needed > options.max_width else options
 
 
 def console(stream: TextIO | None = None) -> Console:
-    """Return a console on a stream (standard output unless told).
+    """Return a console on a stream (default: standard output).
 
-    ``NO_COLOR`` takes away bold and dim as well as colours: whoever sets it reads the report
-    with something that does not want escapes. Untrusted figures carry a mark of their own.
+    ``NO_COLOR`` removes all escape sequences, including bold and dim. Untrusted values are also
+    marked by a character.
     """
     target = stream if stream is not None else sys.stdout
     piped = not target.isatty() and "COLUMNS" not in os.environ
-    found = _Console(
-        # What the console writes is styled; what is hidden in its texts, it writes out itself.
+    result = _Console(
+        # Escape sequences go to `styled`, because the console escapes control characters itself.
         file=getattr(target, "styled", target),
         width=PIPE_WIDTH if piped else None,
         color_system=None if os.environ.get("NO_COLOR") else "auto",
@@ -88,14 +88,14 @@ def console(stream: TextIO | None = None) -> Console:
         emoji=False,
         soft_wrap=False,
     )
-    found.width = max(found.width, NARROWEST)
-    return found
+    result.width = max(result.width, MIN_WIDTH)
+    return result
 
 
 def table_of(columns: Sequence[Column], styles: Iterable[str] = ()) -> Table:
-    """Return columns as a table that rich prints: texts may be broken over lines, figures not.
+    """Return columns as a table of rich, in which texts may wrap, but numbers may not.
 
-    ``styles`` are those of the rows, none where it is empty.
+    ``styles`` holds the style of each row; rows beyond its end have no style.
     """
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, collapse_padding=True)
     for column in columns:
@@ -108,7 +108,7 @@ def table_of(columns: Sequence[Column], styles: Iterable[str] = ()) -> Table:
 
 
 def show(renderable: RenderableType) -> None:
-    """Print to standard output, at its width and with its colours; no spaces end a file's lines."""
+    """Print to standard output with its width and colours; a file gets no trailing spaces."""
     out = console()
     if out.is_terminal:
         out.print(renderable, crop=False)
@@ -117,10 +117,10 @@ def show(renderable: RenderableType) -> None:
 
 
 def plain(renderable: RenderableType, width: int = PIPE_WIDTH) -> str:
-    """Return what a renderable looks like without colours, ``width`` columns wide."""
-    paper = _Console(
+    """Return a renderable as text without colours, ``width`` columns wide."""
+    recorder = _Console(
         width=width, color_system=None, force_terminal=False, highlight=False, markup=False
     )
-    with paper.capture() as capture:
-        paper.print(renderable, crop=False)
+    with recorder.capture() as capture:
+        recorder.print(renderable, crop=False)
     return "\n".join(line.rstrip() for line in capture.get().splitlines())

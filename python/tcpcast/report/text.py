@@ -1,8 +1,8 @@
-"""A report on a terminal: parts as lines of text, at its width and with its colours.
+"""A report as lines of text for a terminal, with its width and colours.
 
-Nothing here imports rich, which takes as long as asking every formula of a path. Like
-:mod:`tcpcast.report.terminal`: the terminal's width, 100 columns into a pipe, ``COLUMNS`` before
-either, no escapes with ``NO_COLOR`` or where nobody looks.
+This module does not import rich, because the import takes as long as all formulas of a path. The
+rules are the same as in :mod:`tcpcast.report.terminal`: ``COLUMNS`` sets the width, or else the
+terminal, or 100 columns for a pipe. With ``NO_COLOR`` or without a terminal, there are no escapes.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tcpcast.report.document import (
 )
 from tcpcast.report.quantity import ABSENT, UNTRUSTED, difference_text, row_scale
 from tcpcast.report.side_by_side import (
-    bearing_intervals,
+    engines_with_intervals,
     interval,
     marked_value,
     row_name,
@@ -49,14 +49,14 @@ if TYPE_CHECKING:
     Span = tuple[str, Style]
 
 PIPE_WIDTH = 100
-NARROWEST = 20
+MIN_WIDTH = 20
 WIDE = 110
-"""From this width on cells are written in full."""
-NARROWEST_END = 9
+"""Width from which cells are written in full."""
+MIN_END_WIDTH = 9
 BAR = 32
-"""Characters of a share of all."""
-SHORTEST_BAR = 8
-"""A terminal with less room for a share of all has none."""
+"""Characters of a bar for a share of 1."""
+MIN_BAR = 8
+"""If there is space for fewer characters, no bar is drawn."""
 EIGHTHS = " ▏▎▍▌▋▊▉█"
 _STYLES: dict[Role, Style] = {"heading": "bold", "aside": "dim", "warning": "yellow"}
 _ESCAPES = {"bold": "\033[1m", "dim": "\033[2m", "yellow": "\033[33m"}
@@ -66,18 +66,18 @@ _GAP = "  "
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line as it is printed: texts, each in a style."""
+    """A line of output: texts with styles."""
 
     spans: tuple[Span, ...]
 
     @property
     def text(self) -> str:
-        """What it says."""
+        """The line without styles."""
         return "".join(text for text, _ in self.spans).rstrip()
 
     @property
     def styled(self) -> str:
-        """The same with the escapes of its styles."""
+        """The line with escape sequences for the styles."""
         return "".join(
             f"{_ESCAPES[style]}{text}{_RESET}" if style and text else text
             for text, style in self.spans
@@ -85,7 +85,7 @@ class Line:
 
 
 def laid_out(parts: Iterable[Part], width: int) -> Iterator[Line]:
-    """Yield the lines that parts take on ``width`` columns; no number is broken."""
+    """Yield parts as lines of at most ``width`` columns, if possible; numbers are not split."""
     for part in parts:
         match part:
             case Paragraph():
@@ -112,14 +112,14 @@ def text(parts: Iterable[Part], width: int = PIPE_WIDTH) -> str:
 
 
 def stdout_width() -> int:
-    """Return the columns that there are for what goes to standard output."""
+    """Return the width of standard output in columns."""
     fallback = (shutil.get_terminal_size().columns if sys.stdout.isatty() else PIPE_WIDTH) or 80
     given = os.environ.get("COLUMNS", "")
     return int(given) if given.isdecimal() and int(given) > 0 else fallback
 
 
 def print_parts(parts: Iterable[Part]) -> None:
-    """Print parts to standard output, at its width and with its colours."""
+    """Print parts to standard output with its width and colours."""
     coloured = (
         sys.stdout.isatty()
         and not os.environ.get("NO_COLOR")
@@ -131,27 +131,27 @@ def print_parts(parts: Iterable[Part]) -> None:
 
 
 def table_width(columns: Sequence[Column]) -> int:
-    """Return how wide a table of these columns is."""
+    """Return the width of a table of these columns."""
     return _width_of([column_width(column) for column in columns])
 
 
 def column_width(column: Column) -> int:
-    """Return how many columns of a terminal a column of a table takes."""
-    return max(map(_columns_of, _seen(column)))
+    """Return the width of a table's column in terminal columns."""
+    return max(map(_text_width, _column_lines(column)))
 
 
 def bar(share: float, length: int = BAR) -> str:
-    """Return a bar as long as a share of ``length`` characters, to the eighth."""
+    """Return a bar for a share of ``length`` characters, rounded to eighths of a character."""
     eighths = round(8 * length * share)
     return (EIGHTHS[8] * (eighths // 8) + EIGHTHS[eighths % 8]).rstrip()
 
 
 def both_ends(source: str, destination: str, room: int) -> str:
-    """Return both ends; what does not fit loses its beginning: they differ at the end."""
-    whole = ends_text(source, destination)
-    if len(whole) <= room or not destination:
-        return whole
-    each = max((room - len(ARROW)) // 2, NARROWEST_END)
+    """Return source and destination, truncated at the left, because names differ at the end."""
+    full = ends_text(source, destination)
+    if len(full) <= room or not destination:
+        return full
+    each = max((room - len(ARROW)) // 2, MIN_END_WIDTH)
     spare = max(each - min(len(source), len(destination)), 0)
     return ARROW.join(
         end if len(end) <= each + spare else f"…{end[1 - each - spare :]}"
@@ -168,32 +168,33 @@ def _of_heading(part: Heading) -> Paragraph:
 
 
 def _paragraph(part: Paragraph, width: int) -> Iterator[Line]:
-    """Yield a paragraph, later lines below the first one's text."""
+    """Yield the lines of a paragraph, aligned with the text after the mark."""
     style = _STYLES.get(part.role, "")
     mark, lead = escape_control_characters(part.mark), escape_control_characters(part.lead)
     whole = lead + escape_control_characters(part.text).replace("\n", " ")
-    room = max(width - part.margin, NARROWEST)
+    room = max(width - part.margin, MIN_WIDTH)
     lines = [mark + whole]
     if len(lines[0]) > room:
         lines = textwrap.wrap(
-            whole.replace(" %", "\u00a0%"),  # a number stays with its unit
+            whole.replace(" %", "\u00a0%"),  # no line break between a number and its unit
             room,
             initial_indent=mark,
             subsequent_indent=" " * len(mark),
             break_on_hyphens=False,
-            break_long_words=False,  # a number that is cut is another number
+            break_long_words=False,  # a split number would be read as a different number
         )
-    for at, found in enumerate(line.replace("\u00a0%", " %") for line in lines):
-        head = len(mark + lead) if at == 0 and found.startswith(mark + lead) else 0
+    for index, shown in enumerate(line.replace("\u00a0%", " %") for line in lines):
+        head = len(mark + lead) if index == 0 and shown.startswith(mark + lead) else 0
         leading: Style = "bold" if lead else style
-        yield Line(((found[:head], leading), (found[head:], style)))
+        yield Line(((shown[:head], leading), (shown[head:], style)))
 
 
 def _share(part: Share, width: int) -> str:
-    """Return a share as a number and, where there is room, as a bar."""
-    said = f"{escape_control_characters(part.mark)}{escape_control_characters(part.name):<18}{100 * part.share:4.0f} %"
-    length = min(width - len(said) - len(_GAP), BAR)
-    return said if length < SHORTEST_BAR else said + _GAP + bar(part.share, length)
+    """Return a share as a number and, if there is space, as a bar."""
+    mark, name = escape_control_characters(part.mark), escape_control_characters(part.name)
+    text = f"{mark}{name:<18}{100 * part.share:4.0f} %"
+    length = min(width - len(text) - len(_GAP), BAR)
+    return text if length < MIN_BAR else text + _GAP + bar(part.share, length)
 
 
 def _table(part: Table, width: int) -> Iterator[Line]:
@@ -204,100 +205,97 @@ def _table(part: Table, width: int) -> Iterator[Line]:
     first, rest = columns[:repeated], columns[repeated:]
     while rest:
         count = len(rest)
-        while count > 1 and _least_width([*first, *rest[:count]]) > width:
+        while count > 1 and _min_width([*first, *rest[:count]]) > width:
             count -= 1
-        yield from _grid([*first, *rest[:count]], width, part.loud)
+        yield from _grid([*first, *rest[:count]], width, part.emphasized)
         rest = rest[count:]
         if rest:
             yield _line("")
 
 
 def _fitting(part: Table, width: int) -> list[Column]:
-    """Return the columns as they are shown: short cells, some left out, ends that fit."""
+    """Return the columns to show: with short cells, and without columns that do not fit."""
     columns = [
-        Column(c.heading, c.narrow, c.right, c.spare) if c.narrow and width < WIDE else c
+        Column(c.heading, c.narrow, c.right, c.drop_order) if c.narrow and width < WIDE else c
         for c in part.columns
     ]
     if not part.ends:
-        return _without_spare(columns, width)
-    need = min(max(len(ends_text(*pair)) for pair in part.ends), part.least_ends)
-    for spare in sorted({column.spare for column in columns} - {0}):
-        if table_width(columns) <= width - need - 2:
-            break
-        columns = [column for column in columns if column.spare != spare]
+        return _dropped(columns, width)
+    need = min(max(len(ends_text(*pair)) for pair in part.ends), part.min_ends_width)
+    columns = _dropped(columns, width - need - 2)
     room = width - table_width([Column("", [""], right=False), *columns])
     cells = [both_ends(*pair, room) for pair in part.ends]
     return [Column(ARROW.join(("from", "to")), cells, right=False), *columns]
 
 
-def _without_spare(columns: list[Column], width: int) -> list[Column]:
-    """Return the columns that fit, as far as some may be left out."""
-    for spare in sorted({column.spare for column in columns} - {0}):
+def _dropped(columns: list[Column], width: int) -> list[Column]:
+    """Drop columns with a ``drop_order`` until the table fits."""
+    for order in sorted({column.drop_order for column in columns} - {0}):
         if table_width(columns) <= width:
             break
-        columns = [column for column in columns if column.spare != spare]
+        columns = [column for column in columns if column.drop_order != order]
     return columns
 
 
-def _least_width(columns: Sequence[Column]) -> int:
-    """Return how wide a table is at the least, with cells broken that may be."""
-    widths = [max(map(_columns_of, _seen(column))) for column in columns]
-    return _width_of([min(w, column.least or w) for column, w in zip(columns, widths, strict=True)])
+def _min_width(columns: Sequence[Column]) -> int:
+    """Return the minimum width of a table whose text columns wrap."""
+    return _width_of([min(w, c.min_width or w) for c in columns for w in [column_width(c)]])
 
 
-def _broken(columns: Sequence[Column], widths: list[int], width: int | None) -> list[int]:
-    """Return the widths of columns, the widest that may be broken as narrow as they have to be."""
-    found = list(widths)
-    over = 0 if width is None else _width_of(widths) - width
+def _wrapped_widths(columns: Sequence[Column], widths: list[int], width: int | None) -> list[int]:
+    """Return the widths of columns, with the widest text columns narrowed as far as necessary."""
+    result = list(widths)
+    excess = 0 if width is None else _width_of(widths) - width
     headings = [
-        max(map(_columns_of, escape_control_characters(c.heading).split("\n"))) for c in columns
+        max(map(_text_width, escape_control_characters(c.heading).split("\n"))) for c in columns
     ]
-    for least in ([column.least for column in columns], [1] * len(columns)):
-        floors = [max(pair) for pair in zip(least, headings, strict=True)]
-        while over > 0:
-            may = [at for at, c in enumerate(columns) if c.least and found[at] > floors[at]]
-            if not may:
+    for minima in ([column.min_width for column in columns], [1] * len(columns)):
+        floors = [max(pair) for pair in zip(minima, headings, strict=True)]
+        while excess > 0:
+            wide = [i for i, c in enumerate(columns) if c.min_width and result[i] > floors[i]]
+            if not wide:
                 break
-            at = max(may, key=found.__getitem__)
-            less = min(over, found[at] - floors[at])
-            found[at], over = found[at] - less, over - less
-    return found
+            widest = max(wide, key=result.__getitem__)
+            cut = min(excess, result[widest] - floors[widest])
+            result[widest], excess = result[widest] - cut, excess - cut
+    return result
 
 
 def _grid(
-    columns: Sequence[Column], width: int | None = None, loud: Sequence[int] = ()
+    columns: Sequence[Column], width: int | None = None, emphasized: Sequence[int] = ()
 ) -> Iterator[Line]:
-    """Yield a table: headings that end above a rule, and a line a row."""
-    seen = [_seen(column) for column in columns]
-    widths = _broken(columns, [max(map(_columns_of, cells)) for cells in seen], width)
+    """Yield a table: bottom-aligned headings, a rule, and the rows."""
+    all_lines = [_column_lines(column) for column in columns]
+    full_widths = [max(map(_text_width, lines)) for lines in all_lines]
+    widths = _wrapped_widths(columns, full_widths, width)
     heights = [column.heading.count("\n") + 1 for column in columns]
     height = max(heights)
-    for at in range(height):
+    for index in range(height):
         heads = [
-            cells[at - height + own] if at >= height - own else ""
-            for cells, own in zip(seen, heights, strict=True)
+            lines[index - height + own] if index >= height - own else ""
+            for lines, own in zip(all_lines, heights, strict=True)
         ]
         yield _row(columns, widths, heads, heading=True)
     yield _line("─" * _width_of(widths))
-    bodies = [cells[own:] for cells, own in zip(seen, heights, strict=True)]
-    for at, row in enumerate(zip(*bodies, strict=True)):
-        lines = [
+    bodies = [lines[own:] for lines, own in zip(all_lines, heights, strict=True)]
+    for index, row in enumerate(zip(*bodies, strict=True)):
+        wrapped = [
             textwrap.wrap(cell, room, break_on_hyphens=False)
-            if _columns_of(cell) > room
+            if _text_width(cell) > room
             else [cell]
             for cell, room in zip(row, widths, strict=True)
         ]
-        for cells in zip_longest(*lines, fillvalue=""):
-            yield _row(columns, widths, cells, style="yellow" if at in loud else "")
+        for cells in zip_longest(*wrapped, fillvalue=""):
+            yield _row(columns, widths, cells, style="yellow" if index in emphasized else "")
 
 
 def _width_of(widths: Sequence[int]) -> int:
-    """Return how wide a line of a table with columns of these widths is."""
+    """Return the width of a table with columns of these widths."""
     return 2 + sum(widths) + len(_GAP) * (len(widths) - 1)
 
 
-def _seen(column: Column) -> list[str]:
-    """Return the lines of a column's heading, then its cells, with nothing hidden in them."""
+def _column_lines(column: Column) -> list[str]:
+    """Return the lines of a column's heading and its cells, with control characters escaped."""
     heading = escape_control_characters(column.heading).split("\n")
     return [
         *heading,
@@ -314,11 +312,11 @@ def _row(
     style: Style = "",
 ) -> Line:
     spans: list[Span] = [(" ", "")]
-    for at, (column, width, cell) in enumerate(zip(columns, widths, cells, strict=True)):
+    for index, (column, width, cell) in enumerate(zip(columns, widths, cells, strict=True)):
         own: Style = "bold" if heading else "dim" if _is_marked(cell) else style
-        spare = " " * (width - _columns_of(cell))
-        gap = _GAP if at else ""
-        before, after = (gap + spare, "") if column.right else (gap, spare)
+        padding = " " * (width - _text_width(cell))
+        gap = _GAP if index else ""
+        before, after = (gap + padding, "") if column.right else (gap, padding)
         spans += [(before, ""), (cell, own), (after, "")]
     return Line(tuple(spans))
 
@@ -327,15 +325,15 @@ def _is_marked(cell: str) -> bool:
     return cell == ABSENT or cell.endswith(UNTRUSTED)
 
 
-def _columns_of(shown: str) -> int:
-    """Return how many columns of a terminal a text takes."""
+def _text_width(shown: str) -> int:
+    """Return the width of a text in terminal columns; wide East Asian characters count as two."""
     if shown.isascii():
         return len(shown)
     return len(shown) + sum(east_asian_width(letter) in "WF" for letter in shown)
 
 
 def _side_by_side(part: SideBySide, width: int) -> Iterator[Line]:
-    """Yield the table if it fits, and if not a list: a heading a metric, its engines beneath."""
+    """Yield a table if it fits, otherwise a list with one heading per metric."""
     columns = side_by_side_columns(part.comparison, part.title)
     if table_width(columns) <= width:
         yield from _grid(columns)
@@ -343,7 +341,7 @@ def _side_by_side(part: SideBySide, width: int) -> Iterator[Line]:
     if part.title:
         yield _line(escape_control_characters(part.title), "bold")
     yield from _list(part.comparison, width)
-    if bearing_intervals(part.comparison):
+    if engines_with_intervals(part.comparison):
         yield _line("± and low–high: 95 % interval", "dim")
 
 
@@ -353,8 +351,8 @@ def _list(comparison: Comparison, width: int) -> Iterator[Line]:
         scale = row_scale(row)
         unit = f" ({scale.unit})" if scale.unit else ""
         rows = [
-            (f"  {engine}", marked_value(figure, scale), interval(figure, scale), apart)
-            for engine, figure, apart in zip(
+            (f"  {engine}", marked_value(figure, scale), interval(figure, scale), difference)
+            for engine, figure, difference in zip(
                 comparison.engines, row.metrics, map(difference_text, row.differences), strict=True
             )
             if figure is not None
@@ -366,11 +364,11 @@ def _list(comparison: Comparison, width: int) -> Iterator[Line]:
         yield _line(escape_control_characters(name), "bold")
         if narrow:
             widths = _list_widths(rows)
-        # Few have both an interval and a difference: they share their columns where room is short.
+        # Few rows have both an interval and a difference, so in little space these columns overlap.
         shared = widths[2] + len(_GAP) + widths[3]
         room = min(shared, width - widths[0] - widths[1] - 2 * len(_GAP))
-        for engine, value, bounds, apart in rows:
-            end = apart and _GAP + apart
+        for engine, value, bounds, difference in rows:
+            end = difference and _GAP + difference
             yield Line(
                 (
                     (engine.ljust(widths[0]) + _GAP + " " * (widths[1] - len(value)), ""),
@@ -381,5 +379,5 @@ def _list(comparison: Comparison, width: int) -> Iterator[Line]:
 
 
 def _list_widths(rows: Iterable[tuple[str, ...]]) -> list[int]:
-    """Return the width of each of the four columns of a list."""
+    """Return the widths of the four columns of a list."""
     return [max(map(len, cells)) for cells in zip(*rows, strict=True)] or [0] * 4

@@ -1,4 +1,4 @@
-"""Captures as parts of a report, as CSV and JSON: a row per direction that carries data."""
+"""Captures as parts of a report, as CSV and as JSON, one row per direction with data."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ WORST = ("timeouts", "retransmissions", "zero_windows", "bytes")
 EXPLAINED = 3
 """Number of directions with advice on why they were slow."""
 WORTH_DETAIL = 0.1
-"""Least share of the other direction's bytes of a direction that is shown in detail."""
+"""Minimum share of the larger direction's bytes from which a direction is shown in detail."""
 
 
 def capture_parts(
     capture: Capture, *, most: int | None = None, groups: Table | None = None
 ) -> list[Part]:
-    """Return the report of a capture: what was read, a table, why, what to check.
+    """Return the report on a capture: contents, table, reasons for slowness, and warnings.
 
-    ``most`` rows are shown, all without it; of ``groups`` of flows, if there are any, instead of
-    directions.
+    At most ``most`` rows are shown (None: all). The table shows the groups of flows in ``groups``,
+    if given, instead of directions.
     """
     parts: list[Part] = [Paragraph(_headline(capture), "heading"), *_failures(capture)]
     if groups is None:
@@ -57,9 +57,9 @@ def capture_parts(
     if capture.between:
         parts += [BLANK, *between_parts(capture.between)]
     if capture.damaged or capture.interrupted:
-        why = "interrupted" if capture.interrupted else "the file is damaged"
-        said = f"{why}: the results are of the packets before"
-        parts += [BLANK, Paragraph(said, "warning", "partial: ")]
+        reason = "interrupted" if capture.interrupted else "the file is damaged"
+        text = f"{reason}; the results cover only the packets before this point"
+        parts += [BLANK, Paragraph(text, "warning", "partial: ")]
     if capture.warnings:
         parts.append(BLANK)
         parts += [Paragraph(warning, "warning", "check: ") for warning in capture.warnings]
@@ -71,16 +71,16 @@ def csv_lines(
     name: str = "connections",
     groups: Sequence[Table] | None = None,
 ) -> Iterator[str]:
-    """Yield a line a row of a table of each capture, every column; what is unknown is empty.
+    """Yield a header and one line per row with all columns of a table; unknown values are empty.
 
-    Of ``groups`` of flows, a table a capture, if there are any.
+    ``groups``, if given, holds one table of flow groups per capture, used instead of ``name``.
     """
-    found = groups or [tables(capture)[name] for capture in captures]
+    shown = groups or [tables(capture)[name] for capture in captures]
     advised = name == "connections" and groups is None
-    for at, (capture, one) in enumerate(zip(captures, found, strict=True)):
-        if at == 0:
-            yield csv.line(["file", *one, *(["advice"] if advised else [])])
-        for row in advised_rows(one, capture.services) if advised else rows(one):
+    for index, (capture, table) in enumerate(zip(captures, shown, strict=True)):
+        if index == 0:
+            yield csv.line(["file", *table, *(["advice"] if advised else [])])
+        for row in advised_rows(table, capture.services) if advised else rows(table):
             yield csv.line([capture.file, *row.values()])
 
 
@@ -90,12 +90,12 @@ def json_lines(
     groups: Sequence[Table] | None = None,
     models: Sequence[Mapping[str, Table]] | None = None,
 ) -> Iterator[str]:
-    """Yield the JSON document of a table, a line a row: there may be many.
+    """Yield a table as lines of one JSON document, one line per row.
 
-    ``groups`` of flows, a table a capture, come after it, and the tables of ``models``.
+    ``groups`` (one table of flow groups per capture) and the tables of ``models`` follow it.
     """
     yield '{"captures": ['
-    for at, capture in enumerate(captures):
+    for index, capture in enumerate(captures):
         head: dict[str, Any] = {"file": capture.file, "warnings": capture.warnings}
         if capture.between:
             head["between"] = list(rows(capture.between))
@@ -103,23 +103,23 @@ def json_lines(
         if name == "connections":
             head |= {each: list(rows(getattr(capture, each))) for each in ("services", "failed")}
         yield f'{json.dumps(head)[:-1]}, "{name}": ['
-        found = tables(capture)[name]
+        table = tables(capture)[name]
         advised = name == "connections"
-        yield from _objects(advised_rows(found, capture.services) if advised else rows(found))
+        yield from _objects(advised_rows(table, capture.services) if advised else rows(table))
         if groups is not None:
             yield '], "groups": ['
-            yield from _objects(rows(groups[at]))
-        for title, more in ({} if models is None else models[at]).items():
+            yield from _objects(rows(groups[index]))
+        for title, more in ({} if models is None else models[index]).items():
             yield f'], "{title}": ['
             yield from _objects(rows(more))
         yield "]}" + ("" if capture is captures[-1] else ",")
     yield "]}"
 
 
-def _objects(found: Iterable[dict[str, Any]]) -> Iterator[str]:
-    """Yield an object a line, with commas between them."""
+def _objects(objects: Iterable[dict[str, Any]]) -> Iterator[str]:
+    """Yield one line per object, separated by commas."""
     line = None
-    for row in found:
+    for row in objects:
         if line is not None:
             yield line + ","
         line = json.dumps(row, allow_nan=False)
@@ -128,7 +128,7 @@ def _objects(found: Iterable[dict[str, Any]]) -> Iterator[str]:
 
 
 def worst_first(connections: Table) -> Figures:
-    """Return the rows of a table in the order of the report."""
+    """Return the row indices of a table in the order of the report."""
     keys = [-connections[name] for name in reversed(WORST)]
     return np.lexsort(keys)
 
@@ -136,18 +136,17 @@ def worst_first(connections: Table) -> Figures:
 def _headline(capture: Capture) -> str:
     count = capture.connection_count
     segments = f"{capture.segments:,} TCP segment{'' if capture.segments == 1 else 's'}"
-    said = f"{capture.file}: {segments} in {count:,} connection"
-    said += "" if count == 1 else "s"
-    without = capture.rest.get("empty_connections", 0)
-    return said + (f", {without:,} of them without data" if without > 0 else "")
+    text = f"{capture.file}: {segments} in {count:,} connection{'' if count == 1 else 's'}"
+    empty = capture.rest.get("empty_connections", 0)
+    return text + (f", {empty:,} of them without data" if empty > 0 else "")
 
 
 def _failures(capture: Capture) -> list[Part]:
-    """Return a sentence on connections that failed, then one for each kind; and on keepalives."""
+    """Return a sentence on failed connections, one sentence per kind, and one on keepalives."""
     parts: list[Part] = []
-    said = summary(capture.rest, capture.connection_count)
-    if said:
-        parts.append(Paragraph(f"{said}.", "warning", "! "))
+    failures = summary(capture.rest, capture.connection_count)
+    if failures:
+        parts.append(Paragraph(f"{failures}.", "warning", "! "))
         parts += [Paragraph(f"{line}.", "", "  ") for line in explained(capture.failed)]
     alive = [Paragraph(f"{line}.", "", "  ") for line in keepalives(capture.rest)]
     return [*parts, *alive]
@@ -165,12 +164,12 @@ def _table(connections: Table, most: int | None) -> list[Part]:
 
 
 def _rest(rest: dict[str, int]) -> list[Paragraph]:
-    """Return the sums of what has no row, where there is much of it."""
+    """Return the totals of directions that have no row because there are too many."""
     lines = []
     if rest.get("directions"):
         lines.append(
             Paragraph(
-                f"… and {rest['directions']:,} with less data, as sums: {rest['data_packets']:,} "
+                f"… and {rest['directions']:,} with less data, total: {rest['data_packets']:,} "
                 f"data packets, {rest['retransmissions']:,} retransmitted, {rest['td']:,} TD, "
                 f"{rest['to']:,} TO, {rest['bytes']:,} bytes",
                 mark=" ",
@@ -179,7 +178,7 @@ def _rest(rest: dict[str, int]) -> list[Paragraph]:
     if rest.get("empty_connections"):
         lines.append(
             Paragraph(
-                f"… and {rest['empty_directions']:,} directions with no data: "
+                f"… and {rest['empty_directions']:,} directions without data: "
                 f"{rest['empty_packets']:,} packets",
                 mark=" ",
             )
@@ -188,30 +187,30 @@ def _rest(rest: dict[str, int]) -> list[Paragraph]:
 
 
 def direction_columns(shown: Table) -> list[Column]:
-    """Return what a table has of each direction beside its ends."""
+    """Return the columns of a table of directions, except source and destination."""
     rate, model = shown["throughput_bps"], _model_bps(shown)
     scale = rate_scale(np.concatenate([rate, model]))
-    found = [
+    columns = [
         Column("data\npkts", counts(shown["data_packets"])),
         Column("\nretrans", counts(shown["retransmissions"])),
         Column("\nTD", counts(shown["td"])),
         Column("\nTO", counts(shown["to"])),
-        Column("RTT\nms", figures(shown["rtt_mean_s"], 1e3), spare=2),
+        Column("RTT\nms", figures(shown["rtt_mean_s"], 1e3), drop_order=2),
         Column(f"rate\n{scale.unit}", figures(rate, 1 / scale.factor)),
-        Column(f"PFTK\n{scale.unit}", figures(model, 1 / scale.factor), spare=1),
+        Column(f"PFTK\n{scale.unit}", figures(model, 1 / scale.factor), drop_order=1),
     ]
     if "limited_by" in shown:
         limits, narrow = _limits(shown, wide=True), _limits(shown, wide=False)
-        found.append(Column("limited\nby", limits, right=False, narrow=narrow))
-    return found
+        columns.append(Column("limited\nby", limits, right=False, narrow=narrow))
+    return columns
 
 
 def _limits(shown: Table, *, wide: bool) -> list[str]:
-    """Return what limits each row, and for which share of its time.
+    """Return the limit of each direction and its share of the time.
 
-    A tap that does not show the states of the sender may still show the cause.
+    If the capture does not show the sender's states, it may still show the cause.
     """
-    called = zip(
+    limits = zip(
         shown["limited_by"].tolist(), shares(shown).tolist(), shown["cause"].tolist(), strict=True
     )
     return [
@@ -219,34 +218,33 @@ def _limits(shown: Table, *, wide: bool) -> list[str]:
         if limit == "unknown" and cause in CAUSES
         else (limit.replace("_", " ") if wide else SHORT[limit])
         + (f" {100 * part:.0f}%" if math.isfinite(part) and limit != "unknown" else "")
-        for limit, part, cause in called
+        for limit, part, cause in limits
     ]
 
 
 def _reasons(capture: Capture, most: int) -> list[Part]:
-    """Return why each of the worst directions was slow, or all that is known of a connection."""
+    """Return the advice on the worst directions, or all details if there is one connection."""
     connections = capture.connections
     order = worst_first(connections)
-    alone = capture.connection_count == 1
-    if not alone:
-        order = order[~_said_elsewhere(capture)[order]]
-    if alone:
+    is_single = capture.connection_count == 1
+    if not is_single:
+        order = order[~_is_explained_elsewhere(capture)[order]]
+    if is_single:
         large = connections["bytes"] >= WORTH_DETAIL * connections["bytes"].max()
         order = order[large[order]]
     part = {name: column[order[:most]] for name, column in connections.items()}
     parts: list[Part] = []
-    said_of = advice(part, capture.services)
-    for row, said in zip(rows(part), said_of.tolist(), strict=True):
+    for row, text in zip(rows(part), advice(part, capture.services).tolist(), strict=True):
         title = Paragraph(row["src"] + ARROW + row["dst"], "heading")
-        if alone:
-            parts += [BLANK, *([title] if order.size > 1 else []), *detail_parts(row, said)]
-        elif said:
-            parts += [BLANK, title, Paragraph(said, "", "  ")]
+        if is_single:
+            parts += [BLANK, *([title] if order.size > 1 else []), *detail_parts(row, text)]
+        elif text:
+            parts += [BLANK, title, Paragraph(text, "", "  ")]
     return parts
 
 
-def _said_elsewhere(capture: Capture) -> Figures:
-    """Return which directions share a verdict, or failed after a single data packet."""
+def _is_explained_elsewhere(capture: Capture) -> Figures:
+    """Return a mask of directions that belong to a service or failed after one data packet."""
     connections = capture.connections
     failed = np.isin(connections["connection"], capture.failed["connection"])
     few: Figures = failed & (connections["data_packets"] == 1)
@@ -254,7 +252,7 @@ def _said_elsewhere(capture: Capture) -> Figures:
 
 
 def _model_bps(shown: Table) -> Figures:
-    """Return PFTK's packets/s as payload, of the mean packet that was sent."""
+    """Return PFTK's rate in bit/s of payload, using the mean packet size of the direction."""
     with np.errstate(divide="ignore", invalid="ignore"):
         model: Figures = shown["pftk_pps"] * shown["throughput_bps"] / shown["send_rate_pps"]
     return model

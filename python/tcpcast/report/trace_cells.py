@@ -1,4 +1,4 @@
-"""Cells of the tables about captures: counts, figures in one unit."""
+"""Cells of the tables about captures: counts, and values in one unit."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ if TYPE_CHECKING:
     Figures = np.ndarray[Any, Any]
 
 WHOLE_DIGITS = 5
-"""Of a rate, at most: beyond them a larger unit reads better."""
+"""Maximum integer digits of a rate; larger rates use a larger unit."""
 
 
 def rate_scale(rates: Figures) -> Scale:
-    """Return one unit for all rates, bit/s: the one in which the middle of them reads best.
+    """Return one unit for all rates in bit/s, chosen for the median rate.
 
-    Or a larger one, in which the largest has no more than :data:`WHOLE_DIGITS` digits.
+    A larger unit is chosen if the largest rate would have more than :data:`WHOLE_DIGITS` integer
+    digits.
     """
     known = rates[np.isfinite(rates) & (rates > 0)]
     if not known.size:
@@ -35,17 +36,17 @@ def rate_scale(rates: Figures) -> Scale:
 
 
 def counts(values: Figures) -> list[str]:
-    """Return whole numbers."""
+    """Return integers as texts."""
     return [str(value) for value in values.tolist()]
 
 
 def figures(values: Figures, factor: float = 1.0) -> list[str]:
-    """Return what :func:`figure` makes of each value times a factor."""
+    """Return each value times a factor, formatted by :func:`figure`."""
     return [figure(value * factor) for value in values.tolist()]
 
 
 def figure(value: float) -> str:
-    """Return three digits, or all of a large number's whole ones."""
+    """Return a value with three significant digits; integer digits are never rounded."""
     if not math.isfinite(value):
         return ABSENT
     if value == 0:

@@ -1,4 +1,4 @@
-"""A direction of a capture in detail, for a capture of one connection."""
+"""The details of a direction, for a capture of one connection."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     Row = dict[str, Any]
 
 LABEL = 14
-LEAST_SHARE = 0.01
-"""Of the time; smaller ones have no bar."""
+MIN_SHARE = 0.01
+"""Minimum share of the time with a bar."""
 CAUSES = {
     "by_duplicates": "by fast retransmit",
     "by_sack": "by SACK",
@@ -37,8 +37,8 @@ ENDS = {
 
 
 def detail_parts(row: Row, advice: str) -> list[Part]:
-    """Return a paragraph for each subject of a row of ``connections``, and the advice."""
-    said = {
+    """Return one paragraph per subject of a row of ``connections``, bars, and the advice."""
+    texts = {
         "tap": _tap(row),
         "sent": _sent(row),
         "retrans": _retransmissions(row),
@@ -48,7 +48,7 @@ def detail_parts(row: Row, advice: str) -> list[Part]:
         "options": _options(row),
         "models": _models(row),
     }
-    parts: list[Part] = [_labelled(label, text) for label, text in said.items() if text]
+    parts: list[Part] = [_labelled(label, text) for label, text in texts.items() if text]
     parts += _shares(row)
     if advice:
         parts.append(_labelled("why", advice))
@@ -102,7 +102,7 @@ def _retransmissions(row: Row) -> str:
         return "none"
     by = ", ".join(f"{row[name]:,} {cause}" for name, cause in CAUSES.items() if row[name])
     needless = row["spurious_dsack"] + row["spurious_eifel"]
-    more = f"; {needless:,} of them needless" if needless else ""
+    more = f"; {needless:,} of them unnecessary" if needless else ""
     return f"{row['retransmissions']:,}: {by}{more}"
 
 
@@ -142,32 +142,31 @@ def _windows(row: Row) -> str:
         window = f"{figure(row['w_max_pkts'])} packets, {_bytes(row['window_max_bytes'])}"
         parts.append(f"W_max {window}")
     if _known(row["flight_mean_bytes"]):
-        mean, most = row["flight_mean_bytes"], row["flight_max_bytes"]
-        parts.append(f"in flight {_bytes(mean)} mean, {_bytes(most)} max")
+        mean, maximum = row["flight_mean_bytes"], row["flight_max_bytes"]
+        parts.append(f"in flight {_bytes(mean)} mean, {_bytes(maximum)} max")
     if _known(row["initial_window_pkts"]):
         parts.append(f"initial {_plural(int(row['initial_window_pkts']), 'packet')}")
     if _known(row["packets_per_ack"]):
-        parts.append(f"{figure(row['packets_per_ack'])} packets per ack{_fed(row)}")
+        parts.append(f"{figure(row['packets_per_ack'])} packets per ack{_growth(row)}")
     if row.get("looks_like", UNKNOWN) != UNKNOWN:
         parts.append(_control(row))
     return "; ".join(parts)
 
 
 def _control(row: Row) -> str:
-    """Return which congestion control it looks like, and the model that goes with it."""
-    control, left = row["looks_like"], row["window_reduction"]
+    """Return the probable congestion control and the matching model."""
+    control, factor = row["looks_like"], row["window_reduction"]
     if control == BBR:
-        return "looks like BBR: its flight does not follow losses; the model is bbr_bound"
-    cut = f"losses leave {figure(left)} of its window"
+        return "behaves like BBR (losses do not reduce the data in flight); model bbr_bound"
     name, model = ("CUBIC", "cubic") if control == CUBIC else ("Reno", "pftk")
-    return f"looks like {name}: {cut}; the model is {model}"
+    return f"behaves like {name} (a loss reduces the window to {figure(factor)}); model {model}"
 
 
-def _fed(row: Row) -> str:
-    """Return the b that PFTK is fed with, and why."""
+def _growth(row: Row) -> str:
+    """Return the input b of PFTK, with a reason if it is not the number of packets per ack."""
     if row["window_grows_by"] == "packets" and row["packets_per_ack"] > 1:
-        return ", but the window grows by packets acked: b = 1"
-    return f": b = {figure(max(row['packets_per_ack'], 1.0))}"
+        return ", but the window grows per acked packet (b = 1)"
+    return f" (b = {figure(max(row['packets_per_ack'], 1.0))})"
 
 
 def _options(row: Row) -> str:
@@ -181,27 +180,30 @@ def _options(row: Row) -> str:
 
 
 def _models(row: Row) -> str:
-    # The rate is unknown if the clock of the capture steps back: data end before they begin.
+    # If the clock of the capture steps back, the data may end before they begin: rate unknown.
     if not (_known(row["pftk_pps"]) and _known(row["send_rate_pps"])):
         return ""
     packet = row["throughput_bps"] / row["send_rate_pps"]
     return (
-        f"PFTK {rate(row['pftk_pps'] * packet)}, square-root law {rate(row['mathis_pps'] * packet)}"
+        f"PFTK {rate(row['pftk_pps'] * packet)}, "
+        f"square-root formula {rate(row['mathis_pps'] * packet)}"
     )
 
 
-CALLED = {"unknown": "not visible here"}
-"""Names of limits in the bars: a tap far from the sender does not show its states."""
+LIMIT_NAMES = {"unknown": "not visible here"}
+"""Names of limits in the bars, if different; a capture far from the sender hides its states."""
 
 
 def _shares(row: Row) -> list[Share]:
-    """Return a bar for each limit of the direction, the longest first."""
+    """Return one bar per limit of the direction, the longest first."""
     if "limited_by" not in row:
         return []
-    found = [(row[f"share_{name}"], CALLED.get(name, name.replace("_", " "))) for name in LIMITS]
-    known = sorted(((value, name) for value, name in found if _known(value)), reverse=True)
-    shown = [(value, name) for value, name in known if value >= LEAST_SHARE]
+    all_shares = [
+        (row[f"share_{name}"], LIMIT_NAMES.get(name, name.replace("_", " "))) for name in LIMITS
+    ]
+    known = sorted(((value, name) for value, name in all_shares if _known(value)), reverse=True)
+    shown = [(value, name) for value, name in known if value >= MIN_SHARE]
     return [
-        Share(name, value, (" limited by" if at == 0 else "").ljust(LABEL))
-        for at, (value, name) in enumerate(shown)
+        Share(name, value, (" limited by" if index == 0 else "").ljust(LABEL))
+        for index, (value, name) in enumerate(shown)
     ]

@@ -1,4 +1,4 @@
-"""Several flows together: their loss, their rate, and the rates of models."""
+"""Groups of flows: their loss, their rate, and the rates of models."""
 
 from __future__ import annotations
 
@@ -23,29 +23,29 @@ if TYPE_CHECKING:
     from tcpcast.report.trace_cells import Figures
 
 ESTIMATED = "~"
-"""Marks a p_r that is an estimate."""
-LEAST_ENDS = 21
-"""Characters that a terminal shows of both hosts at least."""
+"""Mark of an estimated p_r."""
+MIN_ENDS_WIDTH = 21
+"""Minimum number of characters for both hosts on a terminal."""
 MODELS = {"alg. 1": "parallel", "alg. 2": "parallel_cumulative", "n × PFTK": "multiplied_pftk"}
 
 
 def group_parts(groups: Table, most: int | None = None) -> list[Part]:
-    """Return a table, a line a group, those with most loss events first, and what it means."""
+    """Return a table with one row per group, the most loss events first, and explanations."""
     order = np.lexsort((-groups["bytes"], -groups["td"] - groups["to"]))[:most]
     shown = {name: column[order] for name, column in groups.items()}
     ends = [
-        (whole(source), "" if source == destination == ANY else whole(destination))
+        (host_text(source), "" if source == destination == ANY else host_text(destination))
         for source, destination in zip(shown["src"].tolist(), shown["dst"].tolist(), strict=True)
     ]
-    parts: list[Part] = [Columns(_columns(shown), ends=ends, least_ends=LEAST_ENDS)]
+    parts: list[Part] = [Columns(_columns(shown), ends=ends, min_ends_width=MIN_ENDS_WIDTH)]
     left = groups["src"].size - order.size
     if left > 0:
         parts.append(Paragraph(f"… and {left:,} more; --all prints all", mark=" "))
     return [*parts, BLANK, *_notes(shown)]
 
 
-def whole(host: str) -> str:
-    """Return a host, or ``all`` where it may be any."""
+def host_text(host: str) -> str:
+    """Return a host, or ``all`` if the group includes all hosts."""
     return "all" if host == ANY else host
 
 
@@ -60,8 +60,8 @@ def _columns(shown: Table) -> list[Column]:
     ]
     return [
         Column("\nflows", counts(shown["flows"])),
-        Column("at\nonce", figures(shown["parallel_flows"]), spare=2),
-        Column("data\npkts", counts(shown["packets_sent"]), spare=3),
+        Column("parallel\nflows", figures(shown["parallel_flows"]), drop_order=2),
+        Column("data\npkts", counts(shown["packets_sent"]), drop_order=3),
         Column("p\n%", figures(shown["loss_indication_ratio"], 100)),
         Column("p_e\n%", figures(shown["loss_event_ratio_cumulative"], 100)),
         Column("p_r\n%", marked),
@@ -71,16 +71,16 @@ def _columns(shown: Table) -> list[Column]:
             Column(
                 f"{name}\n{scale.unit}",
                 figures(rate, 1 / scale.factor),
-                spare=4 if name.startswith("n ") else 0,
+                drop_order=4 if name.startswith("n ") else 0,
             )
             for name, rate in rates.items()
         ),
-        Column("\nJain", figures(shown["jain_index"]), spare=1),
+        Column("\nJain", figures(shown["jain_index"]), drop_order=1),
     ]
 
 
 def _rates(shown: Table) -> dict[str, Figures]:
-    """Return what models say as payload, of the mean packet that was sent."""
+    """Return the rates by models in bit/s of payload, using the mean packet size."""
     with np.errstate(divide="ignore", invalid="ignore"):
         packet = shown["throughput_bps"] / shown["send_rate_pps"]
         return {name: shown[f"{model}_pps"] * packet for name, model in MODELS.items()}
@@ -89,22 +89,19 @@ def _rates(shown: Table) -> dict[str, Figures]:
 def _notes(shown: Table) -> list[Paragraph]:
     notes = [
         Paragraph(
-            "p: loss indications of any flow per packet; p_e: loss events of all flows, at most "
-            "one "
-            "per RTT; p_r: packets lost. Rates are means over the time in which a flow was "
-            "active. alg. 1, alg. 2: Damjanovic et al. (2008), for as many flows as were active "
-            "at once.",
+            "p: loss indications of all flows per packet; p_e: loss events of the group per "
+            "packet, at most one event per RTT; p_r: share of packets lost. Rates are means over "
+            "the time in which at least one flow was active. alg. 1, alg. 2: Damjanovic et al. "
+            "(2008), for the mean number of parallel flows.",
         )
     ]
     if np.isnan(shown["loss_ratio"]).any():
-        notes.append(
-            Paragraph("p_r is an estimate: the share of packets that are retransmissions", "", "~ ")
-        )
+        notes.append(Paragraph("p_r is estimated as the share of retransmitted packets", "", "~ "))
     if (shown["waiting_share"] > FEW_IN_TIMEOUT).any():
         notes.append(
             Paragraph(
-                "algorithm 1 finds more than a quarter of the flows of a group in RTO and assumes "
-                "few, so it underestimates there",
+                "algorithm 1 underestimates groups marked above 25 % of flows in RTO, because it "
+                "assumes that few flows are in RTO",
                 "warning",
                 "check: ",
             )

@@ -1,4 +1,4 @@
-"""Models and measurement side by side: a table per direction, and the same for programs."""
+"""Models and measurements side by side, one table per direction."""
 
 from __future__ import annotations
 
@@ -22,41 +22,42 @@ if TYPE_CHECKING:
     from tcpcast.report.document import Part
 
 MEASURED = "measured"
-LEAST_NAME = 16
-"""Characters of a name that a narrow terminal shows on a line, at least."""
+MIN_NAME_WIDTH = 16
+"""Minimum width of a name on a narrow terminal, which wraps longer names."""
 
 
-def model_parts(connections: Table, found: Sequence[Modelled], asked: int) -> list[Part]:
-    """Return a table for each direction that has loss; the rest is counted.
+def model_parts(connections: Table, modelled: Sequence[Modelled], examined: int) -> list[Part]:
+    """Return one table per direction with loss, and the number of the other directions.
 
     Parameters
     ----------
     connections
         The directions of a capture.
-    found
-        What models say of those with loss, in the order in which to show them.
-    asked
-        How many directions were looked at.
+    modelled
+        Results of the models for directions with loss, in display order.
+    examined
+        Number of examined directions.
     """
     parts: list[Part] = []
-    for each in found:
+    for each in modelled:
         parts += [BLANK, *_direction(connections, each)]
-    without = asked - len(found)
-    if without:
-        one = "direction has" if without == 1 else "directions have"
-        said = f"{without:,} {one} no loss indication: models of loss do not apply"
-        parts += [BLANK, Paragraph(said, "aside")]
+    lossless = examined - len(modelled)
+    if lossless:
+        have = "direction has" if lossless == 1 else "directions have"
+        text = f"{lossless:,} {have} no loss indication, so models of loss do not apply"
+        parts += [BLANK, Paragraph(text, "aside")]
     return parts
 
 
-def _direction(connections: Table, said: Modelled) -> list[Part]:
-    found, errors = said.rates, said.errors
-    measured = float(found["send_rate_pps"])
-    rates = {name: float(found[f"{name}_pps"]) for name in CALLED}
+def _direction(connections: Table, modelled: Modelled) -> list[Part]:
+    values, errors = modelled.rates, modelled.errors
+    measured = float(values["send_rate_pps"])
+    rates = {name: float(values[f"{name}_pps"]) for name in CALLED}
     shown = {name: rate for name, rate in rates.items() if math.isfinite(rate)}
-    marks = {name: "" if found[f"{name}_trusted"] else UNTRUSTED for name in shown}
+    marks = {name: "" if values[f"{name}_trusted"] else UNTRUSTED for name in shown}
+    names = [MEASURED, *(CALLED[name] for name in shown)]
     columns = [
-        Column("", [MEASURED, *(CALLED[name] for name in shown)], right=False, least=LEAST_NAME),
+        Column("", names, right=False, min_width=MIN_NAME_WIDTH),
         Column(
             "\npackets/s",
             [figure(measured), *(figure(rate) + marks[name] for name, rate in shown.items())],
@@ -76,27 +77,28 @@ def _direction(connections: Table, said: Modelled) -> list[Part]:
             [ABSENT, *(ABSENT if marks[name] else _error(errors, name) for name in shown)],
         ),
     ]
-    ends = f"{connections['src'][said.row]}{ARROW}{connections['dst'][said.row]}"
+    ends = f"{connections['src'][modelled.row]}{ARROW}{connections['dst'][modelled.row]}"
     parts: list[Part] = [
         Paragraph(ends, "heading"),
-        Paragraph(_fed(found), "", "  "),
+        Paragraph(_inputs(values), "", "  "),
         Columns(columns),
     ]
     if any(marks.values()):
-        key = f"{UNTRUSTED} outside the formula's domain (tcpcast engines): never compared"
+        key = f"{UNTRUSTED} outside the formula's domain (see tcpcast engines), not compared"
         parts.append(Paragraph(key, "aside", "  "))
-    return [*parts, _classes(said.intervals)]
+    return [*parts, _classes(modelled.intervals)]
 
 
-def _fed(found: dict[str, Any]) -> str:
-    window = found["receiver_window_pkts"]
-    most = f"{figure(window)} packets" if math.isfinite(window) else "not announced"
-    loss = figure(100 * found["loss_indication_ratio"])
+def _inputs(values: dict[str, Any]) -> str:
+    window = values["receiver_window_pkts"]
+    w_max = f"{figure(window)} packets" if math.isfinite(window) else "not announced"
+    loss = figure(100 * values["loss_indication_ratio"])
     rtt, timer = (
-        time(found[name]) if math.isfinite(found[name]) else "unknown" for name in ("rtt_s", "t0_s")
+        time(values[name]) if math.isfinite(values[name]) else "unknown"
+        for name in ("rtt_s", "t0_s")
     )
-    acknowledged = figure(found["packets_per_ack"])
-    return f"fed with p = {loss} %, RTT {rtt}, T0 {timer}, b = {acknowledged}, W_max {most}"
+    b = figure(values["packets_per_ack"])
+    return f"inputs: p = {loss} %, RTT {rtt}, T0 {timer}, b = {b}, W_max {w_max}"
 
 
 def _relative_error(share: float) -> str:
@@ -110,11 +112,10 @@ def _error(errors: Table, name: str) -> str:
 
 
 def _classes(intervals: Table) -> Paragraph:
-    """Say how many intervals are of each class, by the deepest sequence of timeouts."""
+    """Return the number of intervals per class of the longest sequence of timeouts."""
     names, counted = np.unique(intervals["class"], return_counts=True)
     order = np.lexsort((names, np.char.startswith(names, "T0"), ~np.char.startswith(names, "TD")))
     parts = [
-        f"{counted[at]} {'without loss' if names[at] == '-' else names[at]}"
-        for at in order.tolist()
+        f"{counted[i]} {'without loss' if names[i] == '-' else names[i]}" for i in order.tolist()
     ]
     return Paragraph(f"intervals of 100 s: {', '.join(parts)}", "aside", "  ")

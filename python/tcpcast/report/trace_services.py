@@ -1,4 +1,4 @@
-"""Services of a capture as parts of a report: latency of requests, its parts, and the verdict."""
+"""Services of a capture as parts of a report: request latency, its components, and verdicts."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 EXPLAINED = 3
 """Number of services with a verdict."""
-LEAST_SHARE = 0.005
-"""Share of the mean latency at and above which a part is named."""
+MIN_SHARE = 0.005
+"""Minimum share of the mean latency of a component that is named."""
 
 
 def service_parts(services: Table, most: int | None) -> list[Part]:
-    """Return a table of services, and a verdict on the busiest."""
+    """Return a table of services, and verdicts on the busiest services."""
     count = services["server"].size
     if not count:
         return []
@@ -30,10 +30,11 @@ def service_parts(services: Table, most: int | None) -> list[Part]:
     if most is not None and count > most:
         parts.append(Paragraph(f"… and {count - most:,} more services; --all prints all", mark=" "))
     explained = _first(services, EXPLAINED)
-    for at, said in enumerate(sentences(explained)):
-        row = {name: column[at] for name, column in explained.items()}
+    for index, verdict in enumerate(sentences(explained)):
+        row = {name: column[index] for name, column in explained.items()}
         parts += [BLANK, Paragraph(f"service {row['server']}", "heading")]
-        parts += [Paragraph(text, "", "  ") for text in (_latency(row), said, _tap(row)) if text]
+        texts = (_latency(row), verdict, TAPS[str(row["tap"])])
+        parts += [Paragraph(text, "", "  ") for text in texts if text]
     return parts
 
 
@@ -50,8 +51,8 @@ def _columns(shown: Table) -> list[Column]:
         Column("\nconns", counts(shown["connections"])),
         Column("re-\nquests", counts(shown["requests"])),
         Column("first byte\n50 % ms", ms("first_byte_p50_s")),
-        Column("\n95 %", ms("first_byte_p95_s"), spare=2),
-        Column("\n99 %", ms("first_byte_p99_s"), spare=1),
+        Column("\n95 %", ms("first_byte_p95_s"), drop_order=2),
+        Column("\n99 %", ms("first_byte_p99_s"), drop_order=1),
         Column("last byte\n50 % ms", ms("last_byte_p50_s")),
         Column("\n95 %", ms("last_byte_p95_s")),
         Column("\n99 %", ms("last_byte_p99_s")),
@@ -59,28 +60,24 @@ def _columns(shown: Table) -> list[Column]:
 
 
 def _latency(row: Table) -> str:
-    """Return the parts of the mean latency, and the requests that are not in it."""
+    """Return the components of the mean latency, and the number of excluded requests."""
     mean = float(row["mean_s"])
-    found = []
+    components = []
     for part, name in PARTS.items():
         value = float(row[f"{part}_s"])
-        if math.isfinite(value) and value >= LEAST_SHARE * mean:
-            found.append(f"{name} {time(value)} ({percent(value / mean)})")
-    text = f"Mean latency {time(mean)}: {', '.join(found)}." if found else ""
+        if math.isfinite(value) and value >= MIN_SHARE * mean:
+            components.append(f"{name} {time(value)} ({percent(value / mean)})")
+    text = f"Mean latency {time(mean)}: {', '.join(components)}." if components else ""
     rtt = float(row["rtt_s"])
     text += f" Shortest RTT {time(rtt)}." if rtt > 0 else ""
     unanswered = int(row["unanswered"])
     overlapping = int(row["not_separable"]) - unanswered
     if unanswered:
-        few = "request has" if unanswered == 1 else "requests have"
-        text += f" {unanswered:,} {few} no response in the capture."
+        have = "request has" if unanswered == 1 else "requests have"
+        text += f" {unanswered:,} {have} no response in the capture."
     if overlapping:
         text += (
-            f" Requests that overlap others on their connection (pipelining or several streams) and"
-            f" cannot be separated: {overlapping:,}, not included."
+            f" Not included: {overlapping:,} requests that overlap with others on the same"
+            f" connection (pipelining or several streams)."
         )
     return text.strip()
-
-
-def _tap(row: Table) -> str:
-    return TAPS[str(row["tap"])]

@@ -1,4 +1,4 @@
-"""The figure of a population: what becomes of loss, round trips and goodput as users join."""
+"""The figure of a population plan: loss, RTT and goodput against the number of users."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ FILE = "users"
 
 
 def users_chart(plan: Plan, scenario: Scenario) -> Chart:
-    """Return loss, timeouts, RTT, mean goodput and its levels over the users.
+    """Return loss, timeouts, RTT, mean goodput and goodput percentiles against users.
 
-    After Figure 10 of INRIA report 4154, whose panels are five as well.
+    The five panels correspond to figure 10 of INRIA report 4154.
     """
     curve = plan.tables["curve"]
     few = curve["sources"].max() < MILLION
@@ -57,7 +57,7 @@ def users_chart(plan: Plan, scenario: Scenario) -> Chart:
         if name.startswith("g_")
     }
     scales = [_scale(plan, names) for names in (("mean_bps",), levels)]
-    labels = [f"goodput while on ({scale.unit})" for scale in scales]
+    labels = [f"goodput in ON times ({scale.unit})" for scale in scales]
     rates = _curves(plan, levels, scales[1].factor) + _check(plan, scales[1].factor)
     panels = [
         *((_curves(plan, {name: ""}, factor), label) for name, label, factor in _PANELS),
@@ -82,49 +82,49 @@ def _scale(plan: Plan, names: Iterable[str]) -> Scale:
 
 
 def _answer(plan: Plan) -> list[Drawable]:
-    found: list[Drawable] = []
+    marks: list[Drawable] = []
     colour = {"color": CALCULATED[0]}
     if not plan.undecided:
         line = colour | {"linewidth": 0.8, "linestyle": "--"}
-        found.append(Reference(plan.value, style=line, axis="x"))
+        marks.append(Reference(plan.value, style=line, axis="x"))
     if plan.low is not None and plan.high is not None:
-        found.append(Reference(plan.low, style=colour, axis="x", end=plan.high))
-    return found
+        marks.append(Reference(plan.low, style=colour, axis="x", end=plan.high))
+    return marks
 
 
 def _curves(plan: Plan, names: dict[str, str], factor: float) -> list[Drawable]:
-    """Return curves with their labels, and with their 95 % intervals, where there are any."""
+    """Return curves with labels and, if available, 95 % intervals."""
     curve, ends = plan.tables["curve"], plan.tables.get("curve_intervals", {})
-    found: list[Drawable] = []
-    for at, (name, label) in enumerate(names.items()):
-        colour = {"color": COLOURS[at % len(COLOURS)]}
+    series: list[Drawable] = []
+    for index, (name, label) in enumerate(names.items()):
+        colour = {"color": COLOURS[index % len(COLOURS)]}
         values = curve[name] / factor
-        found.append(Series(curve["sources"], values, label, colour | {"marker": "."}))
+        series.append(Series(curve["sources"], values, label, colour | {"marker": "."}))
         if f"{name}_low" in ends:
             low, high = (ends[f"{name}_{end}"] / factor for end in ("low", "high"))
-            found.append(Band(ends["sources"], low, high, style=colour))
-    return found
+            series.append(Band(ends["sources"], low, high, style=colour))
+    return series
 
 
 def _check(plan: Plan, factor: float) -> list[Drawable]:
-    """Return the goodput of most files by the packet engine, where the plan was checked."""
-    seen = plan.tables.get("simulated", {})
-    if not len(seen.get("sources", ())):
+    """Return the file goodput in verification runs of the packet engine, if any."""
+    simulated = plan.tables.get("simulated", {})
+    if not len(simulated.get("sources", ())):
         return []
-    rows = [seen[name] / factor for name in ("goodput_bps", "low", "high")]
-    return [Points(seen["sources"], rows, "packet, the check, with 95 % interval")]
+    rows = [simulated[name] / factor for name in ("goodput_bps", "low", "high")]
+    return [Points(simulated["sources"], rows, "verified by packet, with 95 % interval")]
 
 
 def _notes(plan: Plan, scenario: Scenario) -> list[Note]:
-    """Return the answer and the scenario as texts, which take the sixth place."""
+    """Return the answer and the scenario as texts for the sixth cell of the grid."""
     interval = ""
     if plan.low is not None and plan.high is not None:
         interval = f"\nbetween {plan.low:,.0f} and {plan.high:,.0f}"
     rate = amount(scenario.network.bottleneck.rate_bps, "bit/s")
     users = "undecided" if plan.undecided else f"{plan.value:,.0f} users"
     text = f"{users} on {rate}{interval}\nby {plan.engine}\nbands: 95 % intervals"
-    words = describe(scenario).replace(", ", ",\n")
+    description = describe(scenario).replace(", ", ",\n")
     return [
         Note(text, (0, 1), style={"va": "top", "color": CALCULATED[0]}),
-        Note(words, (0, 0.68), style={"va": "top", "fontsize": 8, "color": REFERENCE}),
+        Note(description, (0, 0.68), style={"va": "top", "fontsize": 8, "color": REFERENCE}),
     ]

@@ -1,4 +1,4 @@
-"""One verdict over captures: how much was retransmitted, what limited, what to change first."""
+"""The verdict over captures: retransmissions, limits, and what to change first."""
 
 from __future__ import annotations
 
@@ -20,42 +20,42 @@ if TYPE_CHECKING:
     from tcpcast.captures import Capture, Table
     from tcpcast.report.document import Part
 
-MOST_CHANGES = 3
-"""Limits for which it is said what to change."""
-LEAST_SHARE = 0.01
-"""Of all time; a smaller one has no bar."""
+MAX_CHANGES = 3
+"""Maximum number of limits with advice."""
+MIN_SHARE = 0.01
+"""Minimum share of the total time with a bar."""
 
 
 def verdict_parts(captures: Sequence[Capture], most: int) -> Iterator[Part]:
     """Yield the verdict over all captures, and the ``most`` worst transfers.
 
-    A share of the time is that of all directions, each as long as it lasted.
+    Shares of the time refer to the total duration of all directions.
     """
-    table = together(captures)
-    yield Paragraph(_counted(table, len(captures)))
+    table = all_directions(captures)
+    yield Paragraph(_totals(table, len(captures)))
     for capture in captures:
         failures = summary(capture.rest, capture.connection_count)
         if failures:
             yield Paragraph(f"{capture.file}: {failures}.", "warning", "! ")
         if capture.damaged or capture.interrupted:
-            yield Paragraph(f"{capture.file} was read in part", "warning", "! ")
+            yield Paragraph(f"{capture.file} was only partly read", "warning", "! ")
     if not table["src"].size:
         return
-    found = limit_shares(table)
-    if found:
-        yield Heading("What limited the transfers")
-        yield Paragraph("Shares of the time of all directions.", "aside")
-        yield from (Share(_called(limit), share) for limit, share in found if share >= LEAST_SHARE)
+    limits = limit_shares(table)
+    if limits:
+        yield Heading("Limits of the transfers")
+        yield Paragraph("Shares of the total time of all directions.", "aside")
+        yield from (Share(LIMITS[limit][0], share) for limit, share in limits if share >= MIN_SHARE)
         yield Heading("What to change first")
-        yield from _changes(table, all_services(captures), [limit for limit, _ in found])
-    yield Heading("The worst transfers")
+        yield from _changes(table, all_services(captures), [limit for limit, _ in limits])
+    yield Heading("Worst transfers")
     yield from _worst(table, most, several=len(captures) > 1)
 
 
-def together(captures: Sequence[Capture]) -> Table:
-    """Return the directions of all captures in one table, with the ``file`` of each.
+def all_directions(captures: Sequence[Capture]) -> Table:
+    """Return the directions of all captures in one table with a column ``file``.
 
-    ``service`` is a row of :func:`all_services`.
+    ``service`` is a row index of :func:`all_services`.
     """
     tables, before = [], 0
     for capture in captures:
@@ -75,56 +75,48 @@ def all_services(captures: Sequence[Capture]) -> Table:
 
 
 def limit_shares(table: Table) -> list[tuple[str, float]]:
-    """Return what limited, the longest first, with its share of the known time."""
+    """Return pairs of limit and share of the known time, the longest first."""
     if "limited_by" not in table:
         return []
     lasted = np.nan_to_num(table["duration_s"])
     spent = {name: dot(lasted, np.nan_to_num(table[f"share_{name}"])) for name in LIMITS}
-    whole = sum(spent.values())
-    if not whole > 0:
+    total = sum(spent.values())
+    if not total > 0:
         return []
-    shares = [(name, seconds / whole) for name, seconds in spent.items()]
+    shares = [(name, seconds / total) for name, seconds in spent.items()]
     return sorted(shares, key=lambda each: -each[1])
 
 
-def _called(limit: str) -> str:
-    return LIMITS[limit][0]
-
-
-def _counted(table: Table, files: int) -> str:
+def _totals(table: Table, files: int) -> str:
     data, again = int(table["data_packets"].sum()), int(table["retransmissions"].sum())
     timeouts, count = int(table["timeouts"].sum()), table["src"].size
-    said = f"{count:,} direction{'' if count == 1 else 's'} with data"
-    said += f" in {files:,} captures" if files > 1 else ""
-    said += f": {int(table['bytes'].sum()):,} bytes in {data:,} packets"
+    text = f"{count:,} direction{'' if count == 1 else 's'} with data"
+    text += f" in {files:,} captures" if files > 1 else ""
+    text += f": {int(table['bytes'].sum()):,} bytes in {data:,} packets"
     if again:
-        said += f", {again:,} of them retransmitted ({100 * again / data:.2g} %)"
-    said += f", {timeouts:,} timeout{'' if timeouts == 1 else 's'}."
+        text += f", {again:,} of them retransmitted ({100 * again / data:.2g} %)"
+    text += f", {timeouts:,} timeout{'' if timeouts == 1 else 's'}."
     known = table["throughput_bps"][np.isfinite(table["throughput_bps"])]
-    return (
-        f"{said} Their median throughput is {rate(float(np.median(known)))}."
-        if known.size
-        else said
-    )
+    return f"{text} Median throughput {rate(float(np.median(known)))}." if known.size else text
 
 
 def _changes(table: Table, services: Table, limits: Sequence[str]) -> Iterator[Part]:
-    """Yield what to change for the limits of most time: advice on the longest direction."""
-    told = 0
+    """Yield advice for the limits with the most time, by the example of the longest direction."""
+    number = 0
     for limit in limits:
         rows = np.flatnonzero(table["limited_by"] == limit)
-        if limit == "unknown" or not rows.size or told == MOST_CHANGES:
+        if limit == "unknown" or not rows.size or number == MAX_CHANGES:
             continue
         longest = rows[np.argmax(np.nan_to_num(table["duration_s"][rows]))]
         part = {name: column[[longest]] for name, column in table.items()}
-        count = f"{rows.size:,} direction{'' if rows.size == 1 else 's'}, such as "
-        where = f" in {part['file'][0]}" if np.any(table["file"] != table["file"][0]) else ""
-        ends = ends_text(str(part["src"][0]), str(part["dst"][0])) + where
-        told += 1
-        yield Paragraph(f"{count}{ends}", lead=f"{told}. {_called(limit).capitalize()}: ")
+        count = f"{rows.size:,} direction{'' if rows.size == 1 else 's'}, for example "
+        file = f" in {part['file'][0]}" if np.any(table["file"] != table["file"][0]) else ""
+        ends = ends_text(str(part["src"][0]), str(part["dst"][0])) + file
+        number += 1
+        yield Paragraph(f"{count}{ends}", lead=f"{number}. {LIMITS[limit][0].capitalize()}: ")
         yield Paragraph(str(advice(part, services)[0]))
-    if not told:
-        yield Paragraph("No capture shows what the senders waited for.")
+    if not number:
+        yield Paragraph("The captures do not show what limited the senders.")
 
 
 def _worst(table: Table, most: int, *, several: bool) -> Iterator[Part]:

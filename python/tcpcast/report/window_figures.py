@@ -1,4 +1,4 @@
-"""Congestion windows and rates over a whole run: every change, or what is in each of many spans."""
+"""Figures of congestion windows and rates over a run: all changes, or ranges per time span."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-MOST_CHANGES = 800
-"""More changes than these would run together: the range of each span is drawn instead."""
+MAX_CHANGES = 800
+"""If there are more changes, the range in each time span is drawn instead of each change."""
 
 SPANS = 400
 RATE_SPANS = 80
@@ -43,10 +43,10 @@ _MAX_FLOWS = 6
 
 @dataclass(frozen=True, slots=True)
 class Ranges:
-    """The lowest, the highest and the last window in each of equal spans.
+    """The minimum, maximum and last window in each of several equal spans.
 
-    ``edges_s`` are one more than the spans; a span without a change has the window before it, and
-    those before the first change have none (NaN).
+    ``edges_s`` has shape ``[spans + 1]``. A span without a change has the previous window; spans
+    before the first change are NaN.
     """
 
     edges_s: Floats
@@ -56,43 +56,42 @@ class Ranges:
 
 
 def ranges(time_s: NDArray[Any], window_pkts: NDArray[Any], start_s: float, end_s: float) -> Ranges:
-    """Return what a window does in each of :data:`SPANS` spans.
+    """Return the range of a window in each of :data:`SPANS` spans.
 
     Parameters
     ----------
     time_s, window_pkts
-        Changes in order of time, at least one, ``[changes]``; a window holds until the next one.
+        At least one change, in order of time, ``[changes]``; a window is valid until the next one.
     start_s, end_s
-        Where the first span begins and the last one ends.
+        Start of the first span and end of the last span.
     """
     edges = np.linspace(start_s, end_s, SPANS + 1)
     window = np.asarray(window_pkts, dtype=np.float64)
-    # The changes before an edge: the last one of them holds there.
+    # Number of changes before each edge; the last of them is valid at the edge.
     before = np.searchsorted(time_s, edges[:-1], side="right")
     until = np.searchsorted(time_s, edges[1:], side="right")
     known = until > 0
     held = np.where(before > 0, before - 1, 0)[known]
-    found = [np.full(SPANS, np.nan) for _ in range(3)]
+    low, high, final = (np.full(SPANS, np.nan) for _ in range(3))
     bounds = np.stack([held, until[known]], axis=1)
-    for place, (first, beyond) in zip(np.flatnonzero(known), bounds, strict=True):
-        of_span = window[first:beyond]
-        found[0][place], found[1][place] = of_span.min(), of_span.max()
-        found[2][place] = of_span[-1]
-    return Ranges(edges, *found)
+    for span, (first, end) in zip(np.flatnonzero(known), bounds, strict=True):
+        of_span = window[first:end]
+        low[span], high[span], final[span] = of_span.min(), of_span.max(), of_span[-1]
+    return Ranges(edges, low, high, final)
 
 
 def rates(
     time_s: NDArray[Any], sequence: NDArray[Any], start_s: float, end_s: float
 ) -> tuple[Floats, Floats]:
-    """Return the ends of :data:`RATE_SPANS` spans, and the packets sent per second in each.
+    """Return the edges of :data:`RATE_SPANS` spans, and the packets sent per second in each.
 
     Parameters
     ----------
     time_s, sequence
-        When a flow sent which packet for the first time, in order of time; not every packet need be
-        there, since numbers count on. Where one is smaller a new connection begins.
+        Time and number of new packets of a flow, in order of time. Packets may be missing, because
+        numbers are consecutive. A smaller number indicates a new connection.
     start_s, end_s
-        Where the first span begins and the last one ends.
+        Start of the first span and end of the last span.
     """
     edges = np.linspace(start_s, end_s, RATE_SPANS + 1)
     steps = np.diff(np.asarray(sequence, dtype=np.float64))
@@ -102,7 +101,7 @@ def rates(
 
 
 def windows_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
-    """Return a panel for each of the first traced flows: window and threshold."""
+    """Return one panel with window and threshold for each of the first traced flows."""
     answer = answers[0]
     table = answer.tables["windows"]
     traced = np.unique(table["flow"])
@@ -117,7 +116,7 @@ def windows_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
             for name in ("time_s", "cwnd_pkts", "ssthresh_pkts")
         )
         threshold[~np.isfinite(threshold)] = np.nan
-        # A threshold that nothing has lowered yet may be endless: the window decides the axis.
+        # The initial threshold may be infinite, so the window determines the axis.
         y = fitted_window_axis(f"flow {int(flow)}\npackets", window, np.median(window))
         panels.append(Panel(_window_series(time, window, threshold, (start, end)), x, y))
     return Chart(
@@ -133,43 +132,43 @@ def _window_series(
     time: Floats, window: Floats, threshold: Floats, span: tuple[float, float]
 ) -> list[Drawable]:
     thin = {"color": CALCULATED[0], "linewidth": 1}
-    if len(time) <= MOST_CHANGES:
+    if len(time) <= MAX_CHANGES:
         steps = {"drawstyle": "steps-post"}
         line = {"color": OBSERVED[0], "linewidth": 1.2}
         return [
             Series(time, threshold, "ssthresh", thin | steps),
             Series(time, window, "window", line | steps),
         ]
-    held, found = ranges(time, threshold, *span), ranges(time, window, *span)
-    length = found.edges_s[1] - found.edges_s[0]
-    label = f"window, lowest to highest of each {length:.2g} s"
-    line = {"color": OBSERVED[0], "linewidth": 0.6}
+    thresholds, windows = ranges(time, threshold, *span), ranges(time, window, *span)
+    length = windows.edges_s[1] - windows.edges_s[0]
+    label = f"window, minimum to maximum per {length:.2g} s"
+    line, area = {"color": OBSERVED[0], "linewidth": 0.6}, {"color": OBSERVED[2], "alpha": 0.6}
     return [
-        Series(held.edges_s, held.last, "ssthresh", thin),
-        Band(found.edges_s, found.low, found.high, label, {"color": OBSERVED[2], "alpha": 0.6}),
-        Series(found.edges_s, found.last, "at its end", line),
+        Series(thresholds.edges_s, thresholds.last, "ssthresh", thin),
+        Band(windows.edges_s, windows.low, windows.high, label, area),
+        Series(windows.edges_s, windows.last, "last window", line),
     ]
 
 
 def rates_chart(answers: Sequence[Answer], scenario: Scenario) -> Chart:
-    """Return the rates of traced flows over the whole run, without retransmissions."""
+    """Return the rates of new data of traced flows over the run."""
     answer = answers[0]
     table = answer.tables["sequences"]
     new = table["event"] == "sent"
     start, end = float(np.min(table["time_s"])), float(np.max(table["time_s"]))
     ends = np.cumsum([group.count for group in scenario.populations])
-    found = {}
+    by_flow = {}
     for flow in np.unique(table["flow"][new])[:_MAX_FLOWS].tolist():
         rows = new & (table["flow"] == flow)
         columns = table["time_s"][rows], table["sequence"][rows]
         edges, rate = rates(*columns, start, max(end, start + 1e-9))
         group = scenario.populations[int(np.searchsorted(ends, flow, "right"))]
-        found[flow] = edges, 8 * group.payload_bytes * rate
-    scale = scale_of_unit("bit/s", max(float(rate.max()) for _, rate in found.values()))
+        by_flow[flow] = edges, 8 * group.payload_bytes * rate
+    scale = scale_of_unit("bit/s", max(float(rate.max()) for _, rate in by_flow.values()))
     series = [
-        Series(edges, rate / scale.factor, f"flow {flow}", line_style(at) | {"linewidth": 1.2})
-        for at, (flow, (edges, rate)) in enumerate(found.items())
+        Series(edges, rate / scale.factor, f"flow {flow}", line_style(i) | {"linewidth": 1.2})
+        for i, (flow, (edges, rate)) in enumerate(by_flow.items())
     ]
-    y = Axis(f"payload sent for the first time ({scale.unit})", 0)
+    y = Axis(f"new payload ({scale.unit})", 0)
     title = f"rate of new data ({answer.engine})"
     return scenario_chart(scenario, title, Axis("time (s)"), y, series)

@@ -1,7 +1,8 @@
-"""The local page: questions with sliders, every model at once, simulation, captures.
+"""The local web page: questions with sliders, all models, simulation and captures.
 
-``server`` binds and prints the start URL, ``app`` has the routes and ``guard`` who may use them.
-Whatever is calculated runs in processes of their own (``worker``, started by ``processes``), so
-that it can be stopped at once and the server stays small; ``jobs`` counts those that take long.
-``questions`` says what can be asked, ``evaluation`` answers it, ``copies`` writes it down.
+``server`` binds the port and prints the start URL; ``app`` contains the routes, ``guard`` the
+access control. Calculations run in separate processes (``worker``, started by ``processes``), so
+that they can be stopped immediately and the server stays small. ``jobs`` manages long calculations.
+``questions`` defines the questions, ``evaluation`` computes the answers, and ``copies`` writes
+equivalent commands and programs.
 """

@@ -1,4 +1,4 @@
-"""The routes of the page: its files, what it asks, and what it sends."""
+"""The routes of the page: static files, questions, jobs and uploads."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
 STATIC = Path(__file__).parent / "static"
-MOST_JSON_BYTES = 2**16
-MOST_CAPTURE_BYTES = 512 * 2**20
-MOST_NAME = 255
-_INSTEAD = "; read a larger capture by: tcpcast trace FILE"
+MAX_JSON_BYTES = 2**16
+MAX_CAPTURE_BYTES = 512 * 2**20
+MAX_NAME = 255
+_INSTEAD = "; read larger captures with: tcpcast trace FILE"
 
 _STATUS: dict[type[Exception], int] = {Full: 429, NoJob: 404, Overdue: 503, Died: 500}
 
 
 def create_app(access: Access) -> ASGIApp:
-    """Return the page of one server.
+    """Return the web application of one server.
 
     Parameters
     ----------
     access
-        Its names, its start URL and its cookie.
+        Host names, start URL and cookie of the server.
     """
     page = _Page()
     ask = {
@@ -61,22 +61,22 @@ def create_app(access: Access) -> ASGIApp:
         Route("/api/captures", page.capture, methods=["POST"]),
         Mount("/static", StaticFiles(directory=STATIC)),
     ]
-    faults: dict[Any, Any] = {
+    handlers: dict[Any, Any] = {
         HTTPException: _of_http,
         TcpcastError: _of_request,
         ClientDisconnect: _gone,
         Exception: _of_page,
     }
-    app = Starlette(routes=routes, exception_handlers=faults, lifespan=page.lifespan)
+    app = Starlette(routes=routes, exception_handlers=handlers, lifespan=page.lifespan)
     return Guard(app, access)
 
 
 class _Page:
-    """What the routes share: the process of formulas, the jobs, a folder for captures."""
+    """State shared by the routes: processes for formulas, jobs, and a folder for captures."""
 
     def __init__(self) -> None:
         self._models = Models()
-        self._curves = Models()  # so that no slider waits for a curve
+        self._curves = Models()  # separate, so that sliders do not wait for curves
         self._jobs = Jobs()
         self._folder: Path | None = None
         self._offered: Any = None
@@ -97,7 +97,7 @@ class _Page:
             shutil.rmtree(self._folder, ignore_errors=True)
 
     async def _start(self) -> None:
-        """Have the models imported before the first question."""
+        """Import the models before the first question."""
         await self._models.start()
         await self._curves.start()
 
@@ -107,12 +107,12 @@ class _Page:
     async def questions(self, _: Request) -> Response:
         if self._offered is None:
             self._offered = await self._models.ask({"do": "questions"})
-        return JSONResponse({"questions": self._offered, "upload_bytes": MOST_CAPTURE_BYTES})
+        return JSONResponse({"questions": self._offered, "upload_bytes": MAX_CAPTURE_BYTES})
 
     def asking(self, do: str) -> Callable[[Request], Awaitable[Response]]:
-        """Return what answers a request by the process of formulas."""
+        """Return a handler that forwards a request to a process for formulas."""
 
-        async def asked(request: Request) -> Response:
+        async def handle(request: Request) -> Response:
             body = await _body(request)
             if do == "report":
                 body["points"] = self._points(body)
@@ -120,17 +120,17 @@ class _Page:
             models = self._models if quick else self._curves
             return JSONResponse(await models.ask({**body, "do": do}))
 
-        return asked
+        return handle
 
     def _points(self, body: dict[str, Any]) -> list[dict[str, Any]]:
-        """Return the points that the job named in a request has simulated."""
+        """Return the points simulated by the job that a request names."""
         name = body.get("job")
         return self._jobs.find(name).points if isinstance(name, str) else []
 
     async def simulate(self, request: Request) -> Response:
         body = await _body(request)
         checked = {**body, "do": "evaluate", "quick": True}
-        await self._models.ask(checked)  # says at once what is wrong with it
+        await self._models.ask(checked)  # reports an invalid request immediately
         job = self._jobs.start({**body, "do": "simulate"})
         return JSONResponse(job.describe(), 202)
 
@@ -147,7 +147,7 @@ class _Page:
 
     async def capture(self, request: Request) -> Response:
         assert self._folder is not None
-        name = request.query_params.get("name", "")[:MOST_NAME] or "capture"
+        name = request.query_params.get("name", "")[:MAX_NAME] or "capture"
         descriptor, path = tempfile.mkstemp(dir=self._folder)
         file = Path(path)
         try:
@@ -163,18 +163,18 @@ class _Page:
 
 
 async def _receive(request: Request, write: Callable[[bytes], Any]) -> None:
-    """Write a body as it comes, and refuse one that is too long as soon as that is known."""
+    """Write a body as it arrives, and refuse it as soon as it is too long."""
     size = 0
-    told = request.headers.get("content-length", "0")
-    if told.isdecimal() and int(told) > MOST_CAPTURE_BYTES:
-        raise _too_large(MOST_CAPTURE_BYTES, _INSTEAD)
+    length = request.headers.get("content-length", "0")
+    if length.isdecimal() and int(length) > MAX_CAPTURE_BYTES:
+        raise _too_large(MAX_CAPTURE_BYTES, _INSTEAD)
     async for part in request.stream():
         size += len(part)
-        if size > MOST_CAPTURE_BYTES:
-            raise _too_large(MOST_CAPTURE_BYTES, _INSTEAD)
+        if size > MAX_CAPTURE_BYTES:
+            raise _too_large(MAX_CAPTURE_BYTES, _INSTEAD)
         write(part)
     if not size:
-        raise TcpcastError("the file is empty; drop a pcap or pcapng file")
+        raise TcpcastError("the file is empty; choose a pcap or pcapng file")
 
 
 def _too_large(most: int, instead: str = "") -> HTTPException:
@@ -182,39 +182,39 @@ def _too_large(most: int, instead: str = "") -> HTTPException:
 
 
 async def _body(request: Request) -> dict[str, Any]:
-    """Return the object that a request holds."""
+    """Return the JSON object in the body of a request."""
     if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
-        raise HTTPException(415, "write content-type: application/json")
+        raise HTTPException(415, "send the header content-type: application/json")
     text = bytearray()
     async for part in request.stream():
         text += part
-        if len(text) > MOST_JSON_BYTES:
-            raise _too_large(MOST_JSON_BYTES)
+        if len(text) > MAX_JSON_BYTES:
+            raise _too_large(MAX_JSON_BYTES)
     try:
-        found = json.loads(text)
+        content = json.loads(text)
     except (ValueError, RecursionError):
         raise TcpcastError("the body is not JSON") from None
-    if not isinstance(found, dict):
-        raise TcpcastError('the body is no object; write {"question": "path", "values": {}}')
-    return found
+    if not isinstance(content, dict):
+        raise TcpcastError('the body is not an object; send {"question": "path", "values": {}}')
+    return content
 
 
-async def _of_http(_: Request, fault: HTTPException) -> Response:
-    return _told(fault.detail, fault.status_code, "", fault.headers)
+async def _of_http(_: Request, error: HTTPException) -> Response:
+    return _error_response(error.detail, error.status_code, "", error.headers)
 
 
-async def _of_request(_: Request, fault: TcpcastError) -> Response:
-    status = next((code for kind, code in _STATUS.items() if isinstance(fault, kind)), 400)
-    return _told(str(fault), status, getattr(fault, "field", ""))
+async def _of_request(_: Request, error: TcpcastError) -> Response:
+    status = next((code for kind, code in _STATUS.items() if isinstance(error, kind)), 400)
+    return _error_response(str(error), status, getattr(error, "field", ""))
 
 
 async def _gone(_: Request, __: Exception) -> Response:
-    return _told("the request ended before it was whole", 400, "")
+    return _error_response("the request ended before it was complete", 400, "")
 
 
-async def _of_page(_: Request, fault: Exception) -> Response:
-    return _told(f"a fault of tcpcast: {fault!r}", 500, "")
+async def _of_page(_: Request, error: Exception) -> Response:
+    return _error_response(f"internal error of tcpcast: {error!r}", 500, "")
 
 
-def _told(message: str, status: int, field: str, headers: Any = None) -> Response:
+def _error_response(message: str, status: int, field: str, headers: Any = None) -> Response:
     return JSONResponse({"error": {"message": message, "field": field}}, status, headers)

@@ -1,4 +1,4 @@
-"""What is copied from the page: a command, a Python program, a scenario that give the answer."""
+"""Texts to copy from the page: a command, a Python program, or a scenario for the same answer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _END = "END_OF_SCENARIO"
 
 
 def shell(words: Sequence[str]) -> str:
-    """Return a command line that a shell takes apart into these words."""
+    """Return a command line with these words, quoted for a shell."""
     return shlex.join(words)
 
 
@@ -27,7 +27,7 @@ def run_file(tables: Mapping[str, Any], engines: Sequence[str]) -> str:
 
 
 def program_of_tables(tables: Mapping[str, Any], engines: Sequence[str]) -> str:
-    """Return a program that answers a scenario written out in it."""
+    """Return a program that contains a scenario and answers it."""
     return (
         "import tcpcast\n\n"
         f"scenario = tcpcast.Scenario.from_dict(\n{_indented(dict(tables))}\n)\n"

@@ -1,4 +1,4 @@
-"""The curve of the page as a figure: a line a model, simulated points with their intervals."""
+"""The curve of the page as a figure: one line per model, simulated points with intervals."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 
 _SIZE = (7.2, 4.4)
 _WIDE = 30.0
-"""From this ratio of the largest to the smallest value on, the axis is logarithmic."""
+"""Ratio of the largest to the smallest value above which the axis is logarithmic."""
 
 
 def curve_figure(drawn: Mapping[str, Any], points: Sequence[Mapping[str, Any]]) -> Figure:
-    """Return the drawing of what :func:`tcpcast.web.evaluation.curve` gave, and of ``points``.
+    """Return the figure of a result of :func:`tcpcast.web.evaluation.curve` and of ``points``.
 
-    Values outside a model's domain are drawn thin.
+    Values outside a model's domain are drawn with a thin line.
 
     Raises
     ------
@@ -46,8 +46,8 @@ def curve_figure(drawn: Mapping[str, Any], points: Sequence[Mapping[str, Any]]) 
     """
     metric, across = drawn["metric"], drawn["across"]
     shown, scale = _values(drawn, points), curve_scale(drawn, points)
-    places = [(x, text) for x, text in zip(drawn["x"], drawn["texts"], strict=True) if x > 0]
-    ticks = dict(places[:: max(1, math.ceil(len(places) / 7))])
+    labelled = [(x, text) for x, text in zip(drawn["x"], drawn["texts"], strict=True) if x > 0]
+    ticks = dict(labelled[:: max(1, math.ceil(len(labelled) / 7))])
     wide = bool(shown) and max(shown) > _WIDE * min(shown) > 0
     label = f"{metric['label'].lower()} ({scale.unit})" if scale.unit else metric["label"]
     series = [
@@ -57,7 +57,7 @@ def curve_figure(drawn: Mapping[str, Any], points: Sequence[Mapping[str, Any]]) 
             Reference(value / scale.factor, style={"linestyle": "--"})
             for value in drawn["references"].values()
         ),
-        Reference(drawn["here"], "asked", axis="x"),
+        Reference(drawn["here"], "current value", axis="x"),
     ]
     chart = Chart(
         title=f"{metric['label']} by {across['label'].lower()}",
@@ -68,25 +68,25 @@ def curve_figure(drawn: Mapping[str, Any], points: Sequence[Mapping[str, Any]]) 
 
 
 def curve_scale(drawn: Mapping[str, Any], points: Sequence[Mapping[str, Any]]) -> Scale:
-    """Return the unit in which the middle of all values reads best."""
+    """Return a readable unit for the median of all values."""
     shown = _values(drawn, points)
     return scale_of(drawn["metric"]["name"], sorted(shown)[len(shown) // 2] if shown else 1.0)
 
 
 def _values(drawn: Mapping[str, Any], points: Sequence[Mapping[str, Any]]) -> list[float]:
-    """Return all values above 0 that are drawn."""
+    """Return all drawn values except zeros."""
     shown = [value for each in drawn["series"] for value in each["values"] if value]
     return shown + [v["value"] for point in points for v in point["values"] if v["value"]]
 
 
 def _models(drawn: Mapping[str, Any], scale: Scale) -> Iterator[Drawable]:
-    for at, each in enumerate(drawn["series"]):
+    for index, each in enumerate(drawn["series"]):
         known = [
             (x, value / scale.factor, trusted)
             for x, value, trusted in zip(drawn["x"], each["values"], each["trusted"], strict=True)
             if value is not None and x > 0
         ]
-        style = line_style(at, (*CALCULATED, *OBSERVED))
+        style = line_style(index, (*CALCULATED, *OBSERVED))
         across = [x for x, *_ in known]
         yield Series(across, [y for _, y, _ in known], style=style | {"linewidth": 0.7})
         inside = [y if trusted else math.nan for _, y, trusted in known]
@@ -95,7 +95,7 @@ def _models(drawn: Mapping[str, Any], scale: Scale) -> Iterator[Drawable]:
 
 def _simulated(points: Sequence[Mapping[str, Any]], scale: Scale) -> Iterator[Drawable]:
     names = dict.fromkeys(value["name"] for point in points for value in point["values"])
-    for at, name in enumerate(names):
+    for index, name in enumerate(names):
         given = [
             (point["x"], *(value[end] for end in ("value", "low", "high")))
             for point in points
@@ -103,6 +103,6 @@ def _simulated(points: Sequence[Mapping[str, Any]], scale: Scale) -> Iterator[Dr
             if value["name"] == name and value["value"] is not None
         ]
         x, *rows = np.array(given, dtype=float).reshape(-1, 4).T
-        style = {"marker": MARKERS[at % len(MARKERS)], "color": OBSERVED[at % len(OBSERVED)]}
+        style = {"marker": MARKERS[index % len(MARKERS)], "color": OBSERVED[index % len(OBSERVED)]}
         label = f"{name}, simulated, with 95 % interval"
         yield Points(x, [row / scale.factor for row in rows], label, style)

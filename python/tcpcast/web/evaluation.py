@@ -1,4 +1,4 @@
-"""What the page is told: every model's answer, curves, and points that are simulated."""
+"""Evaluation of the page's questions: answers of all models, curves, and simulated points."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tcpcast.engines import REGISTRY, RunOptions, answer
 from tcpcast.errors import Names, ScenarioError, TcpcastError
 from tcpcast.report.prediction import limit
 from tcpcast.report.quantity import interval_text, label, scale_of, value_text
-from tcpcast.report.summary import MOST_WARNINGS, caveats, describe, worst
+from tcpcast.report.summary import MAX_WARNINGS, caveats, describe, worst
 from tcpcast.scenario.toml import write_toml
 from tcpcast.web.questions import QUESTIONS, Question, question
 from tcpcast.web.questions.fields import FieldError, Values, checked
@@ -27,44 +27,44 @@ if TYPE_CHECKING:
     from tcpcast.web.questions.question_form import Given
 
 
-Said = TypeVar("Said")
+Result = TypeVar("Result")
 
 CURVE_POINTS = 31
 SLOW_S, SLOW_STEP = 2.0, 4
-"""A curve asks slow formulas at every so many points, and not any more after so long."""
+"""A curve runs slow formulas only at every fourth point, and for at most 2 s."""
 
 SIMULATED_POINTS = 5
-"""How many points a simulation has: the one that was asked, then others along the axis."""
+"""Number of points of a simulation: the requested point, then others along the axis."""
 
 SIMULATE_S = 60.0
-"""Once so long was simulated, no other point begins."""
+"""Time in seconds after which no further point is started."""
 
 OVER_TIME_S = 5
-"""Seconds of a run that is simulated once more for a report."""
+"""Time limit in seconds of a run that is repeated for a report."""
 
 _LIMITS = {"bottleneck": "link"}
 
 
 def offered() -> list[dict[str, Any]]:
-    """Return the questions, for the page to lay out."""
+    """Return the descriptions of all questions."""
     return [each.describe() for each in QUESTIONS.values()]
 
 
 def evaluate(request: Mapping[str, Any]) -> dict[str, Any]:
-    """Return every model's answer to a question, and what to copy.
+    """Return the answers of all models to a question, and texts to copy.
 
     Parameters
     ----------
     request
-        ``question``, ``values`` (texts by field), ``simulated`` (whether copies simulate, too) and
-        ``quick`` (whether formulas that take long are left out).
+        ``question``, ``values`` (texts by field), ``simulated`` (True to include the simulation in
+        the texts to copy) and ``quick`` (True to omit slow formulas).
 
     Raises
     ------
     FieldError
-        A value that cannot be taken, with its field.
+        A value is invalid.
     TcpcastError
-        Values that make no scenario together.
+        The values do not form a scenario.
     """
     asked, values = _asked(request)
     without = asked.slow if request.get("quick") is True else ()
@@ -91,7 +91,7 @@ def _evaluated(
         "metric": _metric(asked.metric),
         "answers": sorted(rows, key=lambda row: (row["value"] is None, not row["trusted"])),
         "table": table and {"caption": table[0], "columns": table[1], "rows": table[2]},
-        "warnings": list(scenario.warnings())[:MOST_WARNINGS],
+        "warnings": list(scenario.warnings())[:MAX_WARNINGS],
         "positions": {f.name: f.position(values.get(f.name, "")) for f in asked.fields},
         "copy": {
             "command": asked.command(values, simulated),
@@ -102,17 +102,17 @@ def _evaluated(
 
 
 def curve(request: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what every model says along one field, the others as asked.
+    """Return the results of all models over the range of one field.
 
     Parameters
     ----------
     request
-        As for :func:`evaluate`, and ``across``: which field; the question's first if left out.
+        Keys of :func:`evaluate`, and ``across``, the field; default: the question's first axis.
 
     Raises
     ------
     FieldError, TcpcastError
-        As :func:`evaluate`; a field that has no axis.
+        As for :func:`evaluate`; or the field has no axis.
     """
     asked, values = _asked(request)
     return _by_field(asked, lambda: _curve(asked, values, _axis(asked, request)))
@@ -153,35 +153,35 @@ def _curve(asked: Question, values: Values, axis: str) -> dict[str, Any]:
 
 
 def _formulas_at(asked: Question, values: Values, without: Collection[str]) -> list[Given]:
-    """Return the formulas' answers at a point of a curve, none where it is no question."""
+    """Return the formulas' answers at a point of a curve; empty if its values are invalid."""
     try:
         return asked.formulas(values, without)
     except TcpcastError:
         return []
 
 
-def simulate(request: Mapping[str, Any], tell: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
-    """Simulate what was asked, then other points along the axis, and tell each when it is there.
+def simulate(request: Mapping[str, Any], send: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
+    """Simulate the requested point, then other points along the axis, and report each result.
 
     Parameters
     ----------
     request
-        As for :func:`curve`.
-    tell
+        Keys of :func:`curve`.
+    send
         Called with ``{"progress": share}`` and ``{"point": {...}}``.
 
     Raises
     ------
     FieldError, TcpcastError
-        As :func:`curve`; nothing that simulates the scenario.
+        As for :func:`curve`; or the simulation does not apply.
     """
     asked, values = _asked(request)
     axis = _axis(asked, request)
-    return _by_field(asked, lambda: _simulated(asked, values, axis, tell))
+    return _by_field(asked, lambda: _simulated(asked, values, axis, send))
 
 
 def _simulated(
-    asked: Question, values: Values, axis: str, tell: Callable[[dict[str, Any]], None]
+    asked: Question, values: Values, axis: str, send: Callable[[dict[str, Any]], None]
 ) -> dict[str, Any]:
     here = asked.asked(values, axis)
     others = _along(asked, axis, here, SIMULATED_POINTS - 1)
@@ -193,9 +193,9 @@ def _simulated(
             break
 
         def progress(share: float, at: int = at) -> None:
-            tell({"progress": (at + share) / len(texts)})
+            send({"progress": (at + share) / len(texts)})
 
-        tell({"point": _point(asked, {**values, axis: text}, axis, text, progress)})
+        send({"point": _point(asked, {**values, axis: text}, axis, text, progress)})
         done += 1
     return {"points": done, "left_out": len(texts) - done}
 
@@ -219,19 +219,19 @@ def _point(
 
 
 def run_over_time(request: Mapping[str, Any]) -> tuple[Scenario, Answer]:
-    """Simulate what was asked once more, for figures of the run over time.
+    """Repeat the requested simulation for figures of the run over time.
 
-    It is broken off after :data:`OVER_TIME_S`; up to there it is the run that was simulated.
+    The run stops after :data:`OVER_TIME_S`; until then it is identical to the earlier one.
 
     Parameters
     ----------
     request
-        As for :func:`evaluate`.
+        Keys of :func:`evaluate`.
 
     Raises
     ------
     FieldError, TcpcastError
-        As :func:`evaluate`.
+        As for :func:`evaluate`.
     """
     asked, values = _asked(request)
     scenario = asked.scenario(values).with_changes({"run.max_wall": f"{OVER_TIME_S}s"})
@@ -243,19 +243,19 @@ def _asked(request: Mapping[str, Any]) -> tuple[Question, Values]:
     asked = question(request.get("question"))
     values = request.get("values", {})
     if not isinstance(values, dict):
-        raise TcpcastError("values: write an object with a text for each field")
+        raise TcpcastError("values: must be an object with a text for each field")
     return asked, checked(asked.fields, values)
 
 
 def _axis(asked: Question, request: Mapping[str, Any]) -> str:
     axis = request.get("across") or asked.across[0]
     if axis not in asked.across:
-        raise TcpcastError(f"across: write one of {', '.join(asked.across)}")
+        raise TcpcastError(f"across: must be one of {', '.join(asked.across)}")
     return str(axis)
 
 
 def _along(asked: Question, axis: str, here: str, most: int) -> list[str]:
-    """Return values along an axis in order, what is asked and both ends among them."""
+    """Return values along an axis in order, including the requested value and both ends."""
     field = asked.field(axis)
     steps = [step for step in field.steps if field.number(step) > 0]
     last = len(steps) - 1
@@ -267,36 +267,36 @@ def _along(asked: Question, axis: str, here: str, most: int) -> list[str]:
     return [by_number[number] for number in sorted(by_number)]
 
 
-def _by_field(asked: Question, act: Callable[[], Said]) -> Said:
-    """Return what an act gives; a fault in it names the field that it is about."""
+def _by_field(asked: Question, function: Callable[[], Result]) -> Result:
+    """Return the result of a function; an error in it becomes a FieldError."""
     try:
-        return act()
+        return function()
     except FieldError:
         raise
-    except TcpcastError as fault:
-        if isinstance(fault, ScenarioError):
-            key, rest = fault.errors[0]
+    except TcpcastError as error:
+        if isinstance(error, ScenarioError):
+            key, rest = error.errors[0]
         else:
-            key, _, rest = str(fault).partition(": ")
+            key, _, rest = str(error).partition(": ")
         field = next((f for f in asked.fields if key in f.keys), None)
-        text = _in_words(asked, str(fault) if field is None else f"{field.label}: {rest}")
+        text = _in_words(asked, str(error) if field is None else f"{field.label}: {rest}")
         raise FieldError("" if field is None else field.name, text) from None
 
 
 def _in_words(asked: Question, text: str) -> str:
-    """Call options by the labels of their fields."""
+    """Replace options by the labels of their fields."""
     labels = {f"--{field.name}": field.label.lower() for field in asked.fields}
-    return re.sub(r"--[a-z-]+[a-z]", lambda found: labels.get(found[0], found[0][2:]), text)
+    return re.sub(r"--[a-z-]+[a-z]", lambda match: labels.get(match[0], match[0][2:]), text)
 
 
 class _Fields(Names):
-    """Form of a suggestion on the page, in the labels of a question's fields."""
+    """Form of a suggestion on the page, with the labels of a question's fields."""
 
     def __init__(self, asked: Question) -> None:
         self._labels = {key: field.label for field in asked.fields for key in field.keys}
 
     def engine(self, name: str) -> str:
-        """Return the button of the simulation."""
+        """Return the action that starts the simulation."""
         return "press Simulate" if name == "packet" else super().engine(name)
 
     def assignment(self, key: str, value: Any) -> str:
@@ -321,12 +321,12 @@ def _row(asked: Question, given: Given) -> dict[str, Any]:
     figure = found.metrics.get(metric)
     if figure is not None:
         return row | _figure(metric, figure)
-    row["not_applicable"] = refusal or f"it has no {label(metric)}"
+    row["not_applicable"] = refusal or f"it does not provide the {label(metric)}"
     return row | {"value": None, "low": None, "high": None, "trusted": True, "text": ""}
 
 
 def _own_warnings(found: Answer, metrics: Collection[str]) -> list[str]:
-    """Return the worst warnings about an answer; those about the scenario are shown once."""
+    """Return the worst warnings about an answer, without those about the scenario."""
     own = (note for note in caveats(found) if note.kind != "scenario")
     return [str(note) for note in worst(own, metrics)]
 

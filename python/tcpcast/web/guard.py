@@ -1,8 +1,9 @@
-"""Who may use the page: only the browser that opened the start URL, and only from the page itself.
+"""Access control: only the browser that opened the start URL, and only from the page itself.
 
-Other programs on this machine can reach the port, and so can any web page that a browser shows.
-``Host`` keeps names out that somebody else lets point to 127.0.0.1 (DNS rebinding), ``Origin``
-other pages, and the cookie whoever has not opened the start URL.
+Other programs on this machine can reach the port, and so can any web page in a browser. The check
+of ``Host`` prevents DNS rebinding (foreign names that resolve to 127.0.0.1), the check of
+``Origin`` prevents requests from other pages, and the cookie excludes clients that have not opened
+the start URL.
 """
 
 from __future__ import annotations
@@ -47,13 +48,13 @@ SAFE = {"GET", "HEAD"}
 
 _LOCKED = """<!doctype html><html lang="en"><meta charset="utf-8"><title>tcpcast</title>
 <h1>This page is locked</h1>
-<p>Open the address that <code>tcpcast serve</code> printed. It opens the page once; if it was
-used, stop the command, start it anew, and open the new address.</p></html>
+<p>Open the address that <code>tcpcast serve</code> printed. It works only once; if it has already
+been used, restart the command and open the new address.</p></html>
 """
 
 
 class Access:
-    """The names of the server, the one-time token of its start URL, and its browser's cookie."""
+    """Host names of the server, the one-time token of its start URL, and the session cookie."""
 
     def __init__(self, port: int) -> None:
         self.hosts = {f"{ADDRESS}:{port}", f"localhost:{port}"}
@@ -69,22 +70,22 @@ class Access:
         return f"{self.url}{self._token}"
 
     def take(self, token: str | None) -> bool:
-        """Say whether a token opens the page; it does so once."""
+        """Return True if the token is valid, and invalidate it."""
         if not token or self._token is None or not _same(token, self._token):
             return False
         self._token = None
         return True
 
-    def knows(self, headers: Headers) -> bool:
-        """Say whether a request comes from the browser that opened the start URL."""
+    def has_session(self, headers: Headers) -> bool:
+        """Return True if a request comes from the browser that opened the start URL."""
         try:
-            found = SimpleCookie(headers.get("cookie", "")).get(self.cookie)
+            cookie = SimpleCookie(headers.get("cookie", "")).get(self.cookie)
         except CookieError:
             return False
-        return found is not None and _same(found.value, self._session)
+        return cookie is not None and _same(cookie.value, self._session)
 
     def set_cookie(self) -> str:
-        """Return the header that makes a browser known."""
+        """Return the value of the Set-Cookie header for the session."""
         return f"{self.cookie}={self._session}; Path=/; HttpOnly; SameSite=Strict"
 
 
@@ -93,14 +94,14 @@ def _same(one: str, other: str) -> bool:
 
 
 class Guard:
-    """Lets through what may pass, and gives every response its headers."""
+    """Middleware that rejects unauthorised requests and adds security headers to all responses."""
 
     def __init__(self, app: ASGIApp, access: Access) -> None:
         self._app = app
         self._access = access
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Handle one request."""
         if scope["type"] != "http":
             if scope["type"] == "lifespan":
                 await self._app(scope, receive, send)
@@ -118,10 +119,10 @@ class Guard:
         await (refusal or self._app)(scope, receive, guarded)
 
     def _judge(self, scope: Scope) -> tuple[bool, Response | None]:
-        """Return whether the start URL was opened, and what to say to whom may not pass."""
+        """Return True if the request opens the start URL, and a response if it is rejected."""
         headers = Headers(scope=scope)
         refusal = self._foreign(headers, scope["method"])
-        if refusal is not None or self._access.knows(headers):
+        if refusal is not None or self._access.has_session(headers):
             return False, refusal
         token = QueryParams(scope["query_string"]).get("token")
         if scope["path"] == "/" and scope["method"] == "GET" and self._access.take(token):
@@ -131,15 +132,15 @@ class Guard:
         return False, HTMLResponse(_LOCKED, 403)
 
     def _foreign(self, headers: Headers, method: str) -> Response | None:
-        """Return what to say to a request for another name, or from another page."""
+        """Return a response that rejects requests with another host name or from another page."""
         hosts = headers.getlist("host")
         if len(hosts) != 1 or hosts[0].lower() not in self._access.hosts:
-            return _refused(421, "Host: this is not the name of this server")
+            return _refused(421, "Host: not a name of this server")
         origin = headers.get("origin")
         if origin is None and method not in SAFE:
             return _refused(403, "Origin: missing")
         if origin is not None and origin not in self._access.origins:
-            return _refused(403, "Origin: another page may not ask")
+            return _refused(403, "Origin: requests from other pages are not allowed")
         return None
 
 

@@ -1,4 +1,4 @@
-"""What takes long: simulations and captures, with progress, cancelled at once, few at a time."""
+"""Long calculations (simulations and captures) with progress, cancellation and a limit."""
 
 from __future__ import annotations
 
@@ -15,30 +15,31 @@ from tcpcast.web.processes import Overdue, Worker
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-MOST_RUNNING = 2
-MOST_KEPT = 20
-"""Jobs that are over and can still be asked for."""
+MAX_RUNNING = 2
+MAX_KEPT = 20
+"""Maximum number of finished jobs whose results are kept."""
 
 LIMIT_S = 120.0
-"""So long a job may take."""
+"""Maximum duration of a job in seconds."""
 
 UPLOAD_S = 600.0
-"""Seconds that an upload may take, so that a stalled one does not keep its file."""
+"""Maximum duration of an upload in seconds, so that a stalled upload does not keep its file."""
 
 
-class Full(TcpcastError):  # noqa: N818 - nothing is wrong with the request
-    """As many jobs run as may."""
+class Full(TcpcastError):  # noqa: N818 - the request is valid
+    """The maximum number of jobs is running."""
 
 
 class NoJob(TcpcastError):  # noqa: N818 - as above
-    """No job of that name."""
+    """There is no job with that name."""
 
 
 @dataclass(slots=True)
 class Job:
-    """One of them.
+    """A calculation.
 
-    ``state`` is ``running``, ``done``, ``failed`` or ``cancelled``; ``points`` came so far.
+    ``state`` is ``running``, ``done``, ``failed`` or ``cancelled``; ``points`` holds the results so
+    far.
     """
 
     name: str
@@ -51,7 +52,7 @@ class Job:
     task: asyncio.Task[None] | None = None
 
     def describe(self) -> dict[str, Any]:
-        """Return what the page is told of it."""
+        """Return the JSON form of the job for the page."""
         return {
             "id": self.name,
             "do": self.request["do"],
@@ -62,16 +63,16 @@ class Job:
             "error": self.error,
         }
 
-    def hear(self, told: dict[str, Any]) -> None:
-        """Take what the process tells in between."""
-        if "progress" in told:
-            self.progress = told["progress"]
-        if "point" in told:
-            self.points.append(told["point"])
+    def update(self, message: dict[str, Any]) -> None:
+        """Process an intermediate message of the worker."""
+        if "progress" in message:
+            self.progress = message["progress"]
+        if "point" in message:
+            self.points.append(message["point"])
 
 
 class Jobs:
-    """All of them, by name."""
+    """All jobs by name."""
 
     def __init__(self) -> None:
         self._jobs: dict[str, Job] = {}
@@ -84,11 +85,11 @@ class Jobs:
         Raises
         ------
         Full
-            As many run as may.
+            The maximum number of jobs is running.
         Overdue
-            It took longer.
+            The upload took too long.
         """
-        self.room()
+        self.check_capacity()
         self._uploads += 1
         try:
             async with asyncio.timeout(UPLOAD_S):
@@ -98,25 +99,25 @@ class Jobs:
         finally:
             self._uploads -= 1
 
-    def room(self) -> None:
-        """Raise Full unless another may begin."""
+    def check_capacity(self) -> None:
+        """Raise Full if no further job can start."""
         running = sum(job.state == "running" for job in self._jobs.values())
-        if running + self._uploads >= MOST_RUNNING:
-            raise Full(f"{MOST_RUNNING} are running; cancel one, or wait until one is done")
+        if running + self._uploads >= MAX_RUNNING:
+            raise Full(f"{MAX_RUNNING} jobs are running; cancel one, or wait until one is done")
 
     def start(self, request: dict[str, Any], after: Callable[[], None] = lambda: None) -> Job:
-        """Start one; ``after`` is called when it is over, however it ended.
+        """Start a job; ``after`` is called when it has ended for any reason.
 
         Raises
         ------
         Full
-            As many run as may.
+            The maximum number of jobs is running.
         """
-        self.room()
+        self.check_capacity()
         job = Job(secrets.token_urlsafe(12), request)
         self._jobs[job.name] = job
-        over = [name for name, each in self._jobs.items() if each.state != "running"]
-        for name in over[:-MOST_KEPT]:
+        finished = [name for name, each in self._jobs.items() if each.state != "running"]
+        for name in finished[:-MAX_KEPT]:
             del self._jobs[name]
         job.task = asyncio.create_task(_run(job, after))
         return job
@@ -127,23 +128,23 @@ class Jobs:
         Raises
         ------
         NoJob
-            None has that name, or not any more.
+            The job does not exist, or no longer exists.
         """
         if name not in self._jobs:
-            raise NoJob("no such job; it may have been cleared away")
+            raise NoJob("no such job; its result may have been deleted")
         return self._jobs[name]
 
     async def cancel(self, job: Job) -> None:
-        """End a job at once; one that is over stays as it is."""
+        """Stop a job immediately; a finished job does not change."""
         if job.task is not None and not job.task.done():
             job.task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await job.task
-        if job.state == "running":  # it had not begun
+        if job.state == "running":  # the task had not started
             job.state = "cancelled"
 
     async def end(self) -> None:
-        """Cancel all."""
+        """Cancel all jobs."""
         for job in list(self._jobs.values()):
             await self.cancel(job)
 
@@ -152,13 +153,13 @@ async def _run(job: Job, after: Callable[[], None]) -> None:
     worker = None
     try:
         worker = await Worker.start()
-        job.result = await worker.ask(job.request, limit_s=LIMIT_S, hear=job.hear)
+        job.result = await worker.ask(job.request, limit_s=LIMIT_S, on_message=job.update)
         job.state, job.progress = "done", 1.0
     except asyncio.CancelledError:
         job.state = "cancelled"
-    except TcpcastError as fault:
+    except TcpcastError as error:
         job.state = "failed"
-        job.error = {"message": str(fault), "field": getattr(fault, "field", "")}
+        job.error = {"message": str(error), "field": getattr(error, "field", "")}
     finally:
         if worker is not None:
             await worker.end()

@@ -1,4 +1,4 @@
-"""Processes that calculate for the page: each is asked one thing at a time, and can be killed."""
+"""Worker processes for the page; each handles one request at a time and can be killed."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from asyncio.subprocess import Process
     from collections.abc import Callable
 
-MOST_BYTES_OF_A_LINE = 64 * 2**20
+MAX_LINE_BYTES = 64 * 2**20
 
 
-class Refused(TcpcastError):  # noqa: N818 - what was asked is at fault
-    """What was asked cannot be answered; ``field`` is where it was typed, "" for none."""
+class Refused(TcpcastError):  # noqa: N818 - the request is invalid
+    """The request is invalid; ``field`` is the field with the error, "" for none."""
 
     def __init__(self, message: str, field: str = "") -> None:
         super().__init__(message)
@@ -26,11 +26,11 @@ class Refused(TcpcastError):  # noqa: N818 - what was asked is at fault
 
 
 class Overdue(TcpcastError):  # noqa: N818 - as above
-    """It took longer than it may."""
+    """The calculation exceeded its time limit."""
 
 
 class Died(TcpcastError):  # noqa: N818 - as above
-    """The process ended before it had answered, or has a fault of its own."""
+    """The process ended without a response, or had an internal error."""
 
 
 class Worker:
@@ -38,23 +38,23 @@ class Worker:
 
     def __init__(self, process: Process) -> None:
         self._process = process
-        self._asked = False
+        self._is_busy = False
 
     @classmethod
     async def start(cls) -> Worker:
-        """Start one; it imports what it needs when it is asked."""
+        """Start a process; it imports modules when a request needs them."""
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-P", "-m", "tcpcast.web.worker"),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
-            limit=MOST_BYTES_OF_A_LINE,
-            start_new_session=True,  # Ctrl-C is the server's, which ends it
+            limit=MAX_LINE_BYTES,
+            start_new_session=True,  # only the server receives Ctrl-C, and then ends the process
         )
         return cls(process)
 
     @property
     def alive(self) -> bool:
-        """Whether it can be asked."""
+        """True if the process is running."""
         return self._process.returncode is None
 
     async def ask(
@@ -62,87 +62,91 @@ class Worker:
         request: dict[str, Any],
         *,
         limit_s: float,
-        hear: Callable[[dict[str, Any]], None] = lambda _: None,
+        on_message: Callable[[dict[str, Any]], None] = lambda _: None,
     ) -> Any:
-        """Return the answer to a request.
+        """Return the response to a request.
 
         Parameters
         ----------
         request
-            ``do`` and what goes with it.
+            ``do`` and its arguments.
         limit_s
-            After so many seconds the process is killed.
-        hear
-            Called with what it tells before the answer.
+            Time limit in seconds, after which the process is killed.
+        on_message
+            Called with each intermediate message.
 
         Raises
         ------
         Refused
-            The request is at fault; the message says how.
+            The request is invalid.
         Overdue
-            There was no answer in time.
+            The time limit was exceeded.
         Died
-            The process ended without one.
+            The process ended without a response.
         """
         try:
             async with asyncio.timeout(limit_s):
-                return await self._ask(request, hear)
+                return await self._ask(request, on_message)
         except TimeoutError:
-            raise Overdue(f"this takes more than {limit_s:.0f} s; ask for less") from None
+            raise Overdue(
+                f"this takes more than {limit_s:.0f} s; reduce the size of the question"
+            ) from None
         finally:
-            # Whoever was left in the middle of an answer would take it for the next one's.
-            if self._asked:
+            # Otherwise, the next request would receive the response to this one.
+            if self._is_busy:
                 self.kill()
 
-    async def _ask(self, request: dict[str, Any], hear: Callable[[dict[str, Any]], None]) -> Any:
+    async def _ask(
+        self, request: dict[str, Any], on_message: Callable[[dict[str, Any]], None]
+    ) -> Any:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._asked = True
+        self._is_busy = True
         with contextlib.suppress(ConnectionError):
             self._process.stdin.write(json.dumps(request).encode() + b"\n")
             await self._process.stdin.drain()
         while line := await self._process.stdout.readline():
-            told = json.loads(line)
-            if told.keys() & {"done", "error", "fault"}:
-                self._asked = False
-                return _result(told)
-            hear(told)
-        raise Died("the calculation ended without an answer; the terminal may say why")
+            message = json.loads(line)
+            if message.keys() & {"done", "error", "fault"}:
+                self._is_busy = False
+                return _result(message)
+            on_message(message)
+        raise Died("the calculation ended without a response; the terminal may show the reason")
 
     def kill(self) -> None:
-        """End it at once, whatever it is doing."""
+        """Kill the process immediately."""
         with contextlib.suppress(ProcessLookupError):
             self._process.kill()
 
     async def end(self) -> None:
-        """End it and wait until it has."""
+        """Kill the process and wait until it has ended."""
         self.kill()
         await self._process.wait()
-        # Without this its pipes would wait for the garbage collector.
+        # Otherwise, the pipes would stay open until garbage collection.
         self._process._transport.close()  # type: ignore[attr-defined]
 
 
-def _result(told: dict[str, Any]) -> Any:
-    if "error" in told:
-        raise Refused(told["error"]["message"], told["error"]["field"])
-    if "fault" in told:
-        raise Died(f"a fault of tcpcast: {told['fault']}")
-    return told["done"]
+def _result(message: dict[str, Any]) -> Any:
+    if "error" in message:
+        raise Refused(message["error"]["message"], message["error"]["field"])
+    if "fault" in message:
+        raise Died(f"internal error of tcpcast: {message['fault']}")
+    return message["done"]
 
 
 class Models:
-    """The process that answers by formulas, one question after another."""
+    """A process that evaluates formulas, one request at a time."""
 
     LIMIT_S = 20.0
     IMPORT_S = 120.0
-    """What a process may take to import the models; seconds on a machine that is busy."""
+    """Time limit in seconds to import the models, which may be slow on a busy machine."""
 
     def __init__(self) -> None:
         self._turn = asyncio.Lock()
         self._worker: Worker | None = None
 
     async def start(self) -> None:
-        """Start the process before it is asked."""
+        """Start the process before the first request."""
         async with self._turn:
             await self._ready()
 
@@ -153,7 +157,7 @@ class Models:
         return self._worker
 
     async def ask(self, request: dict[str, Any]) -> Any:
-        """Return the answer to a request; raises as :meth:`Worker.ask`."""
+        """Return the response to a request; see :meth:`Worker.ask` for errors."""
         async with self._turn:
             worker = await self._ready()
             try:

@@ -1,4 +1,4 @@
-"""What the page shows as a report: one HTML file that needs nothing from outside."""
+"""The content of the page as a report: one self-contained HTML file."""
 
 from __future__ import annotations
 
@@ -25,44 +25,44 @@ if TYPE_CHECKING:
     Points = Sequence[Mapping[str, Any]]
 
 _OF_RUNS = {"over-time", "completion-distribution"}
-"""Figures of a simulated run that the report has."""
+"""Figures of a simulated run in the report."""
 
-_COPIES = (("As a command", "command"), ("In Python", "python"), ("As a scenario", "scenario"))
+_COPIES = (("Command", "command"), ("Python", "python"), ("Scenario", "scenario"))
 
 
 def report(request: Mapping[str, Any]) -> dict[str, str]:
-    """Return ``file``, a name, and ``html``, a document of what the page shows.
+    """Return ``file``, a file name, and ``html``, the content of the page as a document.
 
     Parameters
     ----------
     request
-        As for :func:`tcpcast.web.evaluation.evaluate` and ``curve``; ``points`` are those that
-        were simulated for the same values.
+        Keys of :func:`tcpcast.web.evaluation.evaluate` and ``curve``, and ``points``, the points
+        simulated for the same values.
 
     Raises
     ------
     FieldError, TcpcastError
-        As these.
+        As for these functions.
     """
     points = sorted(request.get("points", []), key=lambda point: float(point["x"]))
-    told = evaluate({**request, "simulated": bool(points)})
+    result = evaluate({**request, "simulated": bool(points)})
     drawn = curve(request)
     parts: list[Part] = [
-        Paragraph(f"{told['summary']}."),
-        *(Paragraph(sentence, "heading") for sentence in told["sentences"]),
-        *(Paragraph(warning, "warning", "! ") for warning in told["warnings"]),
-        *_answers(told),
+        Paragraph(f"{result['summary']}."),
+        *(Paragraph(sentence, "heading") for sentence in result["sentences"]),
+        *(Paragraph(warning, "warning", "! ") for warning in result["warnings"]),
+        *_answers(result),
         *_simulated(drawn, points),
         *_curve(drawn, points),
         *(_over_time(request) if points else ()),
-        *_asked(told),
+        *_inputs(result),
     ]
-    html = html_page(Document(told["title"], parts), output.REPORT.mark.decode())
-    return {"file": f"tcpcast-{told['question']}.html", "html": html}
+    html = html_page(Document(result["title"], parts), output.REPORT.mark.decode())
+    return {"file": f"tcpcast-{result['question']}.html", "html": html}
 
 
-def _answers(told: Mapping[str, Any]) -> Iterator[Part]:
-    given = [row for row in told["answers"] if row["value"] is not None]
+def _answers(result: Mapping[str, Any]) -> Iterator[Part]:
+    given = [row for row in result["answers"] if row["value"] is not None]
     yield Heading("Models")
     if given:
         about = ["; ".join([row["what"], *row["warnings"]]) for row in given]
@@ -70,18 +70,18 @@ def _answers(told: Mapping[str, Any]) -> Iterator[Part]:
         yield Table(
             [
                 Column("model", [row["name"] for row in given], right=False),
-                Column(told["metric"]["label"], values),
+                Column(result["metric"]["label"], values),
                 Column("limited by", [row["regime"] for row in given], right=False),
-                Column("about it", about, right=False),
+                Column("notes", about, right=False),
             ]
         )
         if not all(row["trusted"] for row in given):
             yield Paragraph("outside the formula's domain", "aside", UNTRUSTED)
-    for row in told["answers"]:
+    for row in result["answers"]:
         if row["value"] is None:
-            said = f"{row['name']} does not apply: {row['not_applicable']}"
-            yield Paragraph(said, "aside", "- ")
-    table = told["table"]
+            text = f"{row['name']} does not apply: {row['not_applicable']}"
+            yield Paragraph(text, "aside", "- ")
+    table = result["table"]
     if table is not None:
         cells = zip(*table["rows"], strict=True)
         columns = zip(table["columns"], cells, strict=True)
@@ -99,7 +99,7 @@ def _simulated(drawn: Mapping[str, Any], points: Points) -> Iterator[Part]:
             Column("simulated", [value["name"] for _, value in rows], right=False),
             Column(drawn["metric"]["label"], [value["text"] for _, value in rows]),
             Column("95 %", [value["interval"] for _, value in rows], right=False),
-            Column("check", ["; ".join(point["warnings"]) for point, _ in rows], right=False),
+            Column("warnings", ["; ".join(point["warnings"]) for point, _ in rows], right=False),
         ]
     )
 
@@ -115,8 +115,8 @@ def _curve(drawn: Mapping[str, Any], points: Points) -> Iterator[Part]:
         Column(
             f"{each['name']}\n{scale.unit}",
             [
-                _number(*at, scale.factor)
-                for at in zip(each["values"], each["trusted"], strict=True)
+                _number(*cell, scale.factor)
+                for cell in zip(each["values"], each["trusted"], strict=True)
             ],
         )
         for each in drawn["series"]
@@ -125,30 +125,30 @@ def _curve(drawn: Mapping[str, Any], points: Points) -> Iterator[Part]:
 
 
 def _over_time(request: Mapping[str, Any]) -> Iterator[Part]:
-    """Yield what the simulated run looks like over time, or the times of its transfers."""
+    """Yield figures of the simulated run over time, or of its completion times."""
     try:
         scenario, found = run_over_time(request)
         shown = [inline(n, drawn) for n, drawn in drawn_figures([found], scenario) if n in _OF_RUNS]
     except MachineError:
-        return  # the curve has said it
+        return  # already reported for the curve
     if shown:
-        yield Heading("The simulated run")
+        yield Heading("Simulated run")
         yield from shown
 
 
-def _asked(told: Mapping[str, Any]) -> Iterator[Part]:
-    fields = [f for f in question(told["question"]).fields if f.name in told["values"]]
-    yield Heading("What was asked")
+def _inputs(result: Mapping[str, Any]) -> Iterator[Part]:
+    fields = [f for f in question(result["question"]).fields if f.name in result["values"]]
+    yield Heading("Inputs")
     yield Table(
         [
             Column("input", [field.label for field in fields], right=False),
-            Column("value", [told["values"][field.name] for field in fields], right=False),
+            Column("value", [result["values"][field.name] for field in fields], right=False),
         ]
     )
-    yield Heading("Ask it again")
+    yield Heading("Reproduce this answer")
     for name, key in _COPIES:
         yield Paragraph(name, "heading")
-        yield Code(told["copy"][key])
+        yield Code(result["copy"][key])
     yield Paragraph(f"tcpcast {version('tcpcast')}", "aside")
 
 

@@ -1,4 +1,4 @@
-"""Serving the page: binds to 127.0.0.1, prints the start URL, and opens it in a browser."""
+"""The server of the page: binds to 127.0.0.1, reports the start URL, and opens a browser."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tcpcast.web.guard import ADDRESS, Access
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-LARGEST_PORT = 65_535
+MAX_PORT = 65_535
 
 _REDIRECT = """<!doctype html><html lang="en"><meta charset="utf-8"><title>tcpcast</title>
 <meta name="referrer" content="no-referrer">
@@ -27,41 +27,41 @@ _REDIRECT = """<!doctype html><html lang="en"><meta charset="utf-8"><title>tcpca
 
 
 def bind(port: int) -> socket.socket:
-    """Return a socket that is bound to a port of this machine; 0 takes a free one.
+    """Return a socket bound to a port of this machine; 0 chooses a free port.
 
     Raises
     ------
     TcpcastError
-        No number of a port.
+        The port is out of range.
     MachineError
-        The port is taken, or may not be bound.
+        The port is in use, or binding it is not permitted.
     """
-    if not 0 <= port <= LARGEST_PORT:
-        raise TcpcastError(f"--port: {port} is out of range; write from 0 to {LARGEST_PORT}")
+    if not 0 <= port <= MAX_PORT:
+        raise TcpcastError(f"--port: {port} must be between 0 and {MAX_PORT}")
     bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         bound.bind((ADDRESS, port))
-    except OSError as fault:
+    except OSError as error:
         bound.close()
-        why = fault.strerror or str(fault)
+        why = error.strerror or str(error)
         raise MachineError(
-            f"--port: cannot bind port {port} ({why}); leave it out to take a free one"
+            f"--port: cannot bind port {port} ({why}); omit the option to use a free port"
         ) from None
     return bound
 
 
-def serve(bound: socket.socket, say: Callable[[str], None], *, browser: bool) -> None:
+def serve(bound: socket.socket, on_ready: Callable[[str], None], *, browser: bool) -> None:
     """Serve the page until Ctrl-C.
 
     Parameters
     ----------
     bound
-        From :func:`bind`.
-    say
+        Socket from :func:`bind`.
+    on_ready
         Called with the start URL as soon as it can be opened.
     browser
-        Whether a browser is opened on it.
+        Open the start URL in a browser.
 
     Raises
     ------
@@ -69,19 +69,19 @@ def serve(bound: socket.socket, say: Callable[[str], None], *, browser: bool) ->
         The packages of the extra ``web`` are not installed.
     """
     try:
-        import uvicorn  # noqa: PLC0415 - only who serves needs it
+        import uvicorn  # noqa: PLC0415 - only needed here
 
         from tcpcast.web.app import create_app  # noqa: PLC0415 - imports starlette
     except ImportError:
         raise MachineError(
-            "the page needs starlette and uvicorn; install them by: pip install starlette uvicorn"
+            "the page requires starlette and uvicorn; install them: pip install starlette uvicorn"
         ) from None
     access = Access(bound.getsockname()[1])
-    bound.listen()  # from here on a browser waits for the answer rather than being refused
-    say(access.start_url)
+    bound.listen()  # from now on, connections wait instead of being refused
+    on_ready(access.start_url)
     config = uvicorn.Config(
         create_app(access),
-        log_level="error",  # a warning per malformed request, from any program on this machine
+        log_level="error",  # no warnings about malformed requests from other local programs
         access_log=False,
         lifespan="on",
         server_header=False,
@@ -96,10 +96,10 @@ def serve(bound: socket.socket, say: Callable[[str], None], *, browser: bool) ->
 
 @contextmanager
 def _redirect_file(url: str) -> Iterator[Path]:
-    """Yield a file that leads to the start URL and that other users cannot read.
+    """Yield a file that redirects to the start URL and that other users cannot read.
 
-    The browser gets the name of the file: every user can read the arguments of its process, and
-    the URL has the token.
+    The browser is started with the name of the file instead of the URL, because every user can read
+    its command line, and the URL contains the token.
     """
     with tempfile.TemporaryDirectory(prefix="tcpcast-serve-") as folder:  # mode 0700
         file = Path(folder) / "open.html"

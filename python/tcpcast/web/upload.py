@@ -1,4 +1,4 @@
-"""A capture that was dropped onto the page: what limited each direction."""
+"""Analysis of a capture uploaded to the page."""
 
 from __future__ import annotations
 
@@ -17,37 +17,37 @@ if TYPE_CHECKING:
 
     from tcpcast.captures import Table
 
-LEAST_SHARE = 0.01
-"""Of the time, for a limit to be listed."""
+MIN_SHARE = 0.01
+"""Minimum share of the time of a listed limit."""
 
-MOST_ROWS = 50
-"""Directions that the page lists, those with most bytes."""
+MAX_ROWS = 50
+"""Maximum number of listed directions, those with the most bytes."""
 
 
 def read(path: str, name: str) -> dict[str, Any]:
-    """Read a capture and return its directions, those with most bytes first.
+    """Read a capture and return its directions, those with the most bytes first.
 
     Parameters
     ----------
     path
-        Where it lies.
+        Path of the uploaded file.
     name
-        What it is called where it came from.
+        Original file name.
 
     Raises
     ------
     CaptureError
-        No capture; the message has its name in place of the path.
+        The file is not a capture; the message contains its name instead of the path.
     """
     name = name.replace("\n", "\\n").replace("\t", "\\t")  # one line, whatever it contains
     try:
         capture = trace(path)
-    except CaptureError as fault:
+    except CaptureError as error:
         raise CaptureError(
-            escape_control_characters(fault.reason), file=escape_control_characters(name)
+            escape_control_characters(error.reason), file=escape_control_characters(name)
         ) from None
     table = capture.connections
-    order = (-table["bytes"].astype(float)).argsort(kind="stable")[:MOST_ROWS]
+    order = (-table["bytes"].astype(float)).argsort(kind="stable")[:MAX_ROWS]
     sentences = capture.advice()
     failures = [*filter(None, [summary(capture.rest, capture.connection_count)])]
     failures += explained(capture.failed)
@@ -69,7 +69,7 @@ def _row(table: Table, at: int, advice: str) -> dict[str, Any]:
     shares = {
         name: float(table[f"share_{name}"][at]) for name in LIMITS if f"share_{name}" in table
     }
-    known = {name: share for name, share in shares.items() if share >= LEAST_SHARE}
+    known = {name: share for name, share in shares.items() if share >= MIN_SHARE}
     return {
         "src": escape_control_characters(str(table["src"][at])),
         "dst": escape_control_characters(str(table["dst"][at])),

@@ -1,10 +1,10 @@
-"""A process that calculates for the page: a request a line in, what it has to tell a line out.
+"""A worker process of the page that reads one request per line and writes one message per line.
 
-Started by :mod:`tcpcast.web.processes` as ``python -m tcpcast.web.worker``. Whoever started it
-ends it by killing it, so nothing here asks whether to go on.
+:mod:`tcpcast.web.processes` starts it as ``python -m tcpcast.web.worker`` and stops it by killing
+it, so the worker does not check for cancellation.
 """
 
-# ruff: noqa: PLC0415 - a process imports what it is asked for
+# ruff: noqa: PLC0415 - a process imports only the modules that a request needs
 from __future__ import annotations
 
 import json
@@ -20,75 +20,75 @@ from tcpcast.sanitize import escape_control_characters
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    Tell = Callable[[dict[str, Any]], None]
+    Send = Callable[[dict[str, Any]], None]
 
 
 def main() -> None:
-    """Answer requests until standard input ends."""
+    """Process requests until standard input ends."""
     extras.is_own_process = True
-    # Whatever prints would end up among the answers.
+    # Redirect other output to standard error, because responses use standard output.
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
 
-    def tell(told: dict[str, Any]) -> None:
+    def send(message: dict[str, Any]) -> None:
         try:
-            print(json.dumps(told, allow_nan=False), file=out, flush=True)
-        except BrokenPipeError:  # nobody is there any more
+            print(json.dumps(message, allow_nan=False), file=out, flush=True)
+        except BrokenPipeError:  # the server has ended
             os._exit(0)
 
     for line in sys.stdin:
-        tell(_answered(json.loads(line), tell))
+        send(_answered(json.loads(line), send))
 
 
-def _answered(request: Mapping[str, Any], tell: Tell) -> dict[str, Any]:
-    """Return ``done`` with what was asked for, or ``error`` with what is wrong with it."""
+def _answered(request: Mapping[str, Any], send: Send) -> dict[str, Any]:
+    """Return ``done`` with the result, or ``error`` with a message."""
     try:
-        return {"done": _ACTIONS[request["do"]](request, tell)}
-    except TcpcastError as fault:
-        field = getattr(fault, "field", "")
-        return {"error": {"message": escape_control_characters(str(fault)), "field": field}}
+        return {"done": _ACTIONS[request["do"]](request, send)}
+    except TcpcastError as error:
+        field = getattr(error, "field", "")
+        return {"error": {"message": escape_control_characters(str(error)), "field": field}}
     except Exception:
         traceback.print_exc()
         return {"fault": f"{sys.exc_info()[1]!r}"}
 
 
-def _questions(request: Mapping[str, Any], tell: Tell) -> Any:  # noqa: ARG001 - as all
+def _questions(request: Mapping[str, Any], send: Send) -> Any:  # noqa: ARG001 - common signature
     from tcpcast.web.evaluation import offered
 
     return offered()
 
 
-def _evaluate(request: Mapping[str, Any], tell: Tell) -> Any:  # noqa: ARG001
+def _evaluate(request: Mapping[str, Any], send: Send) -> Any:  # noqa: ARG001
     from tcpcast.web.evaluation import evaluate
 
     return evaluate(request)
 
 
-def _curve(request: Mapping[str, Any], tell: Tell) -> Any:  # noqa: ARG001
+def _curve(request: Mapping[str, Any], send: Send) -> Any:  # noqa: ARG001
     from tcpcast.web.evaluation import curve
 
     return curve(request)
 
 
-def _simulate(request: Mapping[str, Any], tell: Tell) -> Any:
+def _simulate(request: Mapping[str, Any], send: Send) -> Any:
     from tcpcast.web.evaluation import simulate
 
-    return simulate(request, tell)
+    return simulate(request, send)
 
 
-def _capture(request: Mapping[str, Any], tell: Tell) -> Any:  # noqa: ARG001
+def _capture(request: Mapping[str, Any], send: Send) -> Any:  # noqa: ARG001
     from tcpcast.web.upload import read
 
     return read(request["path"], request["name"])
 
 
-def _report(request: Mapping[str, Any], tell: Tell) -> Any:  # noqa: ARG001
+def _report(request: Mapping[str, Any], send: Send) -> Any:  # noqa: ARG001
     from tcpcast.web.report import report
 
     return report(request)
 
 
-_ACTIONS: dict[str, Callable[[Mapping[str, Any], Tell], Any]] = {
+_ACTIONS: dict[str, Callable[[Mapping[str, Any], Send], Any]] = {
     "questions": _questions,
     "evaluate": _evaluate,
     "curve": _curve,

@@ -1,7 +1,7 @@
-"""Figures of captures: what each direction sent, its limits, and the models.
+"""Figures of captures: segments, limits and models.
 
-``direction`` gathers what is drawn of a direction, ``sequence`` draws its segments, ``over_time``
-its flight, RTT and limits, ``model`` the packets of each 100 s against their loss.
+``direction`` collects the data of one direction, ``sequence`` draws its segments, ``over_time``
+its data in flight, RTT and limits, and ``model`` the packets per 100 s against their loss.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tcpcast.report.trace_figures.direction import direction, stems, worst_direc
 from tcpcast.report.trace_figures.model import model_figures
 from tcpcast.report.trace_figures.over_time import draw_over_time
 from tcpcast.report.trace_figures.sequence import draw_sequence
-from tcpcast.report.verdict import together
+from tcpcast.report.verdict import all_directions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from tcpcast.captures import Capture
 
-MOST_DIRECTIONS = 8
+MAX_DIRECTIONS = 8
 DPI = 130
 
 
@@ -36,26 +36,27 @@ def plot(
 ) -> list[Path]:
     """Write figures of the worst directions of each capture.
 
-    For a direction ``...-sequence.png``: segments sent, retransmitted and acknowledged, and the
-    receiver window; ``...-over-time.png``: bytes in flight, RTT, and the limits of the rate. For
-    two hosts with loss in at least two intervals of 100 s ``...-model.png``: packets against loss,
-    with the models, as in Figures 7 to 17 of PFTK.
+    - ``...-sequence.png`` per direction: segments sent, retransmitted and acknowledged, and the
+      receiver window
+    - ``...-over-time.png`` per direction: bytes in flight, RTT, and the limits of the rate
+    - ``...-model.png`` per pair of hosts with loss in at least two intervals of 100 s: packets
+      against loss, with the models, like figures 7 to 17 of PFTK
 
     Parameters
     ----------
     captures
-        Read with ``trail_points``; without, no sequence is drawn.
+        The captures; sequence figures require captures that were read with ``trail_points``.
     folder
-        Where the files go; made if it does not exist. Figures of earlier runs are replaced.
+        Folder for the files, created if it does not exist. Figures of earlier runs are overwritten.
     force
-        Whether any other file of the same name is replaced, too.
+        Overwrite existing files, even if tcpcast did not create them.
     form
-        ``"png"``, ``"svg"`` or ``"pdf"``, in which the names then end.
+        ``"png"``, ``"svg"`` or ``"pdf"``, which is also the file extension.
 
     Returns
     -------
     list of Path
-        The files written.
+        Paths of the files.
 
     Raises
     ------
@@ -72,7 +73,7 @@ def plot(
 
 
 def blank_figure() -> Callable[[float, float], Figure]:
-    """Return what makes an empty figure of a width and a height in inches."""
+    """Return a function that creates an empty figure of a width and a height in inches."""
     new_figure = figure_class()
 
     def blank(width: float, height: float) -> Figure:
@@ -84,13 +85,13 @@ def blank_figure() -> Callable[[float, float], Figure]:
 def _figures(
     capture: Capture, blank: Callable[[float, float], Figure]
 ) -> Iterator[tuple[str, Figure]]:
-    """Yield the name and the figure of each, one at a time: they take memory."""
-    for found in worst_directions(capture, MOST_DIRECTIONS):
+    """Yield names and figures, one at a time to save memory."""
+    for each in worst_directions(capture, MAX_DIRECTIONS):
         for name, draw in (("sequence", draw_sequence), ("over-time", draw_over_time)):
-            figure = draw(found, blank)
+            figure = draw(each, blank)
             if figure is not None:
-                yield f"{found.name}-{name}", figure
-    for name, figure in model_figures(capture, blank, MOST_DIRECTIONS):
+                yield f"{each.name}-{name}", figure
+    for name, figure in model_figures(capture, blank, MAX_DIRECTIONS):
         yield f"{name}-model", figure
 
 
@@ -98,12 +99,12 @@ def worst_figures(captures: Sequence[Capture], most: int) -> Iterator[tuple[str,
     """Yield the figures of the ``most`` worst directions of all captures, the worst first."""
     blank = blank_figure()
     names = stems(captures)
-    table = together(captures)
+    table = all_directions(captures)
     starts = np.cumsum([0, *(capture.connections["src"].size for capture in captures)])
     for row in worst_first(table)[:most].tolist():
-        at = int(np.searchsorted(starts, row, side="right")) - 1
-        found = direction(captures[at], row - int(starts[at]))
+        index = int(np.searchsorted(starts, row, side="right")) - 1
+        each = direction(captures[index], row - int(starts[index]))
         for name, draw in (("sequence", draw_sequence), ("over-time", draw_over_time)):
-            figure = draw(found, blank)
+            figure = draw(each, blank)
             if figure is not None:
-                yield f"{names[at]}-{found.name}-{name}", figure
+                yield f"{names[index]}-{each.name}-{name}", figure

@@ -1,4 +1,4 @@
-"""Packets of each 100 s against their loss, with the models: Figures 7 to 17 of PFTK."""
+"""Packets per 100 s against their loss, with the models, like figures 7 to 17 of PFTK."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     Counts = np.ndarray[Any, np.dtype[np.int64]]
 
 SHORTEST_S = 10.0
-"""The rest after the last whole interval is drawn hollow if it lasts this long."""
-FEWEST = 2
+"""Minimum length of an incomplete last interval, which is drawn as a hollow mark."""
+MIN_INTERVALS = 2
 
 NAMED = (NO_LOSS, TD, "T0", "T1", "T2")
 CLASSES = {
@@ -44,23 +44,23 @@ CLASSES = {
     ("T0",): Mark("T0", VERMILION, "s"),
     ("T1",): Mark("T1", GREEN, "^"),
     ("T2",): Mark("T2", PURPLE, "D"),
-    (): Mark("T3 and more", ORANGE, "v"),
+    (): Mark("T3 or more", ORANGE, "v"),
 }
-"""Intervals without timeout, with single ones, with two in sequence, ... (section 3 of PFTK)."""
+"""Intervals without timeouts, with single timeouts, with two in sequence etc. (PFTK, section 3)."""
 
 
 def model_figures(
     capture: Capture, blank: Callable[[float, float], Figure], most: int
 ) -> Iterator[tuple[str, Figure]]:
-    """Yield a name and a figure of each pair of hosts with enough intervals, the worst first."""
+    """Yield a name and a figure for each pair of hosts with enough intervals, the worst first."""
     connections = capture.connections
     drawn = 0
     for ends, rows in _pairs_with_loss(capture).items():
-        seen, path = cloud(capture, rows), mean_path(connections, rows)
-        if path is None or np.count_nonzero(seen["loss_indication_ratio"] > 0) < FEWEST:
+        points, path = interval_points(capture, rows), mean_path(connections, rows)
+        if path is None or np.count_nonzero(points["loss_indication_ratio"] > 0) < MIN_INTERVALS:
             continue
         figure = blank(7.2, 5.2)
-        _draw(figure.add_subplot(), seen, path)
+        _draw(figure.add_subplot(), points, path)
         figure.suptitle(f"{shown_name(capture)}: {' > '.join(ends)}", fontsize=11)
         yield "-".join(map(in_file, ends)), figure
         drawn += 1
@@ -69,76 +69,78 @@ def model_figures(
 
 
 def _pairs_with_loss(capture: Capture) -> dict[tuple[str, str], Counts]:
-    """Return the rows of each pair of hosts with enough intervals with loss, the worst first."""
+    """Return the rows of each pair of hosts with enough lossy intervals, the worst first."""
     connections, table = capture.connections, capture.intervals
     lossy = np.bincount(
         table["direction"], weights=table["td"] + table["to"] > 0, minlength=connections["src"].size
     )
     rows: dict[tuple[str, str], list[int]] = {}
-    for at in worst_first(connections).tolist():
-        ends = host(str(connections["src"][at])), host(str(connections["dst"][at]))
-        rows.setdefault(ends, []).append(at)
+    for row in worst_first(connections).tolist():
+        ends = host(str(connections["src"][row])), host(str(connections["dst"][row]))
+        rows.setdefault(ends, []).append(row)
     return {
         ends: np.sort(np.array(several))
         for ends, several in rows.items()
-        if lossy[several].sum() >= FEWEST
+        if lossy[several].sum() >= MIN_INTERVALS
     }
 
 
-def cloud(capture: Capture, rows: Counts) -> Table:
-    """Return the intervals of directions, those at their ends too if they are long enough.
+def interval_points(capture: Capture, rows: Counts) -> Table:
+    """Return the intervals of directions, including incomplete last intervals if long enough.
 
-    As :func:`tcpcast.captures.models.measured_intervals`, and ``pkts_in_100_s``, scaled where the
-    interval is shorter.
+    The table of :func:`tcpcast.captures.models.measured_intervals` is extended by a column
+    ``pkts_in_100_s``, which is scaled up for shorter intervals.
     """
     measured = measured_intervals(capture, rows)
     kept = (measured["length_s"] >= SHORTEST_S) & (measured["sent_pkts"] > 0)
-    found = {name: column[kept] for name, column in measured.items()}
-    return found | {"pkts_in_100_s": found["sent_pkts"] * INTERVAL_S / found["length_s"]}
+    points = {name: column[kept] for name, column in measured.items()}
+    return points | {"pkts_in_100_s": points["sent_pkts"] * INTERVAL_S / points["length_s"]}
 
 
-def _draw(axes: Axes, seen: Table, path: dict[str, float]) -> None:
-    whole = seen["length_s"] >= INTERVAL_S
+def _draw(axes: Axes, points: Table, path: dict[str, float]) -> None:
+    complete = points["length_s"] >= INTERVAL_S
     for classes, look in CLASSES.items():
-        of_class = np.isin(seen["class"], classes) if classes else ~np.isin(seen["class"], NAMED)
+        of_class = (
+            np.isin(points["class"], classes) if classes else ~np.isin(points["class"], NAMED)
+        )
         for full in (True, False):
-            at = of_class & (whole == full)
-            if not at.any():
+            chosen = of_class & (complete == full)
+            if not chosen.any():
                 continue
             hollow: dict[str, Any] = {"markerfacecolor": "none", "markeredgecolor": look.colour}
             more = {} if full else hollow | {"markeredgewidth": 1.2}
-            label = f"{look.label}{'' if full else ', less than 100 s'} ({at.sum()})"
-            x, y = seen["loss_indication_ratio"][at], seen["pkts_in_100_s"][at]
+            label = f"{look.label}{'' if full else ', less than 100 s'} ({chosen.sum()})"
+            x, y = points["loss_indication_ratio"][chosen], points["pkts_in_100_s"][chosen]
             look.mark(axes, x, y, label, **more)
-    ratios = seen["loss_indication_ratio"][seen["loss_indication_ratio"] > 0]
+    ratios = points["loss_indication_ratio"][points["loss_indication_ratio"] > 0]
     across = np.geomspace(ratios.min() / 3, min(0.7, 3 * ratios.max()), 200)
     modelled = curves(across, path)
     for (name, packets), line in zip(modelled.items(), ("-", "--", ":"), strict=True):
         axes.plot(across, packets, line, color="black", linewidth=1.1, label=name)
-    axes.set_ylim(0, 1.3 * max(seen["pkts_in_100_s"].max(), float(modelled[PFTK].max())))
+    axes.set_ylim(0, 1.3 * max(points["pkts_in_100_s"].max(), float(modelled[PFTK].max())))
     _loss_axis(axes, float(across[0]), float(across[-1]))
     axes.set_ylabel("packets in 100 s")
-    axes.set_title(_said(seen, path), fontsize=8, color=REFERENCE)
+    axes.set_title(_subtitle(points, path), fontsize=8, color=REFERENCE)
     axes.legend(fontsize=7.5, framealpha=0.9, edgecolor="none", loc="upper right")
     plain(axes)
 
 
-def _said(seen: Table, path: dict[str, float]) -> str:
-    said = [
+def _subtitle(points: Table, path: dict[str, float]) -> str:
+    facts = [
         f"RTT {digits(path['rtt_s'] * 1e3)} ms",
         f"T0 {path['t0_s']:.3g} s",
         f"b {path['packets_per_ack']:.3g}",
     ]
     if math.isfinite(path["receiver_window_pkts"]):
-        said.append(f"W_max {digits(path['receiver_window_pkts'])} packets")
-    without = int(np.count_nonzero(seen["class"] == NO_LOSS))
-    if without:
-        said.append(f"without loss, not drawn: {without}")
-    return ", ".join(said)
+        facts.append(f"W_max {digits(path['receiver_window_pkts'])} packets")
+    lossless = int(np.count_nonzero(points["class"] == NO_LOSS))
+    if lossless:
+        facts.append(f"{lossless} intervals without loss are not drawn")
+    return ", ".join(facts)
 
 
 def _loss_axis(axes: Axes, low: float, high: float) -> None:
-    """Give a panel a logarithmic axis of loss from ``low`` to ``high``, marked in per cent."""
+    """Set up a logarithmic loss axis from ``low`` to ``high`` with ticks in per cent."""
     steps = (1, 3) if high > 30 * low else (1, 2, 5)
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     ticks = [step * 10.0**decade for decade in decades for step in steps]

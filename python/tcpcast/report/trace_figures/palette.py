@@ -1,4 +1,4 @@
-"""Colours and marks of what captures show: the same in every figure, apart for every eye."""
+"""Colours and marks in figures of captures, the same in every figure."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from tcpcast.report.chart import lay_out
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Okabe and Ito's palette, told apart by every common kind of colour vision.
+# Palette of Okabe and Ito, distinguishable with every common colour vision deficiency.
 BLUE, VERMILION, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
 ORANGE, SKY, YELLOW = "#E69F00", "#56B4E9", "#F0E442"
 DATA, ACK, WINDOW, SACK = "#333333", "#999999", "#9A7D0A", PURPLE
 
 
 MANY = 60
-"""Points of one kind in a panel beyond which they are drawn smaller."""
+"""Number of points of one kind above which points are drawn smaller."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """How points of one kind look, and what they are called."""
+    """Style and label of points of one kind."""
 
     label: str
     colour: str
     marker: str
 
     def mark(self, axes: Axes, x: Any, y: Any, label: str, **more: Any) -> None:
-        """Draw points, smaller ones where they are many."""
+        """Draw points, smaller if there are many."""
         size = 5.5 if len(x) <= MANY else 4.0
         look: dict[str, Any] = {"markersize": size, "markeredgecolor": "white", "zorder": 3}
         axes.plot(
@@ -52,7 +52,7 @@ CAUSES = {
     "after-timeout": Mark("after a timeout", ORANGE, "P"),
     "unexplained": Mark("unexplained", "#000000", "*"),
 }
-"""Why a segment was retransmitted."""
+"""Marks of retransmitted segments by cause."""
 
 INDICATIONS = {"td": Mark("TD", BLUE, "v"), "to": Mark("TO", VERMILION, "X")}
 
@@ -67,7 +67,7 @@ LIMITS = {
     "timeout": ("timeout", VERMILION),
     "unknown": ("unknown", "#DDDDDD"),
 }
-"""The limits of the rate, from the ends to the losses."""
+"""Labels and colours of the limits of the rate."""
 
 
 def digits(value: float) -> str:
@@ -76,7 +76,7 @@ def digits(value: float) -> str:
 
 
 def legend_above(axes: Axes) -> None:
-    """Put the legend between a panel and what is above it, where it hides nothing."""
+    """Place the legend above a panel, where it covers no data."""
     axes.legend(
         loc="lower right",
         bbox_to_anchor=(1, 1.01),
@@ -90,7 +90,7 @@ def legend_above(axes: Axes) -> None:
 
 
 def plain(axes: Axes) -> None:
-    """Remove what is not needed to read a panel."""
+    """Remove axis offsets and unnecessary spines."""
     for axis in (axes.xaxis, axes.yaxis):
         formatter = axis.get_major_formatter()
         if hasattr(formatter, "set_useOffset"):

@@ -1,4 +1,4 @@
-"""What the page can be asked. A new question is a row here and a file beside it."""
+"""The questions of the page. Add a new question in a module here and to ``QUESTIONS``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tcpcast.web.questions.question_form import Question
 from tcpcast.web.questions.winner import WINNER
 
 QUESTIONS = {q.name: q for q in (PATH, PARALLEL, TRANSFER, WINNER, USERS, BUFFERS)}
-"""In the order in which the page offers them."""
+"""Questions in the order of the page."""
 
 __all__ = ["QUESTIONS", "Question", "question"]
 
@@ -20,8 +20,8 @@ def question(name: object) -> Question:
     Raises
     ------
     TcpcastError
-        There is none of that name; the message lists those that there are.
+        There is no question with that name.
     """
     if not isinstance(name, str) or name not in QUESTIONS:
-        raise TcpcastError(f"question: write one of {', '.join(QUESTIONS)}")
+        raise TcpcastError(f"question: must be one of {', '.join(QUESTIONS)}")
     return QUESTIONS[name]

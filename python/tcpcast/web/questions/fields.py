@@ -1,4 +1,4 @@
-"""Fields of the page: how a value is typed, how it is read, and which values a slider has."""
+"""Input fields of the page: syntax, parsing, and slider values."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 STEPS = 61
-"""Values of a slider."""
+"""Number of values of a slider."""
 
-LONGEST = 100
-"""Characters of a value."""
+MAX_LENGTH = 100
+"""Maximum length of a value in characters."""
 
 FIRST_STACKS = (
     *("linux-cubic", "linux-reno", "linux-bbr", "bbr3"),
     *("rfc-newreno", "rfc-reno", "rfc-sack"),
 )
-"""The stacks that most people mean, before those of papers."""
+"""The most common stacks, listed before the stacks of papers."""
 
 Values = dict[str, str]
-"""A value as typed for each field; one that was left out is not there."""
+"""Values as typed, by field; empty fields are absent."""
 
 
 class FieldError(TcpcastError):
-    """A value that cannot be taken; ``field`` is where it was typed."""
+    """An invalid value in ``field``."""
 
     def __init__(self, field: str, message: str) -> None:
         super().__init__(message)
@@ -46,21 +46,21 @@ class Field:
     Attributes
     ----------
     name, label, hint
-        Its name in the state of the page, what stands beside it, and what it means.
+        Name in the state of the page, label, and explanation.
     default
-        Its value at the beginning; "" for one that may be left out.
+        Initial value; "" for an optional field.
     read, write
-        How a value is read to a number, and written; None for a choice.
+        Functions that parse and format a value; None for a choice.
     low, high
-        The ends of its slider, as typed; "" for none.
+        Ends of the slider, as typed; "" for no slider.
     whole, zero
-        Whether only whole numbers are taken, and whether the slider begins at zero.
+        True if only integers are valid, and if the slider begins at zero.
     choices
-        What is offered where it is no quantity.
+        Valid texts of a choice.
     keys
-        What messages call it: an option or a key of the scenario.
+        Options and scenario keys that identify the field in messages.
     more
-        Whether it stands among those that are seldom needed.
+        True if the field is in the section of rarely needed fields.
     """
 
     name: str
@@ -79,26 +79,26 @@ class Field:
 
     @property
     def steps(self) -> list[str]:
-        """The values of the slider, as typed; none without one."""
+        """Values of the slider, as typed; empty without a slider."""
         return list(_steps(self))
 
     def number(self, text: str) -> float:
-        """Return a value as a number, in the unit that its axis has.
+        """Return a value as a number in the unit of its axis.
 
         Raises
         ------
         FieldError
-            The text cannot be read.
+            The text is invalid.
         """
         if self.read is None:
-            raise FieldError(self.name, f"{self.label}: has no numbers")
+            raise FieldError(self.name, f"{self.label}: not a numeric field")
         try:
             return self.read(text)
-        except UnitError as fault:
-            raise FieldError(self.name, f"{self.label}: {fault}") from None
+        except UnitError as error:
+            raise FieldError(self.name, f"{self.label}: {error}") from None
 
     def position(self, text: str) -> int | None:
-        """Return the step of the slider that is nearest to a value; None without a slider."""
+        """Return the index of the slider step nearest to a value; None without a slider."""
         steps = self.steps
         if not steps:
             return None
@@ -107,20 +107,22 @@ class Field:
         except FieldError:
             return None
         numbers = [self.number(step) for step in steps]
-        return min(range(len(steps)), key=lambda at: abs(_ratio(numbers[at], value)))
+        return min(range(len(steps)), key=lambda i: abs(_ratio(numbers[i], value)))
 
     def check(self, text: str) -> None:
-        """Raise FieldError unless a value can be taken."""
+        """Raise FieldError if a value is invalid."""
         if ".." in text:
-            raise FieldError(self.name, f"{self.label}: one value, not a range")
+            raise FieldError(self.name, f"{self.label}: must be a single value, not a range")
         if self.choices and text not in self.choices:
             offered = ", ".join(self.choices)
-            raise FieldError(self.name, f"{self.label}: {units.show(text)} is none of {offered}")
+            raise FieldError(
+                self.name, f"{self.label}: {units.show(text)} must be one of {offered}"
+            )
         if self.read is not None:
             self.number(text)
 
     def describe(self) -> dict[str, Any]:
-        """Return what the page needs to show it."""
+        """Return the JSON form of the field for the page."""
         return {
             "name": self.name,
             "label": self.label,
@@ -133,7 +135,7 @@ class Field:
 
 
 def _ratio(step: float, value: float) -> float:
-    """Compare two values as a slider of equal ratios does; a zero is nearest to a zero."""
+    """Return the distance of two values on a logarithmic slider; zero is nearest to zero."""
     if step <= 0 or value <= 0:
         return 0.0 if step == value else 1e9 + abs(step - value)
     return step / value - 1 if step > value else value / step - 1
@@ -145,60 +147,61 @@ def _steps(field: Field) -> tuple[str, ...]:
         return ()
     ends = f"{field.low}..{field.high}"
     quantity = Quantity(field.label, field.read, field.write, ends, whole=field.whole)
-    found = values(quantity, ends, STEPS)
-    return tuple(["0%", *found] if field.zero else found)
+    steps = values(quantity, ends, STEPS)
+    return tuple(["0%", *steps] if field.zero else steps)
 
 
 def checked(fields: tuple[Field, ...], given: Mapping[str, Any]) -> Values:
-    """Return the values of a question's fields, with the defaults of those that were left out.
+    """Return the validated values of a question's fields, with defaults for missing ones.
 
     Parameters
     ----------
     fields
-        The question's.
+        Fields of the question.
     given
-        What the page sent: texts by name; an empty text leaves a field out.
+        Texts by field name as sent by the page; an empty text omits an optional field.
 
     Raises
     ------
     FieldError
-        A value that is no text or cannot be read, or a field that the question has not.
+        A value is not a text or is invalid, or the question has no such field.
     """
     known = {field.name: field for field in fields}
     for name, text in given.items():
         if name not in known:
-            raise FieldError("", f"{units.show(name)} is no field of this question")
-        if not isinstance(text, str) or len(text) > LONGEST:
-            raise FieldError(name, f"{known[name].label}: write a text of at most {LONGEST} signs")
-    found = {}
+            raise FieldError("", f"{units.show(name)} is not a field of this question")
+        if not isinstance(text, str) or len(text) > MAX_LENGTH:
+            label = known[name].label
+            raise FieldError(name, f"{label}: must be a text of at most {MAX_LENGTH} characters")
+    result = {}
     for field in fields:
         text = str(given.get(field.name, field.default)).strip()
         if not text and field.default:
-            raise FieldError(field.name, f"{field.label}: missing; write {field.default}, say")
+            raise FieldError(field.name, f"{field.label}: missing; for example {field.default}")
         if text:
             field.check(text)
-            found[field.name] = text
-    return found
+            result[field.name] = text
+    return result
 
 
 def whole(least: int, most: int) -> Callable[[str], float]:
-    """Return what reads a whole number within bounds."""
+    """Return a parser of integers within bounds."""
 
     def read(text: str) -> float:
         if re.fullmatch(r"[0-9]{1,18}", text.strip()) is None:
-            raise UnitError(f"{units.show(text)} is not a whole number; write {max(least, 4)}")
+            raise UnitError(f"{units.show(text)} is not an integer; for example {max(least, 4)}")
         return float(units.parse_count(int(text), minimum=least, maximum=most))
 
     return read
 
 
 def write_whole(number: float) -> str:
-    """Write a whole number."""
+    """Format an integer."""
     return f"{number:.0f}"
 
 
 def stack_field(name: str = "stack", label: str = "TCP stack", default: str = "") -> Field:
-    """Return the choice of a stack, today's first."""
+    """Return a field to choose a stack, common stacks first."""
     first = [stack for stack in FIRST_STACKS if stack in STACKS]
     offered = (*first, *(stack for stack in STACKS if stack not in first))
     return Field(

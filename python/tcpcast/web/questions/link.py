@@ -1,4 +1,4 @@
-"""Questions about users who share a link: what each gets, and which buffer the link needs."""
+"""Questions about users who share a link: goodput per user, and the required buffer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tcpcast.engines.formula import FORMULAS
 from tcpcast.engines.registry import USERS as OF_USERS
 from tcpcast.plan import plan_buffer
 from tcpcast.report.quantity import amount
-from tcpcast.report.summary import MOST_WARNINGS
+from tcpcast.report.summary import MAX_WARNINGS
 from tcpcast.scenario import Scenario
 from tcpcast.scenario.changes import apply_changes
 from tcpcast.scenario.loading import packaged_text, parse_toml
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from tcpcast.web.questions.fields import Values
 
 PACKAGED = "web-10mbit"
-"""The packaged scenario that both begin with."""
+"""The packaged scenario that both questions are based on."""
 
-MOST_USERS = 20_000
+MAX_USERS = 20_000
 CONNECTIONS = 20_000
-"""Transfers that a simulated point counts."""
+"""Number of transfers per simulated point."""
 
 MAX_WALL = "20s"
 _ENGINES = [name for name, entry in FORMULAS.items() if entry.family == OF_USERS]
@@ -54,9 +54,9 @@ def _write_packets(number: float) -> str:
 SOURCES = Field(
     name="sources",
     label="Users",
-    hint="Each sends a file, thinks, and sends the next.",
+    hint="Each user receives files, with think times in between.",
     default="80",
-    read=whole(1, MOST_USERS),
+    read=whole(1, MAX_USERS),
     write=write_whole,
     low="1",
     high="1000",
@@ -65,8 +65,8 @@ SOURCES = Field(
 )
 MEAN_SIZE = Field(
     name="size",
-    label="Mean size of a file",
-    hint="Such as 12pkt or 100KB; sizes are exponential, 3 packets at least.",
+    label="Mean file size",
+    hint="For example 12pkt or 100KB; sizes are exponential, at least 3 packets.",
     default="12pkt",
     read=_read_packets,
     write=_write_packets,
@@ -78,7 +78,7 @@ MEAN_SIZE = Field(
 OFF = Field(
     name="off",
     label="Mean think time",
-    hint="OFF time between two files, exponential.",
+    hint="Time between two files of a user, exponential.",
     default="1s",
     read=units.parse_duration,
     write=units.format_duration,
@@ -89,7 +89,7 @@ OFF = Field(
 BUFFER = Field(
     name="buffer",
     label="Buffer",
-    hint="Such as 150pkt; the packet in transmission counts.",
+    hint="For example 150pkt, including the packet in transmission.",
     default="150pkt",
     read=_read_buffer,
     write=_write_packets,
@@ -100,8 +100,8 @@ BUFFER = Field(
 )
 TARGET = replace(
     LOSS,
-    label="Largest loss",
-    hint="What the queue may lose, such as 1%.",
+    label="Maximum loss",
+    hint="Maximum loss in the queue, for example 1%.",
     default="1%",
     low="0.01%",
     high="10%",
@@ -110,7 +110,7 @@ TARGET = replace(
 )
 _RATE = replace(
     RATE,
-    hint="Such as 10mbit.",
+    hint="For example 10mbit.",
     default="10mbit",
     high="1gbit",
     keys=("network.bottleneck.rate",),
@@ -118,14 +118,14 @@ _RATE = replace(
 _ACCESS = replace(
     _RATE,
     name="access",
-    label="Rate of a user's own link",
-    hint="Such as 2mbit.",
+    label="Access rate per user",
+    hint="For example 2mbit.",
     default="2mbit",
     low="256kbit",
     keys=("network.egress.rate",),
 )
 _STACK = stack_field(default="rfc-newreno")
-"""The models of users know Reno's window alone."""
+"""The models of users support only Reno's congestion control."""
 
 _KEYS = {
     "rate": "network.bottleneck.rate",
@@ -141,10 +141,10 @@ _COMMON = (SOURCES, _RATE, RTT, MEAN_SIZE, OFF, _ACCESS, _STACK)
 
 
 def _changes(values: Values) -> dict[str, Any]:
-    """Return what differs from the packaged scenario, by dotted key."""
-    found: dict[str, Any] = {_KEYS[name]: values[name] for name in _KEYS if name in values}
-    found["traffic.sources"] = int(values["sources"])
-    return found | {"run.transfers": CONNECTIONS, "run.max_wall": MAX_WALL}
+    """Return the changes to the packaged scenario, by dotted key."""
+    changes: dict[str, Any] = {_KEYS[name]: values[name] for name in _KEYS if name in values}
+    changes["traffic.sources"] = int(values["sources"])
+    return changes | {"run.transfers": CONNECTIONS, "run.max_wall": MAX_WALL}
 
 
 def _tables(values: Values) -> Mapping[str, Any]:
@@ -162,10 +162,10 @@ def _formulas(
 def _users_facts(values: Values, given: list[Given]) -> Facts:
     engset = next((g.answer for g in given if g.name == "engset" and g.answer.metrics), None)
     if engset is None:
-        return Facts(["No formula answers for this stack: press Simulate."])
+        return Facts(["No formula supports this stack; press Simulate."])
     rate = amount(float(f"{engset['connection_rate_bps']:.3g}"), "bit/s")
     load = f"{100 * engset['offered_load']:.3g} %"
-    each = f"A file of each of {int(values['sources']):,} users gets about {rate}"
+    each = f"Each of the {int(values['sources']):,} users gets about {rate} while a file is loading"
     return Facts([f"{each}; the open-loop load is {load}."])
 
 
@@ -185,7 +185,7 @@ def _users_program(values: Values, simulated: bool) -> str:
 USERS = Question(
     name="users",
     title="Users on a link",
-    hint="What does each of many users get, and how many are too many?",
+    hint="Which goodput does each user get, and how many users can share the link?",
     fields=(*_COMMON, BUFFER),
     metric="connection_rate_bps",
     across=("sources", "rate", "rtt"),
@@ -199,7 +199,7 @@ USERS = Question(
 
 
 def _plan_changes(values: Values) -> dict[str, Any]:
-    """Return the changes that a plan takes: the buffer is its answer."""
+    """Return the changes for a plan, without the buffer, which is its answer."""
     left = {"network.bottleneck.buffer", "run.transfers", "run.max_wall"}
     return {key: value for key, value in _changes(values).items() if key not in left}
 
@@ -208,7 +208,7 @@ def _plan(values: Values) -> Plan:
     return _plan_of(tuple(sorted(values.items())))
 
 
-@functools.lru_cache(maxsize=64)  # a curve asks for the same one at each of its points
+@functools.lru_cache(maxsize=64)  # a curve needs the same plan at each point
 def _plan_of(given: tuple[tuple[str, str], ...]) -> Plan:
     values = {name: text for name, text in given if name != "buffer"}
     tables = apply_changes(parse_toml(packaged_text(PACKAGED), PACKAGED), _plan_changes(values))
@@ -216,7 +216,7 @@ def _plan_of(given: tuple[tuple[str, str], ...]) -> Plan:
 
 
 def _planned(values: Values, axis: str = "buffer") -> str:
-    """Return the buffer that a curve begins with: the planned one, or what its axis has."""
+    """Return the buffer on the axis of a curve, by default the planned buffer."""
     return values.get(axis) or f"{_plan(values).value:.0f}pkt"
 
 
@@ -238,11 +238,11 @@ def _buffer_facts(values: Values, _: list[Given]) -> Facts:
         )
     ]
     first = f"A buffer of {plan.value:,.0f} packets is enough for a loss of {values['loss']}."
-    doubt = [f"Not trusted: {plan.untrusted}."] if plan.untrusted else []
-    worst = map(str, sorted(plan.warnings, key=severity)[:MOST_WARNINGS])
-    told = [first, *doubt, plan.recommendation, *worst]
-    caption = "The same by other rules"
-    return Facts(told, (caption, ["Rule", "Buffer", "Longest wait"], rows))
+    doubt = [f"This result is unreliable: {plan.untrusted}."] if plan.untrusted else []
+    worst = map(str, sorted(plan.warnings, key=severity)[:MAX_WARNINGS])
+    sentences = [first, *doubt, plan.recommendation, *worst]
+    caption = "Buffer by other rules"
+    return Facts(sentences, (caption, ["Rule", "Buffer", "Maximum queueing delay"], rows))
 
 
 def _buffer_command(values: Values, simulated: bool) -> str:
@@ -271,6 +271,6 @@ BUFFERS = Question(
     command=_buffer_command,
     program=_buffer_program,
     simulated=lambda _, given: one("packet", "loss_ratio", given),
-    references=lambda values: {"largest loss": TARGET.number(values["loss"])},
+    references=lambda values: {"maximum loss": TARGET.number(values["loss"])},
     asked=_planned,
 )

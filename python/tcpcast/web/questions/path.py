@@ -1,4 +1,4 @@
-"""Questions about one path: a flow, parallel flows, a transfer."""
+"""Questions about one path: a single flow, parallel flows, and a transfer."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _READ = quantities(PathOptions(rtt="1ms", size="1KB"))
 
 
 def _field(name: str) -> Field:
-    """Return the field of an option of ``tcpcast predict``; those without a slider come last."""
+    """Return the field for an option of ``tcpcast predict``."""
     row, quantity = ROWS[name], _READ.get(name)
     page = row.page
     assert page is not None
@@ -66,7 +66,7 @@ _COMMON = (stack_field(), *map(_field, ("buffer", "rwnd", "mss", "iw", "min_rto"
 
 
 def _options(values: Values) -> tuple[PathOptions, dict[str, str]]:
-    """Return the path as ``tcpcast predict`` reads it, and the one point it is asked at."""
+    """Return the path as options of ``tcpcast predict``, and its single point."""
     given: dict[str, Any] = {name.replace("-", "_"): text for name, text in values.items()}
     options = PathOptions(**given)
     return options, {name: values[name] for name in RANGED if name in values}
@@ -78,7 +78,7 @@ def _scenario(values: Values) -> Scenario:
 
 
 def _tables(values: Values) -> Mapping[str, Any]:
-    _scenario(values)  # which names what nothing limits, and the option of each fault
+    _scenario(values)  # reports errors with their options
     make = transfer_tables if "size" in values else bulk_tables
     return make(*_options(values))
 
@@ -94,7 +94,7 @@ def _formulas(values: Values, without: Collection[str]) -> list[Given]:
 
 
 def _facts(values: Values, given: list[Given]) -> Facts:
-    """Return the headline of ``tcpcast predict``, in the page's words."""
+    """Return the headline of ``tcpcast predict``, adapted to the page."""
     options, point = _options(values)
     answers = Answers([each.answer for each in given], _scenario(values))
     size = transfer_pkts(options, point)
@@ -106,11 +106,11 @@ def _facts(values: Values, given: list[Given]) -> Facts:
         bulk = bulk_scenario(options, point)
         steady = Answers(answer(bulk, path_formulas("bulk")), bulk)
         prediction = Prediction(steady, answers, size_pkts=size)
-    told = [] if size is None else [transfer_headline(prediction)]
-    if size is None or prediction.timed_by_goodput:  # of which the time follows
-        told.insert(0, headline(prediction))
-    said = [re.sub(r"simulate (it|the path) with --packet", "press Simulate", t) for t in told if t]
-    return Facts(said or ["No formula answers for this stack: press Simulate."])
+    lines = [] if size is None else [transfer_headline(prediction)]
+    if size is None or prediction.timed_by_goodput:  # the time is derived from the goodput
+        lines.insert(0, headline(prediction))
+    sentences = [re.sub(r"simulate it with --packet", "press Simulate", t) for t in lines if t]
+    return Facts(sentences or ["No formula supports this stack; press Simulate."])
 
 
 def _command(values: Values, simulated: bool) -> str:
@@ -134,7 +134,7 @@ _shared: dict[str, Any] = {
 PATH = Question(
     name="path",
     title="One path",
-    hint="How much does one flow get, and what limits it?",
+    hint="Which goodput does one flow get, and what limits it?",
     fields=(RTT, LOSS, RATE, *_COMMON),
     metric="goodput_bps",
     across=("loss", "rtt", "rate"),
@@ -145,7 +145,7 @@ PATH = Question(
 PARALLEL = Question(
     name="flows",
     title="Parallel flows",
-    hint="How much do several flows get together?",
+    hint="Which total goodput do several flows get?",
     fields=(FLOWS, RTT, LOSS, RATE, *_COMMON),
     metric="goodput_bps",
     across=("flows", "loss", "rtt"),

@@ -1,4 +1,4 @@
-"""What a question of the page is: its fields, the scenario they make, and what is drawn."""
+"""Definition of a question of the page: fields, scenario, formulas, curve and texts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Given(NamedTuple):
-    """An answer on the page: under which name, of which scenario."""
+    """An answer on the page with its displayed name and its scenario."""
 
     name: str
     answer: Answer
@@ -23,7 +23,7 @@ class Given(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """What stands above the answers: sentences, and a table of texts with its caption."""
+    """Sentences above the answers, and an optional table (caption, columns, rows)."""
 
     sentences: list[str]
     table: tuple[str, list[str], list[list[str]]] | None = None
@@ -32,36 +32,36 @@ class Facts(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """A question that the page offers.
+    """A question of the page.
 
     Attributes
     ----------
     name, title, hint
-        Its name in the state of the page, its title, and what it answers.
+        Name in the state of the page, title, and explanation.
     fields
-        What is typed.
+        Input fields.
     metric
-        What is compared and drawn.
+        The metric that is compared and drawn.
     across
-        Which fields a curve may have on its axis; the first unless something else is chosen.
+        Fields that can be the axis of a curve; the first is the default.
     axes
-        Fields that only an axis has: what they would be typed as is worked out.
+        Fields that occur only as an axis, with computed values.
     tables
-        Values to the tables of a scenario, as typed; None stands for what was left out.
+        Function from values to the tables of a scenario, as typed; None for omitted values.
     formulas
-        Values to the formulas' answers, but for those that are left out by name.
+        Function from values and names of omitted formulas to the answers of the other formulas.
     slow
-        Formulas that take longer than a slider may be kept waiting.
+        Names of formulas that are too slow for an update while a slider moves.
     facts
-        Values and these answers to what stands above them.
+        Function from values and answers to the facts above the answers.
     simulated
-        A simulation's answer to the names and figures of its points.
+        Function from values and a simulation's answer to metrics by displayed name.
     references
-        Values to horizontal lines of the drawing, by name.
+        Function from values to horizontal lines of the curve, by name.
     command, program
-        Values, and whether it was simulated, to a command line and a Python program.
+        Functions from values and a flag (include the simulation) to a command and a Python program.
     asked
-        Values to what stands on the axis where the points begin.
+        Function from values and an axis to the current value on the axis.
     """
 
     name: str
@@ -82,7 +82,7 @@ class Question:
     asked: Callable[[Values, str], str] = lambda values, axis: values.get(axis, "")
 
     def field(self, name: str) -> Field:
-        """Return a field, or one that only an axis has."""
+        """Return an input field or a field that occurs only as an axis."""
         return next(field for field in (*self.fields, *self.axes) if field.name == name)
 
     def scenario(self, values: Values) -> Scenario:
@@ -91,12 +91,12 @@ class Question:
         Raises
         ------
         ScenarioError
-            They make none; the message names keys.
+            The values do not form a scenario; the message names keys.
         """
         return Scenario.from_dict(typed(self.tables(values)))
 
     def describe(self) -> dict[str, Any]:
-        """Return what the page needs to show it."""
+        """Return the JSON form of the question for the page."""
         return {
             "name": self.name,
             "title": self.title,
@@ -108,12 +108,12 @@ class Question:
 
 
 def typed(tables: Mapping[str, Any]) -> dict[str, Any]:
-    """Return tables without what was left out."""
+    """Return tables without omitted values."""
     kept = {key: typed(v) if isinstance(v, dict) else v for key, v in tables.items()}
     return {key: value for key, value in kept.items() if value is not None and value != {}}
 
 
 def one(name: str, metric: str, answer: Answer) -> dict[str, Metric]:
-    """Return a simulation's figure under one name, nothing where it has none."""
-    found = answer.metrics.get(metric)
-    return {} if found is None else {name: found}
+    """Return a metric of a simulation under one name; empty if it is missing."""
+    value = answer.metrics.get(metric)
+    return {} if value is None else {name: value}

@@ -1,4 +1,4 @@
-"""The question who wins: two groups of flows, each with its own TCP, on one bottleneck."""
+"""The question which of two groups of flows with different TCPs wins on one bottleneck."""
 
 from __future__ import annotations
 
@@ -27,14 +27,15 @@ if TYPE_CHECKING:
 GROUPS = ("a", "b")
 DURATION_S, MAX_WALL = 80.0, "30s"
 SETTLED_BDP = 2.0
-"""In a deeper buffer the shares settle more slowly, and the simulation is longer in proportion."""
+"""Buffer in BDP above which the duration increases in proportion, because shares converge
+slowly."""
 
-MOST_FLOWS = 100
+MAX_FLOWS = 100
 
 
 def _read_bdp(text: str) -> float:
     if not text.strip().endswith("bdp"):
-        raise UnitError(f"{units.show(text)} is no buffer in BDP; write 1bdp")
+        raise UnitError(f"{units.show(text)} is not a buffer in BDP; for example 1bdp")
     return units.parse_packets(text.strip().removesuffix("bdp").strip() + "pkt")
 
 
@@ -47,10 +48,10 @@ def _flows(group: str) -> Field:
         name=f"flows-{group}",
         label=f"Flows of {group.upper()}",
         default="1",
-        read=whole(1, MOST_FLOWS),
+        read=whole(1, MAX_FLOWS),
         write=write_whole,
         low="1",
-        high=str(MOST_FLOWS),
+        high=str(MAX_FLOWS),
         whole=True,
         keys=(f"class.{group}.flows",),
     )
@@ -72,7 +73,7 @@ def _loss() -> Field:
 BUFFER = Field(
     name="buffer",
     label="Buffer",
-    hint="In bandwidth-delay products of A's round-trip time, such as 1bdp.",
+    hint="In bandwidth-delay products with A's round-trip time, for example 1bdp.",
     default="1bdp",
     read=_read_bdp,
     write=_write_bdp,
@@ -82,7 +83,7 @@ BUFFER = Field(
 )
 _RATE = replace(
     RATE,
-    hint="Such as 20mbit.",
+    hint="For example 20mbit.",
     default="20mbit",
     high="200mbit",
     keys=("network.bottleneck.rate",),
@@ -90,7 +91,7 @@ _RATE = replace(
 _QUEUE = Field(
     name="queue",
     label="Queue",
-    hint="The discipline at the bottleneck.",
+    hint="Queueing discipline at the bottleneck.",
     default=QUEUE_NAMES[0],
     choices=QUEUE_NAMES,
     keys=("network.bottleneck.queue",),
@@ -135,7 +136,7 @@ def _tables(values: Values) -> Mapping[str, Any]:
 
 
 def _alone(values: Values, group: str) -> Scenario:
-    """Return a group by itself on the same link, which formulas know."""
+    """Return the scenario of one group alone on the link, which formulas support."""
     network = {"rtt": values[f"rtt-{group}"], "bottleneck": _bottleneck(values)}
     return Scenario.from_dict(
         {
@@ -149,7 +150,7 @@ def _alone(values: Values, group: str) -> Scenario:
 
 
 def _formulas(values: Values, without: Collection[str]) -> list[Given]:
-    """Return what formulas say of each group alone: none knows two TCPs on one queue."""
+    """Return the formulas' answers for each group alone; no formula supports two TCPs."""
     Scenario.from_dict(typed(dict(_tables(values))))
     found = []
     for group in GROUPS:
@@ -162,7 +163,7 @@ def _formulas(values: Values, without: Collection[str]) -> list[Given]:
 
 
 def _each(found: Answer, scenario: Scenario) -> Answer:
-    """Return an answer whose goodput is that of one flow."""
+    """Return an answer with the goodput per flow."""
     metric = found.metrics.get("goodput_bps")
     if metric is None:
         return found
@@ -171,7 +172,7 @@ def _each(found: Answer, scenario: Scenario) -> Answer:
 
 
 def _equal_bps(values: Values) -> float:
-    """Return the payload that each flow gets where all get the same."""
+    """Return the goodput per flow with equal shares."""
     flows = sum(int(values[f"flows-{group}"]) for group in GROUPS)
     scenario = _alone(values, "a")
     return scenario.network.bottleneck.rate_bps * _payload_share(scenario) / flows
@@ -186,13 +187,13 @@ def _facts(values: Values, _: list[Given]) -> Facts:
     return Facts(
         [
             f"Equal shares are {each} per flow.",
-            "No closed formula tells how two TCPs share a queue: press Simulate.",
+            "No formula predicts how two TCPs share a queue; press Simulate.",
         ]
     )
 
 
 def _simulated(values: Values, given: Answer) -> dict[str, Metric]:
-    """Return the goodput of a flow of each group."""
+    """Return the goodput per flow of each group."""
     table = given.tables.get("by_class")
     if table is None or "goodput_bps" not in table:
         return {}
@@ -215,8 +216,8 @@ def _simulated(values: Values, given: Answer) -> dict[str, Metric]:
 
 WINNER = Question(
     name="winner",
-    title="Who wins on this bottleneck",
-    hint="Two groups of flows with different TCPs share a queue: what does a flow of each get?",
+    title="Two TCPs on one bottleneck",
+    hint="Two groups of flows with different TCPs share a queue. Which goodput does each flow get?",
     fields=(
         _RATE,
         BUFFER,

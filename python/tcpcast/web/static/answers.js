@@ -1,6 +1,6 @@
-// The answer: sentences, a row a model, what does not apply and why.
+// The answer: sentences, one row per model, and inapplicable models with reasons.
 
-import { $, make, say, table } from "./elements.js";
+import { $, make, setText, table } from "./elements.js";
 
 function row(answer) {
   const cell = make("td", { class: "value", text: answer.text + (answer.trusted ? "" : " †") });
@@ -9,7 +9,7 @@ function row(answer) {
   return make("tr", { class: answer.trusted ? "" : "untrusted" }, name, cell, make("td", { text: answer.regime || "–" }));
 }
 
-// What was simulated for the values as asked stands among the models.
+// Shows the simulated result for the current values in the table of models.
 export function showSimulated(point) {
   const body = $("models").tBodies[0];
   for (const old of body.querySelectorAll(".simulated")) old.remove();
@@ -35,23 +35,23 @@ function refused(answers) {
     ...[...reasons].map(([why, names]) => make("li", { text: `${names.join(", ")}: ${why}` })));
 }
 
-export function showAnswer(told) {
-  const given = told.answers.filter((answer) => answer.value !== null);
-  const sentences = told.sentences.map((text) => make("p", { text }));
+export function showAnswer(result) {
+  const given = result.answers.filter((answer) => answer.value !== null);
+  const sentences = result.sentences.map((text) => make("p", { text }));
   const before = $("sentences").textContent;
-  if (before !== told.sentences.join("")) $("sentences").replaceChildren(...sentences);
-  $("summary").textContent = told.summary;
-  $("warnings").replaceChildren(...told.warnings.map((text) => make("li", { text })));
-  $("metric-label").textContent = told.metric.label;
+  if (before !== result.sentences.join("")) $("sentences").replaceChildren(...sentences);
+  $("summary").textContent = result.summary;
+  $("warnings").replaceChildren(...result.warnings.map((text) => make("li", { text })));
+  $("metric-label").textContent = result.metric.label;
   $("models").hidden = !given.length;
   $("models").tBodies[0].replaceChildren(...given.map(row));
   $("dagger").hidden = given.every((answer) => answer.trusted);
-  $("pending").hidden = !told.left_out.length;
-  $("pending").textContent = `${told.left_out.join(", ")}: being calculated …`;
-  refused(told.answers.filter((answer) => answer.value === null));
-  const own = told.table;
+  $("pending").hidden = !result.left_out.length;
+  $("pending").textContent = `${result.left_out.join(", ")}: calculating …`;
+  refused(result.answers.filter((answer) => answer.value === null));
+  const own = result.table;
   $("own-table").replaceChildren(...(own ? [table(own.caption, own.columns, own.rows)] : []));
-  $("command").textContent = told.copy.command;
-  say($("fault"), "");
+  $("command").textContent = result.copy.command;
+  setText($("fault"), "");
   $("answer").classList.remove("stale");
 }

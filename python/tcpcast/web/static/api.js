@@ -1,52 +1,52 @@
-// What the page asks the server. A refusal is thrown as a Fault with the server's own words.
+// Requests to the server. A rejected request throws a RequestError with the server's message.
 
-export class Fault extends Error {
+export class RequestError extends Error {
   constructor(message, field = "") {
     super(message);
     this.field = field;
   }
 }
 
-async function ask(path, options = {}) {
+async function send(path, options = {}) {
   let response;
   try {
     response = await fetch(path, options);
   } catch {
-    throw new Fault("The server does not answer: is tcpcast serve still running?");
+    throw new RequestError("The server does not respond; check that tcpcast serve is running.");
   }
-  const told = await response.json().catch(() => ({}));
+  const content = await response.json().catch(() => ({}));
   if (!response.ok) {
-    const { message = `error ${response.status}`, field = "" } = told.error ?? {};
-    throw new Fault(message, field);
+    const { message = `error ${response.status}`, field = "" } = content.error ?? {};
+    throw new RequestError(message, field);
   }
-  return told;
+  return content;
 }
 
-export const get = (path) => ask(path);
+export const get = (path) => send(path);
 
 export const post = (path, body) =>
-  ask(path, {
+  send(path, {
     method: "POST",
     headers: { "content-type": "application/json" },
     body: JSON.stringify(body),
   });
 
 export const upload = (file) =>
-  ask(`/api/captures?name=${encodeURIComponent(file.name)}`, { method: "POST", body: file });
+  send(`/api/captures?name=${encodeURIComponent(file.name)}`, { method: "POST", body: file });
 
-// Also while the page is being closed.
-export const cancel = (id) => ask(`/api/jobs/${id}`, { method: "DELETE", keepalive: true });
+// keepalive, because it is also called while the page is being closed.
+export const cancel = (id) => send(`/api/jobs/${id}`, { method: "DELETE", keepalive: true });
 
 const PAUSE_MS = 200;
 
-// Follows a job until it is over; hear is called with each of its states.
-export async function follow(job, hear) {
+// Polls a job until it has ended; calls onState with each state.
+export async function follow(job, onState) {
   let now = job;
-  hear(now);
+  onState(now);
   while (now.state === "running") {
     await new Promise((resume) => setTimeout(resume, PAUSE_MS));
     now = await get(`/api/jobs/${job.id}`);
-    hear(now);
+    onState(now);
   }
   return now;
 }

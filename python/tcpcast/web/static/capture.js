@@ -1,7 +1,7 @@
-// A capture: dropped or chosen, read on this machine, shown with what limited it.
+// A capture that is dropped or chosen, analysed on this machine, and shown with its limits.
 
-import { cancel, Fault, follow, upload } from "./api.js";
-import { $, make, say, table } from "./elements.js";
+import { cancel, follow, RequestError, upload } from "./api.js";
+import { $, make, setText, table } from "./elements.js";
 
 let running = null;
 
@@ -14,7 +14,7 @@ function direction(row) {
 }
 
 function show(read) {
-  const few = read.rows.length < read.directions ? `, the ${read.rows.length} with most bytes shown` : "";
+  const few = read.rows.length < read.directions ? ` (showing the ${read.rows.length} with the most bytes)` : "";
   const title = `${read.file}: ${read.directions} direction${read.directions === 1 ? "" : "s"} with data${few}`;
   $("capture-answer").replaceChildren(
     make("p", { text: title }),
@@ -22,40 +22,40 @@ function show(read) {
     ...read.rows.map(direction));
 }
 
-async function take(file, most) {
-  say($("capture-fault"), "");
+async function analyse(file, maxBytes) {
+  setText($("capture-fault"), "");
   $("capture-answer").replaceChildren();
-  if (file.size > most) {
-    throw new Fault(`This file has more than ${Math.round(most / 2 ** 20)} MiB; read it by: tcpcast trace FILE`);
+  if (file.size > maxBytes) {
+    throw new RequestError(`This file has more than ${Math.round(maxBytes / 2 ** 20)} MiB; read it with: tcpcast trace FILE`);
   }
   $("capture-state").textContent = "reading …";
   running = await upload(file);
   $("capture-cancel").hidden = false;
-  const over = await follow(running, () => {});
-  if (over.state === "failed") throw new Fault(over.error.message);
-  if (over.state === "done") show(over.result);
-  $("capture-state").textContent = over.state === "cancelled" ? "cancelled" : "read";
+  const ended = await follow(running, () => {});
+  if (ended.state === "failed") throw new RequestError(ended.error.message);
+  if (ended.state === "done") show(ended.result);
+  $("capture-state").textContent = ended.state === "cancelled" ? "cancelled" : "done";
 }
 
-async function begin(file, most) {
+async function begin(file, maxBytes) {
   if (!file) return;
   if (running) await cancel(running.id).catch(() => {});
   try {
-    await take(file, most);
-  } catch (fault) {
+    await analyse(file, maxBytes);
+  } catch (error) {
     $("capture-state").textContent = "";
-    say($("capture-fault"), fault.message);
+    setText($("capture-fault"), error.message);
   } finally {
     running = null;
     $("capture-cancel").hidden = true;
   }
 }
 
-export function takeCaptures(most) {
-  $("file").addEventListener("change", () => begin($("file").files[0], most));
+export function listenForCaptures(maxBytes) {
+  $("file").addEventListener("change", () => begin($("file").files[0], maxBytes));
   $("capture-cancel").addEventListener("click", () => running && cancel(running.id).catch(() => {}));
-  // A file that misses the place must not replace the page.
+  // A file that is dropped elsewhere must not replace the page.
   for (const kind of ["dragover", "drop"]) addEventListener(kind, (event) => event.preventDefault());
-  addEventListener("drop", (event) => begin(event.dataTransfer?.files[0], most));
+  addEventListener("drop", (event) => begin(event.dataTransfer?.files[0], maxBytes));
   addEventListener("pagehide", () => running && cancel(running.id).catch(() => {}));
 }

@@ -1,4 +1,4 @@
-// Elements made without markup: names from captures and files are text, never HTML.
+// Elements are created without markup, so that names from captures and files are never HTML.
 
 export const $ = (id) => document.getElementById(id);
 
@@ -16,15 +16,15 @@ export function make(name, attributes = {}, ...children) {
 export function table(caption, columns, rows) {
   const head = make("tr", {}, ...columns.map((text) => make("th", { scope: "col", text })));
   const body = rows.map((row) =>
-    make("tr", {}, ...row.map((cell, at) =>
-      at === 0 ? make("th", { scope: "row", text: cell }) : make("td", { text: cell }))));
+    make("tr", {}, ...row.map((cell, index) =>
+      index === 0 ? make("th", { scope: "row", text: cell }) : make("td", { text: cell }))));
   const made = make("table", {}, make("thead", {}, head), make("tbody", {}, ...body));
   if (caption) made.prepend(make("caption", { text: caption }));
   return made;
 }
 
-// A text that is there or not, so that nothing empty is announced.
-export function say(element, text) {
+// Hides an element without text, so that screen readers do not announce it.
+export function setText(element, text) {
   element.hidden = !text;
   if (element.textContent !== text) element.textContent = text;
 }

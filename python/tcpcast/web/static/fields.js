@@ -1,4 +1,4 @@
-// The inputs of a question: each a text as typed, most with a slider beside it.
+// The inputs of a question: text inputs, most of them with a slider.
 
 import { make } from "./elements.js";
 
@@ -28,18 +28,18 @@ function quantity(field, changed) {
   return { rows: [make("div", { class: "quantity" }, input, slider)], input, slider };
 }
 
-// Lays out the fields of a question and returns what reads and writes their values.
-export function layOut(question, places, changed) {
+// Creates the fields of a question and returns functions that read and write their values.
+export function layOut(question, containers, changed) {
   const made = new Map();
-  places.main.replaceChildren();
-  places.more.replaceChildren();
+  containers.main.replaceChildren();
+  containers.more.replaceChildren();
   for (const field of question.fields) {
     const parts = field.choices.length ? choice(field, changed) : quantity(field, changed);
     const fault = make("p", { id: `fault-${field.name}`, class: "fault", hidden: true });
     const label = make("label", { for: `field-${field.name}`, text: field.label });
     const hint = make("p", { id: `hint-${field.name}`, class: "hint", text: field.hint });
     const row = make("div", { class: "field" }, label, ...parts.rows, hint, fault);
-    (field.more ? places.more : places.main).append(row);
+    (field.more ? containers.more : containers.main).append(row);
     made.set(field.name, { ...parts, field, fault });
   }
   return {
@@ -51,16 +51,16 @@ export function layOut(question, places, changed) {
         else input.value = field.default;
       }
     },
-    // The server knows units; it says where on its slider a value is.
-    place: (positions) => {
+    // The server computes the slider positions, because it parses units.
+    setSliders: (positions) => {
       for (const [name, { slider, input }] of made) {
-        const at = positions[name];
-        if (!slider || at === null || at === undefined || slider === document.activeElement) continue;
-        slider.value = at;
+        const position = positions[name];
+        if (!slider || position === null || position === undefined || slider === document.activeElement) continue;
+        slider.value = position;
         slider.setAttribute("aria-valuetext", input.value);
       }
     },
-    blame: (name, message) => {
+    showError: (name, message) => {
       for (const [own, { input, fault }] of made) {
         const text = own === name ? message : "";
         fault.hidden = !text;

@@ -1,9 +1,9 @@
-// The page: what is asked lives in the fragment, what is answered comes from the server.
+// The page: the URL fragment holds the inputs; the server returns the answers.
 
 import { showAnswer, showSimulated } from "./answers.js";
 import { cancel, follow, get, post } from "./api.js";
-import { takeCaptures } from "./capture.js";
-import { $, make, say } from "./elements.js";
+import { listenForCaptures } from "./capture.js";
+import { $, make, setText } from "./elements.js";
 import { layOut } from "./fields.js";
 import { Plot } from "./plot.js";
 import { readState, writeState } from "./state.js";
@@ -13,13 +13,13 @@ const CURVE_PAUSE_MS = 150;
 let questions = [];
 let question = null;
 let fields = null;
-let told = null; // the answer that is shown
+let result = null; // the answer that is shown
 let curve = null;
-let job = null; // the simulation whose points are shown, and what it is about
-let asking = null; // what is being asked; while it is, only the newest waits
+let job = null; // the simulation whose points are shown, with its inputs
+let asking = null; // the pending request; only the newest inputs are sent after it
 let waiting = false;
 let curveTimer = 0;
-let drawing = false; // a curve is asked for; once it is there the newest follows
+let drawing = false; // a request for a curve is pending; the newest inputs are sent after it
 let drawAgain = false;
 let plot = null;
 
@@ -44,7 +44,7 @@ function drop() {
   forget();
 }
 
-// Points of a simulation belong to one question; with another they go.
+// Removes the simulated points, which are valid only for the inputs of their job.
 function forget() {
   if (job?.state === "running") cancel(job.id).catch(() => {});
   job = null;
@@ -68,16 +68,16 @@ async function answer() {
     const request = { ...asked(), simulated: job !== null, quick: true };
     asking = post("/api/evaluate", request);
     try {
-      told = await asking;
-      if (told.question !== question.name) continue;
-      fields.blame("", "");
-      fields.place(told.positions);
+      result = await asking;
+      if (result.question !== question.name) continue;
+      fields.showError("", "");
+      fields.setSliders(result.positions);
       show();
       $("simulate").disabled = job?.state === "running";
       clearTimeout(curveTimer);
       curveTimer = setTimeout(draw, CURVE_PAUSE_MS);
-    } catch (fault) {
-      refuse(fault);
+    } catch (error) {
+      refuse(error);
     } finally {
       asking = null;
     }
@@ -85,15 +85,15 @@ async function answer() {
 }
 
 function show() {
-  showAnswer(told);
+  showAnswer(result);
   showSimulated(job?.points[0]);
 }
 
-function refuse(fault) {
-  told = null;
+function refuse(error) {
+  result = null;
   clearTimeout(curveTimer);
-  fields.blame(fault.field ?? "", fault.message);
-  say($("fault"), fault.message);
+  fields.showError(error.field ?? "", error.message);
+  setText($("fault"), error.message);
   $("simulate").disabled = true;
 }
 
@@ -106,15 +106,15 @@ async function draw() {
   try {
     if (question.slow) {
       const whole = await post("/api/evaluate", { ...request, simulated: job !== null });
-      if (current()) { told = whole; show(); }
+      if (current()) { result = whole; show(); }
     }
-    const found = await post("/api/curve", request);
+    const newCurve = await post("/api/curve", request);
     if (current()) {
-      curve = found;
+      curve = newCurve;
       plot.draw(curve, job?.points ?? []);
     }
-  } catch (fault) {
-    if (current()) refuse(fault);
+  } catch (error) {
+    if (current()) refuse(error);
   } finally {
     drawing = false;
     if (drawAgain) draw();
@@ -129,10 +129,10 @@ async function simulate() {
     const mine = { ...(await post("/api/jobs", request)), asked: request };
     if (!same(request, asked())) { cancel(mine.id).catch(() => {}); return; }
     job = mine;
-    answer(); // what is copied simulates, too
+    answer(); // the texts to copy now include the simulation
     await follow(mine, (now) => { if (job?.id === mine.id) progress(Object.assign(job, now)); });
-  } catch (fault) {
-    if (!job || same(request, asked())) { forget(); $("simulation").textContent = fault.message; }
+  } catch (error) {
+    if (!job || same(request, asked())) { forget(); $("simulation").textContent = error.message; }
   }
 }
 
@@ -142,8 +142,8 @@ function progress(now) {
   $("progress").value = now.progress;
   $("simulate").disabled = running;
   const points = `${now.points.length} point${now.points.length === 1 ? "" : "s"}`;
-  const words = { running: `simulating: ${points}`, done: `simulated: ${points}`, cancelled: `cancelled after ${points}`, failed: now.error?.message };
-  if ($("simulation").textContent !== words[now.state]) $("simulation").textContent = words[now.state];
+  const texts = { running: `simulating: ${points}`, done: `simulated: ${points}`, cancelled: `cancelled after ${points}`, failed: now.error?.message };
+  if ($("simulation").textContent !== texts[now.state]) $("simulation").textContent = texts[now.state];
   if (now.points.length !== now.shown && curve) {
     now.shown = now.points.length;
     showSimulated(now.points[0]);
@@ -152,12 +152,12 @@ function progress(now) {
 }
 
 async function copy(what, button) {
-  if (!told) { $("copied").textContent = "There is no answer to copy."; return; }
+  if (!result) { $("copied").textContent = "There is no answer to copy."; return; }
   try {
-    await navigator.clipboard.writeText(told.copy[what]);
+    await navigator.clipboard.writeText(result.copy[what]);
     $("copied").textContent = `Copied as ${button.textContent.replace("Copy as ", "")}.`;
   } catch {
-    $("copied").textContent = "The browser does not allow copying; the command stands below.";
+    $("copied").textContent = "The browser does not allow copying; see the command below.";
   }
 }
 
@@ -168,8 +168,8 @@ async function report() {
     make("a", { href: address, download: made.file }).click();
     setTimeout(() => URL.revokeObjectURL(address), 10000);
     $("copied").textContent = `Downloaded ${made.file}.`;
-  } catch (fault) {
-    $("copied").textContent = fault.message;
+  } catch (error) {
+    $("copied").textContent = error.message;
   }
 }
 
@@ -200,7 +200,7 @@ function listen() {
   for (const button of document.querySelectorAll("[data-copy]")) {
     button.addEventListener("click", () => copy(button.dataset.copy, button));
   }
-  // The fragment is the state of the page and no place in it.
+  // The fragment holds the state of the page, so it cannot be a link target.
   document.querySelector(".skip").addEventListener("click", (event) => { event.preventDefault(); $("answer").focus(); });
   $("ask").addEventListener("submit", (event) => event.preventDefault());
   addEventListener("hashchange", restore);
@@ -215,10 +215,10 @@ async function start() {
     questions = offered.questions;
     $("question").replaceChildren(...questions.map(({ name, title }) => make("option", { value: name, text: title })));
     listen();
-    takeCaptures(offered.upload_bytes);
+    listenForCaptures(offered.upload_bytes);
     restore();
-  } catch (fault) {
-    say($("fault"), fault.message);
+  } catch (error) {
+    setText($("fault"), error.message);
   }
 }
 

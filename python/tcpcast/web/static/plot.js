@@ -1,13 +1,13 @@
-// The curve: a line a model, a point with its interval where it was simulated.
+// The curve: one line per model, and simulated points with intervals.
 
 import uPlot from "./vendor/uPlot.esm.js";
 import { $, make, table } from "./elements.js";
 
-// Okabe and Ito's colours; lines differ by dashes and points by shape, too.
+// Palette of Okabe and Ito; lines also differ in dashes, points in shape.
 const LIGHT = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8a7f00", "#7570b3"];
 const DARK = ["#56B4E9", "#E69F00", "#2fc39a", "#e39cc6", "#F0E442", "#ff9a73", "#c9c2ff", "#ffffff"];
 const dark = matchMedia("screen and (prefers-color-scheme: dark)");
-const hue = (at) => (dark.matches ? DARK : LIGHT)[at % LIGHT.length];
+const hue = (index) => (dark.matches ? DARK : LIGHT)[index % LIGHT.length];
 const DASHES = [[], [8, 4], [2, 3], [10, 3, 2, 3], [14, 4], [4, 4], [2, 6], [6, 2, 2, 2]];
 const SHAPES = ["circle", "square", "triangle"];
 const PREFIXES = [[1e9, "G"], [1e6, "M"], [1e3, "k"], [1, ""], [1e-3, "m"], [1e-6, "µ"]];
@@ -58,7 +58,7 @@ function drawMarks(plot, groups) {
   const { ctx, bbox } = plot;
   const ratio = devicePixelRatio;
   ctx.save();
-  ctx.setLineDash([]); // uPlot leaves that of its last line
+  ctx.setLineDash([]); // reset the dash pattern of uPlot's last line
   ctx.beginPath();
   ctx.rect(bbox.left - 8, bbox.top - 8, bbox.width + 16, bbox.height + 16);
   ctx.clip();
@@ -98,7 +98,7 @@ function drawHere(plot, here) {
   ctx.restore();
 }
 
-// Every value that is drawn on a logarithmic axis is above zero.
+// Bounds of a logarithmic axis, from positive values only.
 function bounds(values) {
   const kept = values.filter((value) => value !== null && value > 0);
   if (!kept.length) return [1, 10];
@@ -159,22 +159,22 @@ function numbers(curve, groups) {
   $("numbers-table").replaceChildren(table("", columns, rows));
 }
 
-// uPlot measures its place once; it is drawn anew when that changes.
+// uPlot measures its container only once, so it is redrawn when the size changes.
 export class Plot {
   #plot = null;
   #drawn = null;
 
-  constructor(place) {
-    this.place = place;
-    new ResizeObserver(() => this.#resize()).observe(place);
+  constructor(container) {
+    this.container = container;
+    new ResizeObserver(() => this.#resize()).observe(container);
     dark.addEventListener("change", () => this.#again());
-    // Paper is light, and of another width than the window.
+    // Paper is light and has a different width than the window.
     const paper = matchMedia("print");
     paper.addEventListener("change", () => { this.#resize(); this.#again(); });
   }
 
   #size() {
-    const width = Math.max(240, this.place.clientWidth);
+    const width = Math.max(240, this.container.clientWidth);
     return { width, height: Math.round(Math.min(420, Math.max(260, width * 0.55))) };
   }
 
@@ -215,14 +215,14 @@ export class Plot {
       ],
       series: [{}, ...drawn.map((line) => ({ stroke: line.colour, dash: line.dash, width: line.width, points: { show: false }, spanGaps: line.sparse === true }))],
       hooks: { draw: [(plot) => { drawHere(plot, curve.here); drawMarks(plot, groups); }] },
-    }, [curve.x, ...drawn.map((line) => line.values)], this.place);
-    this.place.firstElementChild.setAttribute("role", "img");
-    this.place.firstElementChild.setAttribute("aria-label", `${curve.metric.label} across ${curve.across.label.toLowerCase()}; the values stand in the table below`);
+    }, [curve.x, ...drawn.map((line) => line.values)], this.container);
+    this.container.firstElementChild.setAttribute("role", "img");
+    this.container.firstElementChild.setAttribute("aria-label", `${curve.metric.label} by ${curve.across.label.toLowerCase()}; the table below contains the values`);
     legend(drawn, groups);
     numbers(curve, groups);
   }
 
-  // Ticks in the units that people type: the server's own texts say which.
+  // Tick labels use the units of the server's texts, which are those of the inputs.
   #axis(curve) {
     const scales = curve.x.map((x, at) => ({ x, text: curve.texts[at] }));
     return (value) => {
@@ -233,7 +233,7 @@ export class Plot {
   }
 }
 
-// On a long axis only powers of ten are written, on a short one more.
+// Ticks at powers of ten on a long axis, and at further values on a short one.
 function ticks([low, high], most) {
   const decades = Math.log10(high / low);
   const leads = decades > 2.5 ? [1] : decades > 0.9 ? [1, 2, 5] : [1, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9];

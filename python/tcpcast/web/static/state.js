@@ -1,4 +1,4 @@
-// The state of the page lives in the fragment: the same address shows the same.
+// The URL fragment holds the state of the page, so that an address reproduces it.
 
 export function readState() {
   const given = new URLSearchParams(location.hash.slice(1));
@@ -8,6 +8,6 @@ export function readState() {
 
 export function writeState({ question, across, values }) {
   const state = new URLSearchParams({ question, ...(across ? { across } : {}), ...values });
-  // Also takes the token of the start URL out of the address.
+  // This also removes the token of the start URL from the address.
   history.replaceState(null, "", `/#${state}`);
 }
