@@ -83,7 +83,7 @@ def plan_quality(  # noqa: PLR0913 - parameters of the question and of the searc
     scenario
         On/off sources, whose number is ignored, on a bottleneck with a rate. Each population has
         another seed and at least :data:`SEARCHED` replications. Its run has the scenario's length,
-        or longer for at least :data:`FEWEST_FILES` files. ``run.max_wall`` limits the total time
+        or longer for at least :data:`MIN_FILES` files. ``run.max_wall`` limits the total time
         of all simulations.
     share
         Share of the files, above 0 and below 1, whose goodput must exceed ``above_bps``. The
