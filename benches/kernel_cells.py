@@ -24,7 +24,7 @@ from tcpcast.scenario import Scenario
 from tcpcast_papers.kernel.agreement import COUNTS, half_width, quantity, reach
 from tcpcast_papers.kernel.cells import LOSS, STARTUP, TRANSFERS, Cell, packaged
 from tcpcast_papers.kernel.comparison import AGREES, DIFFERS, Compared, of_cell
-from tcpcast_papers.kernel.runs import Effort, Replied
+from tcpcast_papers.kernel.runs import SampleSizes, Replied
 from tcpcast_papers.kernel.scenarios import tables
 
 if TYPE_CHECKING:
@@ -86,8 +86,8 @@ def shorter(cell: Cell, at_most_s: float) -> Cell:
 
 def asked(cell: Cell, at_most_s: float) -> Scenario:
     """Return the scenario of a cell."""
-    effort = Effort(loss_runs=1, queue_runs=1, transfers=TRANSFERS_EACH)
-    return Scenario.from_dict({"name": "cell", **tables(shorter(cell, at_most_s), effort)})
+    sample_sizes = SampleSizes(loss_runs=1, queue_runs=1, transfers=TRANSFERS_EACH)
+    return Scenario.from_dict({"name": "cell", **tables(shorter(cell, at_most_s), sample_sizes)})
 
 
 def scaled(cell: Cell, answer: Answer) -> Answer:

@@ -56,7 +56,7 @@ def curve(x: ArrayLike, rows: Floats, label: str = "", style: Style | None = Non
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class Plot:
     """A figure, and the path that it is to have; written with the page that shows it."""
 
     figure: Figure
@@ -73,7 +73,7 @@ class Drawn:
         save_figure(self.figure, self.path, force=force)
 
 
-def looks() -> Iterator[dict[str, Any]]:
+def styles() -> Iterator[dict[str, Any]]:
     """Yield a colour and a marker for each series in turn."""
     while True:
         for colour, marker in zip(COLOURS, MARKERS, strict=True):
@@ -94,7 +94,7 @@ def positive(x: ArrayLike, y: ArrayLike) -> tuple[np.ndarray[Any, Any], np.ndarr
     return across[shown], up[shown]
 
 
-def thinned(
+def thin(
     x: np.ndarray[Any, Any], y: np.ndarray[Any, Any], points: int = 60
 ) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """Return about ``points`` of a dense series, the first and the last among them."""

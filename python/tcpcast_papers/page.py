@@ -19,7 +19,7 @@ from tcpcast_papers.reproduction import PRINTED_DIGITS, Verdict, name
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tcpcast_papers.drawing import Drawn
+    from tcpcast_papers.drawing import Plot
     from tcpcast_papers.report import Report
     from tcpcast_papers.reproduction import Row, Section
 
@@ -58,15 +58,15 @@ def write(report: Report, folder: Path, *, force: bool = False) -> None:
         text = f"{markdown(report, folder)}\n{output.PAGE.mark.decode()}\n"
         output.write_text(page, text, kind=output.PAGE, force=force)
         report.page = page
-    except EnvironmentFault as fault:
-        report.write_errors.append(str(fault))
+    except EnvironmentFault as error:
+        report.write_errors.append(str(error))
 
 
-def _drawn(report: Report, drawn: Drawn, force: bool) -> bool:
+def _drawn(report: Report, drawn: Plot, force: bool) -> bool:
     try:
         drawn.write(force=force)
-    except EnvironmentFault as fault:
-        report.write_errors.append(str(fault))
+    except EnvironmentFault as error:
+        report.write_errors.append(str(error))
         return False
     return True
 
@@ -81,12 +81,12 @@ def own_text(row: Row) -> str:
     return _figure_text(row, row.own)
 
 
-def beside_texts(row: Row) -> tuple[str, ...]:
+def other_texts(row: Row) -> tuple[str, ...]:
     """Return the figures beside ours, with as many digits; in brackets what is withheld."""
-    texts = [_figure_text(row, figure) for figure in row.beside]
-    for at, (figure, withheld) in enumerate(zip(row.beside, row.withheld, strict=False)):
+    texts = [_figure_text(row, figure) for figure in row.others]
+    for index, (figure, withheld) in enumerate(zip(row.others, row.withheld, strict=False)):
         if withheld and figure is not None:
-            texts[at] = f"({texts[at]})"
+            texts[index] = f"({texts[index]})"
     return tuple(texts)
 
 
@@ -146,7 +146,7 @@ def columns(section: Section) -> list[Column]:
     rows = section.rows
     labels = zip(*(row.label for row in rows), strict=True)
     intervals, notes = list(map(interval_text, rows)), list(map(note_text, rows))
-    beside = zip(*(beside_texts(row) or ("",) * len(section.beside) for row in rows), strict=True)
+    others = zip(*(other_texts(row) or ("",) * len(section.others) for row in rows), strict=True)
     return [
         *(Column(head, cells, False) for head, cells in zip(section.columns, labels, strict=True)),
         Column("unit", [row.unit for row in rows], right=False),
@@ -155,7 +155,7 @@ def columns(section: Section) -> list[Column]:
         *([Column("95 %", intervals)] if any(intervals) else []),
         Column("difference", list(map(difference_text, rows))),
         Column("verdict", [row.verdict.value for row in rows], right=False),
-        *(Column(head, cells) for head, cells in zip(section.beside, beside, strict=True)),
+        *(Column(head, cells) for head, cells in zip(section.others, others, strict=True)),
         *([Column("note", notes, right=False)] if any(notes) else []),
     ]
 

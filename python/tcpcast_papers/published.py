@@ -89,10 +89,10 @@ class PublishedTable:
         DomainError
             No line, or more than one, reads so.
         """
-        found = self.where(**cells)
-        if len(found) != 1:
-            raise DomainError(f"{self.title}: {len(found)} lines read {cells}, not one")
-        return found[0]
+        result = self.where(**cells)
+        if len(result) != 1:
+            raise DomainError(f"{self.title}: {len(result)} lines read {cells}, not one")
+        return result[0]
 
 
 def printed_table(package: str, captions: Mapping[int, str], number: int) -> PublishedTable:

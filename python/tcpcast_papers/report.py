@@ -181,7 +181,7 @@ def _section(report: Report, section: Section) -> Iterator[Part]:
 
 def _spared(section: Section, column: Column) -> Column:
     """Return a column that wide tables leave out: notes first, then further figures."""
-    goes = ("note", *section.beside)
+    goes = ("note", *section.others)
     spare = goes.index(column.heading) + 1 if column.heading in goes else 0
     return replace(column, spare=spare, least=0 if column.right else _LEAST)
 
@@ -194,7 +194,7 @@ def _figures(section: Section) -> Iterator[Part]:
 
 
 def _row_json(report: Report, section: Section, row: Row) -> dict[str, Any]:
-    beside = section.beside
+    others = section.others
     return {
         "label": list(row.label),
         "unit": row.unit,
@@ -207,8 +207,8 @@ def _row_json(report: Report, section: Section, row: Row) -> dict[str, Any]:
         "accepted": report.reason(section.title, row),
         "note": row.note or None,
         "explained_by": _cause_json(row.explained_by),
-        "beside": dict(zip(beside, map(_finite, row.beside), strict=True)) if row.beside else None,
-        "withheld": [name for name, so in zip(beside, row.withheld, strict=False) if so] or None,
+        "beside": dict(zip(others, map(_finite, row.others), strict=True)) if row.others else None,
+        "withheld": [name for name, so in zip(others, row.withheld, strict=False) if so] or None,
     }
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 if TYPE_CHECKING:
     from tcpcast.answer import Metric
 
-    from tcpcast_papers.drawing import Drawn
+    from tcpcast_papers.drawing import Plot
 
 
 class Verdict(Enum):
@@ -165,7 +165,7 @@ class Row:
     settle: bool = False
     note: str = ""
     explained_by: Cause | None = None
-    beside: tuple[float | None, ...] = ()
+    others: tuple[float | None, ...] = ()
     withheld: tuple[bool, ...] = ()
 
     @classmethod
@@ -229,9 +229,9 @@ class Section:
     title: str
     columns: tuple[str, ...] = ()
     rows: list[Row] = field(default_factory=list)
-    figures: list[Drawn] = field(default_factory=list)
+    figures: list[Plot] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
-    beside: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
 
 
 def name(title: str) -> str:

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
-Effort = TypeVar("Effort")
-Asked = TypeVar("Asked", bound=Simulations[Any])
-Asked_contra = TypeVar("Asked_contra", bound=Simulations[Any], contravariant=True)
+SampleSizes = TypeVar("SampleSizes")
+Simulated = TypeVar("Simulated", bound=Simulations[Any])
+Simulated_contra = TypeVar("Simulated_contra", bound=Simulations[Any], contravariant=True)
 
 WHOLE, QUICK, BOTH = "whole", "quick", "both"
 """Which reproductions a line of ``accepted.csv`` is about."""
@@ -31,19 +31,19 @@ WHOLE, QUICK, BOTH = "whole", "quick", "both"
 BETWEEN_LABELS = " | "
 
 
-class HasSections(Protocol[Asked_contra]):
+class HasSections(Protocol[Simulated_contra]):
     """A module, a sheet or a :class:`Part` with some sections of a paper.
 
     If it has an attribute ``wants``, that function requests the simulations.
     """
 
     @property
-    def sections(self) -> Callable[[Asked_contra, Path], Iterable[Section]]:
+    def sections(self) -> Callable[[Simulated_contra, Path], Iterable[Section]]:
         """Makes the sections of the simulations; their figures will be files in the folder."""
 
 
 @dataclass(frozen=True, slots=True)
-class Part(Generic[Asked]):
+class Part(Generic[Simulated]):
     """Sections that belong together.
 
     Parameters
@@ -54,12 +54,12 @@ class Part(Generic[Asked]):
         Asks for their simulations; None: they need none, or those of other parts.
     """
 
-    sections: Callable[[Asked, Path], Iterable[Section]]
-    wants: Callable[[Asked], object] | None = None
+    sections: Callable[[Simulated, Path], Iterable[Section]]
+    request: Callable[[Simulated], object] | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Paper(Generic[Effort, Asked]):
+class Paper(Generic[SampleSizes, Simulated]):
     """A paper to reproduce.
 
     Parameters
@@ -83,11 +83,11 @@ class Paper(Generic[Effort, Asked]):
 
     package: str
     title: str
-    simulations: Callable[[Effort, int | None, Callable[[float], None] | None], Asked]
-    whole: Effort
-    quick: Effort
-    parts: tuple[HasSections[Asked], ...]
-    preface: Callable[[Asked], list[str]]
+    simulations: Callable[[SampleSizes, int | None, Callable[[float], None] | None], Simulated]
+    whole: SampleSizes
+    quick: SampleSizes
+    parts: tuple[HasSections[Simulated], ...]
+    preface: Callable[[Simulated], list[str]]
     unsettled: str = ""
 
     def reproduce(
@@ -132,19 +132,19 @@ class Paper(Generic[Effort, Asked]):
         KeyboardInterrupt
             The reader gave up before any section was finished.
         """
-        asked = self.simulations(self.quick if quick else self.whole, threads, progress)
-        return self.report(asked, output, quick=quick, force=force)
+        simulations = self.simulations(self.quick if quick else self.whole, threads, progress)
+        return self.report(simulations, output, quick=quick, force=force)
 
-    def report(self, asked: Asked, output: Path, *, quick: bool, force: bool) -> Report:
+    def report(self, simulations: Simulated, output: Path, *, quick: bool, force: bool) -> Report:
         """Reproduce the paper by these simulations, as :meth:`reproduce` does."""
-        RunOptions(threads=asked.threads)
+        RunOptions(threads=simulations.threads)
         page.check_folder(output, force=force)
         drawing.panels(1)  # Without matplotlib, say so before minutes of simulation.
         for part in self.parts:
-            if (wants := getattr(part, "wants", None)) is not None:
-                wants(asked)
-        asked.simulate()
-        sections, interrupted = self._finished(asked, output)
+            if (request := getattr(part, "request", None)) is not None:
+                request(simulations)
+        simulations.simulate()
+        sections, interrupted = self._finished(simulations, output)
         runs = QUICK if quick else WHOLE
         if self.unsettled in {runs, BOTH}:
             for section in sections:
@@ -152,7 +152,7 @@ class Paper(Generic[Effort, Asked]):
         report = Report(
             self.title,
             sections,
-            preface=self.preface(asked),
+            preface=self.preface(simulations),
             accepted=accepted(self.package, runs),
             interrupted=interrupted,
         )
@@ -163,21 +163,21 @@ class Paper(Generic[Effort, Asked]):
             page.write(report, output)
         return report
 
-    def _finished(self, asked: Asked, output: Path) -> tuple[list[Section], bool]:
+    def _finished(self, simulations: Simulated, output: Path) -> tuple[list[Section], bool]:
         """Return the sections, and whether Ctrl-C left some of them out."""
-        found: list[Section] = []
-        interrupted = asked.interrupted
+        result: list[Section] = []
+        interrupted = simulations.interrupted
         for part in self.parts:
             try:
-                found += part.sections(asked, output)
+                result += part.sections(simulations, output)
             except Unfinished:
                 continue
             except KeyboardInterrupt:
                 interrupted = True
                 break
-        if interrupted and not found:
+        if interrupted and not result:
             raise KeyboardInterrupt
-        return found, interrupted
+        return result, interrupted
 
 
 def accepted(package: str, runs: str) -> tuple[Accepted, ...]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
-    from tcpcast_papers.drawing import Drawn
+    from tcpcast_papers.drawing import Plot
     from tcpcast_papers.published import Line
     from tcpcast_papers.reproduction import Printed, Tolerance
 
@@ -76,13 +76,13 @@ class Quantity(Generic[Runs, Case]):
 
     def row(self, runs: Runs, case: Case, label: tuple[str, ...], unit: str) -> Row:
         """Return the row of a case."""
-        found, published = self.computed(runs, case), self.published(case)
+        result, published = self.computed(runs, case), self.published(case)
         tolerance = self.tolerance(case) if callable(self.tolerance) else self.tolerance
         row = Row.of(
             (*label, *self.method),
             self.unit or unit,
             published,
-            found,
+            result,
             tolerance=tolerance,
             note=self.note(runs, case),
         )
@@ -90,7 +90,7 @@ class Quantity(Generic[Runs, Case]):
             return row
         reach = tolerance.reach(published)
         causes = (Cause(reason, computed(runs, case).value) for reason, computed in self.causes)
-        spanning = (cause for cause in causes if cause.spans(found.value, reach))
+        spanning = (cause for cause in causes if cause.spans(result.value, reach))
         return replace(row, explained_by=next(spanning, None))
 
 
@@ -123,8 +123,8 @@ class Sheet(Generic[Runs, Case]):
     cases: Callable[[Runs], Iterable[Case]]
     quantities: tuple[Quantity[Runs, Case], ...]
     notes: Callable[[Runs], list[str]]
-    wants: Callable[[Runs], object] | None = None
-    figure: Callable[[Runs, Path], Drawn] | None = None
+    request: Callable[[Runs], object] | None = None
+    figure: Callable[[Runs, Path], Plot] | None = None
 
     def sections(self, runs: Runs, folder: Path) -> list[Section]:
         """Return the section, computed from the simulations."""

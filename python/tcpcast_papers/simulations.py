@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 SEED = 1
 
 Result_co = TypeVar("Result_co", covariant=True)
-Effort = TypeVar("Effort")
+SampleSizes = TypeVar("SampleSizes")
 Key = TypeVar("Key")
-Found = TypeVar("Found")
+Result = TypeVar("Found")
 
 
 class Job(Protocol[Result_co]):
@@ -41,7 +41,7 @@ class Job(Protocol[Result_co]):
 
 
 @dataclass(slots=True)
-class Simulations(Generic[Effort]):
+class Simulations(Generic[SampleSizes]):
     """Simulations by a key: each paper asks for all of them, has them run, then looks them up.
 
     Parameters
@@ -54,10 +54,10 @@ class Simulations(Generic[Effort]):
         Called with the share of the work done, 0 to 1.
     """
 
-    effort: Effort
+    sample_sizes: SampleSizes
     threads: int | None = None
     progress: Callable[[float], None] | None = None
-    _asked: dict[Hashable, Job[Any]] = field(default_factory=dict)
+    _jobs: dict[Hashable, Job[Any]] = field(default_factory=dict)
     _done: dict[Hashable, Any] = field(default_factory=dict)
     _shares: dict[Hashable, float] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -69,7 +69,7 @@ class Simulations(Generic[Effort]):
         A reader who gives up ends it: those that run are stopped, :attr:`interrupted` is true,
         and what is finished is kept.
         """
-        todo = [key for key in self._asked if key not in self._done]
+        todo = [key for key in self._jobs if key not in self._done]
         self._done |= side_by_side(todo, self._run, self.threads, self._stopped)
 
     @property
@@ -80,22 +80,22 @@ class Simulations(Generic[Effort]):
     @property
     def packets(self) -> float:
         """About how many packets all of them have."""
-        return sum(job.weight for job in self._asked.values())
+        return sum(job.weight for job in self._jobs.values())
 
     def __len__(self) -> int:
         """Return the number of simulations asked for."""
-        return len(self._asked)
+        return len(self._jobs)
 
-    def _found(self, key: Hashable) -> Any:
+    def _result(self, key: Hashable) -> Any:
         """Return what came out of a simulation; raise Unfinished if the reader gave up before."""
         if self.interrupted and key not in self._done:
             raise Unfinished
         return self._done[key]
 
     def _run(self, key: Hashable) -> Any:
-        found = self._asked[key].run(lambda share: self._report(key, share))
+        result = self._jobs[key].run(lambda share: self._report(key, share))
         self._report(key, 1.0)
-        return found
+        return result
 
     def _report(self, key: Hashable, share: float) -> None:
         if self._stopped.is_set():
@@ -104,16 +104,16 @@ class Simulations(Generic[Effort]):
             return
         with self._lock:
             self._shares[key] = share
-            done = sum(self._asked[each].weight * part for each, part in self._shares.items())
+            done = sum(self._jobs[each].weight * part for each, part in self._shares.items())
             self.progress(min(1.0, done / self.packets))
 
 
-class Runs(Simulations[Effort]):
+class Runs(Simulations[SampleSizes]):
     """Simulations by what was asked: :meth:`want` them all, :meth:`simulate`, then look them up."""
 
-    def want(self, job: Job[Result_co]) -> Job[Result_co]:
+    def request(self, job: Job[Result_co]) -> Job[Result_co]:
         """Ask for a simulation, and return what to look it up by."""
-        self._asked[job] = job
+        self._jobs[job] = job
         return job
 
     def __getitem__(self, job: Job[Result_co]) -> Result_co:
@@ -124,13 +124,13 @@ class Runs(Simulations[Effort]):
         Unfinished
             The reader gave up before.
         """
-        found: Result_co = self._found(job)
-        return found
+        result: Result_co = self._result(job)
+        return result
 
     @property
     def jobs(self) -> tuple[Job[Any], ...]:
         """What was asked for, in the order asked."""
-        return tuple(self._asked.values())
+        return tuple(self._jobs.values())
 
 
 def simulated(
@@ -150,8 +150,8 @@ def simulated(
 
 
 def side_by_side(
-    todo: Sequence[Key], run: Callable[[Key], Found], threads: int | None, stopped: threading.Event
-) -> dict[Key, Found]:
+    todo: Sequence[Key], run: Callable[[Key], Result], threads: int | None, stopped: threading.Event
+) -> dict[Key, Result]:
     """Run jobs on threads, in their order, and return what came out of those that ended.
 
     Parameters
@@ -165,17 +165,17 @@ def side_by_side(
     stopped
         Set by Ctrl-C; those that run are to look at it and raise KeyboardInterrupt.
     """
-    pending: dict[Future[Found], Key] = {}
+    pending: dict[Future[Result], Key] = {}
     with ThreadPoolExecutor(threads or os.cpu_count() or 1) as pool:
         try:
             for job in todo:
                 pending[pool.submit(run, job)] = job
             for future in as_completed(pending):
                 future.result()
-        except BaseException as fault:
+        except BaseException as error:
             stopped.set()
             pool.shutdown(wait=False, cancel_futures=True)
-            if not isinstance(fault, KeyboardInterrupt):
+            if not isinstance(error, KeyboardInterrupt):
                 raise
     ended = {future: job for future, job in pending.items() if not future.cancelled()}
     return {job: future.result() for future, job in ended.items() if future.exception() is None}

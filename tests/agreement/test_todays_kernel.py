@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 import pytest
 from tcpcast_papers.kernel.cells import packaged
 from tcpcast_papers.kernel.comparison import AGREES, of_cell
-from tcpcast_papers.kernel.runs import Effort, Reply
+from tcpcast_papers.kernel.runs import SampleSizes, Reply
 
 if TYPE_CHECKING:
     from tcpcast_papers.kernel.cells import Cell
 
-EFFORT = Effort(loss_runs=6, queue_runs=3, transfers=1500)
-PAIRS_EFFORT = Effort(loss_runs=12, queue_runs=6, transfers=3000)
+EFFORT = SampleSizes(loss_runs=6, queue_runs=3, transfers=1500)
+PAIRS_EFFORT = SampleSizes(loss_runs=12, queue_runs=6, transfers=3000)
 
 CELLS = {(cell.series, cell.name): cell for cell in packaged()}
 
@@ -64,9 +64,9 @@ TRANSFERS = (
 )
 
 
-def differing(cell: Cell, effort: Effort, quantities: set[str]) -> list[str]:
+def differing(cell: Cell, sample_sizes: SampleSizes, quantities: set[str]) -> list[str]:
     """Return what of some quantities of a cell is apart by more than is allowed."""
-    replied = Reply(cell.series, cell.name, effort, cell).run(lambda _: None)
+    replied = Reply(cell.series, cell.name, sample_sizes, cell).run(lambda _: None)
     lines = [line for line in of_cell(cell, replied) if line.name in quantities]
     assert {line.name for line in lines} == quantities
     return [

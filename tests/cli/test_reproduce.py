@@ -95,8 +95,8 @@ def test_the_end_tells_what_differs_and_why(width: int) -> None:
 def test_columns_beside_are_shown_where_there_is_room(width: int, noted: int, shown: int) -> None:
     found = report(AGREES)
     (part,) = found.sections
-    part.beside = ("fixed point", "every flow")
-    part.rows = [replace(row, beside=(417.3, None), withheld=(True, False)) for row in part.rows]
+    part.others = ("fixed point", "every flow")
+    part.rows = [replace(row, others=(417.3, None), withheld=(True, False)) for row in part.rows]
     told = text(found.parts(), width)
     assert ("65 files" in told, "417.3" in told) == (bool(noted), bool(shown))
     assert ("(417.3)" in told) == bool(shown)

@@ -30,25 +30,25 @@ from tcpcast_papers.fixed_point.runs import (
     BESIDE,
     QUICK,
     WHOLE,
-    Effort,
+    SampleSizes,
     Iterated,
     Job,
     Runs,
     fixed_point,
     reference_flows,
-    want_fixed_points,
+    request_fixed_points,
 )
 from tcpcast_papers.fixed_point.settings import Ftp, Length, LocalLoop, Noise
 from tcpcast_papers.fixed_point.tables import SPREADS, case_section, loop_job, spread_job
 from tcpcast_papers.fixed_point.validity import relative_error
-from tcpcast_papers.page import beside_texts
+from tcpcast_papers.page import other_texts
 from tcpcast_papers.reproduction import Printed, Verdict
 
 if TYPE_CHECKING:
     from tcpcast_papers.report import Report
 
 SHORT = Length(20.0, 20.0, 2)
-SMALL = Effort(
+SMALL = SampleSizes(
     checked=Length(25.0, 45.0, 2),
     varied=Length(10.0, 40.0, 1),
     variance=Length(20.0, 20.0, 1),
@@ -254,11 +254,11 @@ def test_a_cause_gives_the_figure_and_not_only_its_side() -> None:
 def test_what_a_fixed_point_withholds_stands_beside_in_brackets() -> None:
     other = answer(loss_ratio=0.08)
     withheld = replace(other, status=Status.PARTIAL, reason="no fixed point was reached")
-    figures = Figures(replace_intervals(FOUND), 100, beside=(other, withheld, Answer("packet")))
+    figures = Figures(replace_intervals(FOUND), 100, others=(other, withheld, Answer("packet")))
     row = figures.row("loss", ("100",), Printed("6.00"), relative=0.05)
     assert row.verdict is Verdict.DIFFERS
-    assert row.beside[:2] == pytest.approx((8.0, 8.0))
-    assert beside_texts(row) == ("8.00", "(8.00)", "–")
+    assert row.others[:2] == pytest.approx((8.0, 8.0))
+    assert other_texts(row) == ("8.00", "(8.00)", "–")
     assert figures.row("loss", ("100",), Printed("6.00"), relative=None).verdict is Verdict.SHOWN
 
 
@@ -319,18 +319,18 @@ def test_equation_3_without_loss_is_what_the_link_has_for_each_user() -> None:
     assert math.isinf(overload_kbit(5000, 0.0))
 
 
-@pytest.mark.parametrize("effort", [WHOLE, QUICK, SMALL], ids=["whole", "quick", "small"])
-def test_jobs_by_effort(effort: Effort) -> None:
-    assert set(effort.curve) & set(POPULATIONS)
-    job = loop_job(2, 7500, effort)
+@pytest.mark.parametrize("sample_sizes", [WHOLE, QUICK, SMALL], ids=["whole", "quick", "small"])
+def test_jobs_by_effort(sample_sizes: SampleSizes) -> None:
+    assert set(sample_sizes.curve) & set(POPULATIONS)
+    job = loop_job(2, 7500, sample_sizes)
     assert job.setting == LocalLoop(7500, noise=Noise(80))
-    other = fixed_point(job, effort, "1, conditional")
-    assert (other.scheme, other.length) == ("1, conditional", effort.fixed_loop)
-    assert other.weight == pytest.approx(8333 * effort.fixed_loop.total_s)
-    bulk = fixed_point(Job(Ftp("shared", 150), effort.ftp), effort, "2")
-    assert bulk.length == effort.fixed_ftp
-    assert set(BESIDE) <= set(effort.schemes)
-    fresh = spread_job("10-10", effort, start="silent").length
+    other = fixed_point(job, sample_sizes, "1, conditional")
+    assert (other.scheme, other.length) == ("1, conditional", sample_sizes.fixed_loop)
+    assert other.weight == pytest.approx(8333 * sample_sizes.fixed_loop.total_s)
+    bulk = fixed_point(Job(Ftp("shared", 150), sample_sizes.ftp), sample_sizes, "2")
+    assert bulk.length == sample_sizes.fixed_ftp
+    assert set(BESIDE) <= set(sample_sizes.schemes)
+    fresh = spread_job("10-10", sample_sizes, start="silent").length
     assert isinstance(fresh, Length)
     assert fresh.warmup_s == 0
     assert len(SPREADS) == 4
@@ -342,7 +342,7 @@ def test_the_same_whatever_the_threads() -> None:
     for threads in (1, 2):
         runs = Runs(SMALL, threads)
         for job in jobs:
-            runs.want(job)
+            runs.request(job)
         runs.simulate()
         assert runs.packets == pytest.approx(sum(job.weight for job in jobs))
         found.append([runs[job]["connection_rate_bps"] for job in jobs])
@@ -367,8 +367,8 @@ def measured() -> Runs:
     runs = Runs(SMALL)
     for sources in POPULATIONS:
         job = loop_job(1, sources, SMALL)
-        runs.want(job)
-        want_fixed_points(runs, job)
+        runs.request(job)
+        request_fixed_points(runs, job)
     runs.simulate()
     return runs
 
@@ -379,7 +379,7 @@ def test_every_part_has_its_section(report: Report, title: str) -> None:
     part = section(report, title)
     assert part.remarks
     assert all(len(row.label) == len(part.columns) for row in part.rows)
-    assert all(len(row.beside) == len(part.beside) for row in part.rows)
+    assert all(len(row.others) == len(part.others) for row in part.rows)
 
 
 @pytest.mark.long
@@ -421,7 +421,7 @@ def test_individual_buffers_make_a_saw_tooth_of_four_packets(report: Report) -> 
     part = section(report, "Table 1.")
     assert own(part, "RTT", "FPWI-5", "fixed point, individual") == pytest.approx(0.96, rel=0.01)
     (row,) = [row for row in part.rows if row.label[:2] == ("RTT", "FPWI-5")]
-    assert row.beside[0] == pytest.approx(0.96, rel=0.02)
+    assert row.others[0] == pytest.approx(0.96, rel=0.02)
     assert own(part, "goodput", "FPWI-5", "fixed point, individual") == pytest.approx(
         100 / 24, rel=1e-3
     )

@@ -16,12 +16,12 @@ from tcpcast.errors import ScenarioError
 from tcpcast.scenario import Scenario
 from tcpcast_papers.kernel import agreement, cells, comparison, models, originals, second_series
 from tcpcast_papers.kernel.cells import Cell, Group, Measured
-from tcpcast_papers.kernel.runs import QUICK, Effort, KernelRuns, Replied, Reply
+from tcpcast_papers.kernel.runs import QUICK, SampleSizes, KernelRuns, Replied, Reply
 from tcpcast_papers.kernel.scenarios import tables
 
 Capture = pytest.CaptureFixture[str]
 
-SMALL = Effort(loss_runs=2, queue_runs=2, transfers=100)
+SMALL = SampleSizes(loss_runs=2, queue_runs=2, transfers=100)
 
 
 def lossy(*, loss: float = 0.01, **measured: Measured) -> Cell:
@@ -67,7 +67,7 @@ def test_long_flows_have_the_realised_loss_behind_the_queue() -> None:
 def test_bbr_has_the_rate_of_the_kernel_at_a_loss_of_ten_percent() -> None:
     cell = next(c for c in cells.packaged() if c.name == "20mbit linux-bbr 60ms p0.1 n1")
     runs = KernelRuns(SMALL, cells=(cell,))
-    runs.want_all()
+    runs.request_all()
     runs.simulate()
     (goodput,) = (each for each in comparison.compared(runs) if each.name == "goodput_bps")
     assert goodput.ratio == pytest.approx(1.0, abs=0.02)
@@ -180,7 +180,7 @@ def test_runs_are_pooled_as_in_the_measurements_summaries(clocks: str, left: int
 def test_models_are_fed_by_the_kernel_with_b_of_1_and_a_timer_above_srtt() -> None:
     cell = next(c for c in cells.packaged() if c.name == "delack linux-reno-classic 60ms p0.01 n1")
     runs = KernelRuns(SMALL, cells=(cell,))
-    runs.want_all()
+    runs.request_all()
     runs.simulate()
     fed = {each.feed: each for each in models.predicted(runs) if each.model == "pftk"}
     assert fed["kernel"].ratio == pytest.approx(1.0, abs=0.05)

@@ -129,8 +129,8 @@ def seen() -> Runs:
     """Two points at random loss and one at a queue, simulated and traced."""
     runs = Runs(SMALL)
     some = [Point(10, loss=0.02), Point(2, loss=0.1), Point(10, rate_mbit=1)]
-    runs.want(some)
-    runs.want(some[:2], traced=loss_events.both_counts)
+    runs.request(some)
+    runs.request(some[:2], traced=loss_events.both_counts)
     runs.simulate()
     return runs
 
@@ -156,7 +156,7 @@ def test_the_models_are_fed_as_the_engines_are_by_feed_measured(seen: Runs, poin
 def test_the_same_whatever_the_threads(seen: Runs) -> None:
     alone = Runs(SMALL, threads=1)
     points = [Point(10, loss=0.02), Point(10, rate_mbit=1)]
-    alone.want(points)
+    alone.request(points)
     alone.simulate()
     assert [alone[point] for point in points] == [seen[point] for point in points]
 

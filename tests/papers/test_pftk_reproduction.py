@@ -183,8 +183,8 @@ def test_the_same_whatever_the_threads() -> None:
     for threads in (1, 2):
         runs = Runs(QUICK, threads)
         for job in jobs:
-            runs.want(job)
-        samples = runs.want(RoundsJob(LOSSY, 100.0, 1.0))
+            runs.request(job)
+        samples = runs.request(RoundsJob(LOSSY, 100.0, 1.0))
         runs.simulate()
         assert len(runs) == 3
         found.append(

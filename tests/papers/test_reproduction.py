@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from tcpcast.errors import ScenarioError
 from tcpcast.papers import paper
-from tcpcast_papers.drawing import Drawn, panels
+from tcpcast_papers.drawing import Plot, panels
 from tcpcast_papers.page import (
-    beside_texts,
+    other_texts,
     difference_text,
     interval_text,
     own_text,
@@ -139,11 +139,11 @@ def test_rounding_hides_a_difference_and_a_tolerance_does_not() -> None:
 
 
 def test_further_figures_stand_beside_without_a_verdict(tmp_path: Path) -> None:
-    section = Section("Table 1", ("what",), beside=("other", "third"))
-    section.rows = [row("100.0", 100.41, ONE_PERCENT, note="why", beside=(120.0, None))]
-    assert beside_texts(section.rows[0]) == ("120.0", "–")
+    section = Section("Table 1", ("what",), others=("other", "third"))
+    section.rows = [row("100.0", 100.41, ONE_PERCENT, note="why", others=(120.0, None))]
+    assert other_texts(section.rows[0]) == ("120.0", "–")
     doubted = replace(section.rows[0], withheld=(True, True))
-    assert beside_texts(doubted) == ("(120.0)", "–")
+    assert other_texts(doubted) == ("(120.0)", "–")
     write(Report("A paper", [section]), tmp_path)
     lines = (tmp_path / "index.md").read_text().splitlines()
     head = "| what | unit | published | own | difference | verdict | other | third | note |"
@@ -152,7 +152,7 @@ def test_further_figures_stand_beside_without_a_verdict(tmp_path: Path) -> None:
 
 
 def test_the_page_shows_every_row_and_marks_what_differs(tmp_path: Path) -> None:
-    figure = Drawn(panels(1)[0], tmp_path / "figure.png")
+    figure = Plot(panels(1)[0], tmp_path / "figure.png")
     section = Section("Table 1. A | B", ("what",), figures=[figure], remarks=["Mind the gap."])
     section.rows = [row("100", 100.4, ONE_PERCENT), row("100", 120.0, ONE_PERCENT, note="why")]
     report = Report("A paper", [section], preface=["Where it comes from."])

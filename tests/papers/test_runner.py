@@ -16,7 +16,7 @@ from tcpcast.cli import main
 from tcpcast.engines import RunOptions
 from tcpcast.errors import DomainError
 from tcpcast_papers import PAPERS
-from tcpcast_papers.drawing import Drawn, panels
+from tcpcast_papers.drawing import Plot, panels
 from tcpcast_papers.report import Accepted
 from tcpcast_papers.reproduction import Printed, Row, Section, Tolerance
 from tcpcast_papers.runner import BOTH, Paper, Part, accepted
@@ -72,14 +72,14 @@ def table(number: int, *figures: Figure, drawn: bool = False, half: float = 0.0)
         ]
         found = Section(f"Table {number}. A table", ("what", "N"), rows)
         if drawn:
-            found.figures = [Drawn(panels(1)[0], folder / f"figure{number}.png")]
+            found.figures = [Plot(panels(1)[0], folder / f"figure{number}.png")]
         return [found]
 
-    def wants(runs: Runs[float]) -> None:
+    def request(runs: Runs[float]) -> None:
         for figure in figures:
-            runs.want(figure)
+            runs.request(figure)
 
-    return Part(sections, wants)
+    return Part(sections, request)
 
 
 @pytest.fixture
@@ -255,7 +255,7 @@ def test_quick_runs_are_of_the_quick_effort(
 ) -> None:
     efforts: list[float] = []
     part: Part[Runs[float]] = Part(
-        lambda _, __: [Section("Table 1")], lambda runs: efforts.append(runs.effort)
+        lambda _, __: [Section("Table 1")], lambda runs: efforts.append(runs.sample_sizes)
     )
     made_up = replace(paper(part), quick=7.0)
     made_up.reproduce(tmp_path, quick=True)

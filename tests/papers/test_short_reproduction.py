@@ -9,7 +9,7 @@ from tcpcast_papers.short.expected import REDUCED, as_proposed, reduction
 from tcpcast_papers.short.methods import VARIANTS, by_model, mean_error
 from tcpcast_papers.short.runs import (
     BACKOFF,
-    Effort,
+    SampleSizes,
     Job,
     Runs,
     latency,
@@ -23,13 +23,13 @@ from tcpcast_papers.short.settings import (
 from tcpcast_papers.short.timeouts import SIZE_PKTS, measured_packets, sender
 from tcpcast_papers.simulations import SEED
 
-SMALL = Effort(drawn=4_000, valued=4_000, counted=4_000)
+SMALL = SampleSizes(drawn=4_000, valued=4_000, counted=4_000)
 
 
 def simulated(*jobs: Job, threads: int | None = None) -> Runs:
     runs = Runs(SMALL, threads)
     for job in jobs:
-        runs.want(job)
+        runs.request(job)
     runs.simulate()
     return runs
 

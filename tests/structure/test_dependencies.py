@@ -180,7 +180,7 @@ def from_above(path: Path) -> Iterator[str]:
 
 
 def test_a_module_imports_only_what_lies_below_it() -> None:
-    assert not [fault for path in modules() for fault in from_above(path)]
+    assert not [error for path in modules() for error in from_above(path)]
 
 
 def test_papers_use_the_public_interface() -> None:

@@ -41,18 +41,18 @@ def rule_pkts(rate_bps: float, size_pkts: int, rtt_s: float) -> float:
     path = Path(rtt0_s=rtt_s, packet_bytes=PACKET_BYTES, bottleneck_bps=rate_bps, ingress_bps=100e6)
     one = connection_alone(path=path, size_pkts=size_pkts, receiver_window_pkts=WINDOW_PKTS)
     sources = math.ceil((1 + one.on_time_s) * rate_bps / (size_pkts * path.packet_bits))
-    found = engset(
+    result = engset(
         path=path,
         sources=sources,
         mean_off_s=1.0,
         mean_size_pkts=size_pkts,
         receiver_window_pkts=WINDOW_PKTS,
     )
-    if not found.link_runs_short:
+    if not result.link_runs_short:
         return 0.0
     return float(
         buffer_for_loss_plain(
-            loss_ratio=LOSS, queue_mean_pkts=found.queue_mean_pkts, utilisation=found.utilisation
+            loss_ratio=LOSS, queue_mean_pkts=result.queue_mean_pkts, utilisation=result.utilisation
         )
     )
 

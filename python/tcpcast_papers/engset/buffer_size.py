@@ -39,14 +39,14 @@ def _setting(distribution: str, buffer_pkts: int, sources: int = HIGH) -> Settin
     return setting(f"F12-N{sources}-10M2M-R50-{distribution}-W44-B{buffer_pkts}")
 
 
-def wants(runs: Runs) -> None:
+def request(runs: Runs) -> None:
     """Ask for Tables 9 and 10, and for Table 10 again at a load of 100 %."""
-    runs.want(
+    runs.request(
         (_setting(distribution, b) for distribution in DISTRIBUTIONS for b in BUFFERS_PKTS),
         checked=True,
     )
-    runs.want((_setting("EP", b) for b in (50, 150, 750)), checked=True)
-    runs.want(
+    runs.request((_setting("EP", b) for b in (50, 150, 750)), checked=True)
+    runs.request(
         _setting(distribution, b, MODERATE) for distribution in DISTRIBUTIONS for b in BUFFERS_PKTS
     )
 
@@ -134,12 +134,12 @@ def _table10(runs: Runs) -> Section:
 
 
 def _theory_rows(line: Line, label: tuple[str, ...], each: Setting) -> list[Row]:
-    found = model(each)
-    assert found.loss_ratio is not None
+    result = model(each)
+    assert result.loss_ratio is not None
     own = (
-        ("theory: rate", "kbit/s", "theory_rate_kbps", 1e-3 * found.rate_bps),
-        ("theory: ON time", "ms", "theory_on_time_ms", 1e3 * found.on_time_s),
-        ("theory: loss", "%", "theory_loss_percent", 100 * found.loss_ratio),
+        ("theory: rate", "kbit/s", "theory_rate_kbps", 1e-3 * result.rate_bps),
+        ("theory: ON time", "ms", "theory_on_time_ms", 1e3 * result.on_time_s),
+        ("theory: loss", "%", "theory_loss_percent", 100 * result.loss_ratio),
     )
     return [
         Row((*label, name), unit, line.printed(column), value, tolerance=PRINTED_DIGITS)
@@ -155,7 +155,7 @@ def _surprise(runs: Runs, folder: Path) -> Section:
     figure, panels = drawing.panels(2, width=5.0)
     for axes, sources in zip(panels, (HIGH, MODERATE), strict=True):
         _draw_rates(axes, runs, sources)
-    section.figures.append(drawing.Drawn(figure, folder / "table10.png"))
+    section.figures.append(drawing.Plot(figure, folder / "table10.png"))
     spread = {}
     for sources in (HIGH, MODERATE):
         for distribution in DISTRIBUTIONS:
@@ -197,11 +197,11 @@ def _rate(runs: Runs, distribution: str, buffer_pkts: int, sources: int) -> floa
 
 
 def _draw_rates(axes: Axes, runs: Runs, sources: int) -> None:
-    found = model(_setting("E", BUFFERS_PKTS[0], sources))
-    axes.axhline(1e-3 * found.rate_bps, color="black", linewidth=1.2, label="model")
-    for distribution, look in zip(DISTRIBUTIONS, drawing.looks(), strict=False):
+    result = model(_setting("E", BUFFERS_PKTS[0], sources))
+    axes.axhline(1e-3 * result.rate_bps, color="black", linewidth=1.2, label="model")
+    for distribution, style in zip(DISTRIBUTIONS, drawing.styles(), strict=False):
         rates = [1e-3 * _rate(runs, distribution, b, sources) for b in BUFFERS_PKTS]
-        axes.plot(BUFFERS_PKTS, rates, label=distribution, linewidth=1.4, **look)
+        axes.plot(BUFFERS_PKTS, rates, label=distribution, linewidth=1.4, **style)
         if sources == HIGH:
             printed = [
                 line.value("rate_kbps")
@@ -212,14 +212,14 @@ def _draw_rates(axes: Axes, runs: Runs, sources: int) -> None:
                 printed,
                 linestyle=":",
                 marker="x",
-                color=look["color"],
+                color=style["color"],
                 label=f"{distribution}, published",
             )
     axes.set_xscale("log")
     axes.set_xticks(BUFFERS_PKTS, [str(b) for b in BUFFERS_PKTS], fontsize=8)
     axes.minorticks_off()
-    axes.set_ylim(0, 1.25 * 1e-3 * found.rate_bps)
-    axes.set_title(f"N = {sources}: load {100 * found.offered_load:.1f} %", fontsize=10)
+    axes.set_ylim(0, 1.25 * 1e-3 * result.rate_bps)
+    axes.set_title(f"N = {sources}: load {100 * result.offered_load:.1f} %", fontsize=10)
     axes.set_xlabel("buffer (packets)")
     axes.set_ylabel("connection rate (kbit/s)")
     axes.legend(frameon=False, loc="lower right", fontsize=8)

@@ -14,7 +14,7 @@ from tcpcast_papers.engset import (
     states,
 )
 from tcpcast_papers.engset.published import CITATION
-from tcpcast_papers.engset.runs import FULL, QUICK, Effort, Runs
+from tcpcast_papers.engset.runs import FULL, QUICK, SampleSizes, Runs
 from tcpcast_papers.runner import QUICK as QUICK_RUNS
 from tcpcast_papers.runner import Paper
 
@@ -22,10 +22,10 @@ from tcpcast_papers.runner import Paper
 def _preface(runs: Runs) -> list[str]:
     length = (
         "Every setting is simulated with the paper's number of connections, about 10 million "
-        f"packets; where a figure is checked, {runs.effort.replications} times."
-        if runs.effort.whole
-        else f"This is the quick run: {100 * runs.effort.checked:.0f} % of the paper's connections "
-        f"where a figure is checked, {100 * runs.effort.drawn:.0f} % where it is only drawn, and "
+        f"packets; where a figure is checked, {runs.sample_sizes.replications} times."
+        if runs.sample_sizes.whole
+        else f"This is the quick run: {100 * runs.sample_sizes.checked:.0f} % of the paper's connections "
+        f"where a figure is checked, {100 * runs.sample_sizes.drawn:.0f} % where it is only drawn, and "
         "fewer curves; a figure outside its tolerance by less than its own interval is called "
         "unsettled."
     )
@@ -43,7 +43,7 @@ def _preface(runs: Runs) -> list[str]:
     ]
 
 
-PAPER: Paper[Effort, Runs] = Paper(
+PAPER: Paper[SampleSizes, Runs] = Paper(
     package="tcpcast_papers.engset",
     title="TCP-Engset revisited: published and own",
     simulations=Runs,

@@ -30,12 +30,12 @@ def _setting(mean_size_pkts: int, distribution: str) -> Setting:
     return window_setting(mean_size_pkts, distribution, 44, 0.8)
 
 
-def wants(runs: Runs) -> None:
+def request(runs: Runs) -> None:
     """Ask for a simulation of each distribution and mean size; any network will do."""
-    runs.want(
+    runs.request(
         _setting(size, distribution) for size in CONNECTIONS for distribution in _DISTRIBUTIONS
     )
-    runs.want([_setting(12, "EE(7)")])
+    runs.request([_setting(12, "EE(7)")])
 
 
 def sections(runs: Runs, folder: Path) -> list[Section]:
@@ -93,14 +93,14 @@ def interval_text(low_pkts: int, high_pkts: int | None) -> str:
 def _figure3(runs: Runs, folder: Path) -> Section:
     figure, (axes,) = drawing.panels(1, width=6.4, height=4.2)
     x = np.geomspace(3, 4096, 400)
-    for (distribution, name), look in zip(
-        (("E", "E"), ("EP", "EP"), ("EE", "EE(7)")), drawing.looks(), strict=False
+    for (distribution, name), style in zip(
+        (("E", "E"), ("EP", "EP"), ("EE", "EE(7)")), drawing.styles(), strict=False
     ):
         each = _setting(12, name)
         exact = SizeDistribution.of(each)
         axes.plot(
             *drawing.positive(x, exact.above(x)),
-            color=look["color"],
+            color=style["color"],
             label=f"{distribution}, distribution",
         )
         table = runs[each].tables["by_size"]
@@ -109,7 +109,7 @@ def _figure3(runs: Runs, folder: Path) -> Section:
             *drawing.positive(table["high_pkts"][:-1] + 0.5, above[:-1]),
             linestyle="none",
             label=f"{distribution}, drawn",
-            **look,
+            **style,
         )
     axes.set_xscale("log")
     axes.set_yscale("log")
@@ -121,7 +121,7 @@ def _figure3(runs: Runs, folder: Path) -> Section:
     section = Section(
         "Figure 3. File size distributions for F = 12 packets", ("distribution", "quantity")
     )
-    section.figures.append(drawing.Drawn(figure, folder / "figure03.png"))
+    section.figures.append(drawing.Plot(figure, folder / "figure03.png"))
     for distribution, name in (("E", "E"), ("EP", "EP"), ("EE", "EE(7)")):
         line = published.text().one(key=f"mean_above_k_{distribution}")
         own = SizeDistribution.of(_setting(12, name)).mean_above_k()

@@ -57,10 +57,10 @@ def _of_one_size(size_pkts: int) -> str:
 _SIZES = (53, 54, 106, 107)
 
 
-def wants(runs: Runs) -> None:
+def request(runs: Runs) -> None:
     """Ask for the connections alone: exponential sizes for the queue, one size for the timeout."""
-    runs.want((setting(_alone_in_queue(window)) for window in (44, 12)), checked=True)
-    runs.want((setting(_of_one_size(size)) for size in _SIZES), connections=100)
+    runs.request((setting(_alone_in_queue(window)) for window in (44, 12)), checked=True)
+    runs.request((setting(_of_one_size(size)) for size in _SIZES), connections=100)
 
 
 def sections(runs: Runs, _: pathlib.Path) -> list[Section]:
@@ -74,14 +74,14 @@ def _table2() -> Section:
         label = (f"{line['rate_mbps']}M", f"{line['rtt_ms']} ms", line["receiver_window_pkts"])
         beta = line.value("rtt_ms") / line.value("delta_ms")
         window = line.value("receiver_window_pkts")
-        found = window_saturation(beta=beta, receiver_window_pkts=window)
+        result = window_saturation(beta=beta, receiver_window_pkts=window)
         own = {
             "beta_pkts": ("beta", "packets", beta),
-            "r": ("r", "1", found.ratio),
-            "window_over_beta_percent": ("WR/beta", "%", 100 / found.ratio),
-            "queue_pkts": ("queue", "packets", found.queue_pkts),
+            "r": ("r", "1", result.ratio),
+            "window_over_beta_percent": ("WR/beta", "%", 100 / result.ratio),
+            "queue_pkts": ("queue", "packets", result.queue_pkts),
         }
-        condition = "saturated" if found.saturated else "onset" if found.onset else "not saturated"
+        condition = "saturated" if result.saturated else "onset" if result.onset else "not saturated"
         for column, (quantity, unit, value) in own.items():
             if line[column]:
                 row = Row(
@@ -111,10 +111,10 @@ def _table3() -> Section:
     for line in published.table(3):
         window = int(line["window_high_pkts"] or 44)
         beta = example_beta(line)
-        found = flights(
+        result = flights(
             size_pkts=line.value("mean_size_pkts"), receiver_window_pkts=window, slowest_beta=beta
         )
-        for name, own in (("m", found.rounds), ("n", found.tail_pkts)):
+        for name, own in (("m", result.rounds), ("n", result.tail_pkts)):
             corrected = line.printed(f"{name}_corrected")
             wrong = line[name] != line[f"{name}_corrected"]
             note = f"printed {line[name]}: {line.note}" if wrong else f"{_at(beta, window)}"
@@ -204,22 +204,22 @@ def _queue_alone(runs: Runs) -> Section:
     section = Section("Section 4.4. The queue of one connection alone", ("quantity",))
     text = published.text()
     for window in (44, 12):
-        found = lone_queue(
+        result = lone_queue(
             path=special_path(),
             size_pkts=347,
             mean_off_s=SPECIAL_OFF_S,
             receiver_window_pkts=window,
         )
         if window == 44:
-            section.rows.append(_text_row("single_integral_w44", found.rounds[-1]))
-        section.rows.append(_text_row(f"single_queue_w{window}", found.mean_pkts, "by formula"))
+            section.rows.append(_text_row("single_integral_w44", result.rounds[-1]))
+        section.rows.append(_text_row(f"single_queue_w{window}", result.mean_pkts, "by formula"))
         delay = text.one(key=f"single_delay_w{window}")
         section.rows.append(
             Row(
                 (delay["quantity"],),
                 "ms",
                 Printed(delay["value"]),
-                1e3 * found.delay_s,
+                1e3 * result.delay_s,
                 note=delay.note,
             )
         )

@@ -37,9 +37,9 @@ _LAST_SHOWN = 140
 _FEWEST_SENT = 200
 
 
-def wants(runs: Runs) -> None:
+def request(runs: Runs) -> None:
     """Ask for the high loss setting, with a small window, and with exponential sizes."""
-    runs.want([WIDE, NARROW, EXPONENTIAL], checked=True)
+    runs.request([WIDE, NARROW, EXPONENTIAL], checked=True)
 
 
 def sections(runs: Runs, folder: Path) -> list[Section]:
@@ -80,7 +80,7 @@ def _figure14(runs: Runs, folder: Path) -> Section:
         axes.set_title(f"{_name(each)}: loss {100 * runs[each]['loss_ratio']:.1f} %", fontsize=10)
         axes.set_xlabel("sequence number")
     panels[0].set_ylabel("dropped, % of those sent")
-    section.figures.append(drawing.Drawn(figure, folder / "figure14.png"))
+    section.figures.append(drawing.Plot(figure, folder / "figure14.png"))
     for each in (WIDE, NARROW):
         window = each.receiver_window_pkts
         line = published.text().one(key=f"loss_w{window}")
@@ -165,10 +165,10 @@ def _averages(answer: Answer) -> list[Row]:
     line = {each["quantity"]: each for each in published.table(7)}
     size, rtt = line["file size"], line["RTT measured by TCP"]
     on_time = line["ON time"].value("measured"), size.value("measured")
-    found = model(WIDE)
+    result = model(WIDE)
     theory = (
-        ("theory: connection rate", "kbit/s", line["connection rate"], 1e-3 * found.rate_bps),
-        ("theory: ON time", "ms", line["ON time"], 1e3 * found.on_time_s),
+        ("theory: connection rate", "kbit/s", line["connection rate"], 1e-3 * result.rate_bps),
+        ("theory: ON time", "ms", line["ON time"], 1e3 * result.on_time_s),
     )
     return [
         loss_row((), line["packet drops"].printed("measured"), answer),
@@ -209,14 +209,14 @@ def _figure15(runs: Runs, folder: Path) -> Section:
         for shift, (each, colour) in enumerate(zip((WIDE, NARROW), drawing.COLOURS, strict=False)):
             count, share = _distribution(runs[each], name)
             kept = count <= 20
-            at = count[kept] + 0.4 * shift - 0.2
-            axes.bar(at, share[kept], width=0.4, color=colour, label=_name(each))
+            index = count[kept] + 0.4 * shift - 0.2
+            axes.bar(index, share[kept], width=0.4, color=colour, label=_name(each))
         axes.set_xlabel(x)
         axes.set_xlim(-0.6, 20.6)
         axes.set_xticks(range(0, 21, 2))
         axes.legend(frameon=False)
     panels[0].set_ylabel("share of recoveries (%)")
-    section.figures.append(drawing.Drawn(figure, folder / "figure15.png"))
+    section.figures.append(drawing.Plot(figure, folder / "figure15.png"))
     for each, bursts in (
         (WIDE, {1: "", 2: "burst_2_w44", 3: "burst_3_w44"}),
         (NARROW, {7: "burst_7_w12"}),
@@ -261,7 +261,7 @@ def _figure16(runs: Runs, folder: Path) -> Section:
             own = float(share[table["window_pkts"] == window].sum())
             section.rows.append(Row((each.distribution, f"at W = {window}"), "%", None, own))
     panels[0].set_ylabel("share of timeouts in slow start (%)")
-    section.figures.append(drawing.Drawn(figure, folder / "figure16.png"))
+    section.figures.append(drawing.Plot(figure, folder / "figure16.png"))
     section.remarks = [
         "W = 1: the retransmission after a timeout was lost too. W = 2: packet 1 was dropped. "
         "W = 3: packet 1 was not, and packet 2 was. The paper prints no numbers.",

@@ -53,14 +53,14 @@ def _loop(each: Setting) -> str:
     return f"RTT {each.rtt_ms:g} ms"
 
 
-def wants(runs: Runs) -> None:
+def request(runs: Runs) -> None:
     """Ask for Tables 8 and 9 with a shorter loop, and for Table 7 with a later timeout."""
     settings = [
         _lossy(buffer, distribution) for distribution in _DISTRIBUTIONS for buffer in BUFFERS_PKTS
     ]
-    runs.want(settings, checked=True)
-    runs.want(map(shorter_loop, settings), checked=True)
-    runs.want(_phases().values(), checked=True)
+    runs.request(settings, checked=True)
+    runs.request(map(shorter_loop, settings), checked=True)
+    runs.request(_phases().values(), checked=True)
 
 
 def sections(runs: Runs, _: Path) -> list[Section]:

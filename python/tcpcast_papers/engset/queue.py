@@ -52,14 +52,14 @@ def _variants(base: Setting, distributions: tuple[tuple[str, int], ...]) -> list
     ]
 
 
-def wants(runs: Runs) -> None:
+def request(runs: Runs) -> None:
     """Ask for the settings of Table 6 and Figures 12 and 13."""
-    runs.want(
+    runs.request(
         (_table6_setting(distribution, n) for distribution in ("E", "EE(7)") for n in _SOURCES),
         checked=True,
     )
     for panel in (*_figure12_panels(), *_figure13_panels()):
-        runs.want(panel)
+        runs.request(panel)
 
 
 def sections(runs: Runs, folder: Path) -> list[Section]:
@@ -88,12 +88,12 @@ def _table6(runs: Runs) -> Section:
 
 def _theory_rows(label: tuple[str, ...], sources: int) -> list[Row]:
     line = published.table(6).one(source="theory", sources=sources)
-    found = model(_table6_setting("E", sources))
-    assert found.loss_ratio is not None
+    result = model(_table6_setting("E", sources))
+    assert result.loss_ratio is not None
     own = (
-        ("load", "%", "load_percent", 100 * found.offered_load),
-        ("rate", "kbit/s", "rate_kbps", 1e-3 * found.rate_bps),
-        ("loss", "%", "loss_percent", 100 * found.loss_ratio),
+        ("load", "%", "load_percent", 100 * result.offered_load),
+        ("rate", "kbit/s", "rate_kbps", 1e-3 * result.rate_bps),
+        ("loss", "%", "loss_percent", 100 * result.loss_ratio),
     )
     return [
         Row((*label, name), unit, line.printed(column), value, tolerance=PRINTED_DIGITS)
@@ -164,33 +164,33 @@ def _queues(title: str, runs: Runs, panels: list[list[Setting]], file: Path) -> 
     for panel, variants in zip(axes, panels, strict=True):
         _draw_queue(panel, runs, variants)
         section.rows += _queue_rows(runs, variants)
-    section.figures.append(drawing.Drawn(figure, file))
+    section.figures.append(drawing.Plot(figure, file))
     return section
 
 
 def _draw_queue(axes: Axes, runs: Runs, variants: list[Setting]) -> None:
     base = variants[0]
-    found = model(base)
+    result = model(base)
     assert base.buffer_pkts is not None
     x = np.arange(base.buffer_pkts + 1)
     axes.plot(
         x,
-        found.time_above(x),
+        result.time_above(x),
         color="black",
         linewidth=1.4,
-        label=f"model: {_figures(found.rate_bps, found.utilisation, found.loss_ratio)}",
+        label=f"model: {_figures(result.rate_bps, result.utilisation, result.loss_ratio)}",
     )
-    for each, look in zip(variants, drawing.looks(), strict=False):
+    for each, style in zip(variants, drawing.styles(), strict=False):
         answer = runs[each]
         table = answer.tables["queue"]
         seen = drawing.positive(table["queue_pkts"], table["time_above"])
         shown = _figures(answer["connection_rate_bps"], answer["utilisation"], answer["loss_ratio"])
         name = f"{each.distribution}, W{each.receiver_window_pkts}: {shown}"
-        axes.plot(*drawing.thinned(*seen), linewidth=1.0, markersize=3, label=name, **look)
+        axes.plot(*drawing.thin(*seen), linewidth=1.0, markersize=3, label=name, **style)
     drawing.tail(axes, floor=1e-6, right=1.02 * base.buffer_pkts)
     axes.set_xlabel("queue x (packets)")
     axes.set_ylabel("share of time with a queue above x")
-    title = f"F{base.mean_size_pkts}-N{base.sources}: load {100 * found.offered_load:.1f} %"
+    title = f"F{base.mean_size_pkts}-N{base.sources}: load {100 * result.offered_load:.1f} %"
     axes.set_title(title, fontsize=10)
     axes.legend(frameon=False, fontsize=7, loc="lower left")
 
@@ -208,6 +208,6 @@ def _queue_rows(runs: Runs, variants: list[Setting]) -> list[Row]:
             ("utilisation", "utilisation", "%", 100.0),
         ):
             note = f"model: {factor * getattr(model(each), metric):.4g}"
-            found = runs[each].metrics[metric]
-            rows.append(Row.of((each.name, name), unit, None, found, factor, note=note))
+            result = runs[each].metrics[metric]
+            rows.append(Row.of((each.name, name), unit, None, result, factor, note=note))
     return rows

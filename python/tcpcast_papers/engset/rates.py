@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-    from tcpcast_papers.engset.runs import Effort, Runs
+    from tcpcast_papers.engset.runs import SampleSizes, Runs
     from tcpcast_papers.engset.settings import Setting
     from tcpcast_papers.published import Line
 
@@ -45,11 +45,11 @@ def window_setting(mean_size_pkts: int, distribution: str, window: int, load: fl
     return at_load(setting(f"F{mean_size_pkts}-N1-10M1G-R50-{distribution}-W{window}"), load)
 
 
-def _figure8_settings(effort: Effort) -> list[list[Setting]]:
+def _figure8_settings(sample_sizes: SampleSizes) -> list[list[Setting]]:
     """Return a list of settings a curve, one for each load."""
-    grid = _FEW if effort.sparse else _WIDE
-    loads = LOADS[::2] if effort.sparse else LOADS
-    rtts = (50,) if effort.sparse else (50, 100)
+    grid = _FEW if sample_sizes.sparse else _WIDE
+    loads = LOADS[::2] if sample_sizes.sparse else LOADS
+    rtts = (50,) if sample_sizes.sparse else (50, 100)
     return [
         [at_load(setting(f"F{size}-N1-{rates}-R{rtt}-E-W44"), load) for load in loads]
         for rates, sizes in grid.items()
@@ -62,13 +62,13 @@ def _distributions(mean_size_pkts: int) -> list[str]:
     return ["E", "EP", *([EE[mean_size_pkts]] if mean_size_pkts in EE else [])]
 
 
-def wants(runs: Runs) -> None:
+def request(runs: Runs) -> None:
     """Ask for the settings of Figures 8 to 10 and Table 4."""
-    for curve in _figure8_settings(runs.effort):
-        runs.want(curve)
+    for curve in _figure8_settings(runs.sample_sizes):
+        runs.request(curve)
     for size in (*REDUCED_WINDOW, 120):
         windows = {44, REDUCED_WINDOW.get(size, 44)}
-        runs.want(
+        runs.request(
             window_setting(size, distribution, window, load)
             for distribution in _distributions(size)
             for window in windows
@@ -94,18 +94,18 @@ def _measured_bps(runs: Runs, each: Setting) -> float:
 def _figure8(runs: Runs, folder: Path) -> Section:
     title = "Figure 8. Error of the calculated connection rate against the load"
     points: dict[str, list[tuple[float, float]]] = {"h1": [], "h2": [], "h": []}
-    for curve in _figure8_settings(runs.effort):
+    for curve in _figure8_settings(runs.sample_sizes):
         for each in curve:
-            found = model(each)
+            result = model(each)
             measured = _measured_bps(runs, each)
-            rates = {"h1": found.sharing.rate1_bps, "h2": found.sharing.rate2_bps}
-            rates["h"] = found.rate_bps
+            rates = {"h1": result.sharing.rate1_bps, "h2": result.sharing.rate2_bps}
+            rates["h"] = result.rate_bps
             for name, rate in rates.items():
-                if rate is not None and found.link_runs_short:
-                    points[name].append((100 * found.offered_load, 100 * (rate / measured - 1)))
+                if rate is not None and result.link_runs_short:
+                    points[name].append((100 * result.offered_load, 100 * (rate / measured - 1)))
     figure, panels = drawing.panels(2, width=5.0, share_y=True)
-    for name, look in zip(("h1", "h2"), drawing.looks(), strict=False):
-        _scatter(panels[0], points[name], name, look)
+    for name, style in zip(("h1", "h2"), drawing.styles(), strict=False):
+        _scatter(panels[0], points[name], name, style)
     _scatter(panels[1], points["h"], "h, their mean", {"color": "#009E73", "marker": "^"})
     for axes in panels:
         axes.axhline(0, color=drawing.MUTED, linewidth=0.8)
@@ -113,7 +113,7 @@ def _figure8(runs: Runs, folder: Path) -> Section:
         axes.legend(frameon=False)
     panels[0].set_ylabel("model less simulation (%)")
     section = Section(title, ("load", "quantity"))
-    section.figures.append(drawing.Drawn(figure, folder / "figure08.png"))
+    section.figures.append(drawing.Plot(figure, folder / "figure08.png"))
     section.rows = _error_rows(points)
     section.remarks = [
         "The paper prints no numbers here: h1 is a little too high, h2 a little too low, their "
@@ -124,12 +124,12 @@ def _figure8(runs: Runs, folder: Path) -> Section:
 
 
 def _scatter(
-    axes: Axes, points: list[tuple[float, float]], name: str, look: dict[str, Any]
+    axes: Axes, points: list[tuple[float, float]], name: str, style: dict[str, Any]
 ) -> None:
     load, error = np.array(points).T
-    axes.plot(load, error, linestyle="none", markersize=3.5, label=name, alpha=0.75, **look)
+    axes.plot(load, error, linestyle="none", markersize=3.5, label=name, alpha=0.75, **style)
     middles, means = _trend(load, error)
-    axes.plot(middles, means, color=look["color"], linewidth=1.6)
+    axes.plot(middles, means, color=style["color"], linewidth=1.6)
 
 
 def _trend(load: np.ndarray, error: np.ndarray) -> tuple[list[float], list[float]]:
@@ -152,31 +152,31 @@ def _error_rows(points: dict[str, list[tuple[float, float]]]) -> list[Row]:
 
 def _ratio_panels(
     path: Path, panels: list[tuple[str, list[tuple[int, list[float]]]]], y: str
-) -> drawing.Drawn:
+) -> drawing.Plot:
     figure, axes = drawing.panels(len(panels), width=3.9, share_y=True)
     for panel, (title, curves) in zip(axes, panels, strict=True):
-        for (size, ratios), look in zip(curves, drawing.looks(), strict=False):
+        for (size, ratios), style in zip(curves, drawing.styles(), strict=False):
             loads = [100 * load for load in WINDOW_LOADS]
-            panel.plot(loads, ratios, label=f"F = {size}", linewidth=1.4, markersize=5, **look)
+            panel.plot(loads, ratios, label=f"F = {size}", linewidth=1.4, markersize=5, **style)
         panel.axhline(100, color=drawing.MUTED, linewidth=0.8)
         panel.set_title(title, fontsize=10)
         panel.set_xlabel("open-loop load (%)")
         panel.set_xticks([100 * load for load in WINDOW_LOADS])
         panel.legend(frameon=False, fontsize=8)
     axes[0].set_ylabel(y)
-    return drawing.Drawn(figure, path)
+    return drawing.Plot(figure, path)
 
 
 def _figure9(runs: Runs, folder: Path) -> Section:
     def curves(distribution: str) -> list[tuple[int, list[float]]]:
-        found = []
+        result = []
         for size, window in REDUCED_WINDOW.items():
             name = EE.get(size) if distribution == "EE" else distribution
             if name is not None:
-                found.append(
+                result.append(
                     (size, [_window_ratio(runs, size, name, window, a) for a in WINDOW_LOADS])
                 )
-        return found
+        return result
 
     section = Section("Figure 9. Connection rate with a reduced window, in % of that with WR = 44")
     panels = [(distribution, curves(distribution)) for distribution in ("E", "EE", "EP")]
@@ -217,7 +217,7 @@ def _figure10(runs: Runs, folder: Path) -> Section:
     section.figures.append(
         _ratio_panels(folder / "figure10.png", panels, "rate, % of exponential sizes")
     )
-    worst = min(ratio for _, found in panels for _, ratios in found for ratio in ratios)
+    worst = min(ratio for _, result in panels for _, ratios in result for ratio in ratios)
     section.remarks = [
         f"The largest penalty here is {100 - worst:.0f} %; the paper's conclusion says up to "
         "15 to 20 %, less as F grows.",

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Effort:
+class SampleSizes:
     """How much to simulate.
 
     Parameters
@@ -42,8 +42,8 @@ class Effort:
         return self.checked >= 1 and self.drawn >= 1 and not self.sparse
 
 
-FULL = Effort()
-QUICK = Effort(checked=0.25, drawn=0.04, replications=1, sparse=True)
+FULL = SampleSizes()
+QUICK = SampleSizes(checked=0.25, drawn=0.04, replications=1, sparse=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +67,10 @@ class Job:
         return simulated(scenario, progress)
 
 
-class Runs(Simulations[Effort]):
+class Runs(Simulations[SampleSizes]):
     """Simulations by setting; :meth:`want` them all, then :meth:`simulate`, then look them up."""
 
-    def want(
+    def request(
         self,
         settings: Iterable[Setting],
         *,
@@ -88,8 +88,8 @@ class Runs(Simulations[Effort]):
         connections
             This many, whatever the effort: for settings where chance plays no part.
         """
-        share = self.effort.checked if checked else self.effort.drawn
-        replications = self.effort.replications if checked and connections is None else 1
+        share = self.sample_sizes.checked if checked else self.sample_sizes.drawn
+        replications = self.sample_sizes.replications if checked and connections is None else 1
         for each in settings:
             count = connections or max(1, round(each.connections * share))
             before = self._asked.get(each)
@@ -106,5 +106,5 @@ class Runs(Simulations[Effort]):
         Unfinished
             The reader gave up before.
         """
-        found: Answer = self._found(setting(wanted) if isinstance(wanted, str) else wanted)
-        return found
+        result: Answer = self._result(setting(wanted) if isinstance(wanted, str) else wanted)
+        return result

@@ -100,9 +100,9 @@ def interval_cells(answer: Answer, low_pkts: int) -> dict[str, float]:
     Every figure is nan where the run had no file of that size.
     """
     table = answer.tables["by_size"]
-    (found,) = np.nonzero(table["low_pkts"] == low_pkts)
+    (result,) = np.nonzero(table["low_pkts"] == low_pkts)
     return {
-        name: float(column[found[0]]) if len(found) else math.nan for name, column in table.items()
+        name: float(column[result[0]]) if len(result) else math.nan for name, column in table.items()
     }
 
 

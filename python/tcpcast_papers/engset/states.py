@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-    from tcpcast_papers.engset.runs import Effort, Runs
+    from tcpcast_papers.engset.runs import SampleSizes, Runs
     from tcpcast_papers.engset.settings import Setting
 
 _VARIANTS = {
@@ -31,8 +31,8 @@ _DEATHS = 10
 """The paper shows the shared capacity of states with more than 10 samples."""
 
 
-def _sizes(effort: Effort) -> tuple[int, ...]:
-    return (12,) if effort.sparse else tuple(_PATHS)
+def _sizes(sample_sizes: SampleSizes) -> tuple[int, ...]:
+    return (12,) if sample_sizes.sparse else tuple(_PATHS)
 
 
 def _settings(size: int) -> list[Setting]:
@@ -44,15 +44,15 @@ def _settings(size: int) -> list[Setting]:
     ]
 
 
-def wants(runs: Runs) -> None:
+def request(runs: Runs) -> None:
     """Ask for each size distribution and window at an open-loop load of 100 %."""
-    for size in _sizes(runs.effort):
-        runs.want(_settings(size))
+    for size in _sizes(runs.sample_sizes):
+        runs.request(_settings(size))
 
 
 def sections(runs: Runs, folder: Path) -> list[Section]:
     """Return Figure 11."""
-    sizes = _sizes(runs.effort)
+    sizes = _sizes(runs.sample_sizes)
     figure, panels = drawing.panels(2, len(sizes), width=5.2, height=3.7)
     section = Section(
         "Figure 11. State probabilities and capacity sharing", ("setting", "quantity")
@@ -62,7 +62,7 @@ def sections(runs: Runs, folder: Path) -> list[Section]:
         _draw_states(panels[2 * row], runs, variants)
         _draw_sharing(panels[2 * row + 1], runs, variants)
         section.rows += _distances(runs, variants)
-    section.figures.append(drawing.Drawn(figure, folder / "figure11.png"))
+    section.figures.append(drawing.Plot(figure, folder / "figure11.png"))
     section.remarks = [
         "The settings of the paper's figure stand inside it and did not survive; these have an "
         "open-loop load of 100 % as its have. The paper prints no numbers. States are seen where "
@@ -75,17 +75,17 @@ def sections(runs: Runs, folder: Path) -> list[Section]:
 
 
 def _draw_states(axes: Axes, runs: Runs, variants: list[Setting]) -> None:
-    found = model(variants[0])
+    result = model(variants[0])
     j = np.arange(variants[0].sources + 1)
-    axes.plot(*drawing.positive(j, found.probability), color="black", linewidth=1.4, label="model")
+    axes.plot(*drawing.positive(j, result.probability), color="black", linewidth=1.4, label="model")
     right = 0.0
-    for each, look in zip(variants, drawing.looks(), strict=False):
+    for each, style in zip(variants, drawing.styles(), strict=False):
         table = runs[each].tables["states"]
         x, y = drawing.positive(table["active"], table["probability"])
         right = max(right, float(x[y > 1e-6].max()))
-        axes.plot(x, y, linestyle="none", markersize=2.6, label=_name(each), **look)
+        axes.plot(x, y, linestyle="none", markersize=2.6, label=_name(each), **style)
     drawing.tail(axes, floor=1e-6, right=1.03 * right)
-    shown = f"s = {found.alone.servers:.1f}, beta = {found.path.beta:.1f}"
+    shown = f"s = {result.alone.servers:.1f}, beta = {result.path.beta:.1f}"
     axes.set_title(f"{_title(variants[0])}: {shown}", fontsize=9)
     axes.set_xlabel("active sources j")
     axes.set_ylabel("share of time with j active")
@@ -93,20 +93,20 @@ def _draw_states(axes: Axes, runs: Runs, variants: list[Setting]) -> None:
 
 
 def _draw_sharing(axes: Axes, runs: Runs, variants: list[Setting]) -> None:
-    found = model(variants[0])
+    result = model(variants[0])
     right = 0.0
-    for each, look in zip(variants, drawing.looks(), strict=False):
+    for each, style in zip(variants, drawing.styles(), strict=False):
         table = runs[each].tables["states"]
         seen = (table["active"] > 0) & (table["deaths"] > _DEATHS)
         x, y = table["active"][seen], 1e-3 * table["shared_rate_bps"][seen]
         right = max(right, float(x.max(initial=1)))
-        axes.plot(x, y, linestyle="none", markersize=2.6, label=_name(each), **look)
+        axes.plot(x, y, linestyle="none", markersize=2.6, label=_name(each), **style)
     j = np.arange(1, right + 1)
     shared = shared_rate_bps(
-        active=j, peak_bps=found.alone.rate_bps, link_bps=found.path.bottleneck_bps
+        active=j, peak_bps=result.alone.rate_bps, link_bps=result.path.bottleneck_bps
     )
     axes.plot(j, 1e-3 * shared, color="black", linewidth=1.4, label="model")
-    axes.set_ylim(0, 1.5e-3 * found.alone.rate_bps)
+    axes.set_ylim(0, 1.5e-3 * result.alone.rate_bps)
     axes.set_xlim(0, 1.03 * right)
     axes.set_title(f"{_title(variants[0])}: capacity sharing", fontsize=9)
     axes.set_xlabel("active sources j")

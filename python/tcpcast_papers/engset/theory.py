@@ -24,5 +24,5 @@ def at_load(each: Setting, load: float) -> Setting:
     The paper's populations are the nearest: 80 % of F12-10M2M-R50 is 66 sources (80.5 %), 100 %
     is 82 (100.1 %), 120 % is 98 (119.6 %). The load (eq. 5) is proportional to N.
     """
-    found = model(each)
-    return each.with_sources(max(1, math.floor(load * each.sources / found.offered_load + 0.5)))
+    result = model(each)
+    return each.with_sources(max(1, math.floor(load * each.sources / result.offered_load + 0.5)))

@@ -14,12 +14,12 @@ from tcpcast_papers.fixed_point import (
     validity,
 )
 from tcpcast_papers.fixed_point.published import CITATION
-from tcpcast_papers.fixed_point.runs import QUICK, WHOLE, Effort, Runs
+from tcpcast_papers.fixed_point.runs import QUICK, WHOLE, SampleSizes, Runs
 from tcpcast_papers.runner import BOTH, Paper
 
 
 def _preface(runs: Runs) -> list[str]:
-    quick = "" if runs.effort == WHOLE else "This is the quick run: wider intervals. "
+    quick = "" if runs.sample_sizes == WHOLE else "This is the quick run: wider intervals. "
     return [
         f"The paper: {CITATION}. It prints seven tables, and plots the rest.",
         "Its figures are those of one exact flow among simplified ones, because in 2001 all of "
@@ -38,7 +38,7 @@ def _preface(runs: Runs) -> list[str]:
     ]
 
 
-PAPER: Paper[Effort, Runs] = Paper(
+PAPER: Paper[SampleSizes, Runs] = Paper(
     package="tcpcast_papers.fixed_point",
     title="Fixed point methods: many TCP connections on one local loop",
     simulations=Runs,

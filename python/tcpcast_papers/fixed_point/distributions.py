@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from tcpcast.answer import Answer
 
-    from tcpcast_papers.fixed_point.runs import Effort, Runs
+    from tcpcast_papers.fixed_point.runs import SampleSizes, Runs
 
     Floats = NDArray[np.float64]
 
@@ -39,20 +39,20 @@ DEFINITIONS = {
 }
 
 
-def _traced(effort: Effort) -> Job:
-    length = Length(effort.traced_s, 0.0, 1)
+def _traced(sample_sizes: SampleSizes) -> Job:
+    length = Length(sample_sizes.traced_s, 0.0, 1)
     return Job(LocalLoop(TRACED_SOURCES, traced=True), length)
 
 
-def _blocks(effort: Effort, pkts: int) -> Job:
-    return Job(LocalLoop(SOURCES, block_pkts=pkts), effort.varied)
+def _blocks(sample_sizes: SampleSizes, pkts: int) -> Job:
+    return Job(LocalLoop(SOURCES, block_pkts=pkts), sample_sizes.varied)
 
 
-def wants(runs: Runs) -> None:
+def request(runs: Runs) -> None:
     """Ask for a traced flow, and for every length of the blocks."""
-    runs.want(_traced(runs.effort))
-    for pkts in runs.effort.blocks_pkts:
-        runs.want(_blocks(runs.effort, pkts))
+    runs.request(_traced(runs.sample_sizes))
+    for pkts in runs.sample_sizes.blocks_pkts:
+        runs.request(_blocks(runs.sample_sizes, pkts))
 
 
 def sections(runs: Runs, folder: Path) -> list[Section]:
@@ -60,9 +60,9 @@ def sections(runs: Runs, folder: Path) -> list[Section]:
     return [_send_times(runs, folder), _distribution(runs, folder), _tails(runs, folder)]
 
 
-def send_times_s(found: Answer) -> Floats:
+def send_times_s(result: Answer) -> Floats:
     """Return when the traced source sent its packets, in seconds, ``[packets]``."""
-    marks = found.tables["sequences"]
+    marks = result.tables["sequences"]
     chosen: Floats = marks["time_s"][(marks["event"] == "sent") & (marks["flow"] == 0)]
     return chosen
 
@@ -75,27 +75,27 @@ def bursts(times_s: Floats, apart_s: float = 3.0) -> list[Floats]:
 
 def _send_times(runs: Runs, folder: Path) -> Section:
     section = Section("Figure 7. When a flow sends", ("what", "of"))
-    found = runs[_traced(runs.effort)]
+    result = runs[_traced(runs.sample_sizes)]
     section.remarks = [
         f"N = {TRACED_SOURCES} (the figure's N is barely legible). Each file is a line that climbs "
         "at the goodput of that time, each think time a step to the right.",
-        *missing(found),
+        *missing(result),
     ]
-    if found.not_applicable is not None or "sequences" not in found.tables:
+    if result.not_applicable is not None or "sequences" not in result.tables:
         return section
-    times = send_times_s(found)
+    times = send_times_s(result)
     parts = bursts(times)
     figure, (axes,) = drawing.panels(1, width=7.0, height=3.6)
     axes.plot(times, np.arange(1, times.size + 1), ".", markersize=2.5, color=drawing.COLOURS[0])
     axes.set_xlabel("time, s")
     axes.set_ylabel("packets sent")
-    section.figures.append(drawing.Drawn(figure, folder / "figure07.png"))
+    section.figures.append(drawing.Plot(figure, folder / "figure07.png"))
     whole = [part for part in parts if part.size >= FEWEST_BURSTS]
     rates = [12.0 * (part.size - 1) / (part[-1] - part[0]) for part in whole]
     section.rows = [
-        Row(("packets sent", f"{runs.effort.traced_s:g} s"), "packets", None, float(times.size)),
+        Row(("packets sent", f"{runs.sample_sizes.traced_s:g} s"), "packets", None, float(times.size)),
         Row(
-            ("files, told by silences of 3 s", f"{runs.effort.traced_s:g} s"),
+            ("files, told by silences of 3 s", f"{runs.sample_sizes.traced_s:g} s"),
             "files",
             None,
             float(len(parts)),
@@ -107,18 +107,18 @@ def _send_times(runs: Runs, folder: Path) -> Section:
     return section
 
 
-def _table(found: Answer) -> dict[str, Floats] | None:
-    return found.tables.get("file_goodput_tail")
+def _table(result: Answer) -> dict[str, Floats] | None:
+    return result.tables.get("file_goodput_tail")
 
 
 def _distribution(runs: Runs, folder: Path) -> Section:
     section = Section("Figure 8. Distribution of the instantaneous goodput", ("share of files", ""))
-    found = runs[_blocks(runs.effort, runs.effort.blocks_pkts[0])]
+    result = runs[_blocks(runs.sample_sizes, runs.sample_sizes.blocks_pkts[0])]
     section.remarks = [
         f"N = {SOURCES}, by file (definition 2). The dots are the levels that Table 3 prints.",
-        *missing(found),
+        *missing(result),
     ]
-    tail = _table(found)
+    tail = _table(result)
     if tail is None:
         return section
     rate, above = tail["goodput_bps"] / 1e3, tail["by_file"]
@@ -137,7 +137,7 @@ def _distribution(runs: Runs, folder: Path) -> Section:
         panel.set_xlabel("goodput of a file, kbit/s")
         panel.set_ylabel(words)
         panel.set_xlim(10, 10_000)
-    section.figures.append(drawing.Drawn(figure, folder / "figure08.png"))
+    section.figures.append(drawing.Plot(figure, folder / "figure08.png"))
     section.rows = _level_rows(rate, above)
     return section
 
@@ -157,7 +157,7 @@ def exceeding(rate: Floats, above: Floats, level: float) -> float:
 
 def _tails(runs: Runs, folder: Path) -> Section:
     section = Section("Figure 11. Tail probability by definition", ("definition", "n", "above"))
-    answers = {n: runs[_blocks(runs.effort, n)] for n in runs.effort.blocks_pkts}
+    answers = {n: runs[_blocks(runs.sample_sizes, n)] for n in runs.sample_sizes.blocks_pkts}
     section.remarks = [
         "Definition 1 takes n consecutive packets of a file, 2 the whole file, 3 the files of more "
         f"than 10 packets; N = {SOURCES}. The steps of definition 1, of which the paper speaks, "
@@ -169,9 +169,9 @@ def _tails(runs: Runs, folder: Path) -> Section:
     if not tails:
         return section
     figure, (axes,) = drawing.panels(1, width=6.4, height=4.2)
-    looks = iter(drawing.COLOURS)
+    styles = iter(drawing.COLOURS)
     for n, tail in tails.items():
-        _draw_tail(axes, tail, "by_packets", color=next(looks), label=f"definition 1, n = {n}")
+        _draw_tail(axes, tail, "by_packets", color=next(styles), label=f"definition 1, n = {n}")
         section.rows += _tail_rows(tail, "by_packets", str(n))
     (first, *_) = tails.values()
     for name, style in (("by_file", "--"), ("by_large_file", ":")):
@@ -182,7 +182,7 @@ def _tails(runs: Runs, folder: Path) -> Section:
     axes.set_xscale("log")
     axes.set_xlim(10, 10_000)
     axes.legend(fontsize=8, frameon=False)
-    section.figures.append(drawing.Drawn(figure, folder / "figure11.png"))
+    section.figures.append(drawing.Plot(figure, folder / "figure11.png"))
     return section
 
 

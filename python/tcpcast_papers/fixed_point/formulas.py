@@ -55,7 +55,7 @@ def equation_1_kbit(loss: float, timeouts: float, rtt_s: float) -> float:
 
 
 def _square_root(runs: Runs) -> Section:
-    section = Section(table(7).title, ("case", "N", "fed with"), beside=("every flow",))
+    section = Section(table(7).title, ("case", "N", "fed with"), others=("every flow",))
     for line in table(7):
         case = int(line["case"])
         for sources in POPULATIONS:
@@ -63,7 +63,7 @@ def _square_root(runs: Runs) -> Section:
             label = (line["case"], str(sources))
             printed = line.printed(str(sources))
             loss, timeouts, rtt = printed_inputs(case, sources)
-            found = equation_1_kbit(loss, timeouts, rtt)
+            result = equation_1_kbit(loss, timeouts, rtt)
             longer = PRINTED_RTT_S[case].get(sources)
             cause = None
             if longer is not None:
@@ -74,15 +74,15 @@ def _square_root(runs: Runs) -> Section:
                     (*label, PAPER),
                     "kbit/s",
                     printed,
-                    found,
+                    result,
                     tolerance=WITHIN,
                     explained_by=cause,
-                    beside=(goodput,),
+                    others=(goodput,),
                 )
             )
             own = _own(runs, case, sources)
             section.rows.append(
-                Row((*label, EVERY_FLOW), "kbit/s", printed, own, beside=(goodput,))
+                Row((*label, EVERY_FLOW), "kbit/s", printed, own, others=(goodput,))
             )
     section.remarks = [
         "g = (MSS/RTT) sqrt(3 / (2 max(p_loss + p_to, p_idle))), p_idle = 1.65 % of the packets. "
@@ -95,16 +95,16 @@ def _square_root(runs: Runs) -> Section:
 
 def _how_far_off(rows: list[Row]) -> list[str]:
     """Say how far the equation is from the goodput of those whose figures it is fed with."""
-    found = []
+    result = []
     for row in rows:
         case, sources, fed = row.label
         printed = table(CASES[int(case)]).one(quantity="goodput").value(sources)
-        goodput = printed if fed == PAPER else row.beside[0]
+        goodput = printed if fed == PAPER else row.others[0]
         if row.own is not None and goodput:
-            found.append((fed, row.own / goodput - 1, f"case {case}, N = {sources}"))
+            result.append((fed, row.own / goodput - 1, f"case {case}, N = {sources}"))
     told = []
     for whom in (PAPER, EVERY_FLOW):
-        own = [(error, where) for fed, error, where in found if fed == whom]
+        own = [(error, where) for fed, error, where in result if fed == whom]
         ends = [f"{100 * error:+.0f} % ({where})" for error, where in (min(own), max(own))]
         told.append(f"fed with {whom}, from {ends[0]} to {ends[1]} of the goodput there")
     return [
@@ -136,7 +136,7 @@ def overload_kbit(sources: int, loss: float) -> float:
 
 def _overload(runs: Runs) -> Section:
     section = Section(
-        "Equation (3)", ("N", "loss of"), beside=("the paper's goodput", "every flow")
+        "Equation (3)", ("N", "loss of"), others=("the paper's goodput", "every flow")
     )
     for sources in CONGESTED:
         exact = loop_figures(runs, 1, sources).exact
@@ -146,10 +146,10 @@ def _overload(runs: Runs) -> Section:
         losses = {"none": 0.0, PAPER: printed_inputs(1, sources)[0]}
         losses |= {} if own_loss is None else {EVERY_FLOW: own_loss / 100}
         for words, loss in losses.items():
-            found = overload_kbit(sources, loss)
-            shown = found if math.isfinite(found) else None
+            result = overload_kbit(sources, loss)
+            shown = result if math.isfinite(result) else None
             label = (str(sources), words)
-            section.rows.append(Row(label, "kbit/s", None, shown, beside=(printed, goodput)))
+            section.rows.append(Row(label, "kbit/s", None, shown, others=(printed, goodput)))
     section.remarks = [
         "B / (N B / (C (1 - p)) - I): what is left of a user's time when all of them have the "
         "link's packets. The paper calls it an upper bound in all cases. It is one without loss; "

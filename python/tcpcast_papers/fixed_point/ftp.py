@@ -9,7 +9,7 @@ from tcpcast.answer import Answer
 
 from tcpcast_papers.fixed_point.measures import Figures, failed, missing
 from tcpcast_papers.fixed_point.published import table
-from tcpcast_papers.fixed_point.runs import Job, fixed_points, want_fixed_points
+from tcpcast_papers.fixed_point.runs import Job, fixed_points, request_fixed_points
 from tcpcast_papers.fixed_point.settings import FTP_FLOWS, Ftp
 from tcpcast_papers.fixed_point.tables import SCHEME_COLUMNS, by_scheme
 from tcpcast_papers.reproduction import Section
@@ -17,7 +17,7 @@ from tcpcast_papers.reproduction import Section
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tcpcast_papers.fixed_point.runs import Effort, Runs
+    from tcpcast_papers.fixed_point.runs import SampleSizes, Runs
 
 _NOTHING = Answer("packet")
 
@@ -79,17 +79,17 @@ COLUMNS: dict[int, tuple[Column, ...]] = {
 """The columns of each table."""
 
 
-def wants(runs: Runs) -> None:
+def request(runs: Runs) -> None:
     """Ask for every column, its other readings, and its fixed point."""
     for column in (each for columns in COLUMNS.values() for each in columns):
         for setting in (column.setting, *(other for _, other in column.others)):
-            runs.want(_job(setting, runs.effort))
+            runs.request(_job(setting, runs.sample_sizes))
         if column.checked:
-            want_fixed_points(runs, _job(column.setting, runs.effort))
+            request_fixed_points(runs, _job(column.setting, runs.sample_sizes))
 
 
-def _job(setting: Ftp, effort: Effort) -> Job:
-    return Job(setting, effort.ftp)
+def _job(setting: Ftp, sample_sizes: SampleSizes) -> Job:
+    return Job(setting, sample_sizes.ftp)
 
 
 def sections(runs: Runs, _: Path) -> list[Section]:
@@ -102,7 +102,7 @@ def _section(number: int, runs: Runs) -> Section:
     section = Section(
         table(number).title,
         ("quantity", "column", "of"),
-        beside=(*SCHEME_COLUMNS, *readings),
+        others=(*SCHEME_COLUMNS, *readings),
     )
     figures = {column.name: _figures(column, len(readings), runs) for column in COLUMNS[number]}
     for line in table(number):
@@ -114,19 +114,19 @@ def _section(number: int, runs: Runs) -> Section:
                 relative=WITHIN if column.checked else None,
             )
             section.rows.append(row)
-    answers = [each for f in figures.values() for each in f.beside]
+    answers = [each for f in figures.values() for each in f.others]
     section.remarks = [*_REMARKS, *_MORE[number], *failed(by_scheme(figures)), *missing(*answers)]
     return section
 
 
 def _figures(column: Column, readings: int, runs: Runs) -> Figures:
-    exact = runs[_job(column.setting, runs.effort)]
+    exact = runs[_job(column.setting, runs.sample_sizes)]
     if not column.checked:
-        return Figures(exact, FTP_FLOWS, beside=(_NOTHING,) * (len(SCHEME_COLUMNS) + readings))
-    job = _job(column.setting, runs.effort)
+        return Figures(exact, FTP_FLOWS, others=(_NOTHING,) * (len(SCHEME_COLUMNS) + readings))
+    job = _job(column.setting, runs.sample_sizes)
     fixed = fixed_points(runs, job).values()
-    others = [runs[_job(setting, runs.effort)] for _, setting in column.others]
-    return Figures(exact, FTP_FLOWS, beside=(*fixed, *others))
+    others = [runs[_job(setting, runs.sample_sizes)] for _, setting in column.others]
+    return Figures(exact, FTP_FLOWS, others=(*fixed, *others))
 
 
 _REMARKS = [

@@ -25,27 +25,27 @@ if TYPE_CHECKING:
 
 def sections(runs: Runs, _: Path) -> list[Section]:
     """Return the highest RTT that can be, and own RTTs beside those of Little's law."""
-    found = Section("Little's law and the paper's round trips", ("RTT", "N"))
+    result = Section("Little's law and the paper's round trips", ("RTT", "N"))
     for sources in CONGESTED:
         printed = cell(3, "rtt", str(sources))
-        found.rows.append(Row(("the most that can be", str(sources)), "s", printed, RTT_CEILING_S))
-        fixed = fixed_points(runs, loop_job(1, sources, runs.effort), runs.effort.schemes)
+        result.rows.append(Row(("the most that can be", str(sources)), "s", printed, RTT_CEILING_S))
+        fixed = fixed_points(runs, loop_job(1, sources, runs.sample_sizes), runs.sample_sizes.schemes)
         for name, answer in fixed.items():
             rtt = measure("rtt", answer, sources)
             if rtt is not None:
                 note = "withheld by its own tests" * (answer.incomplete_reason is not None)
-                found.rows.append(Row.of((name, str(sources)), "s", printed, rtt, note=note))
+                result.rows.append(Row.of((name, str(sources)), "s", printed, rtt, note=note))
     for sources in POPULATIONS:
         figures = loop_figures(runs, 1, sources)
         rtt = measure("rtt", figures.exact, sources)
         distribution = queueing_rtt_s(figures.exact)
         if rtt is None or distribution is None:
             continue
-        found.rows += [
+        result.rows += [
             Row.of(("measured", str(sources)), "s", None, rtt),
             Row(("by Little's law", str(sources)), "s", None, distribution),
         ]
-    found.remarks = [
+    result.remarks = [
         f"What waits at the shared router is served at {LINK_PPS:.0f} packets/s, and not more than "
         f"{BUFFER_PKTS} packets can wait. So by Little's law the mean wait of those that pass is "
         f"at most {BUFFER_PKTS}/{LINK_PPS:.0f} = {BUFFER_PKTS / LINK_PPS:.3f} s, and with "
@@ -60,4 +60,4 @@ def sections(runs: Runs, _: Path) -> list[Section]:
         "overload it is a little below, because packets that are pushed out of the longest queue "
         "have waited, too, and have no round trip.",
     ]
-    return [found]
+    return [result]

@@ -48,15 +48,15 @@ RTT_CEILING_S = BUFFER_PKTS / LINK_PPS + PATH_S
 OWN_LINK = "the wait for the source's own link left out of the RTT"
 
 
-def measure(quantity: str, found: Answer, flows: int) -> Metric | None:
+def measure(quantity: str, result: Answer, flows: int) -> Metric | None:
     """Return a quantity of :data:`WORDS` in its unit, None where an answer does not tell it.
 
     The send rate while on is the goodput while on, times packets sent per packet delivered.
     """
     if quantity in SHARES:
-        return _level(found, SHARES[quantity])
-    if quantity == "loss" and "by_hop" in found.tables:
-        return _loss_on_the_way(found)
+        return _level(result, SHARES[quantity])
+    if quantity == "loss" and "by_hop" in result.tables:
+        return _loss_on_the_way(result)
     names = {
         "loss": ("loss_ratio", 100.0),
         "timeouts": ("timeout_ratio", 100.0),
@@ -69,11 +69,11 @@ def measure(quantity: str, found: Answer, flows: int) -> Metric | None:
     }
     name, scale = names[quantity]
     if quantity == "send_rate":
-        sent, delivered = (found.metrics.get(f"{n}_pps") for n in ("send_rate", "goodput"))
+        sent, delivered = (result.metrics.get(f"{n}_pps") for n in ("send_rate", "goodput"))
         if sent is None or delivered is None or not delivered.value:
             return None
         scale *= sent.value / delivered.value
-    metric = found.metrics.get(name)
+    metric = result.metrics.get(name)
     return None if metric is None else _scaled(metric, scale)
 
 
@@ -87,14 +87,14 @@ def _scaled(metric: Metric, scale: float) -> Metric:
     return Metric(scale * metric.value, low, high)
 
 
-def _loss_on_the_way(found: Answer) -> Metric:
+def _loss_on_the_way(result: Answer) -> Metric:
     """Return packets lost at any hop, in percent of those that came to the first."""
-    hops = found.tables["by_hop"]
+    hops = result.tables["by_hop"]
     return Metric(100.0 * float(hops["drops"].sum()) / float(hops["arrived"][0]))
 
 
-def _level(found: Answer, share: float) -> Metric | None:
-    table = found.tables.get("file_goodput")
+def _level(result: Answer, share: float) -> Metric | None:
+    table = result.tables.get("file_goodput")
     if table is None:
         return None
     places = np.flatnonzero(np.isclose(table["share"], share))
@@ -105,12 +105,12 @@ def _level(found: Answer, share: float) -> Metric | None:
     return _scaled(Metric(figure, *ends), 1e-3)
 
 
-def queueing_rtt_s(found: Answer) -> float | None:
+def queueing_rtt_s(result: Answer) -> float | None:
     """Return the RTT by Little's law: what waits in the shared queue, and the empty path.
 
     It holds no wait for a source's own link, as the paper's, which runs from there.
     """
-    queue, rate = (found.metrics.get(name) for name in ("queue_mean_pkts", "goodput_pps"))
+    queue, rate = (result.metrics.get(name) for name in ("queue_mean_pkts", "goodput_pps"))
     if queue is None or rate is None or not rate.value:
         return None
     return queue.value / rate.value + PATH_S
@@ -145,7 +145,7 @@ class Figures:
 
     exact: Answer
     flows: int
-    beside: tuple[Answer, ...] = ()
+    others: tuple[Answer, ...] = ()
     one_queue: bool = False
 
     def row(
@@ -158,7 +158,7 @@ class Figures:
     ) -> Row:
         """Return the row of a quantity; ``relative`` None for one that is only shown."""
         own = measure(quantity, self.exact, self.flows)
-        beside = tuple(value(measure(quantity, each, self.flows)) for each in self.beside)
+        others = tuple(value(measure(quantity, each, self.flows)) for each in self.others)
         tolerance = None
         if printed is not None and relative is not None and own is not None:
             tolerance = agreement(quantity, printed, relative)
@@ -169,8 +169,8 @@ class Figures:
             own,
             tolerance=tolerance,
             explained_by=self._cause(quantity, printed, tolerance),
-            beside=beside,
-            withheld=tuple(each.incomplete_reason is not None for each in self.beside),
+            others=others,
+            withheld=tuple(each.incomplete_reason is not None for each in self.others),
         )
 
     def _cause(
@@ -205,11 +205,11 @@ def failed(answers: Mapping[str, Mapping[str, Answer]]) -> list[str]:
     """Say which fixed points, by scheme and by setting, did not pass which of their own tests."""
     told = [
         f"{scheme}: {'; '.join(off)}."
-        for scheme, found in answers.items()
+        for scheme, result in answers.items()
         if (
             off := [
                 f"{where}: {_tests(each)}"
-                for where, each in found.items()
+                for where, each in result.items()
                 if each.incomplete_reason
             ]
         )
@@ -222,8 +222,8 @@ def failed(answers: Mapping[str, Mapping[str, Answer]]) -> list[str]:
     ]
 
 
-def _tests(found: Answer) -> str:
-    table = found.tables.get("convergence")
+def _tests(result: Answer) -> str:
+    table = result.tables.get("convergence")
     if table is None:
-        return f"{found.incomplete_reason}"
+        return f"{result.incomplete_reason}"
     return ", ".join(dict.fromkeys(table["what"][~table["passed"]].tolist())) or "none"

@@ -28,27 +28,27 @@ DROP_WORDS = {"longest": "longest queue", "arriving": "what arrives"}
 
 def _reading(runs: Runs, sources: int, rule: str, drop: str) -> Job:
     if (rule, drop) == READINGS[0]:
-        return loop_job(1, sources, runs.effort)
-    return Job(LocalLoop(sources, rule=rule, drop=drop), runs.effort.varied)
+        return loop_job(1, sources, runs.sample_sizes)
+    return Job(LocalLoop(sources, rule=rule, drop=drop), runs.sample_sizes.varied)
 
 
 def _scale(runs: Runs, case: int, bin_s: float) -> Job:
     if bin_s == Noise(0).bin_s:
-        return loop_job(case, NOISE_SOURCES, runs.effort)
+        return loop_job(case, NOISE_SOURCES, runs.sample_sizes)
     noise = NOISES[case]
     load = noise.load_percent if noise is not None else 0
     setting = LocalLoop(NOISE_SOURCES, noise=Noise(load, bin_s))
-    return Job(setting, runs.effort.varied)
+    return Job(setting, runs.sample_sizes.varied)
 
 
-def wants(runs: Runs) -> None:
+def request(runs: Runs) -> None:
     """Ask for every reading of the rules, and every time scale."""
     for sources in CONGESTED:
         for rule, drop in READINGS:
-            runs.want(_reading(runs, sources, rule, drop))
+            runs.request(_reading(runs, sources, rule, drop))
     for case in (2, 3):
         for bin_s in BINS_S:
-            runs.want(_scale(runs, case, bin_s))
+            runs.request(_scale(runs, case, bin_s))
 
 
 def sections(runs: Runs, _: Path) -> list[Section]:
@@ -58,11 +58,11 @@ def sections(runs: Runs, _: Path) -> list[Section]:
 
 def _rules(runs: Runs) -> Section:
     names = tuple(f"{rule}, {DROP_WORDS[drop]}" for rule, drop in READINGS[1:])
-    section = Section("Rules that the paper leaves open", ("quantity", "N"), beside=names)
+    section = Section("Rules that the paper leaves open", ("quantity", "N"), others=names)
     for quantity in QUANTITIES:
         for sources in CONGESTED:
             first, *rest = (runs[_reading(runs, sources, *each)] for each in READINGS)
-            figures = Figures(first, sources, beside=tuple(rest))
+            figures = Figures(first, sources, others=tuple(rest))
             printed = cell(3, quantity, str(sources))
             section.rows.append(figures.row(quantity, (str(sources),), printed, relative=None))
     section.remarks = [
@@ -83,12 +83,12 @@ def _scales(runs: Runs) -> Section:
     section = Section(
         "The time scale of the noise",
         ("quantity", "case"),
-        beside=tuple(f"{1e3 * bin_s:g} ms" for bin_s in BINS_S if bin_s != Noise(0).bin_s),
+        others=tuple(f"{1e3 * bin_s:g} ms" for bin_s in BINS_S if bin_s != Noise(0).bin_s),
     )
     answers = {case: _answers(runs, case) for case in (2, 3)}
     for quantity in QUANTITIES:
         for case, (first, *rest) in answers.items():
-            figures = Figures(first, NOISE_SOURCES, beside=tuple(rest))
+            figures = Figures(first, NOISE_SOURCES, others=tuple(rest))
             printed = cell(CASES[case], quantity, str(NOISE_SOURCES))
             section.rows.append(figures.row(quantity, (str(case),), printed, relative=None))
     section.remarks = [
@@ -124,4 +124,4 @@ def _answers(runs: Runs, case: int) -> list[Answer]:
 
 
 def _flat(lists: Iterable[list[Answer]]) -> list[Answer]:
-    return [each for found in lists for each in found]
+    return [each for result in lists for each in result]

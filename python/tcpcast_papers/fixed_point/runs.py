@@ -64,7 +64,7 @@ class Iterated:
 
 
 @dataclass(frozen=True, slots=True)
-class Effort:
+class SampleSizes:
     """How much to simulate.
 
     Attributes
@@ -101,7 +101,7 @@ class Effort:
     traced_s: float
 
 
-WHOLE = Effort(
+WHOLE = SampleSizes(
     checked=Length(1000.0, 300.0, 6),
     varied=Length(500.0, 300.0, 2),
     variance=Length(3000.0, 500.0, 4),
@@ -113,7 +113,7 @@ WHOLE = Effort(
     blocks_pkts=(2, 5, 10, 20, 50),
     traced_s=300.0,
 )
-QUICK = Effort(
+QUICK = SampleSizes(
     checked=Length(150.0, 80.0, 2),
     varied=Length(100.0, 60.0, 1),
     variance=Length(200.0, 80.0, 2),
@@ -160,40 +160,40 @@ class Job:
         return simulations.simulated(scenario, progress, engine="fixed-point")
 
 
-class Runs(simulations.Runs[Effort]):
+class Runs(simulations.Runs[SampleSizes]):
     """The simulations of this paper."""
 
 
-def fixed_point(job: Job, effort: Effort, scheme: str) -> Job:
+def fixed_point(job: Job, sample_sizes: SampleSizes, scheme: str) -> Job:
     """Return the fixed point of what a job simulates, by a key of :data:`SCHEMES`."""
-    length = effort.fixed_loop if isinstance(job.setting, LocalLoop) else effort.fixed_ftp
+    length = sample_sizes.fixed_loop if isinstance(job.setting, LocalLoop) else sample_sizes.fixed_ftp
     return replace(job, length=length, scheme=scheme)
 
 
-def want_fixed_points(runs: Runs, job: Job, schemes: Iterable[str] = BESIDE) -> None:
+def request_fixed_points(runs: Runs, job: Job, schemes: Iterable[str] = BESIDE) -> None:
     """Ask for the fixed points that stand beside what a job simulates."""
     for scheme in schemes:
-        runs.want(fixed_point(job, runs.effort, scheme))
+        runs.request(fixed_point(job, runs.sample_sizes, scheme))
 
 
 def fixed_points(runs: Runs, job: Job, schemes: Iterable[str] = BESIDE) -> dict[str, Answer]:
     """Return the fixed points of what a job simulates, by the names of their columns."""
-    found = {scheme: fixed_point(job, runs.effort, scheme) for scheme in schemes}
-    return {f"scheme {scheme}": reference_flows(runs[each]) for scheme, each in found.items()}
+    result = {scheme: fixed_point(job, runs.sample_sizes, scheme) for scheme in schemes}
+    return {f"scheme {scheme}": reference_flows(runs[each]) for scheme, each in result.items()}
 
 
-def reference_flows(found: Answer) -> Answer:
+def reference_flows(result: Answer) -> Answer:
     """Return what the reference flows do, whether or not they passed for a fixed point.
 
     If a test fails, the engine's metrics have no intervals. The paper prints what the reference
     flows do, with or without a fixed point.
     """
-    table = found.tables.get("reference_flows")
-    if found.incomplete_reason is None or table is None:
-        return found
+    table = result.tables.get("reference_flows")
+    if result.incomplete_reason is None or table is None:
+        return result
     cells = zip(*(table[name].tolist() for name in ("metric", "value", "low", "high")), strict=True)
     metrics = {name: Metric(value, _end(low), _end(high)) for name, value, low, high in cells}
-    return replace(found, metrics=metrics)
+    return replace(result, metrics=metrics)
 
 
 def _end(figure: float) -> float | None:

@@ -193,12 +193,12 @@ class LocalLoop:
         }
 
     def _probes(self) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        result: dict[str, Any] = {}
         if self.block_pkts is not None:
-            found["goodput_packets"] = self.block_pkts
+            result["goodput_packets"] = self.block_pkts
         if self.traced:
-            found["flows"] = [0]
-        return found
+            result["flows"] = [0]
+        return result
 
 
 @dataclass(frozen=True, slots=True)

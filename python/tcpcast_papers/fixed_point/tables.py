@@ -21,7 +21,7 @@ from tcpcast_papers.fixed_point.published import (
     cell,
     table,
 )
-from tcpcast_papers.fixed_point.runs import BESIDE, Job, fixed_points, want_fixed_points
+from tcpcast_papers.fixed_point.runs import BESIDE, Job, fixed_points, request_fixed_points
 from tcpcast_papers.fixed_point.settings import NOISES, LocalLoop
 from tcpcast_papers.reproduction import Section
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from tcpcast.answer import Answer
 
-    from tcpcast_papers.fixed_point.runs import Effort, Runs
+    from tcpcast_papers.fixed_point.runs import SampleSizes, Runs
     from tcpcast_papers.reproduction import Row
 
 WITHIN = 0.05
@@ -48,44 +48,44 @@ FITTED = (2, 2500)
 """Case and N of the RTT that the time scale of the noise is fitted to."""
 
 
-def loop_job(case: int, sources: int, effort: Effort) -> Job:
+def loop_job(case: int, sources: int, sample_sizes: SampleSizes) -> Job:
     """Return the simulation of a column of Table 3, 4 or 5."""
-    return Job(LocalLoop(sources, noise=NOISES[case]), effort.checked)
+    return Job(LocalLoop(sources, noise=NOISES[case]), sample_sizes.checked)
 
 
-def spread_job(column: str, effort: Effort, *, start: str = "equilibrium") -> Job:
+def spread_job(column: str, sample_sizes: SampleSizes, *, start: str = "equilibrium") -> Job:
     """Return the simulation of a column of Table 6."""
     size, think = SPREADS[column]
     setting = LocalLoop(THRESHOLD, size_spread=size, think_spread=think, start=start)
-    length = effort.variance
+    length = sample_sizes.variance
     if start == "silent":
         length = replace(length, warmup_s=0.0)
     return Job(setting, length)
 
 
-def wants(runs: Runs) -> None:
+def request(runs: Runs) -> None:
     """Ask for every column, and for what may account for differences."""
-    effort = runs.effort
+    sample_sizes = runs.sample_sizes
     for case in CASES:
         for sources in POPULATIONS:
-            job = loop_job(case, sources, effort)
-            runs.want(job)
-            want_fixed_points(runs, job, _schemes(case))
+            job = loop_job(case, sources, sample_sizes)
+            runs.request(job)
+            request_fixed_points(runs, job, _schemes(case))
     for column in SPREADS:
-        job = spread_job(column, effort)
-        runs.want(job)
-        want_fixed_points(runs, job)
-        runs.want(spread_job(column, effort, start="silent"))
+        job = spread_job(column, sample_sizes)
+        runs.request(job)
+        request_fixed_points(runs, job)
+        runs.request(spread_job(column, sample_sizes, start="silent"))
 
 
 def loop_figures(runs: Runs, case: int, sources: int) -> Figures:
     """Return the answers for a column of Table 3, 4 or 5."""
-    job = loop_job(case, sources, runs.effort)
+    job = loop_job(case, sources, runs.sample_sizes)
     fixed = fixed_points(runs, job, _schemes(case))
     return Figures(
         runs[job],
         sources,
-        beside=tuple(fixed.values()),
+        others=tuple(fixed.values()),
         one_queue=case == 1,
     )
 
@@ -99,19 +99,19 @@ def case_section(runs: Runs, case: int) -> Section:
     """Return Table 3, 4 or 5: the local loop in one of its cases."""
     number = CASES[case]
     figures = {sources: loop_figures(runs, case, sources) for sources in POPULATIONS}
-    section = Section(table(number).title, ("quantity", "N"), beside=_beside(case, figures))
+    section = Section(table(number).title, ("quantity", "N"), others=_beside(case, figures))
     for line in table(number):
         for sources in POPULATIONS:
             row = _loop_row(figures[sources], case, line["quantity"], sources)
             if case == 1:
                 row = _beside_case_1(row, line["quantity"], sources)
             elif line["quantity"] in {"loss", "send_rate"}:
-                row = replace(row, beside=tuple(None for _ in row.beside))
-            section.rows.append(row if section.beside else replace(row, beside=(), withheld=()))
+                row = replace(row, others=tuple(None for _ in row.others))
+            section.rows.append(row if section.others else replace(row, others=(), withheld=()))
     section.remarks = [
         *_REMARKS[case],
         *failed(by_scheme({f"N = {sources}": each for sources, each in figures.items()})),
-        *missing(*(answer for each in figures.values() for answer in each.beside)),
+        *missing(*(answer for each in figures.values() for answer in each.others)),
     ]
     return section
 
@@ -120,7 +120,7 @@ def _beside(case: int, figures: Mapping[int, Figures]) -> tuple[str, ...]:
     """Return the names of further columns; none of the fixed point where it does not apply."""
     if case == 1:
         return (*SCHEME_COLUMNS, "computed apart")
-    applies = any(a.not_applicable is None for each in figures.values() for a in each.beside)
+    applies = any(a.not_applicable is None for each in figures.values() for a in each.others)
     return tuple(f"scheme {scheme}" for scheme in _schemes(case)) if applies else ()
 
 
@@ -132,9 +132,9 @@ def _schemes(case: int) -> tuple[str, ...]:
 def by_scheme(figures: Mapping[str, Figures]) -> dict[str, dict[str, Answer]]:
     """Return the fixed points among what stands beside, by scheme and by setting."""
     return {
-        name.capitalize(): {where: each.beside[at] for where, each in figures.items()}
-        for at, name in enumerate(SCHEME_COLUMNS)
-        if all(at < len(each.beside) for each in figures.values())
+        name.capitalize(): {where: each.others[index] for where, each in figures.items()}
+        for index, name in enumerate(SCHEME_COLUMNS)
+        if all(index < len(each.others) for each in figures.values())
     }
 
 
@@ -154,9 +154,9 @@ def _loop_row(figures: Figures, case: int, quantity: str, sources: int) -> Row:
 
 def _beside_case_1(row: Row, quantity: str, sources: int) -> Row:
     """Put what was computed apart beside a row of Table 3."""
-    found = apart().where(quantity=quantity)
-    computed = found[0].value(str(sources)) if found else None
-    return replace(row, beside=(*row.beside, computed))
+    result = apart().where(quantity=quantity)
+    computed = result[0].value(str(sources)) if result else None
+    return replace(row, others=(*row.others, computed))
 
 
 _CEILINGS = {
@@ -197,17 +197,17 @@ _REMARKS = {
 
 def _variance(runs: Runs) -> Section:
     section = Section(
-        table(6).title, ("quantity", "spread"), beside=(*SCHEME_COLUMNS, "fresh start")
+        table(6).title, ("quantity", "spread"), others=(*SCHEME_COLUMNS, "fresh start")
     )
     figures = {}
     for column in SPREADS:
-        job = spread_job(column, runs.effort)
+        job = spread_job(column, runs.sample_sizes)
         fixed = fixed_points(runs, job)
-        fresh = runs[spread_job(column, runs.effort, start="silent")]
+        fresh = runs[spread_job(column, runs.sample_sizes, start="silent")]
         figures[column] = Figures(
             runs[job],
             THRESHOLD,
-            beside=(*fixed.values(), fresh),
+            others=(*fixed.values(), fresh),
             one_queue=True,
         )
     for line in table(6):
@@ -221,14 +221,14 @@ def _variance(runs: Runs) -> Section:
         "Standard deviations of burst size and think time over those of Table 3, at 5000 users, "
         "from a start in equilibrium: with residual think times.",
         "The paper loses .03 and .08 % at 5-5 and 10-10, every flow loses nothing. *Fresh start* "
-        f"is a run of {runs.effort.variance.measured_s:g} s that begins with think times drawn "
+        f"is a run of {runs.sample_sizes.variance.measured_s:g} s that begins with think times drawn "
         "anew, as a simulation does that nobody told otherwise: many short ones come first, more "
         "users than the link carries are on at once, and with a spread of 10 it takes more than "
         "10,000 s to forget. It loses far more than the paper does. So it shows a direction, not "
         "the amount, and counts as no explanation: how the paper's runs began, and how long they "
         "were, is not known.",
         *failed(by_scheme(figures)),
-        *missing(*(answer for each in figures.values() for answer in each.beside)),
+        *missing(*(answer for each in figures.values() for answer in each.others)),
     ]
     return section
 
@@ -237,7 +237,7 @@ def _apart(runs: Runs) -> Section:
     section = Section("Values computed apart", ("quantity", "N"))
     for quantity in ("loss", "timeouts", "rtt", "goodput", *SHARES):
         for sources in POPULATIONS:
-            figures = Figures(runs[loop_job(1, sources, runs.effort)], sources, one_queue=True)
+            figures = Figures(runs[loop_job(1, sources, runs.sample_sizes)], sources, one_queue=True)
             printed = apart().one(quantity=quantity).printed(str(sources))
             row = figures.row(quantity, (str(sources),), printed, relative=WITHIN_APART)
             section.rows.append(_unrounded(row, quantity))

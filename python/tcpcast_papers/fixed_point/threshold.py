@@ -18,26 +18,26 @@ TRIED = (5050, 5100, 5150)
 QUANTITIES = ("loss", "rtt", "goodput", "send_rate", *SHARES)
 
 
-def wants(runs: Runs) -> None:
+def request(runs: Runs) -> None:
     """Ask for the threshold, and for a little more."""
     for sources in (THRESHOLD, *TRIED):
-        runs.want(loop_job(1, sources, runs.effort))
+        runs.request(loop_job(1, sources, runs.sample_sizes))
 
 
 def sections(runs: Runs, _: Path) -> list[Section]:
     """Return the paper's column at the threshold beside some more users."""
     names = tuple(f"{sources} users" for sources in TRIED)
-    found = Section("The threshold", ("quantity", "N"), beside=names)
-    exact, *more = (runs[loop_job(1, n, runs.effort)] for n in (THRESHOLD, *TRIED))
-    figures = Figures(exact, THRESHOLD, beside=tuple(more))
+    result = Section("The threshold", ("quantity", "N"), others=names)
+    exact, *more = (runs[loop_job(1, n, runs.sample_sizes)] for n in (THRESHOLD, *TRIED))
+    figures = Figures(exact, THRESHOLD, others=tuple(more))
     for quantity in QUANTITIES:
         printed = cell(3, quantity, str(THRESHOLD))
-        found.rows.append(figures.row(quantity, (str(THRESHOLD),), printed, relative=None))
-    found.remarks = [
+        result.rows.append(figures.row(quantity, (str(THRESHOLD),), printed, relative=None))
+    result.remarks = [
         f"The paper's column at {THRESHOLD} users has a longer round trip than every flow has. "
         "Which load would give it was found by trying the three numbers of users beside: 1, 2 and "
         "3 % more. One that is found so explains nothing, and so Table 3 has its rows as they "
         "are. It tells how little would do: a mean size of files that is off by so much, say, "
         "or the fixed point's own error, which at the threshold is larger than anywhere else.",
     ]
-    return [found]
+    return [result]

@@ -22,38 +22,38 @@ WITHIN = {"loss": 0.1, "timeouts": 0.1, "rtt": 0.1, "goodput": 0.05, "g_95": 0.1
 """Errors that are called agreement in the remarks, for each quantity that is told."""
 
 
-def wants(runs: Runs) -> None:
+def request(runs: Runs) -> None:
     """Ask for each scheme of each population of Table 3."""
     for sources in POPULATIONS:
-        job = loop_job(1, sources, runs.effort)
-        runs.want(job)
-        for scheme in runs.effort.schemes:
-            runs.want(fixed_point(job, runs.effort, scheme))
+        job = loop_job(1, sources, runs.sample_sizes)
+        runs.request(job)
+        for scheme in runs.sample_sizes.schemes:
+            runs.request(fixed_point(job, runs.sample_sizes, scheme))
 
 
 def sections(runs: Runs, _: Path) -> list[Section]:
     """Return what each scheme says beside every flow."""
-    names = [f"scheme {scheme}" for scheme in runs.effort.schemes]
-    found = Section("Where the fixed point holds", ("quantity", "N"), beside=tuple(names))
+    names = [f"scheme {scheme}" for scheme in runs.sample_sizes.schemes]
+    result = Section("Where the fixed point holds", ("quantity", "N"), others=tuple(names))
     answers = {
         sources: list(
-            fixed_points(runs, loop_job(1, sources, runs.effort), runs.effort.schemes).values()
+            fixed_points(runs, loop_job(1, sources, runs.sample_sizes), runs.sample_sizes.schemes).values()
         )
         for sources in POPULATIONS
     }
     for quantity in WITHIN:
         for sources in POPULATIONS:
-            exact = runs[loop_job(1, sources, runs.effort)]
-            found.rows.append(_row(quantity, sources, exact, answers[sources]))
-    found.remarks = [
+            exact = runs[loop_job(1, sources, runs.sample_sizes)]
+            result.rows.append(_row(quantity, sources, exact, answers[sources]))
+    result.remarks = [
         "Own is every flow of Table 3; beside it is what the reference flows of each scheme of "
         "section 5.3 do in the same scenario. Agreement is an error of at most 5 % in goodput and "
         "10 % in all else.",
-        *(line for at, name in enumerate(names) for line in _told(name, at, found.rows)),
+        *(line for index, name in enumerate(names) for line in _told(name, index, result.rows)),
         *_untested(names, answers),
         *missing(*(each for schemes in answers.values() for each in schemes)),
     ]
-    return [found]
+    return [result]
 
 
 def _row(quantity: str, sources: int, exact: Answer, schemes: list[Answer]) -> Row:
@@ -62,7 +62,7 @@ def _row(quantity: str, sources: int, exact: Answer, schemes: list[Answer]) -> R
         WORDS[quantity][1],
         None,
         measure(quantity, exact, sources),
-        beside=tuple(value(measure(quantity, each, sources)) for each in schemes),
+        others=tuple(value(measure(quantity, each, sources)) for each in schemes),
         withheld=tuple(each.incomplete_reason is not None for each in schemes),
     )
 
@@ -70,18 +70,18 @@ def _row(quantity: str, sources: int, exact: Answer, schemes: list[Answer]) -> R
 def _untested(names: list[str], answers: dict[int, list[Answer]]) -> list[str]:
     return failed(
         {
-            name.capitalize(): {f"N = {sources}": found[at] for sources, found in answers.items()}
-            for at, name in enumerate(names)
+            name.capitalize(): {f"N = {sources}": result[index] for sources, result in answers.items()}
+            for index, name in enumerate(names)
         }
     )
 
 
-def _told(name: str, at: int, rows: list[Row]) -> list[str]:
+def _told(name: str, index: int, rows: list[Row]) -> list[str]:
     """Say in how many cells a scheme agrees with every flow, and its error in the others."""
     limits = {WORDS[quantity][0]: limit for quantity, limit in WITHIN.items()}
     near, far = 0, []
     for row in rows:
-        error = relative_error(row.own, row.beside[at])
+        error = relative_error(row.own, row.others[index])
         if error is None:
             continue
         if abs(error) <= limits[row.label[0]]:

@@ -108,8 +108,8 @@ def allowed(cell: Cell, name: str) -> Allowed | None:
 def _of_curve(cell: Cell, name: str) -> float:
     """Return 5 % of what was delivered, or what the curve rises by in 1.5 ms, whichever is more."""
     curve = [(0.0, 0.0)] + [
-        (time, found.mean)
-        for time, found in zip(times_s(cell), cell.measured.values(), strict=True)
+        (time, result.mean)
+        for time, result in zip(times_s(cell), cell.measured.values(), strict=True)
     ]
     at = list(cell.measured).index(name) + 1
     ends = curve[at - 1 : at + 2]
@@ -120,14 +120,14 @@ def _of_curve(cell: Cell, name: str) -> float:
     return max(_STARTUP_SHARE * cell.measured[name].mean, _STARTUP_S * steepest)
 
 
-def half_width(found: Metric) -> float:
+def half_width(result: Metric) -> float:
     """Return half of the 95 % interval of a metric, 0 where it has none."""
-    if found.low is None or found.high is None:
+    if result.low is None or result.high is None:
         return 0.0
-    return (found.high - found.low) / 2
+    return (result.high - result.low) / 2
 
 
-def reach(cell: Cell, name: str, found: Metric) -> float | None:
+def reach(cell: Cell, name: str, result: Metric) -> float | None:
     """Return how far apart engine and kernel may be, intervals included.
 
     None where the quantity is not held, or the kernel's interval is not known: it ran once.
@@ -135,15 +135,15 @@ def reach(cell: Cell, name: str, found: Metric) -> float | None:
     tolerance, kernel = allowed(cell, name), cell.measured[name]
     if tolerance is None or math.isnan(kernel.half_width):
         return None
-    return tolerance.reach(kernel.mean) + kernel.half_width + half_width(found)
+    return tolerance.reach(kernel.mean) + kernel.half_width + half_width(result)
 
 
 def simulated(cell: Cell, answer: Answer, name: str) -> Metric | None:
     """Return what an answer has for a quantity of the kernel; None where it has nothing."""
     if name.startswith("delivered_by_"):
         return _delivered(cell, answer, name)
-    found = _DERIVED.get(name)
-    return answer.metrics.get(name) if found is None else found(cell, answer)
+    result = _DERIVED.get(name)
+    return answer.metrics.get(name) if result is None else result(cell, answer)
 
 
 def _queue_delay(cell: Cell, answer: Answer) -> Metric | None:
@@ -171,8 +171,8 @@ def _share(_: Cell, answer: Answer) -> Metric:
 
 
 def _indications(_: Cell, answer: Answer) -> Metric | None:
-    found = [answer.metrics.get(name) for name in ("td_indications", "to_indications")]
-    known = [each for each in found if each is not None]
+    result = [answer.metrics.get(name) for name in ("td_indications", "to_indications")]
+    known = [each for each in result if each is not None]
     if not known:
         return None
     value, half = sum(each.value for each in known), math.hypot(*map(half_width, known))

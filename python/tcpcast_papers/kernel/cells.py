@@ -214,9 +214,9 @@ def write(cells: Iterable[Cell], stream: IO[str]) -> None:
     for cell in cells:
         conditions = {each: _text(each, getattr(cell, each)) for each in _CONDITIONS}
         conditions["groups"] = " ".join(group.text for group in cell.groups)
-        for quantity, found in cell.measured.items():
-            figures = {"mean": f"{found.mean:.7g}", "half_width": f"{found.half_width:.3g}"}
-            out.writerow(conditions | {"quantity": quantity, "runs": found.runs} | figures)
+        for quantity, result in cell.measured.items():
+            figures = {"mean": f"{result.mean:.7g}", "half_width": f"{result.half_width:.3g}"}
+            out.writerow(conditions | {"quantity": quantity, "runs": result.runs} | figures)
 
 
 def read(stream: IO[str]) -> tuple[Cell, ...]:
@@ -231,13 +231,13 @@ def read(stream: IO[str]) -> tuple[Cell, ...]:
     missing = set(_COLUMNS) - set(table.fieldnames or ())
     if missing:
         raise DomainError(f"{TABLE}: no column {', '.join(sorted(missing))}")
-    found: dict[tuple[str, str], Cell] = {}
+    result: dict[tuple[str, str], Cell] = {}
     for line in table:
-        cell = found.setdefault((line["series"], line["name"]), _conditions(line))
+        cell = result.setdefault((line["series"], line["name"]), _conditions(line))
         cell.measured[line["quantity"]] = Measured(
             float(line["mean"]), float(line["half_width"]), int(line["runs"])
         )
-    return tuple(found.values())
+    return tuple(result.values())
 
 
 def _conditions(line: dict[str, str]) -> Cell:
@@ -249,12 +249,12 @@ def _conditions(line: dict[str, str]) -> Cell:
 
 
 def _groups(text: str) -> tuple[Group, ...]:
-    found = []
+    result = []
     for each in text.split():
         stack, _, rest = each.partition("@")
         rtt, _, count = rest.partition("x")
-        found.append(Group(stack, float(rtt), int(count)))
-    return tuple(found)
+        result.append(Group(stack, float(rtt), int(count)))
+    return tuple(result)
 
 
 def _text(name: str, value: object) -> str:

@@ -205,12 +205,12 @@ def summary(lines: Iterable[Compared]) -> list[tuple[str, ...]]:
 
     The median is of the differences' sizes, over what has half-widths below :data:`NARROW`.
     """
-    found: dict[tuple[str, str], list[Compared]] = {}
+    result: dict[tuple[str, str], list[Compared]] = {}
     for line in lines:
         known = quantity(line.name)
         title = "" if known is None else known.title.partition(" by ")[0]
-        found.setdefault((line.cell.kind, title), []).append(line)
-    order = sorted(found.items(), key=lambda each: KINDS.index(each[0][0]))
+        result.setdefault((line.cell.kind, title), []).append(line)
+    order = sorted(result.items(), key=lambda each: KINDS.index(each[0][0]))
     return [(kind, title, *_sums(each)) for (kind, title), each in order]
 
 

@@ -10,7 +10,7 @@ from tcpcast.errors import EnvironmentFault
 from tcpcast_papers.kernel import originals, sections
 from tcpcast_papers.kernel.cells import packaged
 from tcpcast_papers.kernel.comparison import COLUMNS, compared, data
-from tcpcast_papers.kernel.runs import QUICK, WHOLE, Effort, KernelRuns
+from tcpcast_papers.kernel.runs import QUICK, WHOLE, SampleSizes, KernelRuns
 from tcpcast_papers.reproduction import Unfinished
 from tcpcast_papers.runner import Paper, Part
 
@@ -25,7 +25,7 @@ DATA = files.Kind("table", ",".join(COLUMNS).encode())
 
 
 def _preface(runs: KernelRuns) -> list[str]:
-    quick = "" if runs.effort == WHOLE else "This is the quick run: fewer cells, fewer runs. "
+    quick = "" if runs.sample_sizes == WHOLE else "This is the quick run: fewer cells, fewer runs. "
     return [
         "Linux 6.18 over an emulated link, measured in November 2026, beside engine packet under "
         "the same conditions: the path, the stack, starts, warm-up and length of each cell.",
@@ -35,14 +35,14 @@ def _preface(runs: KernelRuns) -> list[str]:
     ]
 
 
-PAPER: Paper[Effort, KernelRuns] = Paper(
+PAPER: Paper[SampleSizes, KernelRuns] = Paper(
     package="tcpcast_papers.kernel",
     title="The kernel's TCP, measured and simulated",
     simulations=KernelRuns,
     whole=WHOLE,
     quick=QUICK,
     parts=(
-        Part(sections.counted, KernelRuns.want_all),
+        Part(sections.counted, KernelRuns.request_all),
         Part(sections.of_kinds),
         Part(sections.of_signs),
         Part(sections.of_models),
@@ -94,7 +94,7 @@ def reproduce(  # noqa: PLR0913 - those of every paper, and where the measuremen
 def _write(report: Report, runs: KernelRuns, path: Path, *, force: bool) -> None:
     try:
         files.write_text(path, data(compared(runs)), kind=DATA, force=force)
-    except EnvironmentFault as fault:
-        report.write_errors.append(str(fault))
+    except EnvironmentFault as error:
+        report.write_errors.append(str(error))
     except Unfinished:
         return

@@ -88,7 +88,7 @@ def _tcp(run: Run) -> dict[str, Any]:
 
 
 def _long_measured(same: Sequence[Run], *, at_queue: bool) -> dict[str, Measured]:
-    found = {
+    result = {
         "goodput_bps": mean_of(same, "goodput_payload_bps"),
         "loss_indications": counts_of(same, "loss_indications_count"),
         "timeouts": counts_of(same, "timeouts_all_count"),
@@ -97,10 +97,10 @@ def _long_measured(same: Sequence[Run], *, at_queue: bool) -> dict[str, Measured
         "srtt_s": mean_of(same, "mean_srtt_ms", 1e-3),
     }
     if at_queue:
-        found["loss_ratio"] = mean_of(same, "measured_loss_ratio_data")
+        result["loss_ratio"] = mean_of(same, "measured_loss_ratio_data")
     else:
-        found[REALISED_LOSS] = share_of(same, "fwd_drop_rand_data_count", "fwd_data_in_count")
-    return found
+        result[REALISED_LOSS] = share_of(same, "fwd_drop_rand_data_count", "fwd_data_in_count")
+    return result
 
 
 def short_transfers(series: str, runs: Sequence[Run]) -> Iterator[Cell]:
@@ -159,10 +159,10 @@ def on_off(series: str, runs: Sequence[Run]) -> Iterator[Cell]:
 
 def _cells(runs: Sequence[Run], keys: Sequence[str]) -> Iterator[tuple[Run, list[Run]]]:
     """Return the runs of each cell, with the first of them, in the order of the file."""
-    found: dict[tuple[str, ...], list[Run]] = {}
+    result: dict[tuple[str, ...], list[Run]] = {}
     for run in runs:
-        found.setdefault(tuple(run.get(key, "") for key in keys), []).append(run)
-    return ((same[0], same) for same in found.values())
+        result.setdefault(tuple(run.get(key, "") for key in keys), []).append(run)
+    return ((same[0], same) for same in result.values())
 
 
 READERS: dict[str, tuple[str, Callable[[str, Sequence[Run]], Iterator[Cell]]]] = {

@@ -72,12 +72,12 @@ def predicted(runs: KernelRuns) -> tuple[Predicted, ...]:
 
 
 def _by_scenario(runs: KernelRuns, cell: Cell) -> Iterator[Predicted]:
-    for found in runs.answered(cell).models:
-        metric = found.metrics.get("goodput_bps")
-        if found.engine in SHOWN and metric is not None:
+    for result in runs.answered(cell).models:
+        metric = result.metrics.get("goodput_bps")
+        if result.engine in SHOWN and metric is not None:
             kernel = cell.measured["goodput_bps"].mean
             yield Predicted(
-                cell, found.engine, "scenario", "bit/s", kernel, metric.value, metric.trusted
+                cell, result.engine, "scenario", "bit/s", kernel, metric.value, metric.trusted
             )
 
 
@@ -120,10 +120,10 @@ SUMMARY_HEAD = ("model", "fed by", "stack", "cells", "in its domain", "median", 
 
 def summary(every: Iterable[Predicted]) -> list[tuple[str, ...]]:
     """Return predicted by measured of each model, feed and stack, as :data:`SUMMARY_HEAD`."""
-    found: dict[tuple[str, str, str], list[Predicted]] = {}
+    result: dict[tuple[str, str, str], list[Predicted]] = {}
     for each in every:
-        found.setdefault((each.model, each.feed, each.cell.stacks.split()[-1]), []).append(each)
-    return [(*key, *_sums(same)) for key, same in found.items()]
+        result.setdefault((each.model, each.feed, each.cell.stacks.split()[-1]), []).append(each)
+    return [(*key, *_sums(same)) for key, same in result.items()]
 
 
 def _sums(same: list[Predicted]) -> tuple[str, ...]:

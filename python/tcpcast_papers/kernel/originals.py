@@ -31,7 +31,7 @@ def read(folders: Sequence[Path]) -> tuple[Cell, ...]:
     ScenarioError
         A folder has none of them, or a file lacks a column or has a value that is no number.
     """
-    found: list[Cell] = []
+    result: list[Cell] = []
     for folder in folders:
         paths = [
             path for name in READERS for path in (*folder.glob(name), *folder.glob(f"*/{name}"))
@@ -43,8 +43,8 @@ def read(folders: Sequence[Path]) -> tuple[Cell, ...]:
                 f"any of {names}"
             )
         for path in paths:
-            found += _file(path)
-    return tuple(found)
+            result += _file(path)
+    return tuple(result)
 
 
 def _file(path: Path) -> list[Cell]:
@@ -54,5 +54,5 @@ def _file(path: Path) -> list[Cell]:
             return list(cells(series, list(csv.DictReader(stream))))
     except KeyError as missing:
         raise ScenarioError(f"--measurements: {path} has no column or value {missing}") from None
-    except ValueError as fault:
-        raise ScenarioError(f"--measurements: {path}: {fault}") from None
+    except ValueError as error:
+        raise ScenarioError(f"--measurements: {path}: {error}") from None

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Effort:
+class SampleSizes:
     """How much to simulate.
 
     Attributes
@@ -47,8 +47,8 @@ class Effort:
         return self.loss_runs if cell.kind == LOSS else self.queue_runs
 
 
-WHOLE = Effort(loss_runs=12, queue_runs=6, transfers=12_000)
-QUICK = Effort(loss_runs=4, queue_runs=3, transfers=2000, most_packets=2e6)
+WHOLE = SampleSizes(loss_runs=12, queue_runs=6, transfers=12_000)
+QUICK = SampleSizes(loss_runs=4, queue_runs=3, transfers=2000, most_packets=2e6)
 LEFT_OUT = "left out of the quick run"
 
 
@@ -67,7 +67,7 @@ class Reply:
 
     series: str
     name: str
-    effort: Effort
+    sample_sizes: SampleSizes
     cell: Cell = field(compare=False)
 
     @property
@@ -75,21 +75,21 @@ class Reply:
         """About how many packets are simulated."""
         cell = self.cell
         if cell.kind in {TRANSFERS, ON_OFF}:
-            return 20.0 * self.effort.transfers
+            return 20.0 * self.sample_sizes.transfers
         rate = (
             cell.measured["goodput_bps"].mean if "goodput_bps" in cell.measured else cell.rate_bps
         )
         seconds = cell.warmup_s + cell.duration_s
-        return max(1e4, rate * seconds * self.effort.replications(cell) / 12_000)
+        return max(1e4, rate * seconds * self.sample_sizes.replications(cell) / 12_000)
 
     def run(self, progress: Callable[[float], None]) -> Replied:
         """Simulate the cell, and ask the models of it that a run would ask."""
         if self.cell.unlike:
             return Replied(refusal=self.cell.unlike)
-        if self.weight > self.effort.most_packets:
+        if self.weight > self.sample_sizes.most_packets:
             return Replied(refusal=LEFT_OUT)
         try:
-            scenario = Scenario.from_dict(tables(self.cell, self.effort))
+            scenario = Scenario.from_dict(tables(self.cell, self.sample_sizes))
             packet = simulated(scenario, progress)
         except (ScenarioError, NotApplicable) as reason:
             return Replied(refusal="; ".join(str(reason).splitlines()))
@@ -112,7 +112,7 @@ def _models(scenario: Scenario) -> tuple[Answer, ...]:
 
 
 @dataclass(slots=True)
-class KernelRuns(Runs[Effort]):
+class KernelRuns(Runs[SampleSizes]):
     """The answers to the cells of the measurements.
 
     Parameters
@@ -123,14 +123,14 @@ class KernelRuns(Runs[Effort]):
 
     cells: tuple[Cell, ...] = field(default_factory=packaged)
 
-    def want_all(self) -> None:
+    def request_all(self) -> None:
         """Ask for every cell, those with most to simulate first."""
         for reply in sorted(map(self.reply, self.cells), key=lambda each: -each.weight):
-            self.want(reply)
+            self.request(reply)
 
     def reply(self, cell: Cell) -> Reply:
         """Return what to look up the answer to a cell by."""
-        return Reply(cell.series, cell.name, self.effort, cell)
+        return Reply(cell.series, cell.name, self.sample_sizes, cell)
 
     def answered(self, cell: Cell) -> Replied:
         """Return what came of a cell.

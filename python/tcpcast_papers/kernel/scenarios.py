@@ -18,7 +18,7 @@ from tcpcast_papers.kernel.cells import ON_OFF, STARTUP, TRANSFERS
 
 if TYPE_CHECKING:
     from tcpcast_papers.kernel.cells import Cell, Group
-    from tcpcast_papers.kernel.runs import Effort
+    from tcpcast_papers.kernel.runs import SampleSizes
 
 LINK_S = 0.00014
 """What the link added to a round trip (its tick of 0.1 ms, both ways)."""
@@ -28,7 +28,7 @@ ACK_BYTES, ACK_BYTES_BARE = 52, 40
 """With timestamps, and without."""
 
 
-def tables(cell: Cell, effort: Effort) -> dict[str, Any]:
+def tables(cell: Cell, sample_sizes: SampleSizes) -> dict[str, Any]:
     """Return the tables of the scenario that asks for the conditions of a cell."""
     first = cell.groups[0]
     network = path(
@@ -40,17 +40,17 @@ def tables(cell: Cell, effort: Effort) -> dict[str, Any]:
     )
     if cell.queue != "droptail":
         network["bottleneck"]["queue"] = cell.queue
-    asked: dict[str, Any] = {
+    requested: dict[str, Any] = {
         "network": network,
-        "traffic": _traffic(cell, effort),
+        "traffic": _traffic(cell, sample_sizes),
         "tcp": _tcp(cell, first.stack),
-        "run": _run(cell, effort),
+        "run": _run(cell, sample_sizes),
     }
     if len(cell.groups) > 1:
-        asked["class"] = [_class(cell, at, group) for at, group in enumerate(cell.groups)]
-        asked["traffic"].pop("flows")
-        asked.pop("tcp")
-    return asked
+        requested["class"] = [_class(cell, index, group) for index, group in enumerate(cell.groups)]
+        requested["traffic"].pop("flows")
+        requested.pop("tcp")
+    return requested
 
 
 def path(
@@ -94,9 +94,9 @@ def _rtt_ms(rate_bps: float, rtt_ms: float, ack_bytes: int = ACK_BYTES) -> float
     return rtt_ms + 1e3 * (LINK_S + transmission_s)
 
 
-def _class(cell: Cell, at: int, group: Group) -> dict[str, Any]:
+def _class(cell: Cell, index: int, group: Group) -> dict[str, Any]:
     return {
-        "name": f"group-{at + 1}",
+        "name": f"group-{index + 1}",
         "flows": group.count,
         "rtt": f"{_rtt_ms(cell.rate_bps, group.rtt_ms):.6f}ms",
         "tcp": _tcp(cell, group.stack),
@@ -113,9 +113,9 @@ def _tcp(cell: Cell, stack: str) -> dict[str, Any]:
     return keys
 
 
-def _traffic(cell: Cell, effort: Effort) -> dict[str, Any]:
+def _traffic(cell: Cell, sample_sizes: SampleSizes) -> dict[str, Any]:
     if cell.kind == TRANSFERS:
-        return {"kind": "transfers", "count": effort.transfers, **dict(cell.traffic)}
+        return {"kind": "transfers", "count": sample_sizes.transfers, **dict(cell.traffic)}
     if cell.kind == ON_OFF:
         return {"kind": "on-off", "sources": cell.flows, **dict(cell.traffic)}
     bulk: dict[str, Any] = {"kind": "bulk", "flows": cell.flows}
@@ -124,14 +124,14 @@ def _traffic(cell: Cell, effort: Effort) -> dict[str, Any]:
     return bulk
 
 
-def _run(cell: Cell, effort: Effort) -> dict[str, Any]:
+def _run(cell: Cell, sample_sizes: SampleSizes) -> dict[str, Any]:
     if cell.kind == TRANSFERS:
-        return {"seed": effort.seed}
+        return {"seed": sample_sizes.seed}
     run = {
         "warmup": f"{cell.warmup_s:g}s",
         "duration": f"{cell.warmup_s + cell.duration_s:g}s",
-        "replications": effort.replications(cell),
-        "seed": effort.seed,
+        "replications": sample_sizes.replications(cell),
+        "seed": sample_sizes.seed,
     }
     if cell.kind == STARTUP:
         run["report_at"] = [f"{time:g}s" for time in times_s(cell)]

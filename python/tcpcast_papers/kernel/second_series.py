@@ -91,7 +91,7 @@ def _kind(run: Run, groups: tuple[Group, ...]) -> str:
 
 
 def _of_one(same: Sequence[Run]) -> dict[str, Measured]:
-    found = {
+    result = {
         "goodput_bps": mean_of(same, "goodput_bps"),
         "loss_indications": counts_of(same, "loss_indications_count"),
         "timeouts": counts_of(same, "timeouts_count"),
@@ -100,22 +100,22 @@ def _of_one(same: Sequence[Run]) -> dict[str, Measured]:
         "srtt_s": mean_of(same, "mean_srtt_ms", 1e-3),
     }
     if float(same[0]["random_loss_prob"]):
-        found[REALISED_LOSS] = share_of(same, "drop_random_data_pkts", "sent_data_pkts")
+        result[REALISED_LOSS] = share_of(same, "drop_random_data_pkts", "sent_data_pkts")
     else:
-        found["loss_ratio"] = mean_of(same, "lost_data_ratio")
-        found["queue_delay_s"] = mean_of(same, "qdelay_mean_ms", 1e-3)
-    return found
+        result["loss_ratio"] = mean_of(same, "lost_data_ratio")
+        result["queue_delay_s"] = mean_of(same, "qdelay_mean_ms", 1e-3)
+    return result
 
 
 def _of_several(same: Sequence[Run]) -> dict[str, Measured]:
-    found = {
+    result = {
         "goodput_bps": mean_of(same, "total_goodput_bps"),
         "loss_ratio": mean_of(same, "total_lost_data_ratio"),
         "queue_delay_s": mean_of(same, "total_qdelay_mean_ms", 1e-3),
     }
     if same[0].get("b_cc"):
-        found["share"] = mean_of(same, "a_share_ratio")
-    return found
+        result["share"] = mean_of(same, "a_share_ratio")
+    return result
 
 
 def startup(series: str, runs: Sequence[Run]) -> Iterator[Cell]:
@@ -165,20 +165,20 @@ def short_transfers(series: str, transfers: Sequence[Run]) -> Iterator[Cell]:
 
 def _groups(flows: str) -> tuple[Group, ...]:
     """Read ``cubic60+cubic60+bbr60``: congestion control and propagation RTT of each flow."""
-    found = []
+    result = []
     for each, alike in itertools.groupby(flows.split("+")):
         control = each.rstrip("0123456789.")
-        found.append(Group(f"linux-{control}", float(each.removeprefix(control)), len(list(alike))))
-    return tuple(found)
+        result.append(Group(f"linux-{control}", float(each.removeprefix(control)), len(list(alike))))
+    return tuple(result)
 
 
 def _cells(runs: Sequence[Run]) -> dict[str, list[Run]]:
     """Return the runs of each cell, by its name without the experiment: ``cubic 20M 60ms B50``."""
-    found: dict[str, list[Run]] = {}
+    result: dict[str, list[Run]] = {}
     for run in runs:
         _, _, name = run["cell"].partition("|")
-        found.setdefault(name.replace("|", " "), []).append(run)
-    return found
+        result.setdefault(name.replace("|", " "), []).append(run)
+    return result
 
 
 READERS: dict[str, tuple[str, Callable[[str, Sequence[Run]], Iterator[Cell]]]] = {

@@ -57,12 +57,12 @@ def counted(runs: KernelRuns, _: Path) -> list[Section]:
 def of_kinds(runs: KernelRuns, _: Path) -> list[Section]:
     """Return a section for each kind of cells, a row for each quantity."""
     lines = compared(runs)
-    found = []
+    result = []
     for kind in KINDS:
         rows = [_row(line) for line in lines if line.cell.kind == kind]
         if rows:
-            found.append(Section(TITLES[kind], COLUMNS, rows))
-    return found
+            result.append(Section(TITLES[kind], COLUMNS, rows))
+    return result
 
 
 def of_signs(runs: KernelRuns, _: Path) -> list[Section]:

@@ -82,17 +82,17 @@ class Signs:
 
 
 def _probability(few: int, of: int) -> float:
-    tail = sum(math.comb(of, at) for at in range(few + 1))
+    tail = sum(math.comb(of, index) for index in range(few + 1))
     return min(1.0, 2.0 * tail / 2.0**of)
 
 
 def signs(lines: Iterable[Compared]) -> list[Signs]:
     """Return the groups that have enough differences for a test, the most one-sided first."""
-    found: dict[tuple[str, ...], list[bool]] = {}
+    result: dict[tuple[str, ...], list[bool]] = {}
     for line in lines:
         if line.own is not None and abs(line.apart) >= NEGLIGIBLE * line.allowed:
-            found.setdefault(_group(line), []).append(line.apart > 0)
-    tested = {group: sides for group, sides in found.items() if len(sides) >= FEWEST}
+            result.setdefault(_group(line), []).append(line.apart > 0)
+    tested = {group: sides for group, sides in result.items() if len(sides) >= FEWEST}
     every = [
         Signs(group, sum(sides), len(sides) - sum(sides), len(tested))
         for group, sides in tested.items()

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def _rate_pps(line: Line, *, equations: bool = False) -> float:
     loss = line.value("loss")
     if line["algorithm"] == "1":
-        found = parallel_throughput(
+        result = parallel_throughput(
             flows=int(line["flows"]),
             rtt_s=VALUES_RTT_S,
             t0_s=VALUES_T0_S,
@@ -36,7 +36,7 @@ def _rate_pps(line: Line, *, equations: bool = False) -> float:
             equations=equations,
         )
     else:
-        found = cumulative_throughput(
+        result = cumulative_throughput(
             flows=int(line["flows"]),
             rtt_s=VALUES_RTT_S,
             t0_s=VALUES_T0_S,
@@ -45,7 +45,7 @@ def _rate_pps(line: Line, *, equations: bool = False) -> float:
             packets_per_ack=VALUES_PACKETS_PER_ACK,
             equations=equations,
         )
-    return float(found.rate_pps)
+    return float(result.rate_pps)
 
 
 def _notes() -> Iterator[str]:

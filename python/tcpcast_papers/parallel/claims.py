@@ -71,8 +71,8 @@ class Case:
 def _cases(runs: Runs) -> Iterator[Case]:
     for line in claims():
         lowest, highest = line.value("lowest"), line.value("highest")
-        found = [runs[point] for point in points(line["setting"], runs.effort)]
-        seen = [each for each in found if lowest <= AMONG[line["among"]](each) <= highest]
+        result = [runs[point] for point in points(line["setting"], runs.sample_sizes)]
+        seen = [each for each in result if lowest <= AMONG[line["among"]](each) <= highest]
         for group in [[each] for each in seen] if line["claim"] == FITTED else [seen]:
             for name in filter(None, (line["model"], line["other"])):
                 yield Case(line, name, group)
@@ -89,15 +89,15 @@ def _is_nearer(case: Case) -> str:
 
 
 def _signed(case: Case) -> np.ndarray:
-    found = 100 * errors(case.model, case.seen)
-    return found[np.isfinite(found)]
+    result = 100 * errors(case.model, case.seen)
+    return result[np.isfinite(result)]
 
 
 def _has_sign(case: Case) -> str:
-    found, claim = _signed(case), case.line["claim"]
+    result, claim = _signed(case), case.line["claim"]
     sign = 1 if claim == "too much" else -1
-    verdict = "holds" if sign * found.mean() > 0 else "does not hold"
-    return f"{verdict}; {claim} in {int((sign * found > 0).sum())} of {found.size} points"
+    verdict = "holds" if sign * result.mean() > 0 else "does not hold"
+    return f"{verdict}; {claim} in {int((sign * result > 0).sum())} of {result.size} points"
 
 
 def _fitted(case: Case) -> str:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tcpcast_papers.parallel.predictions import Prediction
-    from tcpcast_papers.parallel.runs import Effort, Measured, Runs
+    from tcpcast_papers.parallel.runs import SampleSizes, Measured, Runs
 
 RANDOM_30, RANDOM_100, DROP_TAIL = "random loss, 30 ms", "random loss, 100 ms", "drop-tail, 30 ms"
 SPREAD = "drop-tail, round trips spread"
@@ -62,7 +62,7 @@ class Figure:
     file: str
     setting: str
     drawn: tuple[Prediction, ...]
-    beside: tuple[Prediction, ...] = ()
+    others: tuple[Prediction, ...] = ()
 
 
 FIGURES = (
@@ -146,27 +146,27 @@ FIGURES = (
 )
 
 
-def points(setting: str, effort: Effort) -> list[Point]:
+def points(setting: str, sample_sizes: SampleSizes) -> list[Point]:
     """Return the points of a set-up, by n, then from little loss to much."""
     if setting in DELAYS_S:
         return [
             Point(n, loss=loss, delay_s=DELAYS_S[setting])
-            for n in effort.flows
-            for loss in effort.losses
+            for n in sample_sizes.flows
+            for loss in sample_sizes.losses
         ]
     spread = SPREADS[setting]
     return [
         Point(n, rate_mbit=rate, spread=spread)
-        for n in effort.flows
-        for rate in sorted(effort.rates_mbit)[::-1]
+        for n in sample_sizes.flows
+        for rate in sorted(sample_sizes.rates_mbit)[::-1]
         if n > 1 or not spread
     ]
 
 
-def wants(runs: Runs) -> None:
+def request(runs: Runs) -> None:
     """Ask for the points of all figures."""
     for setting in (*DELAYS_S, *SPREADS):
-        runs.want(points(setting, runs.effort))
+        runs.request(points(setting, runs.sample_sizes))
 
 
 def sections(runs: Runs, folder: Path) -> list[Section]:
@@ -176,12 +176,12 @@ def sections(runs: Runs, folder: Path) -> list[Section]:
 
 def _section(figure: Figure, runs: Runs, folder: Path) -> Section:
     section = Section(f"{figure.name}. {figure.title}", ("model", "fed with", "mean |error| over"))
-    seen = [runs[point] for point in points(figure.setting, runs.effort)]
+    seen = [runs[point] for point in points(figure.setting, runs.sample_sizes)]
     drawn, panels = drawing.panels(1 + len(figure.drawn), width=5.0, height=4.0)
     curves.draw_rates(panels[0], figure.drawn, seen)
     curves.draw_ratios(panels[1:], figure.drawn, seen)
-    section.figures.append(drawing.Drawn(drawn, folder / figure.file))
-    for model in (*figure.drawn, *figure.beside):
+    section.figures.append(drawing.Plot(drawn, folder / figure.file))
+    for model in (*figure.drawn, *figure.others):
         section.rows += error_rows(model, seen, by_asked_loss=figure.setting in DELAYS_S)
     section.remarks = [_remark(figure, seen)]
     return section
@@ -203,14 +203,14 @@ def error_rows(model: Prediction, seen: Sequence[Measured], *, by_asked_loss: bo
     groups += _by_asked_loss(seen) if by_asked_loss else _by_loss(seen)
     rows = []
     for name, group in groups:
-        found = 100 * predictions.errors(model, group)
-        if not np.isfinite(found).any():
+        result = 100 * predictions.errors(model, group)
+        if not np.isfinite(result).any():
             continue
-        kept = found[np.isfinite(found)]
-        worst = int(np.nanargmax(np.abs(found)))
+        kept = result[np.isfinite(result)]
+        worst = int(np.nanargmax(np.abs(result)))
         note = f"{kept.mean():+.1f} % in the mean"
         if len(kept) > 1:
-            note += f", at most {found[worst]:+.0f} % ({described(group[worst])})"
+            note += f", at most {result[worst]:+.0f} % ({described(group[worst])})"
         own = float(np.abs(kept).mean())
         rows.append(Row((model.model, model.measure, name), "%", None, own, note=note))
     return rows

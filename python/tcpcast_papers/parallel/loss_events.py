@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from tcpcast.answer import Answer
 
     from tcpcast_papers.parallel.points import Point
-    from tcpcast_papers.parallel.runs import Effort, Measured, Runs
+    from tcpcast_papers.parallel.runs import SampleSizes, Measured, Runs
 
     Floats = NDArray[np.float64]
     Pair = tuple[Measured, Measured]
@@ -48,20 +48,20 @@ LONGEST_WARMUP_PKTS = 550_000
 FEWEST_LOSSES = 50
 
 
-def points(setting: str, effort: Effort) -> list[Point]:
+def points(setting: str, sample_sizes: SampleSizes) -> list[Point]:
     """Return the points that are traced: those that lose often enough for the length of a trace."""
     return [
         point
-        for point in figures.points(setting, effort)
+        for point in figures.points(setting, sample_sizes)
         if TRACE_WARMUP_CYCLES * point.cycle_s * point.rate_pps <= LONGEST_WARMUP_PKTS
-        and point.losses_per_packet * effort.traced_packets >= FEWEST_LOSSES
+        and point.losses_per_packet * sample_sizes.traced_packets >= FEWEST_LOSSES
     ]
 
 
-def wants(runs: Runs) -> None:
+def request(runs: Runs) -> None:
     """Ask for traces of all points at 30 ms that can be traced."""
     for setting in SETTINGS:
-        runs.want(points(setting, runs.effort), traced=both_counts)
+        runs.request(points(setting, runs.sample_sizes), traced=both_counts)
 
 
 def events(times_s: Floats, apart_s: float) -> int:
@@ -74,18 +74,18 @@ def events(times_s: Floats, apart_s: float) -> int:
     apart_s
         The RTT.
     """
-    count, at = 0, 0
-    while at < len(times_s):
+    count, index = 0, 0
+    while index < len(times_s):
         count += 1
-        at = max(at + 1, int(np.searchsorted(times_s, times_s[at] + apart_s)))
+        index = max(index + 1, int(np.searchsorted(times_s, times_s[index] + apart_s)))
     return count
 
 
-def by_lost_packets(point: Point, found: Answer) -> Measured:
+def by_lost_packets(point: Point, result: Answer) -> Measured:
     """Return what a traced run shows, with p and p_e counted from the packets it lost."""
-    seen = measured(point, found)
-    marks = found.tables["sequences"]
-    kept = marks["time_s"] >= (found.warmup_s or 0.0)
+    seen = measured(point, result)
+    marks = result.tables["sequences"]
+    kept = marks["time_s"] >= (result.warmup_s or 0.0)
     times, flows, kinds = (marks[name][kept] for name in ("time_s", "flow", "event"))
     lost = kinds == "dropped"
     sent = int(((kinds == "sent") | (kinds == "retransmitted")).sum())
@@ -96,28 +96,28 @@ def by_lost_packets(point: Point, found: Answer) -> Measured:
     return replace(seen, p=each / sent, p_e=together / sent)
 
 
-def both_counts(point: Point, found: Answer) -> Pair:
+def both_counts(point: Point, result: Answer) -> Pair:
     """Return what a traced run shows, by loss indications and by lost packets."""
-    return measured(point, found), by_lost_packets(point, found)
+    return measured(point, result), by_lost_packets(point, result)
 
 
 def sections(runs: Runs, folder: Path) -> list[Section]:
     """Return p and p_e by either count, and the models' errors by that of the paper."""
-    found = Section(
+    result = Section(
         "Sections III and IV. Loss events counted from lost packets", ("loss", "over", "of")
     )
     figure, panels = drawing.panels(len(MODELS), len(SETTINGS), width=4.6, height=3.8)
-    for at, setting in enumerate(SETTINGS):
-        chosen = points(setting, runs.effort)
+    for index, setting in enumerate(SETTINGS):
+        chosen = points(setting, runs.sample_sizes)
         pairs = [pair for point in chosen for pair in runs.traces(point)]
         for over, group in _groups(setting, pairs):
-            found.rows += _measures((setting, over), group) + _errors((setting, over), group)
-        row = panels[at * len(MODELS) : (at + 1) * len(MODELS)]
-        once = pairs[:: runs.effort.traces]
+            result.rows += _measures((setting, over), group) + _errors((setting, over), group)
+        row = panels[index * len(MODELS) : (index + 1) * len(MODELS)]
+        once = pairs[:: runs.sample_sizes.traces]
         curves.draw_ratios(row, MODELS, [paper for _, paper in once])
         row[0].set_ylabel(f"model over simulation, {setting.partition(',')[0]}")
-    found.figures.append(drawing.Drawn(figure, folder / "loss-events.png"))
-    found.remarks = [
+    result.figures.append(drawing.Plot(figure, folder / "loss-events.png"))
+    result.remarks = [
         "The paper's loss event is a lost packet: others lost within an RTT belong to it. All "
         "other sections are fed with what a sender finds, as PFTK counts (loss indications): a "
         "fast recovery, or a sequence of timeouts. Where loss is frequent the paper's are more: a "
@@ -125,7 +125,7 @@ def sections(runs: Runs, folder: Path) -> list[Section]:
         "These rows are of shorter runs whose every packet was recorded; at a queue, of those "
         "points only that lose often enough. Rates, RTT and T are those of the same run.",
     ]
-    return [found]
+    return [result]
 
 
 def _groups(setting: str, pairs: list[Pair]) -> list[tuple[str, list[Pair]]]:
@@ -146,8 +146,8 @@ def _between(pairs: list[Pair], low: float, high: float) -> list[Pair]:
 def _measures(where: tuple[str, str], pairs: list[Pair]) -> list[Row]:
     rows = []
     for name in ("p", "p_e"):
-        found = [(getattr(own, name), getattr(paper, name)) for own, paper in pairs]
-        shares = np.array([100 * paper / own for own, paper in found if own > 0])
+        result = [(getattr(own, name), getattr(paper, name)) for own, paper in pairs]
+        shares = np.array([100 * paper / own for own, paper in result if own > 0])
         if shares.size:
             note = f"{shares.min():.0f} to {shares.max():.0f} %"
             label = (*where, f"{name} by lost packets, over that by indications")
@@ -159,7 +159,7 @@ def _errors(where: tuple[str, str], pairs: list[Pair]) -> list[Row]:
     rows = []
     for model in MODELS:
         own, paper = (
-            100 * mean_absolute_error(model, [pair[at] for pair in pairs]) for at in (0, 1)
+            100 * mean_absolute_error(model, [pair[index] for pair in pairs]) for index in (0, 1)
         )
         signed = 100 * errors(model, [pair[1] for pair in pairs])
         note = f"{np.nanmean(signed):+.1f} % in the mean; by indications |error| {own:.1f} %"

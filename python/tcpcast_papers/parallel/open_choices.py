@@ -20,7 +20,7 @@ from tcpcast_papers.reproduction import Row, Section
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tcpcast_papers.parallel.runs import Effort, Runs
+    from tcpcast_papers.parallel.runs import SampleSizes, Runs
 
 CHOICES = (
     AS_NS2,
@@ -34,22 +34,22 @@ MODELS = (ALGORITHM_1, PFTK, ALGORITHM_2, EQUATION_48, PFTK_MISFED)
 LOSSES = (0.001, 0.01, 0.05, 0.1)
 
 
-def points(choice: Choice, effort: Effort) -> list[Point]:
+def points(choice: Choice, sample_sizes: SampleSizes) -> list[Point]:
     """Return the points that a choice is tried on: some of those at random loss and 30 ms."""
-    return [Point(n, loss=loss, choice=choice) for n in effort.varied_flows for loss in LOSSES]
+    return [Point(n, loss=loss, choice=choice) for n in sample_sizes.varied_flows for loss in LOSSES]
 
 
-def wants(runs: Runs) -> None:
+def request(runs: Runs) -> None:
     """Ask for every choice's points."""
     for choice in CHOICES:
-        runs.want(points(choice, runs.effort))
+        runs.request(points(choice, runs.sample_sizes))
 
 
 def sections(runs: Runs, _: Path) -> list[Section]:
     """Return each model's mean absolute error by what is chosen."""
-    found = Section("Section III. What the paper leaves open", ("chosen", "model", "fed with"))
+    result = Section("Section III. What the paper leaves open", ("chosen", "model", "fed with"))
     for choice in CHOICES:
-        seen = [runs[point] for point in points(choice, runs.effort)]
+        seen = [runs[point] for point in points(choice, runs.sample_sizes)]
         for model in MODELS:
             each = 100 * errors(model, seen)
             losses = np.array([point.point.loss for point in seen])
@@ -58,10 +58,10 @@ def sections(runs: Runs, _: Path) -> list[Section]:
             )
             label = (choice.name, model.model, model.measure)
             own = float(np.abs(each).mean())
-            found.rows.append(Row(label, "%", None, own, note=f"by loss {by_loss} %"))
+            result.rows.append(Row(label, "%", None, own, note=f"by loss {by_loss} %"))
     tried = ", ".join(f"{100 * loss:g}" for loss in LOSSES)
-    flows = ", ".join(str(n) for n in runs.effort.varied_flows)
-    found.remarks = [
+    flows = ", ".join(str(n) for n in runs.sample_sizes.varied_flows)
+    result.remarks = [
         "The paper says that it used ns-2 and nothing of its TCP. Chosen are the defaults of "
         "Agent/TCP/Newreno and of the plain sink in ns-2 of the time: every packet is "
         "acknowledged (b = 1), limited transmit, a least timeout of 200 ms and a clock of 10 ms, "
@@ -72,4 +72,4 @@ def sections(runs: Runs, _: Path) -> list[Section]:
         f"Mean absolute errors at random loss, 30 ms, n = {flows}; in the notes the mean error at "
         f"{tried} %.",
     ]
-    return [found]
+    return [result]

@@ -166,12 +166,12 @@ class Point:
         """Return a class for each flow, around the round trip that all have without a spread."""
         alike = replace(self, flows=1, spread=0.0).scenario(duration_s=2.0, warmup_s=1.0)
         rtt_s = alike.populations[0].rtt_s
-        shares = [(at + 0.5) / self.flows - 0.5 for at in range(self.flows)]
+        shares = [(index + 0.5) / self.flows - 0.5 for index in range(self.flows)]
         return [
             {
-                "name": f"flow{at}",
+                "name": f"flow{index}",
                 "flows": 1,
                 "rtt": f"{1e3 * rtt_s * (1 + self.spread * share):.6f}ms",
             }
-            for at, share in enumerate(shares)
+            for index, share in enumerate(shares)
         ]

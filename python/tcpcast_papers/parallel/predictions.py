@@ -54,7 +54,7 @@ class Prediction:
 
 def _parallel(measure: str, *, equations: bool = False) -> Callable[[Measured], float]:
     def rate(seen: Measured) -> float:
-        found = parallel_throughput(
+        result = parallel_throughput(
             flows=seen.point.flows,
             rtt_s=seen.rtt_s,
             t0_s=seen.t0_s,
@@ -62,14 +62,14 @@ def _parallel(measure: str, *, equations: bool = False) -> Callable[[Measured], 
             packets_per_ack=seen.point.choice.packets_per_ack,
             equations=equations,
         )
-        return float(found.rate_pps)
+        return float(result.rate_pps)
 
     return rate
 
 
 def _cumulative(*, equations: bool = False) -> Callable[[Measured], float]:
     def rate(seen: Measured) -> float:
-        found = cumulative_throughput(
+        result = cumulative_throughput(
             flows=seen.point.flows,
             rtt_s=seen.rtt_s,
             t0_s=seen.t0_s,
@@ -78,21 +78,21 @@ def _cumulative(*, equations: bool = False) -> Callable[[Measured], float]:
             packets_per_ack=seen.point.choice.packets_per_ack,
             equations=equations,
         )
-        return float(found.rate_pps)
+        return float(result.rate_pps)
 
     return rate
 
 
 def _multiplied(measure: str) -> Callable[[Measured], float]:
     def rate(seen: Measured) -> float:
-        found = multiplied_pftk_rate_pps(
+        result = multiplied_pftk_rate_pps(
             flows=seen.point.flows,
             rtt_s=seen.rtt_s,
             t0_s=seen.t0_s,
             loss_indication_ratio=seen.p if measure == PER_FLOW else seen.p_e,
             packets_per_ack=seen.point.choice.packets_per_ack,
         )
-        return float(found)
+        return float(result)
 
     return rate
 
@@ -123,6 +123,6 @@ def errors(model: Prediction, seen: Sequence[Measured]) -> Floats:
 
 def mean_absolute_error(model: Prediction, seen: Sequence[Measured]) -> float:
     """Return the mean of |model - simulation| / simulation over the points where it applies."""
-    found = errors(model, seen)
-    kept = found[np.isfinite(found)]
+    result = errors(model, seen)
+    kept = result[np.isfinite(result)]
     return float(np.abs(kept).mean()) if kept.size else float("nan")

@@ -29,7 +29,7 @@ TRACE_WARMUP_CYCLES = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Effort:
+class SampleSizes:
     """How much to simulate.
 
     Attributes
@@ -72,8 +72,8 @@ class Effort:
     traces: int = 2
 
 
-WHOLE = Effort()
-QUICK = Effort(
+WHOLE = SampleSizes()
+QUICK = SampleSizes(
     flows=(1, 10, 100),
     varied_flows=(1, 10),
     losses=(0.001, 0.01, 0.05, 0.1),
@@ -123,14 +123,14 @@ class Measured:
     timeout_share: float
 
 
-def measured(point: Point, found: Answer) -> Measured:
+def measured(point: Point, result: Answer) -> Measured:
     """Return what a ``packet`` answer says of a point.
 
     Where no timer expired T is what it would have been at least: the larger of the least timeout
     and the RTT, as ``--feed measured`` has it.
     """
-    values = {name: metric.value for name, metric in found.metrics.items()}
-    rate = found.metrics["send_rate_pps"]
+    values = {name: metric.value for name, metric in result.metrics.items()}
+    rate = result.metrics["send_rate_pps"]
     arms = None if rate.low is None or rate.high is None else rate.high - rate.low
     least = point.scenario(duration_s=2.0, warmup_s=1.0).tcp.min_rto_s
     return Measured(
@@ -189,7 +189,7 @@ class TraceJob:
     """
 
     point: Point
-    look: Look
+    style: Look
     packets: int
     traces: int
 
@@ -200,13 +200,13 @@ class TraceJob:
 
     def run(self, progress: Callable[[float], None]) -> list[tuple[Measured, Measured]]:
         """Simulate and look, a trace at a time."""
-        return [self._trace(at, progress) for at in range(self.traces)]
+        return [self._trace(index, progress) for index in range(self.traces)]
 
-    def _trace(self, at: int, progress: Callable[[float], None]) -> tuple[Measured, Measured]:
-        found = simulated(
-            self._scenario(SEED + at), lambda share: progress((at + share) / self.traces)
+    def _trace(self, index: int, progress: Callable[[float], None]) -> tuple[Measured, Measured]:
+        result = simulated(
+            self._scenario(SEED + index), lambda share: progress((index + share) / self.traces)
         )
-        return self.look(self.point, found)
+        return self.style(self.point, result)
 
     def _scenario(self, seed: int) -> Scenario:
         warmup_s = TRACE_WARMUP_CYCLES * self.point.cycle_s
@@ -218,37 +218,37 @@ class TraceJob:
         )
 
 
-class Runs(Simulations[Effort]):
+class Runs(Simulations[SampleSizes]):
     """Simulations by point: :meth:`want` them all, :meth:`simulate`, then look them up."""
 
-    def want(self, points: Iterable[Point], *, traced: Look | None = None) -> None:
+    def request(self, points: Iterable[Point], *, traced: Look | None = None) -> None:
         """Ask for points, or with ``traced`` for traces of them and what to keep of each."""
-        effort = self.effort
+        sample_sizes = self.sample_sizes
         for point in points:
             if traced is None:
-                job = PointJob(point, *self.lengths_s(point), effort.replications)
+                job = PointJob(point, *self.lengths_s(point), sample_sizes.replications)
                 self._asked[point, False] = job
             else:
-                look = TraceJob(point, traced, effort.traced_packets, effort.traces)
-                self._asked[point, True] = look
+                style = TraceJob(point, traced, sample_sizes.traced_packets, sample_sizes.traces)
+                self._asked[point, True] = style
 
     def __getitem__(self, point: Point) -> Measured:
         """Return what a point showed; raise Unfinished if the reader gave up before."""
-        found: Measured = self._found((point, False))
-        return found
+        result: Measured = self._result((point, False))
+        return result
 
     def traces(self, point: Point) -> list[tuple[Measured, Measured]]:
         """Return what was kept of the traces of a point; raises as a point does."""
-        found: list[tuple[Measured, Measured]] = self._found((point, True))
-        return found
+        result: list[tuple[Measured, Measured]] = self._result((point, True))
+        return result
 
     def lengths_s(self, point: Point) -> tuple[float, float]:
         """Return how long a replication is warmed up and measured, in seconds."""
-        effort = self.effort
+        sample_sizes = self.sample_sizes
         if point.loss:
             warmup = max(SHORTEST_WARMUP_S, WARMUP_CYCLES * point.cycle_s)
-            wanted = effort.loss_events / (point.loss * point.rate_pps * effort.replications)
+            wanted = sample_sizes.loss_events / (point.loss * point.rate_pps * sample_sizes.replications)
         else:
             warmup = max(SHORTEST_WARMUP_S, QUEUE_WARMUP_CYCLES * point.cycle_s)
-            wanted = max(effort.cycles * point.cycle_s, effort.packets / point.rate_pps)
-        return round(warmup, 3), round(max(effort.shortest_s, wanted), 3)
+            wanted = max(sample_sizes.cycles * point.cycle_s, sample_sizes.packets / point.rate_pps)
+        return round(warmup, 3), round(max(sample_sizes.shortest_s, wanted), 3)

@@ -70,9 +70,9 @@ def _list(values: np.ndarray) -> str:
     return ", ".join("no limit" if np.isinf(value) else f"{value:g}" for value in values)
 
 
-def wants(runs: Runs) -> dict[tuple[float, float, int], Job[Done]]:
+def request(runs: Runs) -> dict[tuple[float, float, int], Job[Done]]:
     """Return the runs of NewReno by p, RTT and b; asks for them."""
-    found = {}
+    result = {}
     for p, rtt_s, b in product(LOSSES, RTTS_S, ACKED):
         path = Path(
             "NewReno",
@@ -84,10 +84,10 @@ def wants(runs: Runs) -> dict[tuple[float, float, int], Job[Done]]:
             recovery="newreno",
             delayed_acks=b == 2,
         )
-        pace = runs.effort.gap_piece_s
+        pace = runs.sample_sizes.gap_piece_s
         weight = PIECES * pace / (rtt_s * np.sqrt(p))
-        found[p, rtt_s, b] = runs.want(TraceJob(path, PIECES, pace, 1, weight))
-    return found
+        result[p, rtt_s, b] = runs.request(TraceJob(path, PIECES, pace, 1, weight))
+    return result
 
 
 def formula_rates(p: float, rtt_s: float, b: int) -> dict[str, float]:
@@ -105,7 +105,7 @@ def _newreno(runs: Runs, folder: pathlib.Path) -> Section:
         "Section 5. NewReno under the model's own loss", ("p", "RTT", "b", "NewReno's rate over")
     )
     shares: dict[tuple[str, float, int], list[float]] = {}
-    for (p, rtt_s, b), job in wants(runs).items():
+    for (p, rtt_s, b), job in request(runs).items():
         seen = runs[job].cut
         pieces = seen.sent[0, 1:] / seen.piece_s
         estimate = statistics.mean(pieces)
@@ -122,8 +122,8 @@ def _newreno(runs: Runs, folder: pathlib.Path) -> Section:
     figure, panels = drawing.panels(len(ACKED), width=4.8, share_y=True)
     for axes, b in zip(panels, ACKED, strict=True):
         _draw(axes, b, shares)
-        axes.set_ylim(0, 1.1 * max(share for found in shares.values() for share in found))
-    section.figures.append(drawing.Drawn(figure, folder / "newreno.png"))
+        axes.set_ylim(0, 1.1 * max(share for result in shares.values() for share in result))
+    section.figures.append(drawing.Plot(figure, folder / "newreno.png"))
     section.remarks = [
         "One flow of the packet engine's NewReno with an unlimited window and a least timeout of "
         f"{T0_S:g} s; once a packet is lost, the rest of its round is lost with it, as the model "
@@ -136,18 +136,18 @@ def _newreno(runs: Runs, folder: pathlib.Path) -> Section:
 
 
 def _span(shares: dict[tuple[str, float, int], list[float]], formula: str) -> str:
-    found = [share for key, each in shares.items() if key[0] == formula for share in each]
-    return f"{min(found):.2f} to {max(found):.2f}"
+    result = [share for key, each in shares.items() if key[0] == formula for share in each]
+    return f"{min(result):.2f} to {max(result):.2f}"
 
 
 def _draw(axes: Axes, b: int, shares: dict[tuple[str, float, int], list[float]]) -> None:
-    for (formula, rtt_s, acked), found in shares.items():
+    for (formula, rtt_s, acked), result in shares.items():
         if acked != b:
             continue
         colour = drawing.COLOURS[RTTS_S.index(rtt_s)]
         line = "-" if formula == CLOSED_FORM else "--"
         label = f"of the {formula}, RTT {1e3 * rtt_s:g} ms"
-        axes.plot(LOSSES, found, line, color=colour, marker="o", markersize=4, label=label)
+        axes.plot(LOSSES, result, line, color=colour, marker="o", markersize=4, label=label)
     axes.set_title(f"b = {b}", fontsize=10)
     loss_axis(axes, 0.8 * LOSSES[0], 1.25 * LOSSES[-1])
     axes.set_xlabel("loss of a packet, none before it in its round lost, p")

@@ -66,14 +66,14 @@ def piece_errors(path: Path, seen: Cut, model: str, *, each_its_own: bool = Fals
         loss_indication_ratio=seen.loss_indication_ratio[known],
         window_pkts=path.window_pkts,
     )
-    found = np.full(known.shape, np.nan)
-    found[known] = errors(MODELS[model](given) * seen.piece_s, seen.sent[known])
-    return found
+    result = np.full(known.shape, np.nan)
+    result[known] = errors(MODELS[model](given) * seen.piece_s, seen.sent[known])
+    return result
 
 
-def trace_errors(found: Floats) -> Floats:
+def trace_errors(result: Floats) -> Floats:
     """Return the average error of each replication over its pieces, ``[replications]``."""
-    return np.asarray(np.nanmean(found, axis=1))
+    return np.asarray(np.nanmean(result, axis=1))
 
 
 def draw_cloud(
@@ -98,7 +98,7 @@ def draw_cloud(
     shown = usable(pieces)[:replications]
     p = pieces.loss_indication_ratio[:replications][shown]
     sent, deepest = pieces.sent[:replications][shown], pieces.deepest[:replications][shown]
-    for number, (name, look) in enumerate(zip(CLASSES, drawing.looks(), strict=False)):
+    for number, (name, style) in enumerate(zip(CLASSES, drawing.styles(), strict=False)):
         of_class = np.minimum(deepest, len(CLASSES) - 1) == number
         if of_class.any():
             axes.plot(
@@ -108,7 +108,7 @@ def draw_cloud(
                 markersize=3.6,
                 alpha=0.8,
                 label=name,
-                **look,
+                **style,
             )
     low, high = float(p.min(initial=0.5)), float(p.max(initial=1e-3))
     across = np.geomspace(low / 3, min(0.7, 3 * high), 200)
@@ -163,13 +163,13 @@ def draw_error_panels(
         For each kind of loss the errors of each model as shares, ``[traces, replications]``.
     """
     means = {
-        loss: {model: each.mean(axis=1) for model, each in found.items()}
-        for loss, found in by_loss.items()
+        loss: {model: each.mean(axis=1) for model, each in result.items()}
+        for loss, result in by_loss.items()
     }
-    every = np.concatenate([each for found in means.values() for each in found.values()])
+    every = np.concatenate([each for result in means.values() for each in result.values()])
     ticks = [0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100]
-    for axes, (loss, found) in zip(panels, means.items(), strict=True):
-        _draw_errors(axes, names, found)
+    for axes, (loss, result) in zip(panels, means.items(), strict=True):
+        _draw_errors(axes, names, result)
         axes.set_title(f"loss: {loss}", fontsize=10)
         axes.set_yscale("log")
         axes.set_yticks(ticks, [f"{100 * tick:g} %" for tick in ticks])
@@ -183,12 +183,12 @@ def _draw_errors(axes: Axes, names: Sequence[str], by_model: dict[str, Floats]) 
     order = np.argsort(by_model[TD_ONLY], kind="stable")
     places = np.arange(len(names))
     width = 0.8 / len(by_model)
-    for number, (model, found) in enumerate(by_model.items()):
+    for number, (model, result) in enumerate(by_model.items()):
         shift = (number - (len(by_model) - 1) / 2) * width
-        axes.bar(places + shift, found[order], width, label=model, color=drawing.COLOURS[number])
+        axes.bar(places + shift, result[order], width, label=model, color=drawing.COLOURS[number])
     axes.set_xticks(
         places,
-        [names[at].replace(" to ", " – ") for at in order],
+        [names[index].replace(" to ", " – ") for index in order],
         rotation=45,
         ha="right",
         rotation_mode="anchor",

@@ -43,7 +43,7 @@ FIGURES = {
 """The path of each figure, and how packets are lost where it is drawn here."""
 
 
-def wants(runs: Runs) -> dict[str, list[Job[Done]]]:
+def request(runs: Runs) -> dict[str, list[Job[Done]]]:
     """Return the traces of each kind of loss, in the order of Table 3; asks for them.
 
     A connection is a replication of 100 s from slow start on, a piece by itself.
@@ -52,15 +52,15 @@ def wants(runs: Runs) -> dict[str, list[Job[Done]]]:
     windows = simulated_windows(fitted_windows(rows))
     return {
         loss: [
-            runs.want(
+            runs.request(
                 TraceJob(
                     path_like(row, loss, window),
                     1,
                     CONNECTION_S,
                     CONNECTIONS,
-                    weight=row.packets * (1 + 1.5 * runs.effort.calibration_hours),
+                    weight=row.packets * (1 + 1.5 * runs.sample_sizes.calibration_hours),
                     p=row.loss_indication_ratio,
-                    calibration_hours=runs.effort.calibration_hours,
+                    calibration_hours=runs.sample_sizes.calibration_hours,
                 )
             )
             for row, window in zip(rows, windows, strict=True)
@@ -80,11 +80,11 @@ def _clouds(runs: Runs, folder: pathlib.Path) -> Section:
         ("trace", "loss", "quantity"),
     )
     names = [row.name for row in traces(3)]
-    asked = wants(runs)
+    requested = request(runs)
     figure, panels = drawing.panels(3, 2, width=4.4, height=3.7)
     for axes, (number, (name, loss)) in zip(panels, FIGURES.items(), strict=True):
         at = names.index(name)
-        row, done = traces(3)[at], runs[asked[loss][at]]
+        row, done = traces(3)[at], runs[requested[loss][at]]
         models = (FULL, APPROXIMATE, TD_ONLY) if number == 18 else (FULL, TD_ONLY)
         draw_cloud(axes, done.path, done.cut, models, replications=CONNECTIONS)
         window = f"W_max = {done.path.window_pkts:.0f}"
@@ -95,7 +95,7 @@ def _clouds(runs: Runs, folder: pathlib.Path) -> Section:
             f"p {100 * done.cut.trace_p:.2f} %, {100 * row.loss_indication_ratio:.2f} % in Table 3"
         )
         section.rows.append(Row(label, "packets", printed, float(done.cut.sent.sum()), note=note))
-    section.figures.append(drawing.Drawn(figure, folder / "figures13-18.png"))
+    section.figures.append(drawing.Plot(figure, folder / "figures13-18.png"))
     section.remarks = [
         "Paths are made as for Figures 7 to 12. A point is a connection; the curves take the mean "
         "RTT and T0 of all of them, as in the paper. Figure 18 has the approximate model too.",
@@ -112,15 +112,15 @@ def connection_errors(runs: Runs, loss: str) -> dict[str, Floats]:
         For each of the models of Figure 20, ``[paths, 1]``: the mean over a path's connections,
         each predicted by its own RTT and T0.
     """
-    found = {}
+    result = {}
     for model in DRAWN:
         of_paths = []
-        for each in wants(runs)[loss]:
+        for each in request(runs)[loss]:
             done = runs[each]
             own = piece_errors(done.path, done.cut, model, each_its_own=True)
             of_paths.append(float(np.nanmean(own)))
-        found[model] = np.array(of_paths)[:, None]
-    return found
+        result[model] = np.array(of_paths)[:, None]
+    return result
 
 
 def _errors(runs: Runs, folder: pathlib.Path) -> Section:
@@ -131,10 +131,10 @@ def _errors(runs: Runs, folder: pathlib.Path) -> Section:
     figure, panels = drawing.panels(len(LOSSES), width=4.6, height=3.8, share_y=True)
     by_loss = {loss: connection_errors(runs, loss) for loss in LOSSES}
     draw_error_panels(panels, names, by_loss)
-    for loss, found in by_loss.items():
-        section.rows += error_rows(loss, found)
-    section.figures.append(drawing.Drawn(figure, folder / "figure20.png"))
-    seen = [usable(runs[each].cut) for of_loss in wants(runs).values() for each in of_loss]
+    for loss, result in by_loss.items():
+        section.rows += error_rows(loss, result)
+    section.figures.append(drawing.Plot(figure, folder / "figure20.png"))
+    seen = [usable(runs[each].cut) for of_loss in request(runs).values() for each in of_loss]
     section.remarks = [
         "As Figure 19, for the connections of Table 3: p, RTT and T0 of each connection by "
         "itself. Where no timer expired in one, T0 is the least timeout of its path. "

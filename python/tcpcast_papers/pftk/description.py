@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from tcpcast_papers.pftk import bottlenecks, chain_gap, connections, hours, summaries
 from tcpcast_papers.pftk.published import CITATION
-from tcpcast_papers.pftk.runs import QUICK, WHOLE, Effort, Runs
+from tcpcast_papers.pftk.runs import QUICK, WHOLE, SampleSizes, Runs
 from tcpcast_papers.runner import Paper, Part
 
 
 def _preface(runs: Runs) -> list[str]:
-    quick = "" if runs.effort == WHOLE else "This is the quick run: shorter, with wider intervals. "
+    quick = "" if runs.sample_sizes == WHOLE else "This is the quick run: shorter, with wider intervals. "
     return [
         f"The paper: {CITATION}. Published are the figures of its Tables 2 and 3; "
         "predictions and errors it shows in figures only, without numbers.",
@@ -21,7 +21,7 @@ def _preface(runs: Runs) -> list[str]:
     ]
 
 
-PAPER: Paper[Effort, Runs] = Paper(
+PAPER: Paper[SampleSizes, Runs] = Paper(
     package="tcpcast_papers.pftk",
     title="PFTK: the paper's traces and simulated ones",
     simulations=Runs,
@@ -33,7 +33,7 @@ PAPER: Paper[Effort, Runs] = Paper(
         connections,
         Part(
             bottlenecks.sections,
-            lambda runs: (bottlenecks.wants(runs), bottlenecks.lossy_wanted(runs)),
+            lambda runs: (bottlenecks.request(runs), bottlenecks.lossy_wanted(runs)),
         ),
         chain_gap,
     ),

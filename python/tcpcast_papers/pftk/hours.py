@@ -51,21 +51,21 @@ FIGURES = {
 """The trace of each figure, and how packets are lost where it is drawn here."""
 
 
-def wants(runs: Runs) -> dict[str, list[Job[Done]]]:
+def request(runs: Runs) -> dict[str, list[Job[Done]]]:
     """Return the traces of each kind of loss, in the order of Table 2; asks for them."""
     rows = traces(2)
     windows = simulated_windows(fitted_windows(rows))
     return {
         loss: [
-            runs.want(
+            runs.request(
                 TraceJob(
                     path_like(row, loss, window),
                     INTERVALS,
                     INTERVAL_S,
-                    runs.effort.hours,
-                    weight=row.packets * (runs.effort.hours + 4 * runs.effort.calibration_hours),
+                    runs.sample_sizes.hours,
+                    weight=row.packets * (runs.sample_sizes.hours + 4 * runs.sample_sizes.calibration_hours),
                     p=row.loss_indication_ratio,
-                    calibration_hours=runs.effort.calibration_hours,
+                    calibration_hours=runs.sample_sizes.calibration_hours,
                 )
             )
             for row, window in zip(rows, windows, strict=True)
@@ -85,16 +85,16 @@ def _clouds(runs: Runs, folder: pathlib.Path) -> Section:
         ("trace", "loss", "quantity"),
     )
     names = [row.name for row in traces(2)]
-    asked = wants(runs)
+    requested = request(runs)
     figure, panels = drawing.panels(3, 2, width=4.4, height=3.7)
     for axes, (number, (name, loss)) in zip(panels, FIGURES.items(), strict=True):
         at = names.index(name)
-        done = runs[asked[loss][at]]
+        done = runs[requested[loss][at]]
         draw_cloud(axes, done.path, done.cut)
         window = f"W_max = {done.path.window_pkts:.0f}"
         axes.set_title(f"Figure {number}: {name}, {loss}, {window}", fontsize=9)
         section.rows += _rows(traces(2)[at], loss, done)
-    section.figures.append(drawing.Drawn(figure, folder / "figures07-12.png"))
+    section.figures.append(drawing.Plot(figure, folder / "figures07-12.png"))
     section.remarks = [
         "RTT and least timeout are those of Table 2, W_max is what fits the row (at least 4, 32 "
         "where none fits), and the loss is set so that p comes out. Packets sent, the "
@@ -148,12 +148,12 @@ def hour_errors(runs: Runs, loss: str) -> dict[str, Floats]:
         For each of the models of Figure 19 the average error of each trace and replication over
         its intervals, ``[traces, replications]``.
     """
-    asked = wants(runs)[loss]
+    requested = request(runs)[loss]
     return {
         model: np.stack(
             [
                 trace_errors(piece_errors(done.path, done.cut, model))
-                for done in (runs[each] for each in asked)
+                for done in (runs[each] for each in requested)
             ]
         )
         for model in DRAWN
@@ -168,9 +168,9 @@ def _errors(runs: Runs, folder: pathlib.Path) -> Section:
     figure, panels = drawing.panels(1, len(LOSSES), width=11.0, height=3.4)
     by_loss = {loss: hour_errors(runs, loss) for loss in LOSSES}
     draw_error_panels(panels, names, by_loss)
-    for loss, found in by_loss.items():
-        section.rows += error_rows(loss, found)
-    section.figures.append(drawing.Drawn(figure, folder / "figure19.png"))
+    for loss, result in by_loss.items():
+        section.rows += error_rows(loss, result)
+    section.figures.append(drawing.Plot(figure, folder / "figure19.png"))
     skipped = sum(int((~usable(runs[each].cut)).sum()) for each in _all(runs))
     of = sum(usable(runs[each].cut).size for each in _all(runs))
     section.remarks = [
@@ -189,10 +189,10 @@ def _errors(runs: Runs, folder: pathlib.Path) -> Section:
 
 
 def _all(runs: Runs) -> list[Job[Done]]:
-    return [each for of_loss in wants(runs).values() for each in of_loss]
+    return [each for of_loss in request(runs).values() for each in of_loss]
 
 
-def error_rows(loss: str, found: dict[str, Floats]) -> list[Row]:
+def error_rows(loss: str, result: dict[str, Floats]) -> list[Row]:
     """Return each model's error averaged over traces, and how often the full model is nearer.
 
     Parameters
@@ -203,8 +203,8 @@ def error_rows(loss: str, found: dict[str, Floats]) -> list[Row]:
         Errors of each model as shares, ``[traces, replications]``.
     """
     rows = []
-    traces_seen = f"{len(next(iter(found.values())))} traces"
-    for model, each in found.items():
+    traces_seen = f"{len(next(iter(result.values())))} traces"
+    for model, each in result.items():
         of_replications = 100 * each.mean(axis=0)
         estimate = statistics.replication_mean(of_replications, replications=len(of_replications))
         low, high = (None, None) if estimate is None else (estimate.low, estimate.high)
@@ -212,7 +212,7 @@ def error_rows(loss: str, found: dict[str, Floats]) -> list[Row]:
         note = f"median of the traces {100 * np.median(each.mean(axis=1)):.1f} %"
         label = (loss, traces_seen, model)
         rows.append(Row(label, "%", None, own, low=low, high=high, note=note))
-    better = int((found[FULL].mean(axis=1) < found[TD_ONLY].mean(axis=1)).sum())
+    better = int((result[FULL].mean(axis=1) < result[TD_ONLY].mean(axis=1)).sum())
     label = (loss, traces_seen, f"{FULL} nearer than {TD_ONLY}")
     rows.append(Row(label, "traces", None, float(better)))
     return rows

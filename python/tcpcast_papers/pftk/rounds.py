@@ -71,7 +71,7 @@ def _sampled(traces: Mapping[str, Any]) -> Rounds:
     seen, flight = traces["window_time_ns"].astype(np.int64), traces["flight"].astype(np.int64)
     # Packets are numbered as they are first sent; what is not outstanding was acknowledged.
     acked = np.maximum.accumulate(np.searchsorted(sent, seen, side="right") - flight)
-    found = []
+    result = []
     number = 0
     while number < len(sent):
         start = sent[number]
@@ -81,7 +81,7 @@ def _sampled(traces: Mapping[str, Any]) -> Rounds:
         disturbed = np.searchsorted(again, start) != np.searchsorted(again, seen[end], side="right")
         if seen[end] > start and not disturbed:
             outstanding = flight[np.searchsorted(seen, start, side="left")]
-            found.append((1e-9 * (seen[end] - start), float(outstanding)))
+            result.append((1e-9 * (seen[end] - start), float(outstanding)))
         number = max(number + 1, int(np.searchsorted(sent, seen[end], side="left")))
-    duration, transit = np.array(found).reshape(-1, 2).T
+    duration, transit = np.array(result).reshape(-1, 2).T
     return Rounds(duration, transit)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Effort:
+class SampleSizes:
     """How much to simulate.
 
     Parameters
@@ -35,8 +35,8 @@ class Effort:
     gap_piece_s: float
 
 
-WHOLE = Effort(hours=40, calibration_hours=16, gap_piece_s=2000.0)
-QUICK = Effort(hours=4, calibration_hours=2, gap_piece_s=100.0)
+WHOLE = SampleSizes(hours=40, calibration_hours=16, gap_piece_s=2000.0)
+QUICK = SampleSizes(hours=4, calibration_hours=2, gap_piece_s=100.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,14 +78,14 @@ class TraceJob:
         path = self.path
         if self.p is not None:
             path = calibrated(path, self.p, hours=self.calibration_hours)
-        found = cut(
+        result = cut(
             path,
             pieces=self.pieces,
             piece_s=self.piece_s,
             replications=self.replications,
             seed=SEED,
         )
-        return Done(path, found)
+        return Done(path, result)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,5 +101,5 @@ class RoundsJob:
         return rounds(self.path, seconds=self.seconds, seed=SEED)
 
 
-class Runs(simulations.Runs[Effort]):
+class Runs(simulations.Runs[SampleSizes]):
     """The simulations of this paper."""

@@ -97,11 +97,11 @@ def _predictions(number: int, folder: Path) -> Section:
     free = MODELS[FULL](of_traces(rows)) * seconds
     held = MODELS[FULL](of_traces(rows, windows)) * seconds
     leading = MODELS[TD_ONLY](of_traces(rows)) * seconds
-    for at, each in enumerate(rows):
+    for index, each in enumerate(rows):
         p = f"{100 * each.loss_indication_ratio:.2f} %"
-        shown = [(NO_WINDOW, FULL, free[at]), (NO_WINDOW, TD_ONLY, leading[at])]
-        if math.isfinite(windows[at]):
-            shown.insert(1, (f"{windows[at]:.0f}, fitted", FULL, held[at]))
+        shown = [(NO_WINDOW, FULL, free[index]), (NO_WINDOW, TD_ONLY, leading[index])]
+        if math.isfinite(windows[index]):
+            shown.insert(1, (f"{windows[index]:.0f}, fitted", FULL, held[index]))
         for window, model, packets in shown:
             section.rows.append(
                 Row(
@@ -121,12 +121,12 @@ def _predictions(number: int, folder: Path) -> Section:
     return section
 
 
-def _draw(number: int, rows: Sequence[Trace], windows: Floats, folder: Path) -> drawing.Drawn:
+def _draw(number: int, rows: Sequence[Trace], windows: Floats, folder: Path) -> drawing.Plot:
     figure, (axes,) = drawing.panels(1, width=11.0, height=4.4)
     seconds = column(rows, lambda row: row.duration_s)
     sent = column(rows, lambda row: row.packets)
     order = np.argsort(MODELS[FULL](of_traces(rows)) * seconds / sent)
-    looks = drawing.looks()
+    styles = drawing.styles()
     for model, limits, fill in (
         (TD_ONLY, np.inf, "full"),
         (APPROXIMATE, np.inf, "full"),
@@ -142,11 +142,11 @@ def _draw(number: int, rows: Sequence[Trace], windows: Floats, folder: Path) -> 
             fillstyle=fill,
             label=label,
             markersize=6,
-            **next(looks),
+            **next(styles),
         )
-    _finish(axes, [rows[at] for at in order])
+    _finish(axes, [rows[index] for index in order])
     axes.set_title(f"Table {number}, without W_max unless said otherwise", fontsize=10)
-    return drawing.Drawn(figure, folder / f"table{number}.png")
+    return drawing.Plot(figure, folder / f"table{number}.png")
 
 
 def _finish(axes: Axes, rows: Sequence[Trace]) -> None:

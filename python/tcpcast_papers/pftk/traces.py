@@ -161,5 +161,5 @@ def _cells(run: _native.Simulation) -> Counts:
 
 
 def _ratio(numerator: Counts | Floats, denominator: Counts | Floats) -> Floats:
-    found = np.full(np.shape(numerator), np.nan)
-    return np.divide(numerator, denominator, out=found, where=np.asarray(denominator) > 0)
+    result = np.full(np.shape(numerator), np.nan)
+    return np.divide(numerator, denominator, out=result, where=np.asarray(denominator) > 0)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from tcpcast_papers.runner import BOTH, Paper
 from tcpcast_papers.short import errors, expected, figures, timeouts, values
 from tcpcast_papers.short.published import CITATION
-from tcpcast_papers.short.runs import QUICK, WHOLE, Effort, Runs
+from tcpcast_papers.short.runs import QUICK, WHOLE, SampleSizes, Runs
 
 
 def _preface(runs: Runs) -> list[str]:
-    quick = "" if runs.effort == WHOLE else "This is the quick run: wider intervals. "
+    quick = "" if runs.sample_sizes == WHOLE else "This is the quick run: wider intervals. "
     return [
         f"The paper: {CITATION}. It prints two tables and a few figures in its text, and plots the "
         "rest.",
@@ -24,7 +24,7 @@ def _preface(runs: Runs) -> list[str]:
     ]
 
 
-PAPER: Paper[Effort, Runs] = Paper(
+PAPER: Paper[SampleSizes, Runs] = Paper(
     package="tcpcast_papers.short",
     title="Short transfers: initial window, limited transmit and a proposal",
     simulations=Runs,

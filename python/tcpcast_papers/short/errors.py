@@ -56,21 +56,21 @@ def _gain(runs: Runs) -> str:
     return f"What the refinement gains for {NEWRENO.words}: {', '.join(gains)}."
 
 
-def _draw(runs: Runs, folder: Path) -> drawing.Drawn:
+def _draw(runs: Runs, folder: Path) -> drawing.Plot:
     figure, panels = drawing.panels(4, 2, width=3.0, height=2.9, share_y=True)
     for axes, setting in zip(panels, ALL, strict=True):
-        for at, variant in enumerate(VARIANTS):
+        for index, variant in enumerate(VARIANTS):
             losses = range(MOST_LOSSES + 1)
-            found = [_error(runs, (setting, each), variant).value for each in losses]
-            places = [each + 0.27 * (at - 1) for each in losses]
-            axes.bar(places, found, width=0.25, color=drawing.COLOURS[at], label=variant)
+            result = [_error(runs, (setting, each), variant).value for each in losses]
+            places = [each + 0.27 * (index - 1) for each in losses]
+            axes.bar(places, result, width=0.25, color=drawing.COLOURS[index], label=variant)
         axes.set_title(setting.words, fontsize=9)
         axes.set_xticks(range(MOST_LOSSES + 1))
         axes.set_xlabel("losses")
     panels[0].legend(fontsize=8, frameon=False)
     for axes in panels[::4]:
         axes.set_ylabel("mean error, %")
-    return drawing.Drawn(figure, folder / "errors.png")
+    return drawing.Plot(figure, folder / "errors.png")
 
 
 SHEET: Sheet[Runs, Case] = Sheet(
@@ -97,8 +97,8 @@ SHEET: Sheet[Runs, Case] = Sheet(
         "lose two or three still come to a timeout, for which sharing a recovery has no place.",
         _gain(runs),
     ],
-    wants=lambda runs: [
-        runs.want(runs.drawn(setting, rules)) for setting in ALL for rules in (DEFAULT, BACKOFF)
+    request=lambda runs: [
+        runs.request(runs.drawn(setting, rules)) for setting in ALL for rules in (DEFAULT, BACKOFF)
     ],
     figure=_draw,
 )

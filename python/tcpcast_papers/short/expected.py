@@ -51,7 +51,7 @@ X_LABEL, RIGHT = "file size, packets", SIZES[-1] + 1
 def cardwell() -> Floats:
     """Return Cardwell, Savage and Anderson's curve of the NewReno sender."""
     sender = NEWRENO.transfer
-    found = cardwell_latency(
+    result = cardwell_latency(
         size_pkts=np.array(SIZES),
         rtt_s=sender.rtt_s,
         t0_s=sender.rto_s,
@@ -61,7 +61,7 @@ def cardwell() -> Floats:
         receiver_window_pkts=sender.receiver_window_pkts,
         connection=False,
     )
-    return np.asarray(found.latency_s)[None]
+    return np.asarray(result.latency_s)[None]
 
 
 def as_proposed(limited: Floats, proposal: Floats) -> Floats:
@@ -115,9 +115,9 @@ def _mean_error(method: str) -> Quantity[Runs, Case]:
     )
 
 
-def _draw9(runs: Runs, folder: Path) -> drawing.Drawn:
+def _draw9(runs: Runs, folder: Path) -> drawing.Plot:
     left, right = [], []
-    for sender, look in zip(SENDERS, drawing.looks(), strict=False):
+    for sender, look in zip(SENDERS, drawing.styles(), strict=False):
         packets, model = (expected(runs, sender, method) for method in (PACKETS, MODEL))
         left += [
             drawing.curve(SIZES, packets, sender.sender, look | {"linestyle": ""}),
@@ -143,9 +143,9 @@ def _draw9(runs: Runs, folder: Path) -> drawing.Drawn:
     return _drawn(panels, folder / "figure9.png", 3.8)
 
 
-def _drawn(panels: Sequence[Panel], path: Path, height: float) -> drawing.Drawn:
+def _drawn(panels: Sequence[Panel], path: Path, height: float) -> drawing.Plot:
     chart = Chart(panels=panels, columns=2, size=(10.8, height), share="y")
-    return drawing.Drawn(chart.draw(), path)
+    return drawing.Plot(chart.draw(), path)
 
 
 FIGURE9: Sheet[Runs, Case] = Sheet(
@@ -176,8 +176,8 @@ FIGURE9: Sheet[Runs, Case] = Sheet(
 )
 
 GIVEN: dict[str, Callable[[Latency | ModelLatency], Floats]] = {
-    "one loss": lambda found: found.given[1],
-    "a loss": lambda found: found.given_loss,
+    "one loss": lambda result: result.given[1],
+    "a loss": lambda result: result.given_loss,
 }
 
 
@@ -212,7 +212,7 @@ def _band(line: Line) -> Tolerance:
 
 def _panel10(runs: Runs, given: str, legend: dict[str, object] | None) -> Panel:
     series = []
-    for setting, look in zip((LIMITED, PROPOSAL), drawing.looks(), strict=False):
+    for setting, look in zip((LIMITED, PROPOSAL), drawing.styles(), strict=False):
         points = _reduction(runs, setting, given, PACKETS)
         series.append(drawing.curve(SIZES, points, setting.sender, look | {"linestyle": ""}))
         for method, style in ((MODEL, "-"), (REFINED, "--")):
@@ -223,7 +223,7 @@ def _panel10(runs: Runs, given: str, legend: dict[str, object] | None) -> Panel:
     return Panel(series, Axis(X_LABEL, 0, RIGHT), y, f"given {given}", legend)
 
 
-def _draw10(runs: Runs, folder: Path) -> drawing.Drawn:
+def _draw10(runs: Runs, folder: Path) -> drawing.Plot:
     key = "points: packets; lines: model, d = 1;\ndashed: refined"
     legends = (None, {"title": key, "title_fontsize": 8})
     panels = [_panel10(runs, given, legend) for given, legend in zip(GIVEN, legends, strict=True)]

@@ -63,8 +63,8 @@ def _sheet(line: Line) -> Sheet[Runs, Line]:
             *(_peak(setting, method) for method in (*VARIANTS, PACKETS)),
         ),
         notes=lambda runs: _notes(runs, setting),
-        wants=lambda runs: runs.want(runs.drawn(setting)),
-        figure=lambda runs, folder: drawing.Drawn(
+        request=lambda runs: runs.request(runs.drawn(setting)),
+        figure=lambda runs, folder: drawing.Plot(
             Chart(
                 panels=[_panel(runs, setting, losses) for losses in range(MOST_LOSSES + 1)],
                 columns=2,

@@ -78,6 +78,6 @@ def mean_error(model: Floats, packets: Floats) -> Metric:
     mean, half = packets[:, known]
     ratio = model[0, known] / mean
     error, spread = np.mean(np.abs(ratio - 1)), np.sqrt(np.sum((ratio * half / mean) ** 2))
-    found = (error, max(error - spread / known.sum(), 0.0), error + spread / known.sum())
-    value, low, high = (100 * float(each) for each in found)
+    result = (error, max(error - spread / known.sum(), 0.0), error + spread / known.sum())
+    value, low, high = (100 * float(each) for each in result)
     return Metric(value, low, high)

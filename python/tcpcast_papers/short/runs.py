@@ -39,7 +39,7 @@ FEWEST = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Effort:
+class SampleSizes:
     """How much to simulate.
 
     Attributes
@@ -57,8 +57,8 @@ class Effort:
     counted: int
 
 
-WHOLE = Effort(drawn=200_000, valued=2_000_000, counted=1_000_000)
-QUICK = Effort(drawn=10_000, valued=100_000, counted=100_000)
+WHOLE = SampleSizes(drawn=200_000, valued=2_000_000, counted=1_000_000)
+QUICK = SampleSizes(drawn=10_000, valued=100_000, counted=100_000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,18 +110,18 @@ class Latency:
     expected: Floats
 
 
-def latency(found: Answer, sizes_pkts: tuple[int, ...], *, most_losses: int = 3) -> Latency:
+def latency(result: Answer, sizes_pkts: tuple[int, ...], *, most_losses: int = 3) -> Latency:
     """Read the times of an answer's tables ``by_size`` and ``by_losses``."""
-    table, means = found.tables["by_losses"], found.tables["by_size"]
-    place = {size: at for at, size in enumerate(sizes_pkts)}
-    at = np.array([place[size] for size in table["size_pkts"].tolist()])
+    table, means = result.tables["by_losses"], result.tables["by_size"]
+    place = {size: index for index, size in enumerate(sizes_pkts)}
+    index = np.array([place[size] for size in table["size_pkts"].tolist()])
     losses, count = table["losses"], table["transfers"]
     given = np.full((most_losses + 1, 2, len(sizes_pkts)), np.nan)
     shown = (losses <= most_losses) & (count >= FEWEST)
-    given[losses[shown], :, at[shown]] = _curve(table).T[shown]
+    given[losses[shown], :, index[shown]] = _curve(table).T[shown]
     expected = _curve(means)
     lossless = np.zeros(len(sizes_pkts))
-    lossless[at[losses == 0]] = count[losses == 0]
+    lossless[index[losses == 0]] = count[losses == 0]
     given_loss = _given_loss(given[0, 0], lossless, expected, means["transfers"])
     return Latency(given, given_loss, expected)
 
@@ -145,12 +145,12 @@ def _given_loss(
     return np.stack([mean, Z95 * np.sqrt(np.maximum(squares / lossy - mean**2, 0.0) / lossy)])
 
 
-class Runs(simulations.Runs[Effort]):
+class Runs(simulations.Runs[SampleSizes]):
     """The simulations of this paper."""
 
     def drawn(self, setting: Setting, rules: Rules = DEFAULT) -> Job:
         """Return the simulation of all sizes of a setting."""
-        return Job(setting, SIZES, self.effort.drawn, rules=rules)
+        return Job(setting, SIZES, self.sample_sizes.drawn, rules=rules)
 
     def latency(self, job: Job) -> Latency:
         """Return the times by size and losses."""

@@ -46,19 +46,19 @@ def sender(line: Line) -> Setting:
     return Setting("tables 1 and 2", line["phase"], transfer)
 
 
-def measured_packets(found: Answer, unprotected_pkts: int) -> Metric:
+def measured_packets(result: Answer, unprotected_pkts: int) -> Metric:
     """Return y_to of a simulation.
 
     Of the n places of a lost packet, y_to and the last ``unprotected_pkts`` end in a timeout.
     """
-    timeouts, total = found["to_indications"], found["to_indications"] + found["td_indications"]
+    timeouts, total = result["to_indications"], result["to_indications"] + result["td_indications"]
     share = timeouts / total
     half = Z95 * math.sqrt(share * (1 - share) / total)
     return estimate(SIZE_PKTS * share - unprotected_pkts, SIZE_PKTS * half, least=0.0)
 
 
 def _job(runs: Runs, line: Line) -> Job:
-    return Job(sender(line), (SIZE_PKTS,), runs.effort.counted, RARE_LOSS)
+    return Job(sender(line), (SIZE_PKTS,), runs.sample_sizes.counted, RARE_LOSS)
 
 
 def _by_packets(runs: Runs, line: Line) -> Metric:
@@ -94,7 +94,7 @@ def _sheet(number: int, note: str) -> Sheet[Runs, Line]:
             "times the packets, less the last three.",
             note,
         ],
-        wants=lambda runs: [runs.want(_job(runs, line)) for line in table(number)],
+        request=lambda runs: [runs.request(_job(runs, line)) for line in table(number)],
     )
 
 

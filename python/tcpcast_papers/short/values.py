@@ -30,21 +30,21 @@ DIGITS = Tolerance(absolute=5.5e-4)
 
 def _job(runs: Runs, line: Line, rules: Rules) -> Job:
     size = int(line["size_pkts"])
-    return Job(BY_NAME[line["setting"]], (size,), runs.effort.valued, rules=rules)
+    return Job(BY_NAME[line["setting"]], (size,), runs.sample_sizes.valued, rules=rules)
 
 
 def _simulated(rules: Rules) -> Callable[[Runs, Line], Metric]:
     def computed(runs: Runs, line: Line) -> Metric:
-        found = runs.latency(_job(runs, line, rules)).given[int(line["losses"]), :, 0]
-        return estimate(*found.tolist())
+        result = runs.latency(_job(runs, line, rules)).given[int(line["losses"]), :, 0]
+        return estimate(*result.tolist())
 
     return computed
 
 
 def _recursion(line: Line, *, as_printed: bool) -> Metric:
     transfer = replace(BY_NAME[line["setting"]].transfer, as_printed=as_printed)
-    found = conditional_latency_s(transfer, int(line["size_pkts"]), most_losses=MOST_LOSSES)
-    return Metric(float(found[int(line["losses"])]))
+    result = conditional_latency_s(transfer, int(line["size_pkts"]), most_losses=MOST_LOSSES)
+    return Metric(float(result[int(line["losses"])]))
 
 
 def _has_two_losses(line: Line) -> bool:
@@ -102,8 +102,8 @@ SHEET: Sheet[Runs, Line] = Sheet(
         "slowly. That 30 packets agree by default too is chance: the one rule adds what the other "
         "takes away.",
     ],
-    wants=lambda runs: [
-        runs.want(_job(runs, line, rules))
+    request=lambda runs: [
+        runs.request(_job(runs, line, rules))
         for line in values()
         for rules in (DEFAULT, BACKOFF, FRACTIONS)
     ],
