@@ -79,7 +79,7 @@ def test_the_end_tells_what_differs_and_why(width: int) -> None:
     lines = text(report(AGREES, EXPLAINED, DIFFERS).parts(), width).splitlines()
     told = " ".join(" ".join(lines).split())
     assert (
-        "Explained by the phase of the loop, with our figure as set and with that changed: "
+        "Explained by the phase of the loop, with the own value before and after that change: "
         "Table 9, 1-9: published 390.4, own 286.3 to 388.9 kbit/s"
     ) in told
     assert (

@@ -1,4 +1,4 @@
-"""Figure 11: how many sources are active, and how they share the link."""
+"""Figure 11: the number of active sources, and how they share the link."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-    from tcpcast_papers.engset.runs import SampleSizes, Runs
+    from tcpcast_papers.engset.runs import Runs, SampleSizes
     from tcpcast_papers.engset.settings import Setting
 
 _VARIANTS = {
@@ -28,7 +28,7 @@ _VARIANTS = {
 }
 _PATHS = {5: "10M1G-R50", 12: "10M2M-R50", 120: "10M1G-R50"}
 _DEATHS = 10
-"""The paper shows the shared capacity of states with more than 10 samples."""
+"""Minimum samples of a state, minus 1, for which the paper shows the shared capacity."""
 
 
 def _sizes(sample_sizes: SampleSizes) -> tuple[int, ...]:
@@ -36,7 +36,7 @@ def _sizes(sample_sizes: SampleSizes) -> tuple[int, ...]:
 
 
 def _settings(size: int) -> list[Setting]:
-    """Return the variants of one row of the figure, the exponential one first."""
+    """Return the settings of one row of the figure, the exponential one first."""
     base = at_load(setting(f"F{size}-N1-{_PATHS[size]}-E-W44"), 1.0)
     return [
         replace(base, distribution=distribution, receiver_window_pkts=w)
@@ -45,7 +45,7 @@ def _settings(size: int) -> list[Setting]:
 
 
 def request(runs: Runs) -> None:
-    """Ask for each size distribution and window at an open-loop load of 100 %."""
+    """Request each size distribution and window at an open-loop load of 100 %."""
     for size in _sizes(runs.sample_sizes):
         runs.request(_settings(size))
 
@@ -64,12 +64,12 @@ def sections(runs: Runs, folder: Path) -> list[Section]:
         section.rows += _distances(runs, variants)
     section.figures.append(drawing.Plot(figure, folder / "figure11.png"))
     section.remarks = [
-        "The settings of the paper's figure stand inside it and did not survive; these have an "
-        "open-loop load of 100 % as its have. The paper prints no numbers. States are seen where "
-        "the links join: a source is active from the arrival of its first packet there.",
-        "With exponential sizes model and simulation agree over the whole range; longer tails with "
-        "a large window move the distribution to more active sources, a smaller window moves it "
-        "back. Capacity is shared, though less abruptly than min(h0, C/j).",
+        "The settings were part of the paper's plot and are lost; these settings have its "
+        "open-loop load of 100 %. The paper prints no numbers. States are observed at the first "
+        "shared link: a source is active from the arrival of its first packet there.",
+        "With exponential sizes model and simulation agree over the whole range. Longer tails with "
+        "a large window shift the distribution to more active sources, and a smaller window shifts "
+        "it back. Sources share the capacity, but less abruptly than min(h0, C/j).",
     ]
     return [section]
 
@@ -115,7 +115,7 @@ def _draw_sharing(axes: Axes, runs: Runs, variants: list[Setting]) -> None:
 
 
 def _distances(runs: Runs, variants: list[Setting]) -> list[Row]:
-    """Return how far each variant's states are from the model's: total variation, in %."""
+    """Return the total variation distance of each setting's states from the model, in %."""
     rows = []
     expected = model(variants[0]).probability
     for each in variants:
@@ -123,9 +123,7 @@ def _distances(runs: Runs, variants: list[Setting]) -> list[Row]:
         seen = np.zeros(len(expected))
         seen[table["active"].astype(int)] = table["probability"]
         distance = 50 * float(np.abs(seen - expected).sum())
-        rows.append(
-            Row((each.name, "time in other states than the model says"), "%", None, distance)
-        )
+        rows.append(Row((each.name, "time in other states than in the model"), "%", None, distance))
     return rows
 
 

@@ -43,7 +43,8 @@ def sections(runs: Runs, folder: Path) -> list[Section]:
     """Return the five figures and the points of their curves."""
     result = Section("Figure 10. Over the number of users", ("quantity", "case", "N"))
     answers = {
-        case: {n: runs[_job(case, n, runs.sample_sizes)] for n in runs.sample_sizes.curve} for case in CASES
+        case: {n: runs[_job(case, n, runs.sample_sizes)] for n in runs.sample_sizes.curve}
+        for case in CASES
     }
     for quantity in DRAWN:
         for case, points in answers.items():

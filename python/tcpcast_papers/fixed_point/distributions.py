@@ -93,7 +93,12 @@ def _send_times(runs: Runs, folder: Path) -> Section:
     whole = [part for part in parts if part.size >= FEWEST_BURSTS]
     rates = [12.0 * (part.size - 1) / (part[-1] - part[0]) for part in whole]
     section.rows = [
-        Row(("packets sent", f"{runs.sample_sizes.traced_s:g} s"), "packets", None, float(times.size)),
+        Row(
+            ("packets sent", f"{runs.sample_sizes.traced_s:g} s"),
+            "packets",
+            None,
+            float(times.size),
+        ),
         Row(
             ("files, told by silences of 3 s", f"{runs.sample_sizes.traced_s:g} s"),
             "files",

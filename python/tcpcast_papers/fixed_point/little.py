@@ -29,7 +29,9 @@ def sections(runs: Runs, _: Path) -> list[Section]:
     for sources in CONGESTED:
         printed = cell(3, "rtt", str(sources))
         result.rows.append(Row(("the most that can be", str(sources)), "s", printed, RTT_CEILING_S))
-        fixed = fixed_points(runs, loop_job(1, sources, runs.sample_sizes), runs.sample_sizes.schemes)
+        fixed = fixed_points(
+            runs, loop_job(1, sources, runs.sample_sizes), runs.sample_sizes.schemes
+        )
         for name, answer in fixed.items():
             rtt = measure("rtt", answer, sources)
             if rtt is not None:

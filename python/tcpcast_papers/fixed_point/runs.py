@@ -166,7 +166,9 @@ class Runs(simulations.Runs[SampleSizes]):
 
 def fixed_point(job: Job, sample_sizes: SampleSizes, scheme: str) -> Job:
     """Return the fixed point of what a job simulates, by a key of :data:`SCHEMES`."""
-    length = sample_sizes.fixed_loop if isinstance(job.setting, LocalLoop) else sample_sizes.fixed_ftp
+    length = (
+        sample_sizes.fixed_loop if isinstance(job.setting, LocalLoop) else sample_sizes.fixed_ftp
+    )
     return replace(job, length=length, scheme=scheme)
 
 

@@ -237,7 +237,9 @@ def _apart(runs: Runs) -> Section:
     section = Section("Values computed apart", ("quantity", "N"))
     for quantity in ("loss", "timeouts", "rtt", "goodput", *SHARES):
         for sources in POPULATIONS:
-            figures = Figures(runs[loop_job(1, sources, runs.sample_sizes)], sources, one_queue=True)
+            figures = Figures(
+                runs[loop_job(1, sources, runs.sample_sizes)], sources, one_queue=True
+            )
             printed = apart().one(quantity=quantity).printed(str(sources))
             row = figures.row(quantity, (str(sources),), printed, relative=WITHIN_APART)
             section.rows.append(_unrounded(row, quantity))

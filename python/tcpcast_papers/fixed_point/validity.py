@@ -37,7 +37,9 @@ def sections(runs: Runs, _: Path) -> list[Section]:
     result = Section("Where the fixed point holds", ("quantity", "N"), others=tuple(names))
     answers = {
         sources: list(
-            fixed_points(runs, loop_job(1, sources, runs.sample_sizes), runs.sample_sizes.schemes).values()
+            fixed_points(
+                runs, loop_job(1, sources, runs.sample_sizes), runs.sample_sizes.schemes
+            ).values()
         )
         for sources in POPULATIONS
     }
@@ -70,7 +72,9 @@ def _row(quantity: str, sources: int, exact: Answer, schemes: list[Answer]) -> R
 def _untested(names: list[str], answers: dict[int, list[Answer]]) -> list[str]:
     return failed(
         {
-            name.capitalize(): {f"N = {sources}": result[index] for sources, result in answers.items()}
+            name.capitalize(): {
+                f"N = {sources}": result[index] for sources, result in answers.items()
+            }
             for index, name in enumerate(names)
         }
     )

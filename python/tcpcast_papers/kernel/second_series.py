@@ -168,7 +168,9 @@ def _groups(flows: str) -> tuple[Group, ...]:
     result = []
     for each, alike in itertools.groupby(flows.split("+")):
         control = each.rstrip("0123456789.")
-        result.append(Group(f"linux-{control}", float(each.removeprefix(control)), len(list(alike))))
+        result.append(
+            Group(f"linux-{control}", float(each.removeprefix(control)), len(list(alike)))
+        )
     return tuple(result)
 
 

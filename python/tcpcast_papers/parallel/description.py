@@ -9,7 +9,9 @@ from tcpcast_papers.runner import Paper
 
 
 def _preface(runs: Runs) -> list[str]:
-    quick = "" if runs.sample_sizes == WHOLE else "This is the quick run: fewer points, shorter runs. "
+    quick = (
+        "" if runs.sample_sizes == WHOLE else "This is the quick run: fewer points, shorter runs. "
+    )
     return [
         f"The paper: {CITATION}. Its results are figures without numbers, so that nearly all rows "
         "are without a verdict, shown to be looked at.",

@@ -36,7 +36,9 @@ LOSSES = (0.001, 0.01, 0.05, 0.1)
 
 def points(choice: Choice, sample_sizes: SampleSizes) -> list[Point]:
     """Return the points that a choice is tried on: some of those at random loss and 30 ms."""
-    return [Point(n, loss=loss, choice=choice) for n in sample_sizes.varied_flows for loss in LOSSES]
+    return [
+        Point(n, loss=loss, choice=choice) for n in sample_sizes.varied_flows for loss in LOSSES
+    ]
 
 
 def request(runs: Runs) -> None:

@@ -227,10 +227,10 @@ class Runs(Simulations[SampleSizes]):
         for point in points:
             if traced is None:
                 job = PointJob(point, *self.lengths_s(point), sample_sizes.replications)
-                self._asked[point, False] = job
+                self._jobs[point, False] = job
             else:
                 style = TraceJob(point, traced, sample_sizes.traced_packets, sample_sizes.traces)
-                self._asked[point, True] = style
+                self._jobs[point, True] = style
 
     def __getitem__(self, point: Point) -> Measured:
         """Return what a point showed; raise Unfinished if the reader gave up before."""
@@ -247,7 +247,9 @@ class Runs(Simulations[SampleSizes]):
         sample_sizes = self.sample_sizes
         if point.loss:
             warmup = max(SHORTEST_WARMUP_S, WARMUP_CYCLES * point.cycle_s)
-            wanted = sample_sizes.loss_events / (point.loss * point.rate_pps * sample_sizes.replications)
+            wanted = sample_sizes.loss_events / (
+                point.loss * point.rate_pps * sample_sizes.replications
+            )
         else:
             warmup = max(SHORTEST_WARMUP_S, QUEUE_WARMUP_CYCLES * point.cycle_s)
             wanted = max(sample_sizes.cycles * point.cycle_s, sample_sizes.packets / point.rate_pps)

@@ -9,7 +9,11 @@ from tcpcast_papers.runner import Paper, Part
 
 
 def _preface(runs: Runs) -> list[str]:
-    quick = "" if runs.sample_sizes == WHOLE else "This is the quick run: shorter, with wider intervals. "
+    quick = (
+        ""
+        if runs.sample_sizes == WHOLE
+        else "This is the quick run: shorter, with wider intervals. "
+    )
     return [
         f"The paper: {CITATION}. Published are the figures of its Tables 2 and 3; "
         "predictions and errors it shows in figures only, without numbers.",

@@ -63,7 +63,8 @@ def request(runs: Runs) -> dict[str, list[Job[Done]]]:
                     INTERVALS,
                     INTERVAL_S,
                     runs.sample_sizes.hours,
-                    weight=row.packets * (runs.sample_sizes.hours + 4 * runs.sample_sizes.calibration_hours),
+                    weight=row.packets
+                    * (runs.sample_sizes.hours + 4 * runs.sample_sizes.calibration_hours),
                     p=row.loss_indication_ratio,
                     calibration_hours=runs.sample_sizes.calibration_hours,
                 )
