@@ -24,10 +24,10 @@ def _preface(runs: Runs) -> list[str]:
         "Every setting is simulated with the paper's number of connections, about 10 million "
         f"packets; settings with checked values {runs.sample_sizes.replications} times."
         if runs.sample_sizes.whole
-        else f"This is the quick run: {100 * runs.sample_sizes.checked:.0f} % of the paper's
-        connections " f"for settings with checked values, {100 * runs.sample_sizes.drawn:.0f} % for
-        settings " "that are only plotted, and fewer curves. A value outside its tolerance by less
-        than its " "own interval is called "
+        else "This is the quick run: "
+        f"{100 * runs.sample_sizes.checked:.0f} % of the paper's connections for settings with "
+        f"checked values, {100 * runs.sample_sizes.drawn:.0f} % for settings that are only "
+        "plotted, and fewer curves. A value outside its tolerance by less than its own interval is "
         "unsettled."
     )
     return [
