@@ -65,10 +65,10 @@ def row(name: str, sources: int, length: Length, seed: int) -> str:
     (answer,) = tcpcast.run(reading(sources, READINGS[name], length, seed), ["packet"])
     columns = (("loss_ratio", 100.0, 2), ("timeout_ratio", 100.0, 3), ("rtt_mean_s", 1.0, 3))
     cells = [name, f"{sources:,}"]
-    for (metric, scale, digits), apart in zip(
+    for (metric, scale, digits), difference in zip(
         columns, APART.get((name, sources), ("", "", "")), strict=True
     ):
-        cells += [_written(answer.metrics[metric], scale, digits), apart]
+        cells += [_written(answer.metrics[metric], scale, digits), difference]
     return f"| {' | '.join(cells)} |"
 
 

@@ -24,7 +24,7 @@ from tcpcast.scenario import Scenario
 from tcpcast_papers.kernel.agreement import COUNTS, half_width, quantity, reach
 from tcpcast_papers.kernel.cells import LOSS, STARTUP, TRANSFERS, Cell, packaged
 from tcpcast_papers.kernel.comparison import AGREES, DIFFERS, Compared, of_cell
-from tcpcast_papers.kernel.runs import SampleSizes, Replied
+from tcpcast_papers.kernel.runs import CellResult, SampleSizes
 from tcpcast_papers.kernel.scenarios import tables
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def once_more(cell: Cell, at_most_s: float) -> tuple[list[Compared], str]:
         return [], "; ".join(str(reason).splitlines())
     if not answer.metrics:
         return [], str(answer.incomplete_reason)
-    lines = [counted(line, answer) for line in of_cell(cell, Replied(scaled(cell, answer)))]
+    lines = [counted(line, answer) for line in of_cell(cell, CellResult(scaled(cell, answer)))]
     # Of few transfers no percentile is told.
     return [line for line in lines if line.own is None or math.isfinite(line.own.value)], ""
 
@@ -147,10 +147,10 @@ def rows(cell: Cell, lines: Sequence[Compared]) -> Iterator[str]:
             half_width(line.own),
         )
         figures = " ".join(f"{known.scale * value:7.4g}" for value in cells)
-        apart = f"{line.ratio:6.3f}" if math.isfinite(line.ratio) else "     -"
+        difference = f"{line.ratio:6.3f}" if math.isfinite(line.ratio) else "     -"
         title = f"{known.title.removeprefix('mean ')}, {known.unit}"
         begins = f"{cell.series:2} {cell.name[:34]:34} {title[:25]:25}"
-        yield f"{begins} {figures} {apart} {verdict(line)}"
+        yield f"{begins} {figures} {difference} {verdict(line)}"
 
 
 def main() -> None:

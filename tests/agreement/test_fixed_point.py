@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 START = {"distribution": "uniform", "low": "0s", "high": "10s"}
 
 
-def answered(scenario: Scenario, engine: str = "fixed-point", threads: int = 1) -> Answer:
+def result_of(scenario: Scenario, engine: str = "fixed-point", threads: int = 1) -> Answer:
     (answer,) = tcpcast.run(scenario, [engine], threads=threads)
     return answer
 
@@ -57,7 +57,7 @@ def overload() -> tuple[Scenario, Answer]:
 
 def test_rates_alone_are_no_fixed_point_in_overload(overload: tuple[Scenario, Answer]) -> None:
     scenario, exact = overload
-    answer = answered(asked(scenario, scheme=0, steps=5))
+    answer = result_of(asked(scenario, scheme=0, steps=5))
     assert shown_without_trust(answer, "above the threshold")
     assert answer.incomplete_reason is not None
     assert answer.incomplete_reason.startswith("no fixed point holds above the threshold (")
@@ -74,7 +74,7 @@ def test_rates_alone_are_no_fixed_point_in_overload(overload: tuple[Scenario, An
 @pytest.mark.parametrize("table", [{"scheme": 0}, {"scheme": 1}, {"conditional": True}, {}])
 def test_all_schemes_agree_where_flows_hardly_meet(table: dict[str, Any]) -> None:
     exact = usual(2500)
-    answer = answered(asked(local_loop(2500), **table, references=250, steps=6))
+    answer = result_of(asked(local_loop(2500), **table, references=250, steps=6))
     assert answer.incomplete_reason is None
     assert answer["connection_rate_bps"] == within(exact["connection_rate_bps"], 0.05)
     assert answer["rtt_mean_s"] == within(exact["rtt_mean_s"], 0.02)
@@ -89,10 +89,10 @@ def test_above_the_threshold_passing_every_test_is_no_answer(
     module = importlib.import_module("tcpcast.engines.fixed_point")
     monkeypatch.setattr(module, "tested", lambda *_: convergence.Tested())
     short = {"run": {"duration": "70s", "warmup": "60s"}}
-    below = answered(asked(local_loop(400, **short), steps=2))
+    below = result_of(asked(local_loop(400, **short), steps=2))
     assert below.incomplete_reason is None
     assert below.metrics
-    above = answered(asked(local_loop(5500, **short), steps=2, step="5s"))
+    above = result_of(asked(local_loop(5500, **short), steps=2, step="5s"))
     assert shown_without_trust(above, "above the threshold")
     assert above.incomplete_reason is not None
     assert above.incomplete_reason.startswith("no fixed point holds above the threshold: ")
@@ -100,7 +100,7 @@ def test_above_the_threshold_passing_every_test_is_no_answer(
 
 
 def test_a_test_that_fails_below_the_threshold_names_the_other_engines() -> None:
-    answer = answered(asked(local_loop(4900), scheme=0, steps=4, step="10s"))
+    answer = result_of(asked(local_loop(4900), scheme=0, steps=4, step="10s"))
     assert shown_without_trust(answer, "no fixed point")
     assert answer.incomplete_reason is not None
     assert answer.incomplete_reason.startswith("no fixed point was reached (")
@@ -127,8 +127,8 @@ def test_each_class_has_its_own_fixed_point() -> None:
         for name, delay in (("near", "10ms"), ("far", "100ms"))
     ]
     scenario = Scenario.from_dict(tables)
-    exact = answered(scenario, "packet").tables["by_class"]
-    answer = answered(asked(scenario, references=100, steps=8))
+    exact = result_of(scenario, "packet").tables["by_class"]
+    answer = result_of(asked(scenario, references=100, steps=8))
     found = answer.tables["by_class"]
     assert found["name"].tolist() == ["near", "far"]
     assert set(answer.tables["convergence"]["class"].tolist()) == {"near", "far", "all"}
@@ -169,8 +169,8 @@ def test_bulk_flows_with_buffers_of_their_own() -> None:
             "run": {"duration": "1100s", "warmup": "100s"},
         }
     )
-    exact = answered(scenario, "packet")
-    found = figures(answered(asked(scenario)))
+    exact = result_of(scenario, "packet")
+    found = figures(result_of(asked(scenario)))
     assert found["goodput_pps"] == within(exact["goodput_pps"], 0.01)
     assert found["loss_ratio"] == within(exact["loss_ratio"], 0.05)
     assert found["rtt_mean_s"] == within(exact["rtt_mean_s"], 0.03)
@@ -182,7 +182,7 @@ def behind_backbone(sources: int, case: int, seconds: float, warmup_s: float = 1
 
 
 def check_behind_backbone(scenario: Scenario, exact: Answer, **table: Any) -> Answer:
-    answer = answered(asked(scenario, **table))
+    answer = result_of(asked(scenario, **table))
     found = figures(answer)
     assert found["connection_rate_bps"] == within(exact["connection_rate_bps"], 0.05)
     assert found["rtt_mean_s"] == within(exact["rtt_mean_s"], 0.05)
@@ -195,7 +195,7 @@ def check_behind_backbone(scenario: Scenario, exact: Answer, **table: Any) -> An
 def backbone() -> tuple[Scenario, Answer]:
     # The noise remembers: 250 flows take that long to meet all of it.
     scenario = behind_backbone(2500, 2, 1000.0)
-    return scenario, answered(scenario, "packet")
+    return scenario, result_of(scenario, "packet")
 
 
 # In short with a fuller router: the test below.
@@ -212,8 +212,8 @@ def test_losses_at_hops_of_each_flow() -> None:
     tables["network"]["hop"][0]["buffer"] = "200pkt"
     tables["traffic"]["correlation"] = 0.5
     scenario = Scenario.from_dict(tables)
-    exact = answered(scenario, "packet")
-    answer = answered(asked(scenario, step="15s"))
+    exact = result_of(scenario, "packet")
+    answer = result_of(asked(scenario, step="15s"))
     assert "loss at own hops" in answer.tables["convergence"]["what"]
     found = figures(answer)
     assert found["other_loss_ratio"] == within(exact["other_loss_ratio"], 0.1)
@@ -245,7 +245,7 @@ def test_only_one_router_is_shared(changes: dict[str, Any], advice: str) -> None
         tables["network"] |= changes["network"]
     else:
         tables |= changes
-    answer = answered(Scenario.from_dict(tables))
+    answer = result_of(Scenario.from_dict(tables))
     assert answer.not_applicable is not None
     assert advice in answer.not_applicable
 
@@ -254,7 +254,7 @@ def test_threads_and_order_change_nothing() -> None:
     tables = local_loop(300).resolved()
     tables["run"] |= {"replications": 3, "duration": "140s"}
     scenario = asked(Scenario.from_dict(tables), conditional=True, steps=4)
-    one, three = answered(scenario), answered(scenario, threads=3)
+    one, three = result_of(scenario), result_of(scenario, threads=3)
     for name, table in one.tables.items():
         for column, values in table.items():
             assert np.array_equal(
@@ -278,6 +278,6 @@ def test_threads_and_order_change_nothing() -> None:
     ],
 )
 def test_what_no_reference_flow_can_meet(changes: dict[str, Any], advice: str) -> None:
-    answer = answered(local_loop(300).with_changes(changes))
+    answer = result_of(local_loop(300).with_changes(changes))
     assert answer.not_applicable is not None
     assert advice in answer.not_applicable

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tcpcast_papers.kernel.cells import packaged
 from tcpcast_papers.kernel.comparison import AGREES, of_cell
-from tcpcast_papers.kernel.runs import SampleSizes, Reply
+from tcpcast_papers.kernel.runs import SampleSizes, CellJob
 
 if TYPE_CHECKING:
     from tcpcast_papers.kernel.cells import Cell
@@ -66,8 +66,8 @@ TRANSFERS = (
 
 def differing(cell: Cell, sample_sizes: SampleSizes, quantities: set[str]) -> list[str]:
     """Return what of some quantities of a cell is apart by more than is allowed."""
-    replied = Reply(cell.series, cell.name, sample_sizes, cell).run(lambda _: None)
-    lines = [line for line in of_cell(cell, replied) if line.name in quantities]
+    cell_result = CellJob(cell.series, cell.name, sample_sizes, cell).run(lambda _: None)
+    lines = [line for line in of_cell(cell, cell_result) if line.name in quantities]
     assert {line.name for line in lines} == quantities
     return [
         f"{line.name}: {line.own} beside {line.kernel}, at most {line.reach} apart"

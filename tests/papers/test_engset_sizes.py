@@ -69,5 +69,5 @@ def test_p_of_x_is_continuous_at_k_and_one_at_the_minimum() -> None:
 
 
 def test_files_of_one_size_are_no_distribution() -> None:
-    with pytest.raises(DomainError, match="none of E, EP and EE"):
+    with pytest.raises(DomainError, match="not E, EP or EE"):
         distribution(54, "C")

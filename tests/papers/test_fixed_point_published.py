@@ -15,8 +15,8 @@ from tcpcast_papers.fixed_point.published import (
     POPULATIONS,
     PRINTED_RTT_S,
     TABLES,
-    apart,
     cell,
+    independent_values,
     table,
 )
 from tcpcast_papers.fixed_point.settings import FTP_FLOWS, FTP_LINK_PPS
@@ -42,7 +42,7 @@ def test_the_tables_are_whole(number: int) -> None:
 
 
 def test_there_are_seven_tables() -> None:
-    with pytest.raises(DomainError, match="no table 8"):
+    with pytest.raises(DomainError, match="no numeric table 8"):
         table(8)
 
 
@@ -111,16 +111,16 @@ def test_the_paper_s_round_trips_in_overload_break_little_s_distribution(
 
 
 def test_values_computed_apart_obey_little_s_distribution() -> None:
-    assert [line["quantity"] for line in apart()] == [
+    assert [line["quantity"] for line in independent_values()] == [
         "loss",
         "timeouts",
         "rtt",
         "goodput",
         *SHARES,
     ]
-    for line in apart():
+    for line in independent_values():
         assert all(line.value(str(n)) >= 0 for n in POPULATIONS)
     for sources in POPULATIONS:
-        assert apart().one(quantity="rtt").value(str(sources)) <= RTT_CEILING_S
+        assert independent_values().one(quantity="rtt").value(str(sources)) <= RTT_CEILING_S
     threshold = published.LINK_PPS * published.MEAN_THINK_S / published.MEAN_SIZE_PKTS
     assert threshold == pytest.approx(5000)

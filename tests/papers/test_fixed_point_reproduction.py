@@ -27,13 +27,13 @@ from tcpcast_papers.fixed_point.measures import (
 )
 from tcpcast_papers.fixed_point.published import PATH_S, POPULATIONS
 from tcpcast_papers.fixed_point.runs import (
-    BESIDE,
+    PAGE_SCHEMES,
     QUICK,
     WHOLE,
-    SampleSizes,
     Iterated,
     Job,
     Runs,
+    SampleSizes,
     fixed_point,
     reference_flows,
     request_fixed_points,
@@ -55,7 +55,7 @@ SMALL = SampleSizes(
     ftp=Length(500.0, 100.0, 2),
     fixed_loop=Iterated(Length(15.0, 5.0, 1), steps=5, step_s=4, references=50),
     fixed_ftp=Iterated(Length(250.0, 50.0, 1), steps=5, step_s=40, references=2),
-    schemes=BESIDE,
+    schemes=PAGE_SCHEMES,
     curve=(2500, 7500),
     blocks_pkts=(5, 20),
     traced_s=40.0,
@@ -74,7 +74,7 @@ TINY = replace(
 
 TITLES = [
     *(f"Table {number}." for number in range(1, 8)),
-    "Values computed apart",
+    "Independent values",
     "The threshold",
     "Equation (3)",
     "Figure 7.",
@@ -320,7 +320,7 @@ def test_equation_3_without_loss_is_what_the_link_has_for_each_user() -> None:
 
 
 @pytest.mark.parametrize("sample_sizes", [WHOLE, QUICK, SMALL], ids=["whole", "quick", "small"])
-def test_jobs_by_effort(sample_sizes: SampleSizes) -> None:
+def test_jobs_by_sample_sizes(sample_sizes: SampleSizes) -> None:
     assert set(sample_sizes.curve) & set(POPULATIONS)
     job = loop_job(2, 7500, sample_sizes)
     assert job.setting == LocalLoop(7500, noise=Noise(80))
@@ -329,7 +329,7 @@ def test_jobs_by_effort(sample_sizes: SampleSizes) -> None:
     assert other.weight == pytest.approx(8333 * sample_sizes.fixed_loop.total_s)
     bulk = fixed_point(Job(Ftp("shared", 150), sample_sizes.ftp), sample_sizes, "2")
     assert bulk.length == sample_sizes.fixed_ftp
-    assert set(BESIDE) <= set(sample_sizes.schemes)
+    assert set(PAGE_SCHEMES) <= set(sample_sizes.schemes)
     fresh = spread_job("10-10", sample_sizes, start="silent").length
     assert isinstance(fresh, Length)
     assert fresh.warmup_s == 0

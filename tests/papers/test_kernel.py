@@ -16,7 +16,7 @@ from tcpcast.errors import ScenarioError
 from tcpcast.scenario import Scenario
 from tcpcast_papers.kernel import agreement, cells, comparison, models, originals, second_series
 from tcpcast_papers.kernel.cells import Cell, Group, Measured
-from tcpcast_papers.kernel.runs import QUICK, SampleSizes, KernelRuns, Replied, Reply
+from tcpcast_papers.kernel.runs import QUICK, CellJob, CellResult, KernelRuns, SampleSizes
 from tcpcast_papers.kernel.scenarios import tables
 
 Capture = pytest.CaptureFixture[str]
@@ -108,7 +108,7 @@ def test_the_path_has_the_transmission_times_and_the_link_on_top_of_propagation(
 def test_half_widths_of_both_sides_are_added_to_the_tolerance(own: float, verdict: str) -> None:
     cell = lossy(goodput_bps=Measured(100.0, 1.0, 3))
     answer = Answer("packet", metrics={"goodput_bps": Metric(own, own - 1, own + 1)})
-    (line,) = comparison.of_cell(cell, Replied(answer))
+    (line,) = comparison.of_cell(cell, CellResult(answer))
     assert line.verdict == verdict
     assert not line.close
 
@@ -116,7 +116,7 @@ def test_half_widths_of_both_sides_are_added_to_the_tolerance(own: float, verdic
 def test_a_cell_that_ran_once_has_no_verdict() -> None:
     cell = lossy(goodput_bps=Measured(100.0, math.nan, 1))
     answer = Answer("packet", metrics={"goodput_bps": Metric(100.0)})
-    (line,) = comparison.of_cell(cell, Replied(answer))
+    (line,) = comparison.of_cell(cell, CellResult(answer))
     assert line.verdict == comparison.ONE_RUN
 
 
@@ -154,8 +154,8 @@ def test_the_wait_follows_from_the_queue_by_littles_distribution() -> None:
 
 def test_what_the_engine_refuses_is_not_simulated_and_says_why() -> None:
     cell = next(cell for cell in cells.packaged() if cell.unlike)
-    replied = Reply(cell.series, cell.name, SMALL, cell).run(lambda _: None)
-    lines = list(comparison.of_cell(cell, replied))
+    cell_result = CellJob(cell.series, cell.name, SMALL, cell).run(lambda _: None)
+    lines = list(comparison.of_cell(cell, cell_result))
     assert {line.verdict for line in lines} == {comparison.NOT_SIMULATED}
     assert {line.refusal for line in lines} == {cell.unlike}
 
@@ -220,7 +220,7 @@ def test_the_command_answers_measurements_of_a_folder(
 def test_a_folder_without_measurements_is_refused(tmp_path: Path, capsys: Capture) -> None:
     command = ["reproduce", "kernel", "--measurements", str(tmp_path)]
     assert main(command) == 2
-    assert "no file of measurements there; write a folder" in capsys.readouterr().err
+    assert "no measurement files; pass a folder" in capsys.readouterr().err
 
 
 def test_other_papers_take_no_measurements(tmp_path: Path, capsys: Capture) -> None:

@@ -17,7 +17,7 @@ GROUPS = 20
 
 
 def line(
-    apart: float, *, waiting: int = 10, stack: str = "linux-reno", name: str = "goodput_bps"
+    difference: float, *, waiting: int = 10, stack: str = "linux-reno", name: str = "goodput_bps"
 ) -> Compared:
     """A value that is so far from the kernel's 100, by tolerances of 10."""
     kernel = Measured(100.0, 1.0, 4)
@@ -30,7 +30,7 @@ def line(
         waiting_pkts=waiting,
         measured={name: kernel},
     )
-    own = Metric(100.0 + apart)
+    own = Metric(100.0 + difference)
     return Compared(cell, name, kernel, own, 10.0, 12.0)
 
 
@@ -54,7 +54,7 @@ def test_a_group_is_one_sided_if_its_corrected_probability_is_below_chance() -> 
 
 def test_small_differences_are_on_neither_side_and_the_most_one_sided_group_is_first() -> None:
     lines = [
-        *(line(apart) for apart in (0.9, -0.9, 1.1, -1.1, 2.0, 3.0, -3.0)),
+        *(line(difference) for difference in (0.9, -0.9, 1.1, -1.1, 2.0, 3.0, -3.0)),
         *(line(5.0, stack="linux-bbr") for _ in range(6)),
         Compared(line(5.0).cell, "goodput_bps", Measured(100.0, 1.0, 4), None, 10.0, None),
     ]

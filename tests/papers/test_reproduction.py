@@ -10,9 +10,9 @@ from tcpcast.errors import ScenarioError
 from tcpcast.papers import paper
 from tcpcast_papers.drawing import Plot, panels
 from tcpcast_papers.page import (
-    other_texts,
     difference_text,
     interval_text,
+    other_texts,
     own_text,
     summary,
     write,

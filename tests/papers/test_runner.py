@@ -249,7 +249,7 @@ def test_more_threads_than_a_machine_has_are_refused() -> None:
         RunOptions(threads=10**20)
 
 
-def test_quick_runs_are_of_the_quick_effort(
+def test_quick_runs_use_the_quick_sample_sizes(
     known: Callable[..., None],  # noqa: ARG001 - the paper has such a file
     tmp_path: Path,
 ) -> None:

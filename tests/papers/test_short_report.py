@@ -23,7 +23,7 @@ TITLES = [
     "Figure 9.",
     "Figure 10.",
     "Section 4.",
-    "Values computed apart",
+    "Independent values",
 ]
 FIGURES = [*(f"figure{n}.png" for n in (4, 6, 7, 8, 9, 10)), "errors.png"]
 

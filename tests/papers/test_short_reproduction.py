@@ -9,9 +9,9 @@ from tcpcast_papers.short.expected import REDUCED, as_proposed, reduction
 from tcpcast_papers.short.methods import VARIANTS, by_model, mean_error
 from tcpcast_papers.short.runs import (
     BACKOFF,
-    SampleSizes,
     Job,
     Runs,
+    SampleSizes,
     latency,
 )
 from tcpcast_papers.short.settings import (

@@ -128,8 +128,8 @@ _FACTORS = {"%": 100.0, "ms": 1e3, "kbit/s": 1e-3, "packets": 1.0}
 
 def recovery_figures(answer: Answer) -> dict[str, float]:
     """Return the simulator's table ``loss_recovery`` as quantities and units of Table 7."""
-    told = answer.tables["loss_recovery"]
-    own = dict(zip(told["quantity"].tolist(), told["value"].tolist(), strict=True))
+    recovery = answer.tables["loss_recovery"]
+    own = dict(zip(recovery["quantity"].tolist(), recovery["value"].tolist(), strict=True))
     units = {line["quantity"]: line["unit"] for line in published.table(7)}
     return {quantity: _FACTORS[units[quantity]] * own[name] for quantity, name in TABLE7.items()}
 

@@ -1,4 +1,4 @@
-"""Figure 10: loss, timeouts, RTT, send rate and goodput over the number of users."""
+"""Figure 10: loss, timeouts, RTT, send rate and goodput against the number of users."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from tcpcast.answer import Answer
 
-    from tcpcast_papers.fixed_point.runs import SampleSizes, Runs
+    from tcpcast_papers.fixed_point.runs import Runs, SampleSizes
 
 DRAWN = ("loss", "timeouts", "rtt", "send_rate", "goodput")
-"""Figures 10a to 10e; of the captions only the last, the goodput's, is legible."""
+"""Figures 10a to 10e; only the caption of the last (goodput) is legible."""
 
 
 def _job(case: int, sources: int, sample_sizes: SampleSizes) -> Job:
@@ -33,7 +33,7 @@ def _job(case: int, sources: int, sample_sizes: SampleSizes) -> Job:
 
 
 def request(runs: Runs) -> None:
-    """Ask for every point of the three curves."""
+    """Request every point of the three curves."""
     for case in CASES:
         for sources in runs.sample_sizes.curve:
             runs.request(_job(case, sources, runs.sample_sizes))
@@ -41,7 +41,7 @@ def request(runs: Runs) -> None:
 
 def sections(runs: Runs, folder: Path) -> list[Section]:
     """Return the five figures and the points of their curves."""
-    result = Section("Figure 10. Over the number of users", ("quantity", "case", "N"))
+    result = Section("Figure 10. Against the number of users", ("quantity", "case", "N"))
     answers = {
         case: {n: runs[_job(case, n, runs.sample_sizes)] for n in runs.sample_sizes.curve}
         for case in CASES
@@ -55,11 +55,11 @@ def sections(runs: Runs, folder: Path) -> list[Section]:
                     result.rows.append(Row.of(label, WORDS[quantity][1], None, metric))
     result.figures.append(_draw(answers, folder))
     result.remarks = [
-        "Lines are every flow, marks what Tables 3 to 5 print. Up to the threshold of 5000 users "
-        "the shared router adds little; from there on the buffer is full and each user gets a "
-        "share of the link that falls with 1/N, whatever the backbone does.",
-        "Points of Tables 3 to 5 are of the longer runs there. What the noise comes to in a run "
-        "depends on its length, so that the losses of case 3 are no smooth line.",
+        "Lines are every flow, marks are values of Tables 3 to 5. Up to the threshold of 5000 "
+        "users the shared router has little effect. Beyond it the buffer is full, and each user "
+        "gets a share of the link that falls with 1/N, whatever the backbone does.",
+        "Points of Tables 3 to 5 are from the longer runs of these tables. The realised noise "
+        "depends on the length of a run, so the losses of case 3 are not a smooth line.",
         *missing(*(each for points in answers.values() for each in points.values())),
     ]
     return [result]

@@ -1,4 +1,4 @@
-"""Figures 7, 8 and 11: one flow in time, and the instantaneous goodput by three definitions."""
+"""Figures 7, 8 and 11: one flow over time, and the instantaneous goodput by three definitions."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from tcpcast.answer import Answer
 
-    from tcpcast_papers.fixed_point.runs import SampleSizes, Runs
+    from tcpcast_papers.fixed_point.runs import Runs, SampleSizes
 
     Floats = NDArray[np.float64]
 
 TRACED_SOURCES = 7500
-"""N of Figure 7, as far as it can be read."""
+"""N of Figure 7, which is barely legible."""
 SOURCES = 5000
 """N of Figure 8."""
 FEWEST_BURSTS = 3
 BINS = 60
-"""Of the density in Figure 8, about."""
+"""Approximate values of the density in Figure 8."""
 LEVELS_KBIT = (100, 300, 500, 1000, 2000)
 DEFINITIONS = {
     "by_packets": "definition 1",
@@ -49,7 +49,7 @@ def _blocks(sample_sizes: SampleSizes, pkts: int) -> Job:
 
 
 def request(runs: Runs) -> None:
-    """Ask for a traced flow, and for every length of the blocks."""
+    """Request a traced flow, and every block length."""
     runs.request(_traced(runs.sample_sizes))
     for pkts in runs.sample_sizes.blocks_pkts:
         runs.request(_blocks(runs.sample_sizes, pkts))
@@ -61,24 +61,24 @@ def sections(runs: Runs, folder: Path) -> list[Section]:
 
 
 def send_times_s(result: Answer) -> Floats:
-    """Return when the traced source sent its packets, in seconds, ``[packets]``."""
+    """Return the times in seconds at which the traced source sent its packets, ``[packets]``."""
     marks = result.tables["sequences"]
     chosen: Floats = marks["time_s"][(marks["event"] == "sent") & (marks["flow"] == 0)]
     return chosen
 
 
-def bursts(times_s: Floats, apart_s: float = 3.0) -> list[Floats]:
-    """Cut send times where nothing was sent for longer than ``apart_s``."""
-    ends = np.flatnonzero(np.diff(times_s) > apart_s) + 1
+def bursts(times_s: Floats, gap_s: float = 3.0) -> list[Floats]:
+    """Split send times at pauses longer than ``apart_s``."""
+    ends = np.flatnonzero(np.diff(times_s) > gap_s) + 1
     return [part for part in np.split(times_s, ends) if part.size]
 
 
 def _send_times(runs: Runs, folder: Path) -> Section:
-    section = Section("Figure 7. When a flow sends", ("what", "of"))
+    section = Section("Figure 7. Send times of a flow", ("what", "of"))
     result = runs[_traced(runs.sample_sizes)]
     section.remarks = [
-        f"N = {TRACED_SOURCES} (the figure's N is barely legible). Each file is a line that climbs "
-        "at the goodput of that time, each think time a step to the right.",
+        f"N = {TRACED_SOURCES} (barely legible in the figure). Each file is a line whose slope is "
+        "its goodput at that time, each think time a horizontal step.",
         *missing(result),
     ]
     if result.not_applicable is not None or "sequences" not in result.tables:
@@ -100,7 +100,7 @@ def _send_times(runs: Runs, folder: Path) -> Section:
             float(times.size),
         ),
         Row(
-            ("files, told by silences of 3 s", f"{runs.sample_sizes.traced_s:g} s"),
+            ("files, separated by pauses of 3 s", f"{runs.sample_sizes.traced_s:g} s"),
             "files",
             None,
             float(len(parts)),
@@ -120,7 +120,7 @@ def _distribution(runs: Runs, folder: Path) -> Section:
     section = Section("Figure 8. Distribution of the instantaneous goodput", ("share of files", ""))
     result = runs[_blocks(runs.sample_sizes, runs.sample_sizes.blocks_pkts[0])]
     section.remarks = [
-        f"N = {SOURCES}, by file (definition 2). The dots are the levels that Table 3 prints.",
+        f"N = {SOURCES}, per file (definition 2). The dots are the levels in Table 3.",
         *missing(result),
     ]
     tail = _table(result)
@@ -148,7 +148,7 @@ def _distribution(runs: Runs, folder: Path) -> Section:
 
 
 def _level_rows(rate_kbit: Floats, above: Floats) -> list[Row]:
-    """Return the share of files that exceed some goodputs."""
+    """Return the share of files that exceed each of some goodputs."""
     return [
         Row(("above", f"{level} kbit/s"), "%", None, 100 * exceeding(rate_kbit, above, level))
         for level in LEVELS_KBIT
@@ -156,7 +156,7 @@ def _level_rows(rate_kbit: Floats, above: Floats) -> list[Row]:
 
 
 def exceeding(rate: Floats, above: Floats, level: float) -> float:
-    """Return a tail probability at a level, between the grid's points on a logarithmic axis."""
+    """Return a tail probability at a level, interpolated on a logarithmic axis."""
     return float(np.interp(np.log(level), np.log(rate), above))
 
 
@@ -164,10 +164,10 @@ def _tails(runs: Runs, folder: Path) -> Section:
     section = Section("Figure 11. Tail probability by definition", ("definition", "n", "above"))
     answers = {n: runs[_blocks(runs.sample_sizes, n)] for n in runs.sample_sizes.blocks_pkts}
     section.remarks = [
-        "Definition 1 takes n consecutive packets of a file, 2 the whole file, 3 the files of more "
-        f"than 10 packets; N = {SOURCES}. The steps of definition 1, of which the paper speaks, "
-        "are of the blocks that begin a file: their packets leave in windows of 1, 2, 4 and so on, "
-        "and all take about as many round trips. Over whole files the steps are gone.",
+        "Definition 1 uses n consecutive packets of a file, definition 2 whole files, definition 3 "
+        f"files of more than 10 packets; N = {SOURCES}. The paper mentions steps of definition 1. "
+        "They come from the blocks at the start of a file: their packets leave in windows of 1, 2, "
+        "4 and so on, and take similar numbers of round trips. Whole files show no steps.",
         *missing(*answers.values()),
     ]
     tails = {n: tail for n, each in answers.items() if (tail := _table(each)) is not None}
@@ -191,8 +191,8 @@ def _tails(runs: Runs, folder: Path) -> Section:
     return section
 
 
-def _draw_tail(axes: Axes, tail: dict[str, Floats], name: str, **look: str) -> None:
-    axes.plot(tail["goodput_bps"] / 1e3, tail[name], linewidth=1.3, **look)  # type: ignore[arg-type]
+def _draw_tail(axes: Axes, tail: dict[str, Floats], name: str, **style: str) -> None:
+    axes.plot(tail["goodput_bps"] / 1e3, tail[name], linewidth=1.3, **style)  # type: ignore[arg-type]
 
 
 def _tail_rows(tail: dict[str, Floats], name: str, n: str) -> list[Row]:

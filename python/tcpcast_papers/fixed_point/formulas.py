@@ -1,4 +1,4 @@
-"""Table 7 and section 10: mean-value formulas, from the paper's figures and from our own."""
+"""Table 7 and section 10: mean-value formulas with the paper's and with own inputs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PAPER, EVERY_FLOW = "the paper's tables", "every flow"
 
 
 def sections(runs: Runs, _: Path) -> list[Section]:
-    """Return Table 7, and what equation (3) says."""
+    """Return Table 7, and the results of equation (3)."""
     return [_square_root(runs), _overload(runs)]
 
 
@@ -86,15 +86,15 @@ def _square_root(runs: Runs) -> Section:
             )
     section.remarks = [
         "g = (MSS/RTT) sqrt(3 / (2 max(p_loss + p_to, p_idle))), p_idle = 1.65 % of the packets. "
-        "Fed with Tables 3 to 5 it gives the paper's Table 7; *every flow* feeds it with what is "
-        "simulated here, and the last column is the goodput that these flows get.",
-        *_how_far_off(section.rows),
+        "With inputs from Tables 3 to 5 it gives the paper's Table 7. Rows for *every flow* use "
+        "inputs simulated here, and the last column is the goodput of these flows.",
+        *_error_range(section.rows),
     ]
     return section
 
 
-def _how_far_off(rows: list[Row]) -> list[str]:
-    """Say how far the equation is from the goodput of those whose figures it is fed with."""
+def _error_range(rows: list[Row]) -> list[str]:
+    """Return the range of the equation's relative errors for both kinds of inputs."""
     result = []
     for row in rows:
         case, sources, fed = row.label
@@ -102,15 +102,15 @@ def _how_far_off(rows: list[Row]) -> list[str]:
         goodput = printed if fed == PAPER else row.others[0]
         if row.own is not None and goodput:
             result.append((fed, row.own / goodput - 1, f"case {case}, N = {sources}"))
-    told = []
+    errors = []
     for whom in (PAPER, EVERY_FLOW):
         own = [(error, where) for fed, error, where in result if fed == whom]
         ends = [f"{100 * error:+.0f} % ({where})" for error, where in (min(own), max(own))]
-        told.append(f"fed with {whom}, from {ends[0]} to {ends[1]} of the goodput there")
+        errors.append(f"{ends[0]} to {ends[1]} of the goodput with inputs from {whom}")
     return [
-        f"Relative error: {'; '.join(told)}. Files of 50 packets end before a square-root law "
-        "holds; at the threshold users restart their windows and do not lose anything; and in "
-        "overload a buffer that is shared fairly is what sets the rate, not the loss."
+        f"Relative error: {'; '.join(errors)}. Files of 50 packets end before the square-root "
+        "formula applies. At the threshold users restart their windows, but have no losses. In "
+        "overload the fair sharing of the buffer sets the rate, not the loss."
     ]
 
 
@@ -151,9 +151,10 @@ def _overload(runs: Runs) -> Section:
             label = (str(sources), words)
             section.rows.append(Row(label, "kbit/s", None, shown, others=(printed, goodput)))
     section.remarks = [
-        "B / (N B / (C (1 - p)) - I): what is left of a user's time when all of them have the "
-        "link's packets. The paper calls it an upper bound in all cases. It is one without loss; "
-        "with it, it is below what every flow gets, and below the paper's own goodput: a packet "
-        "that finds the buffer full has taken nothing of the link, so the link still delivers C.",
+        "B / (N B / (C (1 - p)) - I): the share of a user's time that is left if all users get "
+        "the packets of the link. The paper calls it an upper bound in all cases. It is one only "
+        "without loss. With loss it is below the goodput of every flow, and below the paper's own "
+        "goodput: a packet that is dropped at the full buffer has not used the link, so the link "
+        "still delivers C.",
     ]
     return section

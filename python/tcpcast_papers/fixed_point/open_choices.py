@@ -1,4 +1,4 @@
-"""What the paper leaves open, varied: rules of TCP, who loses a packet, the noise's time scale."""
+"""Variations of what the paper leaves open: TCP rules, drop policy, time scale of the noise."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _scale(runs: Runs, case: int, bin_s: float) -> Job:
 
 
 def request(runs: Runs) -> None:
-    """Ask for every reading of the rules, and every time scale."""
+    """Request every reading of the rules, and every time scale."""
     for sources in CONGESTED:
         for rule, drop in READINGS:
             runs.request(_reading(runs, sources, rule, drop))
@@ -66,15 +66,15 @@ def _rules(runs: Runs) -> Section:
             printed = cell(3, quantity, str(sources))
             section.rows.append(figures.row(quantity, (str(sources),), printed, relative=None))
     section.remarks = [
-        "Own is rule B with the longest queue losing a packet, as in Table 3. *B*: no growth with "
-        "acks of packets sent before the last halving, half a window in whole packets, a timeout "
-        "when the oldest packet out is older than the retransmission timeout. *C*: growth with "
-        "every ack, halves with fractions, no timeouts. *What arrives*: that packet is lost when "
-        "the shared buffer is full.",
-        "In overload goodput does not depend on the rules: it is what the link has for each user. "
-        "What they change is how much is sent in vain. Every reading loses more than the paper's "
-        "fixed point, whose longer round trips allow larger windows for the same rate, and a "
-        "larger window goes with less loss.",
+        "Own is rule B with drops from the longest queue, as in Table 3. *B*: no growth with "
+        "acks of packets sent before the last halving, windows halved in whole packets, a timeout "
+        "if the oldest outstanding packet exceeds the retransmission timeout. *C*: growth with "
+        "every ack, fractional windows, no timeouts. *What arrives*: the arriving packet is "
+        "dropped if the shared buffer is full.",
+        "In overload the goodput does not depend on the rules: it is each user's share of the "
+        "link. The rules change the number of lost packets. Every reading loses more than the "
+        "paper's fixed point, whose longer round trips allow larger windows at the same rate. "
+        "Larger windows go with less loss.",
     ]
     return section
 
@@ -92,11 +92,11 @@ def _scales(runs: Runs) -> Section:
             printed = cell(CASES[case], quantity, str(NOISE_SOURCES))
             section.rows.append(figures.row(quantity, (str(case),), printed, relative=None))
     section.remarks = [
-        f"{NOISE_SOURCES} users; own is 100 ms, beside it are other times for which a rate of the "
-        "noise stays. At 80 % the slower the noise, the longer the excursions above the router's "
-        "rate, and its queue. At 100 % the queue is about full for long whatever the time scale, "
-        "and the faster the noise, the less is lost while it is. No time scale tried here brings "
-        "the paper's 0.2 % of loss.",
+        f"{NOISE_SOURCES} users. Own is 100 ms; the further columns are other times for which the "
+        "noise keeps its rate. At 80 % slower noise causes longer excursions above the router's "
+        "rate, and a longer queue. At 100 % the queue is nearly full for long periods with every "
+        "time scale, and faster noise causes less loss in these periods. No time scale that was "
+        "tried gives the paper's 0.2 % of loss.",
         *_realised(answers),
         *missing(*_flat(answers.values())),
     ]
@@ -106,15 +106,15 @@ def _scales(runs: Runs) -> Section:
 
 
 def _realised(answers: dict[int, list[Answer]]) -> list[str]:
-    """Say what the noise came to once its negative rates were cut."""
-    told = []
+    """Return the realised mean and deviation of the noise after its negative rates were cut."""
+    parts = []
     for case, (first, *_) in answers.items():
         table = first.tables.get("cross")
         if table is not None:
             mean, spread = (float(table[f"rate_{of}_bps"][0]) / 1e6 for of in ("mean", "sd"))
             cut = 100 * float(table["cut_ratio"][0])
-            told.append(f"case {case}: {mean:.2f} Mbit/s, deviation {spread:.2f}, {cut:.1f} % cut")
-    return [f"Realised once rates below 0 are cut, {'; '.join(told)}."] if told else []
+            parts.append(f"case {case}: {mean:.2f} Mbit/s, deviation {spread:.2f}, {cut:.1f} % cut")
+    return [f"Realised noise, with rates below 0 cut: {'; '.join(parts)}."] if parts else []
 
 
 def _answers(runs: Runs, case: int) -> list[Answer]:

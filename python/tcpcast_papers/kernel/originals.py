@@ -1,4 +1,4 @@
-"""The original files of the measurements, found in folders and read into cells."""
+"""The original files of the measurements, read from folders into cells."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ READERS = first_series.READERS | second_series.READERS
 
 
 def read(folders: Sequence[Path]) -> tuple[Cell, ...]:
-    """Return the cells of all files of measurements in folders, or in folders right below them.
+    """Return the cells of all measurement files in folders, or in their direct subfolders.
 
     Parameters
     ----------
     folders
-        Hold any of the files, under their own names (:data:`READERS`).
+        Folders with any of the files, under their original names (:data:`READERS`).
 
     Raises
     ------
     ScenarioError
-        A folder has none of them, or a file lacks a column or has a value that is no number.
+        A folder has no such file, or a file lacks a column or has a value that is not a number.
     """
     result: list[Cell] = []
     for folder in folders:
@@ -39,8 +39,7 @@ def read(folders: Sequence[Path]) -> tuple[Cell, ...]:
         if not paths:
             names = ", ".join(READERS)
             raise ScenarioError(
-                f"--measurements {folder}: no file of measurements there; write a folder that has "
-                f"any of {names}"
+                f"--measurements {folder}: no measurement files; pass a folder with any of {names}"
             )
         for path in paths:
             result += _file(path)

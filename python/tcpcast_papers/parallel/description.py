@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tcpcast_papers.parallel import appendix, claims, figures, loss_events, open_choices
 from tcpcast_papers.parallel.published import CITATION
-from tcpcast_papers.parallel.runs import QUICK, WHOLE, SampleSizes, Runs
+from tcpcast_papers.parallel.runs import QUICK, WHOLE, Runs, SampleSizes
 from tcpcast_papers.runner import Paper
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tcpcast_papers.parallel.predictions import Prediction
-    from tcpcast_papers.parallel.runs import SampleSizes, Measured, Runs
+    from tcpcast_papers.parallel.runs import Measured, Runs, SampleSizes
 
 RANDOM_30, RANDOM_100, DROP_TAIL = "random loss, 30 ms", "random loss, 100 ms", "drop-tail, 30 ms"
 SPREAD = "drop-tail, round trips spread"

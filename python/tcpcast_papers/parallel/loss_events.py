@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from tcpcast.answer import Answer
 
     from tcpcast_papers.parallel.points import Point
-    from tcpcast_papers.parallel.runs import SampleSizes, Measured, Runs
+    from tcpcast_papers.parallel.runs import Measured, Runs, SampleSizes
 
     Floats = NDArray[np.float64]
     Pair = tuple[Measured, Measured]
@@ -64,7 +64,7 @@ def request(runs: Runs) -> None:
         runs.request(points(setting, runs.sample_sizes), traced=both_counts)
 
 
-def events(times_s: Floats, apart_s: float) -> int:
+def events(times_s: Floats, gap_s: float) -> int:
     """Count losses that come at least ``apart_s`` after the last one that counts.
 
     Parameters
@@ -77,7 +77,7 @@ def events(times_s: Floats, apart_s: float) -> int:
     count, index = 0, 0
     while index < len(times_s):
         count += 1
-        index = max(index + 1, int(np.searchsorted(times_s, times_s[index] + apart_s)))
+        index = max(index + 1, int(np.searchsorted(times_s, times_s[index] + gap_s)))
     return count
 
 

@@ -20,7 +20,7 @@ from tcpcast_papers.reproduction import Row, Section
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tcpcast_papers.parallel.runs import SampleSizes, Runs
+    from tcpcast_papers.parallel.runs import Runs, SampleSizes
 
 CHOICES = (
     AS_NS2,

@@ -189,7 +189,7 @@ class TraceJob:
     """
 
     point: Point
-    look: Look
+    style: Look
     packets: int
     traces: int
 
@@ -206,7 +206,7 @@ class TraceJob:
         result = simulated(
             self._scenario(SEED + index), lambda share: progress((index + share) / self.traces)
         )
-        return self.look(self.point, result)
+        return self.style(self.point, result)
 
     def _scenario(self, seed: int) -> Scenario:
         warmup_s = TRACE_WARMUP_CYCLES * self.point.cycle_s
@@ -229,8 +229,8 @@ class Runs(Simulations[SampleSizes]):
                 job = PointJob(point, *self.lengths_s(point), sample_sizes.replications)
                 self._jobs[point, False] = job
             else:
-                job = TraceJob(point, traced, sample_sizes.traced_packets, sample_sizes.traces)
-                self._jobs[point, True] = job
+                style = TraceJob(point, traced, sample_sizes.traced_packets, sample_sizes.traces)
+                self._jobs[point, True] = style
 
     def __getitem__(self, point: Point) -> Measured:
         """Return what a point showed; raise Unfinished if the reader gave up before."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tcpcast_papers.pftk import bottlenecks, chain_gap, connections, hours, summaries
 from tcpcast_papers.pftk.published import CITATION
-from tcpcast_papers.pftk.runs import QUICK, WHOLE, SampleSizes, Runs
+from tcpcast_papers.pftk.runs import QUICK, WHOLE, Runs, SampleSizes
 from tcpcast_papers.runner import Paper, Part
 
 

@@ -60,7 +60,7 @@ class TraceJob:
     p
         Loss indications per packet that the trace is to have.
     calibration_hours
-        As in :class:`Effort`.
+        As in :class:`SampleSizes`.
     weight
         About how many packets it takes.
     """

@@ -49,14 +49,14 @@ def _checks() -> Section:
     section = Section("Tables 2 and 3. The figures in print", ("what", "quantity"))
     both = [*traces(2), *traces(3)]
     hosts = {each.line[end] for each in both for end in ("sender", "receiver")}
-    for what, unit, told, own in (
+    for what, unit, stated, own in (
         ("Table 2, data sets", "traces", "24", len(traces(2))),
         ("Table 3, data sets", "traces", "13", len(traces(3))),
         ("both, connections", "traces", "37", len(both)),
         ("both, hosts", "hosts", "18", len(hosts)),
     ):
         label = (what, "counted, and in the text")
-        row = Row(label, unit, Printed(told), float(own), tolerance=PRINTED_DIGITS)
+        row = Row(label, unit, Printed(stated), float(own), tolerance=PRINTED_DIGITS)
         section.rows.append(row)
     for each in both:
         if each.kinds != each.loss_indications:

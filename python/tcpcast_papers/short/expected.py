@@ -253,7 +253,7 @@ FIGURE10: Sheet[Runs, Line] = Sheet(
     notes=lambda _: [
         f"At {REDUCTION_BYTES // MSS_BYTES} packets. The paper says 10 % and 40 %, of a curve that "
         "it does not print, and not whether it is of one loss or of any. Given one loss a figure "
-        "agrees from 8 to 16 % and from 38 to 52 %. Values computed apart are given one loss too; "
+        "agrees from 8 to 16 % and from 38 to 52 %. Independent values are given one loss too; "
         "of packets limited transmit saves 1 - 0.875 s/1.000 s then: 12.5 %, told as 13.",
     ],
     figure=_draw10,

@@ -53,7 +53,7 @@ def _has_two_losses(line: Line) -> bool:
 
 
 SHEET: Sheet[Runs, Line] = Sheet(
-    "Values computed apart",
+    "Independent values",
     ("setting", "size", "losses", "by"),
     "s",
     lambda line: (
