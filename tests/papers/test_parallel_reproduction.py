@@ -296,7 +296,7 @@ def test_claims_name_models_and_points() -> None:
     for line in lines:
         assert {line["model"], line["other"]} - {""} <= set(MODELS)
         assert bool(line["other"]) == (line["claim"] == "nearer")
-        assert line["claim"] in {"nearer", "too much", "too little", FITTED}
+        assert line["claim"] in {"nearer", "overestimates", "underestimates", FITTED}
         lowest, highest = line.value("lowest"), line.value("highest")
         assert lowest <= highest
         assert line["among"] in AMONG

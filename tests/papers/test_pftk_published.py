@@ -87,7 +87,7 @@ def test_an_hour_and_a_hundred_connections_have_their_lengths() -> None:
 
 
 def test_there_is_no_table_1_of_figures_and_no_trace_of_another_name() -> None:
-    with pytest.raises(DomainError, match="no table 1"):
+    with pytest.raises(DomainError, match="no numeric table 1"):
         published.table(1)
     with pytest.raises(DomainError, match="no trace manic to void"):
         trace(2, "manic to void")

@@ -31,7 +31,7 @@ def test_the_tables_are_whole(number: int, total: int) -> None:
 
 
 def test_there_are_two_tables_only() -> None:
-    with pytest.raises(DomainError, match="no table 3"):
+    with pytest.raises(DomainError, match="no numeric table 3"):
         published.table(3)
 
 

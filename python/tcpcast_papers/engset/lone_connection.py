@@ -45,7 +45,7 @@ def special_path() -> Path:
 
 
 def _alone_in_queue(window: int) -> str:
-    # The rates of bottleneck and egress are exchanged, so that the measured queue is that of the
+    # The rates of bottleneck and egress are exchanged, so that the measured queue belongs to the
     # bottleneck. For a single connection the order of the links makes no other difference.
     return f"F347-N1-128k1.5M-D300-E-W{window}-P576"
 
@@ -163,7 +163,7 @@ def _special(runs: Runs) -> Section:
         "ON times and rates are calculated with RTT0 = 341.83 ms, as printed.",
         "With a window of 44 packets up to 35 packets wait at the 128 kbit/s link, for 1260 ms "
         "(printed as 1260 seconds), while the timeout still has its minimum of 1 s. Packet 31 "
-        "waited behind 23 packets, but the next RTT sample is that of packet 63. "
+        "waited behind 23 packets, but the next RTT sample is from packet 63. "
         f"In the simulation files of {sizes.min()} to {sizes.max()} packets time out. "
         f"Simulated: {_timeouts_text(runs)}.",
     ]
@@ -183,7 +183,7 @@ def first_timeout(runs: Runs, size_pkts: int) -> float | None:
     """Return the number of the packet at which files of one size time out, or None.
 
     The simulated sequence trace contains every retransmission. A single connection on the path has
-    no losses, so the first retransmission of a transfer is that of the spurious timeout.
+    no losses, so the spurious timeout causes the first retransmission of a transfer.
     """
     trace = runs[_of_one_size(size_pkts)].tables["sequences"]
     again = trace["sequence"][trace["event"] == "timeout"]

@@ -1,4 +1,4 @@
-"""The same network with an RTT shorter by the ack transmission, which moves drops to other packets.
+"""Networks with an RTT shorter by the ack transmission, which moves drops to other packets.
 
 With equal round-trip times each packet that an ack releases reaches the full buffer at the same
 phase between two departures: RTT0 minus the transmission time, modulo the transmission time. With
@@ -34,7 +34,7 @@ def shorter_loop(each: Setting) -> Setting:
 
 
 def phase_of_the_loop(runs: Runs, each: Setting, low_pkts: int) -> Cause | None:
-    """Return a size interval's rate with the shorter RTT, or None without losses.
+    """Return a size interval's rate with the shorter RTT, or None if there are no losses.
 
     Parameters
     ----------

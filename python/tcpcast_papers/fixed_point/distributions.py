@@ -68,7 +68,7 @@ def send_times_s(result: Answer) -> Floats:
 
 
 def bursts(times_s: Floats, gap_s: float = 3.0) -> list[Floats]:
-    """Split send times at pauses longer than ``apart_s``."""
+    """Split send times at pauses longer than ``gap_s``."""
     ends = np.flatnonzero(np.diff(times_s) > gap_s) + 1
     return [part for part in np.split(times_s, ends) if part.size]
 

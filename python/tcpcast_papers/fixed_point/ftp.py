@@ -63,8 +63,8 @@ def _shared(pkts: int) -> list[Column]:
     ns2, own = Ftp("fifo", pkts, NEWRENO), Ftp("shared", pkts)
     others = (
         ("rule C", Ftp("shared", pkts, rule="C")),
-        ("dropping what arrives", Ftp("shared", pkts, drop="arriving")),
-        ("rule C, dropping what arrives", Ftp("shared", pkts, rule="C", drop="arriving")),
+        ("dropping the arriving packet", Ftp("shared", pkts, drop="arriving")),
+        ("rule C, dropping the arriving packet", Ftp("shared", pkts, rule="C", drop="arriving")),
     )
     return [
         Column(f"NSFS-{pkts}", "ns-2, FIFO", ns2, (), checked=False),
@@ -140,12 +140,12 @@ _REMARKS = [
 _MORE = {
     1: [
         "With individual buffers each flow is alone in its buffer. All flows behave alike, shifted "
-        "in time, so the values are those of a saw-tooth. 24 x 4 / 100 = 0.96 s corresponds to a "
+        "in time, so the values describe a saw-tooth. 24 x 4 / 100 = 0.96 s corresponds to a "
         "mean window of four packets. With 5 packets the paper's fixed point has an RTT of .85 s, "
         "below its ns-2, which is closer to this result. No rule that was tried gives .85 s.",
     ],
     2: [
-        "With a shared buffer of 150 packets the RTTs of every flow are those of a buffer that is "
+        "With a shared buffer of 150 packets the RTTs of every flow show a buffer that is "
         "nearly always full, at 100 packets/s. With 300 packets rule C gives the same. Rule B has "
         "timeouts there, unlike the paper, and the buffer is emptier for a while after each. The "
         "paper's fixed point has shorter RTTs than any reading of the rules, as if its flows lost "

@@ -1,4 +1,4 @@
-"""Variations of what the paper leaves open: TCP rules, drop policy, time scale of the noise."""
+"""Variations of unspecified choices: TCP rules, drop policy, time scale of the noise."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ READINGS = tuple((rule, drop) for rule in ("B", "C") for drop in DROPS)
 BINS_S = (0.01, 0.03, 0.1, 0.3, 1.0)
 NOISE_SOURCES = 2500
 QUANTITIES = ("loss", "timeouts", "rtt", "goodput", "send_rate", *SHARES)
-DROP_WORDS = {"longest": "longest queue", "arriving": "what arrives"}
+DROP_WORDS = {"longest": "longest queue", "arriving": "arriving packet"}
 
 
 def _reading(runs: Runs, sources: int, rule: str, drop: str) -> Job:
@@ -69,7 +69,7 @@ def _rules(runs: Runs) -> Section:
         "Own is rule B with drops from the longest queue, as in Table 3. *B*: no growth with "
         "acks of packets sent before the last halving, windows halved in whole packets, a timeout "
         "if the oldest outstanding packet exceeds the retransmission timeout. *C*: growth with "
-        "every ack, fractional windows, no timeouts. *What arrives*: the arriving packet is "
+        "every ack, fractional windows, no timeouts. *Arriving packet*: this packet is "
         "dropped if the shared buffer is full.",
         "In overload the goodput does not depend on the rules: it is each user's share of the "
         "link. The rules change the number of lost packets. Every reading loses more than the "

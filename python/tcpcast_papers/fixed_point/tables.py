@@ -99,9 +99,7 @@ def case_section(runs: Runs, case: int) -> Section:
     """Return Table 3, 4 or 5: the local loop in one of its cases."""
     number = CASES[case]
     figures = {sources: loop_figures(runs, case, sources) for sources in POPULATIONS}
-    section = Section(
-        table(number).title, ("quantity", "N"), others=_column_names(case, figures)
-    )
+    section = Section(table(number).title, ("quantity", "N"), others=_column_names(case, figures))
     for line in table(number):
         for sources in POPULATIONS:
             row = _loop_row(figures[sources], case, line["quantity"], sources)

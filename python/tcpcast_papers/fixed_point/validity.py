@@ -51,11 +51,7 @@ def sections(runs: Runs, _: Path) -> list[Section]:
         "Own is every flow of Table 3; the further columns are results of the reference flows of "
         "each scheme of section 5.3 in the same scenario. They agree if the error is at most 5 % "
         "in goodput and 10 % in other quantities.",
-        *(
-            line
-            for index, name in enumerate(names)
-            for line in _scores(name, index, result.rows)
-        ),
+        *(line for index, name in enumerate(names) for line in _scores(name, index, result.rows)),
         *_untested(names, answers),
         *missing(*(each for schemes in answers.values() for each in schemes)),
     ]

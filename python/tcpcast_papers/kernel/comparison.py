@@ -203,7 +203,7 @@ SUMMARY_HEAD = (
 def summary(lines: Iterable[Compared]) -> list[tuple[str, ...]]:
     """Return the numbers of agreements, one row per kind and quantity, as :data:`SUMMARY_HEAD`.
 
-    The median is that of absolute differences with half-widths below :data:`NARROW`.
+    The median includes absolute differences with half-widths below :data:`NARROW`.
     """
     result: dict[tuple[str, str], list[Compared]] = {}
     for line in lines:

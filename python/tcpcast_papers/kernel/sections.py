@@ -107,7 +107,7 @@ def _note(line: Compared, scale: float) -> str:
     half = f"kernel ±{_text(line.kernel.half_width * scale, 2)}"
     own = half_width(line.own) * scale if line.own is not None else 0.0
     return f"{half}, tolerance ±{_text(line.allowed * scale, 2)}" + (
-        "" if own else ", no own interval"
+        "" if own else ", own value without interval"
     )
 
 

@@ -1,4 +1,4 @@
-"""How the figures are drawn: rates against loss by n, and models over simulation."""
+"""Plots of the figures: rates against loss by n, and models divided by simulation."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ RATIOS = (0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50)
 
 
 def draw_rates(axes: Axes, models: Sequence[Prediction], seen: Sequence[Measured]) -> None:
-    """Draw simulated rates as marks and models as lines; which n is which, the ratios tell."""
+    """Draw simulated rates as marks and models as lines; the ratio panels have the legend of n."""
     for style, _, group in _by_flows(models[0], seen):
         loss = [models[0].loss(each) for each in group]
         axes.plot(
@@ -48,7 +48,7 @@ def draw_rates(axes: Axes, models: Sequence[Prediction], seen: Sequence[Measured
 def draw_ratios(
     panels: Sequence[Axes], models: Sequence[Prediction], seen: Sequence[Measured]
 ) -> None:
-    """Draw each model over simulation, a panel each, on one logarithmic scale."""
+    """Draw each model divided by the simulation, one panel each, on one logarithmic scale."""
     result = np.concatenate([ratios(model, seen) for model in models])
     low = max(LEAST_RATIO, min(0.5, 0.8 * float(np.nanmin(result))))
     high = min(LARGEST_RATIO, max(2.0, 1.25 * float(np.nanmax(result))))
@@ -69,17 +69,17 @@ def draw_ratios(
         axes.set_yticks(shown, [f"{ratio:g}" for ratio in shown])
         axes.minorticks_off()
         axes.set_ylim(0.95 * low, 1.05 * high)
-        axes.set_ylabel("model over simulation")
+        axes.set_ylabel("model / simulation")
         axes.set_title(f"{model.model}, fed with {model.measure}", fontsize=10)
         _loss_axis(axes, model, seen)
-    # Beside the curves, which leave more room than the rates do.
+    # The legend goes next to these curves, which leave more space than the rates.
     panels[0].legend(fontsize=7, framealpha=0.9, edgecolor="none", ncols=2)
 
 
 def _by_flows(
     model: Prediction, seen: Sequence[Measured]
 ) -> Iterator[tuple[dict[str, Any], int, list[Measured]]]:
-    """Yield a look, n, and its points in the order of the loss that the model goes by."""
+    """Yield a style, n, and the points with n flows, in the order of the model's loss."""
     kept = [each for each in seen if model.applies(each)]
     flows = sorted({each.point.flows for each in seen})
     for style, n in zip(drawing.styles(), flows, strict=False):
@@ -99,5 +99,5 @@ def _loss_axis(axes: Axes, model: Prediction, seen: Sequence[Measured]) -> None:
     axes.tick_params(axis="x", labelsize=8)
     axes.set_xlim(low, high)
     measure = PER_FLOW if model.measure == PER_FLOW else "p_e"
-    whose = "of all flows as one" if model.measure in (BOTH, "p_e") else "of any flow"
+    whose = "of all flows combined" if model.measure in (BOTH, "p_e") else "of any flow"
     axes.set_xlabel(f"loss events {whose} per packet, {measure}")
