@@ -226,11 +226,13 @@ class Runs(Simulations[SampleSizes]):
         sample_sizes = self.sample_sizes
         for point in points:
             if traced is None:
-                job = PointJob(point, *self.lengths_s(point), sample_sizes.replications)
-                self._jobs[point, False] = job
+                self._jobs[point, False] = PointJob(
+                    point, *self.lengths_s(point), sample_sizes.replications
+                )
             else:
-                job = TraceJob(point, traced, sample_sizes.traced_packets, sample_sizes.traces)
-                self._jobs[point, True] = job
+                self._jobs[point, True] = TraceJob(
+                    point, traced, sample_sizes.traced_packets, sample_sizes.traces
+                )
 
     def __getitem__(self, point: Point) -> Measured:
         """Return the measurements of a point; raise Unfinished if Ctrl-C prevented them."""
