@@ -129,9 +129,9 @@ def memory(example: Path) -> Iterator[Row]:
     if not Path("/proc/self/status").exists():
         yield Row(what, unit, None, target, "/proc is missing")
         return
-    maximum, minimum = (peak_bytes([str(example), *workload]) for workload in (MANY, FEW))
-    note = f"{maximum / 2**20:.1f} MiB with {MANY_SOURCES:,}, {minimum / 2**20:.1f} with {FEW_SOURCES:,}"
-    yield Row(what, unit, (maximum - minimum) / (MANY_SOURCES - FEW_SOURCES), target, note)
+    most, few = (peak_bytes([str(example), *workload]) for workload in (MANY, FEW))
+    note = f"{most / 2**20:.1f} MiB with {MANY_SOURCES:,}, {few / 2**20:.1f} with {FEW_SOURCES:,}"
+    yield Row(what, unit, (most - few) / (MANY_SOURCES - FEW_SOURCES), target, note)
 
 
 def formulas(runs: int) -> Iterator[Row]:

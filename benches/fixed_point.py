@@ -1,8 +1,8 @@
 """Errors of the fixed point's schemes for the local loop against exact simulation.
 
 ``python -m benches.fixed_point [SOURCES ...] [--seed SEED] [--scheme SCHEME]`` takes some minutes.
-The network is that of section 7 of INRIA report 4154 (Baccelli, Hong and Liu), with the rules of
-``max-plus-reno``.
+The network is described in section 7 of INRIA report 4154 (Baccelli, Hong and Liu), with the rules
+of ``max-plus-reno``.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def row(name: str, result: dict[str, float], exact: dict[str, float], converged:
     ):
         if metric not in exact:
             continue
-        text = f"{scale * found[metric]:.{digits}f}"
+        text = f"{scale * result[metric]:.{digits}f}"
         if result is not exact and exact[metric]:
             text += f" ({100 * (result[metric] / exact[metric] - 1):+.1f} %)"
         cells.append(text)

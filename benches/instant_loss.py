@@ -1,8 +1,8 @@
 """Effect of the rules of ``max-plus-reno`` in overload, compared with an independent simulation.
 
 ``python -m benches.instant_loss [--seed SEED] [--replications COUNT]`` takes some minutes. The
-network is that of section 7 of INRIA report 4154 (Baccelli, Hong and Liu); 600 s, with 120 s of
-warm-up.
+network is described in section 7 of INRIA report 4154 (Baccelli, Hong and Liu); 600 s, with 120 s
+of warm-up.
 """
 
 from __future__ import annotations

@@ -159,7 +159,7 @@ def in_series(
         As in :func:`local_loop`.
     hops
         In path order. For a hop with ``times``, rate and buffer are multiples of the loop's; its
-        default queue is that of the loop. A hop without a name is the loop itself.
+        default queue is the loop's. A hop without a name is the loop itself.
     """
     network = local_loop(sources, load).resolved()["network"]
     loop = {"name": "loop", **network.pop("bottleneck")}

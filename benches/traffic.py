@@ -28,7 +28,7 @@ TURN_NS = 3_000_000
 HANDSHAKE = 3
 PORTS = 50_000
 CYCLE = 100
-"""Data packets, of which one is lost."""
+"""Data packets; one of them is lost."""
 SNAPLEN = 96
 MAGIC_NANOSECONDS = 0xA1B23C4D
 ETHERNET = 1
