@@ -1,4 +1,4 @@
-"""The comparer that a redesign is held against finds what it should, and nothing else."""
+"""The comparison of recorded answers finds all differences, and only these."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The same seed gives the same bytes, whatever runs it; another seed gives others."""
+"""The same seed gives the same bytes in every process and on any threads; other seeds differ."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def numbers(**changes: Any) -> Config:
 
 
 def everything(run: _native.Simulation) -> dict[str, Any]:
-    """All that a run has to say, as lists."""
+    """Return all results of a run, as lists."""
     traces = {f"trace {name}": value for name, value in run.traces().items()}
     found = {**run.totals(), **traces, "counters": [rows.tolist() for rows in run.counters()]}
     found["clocks"] = run.clocks()
@@ -148,8 +148,8 @@ def test_a_replication_does_not_depend_on_how_many_there_are() -> None:
 
 @pytest.mark.parametrize("looks", [2, 7])
 def test_looking_at_a_run_on_the_way_changes_nothing(looks: int) -> None:
-    # `run.precision` goes on with a run after it has looked at its figures. With senders 20 ms away
-    # from the bottleneck, much of what is under way then is only half told.
+    # `run.precision` continues a run after it has read its metrics. With senders 20 ms away
+    # from the bottleneck, many packets in flight are only partly counted at that time.
     network = {
         "ingress": {"rate": "100mbit", "delay": "20ms"},
         "bottleneck": {"rate": "10mbit", "buffer": "150pkt", "delay": "1ms"},

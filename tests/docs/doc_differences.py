@@ -38,7 +38,7 @@ EXPERTS = ROOT / "tests" / "captures"
 
 
 def experts() -> str:
-    """Return a row per capture of all three programs' counts, and the reasons of differences."""
+    """Return one row per capture with the counts of all three programs, and the reasons."""
     with (EXPERTS / "expert_counts.csv").open(encoding="utf-8", newline="") as content:
         found = list(csv.DictReader(content))
     figures = list(dict.fromkeys(("zero windows", *(row["figure"] for row in found))))

@@ -1,4 +1,4 @@
-"""The docstrings of the public API are complete: each argument, each attribute, what is raised."""
+"""The docstrings of the public API describe each argument, attribute, result and error."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ ENTRY = re.compile(r"^(\S.*?)(?: : .*)?$", re.MULTILINE)
 
 
 def sections(documented: Any) -> dict[str, str]:
-    """Return the sections of a numpydoc docstring by their heading, the text above under ""."""
+    """Return the sections of a numpydoc docstring by heading, with the text above as ""."""
     pieces = SECTION.split(inspect.getdoc(documented) or "")
     return {"": pieces[0], **dict(zip(pieces[1::2], pieces[2::2], strict=True))}
 
 
 def entries(text: str) -> set[str]:
-    """Return what a list of parameters names; several may share a line."""
+    """Return the names in a list of parameters; several may share a line."""
     return {name.strip("*` ") for line in ENTRY.findall(text) for name in line.split(",")}
 
 
 def referred(documented: Any) -> set[str]:
-    """Return what functions of the same module describe to which a docstring refers."""
+    """Return the entries of functions to which a docstring refers."""
     module = inspect.getmodule(documented)
     text = " ".join((inspect.getdoc(documented) or "").split())
     refers = re.findall(r"(?:as (?:in|for)|see) :func:`(\w+)`", text, re.IGNORECASE)
@@ -41,7 +41,7 @@ def referred(documented: Any) -> set[str]:
 
 
 def lacking(documented: Any) -> list[str]:
-    """Return the arguments that neither the list of them nor the text above it names."""
+    """Return the arguments that neither the list of parameters nor the text above it names."""
     found = sections(documented)
     listed = entries(found.get("Parameters", "")) | entries(found.get("Attributes", ""))
     said = set(re.findall(r"``(\w+)", found[""])) | referred(documented)

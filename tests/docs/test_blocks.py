@@ -1,4 +1,4 @@
-"""Whatever the documentation shows is run, and prints what it is said to print."""
+"""The code blocks of the documentation run and print the shown output."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def name(page: Path) -> str:
 
 @pytest.mark.parametrize("page", pages(), ids=name)
 def test_a_page_is_as_it_says(page: Path, tmp_path: Path) -> None:
-    """But for what takes long."""
+    """Run all blocks except for long ones."""
     read(page, tmp_path, long=False)
 
 
@@ -36,7 +36,7 @@ def test_a_page_with_what_takes_long_is_as_it_says(page: Path, tmp_path: Path) -
 
 
 def read(page: Path, folder: Path, *, long: bool) -> None:
-    """Do what a page says; what it prints is what it says."""
+    """Run the blocks of a page and compare their output."""
     reader = Reader(folder)
     found = blocks(page)
     missing = set()
@@ -58,11 +58,11 @@ def read(page: Path, folder: Path, *, long: bool) -> None:
                 assert timeless(block.lines) == timeless(expected), block.place
     check_figures(page, folder, all_ran=not (missing or left_out))
     if missing:
-        pytest.skip(f"the rest is right; no {', '.join(sorted(missing))} here: make peers")
+        pytest.skip(f"missing {', '.join(sorted(missing))}: make peers; other blocks pass")
 
 
 def check_figures(page: Path, folder: Path, *, all_ran: bool) -> None:
-    """What a page shows is what its commands drew."""
+    """Compare the figures of a page with those that its commands drew."""
     for written, kept in figures(page).items():
         drawn = folder / written
         assert drawn.exists() or not all_ran, f"{page}: no block writes {written}"

@@ -1,4 +1,4 @@
-"""The equations of ``docs/reference/models.md``, written out here, are those of the code."""
+"""The equations of ``docs/reference/models.md``, repeated here, agree with the code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a wheel installs beside the package is what the commands print."""
+"""The files that a wheel installs with the package equal the outputs of the commands."""
 
 from __future__ import annotations
 

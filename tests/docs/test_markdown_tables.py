@@ -12,7 +12,7 @@ PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
 
 
 def cells(row: str) -> int:
-    """Return the number of cells, of which those in code may hold bars as ``\\|``."""
+    """Return the number of cells; code may contain bars as ``\\|``."""
     return len(re.split(r"(?<!\\)\|", row.strip().strip("|")))
 
 

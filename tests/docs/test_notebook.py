@@ -1,4 +1,4 @@
-"""The notebooks of the documentation run, and show what they are said to show."""
+"""The notebooks of the documentation run and give the stored outputs."""
 
 from __future__ import annotations
 

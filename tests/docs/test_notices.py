@@ -1,4 +1,4 @@
-"""A wheel has the licences of the crates that are compiled into it."""
+"""A wheel contains the licences of the crates that are compiled into it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The documentation builds as a site without warnings, and needs nothing from outside.
+"""The documentation builds as a site without warnings and without external resources.
 
-``make docs`` and ``make check-long`` run it; what pages say and link to is held without the site.
+``make docs`` and ``make check-long`` run it; other tests check pages and links without the site.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import BrowserContext
 
-# Found and not imported: the process that builds the site imports them.
+# Search without importing: the process that builds the site imports them.
 for needed in ("sphinx", "myst_parser", "furo"):
     if find_spec(needed) is None:
         pytest.skip(f"needs {needed}: make setup", allow_module_level=True)
@@ -41,9 +41,9 @@ PHONE, DESK = 380, 1200
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the folder of the site, built as ``make site`` builds it.
+    """Return the folder of the site, built like ``make site``.
 
-    Nothing looks for garbage meanwhile: that takes a quarter of the time, and all of it stays.
+    Garbage collection is disabled, which saves a quarter of the time.
     """
     folder = tmp_path_factory.mktemp("site")
     run = subprocess.run(
@@ -91,7 +91,7 @@ def test_equations_are_mathml(site: Path) -> None:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[BrowserContext]:
-    """Yield a browser without a network, which counts what it would have asked for."""
+    """Yield a browser without a network, which counts its external requests."""
     if CHROMIUM is None:
         pytest.skip("needs chromium: make peers")
     playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")

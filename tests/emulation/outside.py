@@ -1,4 +1,4 @@
-"""What a link is to leave as it was; light to import, for it is asked in namespaces, too."""
+"""State that a link must not change; imports little, because it also runs in namespaces."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SYSCTLS = "/proc/sys/net"
 
 
 def outside() -> dict[str, str]:
-    """Interfaces, routes, neighbours, mounts, namespaces and network settings of this machine."""
+    """Return the interfaces, routes, neighbours, mounts, namespaces and network settings."""
     found = {}
     for name in OUTSIDE:
         text = Path(name).read_text()

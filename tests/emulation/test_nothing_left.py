@@ -1,4 +1,4 @@
-"""Nothing outside the link's namespaces changes, however it ends."""
+"""A link changes nothing outside its namespaces, however it ends."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FOREVER = "86399"
 
 
 def processes(word: str) -> list[int]:
-    """The processes whose command line has a word."""
+    """Return the processes whose command line contains a word."""
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal():
@@ -36,7 +36,7 @@ def processes(word: str) -> list[int]:
 
 
 def within(seconds: float) -> Iterator[None]:
-    """Yield now and then for so long."""
+    """Yield repeatedly for this time."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         yield
@@ -45,7 +45,7 @@ def within(seconds: float) -> Iterator[None]:
 
 
 def changing(name: str) -> bool:
-    """Say whether the kernel changes a setting by itself."""
+    """Return True if the kernel changes a setting by itself."""
     return name.rsplit("/", 1)[-1] in {"nf_conntrack_count", "hash_stats"}
 
 
@@ -91,7 +91,7 @@ def test_all_is_as_before_and_no_program_is_left(mode: Mode, tmp_path: Path, who
 
 
 def parent(process: int) -> int:
-    """The parent of a process; 0 if it has ended."""
+    """Return the parent of a process, 0 if it has ended."""
     with suppress(OSError):
         return int(Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[1])
     return 0
@@ -146,13 +146,13 @@ def test_what_runs_there_is_who_it_was_and_has_no_privileges(mode: Mode) -> None
     assert network != os.readlink("/proc/self/ns/net")
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="links are of Linux")
+@pytest.mark.skipif(sys.platform != "linux", reason="links require Linux")
 def test_without_namespaces_it_says_what_to_do() -> None:
-    # Where a limit of 0 can be set, in a user namespace of its own, nobody can make another.
+    # In a separate user namespace a limit of 0 prevents creating another one.
     closed = "echo 0 > /proc/sys/user/max_net_namespaces && exec"
     command = " ".join([closed, *TCPCAST, "link", "--rtt", "1ms", "--", "true"])
     if subprocess.run(["unshare", "-Ur", "true"], check=False).returncode != 0:
-        pytest.skip("this machine lets users make no namespaces")
+        pytest.skip("this machine does not allow user namespaces")
     done = subprocess.run(
         ["unshare", "-Ur", "sh", "-c", command], capture_output=True, text=True, check=False
     )

@@ -1,4 +1,4 @@
-"""What ``tcpcast link`` refuses before anything runs, and what it makes of its options."""
+"""``tcpcast link``: refusals before anything runs, and interpretation of its options."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """What would be run; nothing is."""
+    """Return the list of links that would run; none is started."""
     found: list[dict[str, Any]] = []
 
     def _run(question: dict[str, Any], *_: object, **__: object) -> None:
@@ -35,7 +35,7 @@ def question(asked: list[dict[str, Any]], *arguments: str) -> dict[str, Any]:
 def test_the_link_is_what_the_simulator_would_be_given(asked: list[dict[str, Any]]) -> None:
     given = question(asked, "--rtt", "60ms", "--rate", "20mbit", "--", "ping", "-c", "3", "x")
     config = given["config"]
-    # Half of what 1500 and 40 bytes at 20 Mbit/s leave of 60 ms, each way.
+    # Half of 60 ms minus the transmission of 1500 and 40 bytes at 20 Mbit/s, in each direction.
     assert config["classes"][0]["forward_ns"] == config["classes"][0]["back_ns"] == 29_692_000
     assert (config["bottleneck_bps"], config["buffer_pkts"]) == (20_000_000, 100)
     assert given["near"] == ["ping", "-c", "3", "x"]
@@ -56,7 +56,7 @@ def test_a_scenario_is_the_link_and_options_change_it(
     given = question(asked, "web-10mbit", "--rtt", "80ms", "--set", "network.packet=1000B", "--")
     assert given["config"]["bottleneck_bps"] == 10_000_000
     assert given["mtu"] == 1000
-    # The links of sources and receivers are delays: a packet and an ack take the 80 ms as ever.
+    # The links of sources and receivers become delays: a packet and its ack still take 80 ms.
     (only,) = given["config"]["classes"]
     there_and_back = only["forward_ns"] + only["back_ns"] + (1040 * 8 * 100)
     assert there_and_back == pytest.approx(80e6, abs=4)

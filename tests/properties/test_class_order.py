@@ -1,4 +1,4 @@
-"""The order in which classes are written decides nothing but the order of the rows."""
+"""The order of classes only changes the order of the rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CLASSES = (
 
 
 def scenario(stack: str, classes: tuple[dict[str, Any], ...], **network: Any) -> Scenario:
-    """Endless flows whose round-trip times differ by 100 times the time of a packet."""
+    """Return endless flows whose round-trip times differ by 100 packet transmission times."""
     return Scenario.from_dict(
         {
             "network": {

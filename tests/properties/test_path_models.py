@@ -1,4 +1,4 @@
-"""Properties of the models of one path that hold for every path, and what they refuse."""
+"""Properties of the models of one path that hold for every path, and their refusals."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 rtts = st.floats(1e-3, 2)
 timers = st.floats(1, 20)
-"""T0 in round trips: no timer is shorter than the round trip."""
+"""T0 in round trips; timers are at least one round trip."""
 acks = st.sampled_from([1.0, 1.5, 2.0, 3.0, 8.0])
 windows = st.one_of(st.floats(1, 1000), st.just(np.inf))
 losses = st.floats(1e-7, 0.999)

@@ -1,4 +1,4 @@
-"""Properties of PFTK's window chain that hold on every path, and what it refuses."""
+"""Properties of PFTK's window chain that hold on every path, and its refusals."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_distributions_and_means_hang_together(
         assert distribution.shape == got.window_pkts.shape
         assert distribution.sum() == pytest.approx(1, rel=1e-12)
         assert distribution.min() > -1e-15
-    # A round later the window is as large or one larger.
+    # One round later the window is equal or larger by one.
     assert (
         0
         <= got.mean_window_pkts - float(got.loss_distribution @ got.window_pkts) + 1e-12

@@ -1,7 +1,7 @@
-"""Today's TCP in networks with everything that a path may have: every packet is accounted for.
+"""Modern TCP in random networks with all path features: every packet is accounted for.
 
 The engine checks at the end of each run that packets are conserved and that Little's law holds at
-the bottleneck and at the return link; a run that fails there, or breaks, raises.
+the bottleneck and at the return link; a run that fails a check, or crashes, raises.
 """
 
 from __future__ import annotations

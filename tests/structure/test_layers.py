@@ -1,4 +1,4 @@
-"""The modules of the simulator import downwards only: there is no circle among them."""
+"""The modules of the simulator import only downwards, without cycles."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ LAYERS = (
     {"run"},
     {"lib"},
 )
-"""Folders and files from the bottom up: each imports from lower layers, and from itself."""
+"""Folders and files from the bottom up; each imports from lower layers and from itself."""
 
 
 def sources() -> list[Path]:
-    """All files but those of unit tests."""
+    """Return all files except for unit tests."""
     return [path for path in sorted(SIM.rglob("*.rs")) if not path.stem.endswith("tests")]
 
 
 def code(path: Path) -> str:
-    """The text of a file without comments and unit tests."""
+    """Return the text of a file without comments and unit tests."""
     text = re.sub(r"//.*", "", path.read_text(encoding="utf-8"))
     return re.split(r"#\[cfg\(test\)\]\s*mod \w+ \{", text)[0]
 
@@ -38,7 +38,7 @@ def room(path: Path) -> str:
 
 
 def imported(path: Path) -> set[str]:
-    """The modules at the top that a file names."""
+    """Return the top-level modules that a file names."""
     text = code(path)
     names = re.findall(r"\bcrate::(\w+)", text)
     for group in re.findall(r"\bcrate::\{([^;]*)\};", text):

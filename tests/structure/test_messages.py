@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 PACKAGE = Path(__file__).parents[2] / "python" / "tcpcast"
 UNKNOWN = "\0"
-"""Stands for a value that a message inserts."""
+"""Placeholder for a value that a message inserts."""
 
 
 @cache
 def messages() -> dict[str, str]:
-    """Return the texts in the code that are no docstrings, each with its place."""
+    """Return the texts in the code except for docstrings, each with its place."""
     found = {}
     for path in sorted(PACKAGE.rglob("*.py")):
         tree = ast.parse(path.read_text(encoding="utf-8"))

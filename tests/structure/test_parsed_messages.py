@@ -22,14 +22,14 @@ MESSAGES = {
     "why",
     "warnings",
 }
-"""Attributes that hold a message."""
+"""Attributes that contain a message."""
 
 KNOWN = {
     "answer.py": 1,  # Metric.lacking, until a doubt is a value
     "cli/__init__.py": 1,  # indents the lines of a message
     "web/evaluation.py": 1,  # the option at the start of a UnitError
 }
-"""Places that still parse, by file; the number may only fall."""
+"""Files that still parse messages, and how often; the numbers may only decrease."""
 
 
 def is_message(node: ast.expr, caught: set[str]) -> bool:

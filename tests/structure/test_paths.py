@@ -1,4 +1,4 @@
-"""Nothing in the tree knows the machine on which it was written."""
+"""No file contains paths of the machine on which it was written."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MACHINE = re.compile(
 
 
 def tracked() -> list[Path]:
-    """Files of the repository; of the tree where there is no repository."""
+    """Return the files of the repository, or of the tree if there is no repository."""
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT, capture_output=True, text=True, check=False,

@@ -1,4 +1,4 @@
-"""The workflow of a release builds for what licences are checked for, by the tree's tools."""
+"""The release workflow builds for the targets of the licence check, with the tree's tools."""
 
 from __future__ import annotations
 

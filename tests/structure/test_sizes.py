@@ -1,4 +1,4 @@
-"""Files and functions stay small enough to be read at one go."""
+"""Files and functions stay short enough to read."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 LONGEST_FILE = 500
-"""A file is shorter than this, tests apart."""
+"""Maximum lines of a file without tests, plus one."""
 LONGEST_FUNCTION = 60
-"""A function is shorter than this, its docstring apart."""
+"""Maximum lines of a function without its docstring, plus one."""
 
 VAGUE = {"utils", "util", "helpers", "helper", "common", "misc"}
 
@@ -34,7 +34,7 @@ def identify(path: Path) -> str:
 
 
 def python_functions(source: str) -> Iterator[tuple[str, int]]:
-    """Name and length in lines of every function, without its docstring."""
+    """Yield name and length in lines of every function, without its docstring."""
     for node in ast.walk(ast.parse(source)):
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             continue
@@ -61,8 +61,8 @@ def without_tests(source: str) -> str:
 
 
 def rust_functions(source: str) -> Iterator[tuple[str, int]]:
-    """Name and length in lines of every function, by its braces."""
-    # Strings, characters and comments may hold braces; their lines still count.
+    """Yield name and length in lines of every function, by its braces."""
+    # Strings, characters and comments may contain braces; their lines still count.
     code = NOT_CODE.sub(lambda found: "\n" * found[0].count("\n"), source)
     for found in RUST_FUNCTION.finditer(code):
         depth = 0
