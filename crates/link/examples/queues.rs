@@ -1,7 +1,7 @@
-//! Nanoseconds a packet costs in each discipline: an enqueue and a dequeue, in cache.
+//! Cost of each discipline in nanoseconds per packet: an enqueue and a dequeue, in cache.
 //!
-//! `cargo run --release -p tcpcast-link --example queues`, with a part of a name to measure only
-//! those.
+//! `cargo run --release -p tcpcast-link --example queues [NAME]` measures the disciplines whose name
+//! contains `NAME`.
 
 use std::hint::black_box;
 use std::num::{NonZeroU32, NonZeroU64};
@@ -17,9 +17,9 @@ use tcpcast_link::transmit::{ConstantRate, Transmitter};
 use tcpcast_link::{Ecn, Nanos, Packet};
 
 const PACKETS: u64 = 2_000_000;
-/// 1500 bytes take this long.
+/// Transmission time of 1500 bytes.
 const TIME: Nanos = 12_000;
-/// Buffers are this large.
+/// Buffer limit in packets.
 const LIMIT: u64 = 1000;
 
 #[derive(Default)]
@@ -38,7 +38,7 @@ fn rate() -> ConstantRate {
     ConstantRate::new(NonZeroU64::new(1_000_000_000))
 }
 
-/// Packets of a run: in bursts, so that queues build up, at a load just below or above 1.
+/// Packets of a run: in bursts, so that queues build up, at a load slightly below or above 1.
 #[inline]
 fn arrival(packet: u64, flows: u32, load: f64) -> (Nanos, Packet) {
     let burst = packet / 64;
@@ -47,14 +47,14 @@ fn arrival(packet: u64, flows: u32, load: f64) -> (Nanos, Packet) {
     (now, Packet::new(packet as u32, flow, 1500).with_ecn(Ecn::Ect0))
 }
 
-/// Time on a processor so far in nanoseconds, where the system tells; else time that has passed.
+/// Processor time so far in nanoseconds if the system provides it; otherwise elapsed time.
 fn processor_time(begin: Instant) -> u64 {
     let schedule = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
     let on_processor = schedule.split(' ').next().and_then(|time| time.parse().ok());
     on_processor.unwrap_or_else(|| begin.elapsed().as_nanos() as u64)
 }
 
-/// Nanoseconds a packet, least of five runs, and the share of packets dropped.
+/// Nanoseconds per packet, minimum of five runs, and the share of packets dropped.
 fn measure(mut run: impl FnMut() -> Counts) -> (f64, f64) {
     let mut least = f64::INFINITY;
     let mut counts = Counts::default();
@@ -98,7 +98,7 @@ fn known<A: Admission>(admission: impl Fn() -> A, load: f64) -> Counts {
     counts
 }
 
-/// What the run costs without a queue.
+/// Cost of the run without a queue.
 fn nothing(load: f64) -> Counts {
     let mut transmitter = rate();
     for packet in 0..PACKETS {

@@ -1,11 +1,11 @@
-//! Runs scripts of packetdrill's language against a modern connection in virtual time.
+//! Runs packetdrill scripts against a modern connection in virtual time.
 //!
 //! ```text
 //! cargo run -p tcpcast-sim --example drill -- [--stack=linux-cubic] FILE.pkt...
 //! ```
 //!
-//! Prints a line for each script: *passed*, *failed at line N: expected, got*, or *not checked*
-//! with what is missing. Exits with 0 if none failed, 1 if one did, 2 for wrong usage or a file
+//! Prints one line per script: *passed*, *failed at line N: expected, got*, or *not checked*
+//! with the reason. Exits with 0 if none failed, 1 if one did, 2 for wrong usage or a file
 //! that cannot be read.
 
 #[path = "drill/mod.rs"]
@@ -23,7 +23,7 @@ fn main() -> ExitCode {
         match argument.strip_prefix("--stack=") {
             Some(name) => match Preset::named(name) {
                 Some(named) => preset = named,
-                None => return usage(&format!("no stack is named {name:?}")),
+                None => return usage(&format!("unknown stack {name:?}")),
             },
             None if argument.starts_with("--") => {
                 return usage(&format!("unknown option {argument}"));
@@ -32,7 +32,7 @@ fn main() -> ExitCode {
         }
     }
     if files.is_empty() {
-        return usage("no script is given");
+        return usage("no script");
     }
     let (mut failed, mut unread) = (false, false);
     for file in files {

@@ -1,18 +1,20 @@
-//! The peers' workloads on the engine alone, for timing and for counting instructions.
+//! Workloads of the benchmarks, run by the engine without Python, for timing and for counting
+//! instructions.
 //!
-//! `peers w134 TRANSFERS SEED [SOURCES]`: on/off NewReno sources at 10 Mbit/s a 134 of them; `peers
-//! even TRANSFERS SEED [SOURCES]`: the same with OFF times twice as long, and the receiver window and
-//! the initial window of all stacks alike, so that each loses less than a packet in a hundred; `peers
-//! long FLOWS MBIT BUFFER LOSS SECONDS SEED [QUANTUM]`: endless flows over 60 ms, through deficit
-//! round robin with a quantum of so many bytes if there is one; `peers path FLOWS MBIT RTT_MS
-//! BUFFER LOSS SECONDS SEED`: the same over any round-trip time; `peers hops FLOWS MBIT BUFFER
-//! SECONDS SEED`: over 60 ms and two more hops that all share, one before the bottleneck and one
-//! behind it, each a tenth faster; `peers web USERS SECONDS SEED`: HTTP users, a connection a file,
-//! behind FQ-CoDel; `peers short COUNT SEED`: transfers of 1 to 30 packets, `COUNT` of each size,
-//! each alone; `peers loop SOURCES SECONDS SEED [DROP [MBIT BUFFER]]`: HTTP sources behind one fair
-//! queue, losses known at once; DROP is `arriving`, or `longest` with a start in equilibrium.
+//! - `peers w134 TRANSFERS SEED [SOURCES]`: on/off NewReno sources, 134 per 10 Mbit/s
+//! - `peers even TRANSFERS SEED [SOURCES]`: the same with doubled OFF times and equal receiver and
+//!   initial windows for all stacks, so that each loses less than 1 % of the packets
+//! - `peers long FLOWS MBIT BUFFER LOSS SECONDS SEED [QUANTUM]`: endless flows over 60 ms, with
+//!   deficit round robin if there is a quantum, in bytes
+//! - `peers path FLOWS MBIT RTT_MS BUFFER LOSS SECONDS SEED`: endless flows with any round-trip time
+//! - `peers hops FLOWS MBIT BUFFER SECONDS SEED`: endless flows over 60 ms and two more shared hops,
+//!   one before and one behind the bottleneck, each 10 % faster
+//! - `peers web USERS SECONDS SEED`: HTTP users with one connection per file and FQ-CoDel
+//! - `peers short COUNT SEED`: single transfers of 1 to 30 packets, `COUNT` of each size
+//! - `peers loop SOURCES SECONDS SEED [DROP [MBIT BUFFER]]`: HTTP sources with one fair queue and
+//!   instantaneous loss feedback; DROP is `arriving`, or `longest` with a start in equilibrium
 //!
-//! With `STACK=linux-cubic` or another of today's stacks in the environment, senders have that.
+//! `STACK=linux-cubic` or another modern stack in the environment replaces NewReno.
 
 use std::time::Instant;
 use tcpcast_sim::clock::{Nanos, SECOND, transmission_time};
@@ -44,7 +46,7 @@ fn propagation(rtt: Nanos, rates: [Option<u64>; 3]) -> Nanos {
     (rtt - taken) / 2
 }
 
-/// Like [`w134`], at a load of which no stack makes a standing queue.
+/// Like [`w134`], at a load without a standing queue for any stack.
 fn even() -> (RunConfig, Goal) {
     let (mut config, goal) = w134();
     if let Traffic::OnOff { off, .. } = &mut config.classes[0].traffic {
@@ -152,7 +154,7 @@ fn bulk(rtt_ms: u64, buffer: u64, loss: f64, seconds: u64) -> (RunConfig, Goal) 
     (config, Goal { transfers: u64::MAX, until: seconds * SECOND })
 }
 
-/// The users of the local loop behind a queue of today.
+/// The users of the local loop with a modern queue.
 fn web() -> (RunConfig, Goal) {
     let (config, until) = local_loop();
     let managed = ManagedConfig {
@@ -203,13 +205,13 @@ fn short() -> (RunConfig, Goal) {
     (config, Goal { transfers, until: 2_000_000_000 * SECOND })
 }
 
-/// Packet by packet, with one buffer for all.
+/// Round robin by packets, with one buffer for all flows.
 fn round_robin(drop: DropPolicy) -> FairConfig {
     let ties = Ties::Latest;
     FairConfig { quantum_bytes: 1500, packet_bytes: 1500, buffers: Buffers::Shared, drop, ties }
 }
 
-/// A lognormal distribution by its mean, the standard deviation being as large.
+/// A lognormal distribution with equal mean and standard deviation.
 fn lognormal(mean: f64) -> Distribution {
     let variance = 2_f64.ln();
     Distribution::Lognormal { mu: mean.ln() - variance / 2.0, sigma: variance.sqrt(), minimum: 0.0 }
@@ -301,7 +303,7 @@ fn stack(packet_bytes: u32) -> Option<ModernTcp> {
     Some(ModernTcp { stack, handshake: Handshake::None, rtt: 0, syn_bytes: 0, closes: false })
 }
 
-/// Hosts of today's stacks are late, as in their presets.
+/// Hosts of modern stacks have random delays, as in their presets.
 const HOST_NOISE: Nanos = SECOND / 10_000;
 
 fn main() {

@@ -1,4 +1,4 @@
-//! Reads captures and says what is in them, and how fast they were read.
+//! Reads captures and prints their contents and the reading speed.
 //!
 //! `count FILE...`; a file `-` is standard input.
 

@@ -1,4 +1,4 @@
-//! Prints what is found in captures, a few lines for each direction that carries data, and how fast it was read.
+//! Prints the results of captures, a few lines per direction with data, and the reading speed.
 
 use std::path::Path;
 use std::time::Instant;
@@ -29,12 +29,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let count = connections.count();
         connections.finish().for_each(|report| show(&report));
         let rate = segments as f64 / start.elapsed().as_secs_f64() / 1e6;
-        println!("{name}: {count} connections, {segments} segments, {rate:.2} million a second\n");
+        println!(
+            "{name}: {count} connections, {segments} segments, {rate:.2} million per second\n"
+        );
     }
     Ok(())
 }
 
-/// On as many threads as `THREADS` says, or as there are processors for.
+/// Uses `THREADS` threads, or by default one per processor.
 fn connections() -> Connections {
     let threads = std::env::var("THREADS").ok().and_then(|said| said.parse().ok());
     threads.map_or_else(Connections::default, |threads| {

@@ -1,4 +1,4 @@
-//! What scripts say of `TCP_INFO`, in the few forms of Python that they use: `assert`, variables,
+//! Assertions about `TCP_INFO` in the subset of Python that scripts use: `assert`, variables,
 //! comparisons, arithmetic.
 
 use std::collections::HashMap;
@@ -7,10 +7,10 @@ use super::call::number;
 use super::{Stop, failed, not_read};
 use tcpcast_sim::tcp::modern::{Info, PhaseName, State};
 
-/// The variables of a script, which last from one block to the next.
+/// The variables of a script, which persist between blocks.
 pub type Variables = HashMap<String, f64>;
 
-/// A block of statements.
+/// Executes a block of statements.
 pub fn check(python: &str, info: &Info, state: State, known: &mut Variables) -> Result<(), Stop> {
     for line in python.replace("\\\n", " ").lines() {
         let line = line.split('#').next().unwrap_or_default();
@@ -57,7 +57,7 @@ fn run(statement: &str, info: &Info, state: State, known: &mut Variables) -> Res
     not_read(format!("the statement {statement:?}"))
 }
 
-/// Without the message behind the comma.
+/// Removes the message after the comma.
 fn before_message(text: &str) -> &str {
     let mut depth = 0;
     for (at, c) in text.char_indices() {
@@ -102,7 +102,7 @@ fn tokens(text: &str) -> Result<Vec<Token>, Stop> {
     Ok(tokens)
 }
 
-/// Reads and evaluates at once.
+/// Parses and evaluates in one pass.
 struct Reader<'a> {
     tokens: &'a [Token],
     at: usize,
@@ -120,7 +120,7 @@ impl Reader<'_> {
         }
     }
 
-    /// What its names are, for a message.
+    /// Values of the names in the expression, for a message.
     fn values(&self) -> String {
         let names = self.tokens.iter().filter_map(|token| match token {
             Token::Name(name) => self.name(name).ok().map(|value| format!("{name} {value}")),
@@ -221,7 +221,7 @@ impl Reader<'_> {
             let value = self.either()?;
             return match self.takes_sign(&[")"]) {
                 Some(_) => Ok(value),
-                None => not_read("a parenthesis that is not closed"),
+                None => not_read("an unclosed parenthesis"),
             };
         }
         match self.tokens.get(self.at) {
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn statements_are_read() {
+    fn statements_are_evaluated() {
         let mut known = Variables::new();
         for python in [
             "assert tcpi_snd_cwnd == 10, tcpi_snd_cwnd",
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_hold_fails_and_what_is_not_known_is_named() {
+    fn assertions_report_failures_and_unknown_names() {
         let mut known = Variables::new();
         let failed = checked("assert tcpi_snd_cwnd == 11", &mut known);
         let said = "expected tcpi_snd_cwnd == 11, got tcpi_snd_cwnd 10";

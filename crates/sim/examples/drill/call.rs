@@ -1,24 +1,24 @@
-//! System calls as scripts write them: `write(4, ..., 1000) = 1000`.
+//! System calls in scripts: `write(4, ..., 1000) = 1000`.
 
 use super::{Stop, not_read};
 
-/// A call with its arguments and what it must return.
+/// A call with its arguments and expected result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
     pub name: String,
     pub arguments: Vec<String>,
-    /// The number, and the name of the error behind it.
+    /// The result, and the name of its error.
     pub returns: i64,
     pub error: Option<String>,
 }
 
-/// Reads a call.
+/// Parses a call.
 pub fn parse(text: &str) -> Result<Call, Stop> {
     let found = text.split_once('(').zip(text.rfind(')'));
     let Some(((name, _), close)) = found.filter(|((name, _), _)| is_name(name.trim())) else {
-        return not_read(format!("{text:?} is no event"));
+        return not_read(format!("{text:?} is not an event"));
     };
-    // The text of an error is in parentheses, too.
+    // The text of an error is also in parentheses.
     let close = text.rfind("=").and_then(|equals| text[..equals].rfind(')')).unwrap_or(close);
     let arguments = split(&text[name.len() + 1..close]);
     let result = text[close + 1..].trim().strip_prefix('=').unwrap_or_default().trim();
@@ -34,7 +34,7 @@ fn is_name(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
-/// A number, perhaps in hexadecimals.
+/// Parses a number, decimal or hexadecimal.
 pub fn number(text: &str) -> Option<i64> {
     match text.strip_prefix("0x") {
         Some(digits) => i64::from_str_radix(digits, 16).ok(),
@@ -42,7 +42,7 @@ pub fn number(text: &str) -> Option<i64> {
     }
 }
 
-/// At the commas that are not within brackets.
+/// Splits at commas outside of brackets.
 fn split(text: &str) -> Vec<String> {
     let mut parts = vec![String::new()];
     let mut depth = 0;

@@ -1,24 +1,24 @@
-//! A packet that was sent beside the one that a script expects.
+//! Comparison of a sent packet with the expected packet of a script.
 
 use super::packet::{EcnSpec, Spec};
 use tcpcast_sim::clock::Nanos;
 use tcpcast_sim::tcp::modern::{Ecn, Segment, Timestamps};
 
-/// When a script begins: late enough that no stamp is zero.
+/// Start time of scripts: late enough that no timestamp is zero.
 pub const START: Nanos = 100_000_000_000;
 /// A millisecond.
 pub const MILLISECOND: Nanos = 1_000_000;
-/// How much too early or late a packet may be: packetdrill's default.
+/// Tolerance of packet times: packetdrill's default.
 const TOLERANCE: Nanos = 4 * MILLISECOND;
 
-/// What the comparison of packets goes by.
+/// State of the comparison of packets.
 #[derive(Clone, Copy, Debug)]
 pub struct Comparison {
-    /// How much too early or late a packet may be.
+    /// Tolerance of packet times.
     pub tolerance: Nanos,
-    /// What is added to a stamp of ours in the script to have the real one.
+    /// Offset from timestamps in the script to the real ones.
     pub stamps: Option<u32>,
-    /// Whether the script says how large the receive buffer is.
+    /// Whether the script sets the size of the receive buffer.
     pub knows_buffers: bool,
 }
 
@@ -29,7 +29,7 @@ impl Default for Comparison {
 }
 
 impl Comparison {
-    /// What differs.
+    /// Returns the first difference as an error.
     pub fn compare(&mut self, spec: &Spec, got: &Segment) -> Result<(), String> {
         let differ = |what: &str, expected: String, got: String| {
             if expected == got { Ok(()) } else { Err(format!("{what} {got}, not {expected}")) }
@@ -58,7 +58,7 @@ impl Comparison {
         }
         let wanted = &spec.options;
         differ("mss", format!("{:?}", wanted.mss), format!("{:?}", got.options.mss))?;
-        // Its number is that of the host's buffers, if the script does not say how large they are.
+        // The window scale depends on the host's buffers, unless the script sets their size.
         let number = |scale: Option<u8>| if self.knows_buffers { scale } else { scale.map(|_| 0) };
         let scales = (number(wanted.window_scale), number(got.options.window_scale));
         differ("wscale", format!("{:?}", scales.0), format!("{:?}", scales.1))?;
@@ -69,8 +69,8 @@ impl Comparison {
         self.compare_stamps(wanted.timestamps, got.options.timestamps)
     }
 
-    /// Stamps of ours are compared by how much they differ from the first; what is echoed is that of
-    /// the script itself.
+    /// Compares own timestamps by their difference from the first one; echoed timestamps must equal
+    /// those of the script.
     fn compare_stamps(
         &mut self,
         wanted: Option<(u32, u32)>,
@@ -93,7 +93,7 @@ impl Comparison {
     }
 }
 
-/// A time as scripts write it.
+/// A time in the notation of scripts.
 pub fn seconds(at: Nanos) -> String {
     format!("{:.6}", at.saturating_sub(START) as f64 / 1e9)
 }
@@ -111,7 +111,7 @@ fn flags_of(segment: &Segment) -> String {
     letters.into_iter().filter(|(set, _)| *set).map(|(_, letter)| letter).collect()
 }
 
-/// A packet as it would be written in a script.
+/// A sent packet in the notation of scripts.
 pub fn described(at: Nanos, segment: &Segment) -> String {
     let end = segment.seq + u64::from(segment.len);
     let (flags, seq, len, ack) = (flags_of(segment), segment.seq, segment.len, segment.ack);
@@ -126,7 +126,7 @@ pub fn described(at: Nanos, segment: &Segment) -> String {
     format!("{flags} {seq}:{end}({len}) ack {ack}{options} at {}", seconds(at))
 }
 
-/// A packet as the script has it.
+/// An expected packet in the notation of scripts.
 pub fn said(spec: &Spec) -> String {
     let ack = spec.ack.map_or(String::new(), |ack| format!(" ack {ack}"));
     let end = spec.start + u64::from(spec.len);

@@ -1,36 +1,36 @@
-//! What a script says happens, and when.
+//! Events of a script with their times.
 
 use super::call::{self, Call};
 use super::items::Item;
 use super::packet::{self, Spec};
 use super::{Stop, not_read};
 
-/// Nanoseconds in a second, as a script counts them.
+/// Nanoseconds per second of script time.
 const SECOND: f64 = 1e9;
 
-/// When an event happens, in nanoseconds.
+/// Time of an event, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
-    /// At a time of the script, or this much after the event before.
+    /// Absolute time in the script, or relative to the previous event.
     At { from: u64, to: u64, relative: bool, range: bool },
     /// At any time.
     Any,
 }
 
-/// What happens.
+/// Action of an event.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Act {
     /// A command-line option in the script.
     Option(String),
     /// Shell commands.
     Shell(String),
-    /// The application calls the system.
+    /// The application makes a system call.
     Call(Call),
     /// A packet arrives.
     Arrives(Spec),
     /// A packet must be sent.
     Leaves(Spec),
-    /// Something must hold.
+    /// An assertion must hold.
     Asserts(String),
 }
 
@@ -41,7 +41,7 @@ pub struct Event {
     pub act: Act,
 }
 
-/// Reads an item.
+/// Parses an item.
 pub fn parse(item: &Item) -> Result<Event, Stop> {
     let text = item.text.trim();
     if text.starts_with("--") {
@@ -73,13 +73,13 @@ fn quoted(text: &str) -> Option<&str> {
 fn time(text: &str) -> Result<(When, &str), Stop> {
     let end = text.find(|c: char| c.is_whitespace() || c == '<' || c == '>' || c == '%');
     let end = end.filter(|&end| end > 0);
-    let Some(end) = end else { return not_read(format!("{text:?} is no event")) };
+    let Some(end) = end else { return not_read(format!("{text:?} is not an event")) };
     let (time, rest) = (&text[..end], text[end..].trim_start());
     if time == "*" {
         return Ok((When::Any, rest));
     }
     let relative = time.starts_with('+');
-    // A call that blocks begins at the first time; when it returns is seen by what follows.
+    // A blocking call starts at the first time; later events show when it returns.
     let (time, rest) = match (time.split_once("..."), rest.strip_prefix("...")) {
         (Some((begins, _)), _) => (begins, rest),
         (None, Some(ends)) => (time, ends.trim_start().split_once(' ').unwrap_or_default().1),
@@ -94,7 +94,7 @@ fn time(text: &str) -> Result<(When, &str), Stop> {
 fn seconds(text: &str) -> Result<u64, Stop> {
     match text.trim_start_matches('+').parse::<f64>() {
         Ok(seconds) if (0.0..1e9).contains(&seconds) => Ok((seconds * SECOND).round() as u64),
-        _ => not_read(format!("{text:?} is no time")),
+        _ => not_read(format!("{text:?} is not a time")),
     }
 }
 

@@ -5,13 +5,13 @@ use super::Stop;
 /// A piece of a script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Item {
-    /// Where it begins, counting from 1.
+    /// First line, counting from 1.
     pub line: usize,
     /// Its text without comments.
     pub text: String,
 }
 
-/// What encloses a text that goes over several lines.
+/// Delimiters of texts that can have several lines.
 const ENCLOSED: [(&str, &str); 2] = [("`", "`"), ("%{", "}%")];
 
 /// Splits a script into items.
@@ -53,7 +53,7 @@ pub fn split(script: &str) -> Result<Vec<Item>, (usize, Stop)> {
     Ok(items)
 }
 
-/// Without what is behind `//`, unless that is within quotes, a shell command or an assertion.
+/// Removes a comment after `//`, unless it is within quotes, a shell command or an assertion.
 fn uncommented(line: &str) -> &str {
     let mut quoted = false;
     let mut at = 0;
@@ -78,7 +78,7 @@ fn is_closed(text: &str, open: &str, close: &str) -> bool {
     text[begins + open.len()..].contains(close)
 }
 
-/// Without a comment behind the end.
+/// Removes a comment after the end.
 fn without_tail(text: &str, close: &str) -> String {
     match text.rfind(close) {
         Some(end) => text[..end + close.len()].to_owned(),
@@ -86,7 +86,7 @@ fn without_tail(text: &str, close: &str) -> String {
     }
 }
 
-/// Whether a call goes on in the next line.
+/// Whether a call continues on the next line.
 fn opens(text: &str) -> bool {
     let count = |wanted: char| text.chars().filter(|&c| c == wanted).count();
     count('(') > count(')')

@@ -21,23 +21,23 @@ use tcpcast_sim::tcp::modern::Preset;
 /// The outcome of a script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Everything in it was checked and holds.
+    /// Everything was checked and holds.
     Passed {
-        /// Packets that were sent and that the script does not mention.
+        /// Number of sent packets that the script does not mention.
         unmentioned: usize,
     },
-    /// Something does not hold.
+    /// A check failed.
     Failed {
-        /// In this line.
+        /// Line of the failure.
         line: usize,
-        /// What was expected and what came.
+        /// Expected and actual value.
         what: String,
     },
-    /// Something in it is not read or not modelled. What comes before it holds.
+    /// Part of the script is not supported. Everything before it holds.
     NotChecked {
-        /// In this line.
+        /// Line of the unsupported part.
         line: usize,
-        /// What is missing.
+        /// Unsupported feature.
         what: String,
     },
 }
@@ -55,7 +55,7 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// Why a script does not go on.
+/// Reason to stop a script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Stop {
     Failed(String),
@@ -71,17 +71,17 @@ impl Stop {
     }
 }
 
-/// What is not read.
+/// Returns an error for an unsupported feature.
 pub(crate) fn not_read<T>(what: impl Into<String>) -> Result<T, Stop> {
     Err(Stop::NotRead(what.into()))
 }
 
-/// What does not hold.
+/// Returns an error for a failed check.
 pub(crate) fn failed<T>(what: impl Into<String>) -> Result<T, Stop> {
     Err(Stop::Failed(what.into()))
 }
 
-/// Runs a script against a stack, whose defaults its set-up lines change.
+/// Runs a script against a stack; set-up lines change its defaults.
 pub fn run(script: &str, preset: Preset) -> Outcome {
     let items = match items::split(script) {
         Ok(items) => items,
@@ -94,7 +94,7 @@ pub fn run(script: &str, preset: Preset) -> Outcome {
         }
     }
     if items.is_empty() {
-        return Outcome::NotChecked { line: 1, what: "the script has no event".into() };
+        return Outcome::NotChecked { line: 1, what: "the script has no events".into() };
     }
     match world.finish() {
         Ok(unmentioned) => Outcome::Passed { unmentioned },

@@ -1,8 +1,8 @@
-//! Packets as scripts write them: `P. 1:1001(1000) ack 1 win 257 <nop,nop,sack 3:4>`.
+//! Packets in scripts: `P. 1:1001(1000) ack 1 win 257 <nop,nop,sack 3:4>`.
 
 use super::{Stop, not_read};
 
-/// The congestion bits that a packet has, or must have.
+/// ECN bits of a packet: sent or expected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EcnSpec {
     Unsaid,
@@ -11,10 +11,10 @@ pub enum EcnSpec {
     Marked,
 }
 
-/// The options that a packet has, or must have.
+/// Options of a packet: sent or expected.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OptionSpec {
-    /// `<...>`: whatever they are.
+    /// `<...>`: any options.
     pub any: bool,
     pub mss: Option<u32>,
     pub window_scale: Option<u8>,
@@ -35,7 +35,7 @@ pub struct Spec {
     pub options: OptionSpec,
 }
 
-/// Reads a packet.
+/// Parses a packet.
 pub fn parse(text: &str) -> Result<Spec, Stop> {
     let (ecn, rest) = congestion_bits(text)?;
     let (head, options) = match rest.split_once('<') {
@@ -45,13 +45,13 @@ pub fn parse(text: &str) -> Result<Spec, Stop> {
     let mut words = head.split_whitespace();
     let flags = words.next().unwrap_or_default();
     if flags.is_empty() || !flags.chars().all(|c| "SFRP.EW".contains(c)) {
-        return not_read(format!("{flags:?} are no TCP flags"));
+        return not_read(format!("{flags:?} are not TCP flags"));
     }
     let Some((start, end, len)) = words.next().and_then(range) else {
         return not_read(format!("no sequence numbers in {text:?}"));
     };
     if end - start != u64::from(len) {
-        return not_read(format!("{start}:{end} has not {len} bytes"));
+        return not_read(format!("{start}:{end} does not have {len} bytes"));
     }
     let mut spec =
         Spec { flags: flags.to_owned(), start, len, ack: None, window: None, ecn, options };
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_read_is_named() {
+    fn unsupported_parts_are_reported() {
         for text in ["S 0:0(0) <FO abcd,nop>", "X 0:0(0)", ". 1:1(0) urg 3", ". 1:9(0) ack 1"] {
             assert!(matches!(parse(text), Err(Stop::NotRead(_))), "{text}");
         }

@@ -1,25 +1,25 @@
-//! The settings of a stack that scripts change with shell commands.
+//! Settings of a stack that scripts change with shell commands.
 
 use super::call::number;
 use super::{Stop, not_read};
 use tcpcast_sim::tcp::modern::{Control, Cubic, Detection, Pacing, Stack};
 
-/// What a script sets up beside the stack.
+/// Settings of a script in addition to those of the stack.
 #[derive(Clone, Copy, Debug)]
 pub struct Setup {
     pub stack: Stack,
-    /// The window scale that follows from the largest receive buffer; [`None`] if the script does
-    /// not say that: then it is that of the host it was written on.
+    /// Window scale according to the maximum receive buffer. [`None`] if the script does not set the
+    /// buffer: the window scale is then that of the host on which the script was written.
     pub window_scale: Option<u8>,
-    /// Packets of a burst at the least, where they are paced.
+    /// Minimum packets per burst with pacing.
     pub burst: i64,
-    /// Whether we use ECN when the other end offers it, and whether we offer it.
+    /// Whether to accept ECN from the other end, and whether to offer it.
     pub accepts_ecn: bool,
     pub offers_ecn: bool,
 }
 
-/// Settings that change nothing here: segmentation by the interface, buffers, fast open, retries,
-/// pacing, which only BBR does, and caches that a single connection does not see.
+/// Settings without an effect here: segmentation offload, buffers, fast open, retries, pacing (only
+/// BBR paces), and caches that do not matter for a single connection.
 const NO_EFFECT: [&str; 23] = [
     "tcp_autocorking",
     "tcp_fack",
@@ -47,8 +47,8 @@ const NO_EFFECT: [&str; 23] = [
 ];
 
 impl Setup {
-    /// Runs shell commands, as far as they are settings. Within a script, where the connection is
-    /// there, only those that change nothing here are read.
+    /// Runs shell commands, as far as they are settings. After the start of the connection only
+    /// settings without an effect are supported.
     pub fn run(&mut self, shell: &str, before_all: bool) -> Result<(), Stop> {
         for command in shell.replace("\\\n", " ").split(['\n', ';']) {
             let command = command.split('#').next().unwrap_or_default().trim();
@@ -86,7 +86,7 @@ impl Setup {
         }
     }
 
-    /// What packetdrill's `defaults.sh` sets beside the defaults of Linux.
+    /// Settings that packetdrill's `defaults.sh` changes from the defaults of Linux.
     fn defaults(&mut self) {
         self.stack.idle_restart = false;
         self.window_scale = Some(8);
@@ -166,7 +166,7 @@ impl Setup {
 
     fn recovery(&mut self, number: i64) -> Result<(), Stop> {
         if number & 1 == 0 {
-            return not_read("tcp_recovery without RACK, which Linux does not have any more");
+            return not_read("tcp_recovery without RACK, which Linux no longer supports");
         }
         if let Detection::Rack { static_window, no_dupthresh, .. } = &mut self.stack.detection {
             *static_window = number & 2 != 0;
@@ -175,7 +175,7 @@ impl Setup {
         Ok(())
     }
 
-    /// A congestion control by its name in Linux.
+    /// Sets a congestion control by its name in Linux.
     pub fn control(&mut self, name: &str) -> Result<(), Stop> {
         self.stack.control = match name {
             "reno" => Control::Reno,
@@ -214,7 +214,7 @@ impl Setup {
         Ok(())
     }
 
-    /// A queue of the interface through which all goes at once, or `fq`, which paces.
+    /// Sets a queue of the interface without delay, or `fq`, which paces.
     fn queue(&mut self, command: &str) -> Result<(), Stop> {
         match command.split_whitespace().last() {
             Some("fq") => {
@@ -226,7 +226,7 @@ impl Setup {
         }
     }
 
-    /// A pacer's bursts are of two packets at the least.
+    /// Checks that paced bursts have at least two packets.
     fn check_bursts(&self) -> Result<(), Stop> {
         if self.stack.pacing == Pacing::Always && self.burst > 2 {
             return not_read(format!("fq with bursts of tcp_min_tso_segs={}", self.burst));
@@ -252,7 +252,7 @@ impl Setup {
     }
 }
 
-/// A number, or a product of numbers as the shell computes it.
+/// Parses a number, or a product of numbers as in shell arithmetic.
 fn product(text: &str) -> Option<i64> {
     match text.strip_prefix("$((").and_then(|text| text.strip_suffix("))")) {
         Some(factors) => factors.split('*').map(|factor| number(factor.trim())).product(),
@@ -260,7 +260,7 @@ fn product(text: &str) -> Option<i64> {
     }
 }
 
-/// Linux: the smallest with which the window can be as large as the buffer.
+/// Linux: the smallest scale that allows a window as large as the buffer.
 fn scale_of(buffer: i64) -> u8 {
     let bits = 63_u32.saturating_sub(buffer.max(1).leading_zeros());
     bits.saturating_sub(15).min(14) as u8
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_named() {
+    fn unknown_settings_are_reported() {
         for shell in [
             "sysctl -q net.ipv4.tcp_thin_linear_timeouts=1",
             "tc qdisc add dev tun0 root netem loss 1%",

@@ -1,4 +1,4 @@
-//! The world of a script: an application, a connection, packets in and out, in virtual time.
+//! Environment of a script: an application, a connection, packets in and out, in virtual time.
 
 use std::collections::VecDeque;
 
@@ -15,13 +15,13 @@ use tcpcast_sim::tcp::modern::{
     Timestamps,
 };
 
-/// The largest segment of an interface for Ethernet.
+/// MSS of an Ethernet interface.
 const MSS: u32 = 1460;
-/// How long is waited for a packet that may be sent at any time.
+/// Timeout for a packet that may be sent at any time.
 const PATIENCE: Nanos = 120_000 * MILLISECOND;
 /// The window scale of Linux's default buffers.
 const SCALE: u8 = 7;
-/// More timers than a script can wait for.
+/// Maximum number of timers between events, more than any script needs.
 const TIMERS: u32 = 100_000;
 
 /// The files of the application.
@@ -33,7 +33,7 @@ struct Files {
     accepted_closed: bool,
 }
 
-/// See above.
+/// Environment of a script, see the module's documentation.
 pub struct World {
     setup: Setup,
     mss: u32,
@@ -41,22 +41,22 @@ pub struct World {
     connection: Option<Connection>,
     connects: bool,
     now: Nanos,
-    /// The time of the event before, as the script has it.
+    /// Time of the previous event, in script time.
     last: Nanos,
     comparison: Comparison,
     sent: VecDeque<(Nanos, Segment)>,
-    /// Packets of connections before this one that the script does not mention.
+    /// Packets of earlier connections that the script does not mention.
     unmentioned: usize,
     variables: Variables,
 }
 
 impl World {
-    /// Nothing has happened.
+    /// Creates the environment before the first event.
     pub fn new(preset: Preset) -> Self {
         let mut stack = preset.stack();
-        // Packets of a kilobyte take more than twice that in memory: no window grows by them.
+        // Packets of a kilobyte use more than twice that in memory, so windows do not grow.
         stack.receiving.window_growth = 0;
-        // The scripts' kernels tick each millisecond, and the application reads when it says so.
+        // The scripts' kernels tick every millisecond; the application reads only when called.
         stack.tick = stack.tick.min(MILLISECOND);
         stack.timer_wheel = false;
         stack.receiving.reading = Reading::Told;
@@ -78,7 +78,7 @@ impl World {
         }
     }
 
-    /// Lets an event happen.
+    /// Executes an event.
     pub fn follow(&mut self, event: Event) -> Result<(), Stop> {
         let (from, to, range) = match event.when {
             Some(When::At { from, to, relative, range }) => {
@@ -117,7 +117,7 @@ impl World {
         Ok(())
     }
 
-    /// The script is over: how many packets were sent that it does not mention.
+    /// Ends the script; returns the number of sent packets that it does not mention.
     pub fn finish(self) -> Result<usize, Stop> {
         let state = self.connection.as_ref().map(Connection::state);
         if self.connects && state == Some(State::SynSent) {
@@ -140,7 +140,7 @@ impl World {
         Ok(())
     }
 
-    /// Timers expire up to `until`, or until something is sent.
+    /// Lets timers expire up to `until`, or until a packet is sent.
     fn advance(&mut self, until: Nanos, until_sent: bool) -> Result<(), Stop> {
         for _ in 0..TIMERS {
             let Some(connection) = &mut self.connection else { return Ok(()) };
@@ -152,7 +152,7 @@ impl World {
             connection.on_deadline(self.now, &mut ());
             self.collect();
         }
-        failed("expected time to go on, got a timer that expires again and again")
+        failed("expected time to advance, got a timer that expires repeatedly")
     }
 
     fn collect(&mut self) {
@@ -166,15 +166,15 @@ impl World {
 
     fn arrive(&mut self, spec: &Spec) -> Result<(), Stop> {
         let Some(connection) = &mut self.connection else {
-            return not_read("a packet that arrives before the application listens or connects");
+            return not_read("a packet before the application listens or connects");
         };
         let state = connection.state();
         let is_syn = spec.flags.starts_with('S') && !spec.flags.contains('.');
         if is_syn && !matches!(state, State::Listen | State::SynReceived) {
-            return not_read("a second connection, or a SYN to one that is there");
+            return not_read("a second connection, or a SYN to an existing one");
         }
         if spec.options.any {
-            return not_read("any options of a packet that arrives");
+            return not_read("arbitrary options of an arriving packet");
         }
         let has = |flag: char| spec.flags.contains(flag);
         let flags = Flags {
@@ -215,7 +215,7 @@ impl World {
         Ok(())
     }
 
-    /// A packet must be sent, or several that follow each other at once; says when it was.
+    /// Expects a packet, or several consecutive ones; returns the time at which it was sent.
     fn expect(&mut self, spec: &Spec, from: u64, to: u64, any_time: bool) -> Result<u64, Stop> {
         let patience = if any_time { PATIENCE } else { self.comparison.tolerance };
         let latest = START + to + patience;
@@ -271,11 +271,11 @@ impl World {
 
     fn socket(&mut self, call: &Call) -> Result<(), Stop> {
         if call.returns < 0 || !call.argument(1).contains("STREAM") {
-            return not_read("a socket that is not TCP's");
+            return not_read("a socket other than TCP");
         }
         let files = self.files;
         if files.socket_closed && (self.connects || files.accepted_closed) {
-            // Another connection begins; what the one before sends is not looked at any more.
+            // Another connection begins; packets of the previous one are ignored.
             self.unmentioned += self.sent.len();
             self.sent.clear();
             self.connection = None;
@@ -319,7 +319,7 @@ impl World {
         Ok(())
     }
 
-    /// The connection behind a file.
+    /// Connection of a file descriptor.
     fn connected(&mut self, call: &Call) -> Result<&mut Connection, Stop> {
         let file = call.number(0);
         let ours = if self.connects { self.files.socket } else { self.files.accepted };
@@ -339,7 +339,7 @@ impl World {
         let connection = self.connected(call)?;
         let open = matches!(connection.state(), State::Established | State::CloseWait);
         match bytes {
-            // How much the send buffer takes is not modelled.
+            // The capacity of the send buffer is not modelled.
             Some(bytes) if bytes >= 0 && bytes == call.returns && open => {
                 connection.write(now, bytes as u64, &mut ());
                 Ok(())
@@ -350,7 +350,7 @@ impl World {
 
     fn read(&mut self, call: &Call) -> Result<(), Stop> {
         let Some(most) = call.number(2).filter(|&most| most >= 0) else {
-            return not_read("how much is read");
+            return not_read("the length of a read");
         };
         let connection = self.connected(call)?;
         let readable = connection.receiver().readable() as i64;
@@ -373,7 +373,7 @@ impl World {
             return not_read(format!("{} that returns {}", call.name, call.returns));
         }
         if !self.connects && call.number(0) == self.files.socket {
-            // The listening socket; the connection stays.
+            // This closes the listening socket; the connection remains.
             self.files.socket_closed = true;
             return Ok(());
         }
@@ -383,7 +383,7 @@ impl World {
         if matches!(connection.state(), State::Established | State::CloseWait) {
             if closes { connection.close(now) } else { connection.shut_down() }
         } else if connection.state() == State::SynSent {
-            return not_read("close before the connection is there");
+            return not_read("close before the connection is established");
         }
         self.files.socket_closed |= closes && self.connects;
         self.files.accepted_closed |= closes && !self.connects;
@@ -410,7 +410,7 @@ impl World {
         }
     }
 
-    /// Changes the stack to be, and that of the connection if it is there.
+    /// Changes the stack, and that of the connection if it exists.
     fn change(&mut self, change: impl Fn(&mut Setup) -> Result<(), Stop>) -> Result<(), Stop> {
         change(&mut self.setup)?;
         let (control, no_delay) = (self.setup.stack.control, self.setup.stack.no_delay);

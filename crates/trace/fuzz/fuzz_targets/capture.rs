@@ -1,6 +1,6 @@
-//! Any bytes as a capture: `cargo +nightly fuzz run capture` here.
+//! Arbitrary bytes as a capture: run `cargo +nightly fuzz run capture` in this folder.
 //!
-//! Compressed input is left out, which would try the decompressing libraries instead.
+//! Compressed input is skipped, because it would test the decompression libraries instead.
 
 #![no_main]
 

@@ -1,7 +1,8 @@
-//! Any bytes as what a few connections send: `cargo +nightly fuzz run connections` here.
+//! Arbitrary bytes as segments of a few connections: run `cargo +nightly fuzz run connections` in
+//! this folder.
 //!
-//! Sequence numbers and acknowledgements are steps from where the connection is, so that most of them are near
-//! the truth, and some far from it.
+//! Sequence numbers and acks are steps from the state of the connection, so that most are plausible
+//! and some are far off.
 
 #![no_main]
 
@@ -12,7 +13,7 @@ use tcpcast_trace::{
     Segment,
 };
 
-/// Bytes of a segment.
+/// Input bytes per segment.
 const STEP: usize = 10;
 const LIMITS: Limits = Limits { connections: 2, events: 8, points: 6 };
 const FLAGS: [u8; 8] = [
@@ -26,11 +27,11 @@ const FLAGS: [u8; 8] = [
     0,
 ];
 const PAYLOADS: [u32; 8] = [0, 0, 1, 100, 100, 1000, 1000, 65_000];
-/// Steps of time, ns: within a burst, a round trip, a timer, an interval.
+/// Time steps, ns: within a burst, a round trip, a timer, an interval.
 const GAPS: [u64; 8] =
     [0, 1_000, 1_000_000, 3_000_000, 50_000_000, 300_000_000, 2_000_000_000, 150_000_000_000];
 
-/// What the ends of the connections have sent, and the time.
+/// Data sent by the ends of the connections, and the time.
 struct Driver {
     next: [[u32; 2]; 3],
     time: u64,
@@ -74,7 +75,7 @@ impl Driver {
     }
 }
 
-/// Mostly nothing or a segment of 100 or 1000 bytes, to either side; seldom anywhere.
+/// Usually 0 or a segment of 100 or 1000 bytes, in either direction; rarely arbitrary.
 fn near(byte: u8) -> i32 {
     let steps = i32::from(byte & 31) - 16;
     match byte >> 5 {
@@ -132,7 +133,7 @@ fuzz_target!(|bytes: &[u8]| {
     assert_eq!(all, driver.frame);
 });
 
-/// What holds of every connection; how many segments it had.
+/// Checks invariants of a connection, and returns its number of segments.
 fn check(report: &ConnectionReport) -> u64 {
     assert!(report.first_frame > 0 && report.first <= report.last);
     report.directions.iter().map(check_direction).sum()
@@ -172,7 +173,7 @@ fn check_round_trips(direction: &DirectionReport) {
         [rtt.karn, rtt.sender, rtt.timestamps].into_iter().flatten()
     {
         assert!(min_s <= p50_s && p50_s <= p95_s && p95_s <= p99_s && p99_s <= max_s);
-        // A sum of many is rounded.
+        // Sums of many samples are rounded.
         assert!(min_s <= mean_s * (1.0 + 1e-9) && mean_s <= max_s * (1.0 + 1e-9));
     }
     assert!(rtt.flight_correlation.is_none_or(|value| value.abs() <= 1.0));
