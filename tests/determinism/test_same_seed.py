@@ -102,14 +102,14 @@ def figures(scenario: tcpcast.Scenario) -> dict[str, Any]:
     return dict(tcpcast.run(scenario, ["packet"])[0].metrics)
 
 
-def test_in_two_processes_at_once_and_in_this_one() -> None:
+def test_two_simultaneous_processes_equal_this_one() -> None:
     with ThreadPoolExecutor(2) as pool:
         one, other = pool.map(command, ["web-10mbit"] * 2, ["1", "2"])
     assert one == other
     assert one == document(tcpcast.load("web-10mbit").with_changes(CHANGES))
 
 
-def test_another_seed_is_another_run() -> None:
+def test_other_seed_gives_other_results() -> None:
     scenario = tcpcast.load("web-10mbit").with_changes(CHANGES)
     rates = [
         tcpcast.run(scenario.with_changes({"run.seed": seed}), ["packet"])[0]["on_time_s"]
@@ -147,7 +147,7 @@ def test_a_replication_does_not_depend_on_how_many_there_are() -> None:
 
 
 @pytest.mark.parametrize("looks", [2, 7])
-def test_looking_at_a_run_on_the_way_changes_nothing(looks: int) -> None:
+def test_reading_metrics_during_a_run_changes_nothing(looks: int) -> None:
     # `run.precision` continues a run after it has read its metrics. With senders 20 ms away
     # from the bottleneck, many packets in flight are only partly counted at that time.
     network = {

@@ -62,14 +62,14 @@ def test_every_argument_is_described(module: str, name: str) -> None:
 
 
 @pytest.mark.parametrize(("module", "name"), FUNCTIONS, ids=str)
-def test_what_a_function_returns_is_described(module: str, name: str) -> None:
+def test_return_values_are_described(module: str, name: str) -> None:
     documented = getattr(importlib.import_module(module), name)
     found = sections(documented)
     said = found[""].split()[0] in {"Return", "Estimate", "Tell"}
     assert "Returns" in found or "Yields" in found or said
 
 
-def test_what_is_missing_is_seen() -> None:
+def test_missing_descriptions_are_found() -> None:
     def rate(*, loss: float, rtt_s: float, more: int) -> float:
         """Return a rate; ``more`` counts.
 

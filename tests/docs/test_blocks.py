@@ -22,7 +22,7 @@ def name(page: Path) -> str:
 
 
 @pytest.mark.parametrize("page", pages(), ids=name)
-def test_a_page_is_as_it_says(page: Path, tmp_path: Path) -> None:
+def test_page_prints_the_shown_output(page: Path, tmp_path: Path) -> None:
     """Run all blocks except for long ones."""
     read(page, tmp_path, long=False)
 
@@ -31,7 +31,7 @@ def test_a_page_is_as_it_says(page: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "page", [page for page in pages() if any(block.is_long for block in blocks(page))], ids=name
 )
-def test_a_page_with_what_takes_long_is_as_it_says(page: Path, tmp_path: Path) -> None:
+def test_page_with_long_blocks_prints_the_shown_output(page: Path, tmp_path: Path) -> None:
     read(page, tmp_path, long=True)
 
 
@@ -79,7 +79,7 @@ def test_every_figure_is_drawn_by_a_page_and_shown() -> None:
     assert {path for page in pages() for path in images(page)} == kept
 
 
-def test_drawings_are_alike_but_for_digits() -> None:
+def test_drawings_may_differ_in_last_digits() -> None:
     drawing = '<path id="p1" d="M 10.25 3"/><use xlink:href="#p1"/>'
     assert look_alike(drawing, '<path id="p2" d="M 10.26 3"/><use xlink:href="#p2"/>')
     assert not look_alike(drawing, drawing.replace("10.25", "11.25"))
@@ -87,7 +87,7 @@ def test_drawings_are_alike_but_for_digits() -> None:
 
 
 @pytest.mark.parametrize("page", pages(), ids=name)
-def test_every_block_says_what_it_is(page: Path) -> None:
+def test_blocks_have_a_language(page: Path) -> None:
     for block in blocks(page):
         assert block.language in KNOWN, block.place
 
@@ -126,7 +126,7 @@ def test_a_command_may_have_several_lines(tmp_path: Path) -> None:
     assert Reader(tmp_path).read(block) == lines
 
 
-def test_times_on_the_clock_are_left_out() -> None:
+def test_elapsed_times_are_ignored() -> None:
     assert timeless(["engset in 1.2 ms; packet in 790 ms, warm-up 20 s"]) == [
         "engset in a moment; packet in a moment, warm-up 20 s"
     ]

@@ -17,7 +17,7 @@ def cells(row: str) -> int:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_rows_of_tables_have_the_cells_of_their_heads(page: Path) -> None:
+def test_table_rows_match_their_heads(page: Path) -> None:
     in_code, width = False, 0
     for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), 1):
         in_code ^= line.lstrip().startswith("```")

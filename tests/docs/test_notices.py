@@ -15,7 +15,7 @@ def test_every_crate_is_named_with_its_licence() -> None:
     assert not any(name.startswith(("tcpcast", "syn ", "cc ")) for name in found)
 
 
-def test_the_texts_are_there_and_a_wheel_has_them() -> None:
+def test_licence_texts_are_in_the_wheel() -> None:
     text = NOTICES.read_text(encoding="utf-8")
     assert "Permission is hereby granted, free of charge" in text
     assert "Copyright (c) Meta Platforms, Inc. and affiliates" in text, "zstd, which is C"

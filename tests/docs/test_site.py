@@ -61,7 +61,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "html"
 
 
-def test_every_page_is_there(site: Path) -> None:
+def test_site_has_every_page(site: Path) -> None:
     for page in pages():
         assert (site / page.relative_to(ROOT)).with_suffix(".html").exists(), page
     assert (site / "index.html").read_bytes() == (site / "README.html").read_bytes()
@@ -75,7 +75,7 @@ def test_every_page_is_in_the_navigation(site: Path) -> None:
             assert f'class="reference internal" href="{link}"' in sidebar, page
 
 
-def test_no_page_loads_anything_from_outside(site: Path) -> None:
+def test_pages_load_no_external_resources(site: Path) -> None:
     for page in site.rglob("*.html"):
         assert not LOADED.search(page.read_text(encoding="utf-8")), page
     for style in site.rglob("*.css"):
@@ -101,7 +101,7 @@ def browser() -> Iterator[BrowserContext]:
         chromium.close()
 
 
-def test_the_search_works_from_files_and_asks_nobody(site: Path, browser: BrowserContext) -> None:
+def test_search_works_offline(site: Path, browser: BrowserContext) -> None:
     asked: list[str] = []
     browser.on("request", lambda request: asked.append(request.url))
     page = browser.new_page()
@@ -114,7 +114,7 @@ def test_the_search_works_from_files_and_asks_nobody(site: Path, browser: Browse
     assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
 
 
-def test_pages_fit_and_ask_nobody(site: Path, browser: BrowserContext) -> None:
+def test_pages_fit_and_work_offline(site: Path, browser: BrowserContext) -> None:
     asked: list[str] = []
     browser.on("request", lambda request: asked.append(request.url))
     page = browser.new_page()

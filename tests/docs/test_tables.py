@@ -27,13 +27,13 @@ REFERENCE = ROOT / "docs" / "reference"
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
-def test_tables_are_in_step(page: Path) -> None:
+def test_tables_are_up_to_date(page: Path) -> None:
     """If this fails: ``make docs-update``."""
     text = page.read_text(encoding="utf-8")
     assert filled(text) == text
 
 
-def test_every_table_is_somewhere() -> None:
+def test_every_table_is_on_a_page() -> None:
     assert TABLES.keys() == set().union(*(named(page.read_text("utf-8")) for page in pages()))
     assert scenario_tables() == TABLES_OF_KEYS.keys()
 

@@ -64,17 +64,17 @@ REFUSED: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("said", REFUSED)
-def test_what_the_kernel_cannot_do_is_refused_by_name(said: str) -> None:
+def test_unsupported_features_are_refused_by_name(said: str) -> None:
     [answer] = tcpcast.run(asked(**REFUSED[said]), ["kernel"])
     assert answer.not_applicable is not None
     assert said in answer.not_applicable
 
 
-def test_it_is_asked_by_name_alone() -> None:
+def test_kernel_runs_only_if_requested() -> None:
     assert "kernel" not in [a.engine for a in tcpcast.run(asked(run={"duration": "2s"}))]
 
 
-def test_it_says_how_long_it_takes() -> None:
+def test_estimated_duration_is_reported() -> None:
     assert seconds(asked(run={"duration": "3s", "replications": 4})) == 12.0
 
 
@@ -110,7 +110,7 @@ def test_a_receiver_window_limits_the_flow() -> None:
     assert answer["goodput_pps"] == pytest.approx(window / answer["rtt_mean_s"], rel=0.08)
 
 
-def test_files_need_an_end_that_is_known() -> None:
+def test_files_require_a_known_end() -> None:
     counted = {"run": {"transfers": 50, "duration": None, "warmup": "mser-5"}}
     [answer] = tcpcast.run(Scenario.from_dict({**BASE, **FILES, **counted}), ["kernel"])
     assert answer.not_applicable is not None
@@ -269,7 +269,7 @@ def test_transfers_take_the_times_of_their_path() -> None:
     assert answer["transfers"] == 8
 
 
-def test_a_capture_is_written_beside_that_of_packet(tmp_path: Path) -> None:
+def test_capture_is_written_next_to_that_of_packet(tmp_path: Path) -> None:
     probes = {"pcap": [{"link": "sender", "file": str(tmp_path / "flow.pcap")}]}
     answer = measured(asked(probes=probes))
     [flow] = tcpcast.trace(tmp_path / "flow-kernel.pcap").connections["src"]
@@ -381,7 +381,7 @@ def test_a_late_run_of_bbr_warns_of_its_queue(monkeypatch: pytest.MonkeyPatch) -
     assert not any("late" in w for w in module.kernel(asked(), RunOptions()).warnings)
 
 
-def test_an_interrupted_run_gives_what_was_finished(tmp_path: Path) -> None:
+def test_interrupted_run_returns_finished_results(tmp_path: Path) -> None:
     measured(asked(run={"duration": "1s", "warmup": "0.3s"}))
     file = tmp_path / "k.toml"
     file.write_text(asked(run={"duration": "60s", "warmup": "0.5s"}).to_toml())

@@ -87,7 +87,7 @@ def test_ipv6_goes_over_the_link(run: Run) -> None:
     assert [ran.numbers[way]["misaddressed"] for way in ("near_to_far", "far_to_near")] == [0, 0]
 
 
-def test_a_program_that_is_not_there_is_named(run: Run) -> None:
+def test_missing_program_is_named(run: Run) -> None:
     ran = run(FAST, ["no-such-program", "-x"])
     assert ran.code == 3
     assert "tcpcast: cannot run no-such-program: " in ran.err

@@ -148,7 +148,7 @@ def children(process: int) -> list[int]:
 
 
 @pytest.mark.parametrize("whom", ["nobody", "command", "process", "sandbox", "all"])
-def test_the_host_and_what_is_behind_it_are_reached(host: Host, tmp_path: Path, whom: str) -> None:
+def test_nat_reaches_the_host_and_networks_behind_it(host: Host, tmp_path: Path, whom: str) -> None:
     before, own = host.state(), set[int]()
     lasts = "0" if whom == "nobody" else "3600"
     asks = [sys.executable, "-c", ASKS, lasts, HOST, WORLD]
@@ -185,7 +185,7 @@ def test_the_host_and_what_is_behind_it_are_reached(host: Host, tmp_path: Path, 
             break
 
 
-def test_two_links_lead_out_at_once(host: Host, tmp_path: Path) -> None:
+def test_two_links_use_nat_simultaneously(host: Host, tmp_path: Path) -> None:
     before, links, seen = host.state(), [], []
     for lasts in ("3600", "0"):
         asks = [sys.executable, "-c", ASKS, lasts, HOST, WORLD]
@@ -208,7 +208,7 @@ def test_two_links_lead_out_at_once(host: Host, tmp_path: Path) -> None:
             break
 
 
-def test_without_root_it_says_so(tmp_path: Path) -> None:
+def test_nat_without_root_is_refused(tmp_path: Path) -> None:
     prefix = user_prefix()
     if sys.platform != "linux" or prefix is None:
         pytest.skip("no namespaces for another user on this machine")

@@ -50,7 +50,7 @@ def changing(name: str) -> bool:
 
 
 @pytest.mark.parametrize("whom", ["nobody", "command", "process"])
-def test_all_is_as_before_and_no_program_is_left(mode: Mode, tmp_path: Path, whom: str) -> None:
+def test_link_restores_state_and_ends_programs(mode: Mode, tmp_path: Path, whom: str) -> None:
     before = outside()
     marker = f"{FOREVER}.{os.getpid()}{len(whom)}"
     lasts = f"setsid sleep {marker} & exec sleep {marker}"
@@ -97,7 +97,7 @@ def parent(process: int) -> int:
     return 0
 
 
-def test_an_interrupt_is_left_to_the_program(mode: Mode) -> None:
+def test_interrupt_is_handled_by_the_program(mode: Mode) -> None:
     near = "trap 'exit 9' INT; echo ready; sleep 60 & wait"
     link = subprocess.Popen(
         [*mode.prefix, *TCPCAST, "link", "--rtt", "1ms", "--device", mode.device, "--", near],
@@ -130,7 +130,7 @@ def test_sigterm_ends_the_link_and_the_program(mode: Mode) -> None:
             break
 
 
-def test_what_runs_there_is_who_it_was_and_has_no_privileges(mode: Mode) -> None:
+def test_programs_keep_user_and_have_no_privileges(mode: Mode) -> None:
     if mode.name != "user":
         pytest.skip("root keeps its privileges")
     show = "id -u; grep CapEff /proc/self/status; readlink /proc/self/ns/net"
@@ -147,7 +147,7 @@ def test_what_runs_there_is_who_it_was_and_has_no_privileges(mode: Mode) -> None
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="links require Linux")
-def test_without_namespaces_it_says_what_to_do() -> None:
+def test_missing_namespaces_report_a_remedy() -> None:
     # In a separate user namespace a limit of 0 prevents creating another one.
     closed = "echo 0 > /proc/sys/user/max_net_namespaces && exec"
     command = " ".join([closed, *TCPCAST, "link", "--rtt", "1ms", "--", "true"])

@@ -32,7 +32,7 @@ def question(asked: list[dict[str, Any]], *arguments: str) -> dict[str, Any]:
     return asked.pop()
 
 
-def test_the_link_is_what_the_simulator_would_be_given(asked: list[dict[str, Any]]) -> None:
+def test_link_has_the_simulator_configuration(asked: list[dict[str, Any]]) -> None:
     given = question(asked, "--rtt", "60ms", "--rate", "20mbit", "--", "ping", "-c", "3", "x")
     config = given["config"]
     # Half of 60 ms minus the transmission of 1500 and 40 bytes at 20 Mbit/s, in each direction.
@@ -42,7 +42,7 @@ def test_the_link_is_what_the_simulator_would_be_given(asked: list[dict[str, Any
     assert (given["both_ways"], given["mtu"], given["sender"]) == (True, 1500, "near")
 
 
-def test_a_single_word_is_a_shell_command_and_nothing_a_shell(
+def test_single_word_is_a_shell_command(
     asked: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SHELL", "/bin/some-shell")
@@ -50,9 +50,7 @@ def test_a_single_word_is_a_shell_command_and_nothing_a_shell(
     assert question(asked, "--rtt", "1ms")["near"] == ["/bin/some-shell"]
 
 
-def test_a_scenario_is_the_link_and_options_change_it(
-    asked: list[dict[str, Any]], tmp_path: Path
-) -> None:
+def test_options_override_the_scenario(asked: list[dict[str, Any]], tmp_path: Path) -> None:
     given = question(asked, "web-10mbit", "--rtt", "80ms", "--set", "network.packet=1000B", "--")
     assert given["config"]["bottleneck_bps"] == 10_000_000
     assert given["mtu"] == 1000
@@ -82,7 +80,7 @@ def test_a_scenario_is_the_link_and_options_change_it(
         (["--rtt", "60ms", "--set", "network.ingress.loss=1%"], "network.ingress.loss: a link is"),
     ],
 )
-def test_what_is_no_link_is_refused_by_its_option(
+def test_invalid_links_are_refused_by_option(
     arguments: list[str], said: str, capsys: Capture
 ) -> None:
     assert main(["link", *arguments, "--", "true"]) == 2

@@ -34,7 +34,7 @@ print(other.exists(), asks.recv(100).decode())
 """Waits for the program of the other link, then queries the far end of its own."""
 
 
-def test_two_threads_each_have_the_link_that_they_asked_for() -> None:
+def test_threads_have_separate_links() -> None:
     rates = {"4mbit": 4e6, "8mbit": 8e6}
 
     def answer(rate: str) -> Any:
@@ -48,7 +48,7 @@ def test_two_threads_each_have_the_link_that_they_asked_for() -> None:
         assert found["goodput_bps"] == pytest.approx(rate_bps * 1448 / 1500, rel=0.1)
 
 
-def test_two_processes_have_a_link_each(mode: Mode, tmp_path: Path) -> None:
+def test_processes_have_separate_links(mode: Mode, tmp_path: Path) -> None:
     names, links = ("one", "other"), []
     for own, other in (names, names[::-1]):
         near = python(MEET, tmp_path / own, tmp_path / other)

@@ -182,14 +182,14 @@ def test_spurious_timeouts_of_the_special_setting() -> None:
         assert none.size == 0
 
 
-def test_a_round_trip_longer_than_the_timeout_hits_every_file() -> None:
+def test_rtt_above_timeout_affects_every_file() -> None:
     far = Path(rtt0_s=1.5, packet_bytes=1500, bottleneck_bps=10e6)
     sizes, packets = spurious_timeouts(path=far, largest_pkts=20, receiver_window_pkts=44)
     assert sizes.tolist() == list(range(1, 21))
     assert set(packets.tolist()) == {1}
 
 
-def test_timed_packets_see_the_timeouts_of_rfc_6298() -> None:
+def test_timed_packets_have_timeouts_of_rfc_6298() -> None:
     """'1' to '31' leave the timeout at its minimum; '63' raises it (section 4.2)."""
     transfer = lone_transfer(path=SPECIAL, size_pkts=300, receiver_window_pkts=44)
     raised = np.flatnonzero(transfer.rto_s > 1.1)

@@ -32,7 +32,7 @@ def columns(number: int) -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize("number", TABLES)
-def test_the_tables_are_whole(number: int) -> None:
+def test_tables_are_complete(number: int) -> None:
     lines = list(table(number))
     assert len(lines) == ROWS[number]
     for line in lines:
@@ -41,13 +41,13 @@ def test_the_tables_are_whole(number: int) -> None:
             assert line["quantity"] in WORDS
 
 
-def test_there_are_seven_tables() -> None:
+def test_table_8_is_rejected() -> None:
     with pytest.raises(DomainError, match="no numeric table 8"):
         table(8)
 
 
 @pytest.mark.parametrize("number", [1, 2])
-def test_bulk_flows_share_the_link_and_send_what_is_lost_too(number: int) -> None:
+def test_bulk_flow_rates_include_lost_packets(number: int) -> None:
     lines = {line["quantity"]: line for line in table(number)}
     for column in columns(number):
         share = FTP_LINK_PPS / FTP_FLOWS
@@ -66,7 +66,7 @@ def test_levels_fall_with_the_share_that_exceeds_them(number: int) -> None:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_the_send_rate_is_the_goodput_and_what_is_lost(case: int) -> None:
+def test_send_rate_is_goodput_plus_losses(case: int) -> None:
     lines = {line["quantity"]: line for line in table(CASES[case])}
     for column in columns(CASES[case]):
         sent = lines["goodput"].value(column) / (1 - lines["loss"].value(column) / 100)
@@ -99,9 +99,7 @@ def test_table_7_follows_from_tables_3_to_5(case: int, sources: int) -> None:
 
 
 @pytest.mark.parametrize(("case", "ceiling"), [(1, 1.303), (3, 2.803)])
-def test_the_paper_s_round_trips_in_overload_break_little_s_distribution(
-    case: int, ceiling: float
-) -> None:
+def test_printed_rtts_in_overload_violate_littles_law(case: int, ceiling: float) -> None:
     backbone = BACKBONE_BUFFER_S if case == 3 else 0.0
     assert pytest.approx(ceiling, abs=5e-4) == RTT_CEILING_S + backbone
     for sources in CONGESTED:
@@ -110,7 +108,7 @@ def test_the_paper_s_round_trips_in_overload_break_little_s_distribution(
         assert printed.value > ceiling
 
 
-def test_values_computed_apart_obey_little_s_distribution() -> None:
+def test_independent_values_obey_littles_law() -> None:
     assert [line["quantity"] for line in independent_values()] == [
         "loss",
         "timeouts",

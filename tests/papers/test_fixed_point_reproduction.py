@@ -92,7 +92,7 @@ def nothing(_: float) -> None:
     """Take no notice of progress."""
 
 
-def test_the_local_loop_is_that_of_the_paper() -> None:
+def test_local_loop_has_the_paper_s_parameters() -> None:
     scenario = LocalLoop(5000).scenario(SHORT, {})
     (people,) = scenario.populations
     assert people.count == 5000
@@ -105,7 +105,7 @@ def test_the_local_loop_is_that_of_the_paper() -> None:
     assert scenario.run.duration_s == 40.0
 
 
-def test_every_reading_of_the_rules_is_a_scenario_of_its_own() -> None:
+def test_readings_of_the_rules_are_distinct_scenarios() -> None:
     digests = {
         LocalLoop(7500, rule=rule, drop=drop).scenario(SHORT, {}).digest()
         for rule in ("B", "C")
@@ -141,7 +141,7 @@ def test_noise_has_half_of_its_mean_as_deviation() -> None:
     }
 
 
-def test_section_6_is_24_flows_on_100_packets_a_second() -> None:
+def test_section_6_has_24_flows_at_100_packets_per_second() -> None:
     scenario = Ftp("individual", 5).scenario(SHORT, {})
     (people,) = scenario.populations
     assert people.count == 24
@@ -204,13 +204,13 @@ def test_measures_are_in_the_paper_s_units(quantity: str, figure: float) -> None
         assert (metric.low, metric.high) == pytest.approx((34, 36))
 
 
-def test_loss_is_that_of_every_hop() -> None:
+def test_loss_includes_all_hops() -> None:
     hops = {"arrived": np.array([200, 190]), "drops": np.array([10, 4])}
     metric = measure("loss", replace(FOUND, tables={"by_hop": hops}), 100)
     assert metric == Metric(7.0)
 
 
-def test_what_an_answer_does_not_tell_is_none() -> None:
+def test_missing_metrics_are_none() -> None:
     for quantity in ("loss", "send_rate", "g_90"):
         assert measure(quantity, Answer("packet"), 100) is None
     assert queueing_rtt_s(Answer("packet")) is None
@@ -221,19 +221,17 @@ def test_what_an_answer_does_not_tell_is_none() -> None:
     ("printed", "own", "agrees"),
     [("40", 38.0, True), ("40", 28.6, True), ("40", 28.0, False), ("40", 42.1, False)],
 )
-def test_levels_agree_with_the_step_that_they_are_rounded_up_from(
-    printed: str, own: float, agrees: bool
-) -> None:
+def test_levels_agree_within_the_rounding_step(printed: str, own: float, agrees: bool) -> None:
     assert agreement("g_95", Printed(printed), 0.05).admits(own, Printed(printed)) == agrees
 
 
-def test_other_figures_agree_by_their_share_or_their_digits() -> None:
+def test_other_values_agree_within_share_or_digits() -> None:
     assert agreement("goodput", Printed("41.9"), 0.05).admits(39.9, Printed("41.9"))
     assert not agreement("goodput", Printed("41.9"), 0.05).admits(39.7, Printed("41.9"))
     assert agreement("loss", Printed("0.00"), 0.05).admits(0.004, Printed("0.00"))
 
 
-def test_a_round_trip_may_differ_by_the_wait_for_the_source_s_own_link() -> None:
+def test_rtt_difference_is_explained_by_own_link() -> None:
     figures = Figures(replace_intervals(FOUND), 100, one_queue=True)
     row = figures.row("rtt", ("100",), Printed("1.10"), relative=0.03)
     assert row.verdict is Verdict.EXPLAINED
@@ -243,7 +241,7 @@ def test_a_round_trip_may_differ_by_the_wait_for_the_source_s_own_link() -> None
     assert more.row("rtt", ("100",), Printed("1.10"), relative=0.03).cause is None
 
 
-def test_a_cause_gives_the_figure_and_not_only_its_side() -> None:
+def test_cause_requires_the_printed_value() -> None:
     figures = Figures(replace_intervals(FOUND), 100, one_queue=True)
     row = figures.row("rtt", ("100",), Printed("1.00"), relative=0.03)
     assert row.explained_by is None
@@ -251,7 +249,7 @@ def test_a_cause_gives_the_figure_and_not_only_its_side() -> None:
     assert figures.row("loss", ("100",), Printed("1.10"), relative=0.03).explained_by is None
 
 
-def test_what_a_fixed_point_withholds_stands_beside_in_brackets() -> None:
+def test_withheld_fixed_points_are_in_brackets() -> None:
     other = answer(loss_ratio=0.08)
     withheld = replace(other, status=Status.PARTIAL, reason="no fixed point was reached")
     figures = Figures(replace_intervals(FOUND), 100, others=(other, withheld, Answer("packet")))
@@ -267,12 +265,12 @@ def replace_intervals(found: Answer) -> Answer:
     return replace(found, metrics=bare)
 
 
-def test_what_is_missing_is_told_once() -> None:
+def test_missing_answers_are_reported_once() -> None:
     left = Answer("fixed-point", status=Status.NOT_APPLICABLE, reason="it did not converge")
     assert missing(left, FOUND, left) == ["Left out, engine fixed-point: it did not converge"]
 
 
-def test_reference_flows_that_did_not_pass_are_told_with_what_failed() -> None:
+def test_failed_reference_flows_report_their_tests() -> None:
     columns = {"metric": ["rtt_mean_s", "loss_ratio"], "value": [2.0, 0.1]}
     ends = {"low": [1.9, math.nan], "high": [2.1, math.nan]}
     table = {name: np.array(column) for name, column in (columns | ends).items()}
@@ -294,7 +292,7 @@ def test_reference_flows_that_did_not_pass_are_told_with_what_failed() -> None:
     assert failed({"Scheme 1": {"N = 2500": FOUND}}) == []
 
 
-def test_errors_of_a_scheme() -> None:
+def test_relative_errors_of_schemes() -> None:
     assert relative_error(2.0, 2.2) == pytest.approx(0.1)
     assert relative_error(0.0, 0.0) == 0
     assert relative_error(0.0, 0.1) == math.inf
@@ -302,18 +300,18 @@ def test_errors_of_a_scheme() -> None:
     assert relative_error(1.0, math.nan) is None
 
 
-def test_bursts_are_cut_at_silences() -> None:
+def test_bursts_are_split_at_pauses() -> None:
     parts = bursts(np.array([0.0, 1.0, 2.5, 9.0, 9.1, 30.0]))
     assert [part.tolist() for part in parts] == [[0.0, 1.0, 2.5], [9.0, 9.1], [30.0]]
 
 
-def test_a_tail_is_read_between_its_points_on_a_logarithmic_axis() -> None:
+def test_tail_is_interpolated_logarithmically() -> None:
     rate, above = np.array([10.0, 1000.0]), np.array([1.0, 0.0])
     assert exceeding(rate, above, 100.0) == pytest.approx(0.5)
     assert exceeding(rate, above, 1.0) == 1
 
 
-def test_equation_3_without_loss_is_what_the_link_has_for_each_user() -> None:
+def test_equation_3_without_loss_is_the_link_share() -> None:
     assert overload_kbit(7500, 0.0) == pytest.approx(40.0)
     assert overload_kbit(10_000, 0.0) == pytest.approx(20.0)
     assert math.isinf(overload_kbit(5000, 0.0))
@@ -336,7 +334,7 @@ def test_jobs_by_sample_sizes(sample_sizes: SampleSizes) -> None:
     assert len(SPREADS) == 4
 
 
-def test_the_same_whatever_the_threads() -> None:
+def test_results_do_not_depend_on_threads() -> None:
     jobs = [Job(LocalLoop(n), SHORT) for n in (100, 200, 300)]
     found = []
     for threads in (1, 2):
@@ -406,7 +404,7 @@ def test_every_flow_in_overload(measured: Runs) -> None:
     assert "at most 1.303 s" in row.note
 
 
-def test_every_flow_obeys_little_s_distribution(measured: Runs) -> None:
+def test_every_flow_obeys_littles_law(measured: Runs) -> None:
     (part,) = little.sections(measured, Path())
     for sources in POPULATIONS:
         found, distribution = (
@@ -428,7 +426,7 @@ def test_individual_buffers_make_a_saw_tooth_of_four_packets(report: Report) -> 
 
 
 @pytest.mark.long
-def test_progress_rises_to_the_end(report: Report, shares: list[float]) -> None:
+def test_progress_is_monotonic(report: Report, shares: list[float]) -> None:
     assert report.sections
     assert shares == sorted(shares)
     assert shares[-1] == pytest.approx(1)
@@ -444,7 +442,7 @@ def test_a_job_runs_the_scheme_that_it_names() -> None:
         assert (found.provenance["references"], found.provenance["iterations"]) == ([3], 2)
 
 
-def test_what_the_engine_does_not_cover_says_why() -> None:
+def test_unsupported_scenarios_report_the_reason() -> None:
     length = Iterated(Length(2.0, 1.0, 1), steps=2, step_s=1, references=3)
     found = Job(LocalLoop(100, rule="C", traced=True), length, "2").run(nothing)
     assert found.not_applicable is None
@@ -461,7 +459,7 @@ def test_the_whole_paper(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_the_same_bytes_again(tmp_path: Path) -> None:
+def test_repeated_runs_have_equal_bytes(tmp_path: Path) -> None:
     pages = []
     for threads in (1, None):
         folder = tmp_path / f"{threads}"

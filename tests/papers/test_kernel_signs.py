@@ -52,7 +52,7 @@ def test_a_group_is_one_sided_if_its_corrected_probability_is_below_chance() -> 
             assert reached == (found.corrected >= signs.CHANCE), (above, differing)
 
 
-def test_small_differences_are_on_neither_side_and_the_most_one_sided_group_is_first() -> None:
+def test_small_differences_are_ignored_and_groups_are_sorted() -> None:
     lines = [
         *(line(difference) for difference in (0.9, -0.9, 1.1, -1.1, 2.0, 3.0, -3.0)),
         *(line(5.0, stack="linux-bbr") for _ in range(6)),
@@ -63,14 +63,14 @@ def test_small_differences_are_on_neither_side_and_the_most_one_sided_group_is_f
     assert (reno.above, reno.below) == (3, 2)
 
 
-def test_groups_too_small_for_a_test_do_not_weaken_that_of_others() -> None:
+def test_small_groups_do_not_affect_the_correction() -> None:
     small = [line(5.0, stack=f"stack {at}") for at in range(50)]
     (tested,) = signs.signs([*small, *(line(5.0) for _ in range(7))])
     assert (tested.above, tested.groups) == (7, 1)
     assert tested.corrected < signs.CHANCE
 
 
-def test_buffers_below_the_bandwidth_delay_product_are_a_group_of_their_own() -> None:
+def test_buffers_below_one_bdp_are_a_separate_group() -> None:
     # 20 Mbit/s times 60 ms are 100 packets; one more is in transmission.
     lines = [line(5.0, waiting=waiting) for waiting in (98, 99) for _ in range(signs.FEWEST)]
     assert {each.group[-1] for each in signs.signs(lines)} == {"below 1 BDP", "1 BDP or more"}

@@ -81,7 +81,7 @@ def test_the_threshold_of_the_local_loop() -> None:
     assert potential_load(sources=SOURCES, **LINK) == pytest.approx([0.5, 1, 1.5, 2])
 
 
-def test_overload_is_bounded_by_what_the_link_carries() -> None:
+def test_overload_is_bounded_by_the_link_capacity() -> None:
     """40 and 20 kbit/s: simulated exactly it is 39.9 and 20.0 (the report has 41.9 and 20.6)."""
     bound = MSS_KBIT * overload_goodput_pps(sources=SOURCES, **LINK)
     assert bound == pytest.approx([math.inf, math.inf, 40.0, 20.0])
@@ -89,7 +89,7 @@ def test_overload_is_bounded_by_what_the_link_carries() -> None:
 
 
 @pytest.mark.parametrize("case", [1, 2, 3])
-def test_equation_3_as_restored_is_no_bound_where_the_buffer_loses(case: int) -> None:
+def test_restored_equation_3_is_no_bound_with_loss(case: int) -> None:
     """With the losses of Tables 3 to 5 the report's own goodputs are above it."""
     printed = PUBLISHED[case]
     bound = MSS_KBIT * overload_goodput_pps(

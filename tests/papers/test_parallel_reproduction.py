@@ -95,7 +95,7 @@ def test_round_trips_are_spread_around_those_of_flows_alike() -> None:
     assert shares == pytest.approx([-0.0375, -0.0125, 0.0125, 0.0375], rel=1e-3)
 
 
-def test_a_packet_is_what_lengthens_the_round_by_the_paper_s_share() -> None:
+def test_packet_size_explains_the_printed_rtt_growth() -> None:
     at_1_mbit = Point(1, rate_mbit=1)
     assert 1 / at_1_mbit.capacity_pps / at_1_mbit.delay_s == pytest.approx(0.267, abs=5e-4)
     assert at_1_mbit.capacity_pps * 8 * PACKET_BYTES == 1e6
@@ -136,7 +136,7 @@ def seen() -> Runs:
 
 
 @pytest.mark.parametrize("point", [Point(10, loss=0.02), Point(10, rate_mbit=1)], ids=str)
-def test_the_models_are_fed_as_the_engines_are_by_feed_measured(seen: Runs, point: Point) -> None:
+def test_model_inputs_equal_those_of_feed_measured(seen: Runs, point: Point) -> None:
     warmup, length = seen.lengths_s(point)
     scenario = point.scenario(
         duration_s=warmup + length, warmup_s=warmup, replications=SMALL.replications
@@ -153,7 +153,7 @@ def test_the_models_are_fed_as_the_engines_are_by_feed_measured(seen: Runs, poin
         assert model.rate_pps(own) == pytest.approx(engine["send_rate_pps"])
 
 
-def test_the_same_whatever_the_threads(seen: Runs) -> None:
+def test_results_do_not_depend_on_threads(seen: Runs) -> None:
     alone = Runs(SMALL, threads=1)
     points = [Point(10, loss=0.02), Point(10, rate_mbit=1)]
     alone.request(points)
@@ -170,7 +170,7 @@ def test_an_event_lasts_an_rtt_from_the_loss_that_begins_it(times: list[int], rt
     assert events(np.sort(np.array(times, dtype=float)), rtt) == count
 
 
-def test_losses_are_counted_by_flow_and_of_all_as_one() -> None:
+def test_losses_are_counted_per_flow_and_combined() -> None:
     marks = [
         (0.5, 0, "dropped"),  # in the warm-up
         (1.0, 0, "sent"),
@@ -203,9 +203,7 @@ def test_losses_are_counted_by_flow_and_of_all_as_one() -> None:
 
 
 @pytest.mark.parametrize("point", [Point(10, loss=0.02), Point(2, loss=0.1)], ids=str)
-def test_frequent_losses_are_more_events_by_packets_than_by_indications(
-    seen: Runs, point: Point
-) -> None:
+def test_frequent_losses_give_more_events_than_indications(seen: Runs, point: Point) -> None:
     ((own, lost),) = seen.traces(point)
     assert own.p < lost.p < own.p_r
     assert lost.p_e <= lost.p
@@ -234,7 +232,7 @@ def test_the_fitted_t_gives_the_simulated_rate() -> None:
     assert np.isnan(fitted_t0_s(replace(MADE_UP, send_rate_pps=1e-9)))
 
 
-def test_an_error_is_a_share_of_what_was_simulated() -> None:
+def test_errors_are_relative_to_the_simulation() -> None:
     half = replace(MADE_UP, send_rate_pps=2 * ALGORITHM_1.rate_pps(MADE_UP))
     assert errors(ALGORITHM_1, [half]).tolist() == pytest.approx([-0.5])
     double = replace(MADE_UP, send_rate_pps=ALGORITHM_1.rate_pps(MADE_UP) / 2)
@@ -338,7 +336,7 @@ def check_claims(report: Report) -> None:
 
 
 @pytest.mark.long
-def test_all_values_agree_but_the_one_that_is_known(quick: Report) -> None:
+def test_only_the_known_value_differs(quick: Report) -> None:
     check_values(quick)
 
 
@@ -356,7 +354,7 @@ def test_little_loss_is_predicted_by_all(quick: Report) -> None:
 
 
 @pytest.mark.long
-def test_progress_rises_to_the_end(quick: Report, shares: list[float]) -> None:
+def test_progress_is_monotonic(quick: Report, shares: list[float]) -> None:
     assert quick.sections
     assert shares == sorted(shares)
     assert shares[-1] == pytest.approx(1)
@@ -370,7 +368,7 @@ def test_the_whole_paper(tmp_path: Folder) -> None:
 
 
 @pytest.mark.long
-def test_the_same_bytes_again(tmp_path: Folder) -> None:
+def test_repeated_runs_have_equal_bytes(tmp_path: Folder) -> None:
     pages = []
     for threads in (1, None):
         folder = tmp_path / f"{threads}"

@@ -283,7 +283,7 @@ def test_the_limit_of_rare_losses(b: int) -> None:
         assert scaled == pytest.approx(constant, rel=close)
 
 
-def test_where_the_window_is_cut_does_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_window_truncation_has_no_effect(monkeypatch: pytest.MonkeyPatch) -> None:
     for p, b in ((0.0005, 1), (0.01, 2), (0.5, 1)):
         near = window_chain(loss_probability=p, packets_per_ack=b)
         with monkeypatch.context() as patch:
@@ -319,7 +319,7 @@ def test_the_error_of_the_closed_form() -> None:
     assert np.all(grid.means_error[-1] > 0)
 
 
-def test_the_closed_form_falls_short_of_rare_losses() -> None:
+def test_closed_form_underestimates_at_rare_losses() -> None:
     """sqrt(3/2) instead of 1.31: 6.5 % less, whatever b."""
     rare = closed_form_error(
         loss_probability=[1e-7], rtt_s=[0.1], receiver_window_pkts=[math.inf], losses="independent"

@@ -129,7 +129,7 @@ def test_31_and_32_tend_to_20(b: int) -> None:
     assert short == pytest.approx(leading, rel=1e-5)
 
 
-def test_b_of_1_is_the_square_root_distribution() -> None:
+def test_b_of_1_gives_the_square_root_formula() -> None:
     assert mathis_constant(packets_per_ack=1) == pytest.approx(1.2247, abs=5e-5)
     assert mathis_constant() == pytest.approx(0.8660, abs=5e-5)
     p = np.array([1e-6, 1e-3])
@@ -198,7 +198,7 @@ def mean_error(predicted_pps: np.ndarray) -> float:
     return float(np.mean(np.abs(predicted_pps * 3600 - sent) / sent))
 
 
-def test_whole_hours_without_a_window_are_over_predicted() -> None:
+def test_hours_without_a_window_are_overestimated() -> None:
     """Table 2, b = 2, no W_max: the model needs the window and the 100 s intervals."""
     p, rtt, t0 = TABLE_2[:, 1] / TABLE_2[:, 0], TABLE_2[:, 2], TABLE_2[:, 3]
     full = throughput(rtt_s=rtt, t0_s=t0, loss_indication_ratio=p).rate_pps
@@ -245,7 +245,7 @@ def test_the_tables_of_the_cubic_rfc(rtt: float, scale: float) -> None:
     assert got.window_pkts[friendly] == pytest.approx(printed[friendly], rel=0.025)
 
 
-def test_the_loss_that_a_rate_needs() -> None:
+def test_loss_for_a_rate() -> None:
     """RFC 8312, Table 3: windows of 0.1, 1 and 10 Gbit/s at 1500 bytes and RTT 0.1 s."""
     window = np.array([833.3, 8333.3, 83333.3])
     tolerated = cubic_tolerated_loss_ratio(rate_pps=window / 0.1, rtt_s=0.1)

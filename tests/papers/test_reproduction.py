@@ -59,7 +59,7 @@ def test_verdicts(
     assert row(text, own, tolerance).verdict is verdict
 
 
-def test_a_short_run_settles_nothing_where_its_interval_reaches_the_tolerance() -> None:
+def test_overlapping_interval_of_short_run_is_unsettled() -> None:
     outside: dict[str, Any] = {"low": 99.0, "high": 105.0}
     assert row("100", 102.0, ONE_PERCENT, **outside, settle=True).verdict is Verdict.UNSETTLED
     assert row("100", 102.0, ONE_PERCENT, **outside).verdict is Verdict.DIFFERS
@@ -85,22 +85,20 @@ def test_a_short_run_settles_nothing_where_its_interval_reaches_the_tolerance() 
         (math.nan, 100.0, Verdict.DIFFERS),
     ],
 )
-def test_a_difference_is_explained_by_a_figure_on_the_other_side_only(
-    own: float, changed: float, verdict: Verdict
-) -> None:
+def test_cause_must_span_the_published_value(own: float, changed: float, verdict: Verdict) -> None:
     given = row("100", own, ONE_PERCENT, explained_by=Cause("a tie", changed))
     assert given.verdict is verdict
     assert (given.cause is not None) == (verdict is Verdict.EXPLAINED)
 
 
-def test_what_is_not_checked_or_not_settled_needs_no_explanation() -> None:
+def test_unchecked_and_unsettled_rows_have_no_cause() -> None:
     cause = Cause("a tie", 120.0)
     assert row("100", 80.0, None, explained_by=cause).verdict is Verdict.SHOWN
     wide: dict[str, Any] = {"low": 70.0, "high": 99.5, "settle": True}
     assert row("100", 80.0, ONE_PERCENT, **wide, explained_by=cause).verdict is Verdict.UNSETTLED
 
 
-def test_the_page_says_what_explains_a_difference(tmp_path: Path) -> None:
+def test_page_shows_causes(tmp_path: Path) -> None:
     section = Section("Table 1", ("what",))
     section.rows = [
         row("100", 100.4, ONE_PERCENT, explained_by=Cause("a tie", 103.0)),
@@ -132,13 +130,13 @@ def test_texts() -> None:
     assert difference_text(row("0", 0.2, None)) == ""
 
 
-def test_rounding_hides_a_difference_and_a_tolerance_does_not() -> None:
+def test_rounding_difference_is_hidden_but_tolerance_is_not() -> None:
     wide = Tolerance(relative=0.05, printed_digits=True)
     assert difference_text(row("8.3", 8.333, wide)) == ""
     assert difference_text(row("8.3", 8.5, wide)) == "+2.4 %"
 
 
-def test_further_figures_stand_beside_without_a_verdict(tmp_path: Path) -> None:
+def test_further_values_have_no_verdict(tmp_path: Path) -> None:
     section = Section("Table 1", ("what",), others=("other", "third"))
     section.rows = [row("100.0", 100.41, ONE_PERCENT, note="why", others=(120.0, None))]
     assert other_texts(section.rows[0]) == ("120.0", "–")
@@ -151,7 +149,7 @@ def test_further_figures_stand_beside_without_a_verdict(tmp_path: Path) -> None:
     assert "| a | kbit/s | 100.0 | 100.4 | +0.4 % | agrees | 120.0 | – | why |" in lines
 
 
-def test_the_page_shows_every_row_and_marks_what_differs(tmp_path: Path) -> None:
+def test_page_shows_all_rows_and_marks_differences(tmp_path: Path) -> None:
     figure = Plot(panels(1)[0], tmp_path / "figure.png")
     section = Section("Table 1. A | B", ("what",), figures=[figure], remarks=["Mind the gap."])
     section.rows = [row("100", 100.4, ONE_PERCENT), row("100", 120.0, ONE_PERCENT, note="why")]
@@ -170,6 +168,6 @@ def test_the_page_shows_every_row_and_marks_what_differs(tmp_path: Path) -> None
     assert summary(report) == "1 of 2 values checked agree, 1 new difference."
 
 
-def test_a_paper_that_is_not_there() -> None:
+def test_unknown_paper_is_rejected() -> None:
     with pytest.raises(ScenarioError, match=r"no paper 'engse'\. Did you mean 'engset'"):
         paper("engse")

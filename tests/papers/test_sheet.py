@@ -55,7 +55,7 @@ def test_the_verdict_of_a_row(allowed: float, verdict: Verdict) -> None:
     assert other.verdict is Verdict.DIFFERS
 
 
-def test_the_first_cause_that_accounts_for_a_difference_is_stated() -> None:
+def test_row_states_the_first_matching_cause() -> None:
     causes = tuple((f"{own}", lambda _, __, own=own: Metric(own)) for own in (12.0, 9.0, 8.0))
     rows = section(quantity(13.0, tolerance=Tolerance(absolute=0.5), causes=causes)).rows
     assert rows[0].cause is not None
@@ -77,7 +77,7 @@ def test_tolerance_unit_and_note_of_a_case() -> None:
     assert (rows[0].unit, rows[0].note) == ("%", "line a")
 
 
-def test_an_interval_does_not_reach_below_the_least_value() -> None:
+def test_interval_is_limited_to_the_minimum() -> None:
     assert estimate(1.0, 2.0, least=0.0) == Metric(1.0, 0.0, 3.0)
     assert estimate(-1.0, 2.0, least=0.0) == Metric(0.0, 0.0, 1.0)
     assert estimate(1.0) == Metric(1.0, None, None)

@@ -53,7 +53,7 @@ def test_packets_take_the_exact_times(size: int, published: tuple[float, ...]) -
 
 
 @pytest.mark.parametrize("timer", [0.1, 0.2])
-def test_the_timer_is_most_of_what_b_2_lacks(timer: float) -> None:
+def test_ack_timer_explains_most_of_the_error_with_b_2(timer: float) -> None:
     sizes = range(1, 31)
     timed = replace(DELAYED, delayed_ack_timer_s=timer)
     staircase = mean_error(PAPER, sizes, 0)  # rounds that are not full: 12 %, for b = 1 too
@@ -64,7 +64,7 @@ def test_the_timer_is_most_of_what_b_2_lacks(timer: float) -> None:
     assert mean_error(timed, range(1, 21), 1, b=2, ack_timer_s=timer) < 0.6 * given_one
 
 
-def test_who_waits_for_the_timer() -> None:
+def test_segments_that_wait_for_the_timer() -> None:
     timed = replace(DELAYED, delayed_ack_timer_s=0.2)
     # W0 = 2: an odd last packet. W0 = 1: the first packet, and what is odd of the others.
     odd = lossless_latency_s(timed, range(1, 9)) - lossless_latency_s(DELAYED, range(1, 9))

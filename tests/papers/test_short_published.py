@@ -20,7 +20,7 @@ from tcpcast_papers.short.timeouts import sender
 
 
 @pytest.mark.parametrize(("number", "total"), [(1, 30), (2, 49)])
-def test_the_tables_are_whole(number: int, total: int) -> None:
+def test_tables_are_complete(number: int, total: int) -> None:
     cells = {
         (line["initial_window_pkts"], line["phase"], line["limited_transmit"]): line
         for line in published.table(number)
@@ -30,7 +30,7 @@ def test_the_tables_are_whole(number: int, total: int) -> None:
     assert sum(line.value("timeout_packets") for line in cells.values()) == total
 
 
-def test_there_are_two_tables_only() -> None:
+def test_table_3_is_rejected() -> None:
     with pytest.raises(DomainError, match="no numeric table 3"):
         published.table(3)
 
@@ -52,7 +52,7 @@ def test_all_cells_but_the_two_marked_follow_the_rule(number: int) -> None:
 
 
 @pytest.mark.parametrize("setting", [NEWRENO, LIMITED, DELAYED], ids=lambda setting: setting.name)
-def test_the_least_file_size_of_the_text_is_that_of_the_tables(setting: Setting) -> None:
+def test_minimum_file_size_in_text_equals_the_tables(setting: Setting) -> None:
     line = published.least().one(setting=setting.name)
     assert line.value("least_pkts") == least_recoverable_pkts(setting.transfer)
     assert line.note
@@ -71,7 +71,7 @@ def test_the_settings_of_the_figures() -> None:
     assert len({each.name for each in ALL}) == len(ALL) == 8
 
 
-def test_values_computed_apart() -> None:
+def test_independent_values() -> None:
     lines = list(published.values())
     assert len(lines) == 18
     assert {line["setting"] for line in lines} <= {each.name for each in DRAWN}

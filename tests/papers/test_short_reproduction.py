@@ -104,7 +104,7 @@ def test_packets_that_time_out_are_counted(number: int, at: int) -> None:
         assert found.low < printed + 0.2
 
 
-def test_the_mean_error_leaves_out_what_was_not_seen() -> None:
+def test_mean_error_skips_missing_sizes() -> None:
     packets = np.array([[1.0, 2.0, np.nan], [0.1, 0.2, np.nan]])
     found = mean_error(np.array([[1.1, 1.0, 7.0]]), packets)
     error, half = 100 * (0.1 + 0.5) / 2, 100 * np.hypot(0.11, 0.05) / 2
@@ -135,7 +135,7 @@ def test_variants_of_the_model() -> None:
     assert refined[2, 0] > meant[2, 0]
 
 
-def test_the_same_whatever_the_threads() -> None:
+def test_results_do_not_depend_on_threads() -> None:
     jobs = [Job(each, (2, 9), 3_000, rules=rules) for each in ALL[:3] for rules in ((), BACKOFF)]
     found = []
     for threads in (1, 2):

@@ -293,7 +293,7 @@ def test_recursion_against_drawn_losses(name: str, size: int, k: int) -> None:
     assert abs(latency - mean) < 4 * error
 
 
-def test_printed_recursion_lacks_one_round_trip_a_recovery() -> None:
+def test_printed_recursion_lacks_one_rtt_per_recovery() -> None:
     # At n = 30 two packets at the start and three at the end time out; 25 of 30 recover.
     default = conditional_latency_s(PAPER, 30, most_losses=1)[1]
     printed = conditional_latency_s(replace(PAPER, as_printed=True), 30, most_losses=1)[1]
@@ -371,7 +371,7 @@ def test_transfers_outside_the_domain(changes: dict[str, Any], word: str) -> Non
         (lambda: timeout_packets(replace(PAPER, initial_window_pkts=1.5)), "whole number"),
     ],
 )
-def test_questions_outside_the_domain(question: Callable[[], object], word: str) -> None:
+def test_arguments_outside_the_domain(question: Callable[[], object], word: str) -> None:
     with pytest.raises(DomainError, match=word):
         question()
 

@@ -33,7 +33,7 @@ def scenario(stack: str, classes: tuple[dict[str, Any], ...], **network: Any) ->
 
 
 @pytest.mark.parametrize("stack", ["rfc-newreno", "rfc-sack", "linux-reno", "linux-cubic"])
-def test_classes_share_alike_in_any_order(stack: str) -> None:
+def test_shares_do_not_depend_on_class_order(stack: str) -> None:
     found: dict[str, list[tuple[float, float]]] = {"near": [], "far": []}
     for classes in itertools.permutations(CLASSES):
         answer = tcpcast.run(scenario(stack, classes), ["packet"])["packet"]

@@ -67,7 +67,7 @@ def test_flights_sum_to_the_file(size: float, window: float, beta: float, initia
 
 @given(path=paths(), size=st.integers(1, 400), window=windows, initial=st.integers(1, 12))
 @settings(deadline=None)
-def test_on_time_alone_is_that_of_the_packets(
+def test_on_time_without_traffic_equals_packet_simulation(
     path: Path, size: int, window: float, initial: int
 ) -> None:
     """Compare ON0 = m RTT0 + n Delta* (eq. 2) with a transfer simulated ack by ack."""
@@ -84,7 +84,9 @@ def test_on_time_alone_is_that_of_the_packets(
 
 @given(window=st.integers(1, 40), size=st.integers(1, 300), beta=st.integers(41, 80))
 @settings(deadline=None)
-def test_queue_of_one_connection_is_that_of_the_packets(window: int, size: int, beta: int) -> None:
+def test_queue_of_one_connection_equals_packet_simulation(
+    window: int, size: int, beta: int
+) -> None:
     """Compare the per-round sums with the time of every packet at the link, without saturation."""
     path = Path(rtt0_s=beta * 0.01, packet_bytes=1250, bottleneck_bps=1e6)
     queue = lone_queue(path=path, size_pkts=size, mean_off_s=0.0, receiver_window_pkts=window)
@@ -198,7 +200,7 @@ def test_overload_shares_the_link_equally(sources: int) -> None:
     assert result.rate_bps == pytest.approx(10e6 / (sources - thinking), rel=1e-4)
 
 
-def test_a_million_sources_behave_like_a_thousand_on_a_thousandth_of_the_link() -> None:
+def test_rate_does_not_depend_on_scale() -> None:
     """At a fixed overload the rate does not depend on the scale (law of large numbers)."""
     rates = []
     for scale in (1_000, 1_000_000):

@@ -214,13 +214,13 @@ def scaled(tables: dict[str, Any]) -> dict[str, Any]:
 
 @UNHURRIED
 @given(scenarios().map(followed), fixed_points())
-def test_fixed_points_come_to_an_end(tables: dict[str, Any], table: dict[str, Any]) -> None:
+def test_fixed_points_terminate(tables: dict[str, Any], table: dict[str, Any]) -> None:
     check(tables | {"fixed_point": table}, "fixed-point")
 
 
 @UNHURRIED
 @given(scenarios().map(scaled), st.sampled_from([100, 1999, 10**6]))
-def test_populations_come_to_an_end(tables: dict[str, Any], flows: int) -> None:
+def test_populations_terminate(tables: dict[str, Any], flows: int) -> None:
     check(tables | {"mean_field": {"flows": flows}}, "mean-field")
 
 
@@ -247,7 +247,7 @@ def test_files_that_take_no_time_have_no_rate() -> None:
 @pytest.mark.parametrize(
     ("flows", "scheme", "what"), [(1, 2, "service time"), (20, 0, "time between packets")]
 )
-def test_what_no_flow_had_is_not_compared(flows: int, scheme: int, what: str) -> None:
+def test_unmeasured_values_are_not_compared(flows: int, scheme: int, what: str) -> None:
     # No ack arrives within the run.
     tables = {
         "network": {"rtt": "100s", "bottleneck": {"rate": "10mbit", "buffer": "50pkt"}},

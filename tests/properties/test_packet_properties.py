@@ -184,7 +184,7 @@ def scenarios(draw: st.DrawFn) -> dict[str, Any]:
 
 @UNHURRIED
 @given(scenarios())
-def test_what_every_answer_keeps_to(scenario: dict[str, Any]) -> None:
+def test_answers_satisfy_invariants(scenario: dict[str, Any]) -> None:
     # The engine itself checks the conservation of packets at the end of each run.
     answer = packet(scenario)
     value = {name: metric.value for name, metric in answer.metrics.items()}
@@ -229,7 +229,7 @@ def hops(draw: st.DrawFn) -> list[dict[str, Any]]:
 
 @UNHURRIED
 @given(scenarios(), hops())
-def test_what_one_hop_lets_go_is_what_the_next_one_gets(
+def test_departures_of_a_hop_arrive_at_the_next(
     scenario: dict[str, Any], series: list[dict[str, Any]]
 ) -> None:
     network = {key: value for key, value in scenario["network"].items() if key != "bottleneck"}
@@ -319,7 +319,7 @@ def duplicates(sums: dict[str, int]) -> int:
     return sums["retransmitted"] - sums["queue_drops"]
 
 
-def test_little_s_distribution_in_the_long_run() -> None:
+def test_littles_law_holds_over_long_runs() -> None:
     answer = packet(
         {
             "network": {
@@ -358,7 +358,7 @@ def one_flow(rate: str, rtt: str, window: int, run: dict[str, Any]) -> dict[str,
 
 @pytest.mark.parametrize(("rate", "rtt"), [("10mbit", "50ms"), ("10mbit", "100ms")])
 @pytest.mark.parametrize("window", [1, 2, 8, 12, 20, 41])
-def test_a_window_a_round_trip_where_nothing_queues(rate: str, rtt: str, window: int) -> None:
+def test_rate_without_queue_is_one_window_per_rtt(rate: str, rtt: str, window: int) -> None:
     rtt_s = float(rtt.removesuffix("ms")) / 1000
     run = {"warmup": f"{100.5 * rtt_s}s", "duration": f"{500.5 * rtt_s}s"}
     answer = packet(one_flow(rate, rtt, window, run))
@@ -441,7 +441,7 @@ LONE = given(
 
 @UNHURRIED
 @LONE
-def test_a_lone_transfer_is_as_the_model_follows_it(
+def test_lone_transfer_equals_the_model(
     path: Path, size: int, window: int, initial_window: int
 ) -> None:
     answer = packet(alone(path, size, window, initial_window))
@@ -476,7 +476,7 @@ def test_a_lone_transfer_takes_eq_2(
 
 @UNHURRIED
 @LONE
-def test_the_queue_of_a_lone_transfer_is_section_4_4_s(
+def test_queue_of_lone_transfer_follows_section_4_4(
     path: Path, size: int, window: int, initial_window: int
 ) -> None:
     # The formula for a saturated link counts its queue one packet longer than in Table 2, and

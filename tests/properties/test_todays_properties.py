@@ -121,7 +121,7 @@ def scenarios(draw: st.DrawFn) -> dict[str, Any]:
 
 @UNHURRIED
 @given(scenarios())
-def test_no_packet_of_todays_tcp_is_lost_count_of(tables: dict[str, Any]) -> None:
+def test_modern_tcp_accounts_for_every_packet(tables: dict[str, Any]) -> None:
     try:
         scenario = Scenario.from_dict(tables)
     except ScenarioError:

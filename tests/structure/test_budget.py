@@ -73,7 +73,7 @@ def budget() -> Counter[tuple[str, str]]:
         )
 
 
-def test_each_package_is_as_large_as_its_budget() -> None:
+def test_packages_are_within_their_budget() -> None:
     now, planned = sizes(), budget()
     differing = [
         f"{name}: {now[kind, name]:,} {kind}, planned {planned[kind, name]:,}"

@@ -161,7 +161,7 @@ def root_attributes(path: Path) -> set[str]:
     }
 
 
-def test_every_room_has_its_rule() -> None:
+def test_every_package_has_a_rule() -> None:
     assert {room(path) for path in modules()} <= MAY_IMPORT.keys()
 
 
@@ -179,7 +179,7 @@ def from_above(path: Path) -> Iterator[str]:
             yield f"{path} takes more of {name}"
 
 
-def test_a_module_imports_only_what_lies_below_it() -> None:
+def test_modules_import_only_lower_packages() -> None:
     assert not [error for path in modules() for error in from_above(path)]
 
 
@@ -196,7 +196,7 @@ def test_tcpcast_finds_papers_by_entry_points_only() -> None:
     assert project["entry-points"]["tcpcast.papers"] == {"tcpcast": "tcpcast_papers"}
 
 
-def test_a_pure_room_imports_only_its_own_dependencies() -> None:
+def test_restricted_packages_import_only_listed_dependencies() -> None:
     installed = {
         "numpy",
         "scipy",
@@ -243,14 +243,14 @@ def crates() -> list[str]:
     return sorted(path.parent.name for path in CRATES.glob("*/Cargo.toml"))
 
 
-def test_every_crate_has_its_rule() -> None:
+def test_every_crate_has_a_rule() -> None:
     workspace = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["members"]
     assert crates() == sorted(member.removeprefix("crates/") for member in workspace)
     assert set(crates()) == CRATE_MAY_USE.keys()
 
 
 @pytest.mark.parametrize("crate", crates())
-def test_a_crate_depends_only_on_what_lies_below_it(crate: str) -> None:
+def test_crates_depend_only_on_lower_crates(crate: str) -> None:
     manifest = tomllib.loads((CRATES / crate / "Cargo.toml").read_text())
     tables = [manifest, *manifest.get("target", {}).values()]
     needs = {name.replace("-", "_") for table in tables for name in table.get("dependencies", {})}
@@ -260,7 +260,7 @@ def test_a_crate_depends_only_on_what_lies_below_it(crate: str) -> None:
 
 
 @pytest.mark.parametrize("crate", crates())
-def test_a_crate_names_only_what_lies_below_it(crate: str) -> None:
+def test_crates_name_only_lower_crates(crate: str) -> None:
     for path in sorted((CRATES / crate / "src").rglob("*.rs")):
         named = set(re.findall(r"\btcpcast_(\w+)", path.read_text(encoding="utf-8")))
         assert named <= CRATE_MAY_USE[crate], path

@@ -52,7 +52,7 @@ def layer(name: str) -> int:
     return at
 
 
-def test_every_module_has_its_layer() -> None:
+def test_every_module_has_a_layer() -> None:
     known = set[str]().union(*LAYERS)
     assert len(known) == sum(map(len, LAYERS))
     assert {room(path) for path in sources()} == known
@@ -67,7 +67,7 @@ def test_a_module_imports_from_lower_layers_only(name: str) -> None:
             assert layer(other) < layer(name), f"{path.relative_to(SIM)} imports {other}"
 
 
-def test_what_a_file_imports_is_read(tmp_path: Path) -> None:
+def test_imports_of_a_file_are_parsed(tmp_path: Path) -> None:
     path = tmp_path / "some.rs"
     path.write_text(
         "use crate::clock::{Nanos, SECOND};\n"

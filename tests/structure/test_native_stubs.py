@@ -91,7 +91,7 @@ def test_signature_of_the_reader_of_captures() -> None:
 KINDS: dict[str, type] = {"list[str]": list, "tuple[int, int]": tuple, "float": float, "int": int}
 
 
-def test_constants_are_of_their_types() -> None:
+def test_constants_have_declared_types() -> None:
     declared = dict(re.findall(r"^([A-Z_]+): (.*)$", STUBS.read_text(encoding="utf-8"), re.M))
     present = {name for name in vars(_native) if name.isupper()}
     assert declared.keys() == present

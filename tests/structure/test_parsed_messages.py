@@ -72,7 +72,7 @@ def test_no_code_parses_a_message() -> None:
     assert dict(found) == KNOWN, lines
 
 
-def test_each_way_to_parse_is_found() -> None:
+def test_all_ways_to_parse_are_found() -> None:
     for text in (
         'note.why.startswith("a")',
         'answer.reason.partition(":")',

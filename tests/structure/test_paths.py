@@ -36,11 +36,11 @@ def tracked() -> list[Path]:
     )
 
 
-def test_there_are_files_to_look_at() -> None:
+def test_tracked_files_are_found() -> None:
     assert {Path("README.md"), Path("Cargo.toml"), Path("pyproject.toml")} <= set(tracked())
 
 
-def test_no_path_of_a_machine() -> None:
+def test_no_machine_specific_paths() -> None:
     assert not [
         f"{path}:{number}: {line.strip()}"
         for path in tracked()

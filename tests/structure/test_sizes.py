@@ -98,6 +98,6 @@ def test_rust_functions_are_measured() -> None:
     assert list(rust_functions(source)) == [("a", 4), ("b", 1), ("c", 1)]
 
 
-def test_a_name_says_what_is_inside() -> None:
+def test_module_names_are_specific() -> None:
     files = [*python_files(), *rust_files()]
     assert not [p for p in files if VAGUE & {*p.relative_to(ROOT).parts, p.stem}]

@@ -74,14 +74,14 @@ def test_a_phrase_is_found_as_whole_words_over_lines(monkeypatch: pytest.MonkeyP
     assert found("sent again") == ["a.rs:2"]
 
 
-def test_the_scope_is_read() -> None:
+def test_checked_texts_include_code_and_docs() -> None:
     names = texts().keys()
     assert names >= {"README.md", "docs/tutorial.md", "python/tcpcast/compare.py"}
     assert "crates/trace/src/lib.rs" in names
 
 
 @pytest.mark.parametrize("phrase", INSTEAD)
-def test_the_term_of_the_field_is_used(phrase: str) -> None:
+def test_terms_of_the_field_are_used(phrase: str) -> None:
     assert found(phrase) == [], f"write: {INSTEAD[phrase]}"
 
 
