@@ -1,4 +1,4 @@
-"""The paper's printed figures as data: all there, and consistent with one another."""
+"""The paper's printed values as data: complete, and consistent with each other."""
 
 import csv
 from importlib.resources import files

@@ -1,4 +1,4 @@
-"""The paper's names of settings become scenarios."""
+"""The paper's names of settings are converted to scenarios."""
 
 import pytest
 from tcpcast.errors import ScenarioError

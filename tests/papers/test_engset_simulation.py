@@ -1,4 +1,4 @@
-"""The paper reproduced: its simulated figures beside ours, by the issue's own measures.
+"""Reproduction of the paper: its simulated values compared with own values.
 
 The quick run is checked section by section; the whole one has the paper's counts. Both are long
 tests.
@@ -49,12 +49,12 @@ def of_an_interval(title: str, row: Row) -> bool:
 
 
 def buffer(title: str, row: Row) -> int:
-    """Return the buffer of a size interval's row in packets; Table 8 has one, in its heading."""
+    """Return the buffer of a size interval's row in packets; Table 8 has it in its heading."""
     return 150 if title.startswith("Table 8.") else int(row.label[1])
 
 
 def misplaced(report: Report) -> list[tuple[str, Row]]:
-    """Return what is explained and is not a size interval's rate under heavy loss."""
+    """Return explained rows, except for size interval rates under heavy loss."""
     return [
         (t, r)
         for t, r in report.explained

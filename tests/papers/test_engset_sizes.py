@@ -1,4 +1,4 @@
-"""The file-size distributions after rounding, exactly."""
+"""Exact file-size distributions after rounding."""
 
 import math
 

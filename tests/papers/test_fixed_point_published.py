@@ -1,4 +1,4 @@
-"""Baccelli, Hong and Liu's printed figures as data: whole, and one with another."""
+"""Baccelli, Hong and Liu's printed values as data: complete and consistent."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_bulk_flow_rates_include_lost_packets(number: int) -> None:
         share = FTP_LINK_PPS / FTP_FLOWS
         assert lines["goodput_each"].value(column) == pytest.approx(share, abs=0.01)
         sent = share / (1 - lines["loss"].value(column) / 100)
-        # Two cells are off by a third of a percentage point of loss.
+        # Two cells differ by a third of a percentage point of loss.
         assert lines["send_rate_each"].value(column) == pytest.approx(sent, rel=0.02)
 
 

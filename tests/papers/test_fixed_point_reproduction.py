@@ -1,4 +1,4 @@
-"""The paper of the fixed point again: its settings, what is measured, and the whole report."""
+"""Reproduction of the fixed point: settings, measures, and the whole report."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ TINY = replace(
     ftp=Length(250.0, 100.0, 1),
     traced_s=20.0,
 )
-"""As many simulations of the local loop, of some seconds: for how the report is put together."""
+"""Sample sizes of a few seconds per simulation, for tests of the report's structure."""
 
 TITLES = [
     *(f"Table {number}." for number in range(1, 8)),
@@ -82,21 +82,21 @@ TITLES = [
     "Figure 10.",
     "Figure 11.",
     "Little's law",
-    "Where the fixed point holds",
+    "Validity of the fixed point",
     "Rules that the paper leaves open",
     "The time scale of the noise",
 ]
 
 
 def nothing(_: float) -> None:
-    """Take no notice of progress."""
+    """Ignore progress."""
 
 
 def test_local_loop_has_the_paper_s_parameters() -> None:
     scenario = LocalLoop(5000).scenario(SHORT, {})
     (people,) = scenario.populations
     assert people.count == 5000
-    # But for the 0.13 ms that two routers of no queue take.
+    # Except for the 0.13 ms of two routers without a queue.
     assert people.rtt_s == pytest.approx(PATH_S, abs=1e-4)
     assert scenario.buffer_pkts == 10_000
     assert scenario.network.bottleneck.rate_bps == 100e6
@@ -361,7 +361,7 @@ def report(tmp_path_factory: pytest.TempPathFactory, shares: list[float]) -> Rep
 
 @pytest.fixture(scope="module")
 def measured() -> Runs:
-    """The columns of Table 3 alone, for long enough that their values are the paper's."""
+    """Only the columns of Table 3, long enough to give the paper's values."""
     runs = Runs(SMALL)
     for sources in POPULATIONS:
         job = loop_job(1, sources, SMALL)
@@ -410,7 +410,7 @@ def test_every_flow_obeys_littles_law(measured: Runs) -> None:
         found, distribution = (
             own(part, name, str(sources)) for name in ("measured", "by Little's law")
         )
-        # Within what a source's own link has its packets wait, and the length of the run.
+        # Within the wait at a source's own link, and the length of the run.
         assert distribution - 0.02 < found < distribution + 0.025
 
 

@@ -1,4 +1,4 @@
-"""Measurements of the kernel: how they are read, what agrees, and what a reproduction writes."""
+"""Measurements of the kernel: parsing, agreement, and output of a reproduction."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_share_pools_all_runs() -> None:
 
 
 def test_long_flows_have_the_realised_loss_behind_the_queue() -> None:
-    """As the measuring links have it; at the configured loss, values of a few runs differ."""
+    """Check the realised loss of the links; the configured loss differs in a few runs."""
     every = {cell.name: cell for cell in cells.packaged()}
     cell = every["20mbit linux-bbr 60ms p0.1 n1"]
     link = tables(cell, SMALL)["network"]["bottleneck"]
@@ -165,7 +165,7 @@ def test_refused_cells_report_the_reason() -> None:
     [("sss", 3), ("sssrrr", 3), ("ssrr", 4), ("ssbb", 2), ("rrl", 2), ("l", 0)],
 )
 def test_usable_pools_runs_as_the_measurements_do(clocks: str, left: int) -> None:
-    # s: the link's clock stops; r: it runs on; b: with a risk of bursts; l: late.
+    # s: the link's clock stops; r: it continues; b: with a risk of bursts; l: late.
     runs = [
         {
             "late": "1" if each == "l" else "0",

@@ -19,7 +19,7 @@ GROUPS = 20
 def line(
     difference: float, *, waiting: int = 10, stack: str = "linux-reno", name: str = "goodput_bps"
 ) -> Compared:
-    """A value that is so far from the kernel's 100, by tolerances of 10."""
+    """Return a value with this difference from the kernel's 100, in tolerances of 10."""
     kernel = Measured(100.0, 1.0, 4)
     cell = Cell(
         "F6",
@@ -71,7 +71,7 @@ def test_small_groups_do_not_affect_the_correction() -> None:
 
 
 def test_buffers_below_one_bdp_are_a_separate_group() -> None:
-    # 20 Mbit/s times 60 ms are 100 packets; one more is in transmission.
+    # 20 Mbit/s times 60 ms are 100 packets, and one more is in transmission.
     lines = [line(5.0, waiting=waiting) for waiting in (98, 99) for _ in range(signs.FEWEST)]
     assert {each.group[-1] for each in signs.signs(lines)} == {"below 1 BDP", "1 BDP or more"}
 

@@ -1,4 +1,4 @@
-"""The paper of parallel flows again: points, measures, fits, and the whole report."""
+"""Reproduction of parallel flows: points, measures, fits, and the whole report."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_a_drop_tail_queue_holds_one_bandwidth_delay_product(rate_mbit: int, pac
     scenario = Point(1, rate_mbit=rate_mbit).scenario(duration_s=20, warmup_s=10)
     assert scenario.network.bottleneck.loss is None
     assert scenario.network.red_parameters() is None
-    # Of the RTT of the empty path: 64 ms and the time of a packet and its ack on the links.
+    # The idle RTT: 64 ms plus the transmission of a packet and its ack on the links.
     assert scenario.buffer_pkts == packets
 
 
@@ -116,9 +116,9 @@ def test_every_setting_has_the_paper_s_grid() -> None:
     for setting in (RANDOM_30, RANDOM_100):
         assert len(figures.points(setting, WHOLE)) == len(WHOLE.flows) * len(WHOLE.losses)
     assert len(figures.points(DROP_TAIL, WHOLE)) == 9 * len(WHOLE.flows)
-    # One flow alone has no other round trip.
+    # A single flow has no other round trips.
     assert len(figures.points(SPREAD, WHOLE)) == 9 * (len(WHOLE.flows) - 1)
-    # Every point at random loss can be traced; not so the rare losses of a queue.
+    # Every point at random loss can be traced, but not the rare losses of a queue.
     assert loss_events.points(RANDOM_30, WHOLE) == figures.points(RANDOM_30, WHOLE)
     assert 0 < len(loss_events.points(DROP_TAIL, WHOLE)) < 63
     assert {c.packets_per_ack for c in open_choices.CHOICES} == {1, 2}
@@ -126,7 +126,7 @@ def test_every_setting_has_the_paper_s_grid() -> None:
 
 @pytest.fixture(scope="module")
 def seen() -> Runs:
-    """Two points at random loss and one at a queue, simulated and traced."""
+    """Return two points at random loss and one at a queue, simulated and traced."""
     runs = Runs(SMALL)
     some = [Point(10, loss=0.02), Point(2, loss=0.1), Point(10, rate_mbit=1)]
     runs.request(some)
@@ -177,9 +177,9 @@ def test_losses_are_counted_per_flow_and_combined() -> None:
         (1.0, 0, "dropped"),
         (1.05, 1, "dropped"),  # another flow, within the RTT
         (1.09, 0, "dropped"),  # the same, within the RTT
-        (1.12, 1, "dropped"),  # of the second within the RTT of its own, of all a new event
+        (1.12, 1, "dropped"),  # second flow: within its RTT; combined: a new event
         (1.2, 1, "retransmitted"),
-        (1.21, 0, "dropped"),  # a new one of the first flow, of all within the RTT of 1.12
+        (1.21, 0, "dropped"),  # first flow: a new event; combined: within the RTT of 1.12
         *((2.0 + at, 0, "sent") for at in range(18)),
         (30.0, 0, "timeout"),
     ]
@@ -199,7 +199,7 @@ def test_losses_are_counted_per_flow_and_combined() -> None:
     )
     assert found.p == 3 / 20
     assert found.p_e == 2 / 20
-    assert found.t0_s == 0.2  # no timeout was seen: the least one
+    assert found.t0_s == 0.2  # without a timeout, the minimum
 
 
 @pytest.mark.parametrize("point", [Point(10, loss=0.02), Point(2, loss=0.1)], ids=str)
@@ -276,7 +276,7 @@ def test_every_figure_is_drawn_and_shown_on_the_page(quick: Report, name: str) -
 
 
 def check_values(report: Report) -> None:
-    """One value of algorithm 2 was worked wrong by a digit: both are shown."""
+    """One value of algorithm 2 has a wrong digit: the report shows both."""
     assert [*report.new, *report.gone] == []
     (failed,) = report.failed
     assert failed[0].startswith("Appendix")
@@ -315,17 +315,17 @@ def test_values_of_the_appendix() -> None:
 
 
 def check_claims(report: Report) -> None:
-    """What holds of the paper's claims, well beyond what chance could do."""
+    """Claims of the paper that hold, well beyond random variation."""
     said = section(report, "Sections III, V and VII")
     one, two, pftk = (
         f"{model.model}, fed with {model.measure}" for model in (ALGORITHM_1, ALGORITHM_2, PFTK)
     )
-    # Algorithm 1 at high loss: not where T is several RTTs, but where it is little more than one.
+    # Algorithm 1 at high loss: correct only if T is little more than one RTT.
     highest = "10 % loss"
     assert own(said, "Figure 16", highest, one) > 2 * own(said, "Figure 16", highest, pftk)
     longer = f"{highest}, 100 ms"
     assert own(said, "Figure 16", longer, one) < own(said, "Figure 16", longer, pftk)
-    # Little loss at a queue: algorithm 2 says too little, but not of flows in step.
+    # Low loss at a queue: algorithm 2 underestimates, except for synchronised flows.
     tendency = ("Section V-B", "at most 0.2 %, spread", two)
     assert own(said, *tendency) < -10
     # The cumulative measure: algorithm 2 takes it, the others do not.

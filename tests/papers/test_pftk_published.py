@@ -1,4 +1,4 @@
-"""PFTK's Tables 2 and 3 as data, and what the models say of them."""
+"""PFTK's Tables 2 and 3 as data, and results of the models."""
 
 import csv
 from importlib.resources import files
@@ -35,7 +35,7 @@ UNEVEN = {
     "pif to imagine": -2,
     "pif to manic": -2,
 }
-"""Where TD + TO is not the loss indications, all in Table 2."""
+"""Difference of TD + TO from the loss indications, for rows of Table 2."""
 
 
 def test_the_text_s_counts_of_data_sets_and_hosts_are_those_of_the_tables() -> None:
@@ -64,7 +64,7 @@ def test_lines_are_complete(number: int) -> None:
 def test_loss_indications_are_triple_duplicates_and_timeouts_but_in_seven_rows() -> None:
     gaps = {row.name: row.kinds - row.loss_indications for row in (*traces(2), *traces(3))}
     assert {name: gap for name, gap in gaps.items() if gap} == UNEVEN
-    # None of them is one of the names that both tables have.
+    # None of them is a name in both tables.
     assert all(trace(2, name).kinds - trace(2, name).loss_indications for name in UNEVEN)
 
 
@@ -121,7 +121,7 @@ def test_fitted_window_minimizes_the_error(number: int) -> None:
     for window in (2, 5, 9, 33, 64, np.inf):
         assert np.all(best <= error(window))
         assert average_error(number, FULL, COMMON) <= error(window).mean()
-    # A limit can only take away: where the model says too little, none is fitted.
+    # A limit can only reduce rates: if the model underestimates, none is fitted.
     short = MODELS[FULL](of_traces(rows)) * seconds < sent
     assert np.array_equal(np.isinf(fitted_windows(rows))[short], short[short])
 

@@ -1,4 +1,4 @@
-"""PFTK's experiment again: simulated traces cut as the paper cuts its own, and the whole report."""
+"""Reproduction of PFTK: simulated traces in pieces like the paper's, and the whole report."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -35,7 +35,7 @@ from tcpcast_papers.reproduction import Section, Verdict
 BRIEF = replace(QUICK, hours=1, calibration_hours=1, gap_piece_s=50.0)
 LOSSY = Path("lossy", 0.2, 1.0, 8.0, INDEPENDENT, 0.02)
 TITLES = [
-    "Tables 2 and 3. The figures in print",
+    "Tables 2 and 3. The printed values",
     "Table 2. Summary data from 1hr traces: predicted",
     "Table 3. Summary data from 100s traces: predicted",
     "Tables 2 and 3. Average errors of all models",
@@ -55,7 +55,7 @@ FIGURES = [
 
 
 def uncut(path: Path, seconds: float) -> np.ndarray:
-    """Return the cells of the flow watched, of a run that is never stopped."""
+    """Return the cells of the observed flow in a run without pauses."""
     run = _native.Simulation(configuration(path.scenario(), 0.0), 1)
     run.advance(transfers=None, until_ns=round(seconds * 1e9), threads=1)
     return run.counters()[0][-1, len(LINK) : len(LINK) + len(CLASS)].astype(np.int64)
@@ -96,7 +96,7 @@ def test_calibrated_loss_gives_p(loss: str) -> None:
     row = trace(2, "pif to imagine")
     path = calibrated(path_like(row, loss, 8.0), row.loss_indication_ratio, hours=8)
     seen = cut(path, pieces=1, piece_s=3600, replications=16)
-    # Two states make few long periods, so that p of some hours scatters more.
+    # Two states have few long periods, so that p varies more between hours.
     relative = 0.1 if loss == TWO_STATES else 0.05
     assert seen.trace_p == pytest.approx(row.loss_indication_ratio, rel=relative)
 
@@ -118,7 +118,7 @@ def test_rest_of_round_loss_causes_timeouts() -> None:
 
 
 def made_up(sent: list[int], indications: list[int]) -> Cut:
-    """Return a trace of one replication, every indication a triple duplicate, RTT 0.2 s."""
+    """Return a trace of one replication with only triple duplicates, RTT 0.2 s."""
     packets = np.array([sent])
     none = np.zeros_like(packets)
     return Cut(
@@ -202,7 +202,7 @@ def shares() -> list[float]:
 def quick(tmp_path_factory: pytest.TempPathFactory, shares: list[float]) -> Report:
     folder = tmp_path_factory.mktemp("pftk")
     with pytest.MonkeyPatch.context() as patch, without_layout():
-        # Of four rounds none: no test here needs p to be near, and its own test is above.
+        # No calibration: these tests do not need an accurate p, which is tested above.
         patch.setattr(traces, "CALIBRATION_ROUNDS", 0)
         return replace(PAPER, quick=BRIEF).reproduce(folder, quick=True, progress=shares.append)
 

@@ -1,4 +1,4 @@
-"""Published and own figures side by side, and what counts as agreement."""
+"""Published and own values side by side, and tolerances."""
 
 import math
 from dataclasses import replace
@@ -73,10 +73,10 @@ def test_overlapping_interval_of_short_run_is_unsettled() -> None:
         (100.9, 150.0, Verdict.AGREES),
         (80.0, 120.0, Verdict.EXPLAINED),  # published in between
         (120.0, 80.0, Verdict.EXPLAINED),
-        (80.0, 99.1, Verdict.EXPLAINED),  # within 1 % of the changed figure
+        (80.0, 99.1, Verdict.EXPLAINED),  # within 1 % of the changed value
         (101.5, 100.9, Verdict.EXPLAINED),
-        (80.0, 98.9, Verdict.DIFFERS),  # nearer, but published lies beyond
-        (80.0, 60.0, Verdict.DIFFERS),  # the change leads away
+        (80.0, 98.9, Verdict.DIFFERS),  # closer, but published is outside
+        (80.0, 60.0, Verdict.DIFFERS),  # the change increases the difference
         (101.5, 190.0, Verdict.DIFFERS),
         (500.0, 700.0, Verdict.DIFFERS),
         (500.0, 501.0, Verdict.DIFFERS),

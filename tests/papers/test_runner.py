@@ -1,4 +1,4 @@
-"""Papers made up of a few figures: what is simulated, what is known to differ, what the exit is."""
+"""Papers with a few values: simulations, known differences, and exit codes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ LOSS_DIFFERS = "both,Table 1,loss | 10,other rules"
 
 @dataclass(frozen=True)
 class Figure:
-    """A simulation whose outcome is given; Ctrl-C comes while an ``endless`` one runs."""
+    """A simulation with a fixed result; an ``endless`` one is interrupted by Ctrl-C."""
 
     value: float
     endless: bool = False
@@ -43,7 +43,7 @@ class Figure:
     def run(self, progress: Callable[[float], None]) -> float:
         progress(0.5)
         if self.endless:
-            os.kill(os.getpid(), signal.SIGINT)  # to the thread that waits
+            os.kill(os.getpid(), signal.SIGINT)  # to the waiting thread
             while True:
                 progress(0.5)
                 threading.Event().wait(0.01)
@@ -55,7 +55,7 @@ def paper(*parts: Part[Runs[float]], quick: float = 100.0) -> Paper[float, Runs[
 
 
 def table(number: int, *figures: Figure, drawn: bool = False, half: float = 0.0) -> Part[Any]:
-    """Return a table with a row a figure, of which the paper prints 100 within 1 %."""
+    """Return a table with one row per value; the paper prints 100 within 1 %."""
 
     def sections(runs: Runs[float], folder: Path) -> list[Section]:
         rows = [
@@ -84,12 +84,12 @@ def table(number: int, *figures: Figure, drawn: bool = False, half: float = 0.0)
 
 @pytest.fixture
 def known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Return what writes the differences that are known of the paper."""
+    """Return a function that writes the known differences of the paper."""
     data = tmp_path / PACKAGE / "data"
     data.mkdir(parents=True)
     (data.parent / "__init__.py").touch()
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.delitem(sys.modules, PACKAGE, raising=False)  # that of the last test
+    monkeypatch.delitem(sys.modules, PACKAGE, raising=False)  # imported by the previous test
 
     def write(*lines: str) -> None:
         (data / "accepted.csv").write_text("\n".join((HEAD, *lines)) + "\n")
@@ -104,7 +104,7 @@ def command(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Callable[..., int]:
-    """Return what reproduces a paper by the command line."""
+    """Return a function that reproduces a paper from the command line."""
 
     def run(made_up: Paper[float, Runs[float]], *options: str) -> int:
         monkeypatch.setattr("tcpcast.papers.paper", lambda _: made_up.reproduce)

@@ -1,4 +1,4 @@
-"""Ayesta and Avrachenkov's printed figures as data: whole, and read as the paper means them."""
+"""Ayesta and Avrachenkov's printed values as data: complete and corrected."""
 
 import math
 
@@ -42,7 +42,7 @@ def test_all_cells_but_the_two_marked_follow_the_rule(number: int) -> None:
         printed, own = line.value("timeout_packets"), timeout_packets(transfer)
         assert transfer.acked_packets == number
         if line.misprint:
-            # The window is as large as it needs to be before a packet is sent: (2) has 0.
+            # The initial window is already large enough: (2) gives 0.
             assert (printed, own) == (1, 0)
             assert timeout_volume_pkts(transfer) == 0
             assert line.note

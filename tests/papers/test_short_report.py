@@ -1,4 +1,4 @@
-"""The report on short transfers: what its sections say, in the quick run and in the whole one."""
+"""The report on short transfers: its sections, in the quick run and in the whole one."""
 
 from pathlib import Path as Folder
 

@@ -1,4 +1,4 @@
-"""The paper on short transfers again: simulated transfers by their losses."""
+"""Reproduction of short transfers: simulated transfers by their losses."""
 
 import numpy as np
 import pytest
@@ -49,7 +49,7 @@ def test_scenario_and_model_are_the_same_sender(setting: Setting) -> None:
     for size, losses, told in zip(
         found["size_pkts"], found["losses"], found["completion_time_s"], strict=True
     ):
-        # What the initial window holds still takes a round trip, which the paper leaves out.
+        # The initial window still takes a round trip, which the paper leaves out.
         if losses <= 1 and size > transfer.initial_window_pkts:
             assert told == pytest.approx(expected[losses, sizes.index(int(size))], rel=1e-9)
 
@@ -71,7 +71,7 @@ def test_means_by_losses_are_those_of_the_tables() -> None:
 
 
 def test_the_interval_given_a_loss_is_that_of_its_transfers() -> None:
-    # Another size beside it changes what is drawn for the first.
+    # Another size in the same run changes the random draws of the first.
     means, halves = [], []
     for size in (9, 10, 11, 12, 13, 14):
         job = Job(NEWRENO, (8, size), 4_000)
