@@ -296,8 +296,8 @@ def main() -> int:
     parser.add_argument(
         "--only", default="", help="only cells whose distribution contains this text"
     )
-    asked = parser.parse_args()
-    runs = asked.runs or (100 if asked.quick else 1000)
+    options = parser.parse_args()
+    runs = options.runs or (100 if options.quick else 1000)
     print(
         f"limits: covered {COVERED:.0%}, width {MAX_WIDTH} of the ideal, {MAX_FLAGGED:.0%} "
         "flagged\n"
@@ -309,8 +309,8 @@ def main() -> int:
     )
     counts: dict[str, int] = {}
     with ProcessPoolExecutor(os.cpu_count()) as pool:
-        for cell in cells(quick=asked.quick):
-            if asked.only in cell.distribution:
+        for cell in cells(quick=options.quick):
+            if options.only in cell.distribution:
                 for line in rows(cell, runs, pool):
                     print_row(line)
                     kind = line.verdict.partition(":")[0]

@@ -157,13 +157,13 @@ def main() -> None:
     parser.add_argument("--kind", choices=PATHS, action="append", help="both by default")
     parser.add_argument("--packets", type=int, default=PACKETS)
     parser.add_argument("--every", action="store_true", help="print every path as well")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     result = []
-    for kind in asked.kind or PATHS:
-        for path in PATHS[kind](asked.loss or LOSSES):
-            for each in errors(path, asked.packets):
+    for kind in options.kind or PATHS:
+        for path in PATHS[kind](options.loss or LOSSES):
+            for each in errors(path, options.packets):
                 result.append(each)
-                if asked.every:
+                if options.every:
                     print(each, flush=True)
     print("\n".join(summary(result)))
 

@@ -94,11 +94,11 @@ def main() -> None:
     parser.add_argument("sources", type=int, nargs="*")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--scheme", action="append", choices=SCHEMES, help="all by default")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     print("| scheme | goodput, kbit/s | g_95, kbit/s | loss, % | timeouts, % | RTT, s | fails |")
     print("| --- | --- | --- | --- | --- | --- | --- |")
-    for sources in asked.sources or SOURCES:
-        for line in errors(sources, asked.scheme or list(SCHEMES), asked.seed):
+    for sources in options.sources or SOURCES:
+        for line in errors(sources, options.scheme or list(SCHEMES), options.seed):
             print(line, flush=True)
 
 

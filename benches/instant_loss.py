@@ -78,13 +78,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--replications", type=int, default=4)
-    asked = parser.parse_args()
-    length = Length(LENGTH_S, WARMUP_S, asked.replications)
+    options = parser.parse_args()
+    length = Length(LENGTH_S, WARMUP_S, options.replications)
     print("| reading | sources | loss, % | other | timeouts, % | other | RTT, s | other |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- |")
     for name in READINGS:
         for sources in SOURCES:
-            print(row(name, sources, length, asked.seed), flush=True)
+            print(row(name, sources, length, options.seed), flush=True)
 
 
 if __name__ == "__main__":

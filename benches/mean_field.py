@@ -271,14 +271,14 @@ def _seconds(scenario: Scenario, engine: str) -> float:
 def speed(load: float = 1.0, runs: int = 3) -> dict[str, float]:
     """Return processor seconds of exact simulation and the mean field for 300 simulated seconds."""
     run = {"run": {"duration": "300s", "warmup": "60s"}}
-    asked = {
+    options = {
         "exact 10,000": ("packet", 10_000),
         "mean field 10,000": ("mean-field", 10_000),
         "mean field 1,000,000": ("mean-field", MILLION),
     }
-    result = dict.fromkeys(asked, float("inf"))
+    result = dict.fromkeys(options, float("inf"))
     for _ in range(runs):
-        for name, (engine, sources) in asked.items():
+        for name, (engine, sources) in options.items():
             seconds = _seconds(local_loop(sources, load, **run), engine)
             result[name] = min(result[name], seconds)
     return result
@@ -306,8 +306,8 @@ def _write_exact(sources: Iterable[int]) -> None:
         replications = 4 if count <= 10_000 else 2
         run = {"duration": "3300s" if count <= 10_000 else "1300s", "warmup": "300s"}
         for load in LOADS:
-            asked = {"run": run | {"replications": replications}}
-            result = figures(ask(local_loop(count, load, **asked), "packet"))
+            options = {"run": run | {"replications": replications}}
+            result = figures(ask(local_loop(count, load, **options), "packet"))
             measured = replications * (3000 if count <= 10_000 else 1000)
             lines += [
                 (str(count), str(load), metric, f"{result[metric]:.6g}", str(measured))

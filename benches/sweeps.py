@@ -41,8 +41,8 @@ def rows() -> Iterator[Row]:
             tcpcast.sweep(scenario, vary, engines=engine, processes=1, out=out)
             took = time.perf_counter() - began
             lines = (out / "_wall.jsonl").read_text().splitlines()
-            asked = sum(row[3] for line in lines for row in json.loads(line)["wall_s"])
-        yield Row(f"sweep without {engine}", "ms per cell", (took - asked) / cells * 1e3, target)
+            options = sum(row[3] for line in lines for row in json.loads(line)["wall_s"])
+        yield Row(f"sweep without {engine}", "ms per cell", (took - options) / cells * 1e3, target)
     vary = {
         "network.rtt": "10ms..200ms log 100",
         "network.bottleneck.loss": "0.01%..10% log 100",

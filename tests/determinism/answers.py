@@ -63,15 +63,15 @@ def recorded(case: Case) -> dict[str, str]:
     with tempfile.TemporaryDirectory() as name, contextlib.chdir(name):
         for file, text in (case.files or {}).items():
             Path(file).write_text(text)
-        found = {}
+        result = {}
         for number, command in enumerate(case.commands):
-            found[f"{number:02}-{'-'.join(command[:1])}"] = printed(command)
+            result[f"{number:02}-{'-'.join(command[:1])}"] = printed(command)
         for number, (function, argument) in enumerate(case.calls):
             document = CALLS[function](json.loads(json.dumps(argument)))
             text = json.dumps(without_moment(document), indent=1, default=repr)
-            found[f"{number:02}-{function}"] = text
-        found.update(files_of(Path()))
-    return found
+            result[f"{number:02}-{function}"] = text
+        result.update(files_of(Path()))
+    return result
 
 
 def printed(command: tuple[str, ...]) -> str:
@@ -125,11 +125,11 @@ def is_digest(value: Any) -> bool:
 
 def write(case: Case, folder: Path) -> str:
     """Record a case into its folder, and return its name."""
-    found = recorded(case)
+    result = recorded(case)
     place = folder / case.name
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
-    for name, text in found.items():
+    for name, text in result.items():
         (place / name.replace(os.sep, "+")).write_text(text)
     return case.name
 
@@ -142,7 +142,7 @@ def renamed(text: str) -> str:
     if not RENAMED:
         return text
     names = "|".join(map(re.escape, sorted(RENAMED, key=len, reverse=True)))
-    return re.sub(rf"(?<![\w.-])({names})(?![\w.-])", lambda found: RENAMED[found[1]], text)
+    return re.sub(rf"(?<![\w.-])({names})(?![\w.-])", lambda result: RENAMED[result[1]], text)
 
 
 def differences(before: dict[str, str], now: dict[str, str]) -> Iterator[str]:
@@ -172,7 +172,7 @@ def without_words(text: str) -> str:
             kept.append(key[1])
         elif re.fullmatch(r"[\s{}\[\],]+", line):
             kept.append(line.strip())
-        kept.extend(found[0] for found in NUMBER.finditer(key[2] if key else line))
+        kept.extend(result[0] for result in NUMBER.finditer(key[2] if key else line))
     return "\n".join(kept)
 
 
@@ -210,19 +210,19 @@ def compare_all(wanted: list[Case], folder: Path, processes: int, *, numbers: bo
     """Print the differences from a recording; return the exit code, 1 if there are any."""
     compare = partial(compared, folder=folder, numbers=numbers)
     with ProcessPoolExecutor(processes) as pool:
-        found = list(zip(wanted, pool.map(compare, wanted, chunksize=4), strict=True))
-    differing = list(report((case, lines) for case, (lines, _) in found))
+        result = list(zip(wanted, pool.map(compare, wanted, chunksize=4), strict=True))
+    differing = list(report((case, lines) for case, (lines, _) in result))
     if numbers:
         print("Words that differ:")
-        worded = list(report((case, words) for case, (_, words) in found))
+        worded = list(report((case, words) for case, (_, words) in result))
         print(f"{len(worded)} cases differ in words")
     print(f"{len(wanted)} cases compared, {len(differing)} differ")
     return 1 if differing else 0
 
 
-def report(found: Iterable[tuple[Case, list[str]]]) -> Iterator[str]:
+def report(result: Iterable[tuple[Case, list[str]]]) -> Iterator[str]:
     """Print the differences of each case, and yield the names of those that differ."""
-    for case, lines in found:
+    for case, lines in result:
         if lines:
             print(f"{case.name}: {len(lines)} differences", *lines[:MOST_SHOWN], sep="\n  ")
             yield case.name

@@ -130,24 +130,24 @@ def test_from_a_file_standard_input_gzip_and_zstd(
     monkeypatch: pytest.MonkeyPatch,
     capfdbinary: pytest.CaptureFixture[bytes],
 ) -> None:
-    found = set()
+    result = set()
     for how, write in WRITTEN.items():
         folder = tmp_path / how
         folder.mkdir()
         (folder / NAME).write_bytes(write(content))
         monkeypatch.chdir(folder)
         assert main(["trace", form, NAME]) == 0
-        found.add(capfdbinary.readouterr().out)
+        result.add(capfdbinary.readouterr().out)
     if form == "--json":
         command = ("-m", "tcpcast", "trace", form, "-")
         piped = process(*command, folder=tmp_path, piped=gzip.compress(content))
-        found.add(piped.replace(b'"file": "-"', f'"file": "{NAME}"'.encode(), 1))
+        result.add(piped.replace(b'"file": "-"', f'"file": "{NAME}"'.encode(), 1))
     else:
         # From a pipe only one form is possible; the recorded name differs.
         with standard_input(tmp_path / "gzip" / NAME):
             assert main(["trace", form, "-"]) == 0
-        found.add(capfdbinary.readouterr().out.replace(b"\n-,", f"\n{NAME},".encode()))
-    assert len(found) == 1
+        result.add(capfdbinary.readouterr().out.replace(b"\n-,", f"\n{NAME},".encode()))
+    assert len(result) == 1
 
 
 def test_from_bytes(

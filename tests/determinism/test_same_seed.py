@@ -126,12 +126,12 @@ def numbers(**changes: Any) -> Config:
 def everything(run: _native.Simulation) -> dict[str, Any]:
     """Return all results of a run, as lists."""
     traces = {f"trace {name}": value for name, value in run.traces().items()}
-    found = {**run.totals(), **traces, "counters": [rows.tolist() for rows in run.counters()]}
-    found["clocks"] = run.clocks()
-    found["goodputs"] = [
+    result = {**run.totals(), **traces, "counters": [rows.tolist() for rows in run.counters()]}
+    result["clocks"] = run.clocks()
+    result["goodputs"] = [
         [slots, *(column.tolist() for column in columns)] for slots, *columns in run.file_goodputs()
     ]
-    return {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in found.items()}
+    return {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in result.items()}
 
 
 def test_a_replication_does_not_depend_on_how_many_there_are() -> None:
@@ -161,5 +161,5 @@ def test_reading_metrics_during_a_run_changes_nothing(looks: int) -> None:
     for look in range(1, looks + 1):
         in_pieces.advance(transfers=None, until_ns=look * 10 * SECOND // looks, threads=1)
         everything(in_pieces)
-    wanted, found = everything(in_one_go), everything(in_pieces)
-    assert {name for name in wanted if wanted[name] != found[name]} == set()
+    wanted, result = everything(in_one_go), everything(in_pieces)
+    assert {name for name in wanted if wanted[name] != result[name]} == set()

@@ -46,8 +46,8 @@ def api(module: str) -> str:
 def names(module: str) -> list[str]:
     """Return the public functions and classes of a module; constants are left out."""
     home = importlib.import_module(module)
-    found = MODULES[module] or public(module)
-    return [n for n in found if inspect.isroutine(o := getattr(home, n)) or inspect.isclass(o)]
+    result = MODULES[module] or public(module)
+    return [n for n in result if inspect.isroutine(o := getattr(home, n)) or inspect.isclass(o)]
 
 
 def public(module: str) -> tuple[str, ...]:
@@ -67,7 +67,7 @@ def _entry(name: str, documented: object) -> str:
     parts = [f"### {name}\n", f"```text\n{kind}{_signature(name, documented)}\n```\n"]
     parts.append(markdown(inspect.getdoc(documented) or ""))
     if inspect.isclass(documented):
-        methods = [_method(found) for found in _methods(documented)]
+        methods = [_method(result) for result in _methods(documented)]
         parts += ["**Methods**\n", *methods] if methods else []
     return "\n".join(part for part in parts if part) + "\n"
 
@@ -100,17 +100,17 @@ def _parameter(parameter: inspect.Parameter) -> str:
 
 
 def _methods(documented: type) -> list[tuple[str, object]]:
-    found = []
+    result = []
     for name, given in vars(documented).items():
         value = given.__func__ if isinstance(given, classmethod) else given
         described = isinstance(value, property) or inspect.isfunction(value)
         if described and not name.startswith(("_", "model_")) and inspect.getdoc(value):
-            found.append((name, value))
-    return found
+            result.append((name, value))
+    return result
 
 
-def _method(found: tuple[str, object]) -> str:
-    name, value = found
+def _method(result: tuple[str, object]) -> str:
+    name, value = result
     call = "" if isinstance(value, property) else "()"
     first = (inspect.getdoc(value) or "").split("\n\n")[0]
     return f"- `.{name}{call}`: {_words(' '.join(first.split()))}"
@@ -148,7 +148,7 @@ def _list(body: str) -> str:
 
 def _words(text: str) -> str:
     """Return prose with code in single backticks, and other markup escaped."""
-    text = LITERAL.sub(r"`\1`", ROLE.sub(lambda found: f"`{found[1]}`", text))
+    text = LITERAL.sub(r"`\1`", ROLE.sub(lambda result: f"`{result[1]}`", text))
     parts = CODE.split(text)
     plain = (re.sub(r"([*<$\[\]])", r"\\\1", part) for part in parts[::2])
     return "".join(part for pair in zip(plain, [*parts[1::2], ""], strict=True) for part in pair)

@@ -44,4 +44,4 @@ def look_alike(one: str, other: str) -> bool:
 
 
 def _numbers(svg: str) -> list[float]:
-    return [float(found) for found in NUMBER.findall(svg)]
+    return [float(result) for result in NUMBER.findall(svg)]

@@ -58,12 +58,12 @@ def run(notebook: Any, folder: Path) -> Any:
 
 def shown(cell: Any) -> dict[str, str]:
     """Return the outputs of a cell: printed text by stream, other outputs by type."""
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     for output in cell.outputs:
         pieces = {output.name: output.text} if output.output_type == "stream" else output.data
         for kind, text in pieces.items():
-            found[kind] = found.get(kind, "") + "".join(text)
-    return found
+            result[kind] = result.get(kind, "") + "".join(text)
+    return result
 
 
 def same(one: Any, other: Any) -> bool:

@@ -24,7 +24,7 @@ RULE = "-" * 80
 def crates() -> dict[str, Any]:
     """Return the crates whose code is in a wheel of any target, by name and version."""
     targets = tomllib.loads((ROOT / "deny.toml").read_text(encoding="utf-8"))["graph"]["targets"]
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for target in targets:
         command = ["cargo", "metadata", "--locked", "--format-version=1"]
         run = subprocess.run(
@@ -34,8 +34,8 @@ def crates() -> dict[str, Any]:
             text=True,
             check=True,
         )
-        found |= _linked(json.loads(run.stdout))
-    return dict(sorted(found.items()))
+        result |= _linked(json.loads(run.stdout))
+    return dict(sorted(result.items()))
 
 
 def _linked(metadata: Any) -> dict[str, Any]:

@@ -69,8 +69,8 @@ class Block:
     @property
     def needs(self) -> str | None:
         """Return the program that the block requires."""
-        found = re.search(r"needs=(\S+)", self.info)
-        return found[1] if found else None
+        result = re.search(r"needs=(\S+)", self.info)
+        return result[1] if result else None
 
     @property
     def is_long(self) -> bool:
@@ -89,7 +89,7 @@ class Block:
 
 def blocks(page: Path) -> list[Block]:
     """Return the fenced blocks of a page, in order."""
-    found: list[Block] = []
+    result: list[Block] = []
     opened: tuple[str, int] | None = None
     lines = page.read_text(encoding="utf-8").splitlines()
     for number, line in enumerate(lines):
@@ -100,10 +100,10 @@ def blocks(page: Path) -> list[Block]:
             opened = (fence[1].strip(), number + 1)
         else:
             info, first = opened
-            found.append(Block(page, info, first, number, lines[first:number]))
+            result.append(Block(page, info, first, number, lines[first:number]))
             opened = None
     assert opened is None, f"{page}: a block is not closed"
-    return found
+    return result
 
 
 @dataclass(slots=True)
@@ -197,15 +197,15 @@ class Reader:
 
 def commands(block: Block) -> list[str]:
     """Return the commands of a ``console`` block; a backslash at the end continues a command."""
-    found: list[str] = []
+    result: list[str] = []
     goes_on = False
     for line in block.lines:
         if goes_on:
-            found[-1] += "\n" + line
+            result[-1] += "\n" + line
         elif COMMAND.match(line):
-            found.append(line.removeprefix("$ "))
+            result.append(line.removeprefix("$ "))
         goes_on = line.endswith("\\") and (goes_on or bool(COMMAND.match(line)))
-    return found
+    return result
 
 
 def timeless(lines: list[str]) -> list[str]:

@@ -265,7 +265,7 @@ def _default(name: str, key: str, entry: dict[str, Any], *, needed: bool) -> str
 
 
 def _example(field: FieldInfo) -> str:
-    example = next(iter(field.examples or []), {})
+    example: Any = next(iter(field.examples or []), {})
     return "" if isinstance(example, dict) else _code(example)
 
 
@@ -352,16 +352,16 @@ def stacks() -> str:
         cells = tuple(_fit(fit(engine, stack)) for engine in REGISTRY)
         columns.setdefault(cells, []).append(f"`{stack}`")
     engines: dict[tuple[str, ...], list[str]] = {}
-    for engine, *cells in zip(REGISTRY, *columns, strict=True):
-        engines.setdefault(tuple(cells), []).append(f"`{engine}`")
+    for engine, *row in zip(REGISTRY, *columns, strict=True):
+        engines.setdefault(tuple(row), []).append(f"`{engine}`")
     head = ["engine", *(", ".join(names) for names in columns.values())]
-    return _table(head, [[", ".join(names), *row] for row, names in engines.items()])
+    return _table(head, [[", ".join(names), *cells] for cells, names in engines.items()])
 
 
-def _fit(found: Fit) -> str:
-    if found.verdict is Verdict.REFUSED:
-        return f"refused: {found.words}"
-    return found.words or "applies"
+def _fit(result: Fit) -> str:
+    if result.verdict is Verdict.REFUSED:
+        return f"refused: {result.words}"
+    return result.words or "applies"
 
 
 BEST_FOR = {
@@ -398,12 +398,12 @@ for _name in FORMULAS:
 
 def filled(text: str) -> str:
     """Return a page with up-to-date tables."""
-    return TABLE.sub(lambda found: found[1] + TABLES[found[2]]() + found[4], text)
+    return TABLE.sub(lambda result: result[1] + TABLES[result[2]]() + result[4], text)
 
 
 def named(text: str) -> set[str]:
     """Return the names of the tables on a page."""
-    return {found[2] for found in TABLE.finditer(text)}
+    return {result[2] for result in TABLE.finditer(text)}
 
 
 def scenario_tables() -> set[str]:

@@ -42,9 +42,9 @@ def referred(documented: Any) -> set[str]:
 
 def lacking(documented: Any) -> list[str]:
     """Return the arguments that neither the list of parameters nor the text above it names."""
-    found = sections(documented)
-    listed = entries(found.get("Parameters", "")) | entries(found.get("Attributes", ""))
-    said = set(re.findall(r"``(\w+)", found[""])) | referred(documented)
+    result = sections(documented)
+    listed = entries(result.get("Parameters", "")) | entries(result.get("Attributes", ""))
+    said = set(re.findall(r"``(\w+)", result[""])) | referred(documented)
     if inspect.isclass(documented) and dataclasses.is_dataclass(documented):
         wanted = [f.name for f in dataclasses.fields(documented) if not f.name.startswith("_")]
     elif inspect.isclass(documented):
@@ -64,9 +64,9 @@ def test_every_argument_is_described(module: str, name: str) -> None:
 @pytest.mark.parametrize(("module", "name"), FUNCTIONS, ids=str)
 def test_return_values_are_described(module: str, name: str) -> None:
     documented = getattr(importlib.import_module(module), name)
-    found = sections(documented)
-    said = found[""].split()[0] in {"Return", "Estimate", "Tell"}
-    assert "Returns" in found or "Yields" in found or said
+    result = sections(documented)
+    said = result[""].split()[0] in {"Return", "Estimate", "Tell"}
+    assert "Returns" in result or "Yields" in result or said
 
 
 def test_missing_descriptions_are_found() -> None:

@@ -38,10 +38,10 @@ def test_page_with_long_blocks_prints_the_shown_output(page: Path, tmp_path: Pat
 def read(page: Path, folder: Path, *, long: bool) -> None:
     """Run the blocks of a page and compare their output."""
     reader = Reader(folder)
-    found = blocks(page)
+    result = blocks(page)
     missing = set()
     left_out = False
-    for block, after in zip_longest(found, found[1:]):
+    for block, after in zip_longest(result, result[1:]):
         if block.is_long and not long:
             left_out = True
             continue
@@ -93,16 +93,16 @@ def test_blocks_have_a_language(page: Path) -> None:
 
 
 def test_readme_has_six_lines_of_python_with_output() -> None:
-    found = blocks(ROOT / "README.md")
-    code = next(block for block in found if block.language == "python")
+    result = blocks(ROOT / "README.md")
+    code = next(block for block in result if block.language == "python")
     assert len(code.lines) == 6
-    assert follows(code, found[found.index(code) + 1])
+    assert follows(code, result[result.index(code) + 1])
 
 
 def test_tutorial_shows_the_rate_of_the_paper() -> None:
     """Compare the formula and the simulation with Table 6 of the report: 154.2 kbit/s."""
-    found = blocks(ROOT / "docs" / "tutorial.md")
-    block = next(block for block in found if "--engine engset,packet" in block.lines[0])
+    result = blocks(ROOT / "docs" / "tutorial.md")
+    block = next(block for block in result if "--engine engset,packet" in block.lines[0])
     shown = next(line for line in block.lines if "connection rate" in line)
     engset_kbps, packet_kbps = (float(number) for number in re.findall(r"\d+\.\d+", shown)[:2])
     assert engset_kbps == pytest.approx(154.2, rel=0.02)

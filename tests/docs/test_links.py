@@ -44,13 +44,13 @@ def test_links_have_targets(page: Path) -> None:
 def test_every_page_can_be_reached() -> None:
     reached = {ROOT / "README.md"}
     while True:
-        found = {
+        result = {
             (page.parent / link.partition("#")[0]).resolve()
             for page in reached
             for link in links(page)
             if link.partition("#")[0].endswith(".md") and "://" not in link
         }
-        if found <= reached:
+        if result <= reached:
             break
-        reached |= found
+        reached |= result
     assert set(pages()) <= reached

@@ -24,6 +24,6 @@ def test_table_rows_match_their_heads(page: Path) -> None:
         if in_code or not line.startswith("|"):
             width = 0
             continue
-        found = cells(line)
-        width = width or found
-        assert found == width, f"{page.name}:{number}: {found} cells instead of {width}"
+        result = cells(line)
+        width = width or result
+        assert result == width, f"{page.name}:{number}: {result} cells instead of {width}"

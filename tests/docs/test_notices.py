@@ -9,10 +9,10 @@ from doc_pages import ROOT
 
 
 def test_every_crate_is_named_with_its_licence() -> None:
-    found = crates()
-    assert named() == list(found), "the crates have changed: make docs-update"
-    assert any(name.startswith("zstd-sys ") for name in found)
-    assert not any(name.startswith(("tcpcast", "syn ", "cc ")) for name in found)
+    result = crates()
+    assert named() == list(result), "the crates have changed: make docs-update"
+    assert any(name.startswith("zstd-sys ") for name in result)
+    assert not any(name.startswith(("tcpcast", "syn ", "cc ")) for name in result)
 
 
 def test_licence_texts_are_in_the_wheel() -> None:

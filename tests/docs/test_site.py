@@ -107,8 +107,8 @@ def test_search_works_offline(site: Path, browser: BrowserContext) -> None:
     page = browser.new_page()
     page.goto(f"{(site / 'search.html').as_uri()}?q=bufferbloat")
     page.wait_for_selector("#search-results li")
-    found = page.locator("#search-results li a").all_inner_texts()
-    assert "Gallery" in found
+    result = page.locator("#search-results li a").all_inner_texts()
+    assert "Gallery" in result
     page.close()
     assert asked
     assert [url for url in asked if not url.startswith(("file:", "data:"))] == []

@@ -63,11 +63,11 @@ def rows(page: str) -> dict[str, list[str]]:
     text = (REFERENCE / page).read_text(encoding="utf-8")
     lines = (line for line in text.splitlines() if line.startswith("|"))
     cells = ([c.strip() for c in line.strip("| ").split(" | ")] for line in lines)
-    found: dict[str, list[str]] = {}
+    result: dict[str, list[str]] = {}
     for row in cells:
         for name in re.findall(r"`([^`]+)`", row[0]):
-            found[name] = row[1:]
-    return found
+            result[name] = row[1:]
+    return result
 
 
 def test_every_metric_is_explained() -> None:

@@ -27,8 +27,8 @@ def updated(page: Path) -> str:
     changes: list[tuple[Block, list[str]]] = []
     with tempfile.TemporaryDirectory() as folder:
         reader = Reader(Path(folder))
-        found = blocks(page)
-        for block, after in zip_longest(found, found[1:]):
+        result = blocks(page)
+        for block, after in zip_longest(result, result[1:]):
             if block.is_measured:
                 print(f"{block.place}: unchanged, because it is a measurement")
             elif block.needs is not None and shutil.which(block.needs) is None:

@@ -12,14 +12,14 @@ SYSCTLS = "/proc/sys/net"
 
 def outside() -> dict[str, str]:
     """Return the interfaces, routes, neighbours, mounts, namespaces and network settings."""
-    found = {}
+    result = {}
     for name in OUTSIDE:
         text = Path(name).read_text()
         lines = [line.split()[0] for line in text.splitlines()] if name.endswith("dev") else text
-        found[name] = str(lines)
+        result[name] = str(lines)
     for folder, _, names in os.walk(SYSCTLS):
         for name in names:
             with suppress(OSError):
-                found[f"{folder}/{name}"] = Path(folder, name).read_text()
-    found["ns"] = str([os.readlink(f"/proc/self/ns/{kind}") for kind in ("net", "user", "mnt")])
-    return found
+                result[f"{folder}/{name}"] = Path(folder, name).read_text()
+    result["ns"] = str([os.readlink(f"/proc/self/ns/{kind}") for kind in ("net", "user", "mnt")])
+    return result

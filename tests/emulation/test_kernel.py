@@ -303,13 +303,13 @@ def outcome_of(lateness: list[int], away_ns: int, distortion: str | None) -> Tra
     )
 
 
-def replace_link(monkeypatch: pytest.MonkeyPatch, found: TrafficOutcome) -> Any:
+def replace_link(monkeypatch: pytest.MonkeyPatch, result: TrafficOutcome) -> Any:
     """Make runs return this outcome, and return the engine's module."""
     module = sys.modules["tcpcast.engines.kernel"]
 
     def run(_: object, advanced: Callable[[TrafficOutcome], str | None]) -> TrafficOutcome:
-        found.cut = advanced(found)
-        return found
+        result.cut = advanced(result)
+        return result
 
     monkeypatch.setattr(module, "check", lambda _: None)
     monkeypatch.setattr(module, "run_traffic", run)
@@ -319,9 +319,9 @@ def replace_link(monkeypatch: pytest.MonkeyPatch, found: TrafficOutcome) -> Any:
 def test_a_late_link_ends_early_and_its_results_are_marked(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    found = outcome_of([1000, 0, 0, 0, 0, 0, 0], 670_000_000, LATE)
-    answer = replace_link(monkeypatch, found).kernel(asked(), RunOptions())
-    assert found.cut == LATE
+    result = outcome_of([1000, 0, 0, 0, 0, 0, 0], 670_000_000, LATE)
+    answer = replace_link(monkeypatch, result).kernel(asked(), RunOptions())
+    assert result.cut == LATE
     assert answer.status is Status.MACHINE
     assert exit_code([answer]) == 3
     assert "--accept-late" in answer.incomplete_reason
@@ -334,10 +334,10 @@ def test_a_late_link_ends_early_and_its_results_are_marked(
 
 
 def test_lateness_may_be_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = outcome_of([1000, 0, 0, 0, 0, 0, 0], 670_000_000, LATE)
-    module = replace_link(monkeypatch, found)
+    result = outcome_of([1000, 0, 0, 0, 0, 0, 0], 670_000_000, LATE)
+    module = replace_link(monkeypatch, result)
     answer = module.kernel(asked(), RunOptions(accept_late=True))
-    assert found.cut is None
+    assert result.cut is None
     assert exit_code([answer]) == 0
     assert not answer.metrics["send_rate_pps"].trusted
     assert answer.metrics["send_rate_pps"].low is None
@@ -363,8 +363,8 @@ def test_the_estimated_duration_of_a_transfer_has_its_size() -> None:
 
 
 def test_a_late_run_of_bbr_warns_of_its_queue(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = outcome_of([990, 0, 10, 0, 0, 0, 0], 10**8, None)
-    module = replace_link(monkeypatch, found)
+    result = outcome_of([990, 0, 10, 0, 0, 0, 0], 10**8, None)
+    module = replace_link(monkeypatch, result)
     late = module.kernel(asked(tcp={"stack": "linux-bbr"}), RunOptions())
     [said] = [w for w in late.warnings if "more than 0.2 ms late" in w]
     assert said.startswith("bbr: 1.0% of the packets were")

@@ -74,10 +74,10 @@ def test_a_killed_run_leaves_nothing(mode: Mode, tmp_path: Path, whom: str) -> N
 
 def namespaces(process: int) -> list[str]:
     """Return the network namespaces of a process: those of its flows, after they are created."""
-    found = []
+    result = []
     for number in os.listdir(f"/proc/{process}/fd"):
         try:
-            found.append(os.readlink(f"/proc/{process}/fd/{number}"))
+            result.append(os.readlink(f"/proc/{process}/fd/{number}"))
         except OSError:
             continue
-    return [name for name in found if name.startswith("net:")]
+    return [name for name in result if name.startswith("net:")]

@@ -157,13 +157,13 @@ def test_with_the_sender_far_loss_is_on_the_other_direction(run: Run) -> None:
 
 def packets(path: Path) -> list[tuple[int, int, str]]:
     """Return time in nanoseconds, IP length and source of each packet of a capture."""
-    data, at, found = path.read_bytes(), 24, []
+    data, at, result = path.read_bytes(), 24, []
     while at < len(data):
         seconds, rest, kept, length = struct.unpack_from("<IIII", data, at)
         source = ".".join(map(str, data[at + 28 : at + 32]))
-        found.append((seconds * 10**9 + rest, length, source))
+        result.append((seconds * 10**9 + rest, length, source))
         at += 16 + kept
-    return found
+    return result
 
 
 def test_the_rate_is_exact(run: Run, tmp_path: Path) -> None:
@@ -216,8 +216,8 @@ def test_jitter_reorders_or_keeps_the_order(run: Run, tmp_path: Path) -> None:
         lengths += "for n in range(200): own.sendto(bytes(n), (os.environ['TCPCAST_PEER'], 9))\n"
         ran = run([*options, *more], ["sh", "-c", shlex.join(python(lengths)) + "; sleep 0.3"])
         assert ran.numbers["near_to_far"]["delivered"] == 200
-        found = [length for _, length, source in packets(pcap) if source == "10.0.0.1"]
-        assert (found == sorted(found)) is not reorder
+        result = [length for _, length, source in packets(pcap) if source == "10.0.0.1"]
+        assert (result == sorted(result)) is not reorder
 
 
 def test_a_trace_of_packet_opportunities_is_the_rate(run: Run, tmp_path: Path) -> None:

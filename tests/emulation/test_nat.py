@@ -110,8 +110,8 @@ class Host:
     def state(self) -> dict[str, str]:
         """Return interfaces, routes, settings and tables of nftables."""
         host = self.processes[0]
-        found = json.loads(self.run(host, sys.executable, "-c", STATE))
-        return {**found, "tables": self.run(host, sys.executable, "-c", TABLES)}
+        result = json.loads(self.run(host, sys.executable, "-c", STATE))
+        return {**result, "tables": self.run(host, sys.executable, "-c", TABLES)}
 
     def changed(self, before: dict[str, str]) -> set[str]:
         """Return the differences from ``before``, except for changes by the kernel itself."""

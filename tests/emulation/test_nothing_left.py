@@ -26,13 +26,13 @@ FOREVER = "86399"
 
 def processes(word: str) -> list[int]:
     """Return the processes whose command line contains a word."""
-    found = []
+    result = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal():
             with suppress(OSError):
                 if word in (entry / "cmdline").read_bytes().decode(errors="replace").split("\0"):
-                    found.append(int(entry.name))
-    return found
+                    result.append(int(entry.name))
+    return result
 
 
 def within(seconds: float) -> Iterator[None]:

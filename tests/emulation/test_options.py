@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     """Return the list of links that would run; none is started."""
-    found: list[dict[str, Any]] = []
+    result: list[dict[str, Any]] = []
 
     def _run(question: dict[str, Any], *_: object, **__: object) -> None:
-        found.append(question)
+        result.append(question)
         raise SystemExit(0)
 
     monkeypatch.setattr(link, "_run", _run)
-    return found
+    return result
 
 
 def question(asked: list[dict[str, Any]], *arguments: str) -> dict[str, Any]:

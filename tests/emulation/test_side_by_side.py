@@ -31,7 +31,7 @@ asks.settimeout(20)
 asks.sendto(own.name.encode(), (os.environ["TCPCAST_PEER"], {PORT}))
 print(other.exists(), asks.recv(100).decode())
 """
-"""Waits for the program of the other link, then queries the far end of its own."""
+"""Waits for the program of the other link, then queries the far end of its link."""
 
 
 def test_threads_have_separate_links() -> None:
@@ -43,9 +43,9 @@ def test_threads_have_separate_links() -> None:
 
     with ThreadPoolExecutor(len(rates)) as threads:
         answers = list(threads.map(answer, rates))
-    for found, rate_bps in zip(answers, rates.values(), strict=True):
+    for result, rate_bps in zip(answers, rates.values(), strict=True):
         # A packet of 1500 bytes has a payload of 1448.
-        assert found["goodput_bps"] == pytest.approx(rate_bps * 1448 / 1500, rel=0.1)
+        assert result["goodput_bps"] == pytest.approx(rate_bps * 1448 / 1500, rel=0.1)
 
 
 def test_processes_have_separate_links(mode: Mode, tmp_path: Path) -> None:

@@ -31,8 +31,8 @@ def without_layout() -> Iterator[None]:
 
 def section(report: Report, title: str) -> Section:
     """Return the section whose title starts with this text."""
-    (found,) = [s for s in report.sections if s.title.startswith(title)]
-    return found
+    (result,) = [s for s in report.sections if s.title.startswith(title)]
+    return result
 
 
 def own(part: Section, *label: str) -> float:

@@ -101,12 +101,12 @@ def _corrected(name: str) -> str:
 @pytest.mark.parametrize("end", ["window_low_pkts", "window_high_pkts"])
 def test_the_corrected_flights_of_table_3_are_the_model_s(end: str) -> None:
     for line in published.table(3):
-        found = flights(
+        result = flights(
             size_pkts=line.value("mean_size_pkts"),
             receiver_window_pkts=int(line[end] or 44),
             slowest_beta=example_beta(line),
         )
-        assert found.sizes() == tuple(float(f) for f in line["flights_corrected_pkts"].split())
+        assert result.sizes() == tuple(float(f) for f in line["flights_corrected_pkts"].split())
 
 
 def test_tables_8_and_10_print_the_same_run() -> None:

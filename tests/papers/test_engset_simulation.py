@@ -116,7 +116,7 @@ def test_shorter_loop_explains_the_printed_rates(quick: Report) -> None:
     for row in section(quick, "The phase of the loop").rows:
         if row.label[3].startswith("rate of 257-512") and row.difference is not None:
             gaps[row.label[0]].append(abs(row.difference))
-    mean = {rtt: sum(found) / len(found) for rtt, found in gaps.items()}
+    mean = {rtt: sum(result) / len(result) for rtt, result in gaps.items()}
     assert len(gaps["RTT 50 ms"]) == 4
     assert mean["RTT 49.8048 ms"] < 0.5 * mean["RTT 50 ms"]
 

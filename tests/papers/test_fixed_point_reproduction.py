@@ -161,8 +161,8 @@ def answer(**metrics: float) -> Answer:
         "low": np.array([34e3, 35e3, 36e3, np.nan]),
         "high": np.array([36e3, 37e3, 38e3, np.nan]),
     }
-    found = {name: Metric(figure, 0.9 * figure, 1.1 * figure) for name, figure in metrics.items()}
-    return Answer("packet", metrics=found, tables={"file_goodput": levels})
+    result = {name: Metric(figure, 0.9 * figure, 1.1 * figure) for name, figure in metrics.items()}
+    return Answer("packet", metrics=result, tables={"file_goodput": levels})
 
 
 FOUND = answer(
@@ -260,9 +260,9 @@ def test_withheld_fixed_points_are_in_brackets() -> None:
     assert figures.row("loss", ("100",), Printed("6.00"), relative=None).verdict is Verdict.SHOWN
 
 
-def replace_intervals(found: Answer) -> Answer:
-    bare = {name: Metric(metric.value) for name, metric in found.metrics.items()}
-    return replace(found, metrics=bare)
+def replace_intervals(result: Answer) -> Answer:
+    bare = {name: Metric(metric.value) for name, metric in result.metrics.items()}
+    return replace(result, metrics=bare)
 
 
 def test_missing_answers_are_reported_once() -> None:
@@ -277,8 +277,8 @@ def test_failed_reference_flows_report_their_tests() -> None:
     why = "no fixed point was reached (own queue differs by +122 %)"
     tests = {"what": np.array(["loss", "own queue"]), "passed": np.array([True, False])}
     tables = {"reference_flows": table, "convergence": tests}
-    found = Answer("fixed-point", tables=tables, status=Status.PARTIAL, reason=why)
-    seen = reference_flows(found)
+    result = Answer("fixed-point", tables=tables, status=Status.PARTIAL, reason=why)
+    seen = reference_flows(result)
     assert seen.metrics == {"rtt_mean_s": Metric(2.0, 1.9, 2.1), "loss_ratio": Metric(0.1)}
     assert reference_flows(FOUND) is FOUND
     short = Answer("fixed-point", status=Status.PARTIAL, reason="run.max_wall was reached")
@@ -336,15 +336,15 @@ def test_jobs_by_sample_sizes(sample_sizes: SampleSizes) -> None:
 
 def test_results_do_not_depend_on_threads() -> None:
     jobs = [Job(LocalLoop(n), SHORT) for n in (100, 200, 300)]
-    found = []
+    result = []
     for threads in (1, 2):
         runs = Runs(SMALL, threads)
         for job in jobs:
             runs.request(job)
         runs.simulate()
         assert runs.packets == pytest.approx(sum(job.weight for job in jobs))
-        found.append([runs[job]["connection_rate_bps"] for job in jobs])
-    assert found[0] == found[1]
+        result.append([runs[job]["connection_rate_bps"] for job in jobs])
+    assert result[0] == result[1]
 
 
 @pytest.fixture(scope="module")
@@ -407,11 +407,11 @@ def test_every_flow_in_overload(measured: Runs) -> None:
 def test_every_flow_obeys_littles_law(measured: Runs) -> None:
     (part,) = little.sections(measured, Path())
     for sources in POPULATIONS:
-        found, distribution = (
+        result, distribution = (
             own(part, name, str(sources)) for name in ("measured", "by Little's law")
         )
         # Within the wait at a source's own link, and the length of the run.
-        assert distribution - 0.02 < found < distribution + 0.025
+        assert distribution - 0.02 < result < distribution + 0.025
 
 
 @pytest.mark.long
@@ -435,17 +435,17 @@ def test_progress_is_monotonic(report: Report, shares: list[float]) -> None:
 def test_a_job_runs_the_scheme_that_it_names() -> None:
     length = Iterated(Length(2.0, 1.0, 1), steps=2, step_s=1, references=3)
     for scheme, number, conditional in (("2", 2, False), ("1, conditional", 1, True)):
-        found = Job(LocalLoop(100), length, scheme).run(nothing)
-        assert found.engine == "fixed-point"
-        told = (found.provenance["scheme"], found.provenance["conditional"])
+        result = Job(LocalLoop(100), length, scheme).run(nothing)
+        assert result.engine == "fixed-point"
+        told = (result.provenance["scheme"], result.provenance["conditional"])
         assert told == (number, conditional)
-        assert (found.provenance["references"], found.provenance["iterations"]) == ([3], 2)
+        assert (result.provenance["references"], result.provenance["iterations"]) == ([3], 2)
 
 
 def test_unsupported_scenarios_report_the_reason() -> None:
     length = Iterated(Length(2.0, 1.0, 1), steps=2, step_s=1, references=3)
-    found = Job(LocalLoop(100, rule="C", traced=True), length, "2").run(nothing)
-    assert found.not_applicable is None
+    result = Job(LocalLoop(100, rule="C", traced=True), length, "2").run(nothing)
+    assert result.not_applicable is None
     newreno = Job(Ftp("individual", 5, "rfc-newreno"), length, "2").run(nothing)
     assert newreno.not_applicable is not None
     assert "engine packet" in newreno.not_applicable
@@ -453,9 +453,9 @@ def test_unsupported_scenarios_report_the_reason() -> None:
 
 @pytest.mark.long
 def test_the_whole_paper(tmp_path: Path) -> None:
-    found = PAPER.reproduce(tmp_path)
-    assert [*found.new, *found.gone] == []
-    assert found.count(Verdict.AGREES) > 130
+    result = PAPER.reproduce(tmp_path)
+    assert [*result.new, *result.gone] == []
+    assert result.count(Verdict.AGREES) > 130
 
 
 @pytest.mark.long
@@ -463,7 +463,7 @@ def test_repeated_runs_have_equal_bytes(tmp_path: Path) -> None:
     pages = []
     for threads in (1, None):
         folder = tmp_path / f"{threads}"
-        found = PAPER.reproduce(folder, quick=True, threads=threads)
-        assert [*found.new, *found.gone] == []
+        result = PAPER.reproduce(folder, quick=True, threads=threads)
+        assert [*result.new, *result.gone] == []
         pages.append({file.name: file.read_bytes() for file in folder.iterdir()})
     assert pages[0] == pages[1]

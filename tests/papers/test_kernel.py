@@ -30,22 +30,22 @@ def lossy(*, loss: float = 0.01, **measured: Measured) -> Cell:
 
 
 def test_interval_over_runs_uses_t_distribution() -> None:
-    found = cells.over_runs([1.0, 2.0, 3.0])
-    assert found.mean == 2
-    assert found.half_width == pytest.approx(4.3027 / math.sqrt(3), rel=1e-4)
+    result = cells.over_runs([1.0, 2.0, 3.0])
+    assert result.mean == 2
+    assert result.half_width == pytest.approx(4.3027 / math.sqrt(3), rel=1e-4)
     assert math.isnan(cells.over_runs([1.0]).half_width)
 
 
 def test_interval_of_counts_uses_poisson() -> None:
-    found = cells.counts([95.0, 105.0, 100.0, 100.0])
-    assert found.mean == 100
-    assert found.half_width == pytest.approx(1.96 * 20 / 4)
+    result = cells.counts([95.0, 105.0, 100.0, 100.0])
+    assert result.mean == 100
+    assert result.half_width == pytest.approx(1.96 * 20 / 4)
 
 
 def test_interval_of_percentile_uses_order_statistics() -> None:
-    found = cells.percentile([float(at) for at in range(1, 601)], 0.99)
-    assert found.mean == 594
-    assert 3 <= found.half_width <= 6
+    result = cells.percentile([float(at) for at in range(1, 601)], 0.99)
+    assert result.mean == 594
+    assert 3 <= result.half_width <= 6
 
 
 def test_share_pools_all_runs() -> None:
@@ -93,7 +93,7 @@ def refusal(cell: Cell) -> str:
 
 
 def test_every_cell_is_a_scenario() -> None:
-    assert [found for cell in cells.packaged() if (found := refusal(cell))] == []
+    assert [result for cell in cells.packaged() if (result := refusal(cell))] == []
 
 
 def test_the_path_has_the_transmission_times_and_the_link_on_top_of_propagation() -> None:
@@ -134,10 +134,10 @@ def test_startup_tolerance_allows_a_time_shift() -> None:
         "delivered_by_0.3s": Measured(1.1e6, 0.0, 3),
     }
     cell = Cell("F3", "x", cells.STARTUP, (Group("linux-cubic", 60.0),), 1e9, measured=measured)
-    found = {name: agreement.allowed(cell, name) for name in measured}
+    result = {name: agreement.allowed(cell, name) for name in measured}
     steep, flat = 0.0015 * (1e6 - 1e3) / 0.1, 0.05 * 1.1e6
     for time, allowed in (("0.1s", steep), ("0.3s", flat)):
-        tolerance = found[f"delivered_by_{time}"]
+        tolerance = result[f"delivered_by_{time}"]
         assert tolerance is not None
         assert tolerance.absolute == pytest.approx(allowed)
 
@@ -147,9 +147,9 @@ def test_queue_delay_follows_from_littles_law() -> None:
     waits = {"queue_delay_s": Measured(0.01, 0.0, 3)}
     cell = Cell("F1", "x", cells.DROP_TAIL, (group,), 12e6, measured=waits)
     metrics = {"queue_mean_pkts": Metric(11.0), "utilisation": Metric(1.0)}
-    found = agreement.simulated(cell, Answer("packet", metrics=metrics), "queue_delay_s")
-    assert found is not None
-    assert found.value == pytest.approx(0.010)
+    result = agreement.simulated(cell, Answer("packet", metrics=metrics), "queue_delay_s")
+    assert result is not None
+    assert result.value == pytest.approx(0.010)
 
 
 def test_refused_cells_report_the_reason() -> None:
@@ -244,13 +244,13 @@ def test_page_summary_agrees_with_the_data_file() -> None:
         kind, title, *counted = row.split(" | ")
         if kind in cells.KINDS and len(counted) == 5:
             told[kind, title] = counted
-    found: dict[tuple[str, str], list[str]] = {}
+    result: dict[tuple[str, str], list[str]] = {}
     for line in lines:
         known = agreement.quantity(line["quantity"])
         assert known is not None
         title = known.title.partition(" by ")[0].removesuffix(" a run")
-        found.setdefault((line["kind"], title), []).append(line["verdict"])
-    for place, verdicts in found.items():
+        result.setdefault((line["kind"], title), []).append(line["verdict"])
+    for place, verdicts in result.items():
         checked = verdicts.count(comparison.AGREES) + verdicts.count(comparison.DIFFERS)
         counted = told.pop(place)
         assert [counted[0], counted[1], counted[4]] == [

@@ -38,18 +38,18 @@ def test_probabilities_are_those_of_the_two_sided_sign_test() -> None:
     for above, below in itertools.product(range(12), repeat=2):
         if above + below == 0:
             continue
-        found = Signs(("group",), above, below, GROUPS)
+        result = Signs(("group",), above, below, GROUPS)
         expected = binomtest(above, above + below).pvalue
-        assert found.probability == pytest.approx(expected), (above, below)
-        assert found.corrected == pytest.approx(min(1.0, GROUPS * expected))
+        assert result.probability == pytest.approx(expected), (above, below)
+        assert result.corrected == pytest.approx(min(1.0, GROUPS * expected))
 
 
 def test_a_group_is_one_sided_if_its_corrected_probability_is_below_chance() -> None:
     for differing in range(1, 40):
         for above in range(differing + 1):
-            found = Signs(("group",), above, differing - above, GROUPS)
-            reached = abs(found.share - 0.5) <= found.reach + 1e-12
-            assert reached == (found.corrected >= signs.CHANCE), (above, differing)
+            result = Signs(("group",), above, differing - above, GROUPS)
+            reached = abs(result.share - 0.5) <= result.reach + 1e-12
+            assert reached == (result.corrected >= signs.CHANCE), (above, differing)
 
 
 def test_small_differences_are_ignored_and_groups_are_sorted() -> None:

@@ -72,8 +72,8 @@ def test_table_7_follows_from_the_tables_before_it(case: int) -> None:
 @pytest.mark.parametrize("case", [1, 2, 3])
 def test_the_congested_cells_follow_to_the_digits_of_their_inputs(case: int) -> None:
     """Cells whose round trip has three printed digits; 0.2 kbit/s is the fourth digit of p."""
-    found = np.round(equation_1_kbps(case)[2:], 1)
-    assert found == pytest.approx(PUBLISHED[case]["table7_kbps"][2:], abs=0.2)
+    result = np.round(equation_1_kbps(case)[2:], 1)
+    assert result == pytest.approx(PUBLISHED[case]["table7_kbps"][2:], abs=0.2)
 
 
 def test_the_threshold_of_the_local_loop() -> None:

@@ -188,7 +188,7 @@ def test_losses_are_counted_per_flow_and_combined() -> None:
         for at, name in enumerate(("time_s", "flow", "event"))
     }
     values = {"send_rate_pps": 10.0, "loss_ratio": 0.3, "rtt_mean_s": 0.1}
-    found = by_lost_packets(
+    result = by_lost_packets(
         Point(2, loss=0.1),
         Answer(
             "packet",
@@ -197,9 +197,9 @@ def test_losses_are_counted_per_flow_and_combined() -> None:
             warmup_s=0.8,
         ),
     )
-    assert found.p == 3 / 20
-    assert found.p_e == 2 / 20
-    assert found.t0_s == 0.2  # without a timeout, the minimum
+    assert result.p == 3 / 20
+    assert result.p_e == 2 / 20
+    assert result.t0_s == 0.2  # without a timeout, the minimum
 
 
 @pytest.mark.parametrize("point", [Point(10, loss=0.02), Point(2, loss=0.1)], ids=str)
@@ -226,8 +226,8 @@ MADE_UP = Measured(
 
 def test_the_fitted_t_gives_the_simulated_rate() -> None:
     fitted = fitted_t0_s(MADE_UP)
-    found = ALGORITHM_1.rate_pps(replace(MADE_UP, t0_s=fitted))
-    assert found == pytest.approx(MADE_UP.send_rate_pps)
+    result = ALGORITHM_1.rate_pps(replace(MADE_UP, t0_s=fitted))
+    assert result == pytest.approx(MADE_UP.send_rate_pps)
     assert np.isnan(fitted_t0_s(replace(MADE_UP, send_rate_pps=1e9)))
     assert np.isnan(fitted_t0_s(replace(MADE_UP, send_rate_pps=1e-9)))
 
@@ -254,8 +254,8 @@ def quick(tmp_path_factory: pytest.TempPathFactory, shares: list[float]) -> Repo
 
 
 def section(report: Report, title: str) -> Section:
-    (found,) = [s for s in report.sections if s.title.startswith(f"{title.rstrip('.')}.")]
-    return found
+    (result,) = [s for s in report.sections if s.title.startswith(f"{title.rstrip('.')}.")]
+    return result
 
 
 @pytest.mark.long
@@ -298,9 +298,9 @@ def test_claims_name_models_and_points() -> None:
         lowest, highest = line.value("lowest"), line.value("highest")
         assert lowest <= highest
         assert line["among"] in AMONG
-        found = figures.points(line["setting"], QUICK)
+        result = figures.points(line["setting"], QUICK)
         if line["among"] in {"loss", "flows"}:
-            assert any(lowest <= getattr(each, line["among"]) <= highest for each in found)
+            assert any(lowest <= getattr(each, line["among"]) <= highest for each in result)
 
 
 def test_values_of_the_appendix() -> None:

@@ -64,14 +64,14 @@ def uncut(path: Path, seconds: float) -> np.ndarray:
 def test_pausing_a_trace_changes_nothing() -> None:
     seen, whole = cut(LOSSY, pieces=36, piece_s=100), uncut(LOSSY, 3600)
     assert seen.sent.shape == (1, 36)
-    for found, name in (
+    for result, name in (
         (seen.sent, "sent"),
         (seen.triple_duplicates, "fast_retransmits"),
         (seen.sequences, "timeout_sequences"),
         (seen.timeouts, "timeouts"),
         (seen.rtt_sums[1], "rtt_samples"),
     ):
-        assert found.sum() == whole[CLASS[name]]
+        assert result.sum() == whole[CLASS[name]]
     rtt_s = 1e-9 * whole[CLASS["rtt_sum_ns"]] / whole[CLASS["rtt_samples"]]
     assert float(seen.trace_rtt_s[0, 0]) == pytest.approx(rtt_s)
 
@@ -136,10 +136,10 @@ def made_up(sent: list[int], indications: list[int]) -> Cut:
 def test_pieces_without_loss_or_of_nothing_else_are_left_out() -> None:
     seen = made_up([1000, 1000, 3, 0], [10, 0, 3, 0])
     assert usable(seen).tolist() == [[True, False, False, False]]
-    found = piece_errors(LOSSY, seen, TD_ONLY)
+    result = piece_errors(LOSSY, seen, TD_ONLY)
     rate = np.sqrt(3 / (2 * 2 * 0.01)) / 0.2
-    assert found[0, 0] == pytest.approx(abs(100 * rate - 1000) / 1000)
-    assert np.isnan(found[0, 1:]).all()
+    assert result[0, 0] == pytest.approx(abs(100 * rate - 1000) / 1000)
+    assert np.isnan(result[0, 1:]).all()
 
 
 def test_t0_without_timeouts_is_the_path_minimum() -> None:
@@ -179,7 +179,7 @@ def test_results_do_not_depend_on_threads() -> None:
         TraceJob(replace(LOSSY, rate=rate), 2, 100.0, 2, 1.0, p=p, calibration_hours=1)
         for rate, p in ((0.01, None), (0.02, 0.03))
     ]
-    found = []
+    result = []
     for threads in (1, 2):
         runs = Runs(QUICK, threads)
         for job in jobs:
@@ -187,10 +187,10 @@ def test_results_do_not_depend_on_threads() -> None:
         samples = runs.request(RoundsJob(LOSSY, 100.0, 1.0))
         runs.simulate()
         assert len(runs) == 3
-        found.append(
+        result.append(
             ([runs[job].cut.sent.tolist() for job in jobs], runs[samples].duration_s.tolist())
         )
-    assert found[0] == found[1]
+    assert result[0] == result[1]
 
 
 @pytest.fixture(scope="module")
@@ -253,17 +253,17 @@ def of_kind(part: Section, loss: str) -> Iterator[tuple[str, float]]:
 def test_the_full_model_is_nearer_than_td_only_in_most_traces(
     quick: Report, title: str, traces: int, loss: str
 ) -> None:
-    found = dict(of_kind(section(quick, title), loss))
-    assert found[FULL] < found[TD_ONLY]
-    assert found[f"{FULL} nearer than {TD_ONLY}"] > 0.8 * traces
+    result = dict(of_kind(section(quick, title), loss))
+    assert result[FULL] < result[TD_ONLY]
+    assert result[f"{FULL} nearer than {TD_ONLY}"] > 0.8 * traces
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("title", ["Figure 19.", "Figure 20."])
 def test_model_error_is_largest_with_rest_of_round_loss(quick: Report, title: str) -> None:
     part = section(quick, title)
-    found = {loss: dict(of_kind(part, loss))[FULL] for loss in (INDEPENDENT, REST_OF_ROUND)}
-    assert found[REST_OF_ROUND] > 1.5 * found[INDEPENDENT]
+    result = {loss: dict(of_kind(part, loss))[FULL] for loss in (INDEPENDENT, REST_OF_ROUND)}
+    assert result[REST_OF_ROUND] > 1.5 * result[INDEPENDENT]
 
 
 @pytest.mark.long

@@ -256,11 +256,11 @@ def test_blocks_of_large_arrays_have_the_bits_of_single_values() -> None:
     """Arguments larger than a block that broadcast: a row, a column and single values."""
     rng = np.random.default_rng(3)
     rtt, p = rng.uniform(0.01, 0.3, (300, 1)), rng.uniform(1e-4, 0.5, 2 * BLOCK // 300)
-    found = throughput(rtt_s=rtt, t0_s=[1.0], loss_indication_ratio=p, receiver_window_pkts=20)
+    result = throughput(rtt_s=rtt, t0_s=[1.0], loss_indication_ratio=p, receiver_window_pkts=20)
     rows = [
         throughput(rtt_s=each, t0_s=1.0, loss_indication_ratio=p, receiver_window_pkts=20)
         for each in rtt[:, 0]
     ]
     for name in ("rate_pps", "window_pkts", "timeout_probability", "window_limited"):
-        assert np.array_equal(getattr(found, name), [getattr(row, name) for row in rows])
-    assert found.rate_pps.size > BLOCK
+        assert np.array_equal(getattr(result, name), [getattr(row, name) for row in rows])
+    assert result.rate_pps.size > BLOCK

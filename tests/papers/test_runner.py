@@ -70,10 +70,10 @@ def table(number: int, *figures: Figure, drawn: bool = False, half: float = 0.0)
             )
             for at, figure in enumerate(figures, 1)
         ]
-        found = Section(f"Table {number}. A table", ("what", "N"), rows)
+        result = Section(f"Table {number}. A table", ("what", "N"), rows)
         if drawn:
-            found.figures = [Plot(panels(1)[0], folder / f"figure{number}.png")]
-        return [found]
+            result.figures = [Plot(panels(1)[0], folder / f"figure{number}.png")]
+        return [result]
 
     def request(runs: Runs[float]) -> None:
         for figure in figures:

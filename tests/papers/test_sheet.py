@@ -25,8 +25,8 @@ def section(*quantities: Quantity[Runs[None], Line]) -> Section:
         quantities,
         notes=lambda runs: [f"{len(runs)} simulations"],
     )
-    (found,) = sheet.sections(Runs(None), Path())
-    return found
+    (result,) = sheet.sections(Runs(None), Path())
+    return result
 
 
 def quantity(value: float, **more: object) -> Quantity[Runs[None], Line]:
@@ -34,16 +34,16 @@ def quantity(value: float, **more: object) -> Quantity[Runs[None], Line]:
 
 
 def test_a_row_per_case_and_quantity() -> None:
-    found = section(quantity(11.0), quantity(19.0, condition=lambda line: line["name"] == "c"))
-    assert [(row.label, row.own) for row in found.rows] == [
+    result = section(quantity(11.0), quantity(19.0, condition=lambda line: line["name"] == "c"))
+    assert [(row.label, row.own) for row in result.rows] == [
         (("a", "model"), 11.0),
         (("b", "model"), 11.0),
         (("c", "model"), 11.0),
         (("c", "model"), 19.0),
     ]
-    assert {row.verdict for row in found.rows} == {Verdict.SHOWN}
-    assert found.rows[0].unit == "kbit/s"
-    assert found.remarks == ["0 simulations"]
+    assert {row.verdict for row in result.rows} == {Verdict.SHOWN}
+    assert result.rows[0].unit == "kbit/s"
+    assert result.remarks == ["0 simulations"]
 
 
 @pytest.mark.parametrize(("allowed", "verdict"), [(1.0, Verdict.AGREES), (0.5, Verdict.DIFFERS)])

@@ -77,9 +77,9 @@ def test_independent_values() -> None:
     assert {line["setting"] for line in lines} <= {each.name for each in DRAWN}
     for line in lines:
         for column in ("model_s", "exact_s"):
-            found = line.printed(column)
-            assert isinstance(found, Printed)
-            assert found.decimals == 3
+            result = line.printed(column)
+            assert isinstance(result, Printed)
+            assert result.decimals == 3
     for line in published.reductions():
         assert line.value("lowest_percent") < line.value("highest_percent")
         assert math.isfinite(line.value("exact_percent"))

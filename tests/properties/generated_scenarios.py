@@ -129,18 +129,18 @@ class Generator:
                 continue
             yield table, key, below
             for entry in _entries(table.get(key)):
-                found = next((s for s in self._tables(below) if _fits(s, entry)), None)
-                if found is not None:
-                    yield from self._keys(found, entry)
+                result = next((s for s in self._tables(below) if _fits(s, entry)), None)
+                if result is not None:
+                    yield from self._keys(result, entry)
 
     def _alternatives(self, schema: Schema) -> Iterator[Schema]:
         """Yield the alternative schemas of a value, with references resolved."""
         if "$ref" in schema:
             schema = self._root["$defs"][schema["$ref"].rsplit("/", 1)[1]]
-        found = [part for word in ("anyOf", "oneOf") for part in schema.get(word, [])]
-        if not found:
+        result = [part for word in ("anyOf", "oneOf") for part in schema.get(word, [])]
+        if not result:
             yield schema
-        for part in found:
+        for part in result:
             yield from self._alternatives(part)
 
     def _tables(self, schema: Schema) -> Iterator[Schema]:

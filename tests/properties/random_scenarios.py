@@ -247,10 +247,10 @@ def main() -> int:
     numbers = range(asked.first, asked.first + asked.runs)
     tally, begun = Tally(), time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
-        found = run_random(
+        result = run_random(
             numbers, seed=asked.seed, folder=Path(folder), limits=limits, shorten=True
         )
-        for _, code, failure in found:
+        for _, code, failure in result:
             tally.runs += 1
             if code is not None:
                 tally.codes[code] = tally.codes.get(code, 0) + 1

@@ -34,14 +34,14 @@ def scenario(stack: str, classes: tuple[dict[str, Any], ...], **network: Any) ->
 
 @pytest.mark.parametrize("stack", ["rfc-newreno", "rfc-sack", "linux-reno", "linux-cubic"])
 def test_shares_do_not_depend_on_class_order(stack: str) -> None:
-    found: dict[str, list[tuple[float, float]]] = {"near": [], "far": []}
+    result: dict[str, list[tuple[float, float]]] = {"near": [], "far": []}
     for classes in itertools.permutations(CLASSES):
         answer = tcpcast.run(scenario(stack, classes), ["packet"])["packet"]
         table = answer.tables["by_class"]
         rates, highs = table["goodput_pps"], table["goodput_pps_high"]
         for at, group in enumerate(classes):
-            found[str(group["name"])].append((rates[at], highs[at] - rates[at]))
-    for (one, one_half), (other, other_half) in found.values():
+            result[str(group["name"])].append((rates[at], highs[at] - rates[at]))
+    for (one, one_half), (other, other_half) in result.values():
         assert abs(one - other) <= one_half + other_half
 
 

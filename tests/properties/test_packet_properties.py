@@ -218,13 +218,13 @@ def test_answers_satisfy_invariants(scenario: dict[str, Any]) -> None:
 @st.composite
 def hops(draw: st.DrawFn) -> list[dict[str, Any]]:
     """Return two to five hops, at least one of them shared."""
-    found: list[dict[str, Any]] = []
+    result: list[dict[str, Any]] = []
     for at in range(draw(st.integers(2, 5))):
         hop = draw(links()) | {"name": f"hop{at}", "shared": draw(st.booleans()) or at == 0}
         if hop["shared"]:
             hop |= {"rate": draw(quantity(0.5, 50, "mbit")), "queue": draw(QUEUE)}
-        found.append(hop)
-    return draw(st.permutations(found))
+        result.append(hop)
+    return draw(st.permutations(result))
 
 
 @UNHURRIED

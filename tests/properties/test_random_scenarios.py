@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 @pytest.mark.parametrize("runs", [8, pytest.param(2000, marks=pytest.mark.long)])
 def test_random_scenarios_end_in_time(runs: int, tmp_path: Path) -> None:
-    found = run_random(range(runs), seed=1, folder=tmp_path, limits=Limits())
-    assert not [str(failure) for _, _, failure in found if failure is not None]
+    result = run_random(range(runs), seed=1, folder=tmp_path, limits=Limits())
+    assert not [str(failure) for _, _, failure in result if failure is not None]
 
 
 PATH = {"network": {"rtt": "50ms", "bottleneck": {"rate": "10mbit"}}}

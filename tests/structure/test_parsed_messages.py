@@ -62,14 +62,14 @@ def parsed(source: str) -> Iterator[int]:
 
 
 def test_no_code_parses_a_message() -> None:
-    found = Counter[str]()
+    result = Counter[str]()
     lines = []
     for path in sorted(PACKAGE.rglob("*.py")):
         name = str(path.relative_to(PACKAGE))
         for line in parsed(path.read_text()):
-            found[name] += 1
+            result[name] += 1
             lines.append(f"{name}:{line}")
-    assert dict(found) == KNOWN, lines
+    assert dict(result) == KNOWN, lines
 
 
 def test_all_ways_to_parse_are_found() -> None:

@@ -38,9 +38,9 @@ def test_linux_wheel_tag_equals_release_check() -> None:
 
 
 def test_only_upload_has_credentials_and_needs_all_jobs() -> None:
-    found = workflow()
-    jobs = found["jobs"]
-    assert found["permissions"] == {"contents": "read"}
+    result = workflow()
+    jobs = result["jobs"]
+    assert result["permissions"] == {"contents": "read"}
     signs_in = [name for name, job in jobs.items() if "id-token" in job.get("permissions", {})]
     assert signs_in == ["publish"]
     assert set(jobs["publish"]["needs"]) == set(jobs) - {"publish"}

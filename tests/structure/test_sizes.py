@@ -63,16 +63,16 @@ def without_tests(source: str) -> str:
 def rust_functions(source: str) -> Iterator[tuple[str, int]]:
     """Yield name and length in lines of every function, by its braces."""
     # Strings, characters and comments may contain braces; their lines still count.
-    code = NOT_CODE.sub(lambda found: "\n" * found[0].count("\n"), source)
-    for found in RUST_FUNCTION.finditer(code):
+    code = NOT_CODE.sub(lambda result: "\n" * result[0].count("\n"), source)
+    for result in RUST_FUNCTION.finditer(code):
         depth = 0
-        for at in range(found.end(), len(code)):
+        for at in range(result.end(), len(code)):
             if code[at] == "{":
                 depth += 1
             elif code[at] == "}":
                 depth -= 1
             if (code[at] == ";" and depth == 0) or (code[at] == "}" and depth == 0):
-                yield found[1], code.count("\n", found.start(), at) + 1
+                yield result[1], code.count("\n", result.start(), at) + 1
                 break
 
 

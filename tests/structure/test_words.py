@@ -52,7 +52,7 @@ def texts() -> dict[str, str]:
     return {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8").lower() for path in files}
 
 
-def found(phrase: str) -> list[str]:
+def places(phrase: str) -> list[str]:
     """Return the places of a phrase, including phrases over two lines."""
     # Check the start of a word afterwards: a pattern that starts with letters is much faster.
     words = re.compile(rf"{phrase}\b".replace(" ", r"[\s/#!]+"))
@@ -71,7 +71,7 @@ def found(phrase: str) -> list[str]:
 def test_a_phrase_is_found_as_whole_words_over_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     text = "A text\n    /// Sent\n    /// again, resent again.".lower()
     monkeypatch.setitem(globals(), "texts", lambda: {"a.rs": text})
-    assert found("sent again") == ["a.rs:2"]
+    assert places("sent again") == ["a.rs:2"]
 
 
 def test_checked_texts_include_code_and_docs() -> None:
@@ -82,7 +82,7 @@ def test_checked_texts_include_code_and_docs() -> None:
 
 @pytest.mark.parametrize("phrase", INSTEAD)
 def test_terms_of_the_field_are_used(phrase: str) -> None:
-    assert found(phrase) == [], f"write: {INSTEAD[phrase]}"
+    assert places(phrase) == [], f"write: {INSTEAD[phrase]}"
 
 
 def test_every_exception_is_needed() -> None:

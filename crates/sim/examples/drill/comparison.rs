@@ -70,7 +70,7 @@ impl Comparison {
     }
 
     /// Compares own timestamps by their difference from the first one; echoed timestamps must equal
-    /// those of the script.
+    /// the script's.
     fn compare_stamps(
         &mut self,
         wanted: Option<(u32, u32)>,
