@@ -1,9 +1,9 @@
-# What CI runs, by the same names. `make demo` and `make test` set everything up in .venv first.
+# Targets, with the names that CI uses. `make demo` and `make test` set everything up in .venv first.
 .DEFAULT_GOAL := help
 SHELL := /bin/sh
 MAKEFLAGS += --no-print-directory
 
-# The first Python that is new enough; `make PYTHON=/path/to/python3.12 ...` takes another.
+# The first Python that is new enough; override with `make PYTHON=/path/to/python3.12 ...`.
 PYTHON ?= $(shell sh .ci/find-python)
 UV_VERSION := 0.13.8
 
@@ -20,7 +20,7 @@ export UV_PYTHON := $(BIN)/python
 export UV_PYTHON_DOWNLOADS := never
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-# The native module is built from these; anything else can change without a new build.
+# Sources of the native module; other changes need no new build.
 BUILT_FROM := pyproject.toml uv.lock Cargo.toml Cargo.lock $(wildcard crates/*/Cargo.toml) \
 	$(shell find crates/*/src -name '*.rs')
 
@@ -30,7 +30,7 @@ BUILT_FROM := pyproject.toml uv.lock Cargo.toml Cargo.lock $(wildcard crates/*/C
 help: ## Show this list.
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
 
-setup: $(READY) ## Build everything into .venv (the other targets do so by themselves).
+setup: $(READY) ## Build everything into .venv (other targets do this if necessary).
 
 $(BIN)/python:
 	@sh .ci/check-tools "$(PYTHON)"
@@ -58,32 +58,32 @@ $(DEMO): $(BUILT_FROM) | $(UV)
 	@$(BIN)/python -m compileall -q python/tcpcast
 	@touch $@
 
-dev: ## After an edit in crates/: rebuild the native module in seconds, optimised less than by setup.
+dev: ## After an edit in crates/: rebuild the native module in seconds, with less optimisation.
 	@test -e $(READY) || $(MAKE) setup
 	@cargo build --quiet --locked --profile quick --package tcpcast-py --features pyo3/extension-module
-	@# Replaced by a rename, so that running processes keep the module that they have loaded.
+	@# Replace by a rename, so that running processes keep their loaded module.
 	@cp "$$(ls target/quick/lib_native.so target/quick/lib_native.dylib 2>/dev/null)" python/tcpcast/.native.new
 	@mv python/tcpcast/.native.new python/tcpcast/_native.abi3.so
 
-check-tools: ## Name what this machine lacks.
+check-tools: ## List missing tools.
 	@sh .ci/check-tools "$(PYTHON)" && echo "Nothing is missing."
 
 demo: $(DEMO) ## Answer a question: 60 people share 50 Mbit/s; what do TCP and queue change?
 	.venv/bin/tcpcast sweep office-50mbit --vary tcp.stack=linux-cubic,linux-bbr,linux-reno \
 		--vary network.bottleneck.queue=droptail,fq_codel --html out/demo.html --force
 
-# Rust's tests and lint need no native module: `make -j2 lint test` compiles them beside it.
-test: test-rust test-python ## Run all tests but the long ones.
+# Rust's tests and lint need no native module: `make -j2 lint test` compiles both in parallel.
+test: test-rust test-python ## Run all tests except long ones.
 
 test-rust: | $(BIN)/python
 	cargo test --quiet --locked $(TEST_RUST_FLAGS) --workspace --exclude tcpcast-py --lib --tests
 
 test-python: $(READY)
-	@# What was edited since the build, once and not in each process that a test starts.
+	@# Compile edited files once, instead of in each process that a test starts.
 	@$(BIN)/python -m compileall -q python/tcpcast python/tcpcast_papers
 	.venv/bin/pytest -m "not long" --numprocesses=auto --dist=worksteal
 
-lint: lint-rust lint-python ## Check format, types and manners.
+lint: lint-rust lint-python ## Check format, types and style.
 
 lint-rust: | $(BIN)/python
 	@sh .ci/check-tools "$(PYTHON)" lint
@@ -100,12 +100,12 @@ check-long: $(READY) ## Run the long tests, which reproduce the complete papers.
 	.venv/bin/pytest -m "not long" --hypothesis-profile=many tests/properties tests/papers
 	.venv/bin/tcpcast reproduce kernel --output out/kernel-paper
 
-coverage: $(READY) ## Report which lines the tests reach, of Python and of Rust, into out/coverage.
+coverage: $(READY) ## Report line coverage of Python and Rust in out/coverage.
 	@sh .ci/check-tools "$(PYTHON)" coverage
 	@$(UV) sync --quiet --frozen --inexact --no-install-project --only-group coverage
 	@sh .ci/coverage $(BIN)
 
-bench: $(READY) ## Print speed and size beside their targets.
+bench: $(READY) ## Print speed and size with their targets.
 	.venv/bin/python -m benches.bench
 
 site: $(READY) ## Build the docs as a site into out/site; any warning is an error.
@@ -117,14 +117,14 @@ docs: site ## Build the site, and check the docs: links, commands, outputs, tabl
 	cargo test --quiet --locked --workspace --exclude tcpcast-py --doc
 	RUSTDOCFLAGS="-D warnings" cargo doc --quiet --locked --workspace --no-deps
 
-docs-update: $(READY) ## Write into the docs what their commands print now.
+docs-update: $(READY) ## Update the outputs in the docs.
 	.venv/bin/python tests/docs/update.py
 
-release-check: $(READY) ## Build what a release uploads, install it in a clean place, and hold it.
+release-check: $(READY) ## Build the files of a release, install them in a clean environment, and check them.
 	@$(UV) sync --quiet --frozen --inexact --no-install-project --only-group release
 	@sh .ci/release-check $(BIN)/python $(UV)
 
-peers: ## Install the programs that results are compared with (Debian; root or sudo).
+peers: ## Install the programs for comparisons (Debian; root or sudo).
 	sh .ci/install-peers
 
 clean: ## Remove everything that was built.

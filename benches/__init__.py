@@ -1,1 +1,1 @@
-"""Benchmarks: how fast, how large, beside targets and beside other simulators."""
+"""Benchmarks of speed and size, compared with targets and other simulators."""

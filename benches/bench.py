@@ -1,8 +1,8 @@
-"""How fast and how large: the packet engine and the formulas beside their targets.
+"""Speed and size of the packet engine and the formulas, compared with their targets.
 
-``make bench`` prints a table and never fails on a figure: a slow machine is no fault. Rows that
-need ns-2, valgrind, tcptrace or tshark are left out by name without them. The engine runs alone, in
-the Rust example ``peers``, with the probes of ``tcpcast run`` on.
+``make bench`` prints a table and never fails because of a value, as machines differ. Rows that
+need ns-2, valgrind, tcptrace or tshark are skipped if the program is missing. The engine runs
+without Python, in the Rust example ``peers``, with the probes of ``tcpcast run``.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ ROOT = Path(__file__).parents[1]
 W134 = ("w134", "800000", "1")
 LONG = ("long", "10", "100", "500", "0", "300", "1")
 EVEN = ("even", "60000", "1")
-"""W134 at nine tenths of its load, with the same windows for every stack."""
+"""W134 at 90 % of its load, with the same windows for every stack."""
 MANY_SOURCES, FEW_SOURCES = 100_000, 1_000
 MANY = ("w134", "400000", "1", str(MANY_SOURCES))
 FEW = ("w134", "400000", "1", str(FEW_SOURCES))
 COUNTED = (2_000, 12_000)
-"""Transfers of the two runs whose difference is counted: their start is in both."""
+"""Transfers of the two runs whose difference is counted, so that the start cancels."""
 EVALUATIONS = 1_000_000
 
 
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--runs", type=int, default=5, help="runs behind each median")
+    parser.add_argument("--runs", type=int, default=5, help="runs per median")
     runs = max(1, parser.parse_args().runs)
     example = build_example()
     print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}; medians of {runs} runs\n")
@@ -83,7 +83,7 @@ def build_example() -> Path:
 
 
 def speeds(example: Path, runs: int) -> Iterator[Row]:
-    """Seconds per million data packets delivered, and packets per second."""
+    """Yield seconds per million delivered data packets, and packets per second."""
     for what, workload, target in (
         ("134 on/off sources (W134)", W134, 0.12),
         ("10 bulk flows (LONG)", LONG, 0.08),
@@ -102,17 +102,17 @@ def seconds_per_million(example: Path, workload: tuple[str, ...], runs: int) -> 
 
 
 def instructions(example: Path) -> Iterator[Row]:
-    """Instructions a data packet: the difference of two run lengths under callgrind."""
-    unit = "instructions a packet"
+    """Yield instructions per data packet: the difference of two run lengths under callgrind."""
+    unit = "instructions per packet"
     if shutil.which("valgrind") is None:
-        yield Row("under callgrind", unit, None, None, "no valgrind here: make peers")
+        yield Row("under callgrind", unit, None, None, "valgrind is missing: make peers")
         return
     for workload, target in (("w134", 750.0), ("even", None)):
         classic = _instructions_a_packet(example, workload, None)
         yield Row(f"{workload.upper()} under callgrind", unit, classic, target)
         for stack, times in todays.TIMES.items():
             count = _instructions_a_packet(example, workload, stack)
-            note = f"{count / classic:.1f} times a classic one"
+            note = f"{count / classic:.1f} times a classic packet"
             yield Row(f"{stack}, likewise", unit, count, times * classic, note)
 
 
@@ -124,24 +124,24 @@ def _instructions_a_packet(example: Path, workload: str, stack: str | None) -> f
 
 
 def memory(example: Path) -> Iterator[Row]:
-    """Bytes a source: what 100,000 take more than 1,000."""
-    what, unit, target = "memory", "bytes a source", 600.0
+    """Yield bytes per source: the difference between 100,000 and 1,000 sources."""
+    what, unit, target = "memory", "bytes per source", 600.0
     if not Path("/proc/self/status").exists():
-        yield Row(what, unit, None, target, "no /proc here")
+        yield Row(what, unit, None, target, "/proc is missing")
         return
-    most, least = (peak_bytes([str(example), *workload]) for workload in (MANY, FEW))
-    note = f"{most / 2**20:.1f} MiB with {MANY_SOURCES:,}, {least / 2**20:.1f} with {FEW_SOURCES:,}"
-    yield Row(what, unit, (most - least) / (MANY_SOURCES - FEW_SOURCES), target, note)
+    most, few = (peak_bytes([str(example), *workload]) for workload in (MANY, FEW))
+    note = f"{most / 2**20:.1f} MiB with {MANY_SOURCES:,}, {few / 2**20:.1f} with {FEW_SOURCES:,}"
+    yield Row(what, unit, (most - few) / (MANY_SOURCES - FEW_SOURCES), target, note)
 
 
 def formulas(runs: int) -> Iterator[Row]:
-    """What the models take: of N sources, of one path, of short transfers."""
+    """Yield the run times of models: of N sources, of one path, of short transfers."""
     yield from engset_model(runs)
     yield from path_models(runs)
 
 
 def engset_model(runs: int) -> Iterator[Row]:
-    """Microseconds for one evaluation of the Engset model."""
+    """Yield microseconds per evaluation of the Engset model."""
     inputs = engset_inputs(tcpcast.load("web-10mbit"))
     for sources, target_us, times in ((134, 200.0, 500), (1_000_000, 500_000.0, 5)):
         scale = sources / inputs.sources
@@ -152,7 +152,7 @@ def engset_model(runs: int) -> Iterator[Row]:
 
 
 def path_models(runs: int) -> Iterator[Row]:
-    """PFTK over arrays in which everything varies, its chain, a curve of the short transfers."""
+    """Yield run times of PFTK over arrays of all inputs, its chain, and a curve of ``short``."""
     random = np.random.default_rng(1)
     rtt = random.uniform(0.01, 0.3, EVALUATIONS)
     model = partial(
@@ -164,35 +164,35 @@ def path_models(runs: int) -> Iterator[Row]:
     )
     seconds = _seconds_a_call(model, 3, runs) / EVALUATIONS
     note = f"{1e-6 / seconds:.1f} million/s over {EVALUATIONS:,} points"
-    yield Row("PFTK, full model", "ns an evaluation", seconds * 1e9, 100.0, note)
+    yield Row("PFTK, full model", "ns per evaluation", seconds * 1e9, 100.0, note)
 
     for p in (0.0005, 0.1):
         chain = partial(window_chain, loss_probability=p, packets_per_ack=1)
         seconds = _seconds_a_call(chain, 20, runs)
         note = f"{len(chain().window_pkts)} windows"
         yield Row(
-            f"PFTK's chain, {100 * p:g} % loss", "ms an evaluation", seconds * 1e3, 50.0, note
+            f"PFTK's chain, {100 * p:g} % loss", "ms per evaluation", seconds * 1e3, 50.0, note
         )
 
     curve = partial(expected_latency_s, ShortTransfer(rtt_s=0.1), np.arange(1, 101), loss=0.1)
     seconds = _seconds_a_call(curve, 1, runs)
-    yield Row("short, 10 % loss", "s a curve", seconds, 0.2, "1 to 100 packets")
+    yield Row("short, 10 % loss", "s per curve", seconds, 0.2, "1 to 100 packets")
 
 
 def predictions(runs: int) -> Iterator[Row]:
-    """Seconds of a prediction, the command's start included."""
+    """Yield seconds per prediction, including the start of the command."""
     path = ["predict", "--rtt", "60ms", "--rate", "20mbit", "--loss", "1%"]
     for size in ((), ("--size", "100kB"), ("--size", "1MB"), ("--size", "10GB")):
         command = [sys.executable, "-m", "tcpcast", *path, *size]
         run = partial(subprocess.run, command, stdout=subprocess.DEVNULL, check=True)
         seconds = _seconds_a_call(run, 1, runs)
-        yield Row(" ".join(["predict", *size]), "s a command", seconds, 0.4)
+        yield Row(" ".join(["predict", *size]), "s per command", seconds, 0.4)
 
 
 def peers(example: Path, runs: int) -> Iterator[Row]:
-    """ns-2 on the same workloads in the same minutes, and how many times as long it takes."""
-    if not ns2.is_here():
-        yield Row("ns-2", "s per million packets", None, None, "no ns-2 here: make peers")
+    """Yield ns-2's time on the same workloads in the same minutes, and its ratio to tcpcast's."""
+    if not ns2.is_installed():
+        yield Row("ns-2", "s per million packets", None, None, "ns-2 is missing: make peers")
         return
     workloads: dict[str, tuple[tuple[str, ...], Callable[[int], dict[str, float]]]] = {
         "W134": (W134, lambda seed: ns2.w134(connections=60_000, warmup=2_000, seed=seed)),
@@ -215,7 +215,7 @@ def _callgrind(example: Path, workload: tuple[str, ...], stack: str | None) -> t
     collected = re.search(r"Collected : (\d+)", run.stderr)
     delivered = re.search(r"delivered=(\d+)", run.stdout)
     if collected is None or delivered is None:
-        raise RuntimeError(f"callgrind said something else: {run.stderr}")
+        raise RuntimeError(f"unexpected output of callgrind: {run.stderr}")
     return float(collected[1]), float(delivered[1])
 
 
@@ -237,7 +237,7 @@ def print_head() -> None:
 
 
 def print_row(row: Row) -> None:
-    """Print a figure, its target, and whether it is reached."""
+    """Print a value, its target, and a mark if it misses the target."""
     value = "-" if row.value is None else _number(row.value)
     target = "" if row.target is None else f"<= {_number(row.target)}"
     missed = row.target is not None and row.value is not None and row.value > row.target

@@ -1,9 +1,10 @@
-"""Coverage of the intervals of class rates: 12 links that classes with different TCPs share.
+"""Coverage of the intervals of class rates: 12 links with two classes of different TCPs.
 
-Each setting runs with many seeds and the default warm-up. The truths are in ``class_rates.csv``,
-means and standard errors of four long runs; ``--truths`` computes them again. The table
-has for each class the share of the runs whose rate has no interval, how many of the other intervals
-contain the truth, and their median width relative to the ideal one, see ``benches.coverage``.
+Each setting runs with many seeds and the default warm-up. The true values are in
+``class_rates.csv``: means and standard errors of four long runs. ``--truths`` computes them again.
+For each class the table shows the share of runs without an interval for the rate, the share of the
+other intervals that contain the true value, and their median width relative to the ideal one, see
+``benches.coverage``.
 """
 
 from __future__ import annotations
@@ -30,13 +31,13 @@ if TYPE_CHECKING:
 TRUTHS = Path(__file__).with_suffix(".csv")
 
 LONG_RUN = {"duration": "5000s", "warmup": "1500s"}
-"""Length of each run behind a truth."""
+"""Length of each run for a true value."""
 
 TRUTH_SEEDS = range(900, 904)
-"""Seeds of the runs behind a truth."""
+"""Seeds of the runs for true values."""
 
 RUNS = 50
-"""Runs of each setting; their seeds are 1 to this number."""
+"""Runs of each setting, with seeds from 1 to this number."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ class Setting:
 
     @property
     def link(self) -> str:
-        """Name of the flows and the link: the truth depends on nothing else."""
+        """Name of the flows and the link, which determine the true value."""
         flows = " + ".join(f"{count} {stack}" for count, stack in self.flows)
         rtts = " and ".join(str(ms) for ms in dict.fromkeys(self.rtts_ms))
         return f"{flows}; {self.rate_mbit} Mbit/s; {rtts} ms; {self.buffer_bdp} BDP"
@@ -117,18 +118,18 @@ def _long(setting: Setting, seed: int) -> list[Figure]:
 
 
 def print_truths(pool: ProcessPoolExecutor) -> None:
-    """Print the table of truths: mean and standard error over long runs."""
+    """Print the table of true values: mean and standard error over long runs."""
     print("link,class,goodput_mbps,standard_error_mbps")
     for setting in {setting.link: setting for setting in SETTINGS}.values():
-        found = list(pool.map(_long, [setting] * len(TRUTH_SEEDS), TRUTH_SEEDS))
+        result = list(pool.map(_long, [setting] * len(TRUTH_SEEDS), TRUTH_SEEDS))
         for at, name in enumerate("ab"):
-            values = np.array([figures[at].value for figures in found])
+            values = np.array([figures[at].value for figures in result])
             error = values.std(ddof=1) / math.sqrt(values.size)
             print(f"{setting.link},{name},{values.mean():.4f},{error:.4f}", flush=True)
 
 
 def truths() -> dict[tuple[str, str], tuple[float, float]]:
-    """Return the truth of each link and class with its standard error, in Mbit/s."""
+    """Return the true value of each link and class with its standard error, in Mbit/s."""
     with TRUTHS.open() as file:
         return {
             (row["link"], row["class"]): (
@@ -141,7 +142,7 @@ def truths() -> dict[tuple[str, str], tuple[float, float]]:
 
 @dataclass(frozen=True)
 class Row:
-    """Results of all runs of a setting for one class; ``covered`` is None if too few to judge."""
+    """Results of all runs of a setting for one class; ``covered`` is None with too few runs."""
 
     setting: Setting
     name: str
@@ -172,9 +173,9 @@ def row(setting: Setting, name: str, truth: float, seen: Sequence[Figure]) -> Ro
 def rows(setting: Setting, runs: int, pool: ProcessPoolExecutor) -> list[Row]:
     """Run a setting and return a row for each class."""
     known = truths()
-    found = list(pool.map(_short, [setting] * runs, range(1, runs + 1)))
+    result = list(pool.map(_short, [setting] * runs, range(1, runs + 1)))
     return [
-        row(setting, name, known[setting.link, name][0], [figures[at] for figures in found])
+        row(setting, name, known[setting.link, name][0], [figures[at] for figures in result])
         for at, name in enumerate("ab")
     ]
 
@@ -191,7 +192,7 @@ def print_row(line: Row) -> None:
 
 
 def main() -> int:
-    """Measure and print; 1 if the coverage of a row is too low."""
+    """Measure and print; return 1 if the coverage of a row is too low."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--truths", action="store_true", help="print class_rates.csv: minutes")
     parser.add_argument("--runs", type=int, default=RUNS, help=f"runs of each setting ({RUNS})")

@@ -1,12 +1,12 @@
-"""How often the packet engine's intervals hold the truth: a grid of distributions and run lengths.
+"""Coverage of the packet engine's intervals, over a grid of distributions and run lengths.
 
-Each cell is a scenario that runs so many times with seeds of its own; the truth is one run a few
-hundred times as long. Printed for each metric and quantile: how many runs had too little (by a
-stated minimum), how many of the rest were flagged, how many of what was not flagged hold the truth,
-and the median width beside the ideal one, that of the true sampling deviation, or of the range
-that 95 % of the estimates are in where that is wider: a median between two clusters of goodputs is
-not normal. Where most runs saw no such event, their intervals are the bound that the rule of three
-gives, and have no ideal width.
+Each cell is a scenario that runs many times with separate seeds. The true value is from one run
+that is a few hundred times as long. For each metric and quantile the table shows how many runs had
+too little data (by a stated minimum), how many of the rest were flagged, how many of the unflagged
+intervals contain the true value, and their median width relative to the ideal width. The ideal
+width is that of the true sampling deviation, or of the range of 95 % of the estimates if that is
+wider: a median between two clusters of goodputs is not normal. If most runs saw no such event,
+their intervals are the bound of the rule of three, and have no ideal width.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from tcpcast.answer import Answer
 
-COVERED, WIDEST, MOST_FLAGGED = 0.93, 1.3, 0.10
-"""What every row is held to."""
+COVERED, MAX_WIDTH, MAX_FLAGGED = 0.93, 1.3, 0.10
+"""Limits for every row."""
 
 SETTLED = 1e-3
-"""A row that varies by less than so much of the truth is printed and not judged."""
+"""A row with a relative standard deviation below this value is printed, but not judged."""
 
 FEWEST_JUDGED = 20
-"""So many runs that are not flagged make a coverage."""
+"""Minimum number of unflagged runs for a coverage."""
 
 FIRST_SEED, TRUTH_SEED = 1000, 7
 
@@ -50,7 +50,7 @@ LACKING = (
     "file sizes",
     "all of it was seen",
 )
-"""How the doubts begin that name a minimum; the rest are found in the batches."""
+"""Beginnings of the warnings that state a minimum; other warnings come from batch tests."""
 
 IN_BATCHES = ("the run is too short: neighbouring", "the run is too short: one batch")
 
@@ -60,7 +60,7 @@ COUNTS = ("td_indications", "to_indications", "timeouts", "transfers")
 
 @dataclass(frozen=True)
 class Cell:
-    """A scenario of a distribution and a length, and how many times as long the truth's run is."""
+    """A scenario of a distribution and a length, and the length ratio of the true run."""
 
     distribution: str
     length: str
@@ -68,7 +68,7 @@ class Cell:
     times: int = 300
 
     def scenario(self, seed: int, times: int = 1) -> Scenario:
-        """Return the scenario with a seed, so many times as long."""
+        """Return the scenario with a seed, ``times`` times as long."""
         run = self.tables["run"] | {"seed": seed}
         if times > 1:
             run["replications"] = 1
@@ -91,7 +91,7 @@ DISTRIBUTIONS: dict[str, dict[str, Any]] = {
 
 
 def cells(*, quick: bool) -> Iterator[Cell]:
-    """Return the grid: few files to many, light tails to none, arrivals, and bulk under loss."""
+    """Return the grid: few to many files, light to very heavy tails, arrivals, and bulk flows."""
     lengths = (1, 10, 50, 300, 1000, 3000, 10_000)
     for distribution, size in DISTRIBUTIONS.items():
         for files in lengths if distribution == "exponential" else (300, 3000, 10_000):
@@ -144,7 +144,7 @@ def _bulk(name: str, seconds: int, replications: int) -> Cell:
 
 @dataclass(frozen=True)
 class Figure:
-    """A metric or quantile of one run: its interval, and why it is flagged."""
+    """A metric or quantile of one run: its interval, and the reason of a flag."""
 
     value: float
     low: float
@@ -153,7 +153,7 @@ class Figure:
 
 
 def figures(cell: Cell, seed: int, times: int = 1) -> dict[str, Figure]:
-    """Run once and return every figure that is due an interval; counts per second or per file."""
+    """Run once and return every value with an interval; counts are per second or per file."""
     answer = packet(cell.scenario(seed, times), RunOptions(threads=1))
     per = _length(answer)
     found = {}
@@ -181,12 +181,12 @@ def _quantiles(answer: Answer) -> dict[str, Figure]:
         *(table[name].tolist() for name in ("share", "goodput_bps", "low", "high")), strict=True
     )
     return {
-        f"goodput, {share:.0%}": Figure(value, low, high, _doubt_of(answer, share, low))
+        f"goodput, {share:.0%}": Figure(value, low, high, _warning_of(answer, share, low))
         for share, value, low, high in rows
     }
 
 
-def _doubt_of(answer: Answer, share: float, low: float) -> str | None:
+def _warning_of(answer: Answer, share: float, low: float) -> str | None:
     if math.isnan(low):
         return "too few files"
     everywhere = [w for w in answer.warnings if w.endswith("check every interval")]
@@ -198,7 +198,7 @@ def _doubt_of(answer: Answer, share: float, low: float) -> str | None:
 
 @dataclass(frozen=True)
 class Row:
-    """What the runs of a cell show of one metric."""
+    """Results of the runs of a cell for one metric."""
 
     cell: Cell
     metric: str
@@ -211,19 +211,19 @@ class Row:
 
     @property
     def verdict(self) -> str:
-        """Pass, fail, or why there is nothing to judge."""
+        """Pass, fail, or the reason for no verdict."""
         if self.deviation < SETTLED:
             return "settled"
         if math.isnan(self.covered):
             return "flagged"
-        # Two standard errors of the coverage itself: a grid of hundreds of rows has few of these.
+        # Two standard errors of the coverage: few of hundreds of rows fail by chance.
         spare = 2.0 * math.sqrt(COVERED * (1.0 - COVERED) / (self.runs * (1.0 - self.lacking)))
         fails = [
             name
             for name, bad in (
                 ("coverage", self.covered < COVERED - spare),
-                ("width", self.width > WIDEST),
-                ("flagged", self.flagged > MOST_FLAGGED),
+                ("width", self.width > MAX_WIDTH),
+                ("flagged", self.flagged > MAX_FLAGGED),
             )
             if bad and not (self.lacking > 0.5)
         ]
@@ -257,7 +257,7 @@ def row(cell: Cell, metric: str, truth: float, runs: Sequence[Mapping[str, Figur
 
 
 def _ideal_width(values: NDArray[np.float64]) -> float:
-    """Return the width of an interval that knows how the estimates vary."""
+    """Return the width of an interval with the true variation of the estimates."""
     low, high = np.nanquantile(values, (0.025, 0.975))
     return max(2 * 1.96 * float(np.nanstd(values)), float(high - low))
 
@@ -289,24 +289,28 @@ def print_row(line: Row) -> None:
 
 
 def main() -> int:
-    """Measure and print; 1 where a row fails."""
+    """Measure and print; return 1 if a row fails."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="a few cells of 100 runs: minutes")
     parser.add_argument("--runs", type=int, help="runs of each cell (1000; quick: 100)")
-    parser.add_argument("--only", default="", help="cells whose distribution has these words")
-    asked = parser.parse_args()
-    runs = asked.runs or (100 if asked.quick else 1000)
+    parser.add_argument(
+        "--only", default="", help="only cells whose distribution contains this text"
+    )
+    options = parser.parse_args()
+    runs = options.runs or (100 if options.quick else 1000)
     print(
-        f"held to: covered {COVERED:.0%}, width {WIDEST} of the ideal, {MOST_FLAGGED:.0%} flagged\n"
+        f"limits: covered {COVERED:.0%}, width {MAX_WIDTH} of the ideal, {MAX_FLAGGED:.0%} "
+        "flagged\n"
     )
     print(
-        f"{'metric':28s} {'distribution':20s} {'length':12s} {'runs':>5s} {'lacking':>7s} {'flagged':>7s} "
+        f"{'metric':28s} {'distribution':20s} {'length':12s} {'runs':>5s} {'lacking':>7s} "
+        f"{'flagged':>7s} "
         f"{'covered':>7s} {'width':>6s}"
     )
     counts: dict[str, int] = {}
     with ProcessPoolExecutor(os.cpu_count()) as pool:
-        for cell in cells(quick=asked.quick):
-            if asked.only in cell.distribution:
+        for cell in cells(quick=options.quick):
+            if options.only in cell.distribution:
                 for line in rows(cell, runs, pool):
                     print_row(line)
                     kind = line.verdict.partition(":")[0]

@@ -1,8 +1,7 @@
-"""Prints how far formulas are from the packet simulation over a grid of paths, inside and outside
+"""Errors of formulas against packet simulation over a grid of paths, inside and outside
 their domains (``DOMAINS`` of ``tcpcast.models.domain``).
-
-``python -m benches.domains [--loss P ...] [--kind KIND] [--packets N] [--every]``; an hour, or some
-minutes with ``--packets 50000``. Losses are independent per packet, the stack is rfc-newreno.
+``python -m benches.domains [--loss P ...] [--kind KIND] [--packets N] [--every]`` takes an hour, or
+some minutes with ``--packets 50000``. Losses are independent per packet, the stack is rfc-newreno.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ RATES = ("mathis", "td-only", "pftk-approx", "pftk", "parallel", "parallel-cumul
 TIMES = ("cardwell", "short")
 
 PACKETS = 500_000
-"""How many packets each path sends at PFTK's rate; at 0.1 % that is 500 losses."""
+"""Number of packets of each path at PFTK's rate; with 0.1 % loss, 500 losses."""
 
 MOST_TRANSFERS = 4000
 
@@ -50,7 +49,7 @@ class Bulk:
     metric = "send_rate_pps"
 
     def scenario(self, packets: int) -> Scenario:
-        """Build the path, its run long enough for so many packets at PFTK's rate."""
+        """Build the path, with a run of this number of packets at PFTK's rate."""
         tcp = {"receiver_window": self.window, "initial_ssthresh": 16}
         traffic = {"kind": "bulk", "flows": self.flows}
         scenario = _path(self, tcp, traffic, {"duration": "100s", "warmup": "0s"})
@@ -64,7 +63,7 @@ class Bulk:
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """A path with transfers of one size, each alone."""
+    """A path with transfers of one size, one at a time."""
 
     loss: float
     rtt: str
@@ -76,7 +75,7 @@ class Transfer:
     metric = "completion_time_s"
 
     def scenario(self, packets: int) -> Scenario:
-        """Build the path, for so many packets at the most."""
+        """Build the path, with at most this number of packets."""
         count = min(MOST_TRANSFERS, packets // self.size)
         traffic = {"kind": "transfers", "size": f"{self.size}pkt", "count": count}
         return _path(self, {"initial_window": self.window}, traffic, {"seed": 1})
@@ -98,8 +97,8 @@ def _path(
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """How far a formula is from the simulation of a path, relatively."""
+class FormulaError:
+    """Relative error of a formula for a path."""
 
     formula: str
     path: Bulk | Transfer
@@ -107,19 +106,19 @@ class Found:
     trusted: bool
 
     def __str__(self) -> str:
-        """Return a line."""
+        """Return a line of the output."""
         dagger = " " if self.trusted else "†"
         return f"{self.formula:20} {100 * self.error:+8.1f} %{dagger} {self.path}"
 
 
-def errors(path: Bulk | Transfer, packets: int = PACKETS) -> Iterator[Found]:
+def errors(path: Bulk | Transfer, packets: int = PACKETS) -> Iterator[FormulaError]:
     """Yield the error of each formula that applies to a path."""
     *given, simulated = tcpcast.run(path.scenario(packets), [*path.formulas, "packet"])
     for answer in given:
         value = answer.metrics.get(path.metric)
         if value is not None:
             apart = value.value / simulated[path.metric] - 1
-            yield Found(answer.engine, path, apart, value.trusted)
+            yield FormulaError(answer.engine, path, apart, value.trusted)
 
 
 def bulk_paths(losses: Sequence[float]) -> Iterator[Bulk | Transfer]:
@@ -137,12 +136,12 @@ def transfer_paths(losses: Sequence[float]) -> Iterator[Bulk | Transfer]:
 PATHS = {"bulk": bulk_paths, "transfers": transfer_paths}
 
 
-def summary(found: list[Found]) -> Iterator[str]:
-    """Yield a row a formula: the farthest path inside its domain, and those outside by error."""
+def summary(result: list[FormulaError]) -> Iterator[str]:
+    """Yield one row per formula: the largest error inside its domain, and errors outside."""
     yield "formula               paths  error    farthest"
-    for name in dict.fromkeys(each.formula for each in found):
-        inside = [each for each in found if each.formula == name and each.trusted]
-        outside = [each for each in found if each.formula == name and not each.trusted]
+    for name in dict.fromkeys(each.formula for each in result):
+        inside = [each for each in result if each.formula == name and each.trusted]
+        outside = [each for each in result if each.formula == name and not each.trusted]
         stated = DOMAINS[name].error or 0.0
         beyond = sum(abs(each.error) > stated for each in outside)
         worst = max(inside, key=lambda each: abs(each.error), default=None)
@@ -158,15 +157,15 @@ def main() -> None:
     parser.add_argument("--kind", choices=PATHS, action="append", help="both by default")
     parser.add_argument("--packets", type=int, default=PACKETS)
     parser.add_argument("--every", action="store_true", help="print every path as well")
-    asked = parser.parse_args()
-    found = []
-    for kind in asked.kind or PATHS:
-        for path in PATHS[kind](asked.loss or LOSSES):
-            for each in errors(path, asked.packets):
-                found.append(each)
-                if asked.every:
+    options = parser.parse_args()
+    result = []
+    for kind in options.kind or PATHS:
+        for path in PATHS[kind](options.loss or LOSSES):
+            for each in errors(path, options.packets):
+                result.append(each)
+                if options.every:
                     print(each, flush=True)
-    print("\n".join(summary(found)))
+    print("\n".join(summary(result)))
 
 
 if __name__ == "__main__":

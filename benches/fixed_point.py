@@ -1,8 +1,8 @@
-"""Prints what each scheme of the fixed point makes of the local loop, beside exact simulation.
+"""Errors of the fixed point's schemes for the local loop against exact simulation.
 
-``python -m benches.fixed_point [SOURCES ...] [--seed SEED] [--scheme SCHEME]``; some minutes. The
-network is that of section 7 of INRIA report 4154 (Baccelli, Hong and Liu), the rules those of
-``max-plus-reno``.
+``python -m benches.fixed_point [SOURCES ...] [--seed SEED] [--scheme SCHEME]`` takes some minutes.
+The network is described in section 7 of INRIA report 4154 (Baccelli, Hong and Liu), with the rules
+of ``max-plus-reno``.
 """
 
 from __future__ import annotations
@@ -33,32 +33,32 @@ SCHEMES: dict[str, dict[str, Any]] = {
 ITERATIONS: dict[str, Any] = {"steps": 16, "step": "30s", "references": 250}
 MEASURED_S = 480.0
 WARMUP_S = 480.0
-"""As long as the iterations, so that exact simulation is measured in the same seconds."""
+"""Warm-up as long as the iterations, so that both measurements cover the same time."""
 
 
 def local_loop(sources: int, fixed_point: dict[str, Any] | None = None, seed: int = 1) -> Scenario:
-    """Build the local loop with so many sources."""
+    """Build the local loop with this number of sources."""
     tables = {} if fixed_point is None else {"fixed_point": {**ITERATIONS, **fixed_point}}
     loop = LocalLoop(sources).scenario(Length(MEASURED_S, WARMUP_S, 1), tables)
     return loop.with_changes({"run.seed": seed})
 
 
 def figures(answer: Answer) -> dict[str, float]:
-    """Return the figures of an answer, or of the reference flows where there is none."""
+    """Return the values of an answer, or of the reference flows if it has none."""
     table = answer.tables.get("reference_flows")
     if table is None:
-        found = {name: metric.value for name, metric in answer.metrics.items()}
+        result = {name: metric.value for name, metric in answer.metrics.items()}
     else:
-        found = dict(zip(table["metric"].tolist(), table["value"].tolist(), strict=True))
+        result = dict(zip(table["metric"].tolist(), table["value"].tolist(), strict=True))
     goodput = answer.tables.get("file_goodput")
     if goodput is not None:
         for share, rate in zip(goodput["share"], goodput["goodput_bps"], strict=True):
-            found[f"g_{100 * share:g}"] = float(rate)
-    return found
+            result[f"g_{100 * share:g}"] = float(rate)
+    return result
 
 
-def row(name: str, found: dict[str, float], exact: dict[str, float], converged: str) -> str:
-    """Write a row of the table: each figure, and how far from exact it is."""
+def row(name: str, result: dict[str, float], exact: dict[str, float], converged: str) -> str:
+    """Format a row of the table: each value and its relative error."""
     cells = [name]
     for metric, scale, digits in (
         ("connection_rate_bps", 1e-3, 1),
@@ -69,9 +69,9 @@ def row(name: str, found: dict[str, float], exact: dict[str, float], converged: 
     ):
         if metric not in exact:
             continue
-        text = f"{scale * found[metric]:.{digits}f}"
-        if found is not exact and exact[metric]:
-            text += f" ({100 * (found[metric] / exact[metric] - 1):+.1f} %)"
+        text = f"{scale * result[metric]:.{digits}f}"
+        if result is not exact and exact[metric]:
+            text += f" ({100 * (result[metric] / exact[metric] - 1):+.1f} %)"
         cells.append(text)
     return "| " + " | ".join([*cells, converged]) + " |"
 
@@ -94,11 +94,11 @@ def main() -> None:
     parser.add_argument("sources", type=int, nargs="*")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--scheme", action="append", choices=SCHEMES, help="all by default")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     print("| scheme | goodput, kbit/s | g_95, kbit/s | loss, % | timeouts, % | RTT, s | fails |")
     print("| --- | --- | --- | --- | --- | --- | --- |")
-    for sources in asked.sources or SOURCES:
-        for line in errors(sources, asked.scheme or list(SCHEMES), asked.seed):
+    for sources in options.sources or SOURCES:
+        for line in errors(sources, options.scheme or list(SCHEMES), options.seed):
             print(line, flush=True)
 
 

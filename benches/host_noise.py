@@ -1,7 +1,7 @@
-"""How late this machine's hosts are: timers and receivers of UDP packets, on a quiet machine.
+"""Lateness of timers and of UDP receivers on a quiet machine.
 
-``python -m benches.host_noise``: the default of ``tcp.host_noise`` is such a mean. What engine
-``kernel`` prints as ``lateness_packets`` (``--json``) is the lateness of the emulated link alone.
+``python -m benches.host_noise``: the default of ``tcp.host_noise`` is such a mean. In contrast,
+``lateness_packets`` of engine ``kernel`` (``--json``) is the lateness of the emulated link alone.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import time
 import numpy as np
 
 INTERVAL_S = 0.001
-"""Between two timers, or packets: an idle host sleeps in between."""
+"""Interval between timers, or packets; an idle host sleeps meanwhile."""
 
 
 def main() -> None:
-    """Measure and print a line for each kind of lateness."""
+    """Measure and print one line per kind of lateness."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--count", type=int, default=5000, help="timers and packets")
     count = max(2, parser.parse_args().count)
@@ -29,7 +29,7 @@ def main() -> None:
 
 
 def timers(count: int) -> list[int]:
-    """Return how late sleeps end, in ns."""
+    """Return the delays of the ends of sleeps, in ns."""
     late = []
     for _ in range(count):
         due = time.monotonic_ns() + round(INTERVAL_S * 1e9)
@@ -39,7 +39,7 @@ def timers(count: int) -> list[int]:
 
 
 def packets(count: int) -> list[int]:
-    """Return how long after its sending a packet over the loopback device is received, in ns."""
+    """Return the times from sending to receiving of packets over the loopback device, in ns."""
     receiver = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     receiver.bind(("127.0.0.1", 0))
     receiver.settimeout(10)

@@ -1,7 +1,8 @@
-"""Prints what the rules of ``max-plus-reno`` do in overload, beside an independent simulation.
+"""Effect of the rules of ``max-plus-reno`` in overload, compared with an independent simulation.
 
-``python -m benches.instant_loss [--seed SEED] [--replications COUNT]``; some minutes. The network
-is that of section 7 of INRIA report 4154 (Baccelli, Hong and Liu); 600 s, with 120 s of warm-up.
+``python -m benches.instant_loss [--seed SEED] [--replications COUNT]`` takes some minutes. The
+network is described in section 7 of INRIA report 4154 (Baccelli, Hong and Liu); 600 s, with 120 s
+of warm-up.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ APART: dict[tuple[str, int], tuple[str, str, str]] = {
     ("B, arriving packet", 7500): ("", ".027", ""),
     ("C, longest queue", 10_000): ("25.85", "0", ""),
 }
-"""Loss and timeouts in per cent and round trip in seconds of the independent simulation."""
+"""Loss and timeouts in percent and RTT in seconds of the independent simulation."""
 
 READINGS: dict[str, dict[str, Any]] = {
     "B, longest queue": {},
@@ -40,14 +41,14 @@ READINGS: dict[str, dict[str, Any]] = {
     "B, longest queue, halves with fractions": {"whole_halves": False},
     "B, longest queue, growth with every ack": {"growth": "every-ack"},
 }
-"""Readings of the rules: keys of :class:`LocalLoop`, the others of ``tcp.rules.max_plus``."""
+"""Readings of the rules: keys of :class:`LocalLoop` or of ``tcp.rules.max_plus``."""
 
 
 def reading(sources: int, keys: Mapping[str, Any], length: Length, seed: int) -> Scenario:
-    """Build the local loop with so many sources by one reading of the rules."""
-    told = {key: keys[key] for key in ("rule", "drop", "ties") if key in keys}
-    rules = {key: value for key, value in keys.items() if key not in told}
-    loop = LocalLoop(sources, **told).scenario(length, {})
+    """Build the local loop with this number of sources and one reading of the rules."""
+    title = {key: keys[key] for key in ("rule", "drop", "ties") if key in keys}
+    rules = {key: value for key, value in keys.items() if key not in title}
+    loop = LocalLoop(sources, **title).scenario(length, {})
     changes = {f"tcp.rules.max_plus.{key}": value for key, value in rules.items()}
     return loop.with_changes({"run.seed": seed, **changes})
 
@@ -61,14 +62,14 @@ def _written(metric: Metric, scale: float, digits: int) -> str:
 
 
 def row(name: str, sources: int, length: Length, seed: int) -> str:
-    """Return the row of a reading, the independent simulation's values behind each of ours."""
+    """Return the row of a reading, each value followed by that of the independent simulation."""
     (answer,) = tcpcast.run(reading(sources, READINGS[name], length, seed), ["packet"])
     columns = (("loss_ratio", 100.0, 2), ("timeout_ratio", 100.0, 3), ("rtt_mean_s", 1.0, 3))
     cells = [name, f"{sources:,}"]
-    for (metric, scale, digits), apart in zip(
+    for (metric, scale, digits), difference in zip(
         columns, APART.get((name, sources), ("", "", "")), strict=True
     ):
-        cells += [_written(answer.metrics[metric], scale, digits), apart]
+        cells += [_written(answer.metrics[metric], scale, digits), difference]
     return f"| {' | '.join(cells)} |"
 
 
@@ -77,13 +78,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--replications", type=int, default=4)
-    asked = parser.parse_args()
-    length = Length(LENGTH_S, WARMUP_S, asked.replications)
-    print("| reading | sources | loss, % | apart | timeouts, % | apart | RTT, s | apart |")
+    options = parser.parse_args()
+    length = Length(LENGTH_S, WARMUP_S, options.replications)
+    print("| reading | sources | loss, % | other | timeouts, % | other | RTT, s | other |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- |")
     for name in READINGS:
         for sources in SOURCES:
-            print(row(name, sources, length, asked.seed), flush=True)
+            print(row(name, sources, length, options.seed), flush=True)
 
 
 if __name__ == "__main__":

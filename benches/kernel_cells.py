@@ -1,9 +1,9 @@
-"""Recorded cells of the kernel once more: the same conditions by engine kernel, on this machine.
+"""Recorded cells of the kernel, repeated under the same conditions by engine kernel.
 
 ``python benches/kernel_cells.py [--seconds 20] [--minutes 10] [--list] [WORD ...]`` runs the cells
-whose series, name or kind has a word, or a set over stacks, queues, loss, RTT, numbers of flows and
-short transfers. What agrees is within the tolerances of ``tcpcast reproduce kernel`` and both
-half-widths. Run it as root for TAP, as another user for veth.
+whose series, name or kind contains a word; by default a set that covers stacks, queues, loss, RTT,
+numbers of flows and short transfers. Quantities agree within the tolerances of ``tcpcast reproduce
+kernel`` and both half-widths. Run it as root for TAP, as another user for veth.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tcpcast.scenario import Scenario
 from tcpcast_papers.kernel.agreement import COUNTS, half_width, quantity, reach
 from tcpcast_papers.kernel.cells import LOSS, STARTUP, TRANSFERS, Cell, packaged
 from tcpcast_papers.kernel.comparison import AGREES, DIFFERS, Compared, of_cell
-from tcpcast_papers.kernel.runs import Effort, Replied
+from tcpcast_papers.kernel.runs import CellResult, SampleSizes
 from tcpcast_papers.kernel.scenarios import tables
 
 if TYPE_CHECKING:
@@ -53,16 +53,16 @@ CHOSEN = (
     ("B", "20mbit linux-bbr 60ms p0.01"),
     ("C1", "linux-reno-classic 60ms p0.03 n5"),
 )
-"""Series and words of the usual set: the first cell that has them each."""
+"""Series and words of the default set; each selects the first cell that contains them."""
 
-UNKNOWN = "too little was seen"
+UNKNOWN = "too few data"
 
 TRANSFERS_EACH = 40
-"""Transfers of a cell of short ones."""
+"""Number of transfers of a cell with short transfers."""
 
 
 def chosen(words: Sequence[str]) -> list[Cell]:
-    """Return the cells that words say, or the usual set."""
+    """Return the cells selected by words, or the default set."""
     cells = [cell for cell in packaged() if cell.kind != STARTUP and not cell.unlike]
     if words:
         return [
@@ -70,55 +70,55 @@ def chosen(words: Sequence[str]) -> list[Cell]:
             for cell in cells
             if any(word in f"{cell.series} {cell.name} {cell.kind}" for word in words)
         ]
-    found: list[Cell] = []
+    result: list[Cell] = []
     for series, word in CHOSEN:
-        same = [c for c in cells if c.series == series and word in c.name and c not in found]
-        found += same[:1]
-    return found
+        same = [c for c in cells if c.series == series and word in c.name and c not in result]
+        result += same[:1]
+    return result
 
 
-def shorter(cell: Cell, at_most_s: float) -> Cell:
-    """Return a cell whose run is shorter, its warm-up as it was."""
+def shorter(cell: Cell, max_s: float) -> Cell:
+    """Return a cell whose run is shorter, with an unchanged warm-up."""
     if cell.kind == TRANSFERS:
         return cell
-    return replace(cell, duration_s=min(cell.duration_s, at_most_s))
+    return replace(cell, duration_s=min(cell.duration_s, max_s))
 
 
-def asked(cell: Cell, at_most_s: float) -> Scenario:
+def asked(cell: Cell, max_s: float) -> Scenario:
     """Return the scenario of a cell."""
-    effort = Effort(loss_runs=1, queue_runs=1, transfers=TRANSFERS_EACH)
-    return Scenario.from_dict({"name": "cell", **tables(shorter(cell, at_most_s), effort)})
+    sample_sizes = SampleSizes(loss_runs=1, queue_runs=1, transfers=TRANSFERS_EACH)
+    return Scenario.from_dict({"name": "cell", **tables(shorter(cell, max_s), sample_sizes)})
 
 
 def scaled(cell: Cell, answer: Answer) -> Answer:
-    """Return an answer whose counts are those of a run as long as was measured."""
+    """Return an answer with counts scaled to the length of the recorded run."""
     if cell.kind != LOSS:
         return answer
     longer = cell.duration_s / (answer.measured_s or cell.duration_s)
     names = ("td_indications", "to_indications", *COUNTS)
     for name in names:
-        found = answer.metrics.get(name)
-        if found is not None:
-            low, high = (None if e is None else e * longer for e in (found.low, found.high))
-            answer.metrics[name] = Metric(found.value * longer, low, high)
+        result = answer.metrics.get(name)
+        if result is not None:
+            low, high = (None if e is None else e * longer for e in (result.low, result.high))
+            answer.metrics[name] = Metric(result.value * longer, low, high)
     return answer
 
 
-def once_more(cell: Cell, at_most_s: float) -> tuple[list[Compared], str]:
-    """Run a cell; return its quantities beside the recorded ones, or why there are none."""
+def repeated(cell: Cell, max_s: float) -> tuple[list[Compared], str]:
+    """Run a cell; return its quantities with the recorded ones, or the reason for none."""
     try:
-        answer = kernel(asked(cell, at_most_s), RunOptions())
+        answer = kernel(asked(cell, max_s), RunOptions())
     except (NotApplicable, ScenarioError) as reason:
         return [], "; ".join(str(reason).splitlines())
     if not answer.metrics:
         return [], str(answer.incomplete_reason)
-    lines = [counted(line, answer) for line in of_cell(cell, Replied(scaled(cell, answer)))]
-    # Of few transfers no percentile is told.
+    lines = [counted(line, answer) for line in of_cell(cell, CellResult(scaled(cell, answer)))]
+    # With few transfers percentiles are not reported.
     return [line for line in lines if line.own is None or math.isfinite(line.own.value)], ""
 
 
 def counted(line: Compared, answer: Answer) -> Compared:
-    """Return a line of files completed by their count: a short run's mean size varies more."""
+    """Return the completed files as a count, because the mean size of a short run varies more."""
     files = answer.metrics.get("transfers")
     if line.name != "completions_per_s" or files is None or not answer.measured_s:
         return line
@@ -128,14 +128,14 @@ def counted(line: Compared, answer: Answer) -> Compared:
 
 
 def verdict(line: Compared) -> str:
-    """Return whether both agree; of a short run without an interval nothing is said."""
+    """Return whether both agree; there is no verdict for a short run without an interval."""
     if line.own is not None and line.own.low is None and line.name != "delivery_time_p99_s":
         return UNKNOWN
     return line.verdict
 
 
 def rows(cell: Cell, lines: Sequence[Compared]) -> Iterator[str]:
-    """Yield a line for each quantity."""
+    """Yield one line per quantity."""
     for line in lines:
         known = quantity(line.name)
         if known is None or line.own is None:
@@ -147,19 +147,19 @@ def rows(cell: Cell, lines: Sequence[Compared]) -> Iterator[str]:
             half_width(line.own),
         )
         figures = " ".join(f"{known.scale * value:7.4g}" for value in cells)
-        apart = f"{line.ratio:6.3f}" if math.isfinite(line.ratio) else "     -"
+        difference = f"{line.ratio:6.3f}" if math.isfinite(line.ratio) else "     -"
         title = f"{known.title.removeprefix('mean ')}, {known.unit}"
         begins = f"{cell.series:2} {cell.name[:34]:34} {title[:25]:25}"
-        yield f"{begins} {figures} {apart} {verdict(line)}"
+        yield f"{begins} {figures} {difference} {verdict(line)}"
 
 
 def main() -> None:
-    """Run the cells one after another until the time is over."""
+    """Run the cells sequentially until the time limit."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("words", nargs="*", metavar="WORD")
     parser.add_argument("--seconds", type=float, default=20.0, help="longest measurement")
-    parser.add_argument("--minutes", type=float, default=10.0, help="no cell begins after that")
-    parser.add_argument("--list", action="store_true", help="say which cells, and how long")
+    parser.add_argument("--minutes", type=float, default=10.0, help="start no cell after this time")
+    parser.add_argument("--list", action="store_true", help="list the cells and their durations")
     options = parser.parse_args()
     cells = chosen(options.words)
     if options.list:
@@ -172,9 +172,9 @@ def main() -> None:
     print(f"{'':64}recorded  95 %     now    95 %  ratio")
     for cell in cells:
         if time.monotonic() - began > 60 * options.minutes:
-            print(f"{cell.series:2} {cell.name[:34]:34} not run: the time is over")
+            print(f"{cell.series:2} {cell.name[:34]:34} not run: time limit")
             continue
-        lines, reason = once_more(cell, options.seconds)
+        lines, reason = repeated(cell, options.seconds)
         for row in rows(cell, lines):
             print(row)
         verdicts += [verdict(line) for line in lines]
@@ -186,7 +186,7 @@ def main() -> None:
     checked = verdicts.count(AGREES) + verdicts.count(DIFFERS)
     print(
         f"{verdicts.count(AGREES)} of {checked} quantities agree; {late} cells were late on this "
-        f"machine, {refused} cannot be asked of the kernel"
+        f"machine, {refused} are not supported by engine kernel"
     )
 
 

@@ -1,7 +1,7 @@
-"""Packets a second of the link's own processor time: small UDP packets through TAP and veth.
+"""Packets per second of the link's processor time: small UDP packets through TAP and veth.
 
-``python benches/link_emulator.py [PACKETS]``; the senders and receivers are Python programs, so
-that the rate end to end is theirs. Loaded machines show less.
+``python benches/link_emulator.py [PACKETS]``. The senders and receivers are Python programs,
+which limit the end-to-end rate. Values are lower on loaded machines.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from emulation.ends import SINK, TRAINS, python
 
 OFFERED = 500_000
-"""Packets a second that are sent: more than a link forwards with one processor."""
+"""Packets sent per second: more than a link forwards with one processor."""
 TARGETS = {"tun": 400_000, "veth": 350_000}
-"""Packets a second of the link's processor time."""
+"""Target: packets per second of the link's processor time."""
 
 
 def measured(device: str, count: int) -> tuple[float, float, dict[str, object]]:
-    """Return packets a second of its own time, those end to end, and all numbers."""
+    """Return packets per second of processor time, the end-to-end rate, and all numbers."""
     with tempfile.TemporaryDirectory() as folder:
         numbers = Path(folder) / "numbers.json"
         sink = shlex.join(python(SINK))
@@ -32,20 +32,20 @@ def measured(device: str, count: int) -> tuple[float, float, dict[str, object]]:
         flood = python(TRAINS, count, 18, OFFERED)
         command = [sys.executable, "-m", "tcpcast", "link", *options, "--device", device]
         subprocess.run([*command, "--", *flood], check=False, stderr=subprocess.DEVNULL)
-        told = json.loads(numbers.read_text())
-    delivered = told["near_to_far"]["delivered"]
-    return delivered / told["cpu_ns"] * 1e9, delivered / told["elapsed_ns"] * 1e9, told
+        title = json.loads(numbers.read_text())
+    delivered = title["near_to_far"]["delivered"]
+    return delivered / title["cpu_ns"] * 1e9, delivered / title["elapsed_ns"] * 1e9, title
 
 
 def main() -> None:
-    """Measure both devices and print them beside their targets."""
+    """Measure both devices and print them with their targets."""
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 300_000
     print("device  packets/s of its CPU  target   packets/s end to end  late p99  lost by machine")
     for device, target in TARGETS.items():
-        own, all_of_it, told = measured(device, count)
-        forward = told["near_to_far"]
+        own, all_of_it, title = measured(device, count)
+        forward = title["near_to_far"]
         assert isinstance(forward, dict)
-        late, lost = forward["late_p99_ns"] / 1e3, told["missed"]
+        late, lost = forward["late_p99_ns"] / 1e3, title["missed"]
         print(f"{device:6}  {own:20,.0f}  {target:,}  {all_of_it:20,.0f}  {late:5.0f} us  {lost}")
 
 

@@ -1,4 +1,4 @@
-"""Thousands of HTTP sources behind one fair queue: how fast, how large, beside ns-2's DRR."""
+"""Speed and size of thousands of HTTP sources with a fair queue, compared with ns-2's DRR."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 SOURCES, SECONDS = 10_000, 600
 LOOPS = {
-    "what arrives is dropped": ("loop", str(SOURCES), str(SECONDS), "1"),
+    "arriving packet is dropped": ("loop", str(SOURCES), str(SECONDS), "1"),
     "from the longest queue": ("loop", str(SOURCES), str(SECONDS), "1", "longest"),
 }
 TARGET_S = 1.2
 
 FLOWS, MBIT, BUFFER, QUANTUM, DRR_SECONDS = 200, 100, 2_000, 1500, 60
 
-MANY, MOST_MIB = 100_000, 150.0
+MANY, MAX_MIB = 100_000, 150.0
 SCENARIO = f"""
 [network]
 rtt = "100ms"
@@ -55,7 +55,7 @@ warmup = "20s"
 
 
 def rows(example: Path, runs: int) -> Iterator[Row]:
-    """Seconds for ten minutes of 10,000 sources, the size of 100,000, and a packet of ns-2's."""
+    """Yield seconds for ten minutes of 10,000 sources, memory of 100,000, and ns-2's time."""
     for how, workload in LOOPS.items():
         walls, rates = zip(*(_walls(example, workload) for _ in range(runs)), strict=True)
         note = f"{statistics.median(rates) / 1e6:.2f} million packets/s; {how}"
@@ -66,30 +66,30 @@ def rows(example: Path, runs: int) -> Iterator[Row]:
 
 
 def _walls(example: Path, workload: tuple[str, ...]) -> tuple[float, float]:
-    """Return seconds, and packets delivered a second: those that are counted, and the warm-up's."""
+    """Return seconds, and delivered packets per second, including those of the warm-up."""
     figures = engine_figures(example, workload)
     share = (figures["simulated_s"] - figures["warmup_s"]) / figures["simulated_s"]
     return figures["wall_s"], figures["delivered"] / share / figures["wall_s"]
 
 
 def memory() -> Iterator[Row]:
-    """The largest resident size of a whole run from the command line, with 100,000 sources."""
-    what, unit = f"{MANY:,} HTTP sources", "MiB in all"
+    """Yield the peak resident size of a whole command with 100,000 sources."""
+    what, unit = f"{MANY:,} HTTP sources", "MiB in total"
     if not Path("/proc/self/status").exists():
-        yield Row(what, unit, None, MOST_MIB, "no /proc here")
+        yield Row(what, unit, None, MAX_MIB, "/proc is missing")
         return
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "loop.toml"
         file.write_text(SCENARIO)
         command = [sys.executable, "-m", "tcpcast", "run", str(file), "--engine", "packet"]
-        yield Row(what, unit, peak_bytes(command) / 2**20, MOST_MIB, "60 s at 1 Gbit/s, Python too")
+        yield Row(what, unit, peak_bytes(command) / 2**20, MAX_MIB, "60 s at 1 Gbit/s, with Python")
 
 
 def drr(example: Path, runs: int) -> Iterator[Row]:
-    """Endless NewReno flows through deficit round robin, here and in ns-2."""
+    """Yield the time of endless NewReno flows with deficit round robin, here and in ns-2."""
     what, unit = f"ns-2's DRR, {FLOWS} flows", "s per million packets"
-    if not ns2.is_here():
-        yield Row(what, unit, None, None, "no ns-2 here: make peers")
+    if not ns2.is_installed():
+        yield Row(what, unit, None, None, "ns-2 is missing: make peers")
         return
     network = (FLOWS, MBIT, BUFFER)
     workload = ("long", *map(str, network), "0", str(DRR_SECONDS), "1", str(QUANTUM))

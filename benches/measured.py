@@ -1,6 +1,6 @@
-"""Write the table of measurements that comes with tcpcast, of their original files.
+"""Write the packaged table of kernel measurements from their original files.
 
-``python -m benches.measured DIR...``, with the folders that hold the files.
+``python -m benches.measured DIR...`` reads the files in these folders.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from tcpcast_papers.kernel import cells, originals
 
 
 def main(folders: list[str]) -> None:
-    """Write ``data/measured.csv`` beside the package of the measurements."""
-    found = originals.read([Path(folder) for folder in folders])
+    """Write ``data/measured.csv`` in the package of the measurements."""
+    result = originals.read([Path(folder) for folder in folders])
     path = Path(kernel.__file__).parent / "data" / cells.TABLE
     with path.open("w", encoding="utf-8") as stream:
-        cells.write(found, stream)
-    print(f"{len(found)} cells in {path}")
+        cells.write(result, stream)
+    print(f"{len(result)} cells in {path}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A row of the table, and what is measured of other programs."""
+"""Rows of the table, and measurements of other programs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A figure beside its target; ``value`` is None, with a reason, where it cannot be had."""
+    """A value and its target; if ``value`` is None, ``note`` is the reason."""
 
     what: str
     unit: str
@@ -28,7 +28,7 @@ class Row:
 def engine_figures(
     example: Path, workload: tuple[str, ...], stack: str | None = None
 ) -> dict[str, float]:
-    """Return the figures that the engine's example prints of a workload, classic TCP by default."""
+    """Return the values that the engine's example prints for a workload, by default classic TCP."""
     run = subprocess.run(
         [example, *workload], capture_output=True, text=True, check=True, env=with_stack(stack)
     )
@@ -36,15 +36,15 @@ def engine_figures(
 
 
 def with_stack(stack: str | None) -> dict[str, str]:
-    """Return the environment in which the engine's senders have a stack of today, or none."""
+    """Return an environment that selects a modern stack for the senders, or the default."""
     return os.environ | ({"STACK": stack} if stack else {})
 
 
 def peak_bytes(command: list[str], feed: Iterable[bytes] = ()) -> float:
-    """Return a program's largest resident size; ``feed`` is its standard input.
+    """Return a program's peak resident size; ``feed`` is its standard input.
 
-    As the kernel counts it for the program itself (VmHWM, looked at until the end): ``ru_maxrss``
-    of a child is never below what its parent had when it was started.
+    The value is VmHWM of the program itself, polled until its end: ``ru_maxrss``
+    of a child is never below the size of its parent at the start.
     """
     peak = 0.0
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as process:
@@ -62,5 +62,5 @@ def peak_bytes(command: list[str], feed: Iterable[bytes] = ()) -> float:
 
 
 def _peak_so_far(process: int) -> float:
-    found = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{process}/status").read_text())
-    return float(found[1]) * 1024 if found else 0.0
+    result = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{process}/status").read_text())
+    return float(result[1]) * 1024 if result else 0.0

@@ -1,7 +1,7 @@
-"""Print the error of the formula ``short`` against the engine ``packet`` for ``linux-cubic``.
+"""Error of the formula ``short`` against the engine ``packet`` for ``linux-cubic``.
 
-``python -m benches.short_transfers [--count TRANSFERS]``; about a minute. Each cell is the relative
-error of the mean completion time, with the half-width of the simulation's 95 % interval.
+``python -m benches.short_transfers [--count TRANSFERS]`` takes about a minute. Each cell is the
+relative error of the mean completion time, and the half-width of the simulation's 95 % interval.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a sweep takes beside its engines, and ten thousand cells of a formula."""
+"""Overhead of a sweep in addition to its engines, and ten thousand cells of a formula."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ PATH: dict[str, Any] = {
 
 
 def rows() -> Iterator[Row]:
-    """Milliseconds a cell beside the engine, and seconds of a large sweep on all cores.
+    """Yield overhead in milliseconds per cell, and seconds of a large sweep on all cores.
 
-    The first cell of each engine imports what the others need, and is in the whole times alone.
+    The first cell of each engine imports modules, and is included only in the total times.
     """
     scenario = Scenario.from_dict(PATH)
     for engine, cells, target in (("pftk", 2000, 0.2), ("packet", 100, 5.0)):
@@ -41,8 +41,8 @@ def rows() -> Iterator[Row]:
             tcpcast.sweep(scenario, vary, engines=engine, processes=1, out=out)
             took = time.perf_counter() - began
             lines = (out / "_wall.jsonl").read_text().splitlines()
-            asked = sum(row[3] for line in lines for row in json.loads(line)["wall_s"])
-        yield Row(f"sweep beside {engine}", "ms a cell", (took - asked) / cells * 1e3, target)
+            options = sum(row[3] for line in lines for row in json.loads(line)["wall_s"])
+        yield Row(f"sweep without {engine}", "ms per cell", (took - options) / cells * 1e3, target)
     vary = {
         "network.rtt": "10ms..200ms log 100",
         "network.bottleneck.loss": "0.01%..10% log 100",
@@ -51,13 +51,13 @@ def rows() -> Iterator[Row]:
     tcpcast.sweep(scenario, vary, engines="pftk")
     yield Row("sweep of 10,000 cells of pftk", "s", time.perf_counter() - began, 5.0)
     yield _on_two_cores("200 packet cells on two cores", [])
-    yield _on_two_cores("200 of a fifth of that", ["--set", "run.duration=60s"])
+    yield _on_two_cores("200 cells of a fifth of the length", ["--set", "run.duration=60s"])
 
 
 def _on_two_cores(what: str, changes: list[str]) -> Row:
-    """Return what 200 simulated cells take on two cores, the command's start included.
+    """Return the time of 200 simulated cells on two cores, including the command's start.
 
-    The shorter the cells, the more that start weighs.
+    The start has a larger weight for shorter cells.
     """
     command = [sys.executable, "-m", "tcpcast", "sweep", "one-path", "--engine", "packet"]
     command += ["--set", "traffic.flows=2", *changes, "--processes"]
@@ -70,4 +70,4 @@ def _on_two_cores(what: str, changes: list[str]) -> Row:
         took.append(time.perf_counter() - began)
     one, two = took
     note = f"{one:.1f} s on one, {two:.1f} s on two: {one / two:.2f} times as fast"
-    return Row(what, "of the time on one", two / one, 1 / 1.8, note)
+    return Row(what, "ratio to one core", two / one, 1 / 1.8, note)

@@ -1,9 +1,9 @@
-"""Captures made on the spot, to read for speed: many connections that do the same by turns.
+"""Generated captures for speed tests: many connections with the same traffic, interleaved.
 
-Each is a transfer with a fixed window, captured at its sender: a delayed acknowledgement for two
-packets, a loss now and then, repaired after three duplicates, timestamps in every segment. The
-connections take turns in random order, which is hardest for who reads them, and a turn is three
-packets: an acknowledgement and the two that it lets go.
+Each connection is a transfer with a fixed window, captured at its sender: delayed acks for two
+packets, rare losses that are repaired after three duplicates, timestamps in every segment. The
+connections alternate in random order, the worst case for readers. A turn is three
+packets: an ack and the two packets that it releases.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ SEGMENT = 1448
 WINDOW = 20
 """Packets in flight."""
 TURN_NS = 3_000_000
-"""Between two packets of a connection: some 30 fit into a round trip."""
+"""Time between two packets of a connection: about 30 fit into a round trip."""
 HANDSHAKE = 3
 PORTS = 50_000
 CYCLE = 100
-"""Data packets, of which one is lost."""
+"""Data packets; one of them is lost."""
 SNAPLEN = 96
 MAGIC_NANOSECONDS = 0xA1B23C4D
 ETHERNET = 1
 BLOCK_BYTES = 1 << 24
-"""Made at a time."""
+"""Number of packets generated per part."""
 START_S = 1_700_000_000
 SCANNED_TOGETHER = 1 << 16
 SCAN_NS = 10_000
-"""Between two packets of a scan."""
+"""Time between two packets of a scan."""
 HEADERS = 66
-"""Ethernet, IP and TCP with timestamps."""
+"""Length of Ethernet, IP and TCP headers with timestamps."""
 
 RECORD = [
     ("second", "<u4"), ("nanosecond", "<u4"), ("kept", "<u4"), ("length", "<u4"),
@@ -58,25 +58,25 @@ SYN, ACK = 0x02, 0x10
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """What a connection sends, packet by packet: the beginning once, then the cycle for ever."""
+    """Packets of a connection: an initial part once, then an endless cycle."""
 
     from_sender: Flags
     packet: Counts
-    """Number of a data packet; of an acknowledgement, of the packet that it waits for."""
+    """Number of the data packet, or of the packet that an ack expects."""
     age: Counts
-    """Packets since the one was sent whose timestamp this one echoes."""
+    """Number of packets since the packet whose timestamp this one echoes."""
     first: int
-    """Where the cycle begins; it ends where the script ends, ``CYCLE`` packets later."""
+    """Start of the cycle; it ends at the end of the script, ``CYCLE`` packets later."""
 
     def at(self, step: Counts) -> tuple[Counts, Counts]:
-        """Return the place in the script of steps of a connection, and packets to add."""
+        """Return the positions in the script of steps of a connection, and the packets to add."""
         length = len(self.packet) - self.first
         cycle = np.maximum(step - self.first, 0) // length
         return step - cycle * length, cycle * CYCLE
 
 
 class Transfer:
-    """A sender with a fixed window and its receiver, no time passing but in packets."""
+    """A sender with a fixed window and its receiver; time is counted in packets."""
 
     def __init__(self) -> None:
         self.packets: list[tuple[bool, int, int]] = []
@@ -100,7 +100,7 @@ class Transfer:
             self.next += 1
 
     def deliver(self) -> None:
-        """Let the oldest packet under way arrive, or be lost."""
+        """Deliver or lose the oldest packet in flight."""
         number, since = self.under_way.pop(0), self.under_way_since.pop(0)
         if number % CYCLE == CYCLE // 2 and number not in self.lost:
             self.lost.add(number)
@@ -117,7 +117,7 @@ class Transfer:
             self.acknowledge()
 
     def acknowledge(self) -> None:
-        """Send an acknowledgement, and let it arrive."""
+        """Send an ack, and deliver it."""
         self.waiting = 0
         self.answered, self.last_answer = self.expected, len(self.packets)
         self.packets.append((False, self.expected, len(self.packets) - self.recent))
@@ -130,7 +130,7 @@ class Transfer:
 
 
 def script() -> Script:
-    """Play a transfer until what it does repeats itself."""
+    """Run a transfer until its traffic is periodic, and return its script."""
     transfer = Transfer()
     transfer.fill()
     starts = []
@@ -145,7 +145,7 @@ def script() -> Script:
 def capture(
     *, packets: int, connections: int, turn: int = 3, snaplen: int = SNAPLEN
 ) -> Iterator[bytes]:
-    """Yield a capture in nanosecond pcap, in parts; ``turn`` packets of a connection at a time."""
+    """Yield a nanosecond pcap capture in parts, with ``turn`` packets of a connection at a time."""
     header = np.array([MAGIC_NANOSECONDS, 4 << 16 | 2, 0, 0, snaplen, ETHERNET], "<u4")
     yield header.tobytes()
     writer = Writer(connections, snaplen)
@@ -157,7 +157,7 @@ def capture(
 
 
 def scan(flows: int) -> Iterator[bytes]:
-    """Yield a capture of flows of one packet each, of which every second carries data."""
+    """Yield a capture of flows of one packet each; every second one carries data."""
     yield np.array([MAGIC_NANOSECONDS, 4 << 16 | 2, 0, 0, SNAPLEN, ETHERNET], "<u4").tobytes()
     record = np.dtype(RECORD)
     for start in range(0, flows, SCANNED_TOGETHER):
@@ -178,7 +178,7 @@ def scan(flows: int) -> Iterator[bytes]:
 
 
 class Turns:
-    """Which connection has its turn: each once, in random order, then all again."""
+    """Order of the connections: each once, in random order, then all again."""
 
     def __init__(self, connections: int, packets: int) -> None:
         self.packets = packets
@@ -187,14 +187,14 @@ class Turns:
         )
 
     def at(self, numbers: Counts) -> tuple[Counts, Counts]:
-        """Return the connection of each packet, and which of its packets it is."""
+        """Return the connection of each packet, and its position within the connection."""
         turn, within = np.divmod(numbers, self.packets)
         lap, place = np.divmod(turn, self.orders.shape[1])
         return self.orders[lap % len(self.orders), place], lap * self.packets + within
 
 
 class Writer:
-    """Writes packets of connections that all follow one script."""
+    """Generates packets of connections that all follow one script."""
 
     def __init__(self, connections: int, snaplen: int) -> None:
         self.played = script()
@@ -203,7 +203,7 @@ class Writer:
         self.record = np.dtype([*RECORD, ("rest", f"V{snaplen - HEADERS}")])
 
     def records(self, numbers: Counts, connection: Counts, step: Counts) -> bytes:
-        """Return the records of packets, one after the other."""
+        """Return the records of packets, concatenated."""
         made = np.zeros(len(step), self.record)
         opening = step < HANDSHAKE
         place, more = self.played.at(np.maximum(step - HANDSHAKE, 0))
@@ -234,7 +234,7 @@ class Writer:
     def say(
         self, made: npt.NDArray[np.void], step: Counts, from_sender: Flags, number: Counts
     ) -> None:
-        """Fill in what the TCP header says, options apart; both ends begin with 0."""
+        """Fill in the TCP header except for options; both sequence numbers start at 0."""
         syn = step < HANDSHAKE - 1
         byte = np.where(syn, 0, 1 + SEGMENT * number) & 0xFFFFFFFF
         made["sequence"] = np.where(from_sender, byte, ~syn)

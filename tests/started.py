@@ -1,9 +1,9 @@
-"""Runs ``tcpcast`` as a process of its own, without the start of an interpreter.
+"""Runs ``tcpcast`` as a separate process, without starting an interpreter.
 
-Most of what a short command takes is importing. A server that has imported everything once forks
-itself for each command: what a command does to its process (signals, streams, settings of
-matplotlib) ends with it, as ever. That a command imports what it needs, and little else, is for
-those tests that start an interpreter.
+Most of the time of a short command is spent on imports. A server that has imported everything once
+forks for each command, so changes of the process (signals, streams, settings of
+matplotlib) end with the command. Tests that start an interpreter
+check that a command imports only what it needs.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 IMPORTED = ["pytest", "warm"]
-"""What pytest's own start imports again in each process, and what a command finds ready."""
+"""Modules that pytest's start imports again in each process, and the state that a command uses."""
 
 
 def tcpcast(
@@ -36,9 +36,9 @@ def tcpcast(
     err: Path | None,
     timeout: float | None = None,
 ) -> int:
-    """Run a command line in a folder and return its exit code; one that lasts too long fails.
+    """Run a command line in a folder and return its exit code; fail on a timeout.
 
-    ``out`` and ``err`` take what it prints; they may be the same file, and None is a closed stream.
+    ``out`` and ``err`` are files for its output; they may be the same, and None closes the stream.
     """
     process = server().Process(
         target=command, args=(list(arguments), folder, dict(environment), out, err)
@@ -59,7 +59,7 @@ def completed(
     environment: Mapping[str, str],
     timeout: float | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    """Run a command line in a folder as :func:`tcpcast` does, and return what it printed, too."""
+    """Run a command line in a folder like :func:`tcpcast`, and return its output."""
     out, err = files = folder / ".out", folder / ".err"
     for file in files:
         file.write_bytes(b"")
@@ -71,7 +71,7 @@ def completed(
 
 @cache
 def server() -> Any:
-    """Start the server; one of Python before 3.13 finds only what its environment tells of."""
+    """Start the server; before Python 3.13 it finds only modules on the path of its environment."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(IMPORTED)
     with pytest.MonkeyPatch.context() as patch:
@@ -94,13 +94,13 @@ def command(
     sys.stderr = _stream(2, err, "backslashreplace")
     sys.path[:0] = filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))
     sys.argv = ["tcpcast", *arguments]
-    from tcpcast.__main__ import main  # noqa: PLC0415 - in the forked process alone
+    from tcpcast.__main__ import main  # noqa: PLC0415 - only in the forked process
 
     sys.exit(main())
 
 
 def _stream(number: int, file: Path | None, errors: str) -> TextIO | None:
-    """Open a standard stream as an interpreter does that begins with this descriptor."""
+    """Open a standard stream as an interpreter does for this descriptor."""
     if file is None:
         os.close(number)
         return None

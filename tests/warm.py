@@ -1,7 +1,7 @@
-"""Imports all that a command does, and builds what a process builds once: for ``started`` to fork.
+"""Imports the modules of all commands and fills caches, for ``started`` to fork.
 
-What it builds is in memory alone: how scenarios are validated, fonts and the signs of axes. Tests
-that start an interpreter see it built by the command itself.
+Caches are in memory only: validation of scenarios, fonts, signs of axes. Tests
+that start an interpreter check commands that fill them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from scipy import optimize, sparse, special, stats  # noqa: F401
 PACKAGE = Path(tcpcast.__file__).parent
 
 for file in sorted(PACKAGE.rglob("*.py")):
-    # The page has a server of its own, which a command seldom is.
+    # The page has its own server, which commands rarely start.
     if file.parent.name != "web" and file.stem not in {"__init__", "__main__"}:
         importlib.import_module(".".join(file.relative_to(PACKAGE.parent).with_suffix("").parts))
 
@@ -31,4 +31,4 @@ figure.subplots().loglog([1, 1000], [1, 1000])
 figure.savefig(io.BytesIO(), format="png")
 
 gc.collect()
-gc.freeze()  # a process that looks for garbage need not copy what it shares
+gc.freeze()  # so that garbage collection in forks does not copy shared memory

@@ -1,1 +1,1 @@
-"""Other simulators, given the same question."""
+"""Other simulators with equivalent workloads."""

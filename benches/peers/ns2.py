@@ -1,4 +1,4 @@
-"""ns-2 on the two workloads that it can run as tcpcast does."""
+"""ns-2 with the two workloads that it can run like tcpcast."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from pathlib import Path
 SCRIPT = Path(__file__).with_name("ns2.tcl")
 
 
-def is_here() -> bool:
+def is_installed() -> bool:
     """Whether ns-2 is installed (``make peers``)."""
     return shutil.which("ns") is not None
 
 
 def w134(*, connections: int, warmup: int, seed: int, patient: bool = False) -> dict[str, float]:
-    """134 on/off sources; figures of the connections after the first ``warmup`` ones."""
+    """Run 134 on/off sources; return values of the connections after the first ``warmup``."""
     return run(SCRIPT, "w134", int(patient), seed, connections, warmup)
 
 
-def long(  # noqa: PLR0913 - what tells the workload
+def long(  # noqa: PLR0913 - parameters of the workload
     *,
     flows: int = 10,
     mbit: float = 100,
@@ -31,16 +31,16 @@ def long(  # noqa: PLR0913 - what tells the workload
     seed: int,
     patient: bool = False,
 ) -> dict[str, float]:
-    """Endless flows over 60 ms; figures from the time ``warmup`` to ``seconds``.
+    """Run endless flows over 60 ms; return values from the time ``warmup`` to ``seconds``.
 
-    They go through DRR with a quantum of ``quantum`` bytes unless it is 0.
+    They use DRR with a quantum of ``quantum`` bytes unless it is 0.
     """
     network = (flows, mbit, buffer, loss)
     return run(SCRIPT, "long", int(patient), seed, *network, seconds, warmup, quantum)
 
 
 def run(script: Path, *arguments: object) -> dict[str, float]:
-    """Run a script of ns-2's; the figures that it prints as ``name=value``."""
+    """Run an ns-2 script and return the values that it prints as ``name=value``."""
     ran = subprocess.run(
         ["ns", script.name, *map(str, arguments)],
         cwd=script.parent,

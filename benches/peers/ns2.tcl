@@ -1,16 +1,16 @@
 # The two workloads on ns-2 (2.35, Debian package ns2); prints one line of name=value.
 #
 #   ns ns2.tcl w134 PATIENT SEED CONNECTIONS WARMUP
-#       134 on/off NewReno sources on 10 Mbit/s, as scenarios/web-10mbit.toml; figures of the
+#       134 on/off NewReno sources on 10 Mbit/s, as scenarios/web-10mbit.toml; values of the
 #       connections after the first WARMUP ones
 #   ns ns2.tcl long PATIENT SEED FLOWS MBIT BUFFER LOSS SECONDS WARMUP QUANTUM
-#       endless NewReno flows over 60 ms; figures from the time WARMUP to SECONDS; through DRR with
-#       a quantum of so many bytes unless it is 0
+#       endless NewReno flows over 60 ms; values from the time WARMUP to SECONDS; with DRR and
+#       a quantum of QUANTUM bytes unless it is 0
 #
-# PATIENT is 1 for NewReno whose timer is set at the first retransmission of a recovery only, as
-# tcpcast's rfc-newreno-patient (and ns-2 if not told), 0 where each sets it, as rfc-newreno.
+# PATIENT is 1 for a NewReno that sets its timer only at the first retransmission of a recovery, like
+# tcpcast's rfc-newreno-patient (ns-2's default), or 0 if each retransmission sets it (rfc-newreno).
 #
-# A queue-limit of B lets B-1 packets wait beside the one in service, B in all: the same as tcpcast's
+# With a queue-limit of B, B-1 packets wait in addition to the one in service. This equals tcpcast's
 # buffer of B packets.
 
 remove-all-packet-headers
@@ -55,7 +55,7 @@ if {$workload == "w134"} {
 
 proc exponential {mean} { expr {-$mean*log(1.0-rand())} }
 
-# Half of the propagation each way; rtt includes the transmission times of a packet and its ack.
+# Half of the propagation in each direction; rtt includes the transmission times of a packet and its ack.
 set transmission [expr (12000+320)/$ingress + (12000+320)/$rate + (12000+320)/$egress]
 set propagation [expr ($rtt-$transmission)/2]
 set left [$ns node]; set right [$ns node]
@@ -104,7 +104,7 @@ set arrived_before 0; set dropped_before 0; set delivered 0
 
 proc transfer {i} {
     global clock tcp sink size started
-    # A loss of the very first packet sets the initial window to 1 for good, hence once more.
+    # A loss of the very first packet permanently sets the initial window to 1, so set it again.
     $tcp($i) set windowInit_ 2
     $tcp($i) reset; $sink($i) reset
     set size($i) [expr {int(3+[exponential 9.0]+0.5)}]
@@ -133,7 +133,7 @@ proc acknowledged {} {
     return $sum
 }
 
-# The warm-up is over.
+# The warm-up has ended.
 proc measure {} {
     global clock queue workload begin arrived_before dropped_before acknowledged_before
     set begin [$clock now]

@@ -1,9 +1,9 @@
-"""Papers: the printed tables of each paper as data, compared with computed figures.
+"""Reproductions of papers: printed tables as data, compared with computed values.
 
-The package uses the public interface of tcpcast only, which finds it by an entry point
-(:mod:`tcpcast.papers`). Each paper is a package whose ``description`` has a function ``reproduce``,
-which runs the paper's tables and figures, writes a page into a folder and returns a
-:class:`~tcpcast_papers.report.Report`.
+The package uses only the public interface of tcpcast, which finds it through an entry point
+(:mod:`tcpcast.papers`). Each paper is a package with a module ``description``. Its function
+``reproduce`` computes the tables and figures of the paper, writes a page into a folder and returns
+a :class:`~tcpcast_papers.report.Report`.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 PAPERS: dict[str, str] = {
     "engset": "TCP-Engset revisited: on/off TCP sources sharing one link",
-    "pftk": "Modeling TCP throughput: what one bulk flow sends at a given loss",
-    "parallel": "Parallel flows: what n bulk flows of one path send together at a given loss",
+    "pftk": "Modeling TCP throughput: the send rate of one bulk flow at a given loss",
+    "parallel": "Parallel flows: the total rate of n bulk flows on one path at a given loss",
     "fixed-point": "Many users on one local loop: one exact flow among simplified ones",
-    "short": "Short transfers: initial window, limited transmit, and what a loss costs a file",
-    "kernel": "Linux TCP measured over an emulated link, beside simulation and formulas",
+    "short": "Short transfers: initial window, limited transmit, and delay per lost packet",
+    "kernel": "Linux TCP measured over an emulated link, compared with simulation and formulas",
 }
-"""The papers that can be reproduced: name and what each is about."""
+"""Names and subjects of the papers that can be reproduced."""
 
 
 def paper(name: str) -> Callable[..., Report]:

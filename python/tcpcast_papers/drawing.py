@@ -1,4 +1,4 @@
-"""Figures of the reproduced papers: one look for all of them, written as PNG files."""
+"""Figures of the reproduced papers in a common style, written as PNG files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-# Okabe and Ito's palette, told apart by every common kind of colour vision.
+# Okabe and Ito's palette, distinguishable with every common kind of colour vision.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 MUTED = "#666666"
@@ -47,7 +47,7 @@ def panels(
 
 
 def curve(x: ArrayLike, rows: Floats, label: str = "", style: Style | None = None) -> Drawable:
-    """Return a line of one row of values, or points with half of each interval in a second row."""
+    """Return a line of one row of values, or points with interval half-widths in a second row."""
     y, *half = rows
     if not half:
         return Series(x, y, label, style or {})
@@ -56,14 +56,14 @@ def curve(x: ArrayLike, rows: Floats, label: str = "", style: Style | None = Non
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
-    """A figure, and the path that it is to have; written with the page that shows it."""
+class Plot:
+    """A figure and its file, which is written together with the page that shows it."""
 
     figure: Figure
     path: Path
 
     def write(self, *, force: bool = False) -> None:
-        """Write the figure over an earlier one of ours, with ``force`` over any file.
+        """Write the figure. Overwrite only an earlier figure, or any file with ``force``.
 
         Raises
         ------
@@ -73,31 +73,31 @@ class Drawn:
         save_figure(self.figure, self.path, force=force)
 
 
-def looks() -> Iterator[dict[str, Any]]:
-    """Yield a colour and a marker for each series in turn."""
+def styles() -> Iterator[dict[str, Any]]:
+    """Yield a colour and a marker for each series , cyclically."""
     while True:
         for colour, marker in zip(COLOURS, MARKERS, strict=True):
             yield {"color": colour, "marker": marker}
 
 
 def tail(axes: Axes, *, floor: float, right: float) -> None:
-    """Give a panel the axes of a tail probability: logarithmic, from ``floor`` to 1."""
+    """Set the axes of a tail probability: logarithmic y from ``floor`` to 1."""
     axes.set_yscale("log")
     axes.set_ylim(floor, 1.5)
     axes.set_xlim(0, right)
 
 
 def positive(x: ArrayLike, y: ArrayLike) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Return the points that a logarithmic axis can show."""
+    """Return the points that a logarithmic axis can show: finite and above 0."""
     across, up = np.asarray(x), np.asarray(y)
     shown = np.isfinite(up) & (up > 0)
     return across[shown], up[shown]
 
 
-def thinned(
+def thin(
     x: np.ndarray[Any, Any], y: np.ndarray[Any, Any], points: int = 60
 ) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Return about ``points`` of a dense series, the first and the last among them."""
+    """Return about ``points`` points of a dense series, including the first and the last."""
     if len(x) <= points:
         return x, y
     keep = np.unique(np.linspace(0, len(x) - 1, points).round().astype(int))

@@ -1,4 +1,4 @@
-"""A reproduction for people: its rows as columns of a table, a sentence, and a page in Markdown."""
+"""Text of a reproduction: tables of its rows, a summary sentence, and a Markdown page."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tcpcast_papers.reproduction import PRINTED_DIGITS, Verdict, name
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tcpcast_papers.drawing import Drawn
+    from tcpcast_papers.drawing import Plot
     from tcpcast_papers.report import Report
     from tcpcast_papers.reproduction import Row, Section
 
@@ -27,14 +27,14 @@ PAGE_NAME = "index.md"
 
 
 def check_folder(folder: Path, *, force: bool = False) -> None:
-    """Refuse, before the simulations, a folder that no page can be written to.
+    """Check before the simulations that the page can be written to a folder.
 
     Raises
     ------
     TcpcastError
-        It holds a page that is not of a reproduction, and not ``force``.
+        The folder contains another ``index.md``, and ``force`` is not set.
     MachineError
-        It cannot be written.
+        The folder cannot be written.
     """
     output.check_folder(folder)
     output.check_file(folder / PAGE_NAME, kind=output.PAGE, force=force)
@@ -43,50 +43,50 @@ def check_folder(folder: Path, *, force: bool = False) -> None:
 def write(report: Report, folder: Path, *, force: bool = False) -> None:
     """Write the figures, and ``index.md`` that shows them, into a folder.
 
-    Figures and pages of an earlier reproduction are replaced, with ``force`` any file. What
-    cannot be written is told in ``report.write_errors``. Of an interrupted reproduction nothing is
-    written: it would replace one that may be whole.
+    Overwrite the figures and pages of an earlier reproduction, or any file with ``force``.
+    ``report.write_errors`` receives a message for each file that cannot be written. An interrupted
+    reproduction writes nothing, because it could overwrite a complete one.
     """
     if report.interrupted:
         for section in report.sections:
             section.figures = []
         return
     for section in report.sections:
-        section.figures = [each for each in section.figures if _drawn(report, each, force)]
+        section.figures = [each for each in section.figures if _write_plot(report, each, force)]
     page = folder / PAGE_NAME
     try:
         text = f"{markdown(report, folder)}\n{output.PAGE.mark.decode()}\n"
         output.write_text(page, text, kind=output.PAGE, force=force)
         report.page = page
-    except MachineError as fault:
-        report.write_errors.append(str(fault))
+    except MachineError as error:
+        report.write_errors.append(str(error))
 
 
-def _drawn(report: Report, drawn: Drawn, force: bool) -> bool:
+def _write_plot(report: Report, plot: Plot, force: bool) -> bool:
     try:
-        drawn.write(force=force)
-    except MachineError as fault:
-        report.write_errors.append(str(fault))
+        plot.write(force=force)
+    except MachineError as error:
+        report.write_errors.append(str(error))
         return False
     return True
 
 
 def published_text(row: Row) -> str:
-    """Return the printed figure, or a dash."""
+    """Return the printed value, or a dash."""
     return ABSENT if row.published is None else row.published.text
 
 
 def own_text(row: Row) -> str:
-    """Return our figure with as many digits as are printed, else with three."""
+    """Return the own value with as many digits as the printed one, or with three."""
     return _figure_text(row, row.own)
 
 
-def beside_texts(row: Row) -> tuple[str, ...]:
-    """Return the figures beside ours, with as many digits; in brackets what is withheld."""
-    texts = [_figure_text(row, figure) for figure in row.beside]
-    for at, (figure, withheld) in enumerate(zip(row.beside, row.withheld, strict=False)):
+def other_texts(row: Row) -> tuple[str, ...]:
+    """Return further own values with the digits of the row, withheld ones in brackets."""
+    texts = [_figure_text(row, figure) for figure in row.others]
+    for index, (figure, withheld) in enumerate(zip(row.others, row.withheld, strict=False)):
         if withheld and figure is not None:
-            texts[at] = f"({texts[at]})"
+            texts[index] = f"({texts[index]})"
     return tuple(texts)
 
 
@@ -106,16 +106,16 @@ def _decimals(row: Row) -> int:
 
 
 def interval_text(row: Row) -> str:
-    """Return the 95 % interval as a report has it, or "" where there is none."""
+    """Return the 95 % interval as in a report, or "" if there is none."""
     if row.own is None or not math.isfinite(row.own):
         return ""
     return quantity.interval_text(Metric(row.own, row.low, row.high), Scale(1.0, row.unit))
 
 
 def difference_text(row: Row) -> str:
-    """Return "+0.4 %" of the published value, or "+0.12 pp" where the figure is a percentage.
+    """Return the difference, as "+0.4 %" of the published value or as "+0.12 pp" for percentages.
 
-    Nothing for a formula that gives every printed digit: what is left is the print's rounding.
+    Return "" for a formula that gives every printed digit: the rest is rounding in print.
     """
     if row.difference is None or _to_the_digit(row):
         return ""
@@ -131,22 +131,22 @@ def _to_the_digit(row: Row) -> bool:
 
 
 def cause_text(row: Row) -> str:
-    """Return our figure with the cause of a difference changed, "" of a row that has none."""
+    """Return the own value after the change that explains a difference, or ""."""
     return "" if row.cause is None else _figure_text(row, row.cause.own)
 
 
 def note_text(row: Row) -> str:
-    """Return the note and, where a difference is explained, its cause."""
+    """Return the note and the cause of an explained difference."""
     cause = f"{row.cause.reason}: {cause_text(row)}" if row.cause else ""
     return "; ".join(filter(None, (row.note, cause)))
 
 
 def columns(section: Section) -> list[Column]:
-    """Return the rows of a section as a table; nothing stands in a column that none needs."""
+    """Return the rows of a section as the columns of a table, without empty ones."""
     rows = section.rows
     labels = zip(*(row.label for row in rows), strict=True)
     intervals, notes = list(map(interval_text, rows)), list(map(note_text, rows))
-    beside = zip(*(beside_texts(row) or ("",) * len(section.beside) for row in rows), strict=True)
+    others = zip(*(other_texts(row) or ("",) * len(section.others) for row in rows), strict=True)
     return [
         *(Column(head, cells, False) for head, cells in zip(section.columns, labels, strict=True)),
         Column("unit", [row.unit for row in rows], right=False),
@@ -155,19 +155,19 @@ def columns(section: Section) -> list[Column]:
         *([Column("95 %", intervals)] if any(intervals) else []),
         Column("difference", list(map(difference_text, rows))),
         Column("verdict", [row.verdict.value for row in rows], right=False),
-        *(Column(head, cells) for head, cells in zip(section.beside, beside, strict=True)),
+        *(Column(head, cells) for head, cells in zip(section.others, others, strict=True)),
         *([Column("note", notes, right=False)] if any(notes) else []),
     ]
 
 
 def _source(rows: list[Row]) -> str:
-    """Return the word for where the figures come from that ours stand beside."""
+    """Return the word for the source of the published values."""
     known = (row.published.source for row in rows if row.published is not None)
     return next(known, "published")
 
 
 def summary(report: Report) -> str:
-    """Return one sentence: how many values were checked, how many agree, and what is new."""
+    """Return one sentence: the numbers of values checked, of agreements and of new differences."""
     agree, explained, differ, open_ = (
         report.count(v)
         for v in (Verdict.AGREES, Verdict.EXPLAINED, Verdict.DIFFERS, Verdict.UNSETTLED)
@@ -192,22 +192,22 @@ def _counted(number: int, what: str) -> str:
 
 
 def differing(report: Report) -> dict[str, list[str]]:
-    """Return what differs for a known reason, by a heading that tells it: a line a row."""
-    told: dict[str, list[str]] = {}
+    """Return the differences with known reasons: lines under a heading for each reason."""
+    lines: dict[str, list[str]] = {}
     for title, row in report.explained:
         if row.cause is not None:
             reason = row.cause.reason
-            heading = f"Explained by {reason}, with our figure as set and with that changed:"
+            heading = f"Explained by {reason}, with the own value before and after that change:"
             line = f"{_published(title, row)}, own {own_text(row)} to {cause_text(row)} {row.unit}"
-            told.setdefault(heading, []).append(line)
+            lines.setdefault(heading, []).append(line)
     for title, row in report.failed:
         if (known := report.reason(title, row)) is not None:
-            told.setdefault(f"Known differences, {known}:", []).append(_both(title, row))
-    return told
+            lines.setdefault(f"Known differences, {known}:", []).append(_both(title, row))
+    return lines
 
 
 def changed(report: Report) -> list[str]:
-    """Return the new differences, and those on the list that are gone."""
+    """Return lines for the new differences and for the known ones that are gone."""
     return [
         *(_both(title, row) for title, row in report.new),
         *(
@@ -228,7 +228,7 @@ def _published(title: str, row: Row) -> str:
 
 
 def markdown(report: Report, folder: Path) -> str:
-    """Return the report as Markdown, figures linked relative to ``folder``."""
+    """Return the report as Markdown, with links to the figures relative to ``folder``."""
     lines = [f"# {report.title}", "", *(line for p in report.preface for line in (p, ""))]
     lines += [summary(report), ""]
     lines += [line for each in changed(report) for line in (f"**{each}**", "")]

@@ -1,4 +1,4 @@
-"""Printed tables as data: CSV files in each paper's ``data``, with the digits as printed."""
+"""Printed tables as data: CSV files in ``data`` of each paper, with the digits as printed."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of a printed table; cells keep the digits as printed."""
+    """A line of a printed table. Cells keep the digits as printed."""
 
     cells: dict[str, str]
 
     def __getitem__(self, column: str) -> str:
-        """Return the cell as text; "" where the paper prints nothing."""
+        """Return the cell as text; "" if the paper prints nothing."""
         return self.cells[column]
 
     def printed(self, column: str) -> Printed | None:
-        """Return the cell as a printed figure, None where there is none."""
+        """Return the cell as a printed value, or None if it is empty."""
         text = self.cells[column]
         return Printed(text) if text else None
 
@@ -36,37 +36,37 @@ class Line:
         Raises
         ------
         DomainError
-            The paper prints no figure there.
+            The paper prints no value in this column.
         """
         if not self.cells[column]:
             raise DomainError(f"the paper prints no {column} in this line: {self.cells}")
         return float(self.cells[column])
 
     def whole(self, column: str) -> int | None:
-        """Return the cell as a whole number, None where there is none (an open interval)."""
+        """Return the cell as a whole number, or None if it is empty (an open interval)."""
         text = self.cells[column]
         return int(text) if text else None
 
     @property
     def misprint(self) -> str:
-        """What is wrong in print, "" for nothing."""
+        """The kind of misprint, or "" if there is none."""
         return self.cells["misprint"]
 
     @property
     def note(self) -> str:
-        """How a misprint is known, or what the paper adds to the figure."""
+        """Evidence of a misprint, or a remark of the paper on the value."""
         return self.cells["note"]
 
 
 @dataclass(frozen=True, slots=True)
 class PublishedTable:
-    """A printed table, or the figures of the text."""
+    """A printed table, or the values in the text."""
 
     title: str
     lines: tuple[Line, ...]
 
     def __iter__(self) -> Iterator[Line]:
-        """Go through the lines in the paper's order."""
+        """Iterate over the lines in the paper's order."""
         return iter(self.lines)
 
     def __len__(self) -> int:
@@ -74,7 +74,7 @@ class PublishedTable:
         return len(self.lines)
 
     def where(self, **cells: object) -> tuple[Line, ...]:
-        """Return the lines whose cells read as given: ``where(distribution="E", buffer_pkts=150)``."""
+        """Return lines with these cells, e.g. ``where(distribution="E", buffer_pkts=150)``."""
         return tuple(
             line
             for line in self.lines
@@ -82,38 +82,38 @@ class PublishedTable:
         )
 
     def one(self, **cells: object) -> Line:
-        """Return the only line whose cells read as given.
+        """Return the only line with these cells.
 
         Raises
         ------
         DomainError
-            No line, or more than one, reads so.
+            The number of matching lines is not one.
         """
-        found = self.where(**cells)
-        if len(found) != 1:
-            raise DomainError(f"{self.title}: {len(found)} lines read {cells}, not one")
-        return found[0]
+        result = self.where(**cells)
+        if len(result) != 1:
+            raise DomainError(f"{self.title}: {len(result)} lines have {cells}, expected one")
+        return result[0]
 
 
 def printed_table(package: str, captions: Mapping[int, str], number: int) -> PublishedTable:
-    """Return a table of a paper's package, whose tables of figures have these captions.
+    """Return a table of a paper, whose numeric tables have these captions.
 
     Raises
     ------
     DomainError
-        The paper has no such table of figures.
+        The paper has no such numeric table.
     """
     if number not in captions:
         there = ", ".join(map(str, captions))
-        raise DomainError(f"the paper has no table {number} of figures; there are {there}")
+        raise DomainError(f"the paper has no numeric table {number}; it has {there}")
     lines = read_lines(package, f"table{number:02}.csv")
     return PublishedTable(f"Table {number}. {captions[number]}", lines)
 
 
 def read_lines(package: str, name: str) -> tuple[Line, ...]:
-    """Return the lines of a CSV file among the ``data`` of a paper's package.
+    """Return the lines of a CSV file in ``data`` of a paper's package.
 
-    A file without the column ``misprint`` has none.
+    If the file has no column ``misprint``, no line has a misprint.
     """
     with files(package).joinpath("data", name).open(encoding="utf-8") as stream:
         return tuple(Line({"misprint": "", **row}) for row in csv.DictReader(stream))

@@ -1,4 +1,4 @@
-"""A whole reproduction, as a report for a terminal, a page and JSON."""
+"""Report of a whole reproduction for the terminal, a page and JSON."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ if TYPE_CHECKING:
     from tcpcast_papers.reproduction import Cause, Row, Section
 
 _LEAST = 8
-"""Minimum number of characters of a text on a line of a table."""
+"""Minimum number of characters per line of a text in a table."""
 
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """A known difference: its place and its reason.
+    """A known difference and its reason.
 
     Parameters
     ----------
     section
-        The section's :func:`name`.
+        Name of the section (:func:`name`).
     label
-        Of the row.
+        Label of the row.
     reason
-        In a few words.
+        Reason in a few words.
     """
 
     section: str
@@ -44,11 +44,11 @@ class Accepted:
 
 @dataclass(slots=True)
 class Report:
-    """A whole paper: sections in the paper's order, and the page they were written to.
+    """Reproduction of a whole paper, with sections in the order of the paper.
 
-    ``accepted`` are the differences that are known. ``interrupted`` is true if only some sections
-    were finished and no page was written; ``write_errors`` has a message for each file that could not
-    be written.
+    ``accepted`` lists the known differences. ``interrupted`` is true if only some sections
+    were finished and no page was written. ``write_errors`` has a message for each file that could
+    not be written.
     """
 
     title: str
@@ -61,12 +61,12 @@ class Report:
 
     @property
     def rows(self) -> Iterator[tuple[str, Row]]:
-        """Every row, with the title of its section."""
+        """Every row with the title of its section."""
         return ((section.title, row) for section in self.sections for row in section.rows)
 
     @property
     def failed(self) -> list[tuple[str, Row]]:
-        """Every row that differs unexplained, with the title of its section: known and new ones."""
+        """Rows with an unexplained difference, known or new, with the titles of their sections."""
         return [(title, row) for title, row in self.rows if row.verdict is Verdict.DIFFERS]
 
     @property
@@ -78,7 +78,7 @@ class Report:
     def gone(self) -> list[Accepted]:
         """The accepted differences whose rows no longer differ.
 
-        An unsettled row counts as different. An interrupted reproduction has no such differences.
+        An unsettled row counts as different. An interrupted reproduction returns none.
         """
         doubtful = {Verdict.DIFFERS, Verdict.UNSETTLED}
         there = {(name(title), row.label) for title, row in self.rows if row.verdict in doubtful}
@@ -87,11 +87,11 @@ class Report:
 
     @property
     def explained(self) -> list[tuple[str, Row]]:
-        """Every row that differs for a reason shown, with the title of its section."""
+        """Rows with an explained difference, with the titles of their sections."""
         return [(title, row) for title, row in self.rows if row.cause is not None]
 
     def reason(self, title: str, row: Row) -> str | None:
-        """Return the reason of a known difference; None for any other row."""
+        """Return the reason of a known difference; or None for any other row."""
         place = (name(title), row.label) if row.verdict is Verdict.DIFFERS else None
         return next((a.reason for a in self.accepted if (a.section, a.label) == place), None)
 
@@ -101,14 +101,14 @@ class Report:
 
     @property
     def is_as_known(self) -> bool:
-        """Whether no difference is new, and none of the known ones is gone."""
+        """Whether there are no new differences, and no known ones are gone."""
         return not (self.new or self.gone)
 
     def parts(self) -> list[Part]:
-        """Return the report for a terminal, a table per section.
+        """Return the report for a terminal, with one table per section.
 
-        The differences are repeated at the end, where one looks first after hundreds of rows:
-        those with a reason before the summary, those without one after it.
+        The differences are repeated at the end of the long output, where a reader looks first:
+        explained and known ones before the summary, new ones after it.
         """
         parts: list[Part] = [Paragraph(self.title, "heading"), BLANK]
         for section in self.sections:
@@ -123,9 +123,9 @@ class Report:
         Parameters
         ----------
         again
-            The command that makes the page again.
+            The command that makes the page.
         figures
-            Whether figures are in it.
+            Whether the page contains figures.
         """
         parts: list[Part] = [*map(Paragraph, self.preface), *_verdict(self)]
         for heading, rows in differing(self).items():
@@ -135,10 +135,10 @@ class Report:
             if figures:
                 parts += _figures(section)
             parts += _section(self, section)
-        return Document(self.title, [*parts, Heading("Make it again"), Code(again)])
+        return Document(self.title, [*parts, Heading("Reproduce"), Code(again)])
 
     def to_json(self) -> dict[str, Any]:
-        """Return the machine-readable report: every row with its published and own figure."""
+        """Return the machine-readable report: every row with its published and own value."""
         sections = [
             {
                 "title": section.title,
@@ -180,8 +180,8 @@ def _section(report: Report, section: Section) -> Iterator[Part]:
 
 
 def _spared(section: Section, column: Column) -> Column:
-    """Return a column that wide tables leave out: notes first, then further figures."""
-    goes = ("note", *section.beside)
+    """Return a column that wide tables may omit: notes first, then further values."""
+    goes = ("note", *section.others)
     spare = goes.index(column.heading) + 1 if column.heading in goes else 0
     return replace(column, drop_order=spare, min_width=0 if column.right else _LEAST)
 
@@ -194,7 +194,7 @@ def _figures(section: Section) -> Iterator[Part]:
 
 
 def _row_json(report: Report, section: Section, row: Row) -> dict[str, Any]:
-    beside = section.beside
+    others = section.others
     return {
         "label": list(row.label),
         "unit": row.unit,
@@ -207,8 +207,8 @@ def _row_json(report: Report, section: Section, row: Row) -> dict[str, Any]:
         "accepted": report.reason(section.title, row),
         "note": row.note or None,
         "explained_by": _cause_json(row.explained_by),
-        "beside": dict(zip(beside, map(_finite, row.beside), strict=True)) if row.beside else None,
-        "withheld": [name for name, so in zip(beside, row.withheld, strict=False) if so] or None,
+        "beside": dict(zip(others, map(_finite, row.others), strict=True)) if row.others else None,
+        "withheld": [name for name, so in zip(others, row.withheld, strict=False) if so] or None,
     }
 
 

@@ -1,9 +1,9 @@
-"""A reproduction: published and own figures side by side, with a verdict a row.
+"""Results of a reproduction: published and own values side by side, with a verdict per row.
 
-A row says whether the two agree. What counts as agreement is a :class:`Tolerance`, named beside
-each section; a figure that the paper does not print, or that nobody claims to reproduce, has no
-tolerance and no verdict. A figure that does not agree may have a :class:`Cause`: our figure with
-one thing changed, which shows in the same reproduction what the difference is due to.
+Each row states whether the two values agree within a :class:`Tolerance`, which the page lists.
+A row has no tolerance and no verdict if the paper prints no value, or if its value is not meant to
+be reproduced. A value that does not agree may have a :class:`Cause`: the own value after one change
+of the simulation, which shows the origin of the difference.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, Self
 if TYPE_CHECKING:
     from tcpcast.answer import Metric
 
-    from tcpcast_papers.drawing import Drawn
+    from tcpcast_papers.drawing import Plot
 
 
 class Verdict(Enum):
-    """What the comparison of a row came to."""
+    """Outcome of the comparison in a row."""
 
     AGREES = "agrees"
     UNSETTLED = "unsettled"
@@ -31,10 +31,10 @@ class Verdict(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Printed:
-    """A figure as a paper prints it: the digits matter.
+    """A value with its digits as printed.
 
-    ``source`` is the word for where it comes from; ``unrounded`` the figure behind the text, where
-    that is known: it is what is compared.
+    ``source`` is the word for its origin, such as "published". ``unrounded`` is the value before
+    rounding if it is known; comparisons then use it instead.
     """
 
     text: str
@@ -43,23 +43,23 @@ class Printed:
 
     @property
     def value(self) -> float:
-        """The figure as a number."""
+        """The number to compare with."""
         return float(self.text) if self.unrounded is None else self.unrounded
 
     @property
     def decimals(self) -> int:
-        """How many digits stand after the point."""
+        """The number of digits after the decimal point."""
         return len(self.text.partition(".")[2])
 
     @property
     def half_digit(self) -> float:
-        """Half a unit of the last printed digit: how far rounding alone can take a figure."""
+        """Half a unit of the last printed digit: the maximum rounding error."""
         return 0.5 * 10.0**-self.decimals
 
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:
-    """What counts as agreement: any one of the conditions that are given.
+    """Conditions of agreement; a value agrees if it meets any of them.
 
     Parameters
     ----------
@@ -68,9 +68,9 @@ class Tolerance:
     absolute
         In the unit of the row.
     printed_digits
-        Rounding alone explains the difference.
+        Values agree if rounding alone explains the difference.
     between
-        Two published values of the same quantity: anything from one to the other agrees.
+        Two published values of the same quantity: any value between them agrees.
     """
 
     relative: float = 0.0
@@ -79,46 +79,46 @@ class Tolerance:
     between: tuple[float, float] | None = None
 
     def reach(self, published: Printed) -> tuple[float, float]:
-        """Return the lowest and the highest figure that agree with the published one."""
+        """Return the lowest and the highest value that agree with the published one."""
         allowed = max(self.relative * abs(published.value), self.absolute)
         if self.printed_digits:
             allowed = max(allowed, published.half_digit)
         ends = [published.value - allowed, published.value + allowed, *(self.between or ())]
-        # A figure that lies on the edge of rounding must not fail by the last bit of a float.
+        # A value at the edge of rounding must not fail because of a float's last bit.
         slack = 1e-9 * max(abs(e) for e in ends)
         return min(ends) - slack, max(ends) + slack
 
     def admits(self, own: float, published: Printed) -> bool:
-        """Return whether a figure agrees with the published one."""
+        """Return whether a value agrees with the published one."""
         lowest, highest = self.reach(published)
         return lowest <= own <= highest
 
 
 PRINTED_DIGITS = Tolerance(printed_digits=True)
-"""For a formula: the same figure to the last digit printed."""
+"""Tolerance of formulas: the same value to the last printed digit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Why a figure may differ from the published one, shown by a second figure of our own.
+    """A possible reason for a difference, shown by a second own value.
 
     Parameters
     ----------
     reason
-        What is changed, in a few words: ``the phase of the loop``.
+        The change in a few words, such as ``the phase of the loop``.
     own
-        Our figure with that changed, in the unit of the row.
+        Own value after the change, in the unit of the row.
     """
 
     reason: str
     own: float
 
     def spans(self, own: float, reach: tuple[float, float]) -> bool:
-        """Return whether figures from ``own`` to that of the cause meet those that agree.
+        """Return whether the range from ``own`` to the value of the cause meets ``reach``.
 
-        The cause moves our figure from one to the other, so it accounts for every published
-        figure in between, and for one that the tolerance puts there. Anything beyond both it does
-        not account for, however far they are apart.
+        The cause moves the own value across this range, so it explains every published value
+        inside, including one that the tolerance moves there. It does not explain values
+        outside of the range.
         """
         if not (math.isfinite(own) and math.isfinite(self.own)):
             return False
@@ -128,31 +128,31 @@ class Cause:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A figure of the paper beside our own.
+    """A published value and the own value of the same quantity.
 
     Parameters
     ----------
     label
-        What the row is about, a cell for each of the section's ``columns``.
+        Subject of the row: one cell for each of the section's ``columns``.
     unit
-        Of ``published`` and ``own``.
+        Unit of ``published`` and ``own``.
     published
-        As printed, or None where the paper prints nothing.
+        Value as printed, or None if the paper prints none.
     own
-        Our figure, with ``low`` and ``high`` where it has a 95 % interval.
+        Own value, with ``low`` and ``high`` if it has a 95 % interval.
     tolerance
-        None for a row that is only shown.
+        Tolerance; None if the row is only shown.
     settle
-        Call a figure that is outside the tolerance by less than its own interval unsettled
-        rather than different; set by the paper (:attr:`~tcpcast_papers.runner.Paper.unsettled`).
+        Whether a value outside the tolerance by less than its own interval is unsettled instead
+        of different; set by the paper (:attr:`~tcpcast_papers.runner.Paper.unsettled`).
     note
-        A word on this row.
+        Comment on this row.
     explained_by
-        What would account for a difference, None where nothing is known.
-    beside
-        Further figures of ours, one for each of the section's ``beside``; None for a gap.
+        Possible cause of a difference, or None if none is known.
+    others
+        Further own values, one for each of the section's ``others``; None for a gap.
     withheld
-        Which of ``beside`` did not pass tests of their own: they are put in brackets.
+        Whether each of ``others`` failed its own tests and is therefore shown in brackets.
     """
 
     label: tuple[str, ...]
@@ -165,7 +165,7 @@ class Row:
     settle: bool = False
     note: str = ""
     explained_by: Cause | None = None
-    beside: tuple[float | None, ...] = ()
+    others: tuple[float | None, ...] = ()
     withheld: tuple[bool, ...] = ()
 
     @classmethod
@@ -188,7 +188,7 @@ class Row:
 
     @property
     def difference(self) -> float | None:
-        """Own less published: percentage points where the unit is %, else a share of published."""
+        """Own minus published: percentage points if the unit is %, else a ratio to published."""
         if self.published is None or self.own is None or not math.isfinite(self.own):
             return None
         gap = self.own - self.published.value
@@ -198,7 +198,7 @@ class Row:
 
     @property
     def verdict(self) -> Verdict:
-        """Whether the two agree within the tolerance, and if not, whether it is shown why."""
+        """Whether the values agree within the tolerance; if not, whether the cause is shown."""
         if self.tolerance is None or self.published is None:
             return Verdict.SHOWN
         if self.own is None or not math.isfinite(self.own):
@@ -215,29 +215,29 @@ class Row:
 
     @property
     def cause(self) -> Cause | None:
-        """What accounts for the difference; None for a row that agrees, or differs without."""
+        """The cause of the difference; None if the row agrees or the cause is unknown."""
         return self.explained_by if self.verdict is Verdict.EXPLAINED else None
 
 
 @dataclass(slots=True)
 class Section:
-    """A table or figure of the paper: its rows, our figures, and what there is to say.
+    """A table or figure of the paper: rows, own figures and remarks.
 
-    ``beside`` names columns of further figures of ours, which stand beside without a verdict.
+    ``others`` names columns of further own values, which have no verdict.
     """
 
     title: str
     columns: tuple[str, ...] = ()
     rows: list[Row] = field(default_factory=list)
-    figures: list[Drawn] = field(default_factory=list)
+    figures: list[Plot] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
-    beside: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
 
 
 def name(title: str) -> str:
-    """Return a section's title to its first point: ``Table 9``."""
+    """Return a section's title up to the first full stop, such as ``Table 9``."""
     return title.partition(".")[0]
 
 
-class Unfinished(Exception):  # noqa: N818 - what a simulation is, not an error
-    """What is looked up was not simulated: the reader gave up before."""
+class Unfinished(Exception):  # noqa: N818 - a state of a simulation, not an error
+    """The requested simulation has not run, because the user interrupted the reproduction."""

@@ -1,7 +1,7 @@
-"""A paper described, and how it is reproduced: the same for all of them.
+"""Description of a paper, and the steps of a reproduction that all papers share.
 
-A description says what the paper's sections are, what each wants simulated, and how much that is.
-The differences that are known are the file ``accepted.csv`` among the paper's data.
+A description lists the paper's sections, the simulations that each of them requests, and the sample
+sizes. The file ``accepted.csv`` in the paper's data lists the known differences.
 """
 
 from __future__ import annotations
@@ -21,73 +21,73 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
-Effort = TypeVar("Effort")
-Asked = TypeVar("Asked", bound=Simulations[Any])
-Asked_contra = TypeVar("Asked_contra", bound=Simulations[Any], contravariant=True)
+SampleSizes = TypeVar("SampleSizes")
+Simulated = TypeVar("Simulated", bound=Simulations[Any])
+Simulated_contra = TypeVar("Simulated_contra", bound=Simulations[Any], contravariant=True)
 
 WHOLE, QUICK, BOTH = "whole", "quick", "both"
-"""Which reproductions a line of ``accepted.csv`` is about."""
+"""Values of the column ``runs`` in ``accepted.csv``: the reproductions that a line applies to."""
 
 BETWEEN_LABELS = " | "
 
 
-class HasSections(Protocol[Asked_contra]):
-    """A module, a sheet or a :class:`Part` with some sections of a paper.
+class HasSections(Protocol[Simulated_contra]):
+    """A module, a sheet or a :class:`Part` with sections of a paper.
 
-    If it has an attribute ``wants``, that function requests the simulations.
+    An optional attribute ``request`` is a function that requests their simulations.
     """
 
     @property
-    def sections(self) -> Callable[[Asked_contra, Path], Iterable[Section]]:
-        """Makes the sections of the simulations; their figures will be files in the folder."""
+    def sections(self) -> Callable[[Simulated_contra, Path], Iterable[Section]]:
+        """Function that computes the sections from the simulations; figures go into the folder."""
 
 
 @dataclass(frozen=True, slots=True)
-class Part(Generic[Asked]):
-    """Sections that belong together.
+class Part(Generic[Simulated]):
+    """Sections of a paper that belong together.
 
     Parameters
     ----------
     sections
-        Makes them of what was simulated; their figures are to go to the folder.
-    wants
-        Asks for their simulations; None: they need none, or those of other parts.
+        Computes the sections from the simulations; the figures go into the folder.
+    request
+        Requests the simulations; None if there are none, or if other parts request them.
     """
 
-    sections: Callable[[Asked, Path], Iterable[Section]]
-    wants: Callable[[Asked], object] | None = None
+    sections: Callable[[Simulated, Path], Iterable[Section]]
+    request: Callable[[Simulated], object] | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Paper(Generic[Effort, Asked]):
+class Paper(Generic[SampleSizes, Simulated]):
     """A paper to reproduce.
 
     Parameters
     ----------
     package
-        Where its ``data`` are.
+        Name of the package that contains ``data``.
     title
-        Of the page.
+        Title of the page.
     simulations
-        Its class of :class:`~tcpcast_papers.simulations.Simulations`, as that is made.
+        Constructor of the paper's :class:`~tcpcast_papers.simulations.Simulations`.
     whole, quick
-        How much is simulated, and how much in short.
+        Sample sizes of the whole and of the quick reproduction.
     parts
-        In the paper's order.
+        Sections in the order of the paper.
     preface
-        What is told above the sections.
+        Paragraphs above the sections.
     unsettled
-        Which reproductions call a figure unsettled that is outside its tolerance by less than its
-        own interval, instead of different; "": none.
+        Reproductions that call a value "unsettled" instead of different if it is outside its
+        tolerance by less than its own interval; "" for none.
     """
 
     package: str
     title: str
-    simulations: Callable[[Effort, int | None, Callable[[float], None] | None], Asked]
-    whole: Effort
-    quick: Effort
-    parts: tuple[HasSections[Asked], ...]
-    preface: Callable[[Asked], list[str]]
+    simulations: Callable[[SampleSizes, int | None, Callable[[float], None] | None], Simulated]
+    whole: SampleSizes
+    quick: SampleSizes
+    parts: tuple[HasSections[Simulated], ...]
+    preface: Callable[[Simulated], list[str]]
     unsettled: str = ""
 
     def reproduce(
@@ -99,52 +99,52 @@ class Paper(Generic[Effort, Asked]):
         threads: int | None = None,
         force: bool = False,
     ) -> Report:
-        """Lay the paper's figures beside our own, each simulation run once.
+        """Compare the paper's values with own values; run each simulation once.
 
         Parameters
         ----------
         output
-            Folder for ``index.md`` and its figures; made if it does not exist.
+            Folder for ``index.md`` and its figures; created if necessary.
         quick
-            Fewer and shorter simulations, within a minute or so on two cores: a figure that is
-            outside its tolerance by less than its own interval may then be called unsettled.
+            Run fewer and shorter simulations, for about a minute on two cores. A value outside
+            its tolerance by less than its own interval may then be called unsettled.
         progress
-            Called with the share of the work simulated, 0 to 1.
+            Called with the completed share of the work, 0 to 1.
         threads
-            Simulations that run at once (None: one a core); it changes no figure.
+            Maximum number of simultaneous simulations (None: one per core); no effect on values.
         force
-            Whether files in the folder that are not of a reproduction may be replaced.
+            Whether to overwrite files in the folder that are not from a reproduction.
 
         Returns
         -------
         Report
-            Sections, rows that are ``new`` or ``gone`` beside the differences that are known, and
-            ``page``, the path of ``index.md``. After Ctrl-C, the sections that were finished.
+            Sections, rows that are ``new`` or ``gone`` compared with the known differences, and
+            ``page``, the path of ``index.md``. After Ctrl-C, only the finished sections.
 
         Raises
         ------
         DomainError
-            ``threads`` is no number of threads.
+            ``threads`` is not a valid number of threads.
         MachineError
             matplotlib is not installed, or the folder cannot be written to.
         TcpcastError
-            It holds a page that is not of a reproduction, and not ``force``.
+            The folder contains another ``index.md``, and ``force`` is not set.
         KeyboardInterrupt
-            The reader gave up before any section was finished.
+            The user pressed Ctrl-C before any section was finished.
         """
-        asked = self.simulations(self.quick if quick else self.whole, threads, progress)
-        return self.report(asked, output, quick=quick, force=force)
+        simulations = self.simulations(self.quick if quick else self.whole, threads, progress)
+        return self.report(simulations, output, quick=quick, force=force)
 
-    def report(self, asked: Asked, output: Path, *, quick: bool, force: bool) -> Report:
-        """Reproduce the paper by these simulations, as :meth:`reproduce` does."""
-        RunOptions(threads=asked.threads)
+    def report(self, simulations: Simulated, output: Path, *, quick: bool, force: bool) -> Report:
+        """Reproduce the paper with these simulations, like :meth:`reproduce`."""
+        RunOptions(threads=simulations.threads)
         page.check_folder(output, force=force)
-        drawing.panels(1)  # Without matplotlib, say so before minutes of simulation.
+        drawing.panels(1)  # Raise before the simulations if matplotlib is missing.
         for part in self.parts:
-            if (wants := getattr(part, "wants", None)) is not None:
-                wants(asked)
-        asked.simulate()
-        sections, interrupted = self._finished(asked, output)
+            if (request := getattr(part, "request", None)) is not None:
+                request(simulations)
+        simulations.simulate()
+        sections, interrupted = self._finished(simulations, output)
         runs = QUICK if quick else WHOLE
         if self.unsettled in {runs, BOTH}:
             for section in sections:
@@ -152,7 +152,7 @@ class Paper(Generic[Effort, Asked]):
         report = Report(
             self.title,
             sections,
-            preface=self.preface(asked),
+            preface=self.preface(simulations),
             accepted=accepted(self.package, runs),
             interrupted=interrupted,
         )
@@ -163,25 +163,25 @@ class Paper(Generic[Effort, Asked]):
             page.write(report, output)
         return report
 
-    def _finished(self, asked: Asked, output: Path) -> tuple[list[Section], bool]:
-        """Return the sections, and whether Ctrl-C left some of them out."""
-        found: list[Section] = []
-        interrupted = asked.interrupted
+    def _finished(self, simulations: Simulated, output: Path) -> tuple[list[Section], bool]:
+        """Return the finished sections, and whether Ctrl-C left some of them out."""
+        result: list[Section] = []
+        interrupted = simulations.interrupted
         for part in self.parts:
             try:
-                found += part.sections(asked, output)
+                result += part.sections(simulations, output)
             except Unfinished:
                 continue
             except KeyboardInterrupt:
                 interrupted = True
                 break
-        if interrupted and not found:
+        if interrupted and not result:
             raise KeyboardInterrupt
-        return found, interrupted
+        return result, interrupted
 
 
 def accepted(package: str, runs: str) -> tuple[Accepted, ...]:
-    """Return the differences that are known of a paper's whole or quick reproduction."""
+    """Return the known differences of a paper's whole or quick reproduction."""
     return tuple(
         Accepted(line["section"], tuple(line["row"].split(BETWEEN_LABELS)), line["reason"])
         for line in read_lines(package, "accepted.csv")

@@ -1,8 +1,8 @@
 """Sheets: a table or figure of a paper as data.
 
 A sheet has cases, for example the lines of a CSV file, and quantities. Each quantity computes one
-figure per case and says which published figure it is compared with. So a claim of a paper is a
-line of data with its place, its figure and its tolerance, and a quantity that computes our figure.
+value per case and reads the published value to compare it with. A claim of a paper is thus one line
+of data with its label, value and tolerance, and a quantity that computes the own value.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
-    from tcpcast_papers.drawing import Drawn
+    from tcpcast_papers.drawing import Plot
     from tcpcast_papers.published import Line
     from tcpcast_papers.reproduction import Printed, Tolerance
 
@@ -29,40 +29,40 @@ Case = TypeVar("Case")
 
 
 def estimate(value: float, half: float | None = None, least: float = -math.inf) -> Metric:
-    """Return a figure and its interval from half of it; none of them is below ``least``."""
+    """Return a value and its interval from the half-width, limited to at least ``least``."""
     if half is None:
         return Metric(value)
     return Metric(max(value, least), max(value - half, least), value + half)
 
 
 def column(name: str) -> Callable[[Line], Printed | None]:
-    """Return a function that reads the published figure from this column of a line."""
+    """Return a function that reads the published value from this column of a line."""
     return lambda line: line.printed(name)
 
 
 @dataclass(frozen=True, slots=True)
 class Quantity(Generic[Runs, Case]):
-    """A figure that is computed for each case of a sheet.
+    """A value that is computed for each case of a sheet.
 
     Parameters
     ----------
     method
-        The last cells of a row's label.
+        Last cells of a row's label.
     computed
-        Our figure.
+        Computes the own value.
     published
-        The figure to compare with, None if there is none.
+        Value to compare with, or None.
     tolerance
-        Of one case or of all; None: the row is shown without a verdict.
+        Tolerance for all cases or per case; None shows the row without a verdict.
     condition
         Selects the cases that have this quantity.
     note
         A comment on the row.
     causes
-        Reasons for a difference, each with our figure after one change; the first that accounts
-        for the difference is stated.
+        Possible reasons for a difference, each with the own value after one change. The row
+        states the first that explains the difference.
     unit
-        If it is not the unit of the sheet.
+        Unit, if it differs from that of the sheet.
     """
 
     method: tuple[str, ...]
@@ -76,13 +76,13 @@ class Quantity(Generic[Runs, Case]):
 
     def row(self, runs: Runs, case: Case, label: tuple[str, ...], unit: str) -> Row:
         """Return the row of a case."""
-        found, published = self.computed(runs, case), self.published(case)
+        result, published = self.computed(runs, case), self.published(case)
         tolerance = self.tolerance(case) if callable(self.tolerance) else self.tolerance
         row = Row.of(
             (*label, *self.method),
             self.unit or unit,
             published,
-            found,
+            result,
             tolerance=tolerance,
             note=self.note(runs, case),
         )
@@ -90,7 +90,7 @@ class Quantity(Generic[Runs, Case]):
             return row
         reach = tolerance.reach(published)
         causes = (Cause(reason, computed(runs, case).value) for reason, computed in self.causes)
-        spanning = (cause for cause in causes if cause.spans(found.value, reach))
+        spanning = (cause for cause in causes if cause.spans(result.value, reach))
         return replace(row, explained_by=next(spanning, None))
 
 
@@ -101,13 +101,13 @@ class Sheet(Generic[Runs, Case]):
     Parameters
     ----------
     title, columns
-        Of the section; the columns name the cells of a row's label.
+        Title of the section, and names of the cells of a row's label.
     unit
-        Of all quantities that have none of their own.
+        Default unit of the quantities.
     label
-        The first cells of a row's label.
+        First cells of a row's label.
     cases, quantities
-        Each case has a row for each quantity whose condition it meets.
+        The sheet has one row for each case and quantity whose condition it meets.
     notes
         Paragraphs below the table.
     wants
@@ -123,8 +123,8 @@ class Sheet(Generic[Runs, Case]):
     cases: Callable[[Runs], Iterable[Case]]
     quantities: tuple[Quantity[Runs, Case], ...]
     notes: Callable[[Runs], list[str]]
-    wants: Callable[[Runs], object] | None = None
-    figure: Callable[[Runs, Path], Drawn] | None = None
+    request: Callable[[Runs], object] | None = None
+    figure: Callable[[Runs, Path], Plot] | None = None
 
     def sections(self, runs: Runs, folder: Path) -> list[Section]:
         """Return the section, computed from the simulations."""

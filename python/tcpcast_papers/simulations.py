@@ -1,4 +1,4 @@
-"""The simulations of a reproduction: asked for first, run once each, side by side on threads."""
+"""Simulations of a reproduction: requested first, then run in parallel, each of them once."""
 
 from __future__ import annotations
 
@@ -21,81 +21,81 @@ if TYPE_CHECKING:
 SEED = 1
 
 Result_co = TypeVar("Result_co", covariant=True)
-Effort = TypeVar("Effort")
+SampleSizes = TypeVar("SampleSizes")
 Key = TypeVar("Key")
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 
 
 class Job(Protocol[Result_co]):
-    """Something to simulate: equal ones are the same."""
+    """A simulation to run; equal jobs run once."""
 
     @property
     def weight(self) -> float:
-        """About how much work it is, for order and progress."""
+        """Approximate amount of work, for order and progress."""
 
     def run(self, progress: Callable[[float], None]) -> Result_co:
-        """Simulate it; ``progress`` may be called with the share done, 0 to 1."""
+        """Run the simulation; it may call ``progress`` with the completed share, 0 to 1."""
 
     def __hash__(self) -> int:
-        """Return the hash of a job, which is looked up by itself."""
+        """Return the hash, because the job is the key of its result."""
 
 
 @dataclass(slots=True)
-class Simulations(Generic[Effort]):
-    """Simulations by a key: each paper asks for all of them, has them run, then looks them up.
+class Simulations(Generic[SampleSizes]):
+    """Simulations by key: each paper requests all of them, runs them, then reads the results.
 
     Parameters
     ----------
-    effort
-        How much is simulated, as each paper has it.
+    sample_sizes
+        Sample sizes, as each paper defines them.
     threads
-        How many run at once (None: one a core).
+        Maximum number of simultaneous simulations (None: one per core).
     progress
-        Called with the share of the work done, 0 to 1.
+        Called with the completed share of the work, 0 to 1.
     """
 
-    effort: Effort
+    sample_sizes: SampleSizes
     threads: int | None = None
     progress: Callable[[float], None] | None = None
-    _asked: dict[Hashable, Job[Any]] = field(default_factory=dict)
+    _jobs: dict[Hashable, Job[Any]] = field(default_factory=dict)
     _done: dict[Hashable, Any] = field(default_factory=dict)
     _shares: dict[Hashable, float] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _stopped: threading.Event = field(default_factory=threading.Event)
 
     def simulate(self) -> None:
-        """Run what was asked for and is not yet there, in the order asked.
+        """Run the requested simulations that have not run yet, in the order of the requests.
 
-        A reader who gives up ends it: those that run are stopped, :attr:`interrupted` is true,
-        and what is finished is kept.
+        Ctrl-C stops the running simulations and sets :attr:`interrupted`. Finished results
+        are kept.
         """
-        todo = [key for key in self._asked if key not in self._done]
+        todo = [key for key in self._jobs if key not in self._done]
         self._done |= side_by_side(todo, self._run, self.threads, self._stopped)
 
     @property
     def interrupted(self) -> bool:
-        """Whether the reader gave up before all was simulated."""
+        """Whether the user pressed Ctrl-C before all simulations had finished."""
         return self._stopped.is_set()
 
     @property
     def packets(self) -> float:
-        """About how many packets all of them have."""
-        return sum(job.weight for job in self._asked.values())
+        """Approximate number of packets of all simulations."""
+        return sum(job.weight for job in self._jobs.values())
 
     def __len__(self) -> int:
-        """Return the number of simulations asked for."""
-        return len(self._asked)
+        """Return the number of requested simulations."""
+        return len(self._jobs)
 
-    def _found(self, key: Hashable) -> Any:
-        """Return what came out of a simulation; raise Unfinished if the reader gave up before."""
+    def _result(self, key: Hashable) -> Any:
+        """Return the result of a simulation; raise Unfinished if Ctrl-C prevented it."""
         if self.interrupted and key not in self._done:
             raise Unfinished
         return self._done[key]
 
     def _run(self, key: Hashable) -> Any:
-        found = self._asked[key].run(lambda share: self._report(key, share))
+        result = self._jobs[key].run(lambda share: self._report(key, share))
         self._report(key, 1.0)
-        return found
+        return result
 
     def _report(self, key: Hashable, share: float) -> None:
         if self._stopped.is_set():
@@ -104,44 +104,44 @@ class Simulations(Generic[Effort]):
             return
         with self._lock:
             self._shares[key] = share
-            done = sum(self._asked[each].weight * part for each, part in self._shares.items())
+            done = sum(self._jobs[each].weight * part for each, part in self._shares.items())
             self.progress(min(1.0, done / self.packets))
 
 
-class Runs(Simulations[Effort]):
-    """Simulations by what was asked: :meth:`want` them all, :meth:`simulate`, then look them up."""
+class Runs(Simulations[SampleSizes]):
+    """Simulations by job: :meth:`request` all, :meth:`simulate`, then look up the results."""
 
-    def want(self, job: Job[Result_co]) -> Job[Result_co]:
-        """Ask for a simulation, and return what to look it up by."""
-        self._asked[job] = job
+    def request(self, job: Job[Result_co]) -> Job[Result_co]:
+        """Request a simulation, and return the key of its result."""
+        self._jobs[job] = job
         return job
 
     def __getitem__(self, job: Job[Result_co]) -> Result_co:
-        """Return what came out of a simulation.
+        """Return the result of a simulation.
 
         Raises
         ------
         Unfinished
-            The reader gave up before.
+            The user pressed Ctrl-C before it finished.
         """
-        found: Result_co = self._found(job)
-        return found
+        result: Result_co = self._result(job)
+        return result
 
     @property
     def jobs(self) -> tuple[Job[Any], ...]:
-        """What was asked for, in the order asked."""
-        return tuple(self._asked.values())
+        """Requested simulations, in the order of the requests."""
+        return tuple(self._jobs.values())
 
 
 def simulated(
     scenario: Scenario, progress: Callable[[float], None], *, engine: str = "packet"
 ) -> Answer:
-    """Return an engine's answer, on one thread: others run beside it.
+    """Return an engine's answer, computed on one thread, because other simulations run in parallel.
 
     Raises
     ------
     KeyboardInterrupt
-        The reader gave up.
+        The user pressed Ctrl-C.
     """
     (given,) = answer(scenario, [engine], RunOptions(threads=1, progress=progress))
     if given.interrupted:
@@ -150,32 +150,32 @@ def simulated(
 
 
 def side_by_side(
-    todo: Sequence[Key], run: Callable[[Key], Found], threads: int | None, stopped: threading.Event
-) -> dict[Key, Found]:
-    """Run jobs on threads, in their order, and return what came out of those that ended.
+    todo: Sequence[Key], run: Callable[[Key], Result], threads: int | None, stopped: threading.Event
+) -> dict[Key, Result]:
+    """Run jobs in parallel, in their order, and return the results of those that finished.
 
     Parameters
     ----------
     todo
         The jobs.
     run
-        Does one.
+        Runs one job.
     threads
-        How many run at once (None: one a core).
+        Maximum number of simultaneous jobs (None: one per core).
     stopped
-        Set by Ctrl-C; those that run are to look at it and raise KeyboardInterrupt.
+        Set by Ctrl-C; running jobs must poll it and raise KeyboardInterrupt.
     """
-    pending: dict[Future[Found], Key] = {}
+    pending: dict[Future[Result], Key] = {}
     with ThreadPoolExecutor(threads or os.cpu_count() or 1) as pool:
         try:
             for job in todo:
                 pending[pool.submit(run, job)] = job
             for future in as_completed(pending):
                 future.result()
-        except BaseException as fault:
+        except BaseException as error:
             stopped.set()
             pool.shutdown(wait=False, cancel_futures=True)
-            if not isinstance(fault, KeyboardInterrupt):
+            if not isinstance(error, KeyboardInterrupt):
                 raise
     ended = {future: job for future, job in pending.items() if not future.cancelled()}
     return {job: future.result() for future, job in ended.items() if future.exception() is None}

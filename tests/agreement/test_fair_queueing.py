@@ -18,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("punctual_hosts")
 SCRIPT = Path(__file__).with_name("ns2_queues.tcl")
 WARMUP_S, SECONDS = 20, 220
 
-needs_ns2 = pytest.mark.skipif(not ns2.is_here(), reason="no ns-2 here: make peers")
+needs_ns2 = pytest.mark.skipif(not ns2.is_installed(), reason="no ns-2 here: make peers")
 
 QUEUES: dict[str, dict[str, Any]] = {
     "round robin": {},

@@ -24,7 +24,7 @@ from benches.peers import ns2
 if TYPE_CHECKING:
     from pathlib import Path
 
-needs_ns2 = pytest.mark.skipif(not ns2.is_here(), reason="no ns-2 here: make peers")
+needs_ns2 = pytest.mark.skipif(not ns2.is_installed(), reason="no ns-2 here: make peers")
 needs_tshark = pytest.mark.skipif(
     shutil.which("tshark") is None, reason="no tshark here: make peers"
 )

@@ -15,7 +15,7 @@ from benches.peers import ns2
 SCRIPT = Path(__file__).with_name("ns2_queues.tcl")
 WARMUP_S, SECONDS = 20, 220
 
-needs_ns2 = pytest.mark.skipif(not ns2.is_here(), reason="no ns-2 here: make peers")
+needs_ns2 = pytest.mark.skipif(not ns2.is_installed(), reason="no ns-2 here: make peers")
 
 
 def ns2_red(

@@ -79,7 +79,7 @@ def test_the_end_tells_what_differs_and_why(width: int) -> None:
     lines = text(report(AGREES, EXPLAINED, DIFFERS).parts(), width).splitlines()
     told = " ".join(" ".join(lines).split())
     assert (
-        "Explained by the phase of the loop, with our figure as set and with that changed: "
+        "Explained by the phase of the loop, with the own value before and after that change: "
         "Table 9, 1-9: published 390.4, own 286.3 to 388.9 kbit/s"
     ) in told
     assert (
@@ -95,8 +95,8 @@ def test_the_end_tells_what_differs_and_why(width: int) -> None:
 def test_columns_beside_are_shown_where_there_is_room(width: int, noted: int, shown: int) -> None:
     found = report(AGREES)
     (part,) = found.sections
-    part.beside = ("fixed point", "every flow")
-    part.rows = [replace(row, beside=(417.3, None), withheld=(True, False)) for row in part.rows]
+    part.others = ("fixed point", "every flow")
+    part.rows = [replace(row, others=(417.3, None), withheld=(True, False)) for row in part.rows]
     told = text(found.parts(), width)
     assert ("65 files" in told, "417.3" in told) == (bool(noted), bool(shown))
     assert ("(417.3)" in told) == bool(shown)

@@ -1,9 +1,9 @@
 """Record the answers of the corpus, and compare a later tree with the recording.
 
-``python tests/determinism/answers.py record DIR`` before a redesign, ``compare DIR`` after it:
+``python tests/determinism/answers.py record DIR`` before a change, ``compare DIR`` after it:
 every number and every structure byte for byte, with one map of renamed keys and columns. Wall
 times and digests are left out. With ``--numbers``, numbers and structure must be equal, and
-differences of words are listed separately and are no failure. ``--slow`` includes the papers,
+differences of words are listed separately without failing. ``--slow`` includes the papers,
 ``--only TEXT`` selects cases by name.
 """
 
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
 RENAMED: dict[str, str] = {}
-"""Keys of JSON and columns of CSV in the recording, and their names now."""
+"""Keys of JSON and columns of CSV in the recording, and their present names."""
 
 REMOVED = frozenset({"departures"})
-"""Keys of JSON in the recording that are gone."""
+"""Removed keys of JSON in the recording."""
 
 LEFT_OUT = frozenset({"wall_s", "digest", "host", "date"})
-"""Keys whose values are those of one moment or machine."""
+"""Keys with values that depend on time or machine."""
 
 CALLS: dict[str, Callable[[Any], Any]] = {
     "page": evaluation.evaluate,
@@ -59,23 +59,23 @@ MOST_SHOWN = 8
 
 
 def recorded(case: Case) -> dict[str, str]:
-    """Run a case and return what it printed and wrote, a text for each command and file."""
+    """Run a case and return its output and files, one text for each command and file."""
     with tempfile.TemporaryDirectory() as name, contextlib.chdir(name):
         for file, text in (case.files or {}).items():
             Path(file).write_text(text)
-        found = {}
+        result = {}
         for number, command in enumerate(case.commands):
-            found[f"{number:02}-{'-'.join(command[:1])}"] = printed(command)
+            result[f"{number:02}-{'-'.join(command[:1])}"] = printed(command)
         for number, (function, argument) in enumerate(case.calls):
             document = CALLS[function](json.loads(json.dumps(argument)))
             text = json.dumps(without_moment(document), indent=1, default=repr)
-            found[f"{number:02}-{function}"] = text
-        found.update(files_of(Path()))
-    return found
+            result[f"{number:02}-{function}"] = text
+        result.update(files_of(Path()))
+    return result
 
 
 def printed(command: tuple[str, ...]) -> str:
-    """Return the exit code of a command, its output and its words."""
+    """Return the exit code, standard output and standard error of a command."""
     out, words = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(words):
         code = tcpcast(list(command))
@@ -83,7 +83,7 @@ def printed(command: tuple[str, ...]) -> str:
 
 
 def files_of(folder: Path) -> Iterator[tuple[str, str]]:
-    """Yield the texts, or digests, of all files below a folder; figures only if drawn as SVG."""
+    """Yield the texts, or digests, of all files below a folder; figures only in SVG."""
     for path in sorted(folder.rglob("*")):
         if path.is_dir() or path.suffix in {".png", ".pdf"}:
             continue
@@ -95,7 +95,7 @@ def files_of(folder: Path) -> Iterator[tuple[str, str]]:
 
 
 def canonical(text: str) -> str:
-    """Return JSON with a line a value, without what belongs to one moment; other text as it is."""
+    """Return JSON without time-dependent values, one value per line; other text unchanged."""
     if not text.startswith(("{", "[")):
         return re.sub(r"\b(in|after) [0-9.]+ ([uµ]s|ms|s|min)\b", r"\1 ...", text)
     try:
@@ -124,29 +124,29 @@ def is_digest(value: Any) -> bool:
 
 
 def write(case: Case, folder: Path) -> str:
-    """Record a case into a folder of its own, and return its name."""
-    found = recorded(case)
+    """Record a case into its folder, and return its name."""
+    result = recorded(case)
     place = folder / case.name
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
-    for name, text in found.items():
+    for name, text in result.items():
         (place / name.replace(os.sep, "+")).write_text(text)
     return case.name
 
 
 def renamed(text: str) -> str:
-    """Return a recorded text with the names of now, without the lines of removed keys."""
+    """Return a recorded text with the present names, without the lines of removed keys."""
     if REMOVED:
         gone = "|".join(map(re.escape, sorted(REMOVED)))
         text = re.sub(rf'^ *"({gone})": .*,\n', "", text, flags=re.MULTILINE)
     if not RENAMED:
         return text
     names = "|".join(map(re.escape, sorted(RENAMED, key=len, reverse=True)))
-    return re.sub(rf"(?<![\w.-])({names})(?![\w.-])", lambda found: RENAMED[found[1]], text)
+    return re.sub(rf"(?<![\w.-])({names})(?![\w.-])", lambda result: RENAMED[result[1]], text)
 
 
 def differences(before: dict[str, str], now: dict[str, str]) -> Iterator[str]:
-    """Yield a line for each place in which two recordings of a case differ."""
+    """Yield a line for each difference between two recordings of a case."""
     for name in sorted({*before, *now}):
         if name not in before or name not in now:
             yield f"{name}: only {'now' if name in now else 'before'}"
@@ -162,8 +162,8 @@ def differences(before: dict[str, str], now: dict[str, str]) -> Iterator[str]:
 def without_words(text: str) -> str:
     """Return the numbers and the structure of a text: a line for each number, key and bracket.
 
-    Lines of JSON keep their key, other lines only their numbers, so that a paragraph may be worded
-    and wrapped differently.
+    Lines of JSON keep their key, other lines only their numbers, so that the wording and wrapping
+    of paragraphs may differ.
     """
     kept: list[str] = []
     for line in text.splitlines():
@@ -172,12 +172,12 @@ def without_words(text: str) -> str:
             kept.append(key[1])
         elif re.fullmatch(r"[\s{}\[\],]+", line):
             kept.append(line.strip())
-        kept.extend(found[0] for found in NUMBER.finditer(key[2] if key else line))
+        kept.extend(result[0] for result in NUMBER.finditer(key[2] if key else line))
     return "\n".join(kept)
 
 
 def compared(case: Case, folder: Path, *, numbers: bool = False) -> tuple[list[str], list[str]]:
-    """Return in what a case differs from its recording, and with ``numbers`` in which words."""
+    """Return the differences of a case from its recording; with ``numbers`` also those in words."""
     place = folder / case.name
     if not place.is_dir():
         return ["not recorded"], []
@@ -194,7 +194,7 @@ def compared(case: Case, folder: Path, *, numbers: bool = False) -> tuple[list[s
 
 
 def chosen(only: str, slow: bool) -> list[Case]:
-    """Return the cases whose name has a text in it."""
+    """Return the cases whose name contains a text."""
     return [case for case in cases() if only in case.name and (slow or not case.slow)]
 
 
@@ -207,22 +207,22 @@ def record_all(wanted: list[Case], folder: Path, processes: int) -> int:
 
 
 def compare_all(wanted: list[Case], folder: Path, processes: int, *, numbers: bool) -> int:
-    """Print what differs from a recording and return the exit code: 1 if anything does."""
+    """Print the differences from a recording; return the exit code, 1 if there are any."""
     compare = partial(compared, folder=folder, numbers=numbers)
     with ProcessPoolExecutor(processes) as pool:
-        found = list(zip(wanted, pool.map(compare, wanted, chunksize=4), strict=True))
-    differing = list(report((case, lines) for case, (lines, _) in found))
+        result = list(zip(wanted, pool.map(compare, wanted, chunksize=4), strict=True))
+    differing = list(report((case, lines) for case, (lines, _) in result))
     if numbers:
         print("Words that differ:")
-        worded = list(report((case, words) for case, (_, words) in found))
+        worded = list(report((case, words) for case, (_, words) in result))
         print(f"{len(worded)} cases differ in words")
     print(f"{len(wanted)} cases compared, {len(differing)} differ")
     return 1 if differing else 0
 
 
-def report(found: Iterable[tuple[Case, list[str]]]) -> Iterator[str]:
+def report(result: Iterable[tuple[Case, list[str]]]) -> Iterator[str]:
     """Print the differences of each case, and yield the names of those that differ."""
-    for case, lines in found:
+    for case, lines in result:
         if lines:
             print(f"{case.name}: {len(lines)} differences", *lines[:MOST_SHOWN], sep="\n  ")
             yield case.name
@@ -233,8 +233,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", choices=("record", "compare"))
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--only", default="", help="cases whose name has this text in it")
-    parser.add_argument("--slow", action="store_true", help="the papers, too")
+    parser.add_argument("--only", default="", help="only cases whose name contains this text")
+    parser.add_argument("--slow", action="store_true", help="also the papers")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--numbers", action="store_true", help="words may differ")
     asked = parser.parse_args()

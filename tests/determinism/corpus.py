@@ -1,7 +1,7 @@
-"""Runs that reach every stack, queue, distribution, loss model, hop, cross traffic, class, engine and paper.
+"""Commands that cover every stack, queue, distribution, loss model, hop, engine and paper.
 
-``answers.py`` records what they print and write, and compares it after a redesign. Each case is
-a few commands in a folder of its own; each takes a second at most, reproductions apart.
+``answers.py`` records their output and files, and compares them after a change. Each case is
+a few commands in a separate folder. A case takes at most a second, except for reproductions.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ Commands = tuple[tuple[str, ...], ...]
 
 @dataclass(frozen=True)
 class Case:
-    """Commands that run one after the other in a folder of their own.
+    """Commands that run sequentially in one folder.
 
     Attributes
     ----------
     name
-        The case's folder in a recording.
+        Name of the folder in a recording.
     commands
-        Arguments of ``tcpcast``; what each prints is recorded, and its exit code.
+        Arguments of ``tcpcast``; the output and the exit code of each are recorded.
     files
-        Text files that are there before.
+        Text files to create first.
     slow
         Whether it takes minutes.
     calls
-        Functions of ``answers.CALLS`` with their arguments; what each returns is recorded.
+        Functions of ``answers.CALLS`` with their arguments; their results are recorded.
     """
 
     name: str
@@ -318,11 +318,11 @@ FIXED_POINTS: dict[str, Changes] = {
         "network.bottleneck.queue": {"kind": "fq", "buffers": "individual"},
     },
 }
-"""Fixed points of which some have an answer: few users, or buffers of the flows' own."""
+"""Fixed points that partly have an answer: with few users, or with individual buffers."""
 
 
 def cases() -> Iterator[Case]:
-    """All cases, the slow ones last."""
+    """Return all cases, the slow ones last."""
     yield from _packet()
     yield from _paths()
     yield from _mixed()
@@ -336,7 +336,7 @@ def cases() -> Iterator[Case]:
 
 
 def settings(changes: Changes) -> tuple[str, ...]:
-    """Return ``--set`` options; a key of value None is left out of them."""
+    """Return ``--set`` options; keys with value None are left out."""
     asked = {key: value for key, value in changes.items() if value is not None}
     return tuple(
         f"--set={key}={value if isinstance(value, str) else inline(value)}"
@@ -345,7 +345,7 @@ def settings(changes: Changes) -> tuple[str, ...]:
 
 
 def inline(value: Any) -> str:
-    """Return a value as TOML writes it in one line."""
+    """Return a value in TOML on one line."""
     if isinstance(value, dict):
         return "{ " + ", ".join(f"{k} = {inline(v)}" for k, v in value.items()) + " }"
     if isinstance(value, list):
@@ -384,7 +384,7 @@ MANAGED: dict[str, Any] = {
 
 
 def _managed() -> Iterator[Case]:
-    """Active queue management with stacks of both kinds, marks, a hop and cross traffic."""
+    """Active queue management with classic and modern stacks, marks, a hop and cross traffic."""
     for name, queue in MANAGED.items():
         for stack in ("rfc-newreno", "linux-cubic", "linux-bbr", "bbr3", "dctcp"):
             ecn = {} if stack == "rfc-newreno" else {"tcp.ecn": True}
@@ -406,7 +406,7 @@ def _managed() -> Iterator[Case]:
 
 
 def _todays() -> Iterator[Case]:
-    """Today's stacks, alone and beside classic ones."""
+    """Modern stacks, alone and together with classic ones."""
     for stack in TODAYS:
         for traffic in ("web", "narrow", "short", "arriving"):
             yield _run(f"todays-{stack}-{traffic}", traffic, {"tcp": {"stack": stack}})
@@ -457,7 +457,7 @@ def _sources() -> Iterator[Case]:
 
 
 def filled(distribution: str, most: str, least: str) -> Any:
-    """Return the table of a distribution with its quantities filled in."""
+    """Return the table of a distribution with values for its quantities."""
     return json.loads(
         json.dumps(DISTRIBUTIONS[distribution]).replace("{m}", most).replace("{n}", least)
     )
@@ -480,7 +480,7 @@ def _paths() -> Iterator[Case]:
 
 
 def _mixed() -> Iterator[Case]:
-    """Everything together, drawn: what is right alone may be wrong beside something else."""
+    """Random combinations, because features may fail only together."""
     draw = random.Random(20261122)
     for number in range(MIXED):
         traffic = draw.choice(["web", "bulk", "narrow", "short", "arriving", "classes"])

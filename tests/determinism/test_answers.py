@@ -1,4 +1,4 @@
-"""The comparer that a redesign is held against finds what it should, and nothing else."""
+"""The comparison of recorded answers finds all differences, and only these."""
 
 import json
 
@@ -9,16 +9,16 @@ from corpus import Case, cases
 PREDICT = Case("one", (("predict", "--rtt=50ms", "--loss=1%", "--json"),))
 
 
-def test_the_corpus_has_hundreds_of_cases_of_different_names() -> None:
+def test_corpus_has_hundreds_of_unique_names() -> None:
     names = [case.name for case in cases()]
     assert len(names) == len(set(names)) >= 300
 
 
-def test_two_recordings_of_a_case_are_the_same() -> None:
+def test_repeated_recordings_are_equal() -> None:
     assert list(answers.differences(answers.recorded(PREDICT), answers.recorded(PREDICT))) == []
 
 
-def test_a_number_a_line_and_a_file_that_differ_are_found() -> None:
+def test_differing_numbers_lines_and_files_are_found() -> None:
     before = {"00-run": '"value": 1.25,\n"unit": "s"', "file-in.pcap": "24 abc"}
     assert list(answers.differences(before, {"00-run": '"value": 1.26,\n"unit": "s"'})) == [
         '00-run:1: "value": 1.25, -> "value": 1.26,',
@@ -28,14 +28,14 @@ def test_a_number_a_line_and_a_file_that_differ_are_found() -> None:
     assert list(answers.differences(before, shorter)) == ["00-run: 2 lines before, 1 now"]
 
 
-def test_a_renamed_key_is_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_renamed_key_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     before, now = {"00-run": '"again": 3, again_s'}, {"00-run": '"retrans": 3, again_s'}
     assert len(list(answers.differences(before, now))) == 1
     monkeypatch.setitem(answers.RENAMED, "again", "retrans")
     assert list(answers.differences(before, now)) == []
 
 
-def test_a_removed_key_is_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_removed_key_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     before = {"00-run": ' "scheme": 2,\n "extra": "old",\n "steps": 8'}
     now = {"00-run": ' "scheme": 2,\n "steps": 8'}
     assert len(list(answers.differences(before, now))) == 2
@@ -43,7 +43,7 @@ def test_a_removed_key_is_no_difference(monkeypatch: pytest.MonkeyPatch) -> None
     assert list(answers.differences(before, now)) == []
 
 
-def test_words_are_no_numbers_and_no_structure() -> None:
+def test_words_are_not_structure() -> None:
     before = '{\n "reason": "write 3 packets",\n "value": 1.25\n}\nsome 4 words,\nmore'
     after = '{\n "reason": "packets: 3",\n "value": 1.25\n}\nsome\nother words: 4'
     assert answers.without_words(before) == answers.without_words(after)

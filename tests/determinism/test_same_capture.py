@@ -1,4 +1,4 @@
-"""The same capture gives the same bytes, whatever process reads it and however it comes."""
+"""The same capture gives the same bytes, independent of the process and of the input method."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 BLOCK = 1 << 17
-"""Most bytes of a block of zstd."""
+"""Maximum number of bytes in a block of zstd."""
 NAME = "slow.pcap"
 FORMS = ["--json", "--csv", "--table=rounds"]
 
 
 def zstd(content: bytes) -> bytes:
-    """Return a frame of zstd whose blocks are as they were (RFC 8878, section 3.1.1)."""
+    """Return a zstd frame with uncompressed blocks (RFC 8878, section 3.1.1)."""
     window_of_a_block = 7 << 3
     parts = [bytes([0x28, 0xB5, 0x2F, 0xFD, 0, window_of_a_block])]
     for start in range(0, len(content), BLOCK):
@@ -42,7 +42,7 @@ WRITTEN: dict[str, Callable[[bytes], bytes]] = {"plain": bytes, "gzip": gzip.com
 
 @pytest.fixture(scope="module")
 def content(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    """Hundreds of connections of users who share a link."""
+    """Return a capture of hundreds of connections of users on a shared link."""
     file = tmp_path_factory.mktemp("captured") / NAME
     changes = {
         "run.transfers": 400,
@@ -55,7 +55,7 @@ def content(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 
 def process(*command: str, folder: Path, piped: bytes | None = None, hash_seed: str = "0") -> bytes:
-    """Return what a process of its own prints."""
+    """Return the output of a separate process."""
     environment = os.environ | {"PYTHONHASHSEED": hash_seed}
     run = subprocess.run(
         [sys.executable, *command],
@@ -111,7 +111,7 @@ def test_in_two_processes(content: bytes, tmp_path: Path) -> None:
 @pytest.mark.skipif(PROCESSORS < 2, reason="one processor")
 @pytest.mark.parametrize("connections", [2, 400])
 def test_on_one_processor_and_on_all(connections: int, tmp_path: Path) -> None:
-    """Where there are several, threads share a large capture; one of many connections otherwise."""
+    """Threads share a large capture with several connections, or one of many connections."""
     parts = capture(packets=40_000, connections=connections)
     (tmp_path / NAME).write_bytes(b"".join(parts))
     asked = json.dumps([[form, NAME] for form in FORMS])
@@ -130,24 +130,24 @@ def test_from_a_file_standard_input_gzip_and_zstd(
     monkeypatch: pytest.MonkeyPatch,
     capfdbinary: pytest.CaptureFixture[bytes],
 ) -> None:
-    found = set()
+    result = set()
     for how, write in WRITTEN.items():
         folder = tmp_path / how
         folder.mkdir()
         (folder / NAME).write_bytes(write(content))
         monkeypatch.chdir(folder)
         assert main(["trace", form, NAME]) == 0
-        found.add(capfdbinary.readouterr().out)
+        result.add(capfdbinary.readouterr().out)
     if form == "--json":
         command = ("-m", "tcpcast", "trace", form, "-")
         piped = process(*command, folder=tmp_path, piped=gzip.compress(content))
-        found.add(piped.replace(b'"file": "-"', f'"file": "{NAME}"'.encode(), 1))
+        result.add(piped.replace(b'"file": "-"', f'"file": "{NAME}"'.encode(), 1))
     else:
-        # From a pipe there is one form; how it is named there is another's.
+        # From a pipe only one form is possible; the recorded name differs.
         with standard_input(tmp_path / "gzip" / NAME):
             assert main(["trace", form, "-"]) == 0
-        found.add(capfdbinary.readouterr().out.replace(b"\n-,", f"\n{NAME},".encode()))
-    assert len(found) == 1
+        result.add(capfdbinary.readouterr().out.replace(b"\n-,", f"\n{NAME},".encode()))
+    assert len(result) == 1
 
 
 def test_from_bytes(

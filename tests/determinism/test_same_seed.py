@@ -1,4 +1,4 @@
-"""The same seed gives the same bytes, whatever runs it; another seed gives others."""
+"""The same seed gives the same bytes in every process and on any threads; other seeds differ."""
 
 from __future__ import annotations
 
@@ -102,14 +102,14 @@ def figures(scenario: tcpcast.Scenario) -> dict[str, Any]:
     return dict(tcpcast.run(scenario, ["packet"])[0].metrics)
 
 
-def test_in_two_processes_at_once_and_in_this_one() -> None:
+def test_two_simultaneous_processes_equal_this_one() -> None:
     with ThreadPoolExecutor(2) as pool:
         one, other = pool.map(command, ["web-10mbit"] * 2, ["1", "2"])
     assert one == other
     assert one == document(tcpcast.load("web-10mbit").with_changes(CHANGES))
 
 
-def test_another_seed_is_another_run() -> None:
+def test_other_seed_gives_other_results() -> None:
     scenario = tcpcast.load("web-10mbit").with_changes(CHANGES)
     rates = [
         tcpcast.run(scenario.with_changes({"run.seed": seed}), ["packet"])[0]["on_time_s"]
@@ -124,14 +124,14 @@ def numbers(**changes: Any) -> Config:
 
 
 def everything(run: _native.Simulation) -> dict[str, Any]:
-    """All that a run has to say, as lists."""
+    """Return all results of a run, as lists."""
     traces = {f"trace {name}": value for name, value in run.traces().items()}
-    found = {**run.totals(), **traces, "counters": [rows.tolist() for rows in run.counters()]}
-    found["clocks"] = run.clocks()
-    found["goodputs"] = [
+    result = {**run.totals(), **traces, "counters": [rows.tolist() for rows in run.counters()]}
+    result["clocks"] = run.clocks()
+    result["goodputs"] = [
         [slots, *(column.tolist() for column in columns)] for slots, *columns in run.file_goodputs()
     ]
-    return {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in found.items()}
+    return {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in result.items()}
 
 
 def test_a_replication_does_not_depend_on_how_many_there_are() -> None:
@@ -147,9 +147,9 @@ def test_a_replication_does_not_depend_on_how_many_there_are() -> None:
 
 
 @pytest.mark.parametrize("looks", [2, 7])
-def test_looking_at_a_run_on_the_way_changes_nothing(looks: int) -> None:
-    # `run.precision` goes on with a run after it has looked at its figures. With senders 20 ms away
-    # from the bottleneck, much of what is under way then is only half told.
+def test_reading_metrics_during_a_run_changes_nothing(looks: int) -> None:
+    # `run.precision` continues a run after it has read its metrics. With senders 20 ms away
+    # from the bottleneck, many packets in flight are only partly counted at that time.
     network = {
         "ingress": {"rate": "100mbit", "delay": "20ms"},
         "bottleneck": {"rate": "10mbit", "buffer": "150pkt", "delay": "1ms"},
@@ -161,5 +161,5 @@ def test_looking_at_a_run_on_the_way_changes_nothing(looks: int) -> None:
     for look in range(1, looks + 1):
         in_pieces.advance(transfers=None, until_ns=look * 10 * SECOND // looks, threads=1)
         everything(in_pieces)
-    wanted, found = everything(in_one_go), everything(in_pieces)
-    assert {name for name in wanted if wanted[name] != found[name]} == set()
+    wanted, result = everything(in_one_go), everything(in_pieces)
+    assert {name for name in wanted if wanted[name] != result[name]} == set()

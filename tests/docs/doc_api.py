@@ -1,4 +1,4 @@
-"""Every public function and class in Markdown, from its signature and its numpydoc docstring."""
+"""Public functions and classes in Markdown, from signatures and numpydoc docstrings."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "tcpcast.models.local_loop": (),
     "tcpcast.statistics": (),
 }  # fmt: skip
-"""The modules of the public API, each with its names; those of ``__all__`` where none is given."""
+"""Modules of the public API with their names; an empty tuple means those of ``__all__``."""
 
 SECTION = re.compile(r"^(\w[\w ]*)\n-{3,}$", re.MULTILINE)
 ROLE = re.compile(r":\w+:`~?\.?([^`]+)`")
@@ -37,7 +37,7 @@ LISTS = {"Parameters", "Attributes", "Raises", "Yields", "Returns"}
 
 
 def api(module: str) -> str:
-    """Return the entries of a module, each under a heading of its own."""
+    """Return the entries of a module, each with a heading."""
     home = importlib.import_module(module)
     text = "\n".join(_entry(name, getattr(home, name)) for name in names(module))
     return re.sub(r"\n{3,}", "\n\n", text)
@@ -46,12 +46,12 @@ def api(module: str) -> str:
 def names(module: str) -> list[str]:
     """Return the public functions and classes of a module; constants are left out."""
     home = importlib.import_module(module)
-    found = MODULES[module] or public(module)
-    return [n for n in found if inspect.isroutine(o := getattr(home, n)) or inspect.isclass(o)]
+    result = MODULES[module] or public(module)
+    return [n for n in result if inspect.isroutine(o := getattr(home, n)) or inspect.isclass(o)]
 
 
 def public(module: str) -> tuple[str, ...]:
-    """Return what a module says is public, or what it defines."""
+    """Return the public names of a module, by default those that it defines."""
     home = importlib.import_module(module)
     if hasattr(home, "__all__"):
         return tuple(home.__all__)
@@ -67,7 +67,7 @@ def _entry(name: str, documented: object) -> str:
     parts = [f"### {name}\n", f"```text\n{kind}{_signature(name, documented)}\n```\n"]
     parts.append(markdown(inspect.getdoc(documented) or ""))
     if inspect.isclass(documented):
-        methods = [_method(found) for found in _methods(documented)]
+        methods = [_method(result) for result in _methods(documented)]
         parts += ["**Methods**\n", *methods] if methods else []
     return "\n".join(part for part in parts if part) + "\n"
 
@@ -75,7 +75,7 @@ def _entry(name: str, documented: object) -> str:
 def _signature(name: str, documented: object) -> str:
     if inspect.isclass(documented) and issubclass(documented, Exception):
         return f"{name}({documented.__bases__[0].__name__})"
-    if name == "Scenario":  # made by load and from_dict
+    if name == "Scenario":  # created by load and from_dict
         return name
     signature = inspect.signature(documented)  # type: ignore[arg-type]
     taken = [_parameter(parameter) for parameter in signature.parameters.values()]
@@ -100,17 +100,17 @@ def _parameter(parameter: inspect.Parameter) -> str:
 
 
 def _methods(documented: type) -> list[tuple[str, object]]:
-    found = []
+    result = []
     for name, given in vars(documented).items():
         value = given.__func__ if isinstance(given, classmethod) else given
         described = isinstance(value, property) or inspect.isfunction(value)
         if described and not name.startswith(("_", "model_")) and inspect.getdoc(value):
-            found.append((name, value))
-    return found
+            result.append((name, value))
+    return result
 
 
-def _method(found: tuple[str, object]) -> str:
-    name, value = found
+def _method(result: tuple[str, object]) -> str:
+    name, value = result
     call = "" if isinstance(value, property) else "()"
     first = (inspect.getdoc(value) or "").split("\n\n")[0]
     return f"- `.{name}{call}`: {_words(' '.join(first.split()))}"
@@ -132,7 +132,7 @@ def _prose(body: str) -> str:
 
 
 def _list(body: str) -> str:
-    """Return entries of a section: a name at the margin, what it means indented below it."""
+    """Return the entries of a section: a name at the margin, its meaning indented below it."""
     entries: list[list[str]] = []
     for line in body.strip("\n").splitlines():
         if line and not line.startswith(" "):
@@ -147,8 +147,8 @@ def _list(body: str) -> str:
 
 
 def _words(text: str) -> str:
-    """Return prose with code in single quotes, and nothing else that is markup by accident."""
-    text = LITERAL.sub(r"`\1`", ROLE.sub(lambda found: f"`{found[1]}`", text))
+    """Return prose with code in single backticks, and other markup escaped."""
+    text = LITERAL.sub(r"`\1`", ROLE.sub(lambda result: f"`{result[1]}`", text))
     parts = CODE.split(text)
     plain = (re.sub(r"([*<$\[\]])", r"\\\1", part) for part in parts[::2])
     return "".join(part for pair in zip(plain, [*parts[1::2], ""], strict=True) for part in pair)

@@ -39,13 +39,13 @@ EXPERTS = ROOT / "tests" / "captures"
 
 
 def experts() -> str:
-    """Return a row per capture of all three programs' counts, and the reasons of differences."""
+    """Return one row per capture with the counts of all three programs, and the reasons."""
     with (EXPERTS / "expert_counts.csv").open(encoding="utf-8", newline="") as content:
-        found = list(csv.DictReader(content))
-    figures = list(dict.fromkeys(("zero windows", *(row["figure"] for row in found))))
+        result = list(csv.DictReader(content))
+    figures = list(dict.fromkeys(("zero windows", *(row["figure"] for row in result))))
     lines = [["capture", *figures, "reasons"], ["---", *["---:"] * len(figures), "---"]]
-    for capture in dict.fromkeys(row["capture"] for row in found):
-        its = {row["figure"]: row for row in found if row["capture"] == capture}
+    for capture in dict.fromkeys(row["capture"] for row in result):
+        its = {row["figure"]: row for row in result if row["capture"] == capture}
         cells = [_three(its[figure]) if figure in its else "" for figure in figures]
         reasons = dict.fromkeys(row["reason"] for row in its.values() if row["reason"])
         lines.append([f"`{capture.partition('.')[0]}`", *cells, ", ".join(reasons)])

@@ -1,7 +1,7 @@
-"""The figures of the documentation: each is a file that a command on its page writes.
+"""Figures of the documentation: files that a command on their page writes.
 
-A comment ``<!-- figure: FOLDER/NAME.svg -->`` stands before an image. It names the file in the
-folder in which the page's blocks run; ``make docs-update`` copies it to where the image is.
+A comment ``<!-- figure: FOLDER/NAME.svg -->`` before an image names the file in the
+folder in which the page's blocks run. ``make docs-update`` copies it to the image.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ FIGURE = re.compile(r"^<!-- figure: (\S+) -->\n!\[[^\]]+\]\(([^)\s]+)\)$", re.MU
 IMAGE = re.compile(r"!\[[^\]]*\]\(([^)\s]+)\)")
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 NAMED = re.compile(r'\b(?:id|clip-path|xlink:href)="[^"]*"')
-"""What is named after a digest of a drawing, and images within it."""
+"""Names that depend on a digest of a drawing, and images within it."""
 WITHIN = 0.05
-"""By how much of a point a drawing may differ from another machine's."""
+"""Maximum difference of coordinates between machines, in points."""
 
 
 def figures(page: Path) -> dict[str, Path]:
-    """Return the figures of a page: where its blocks write each, and where it is kept."""
+    """Return the figures of a page: the file that a block writes, and the kept file."""
     text = page.read_text(encoding="utf-8")
     return {written: (page.parent / kept).resolve() for written, kept in FIGURE.findall(text)}
 
 
 def images(page: Path) -> list[Path]:
-    """Return the files that a page shows."""
+    """Return the image files on a page."""
     text = page.read_text(encoding="utf-8")
     return [(page.parent / shown).resolve() for shown in IMAGE.findall(text)]
 
 
 def look_alike(one: str, other: str) -> bool:
-    """Say whether two SVG files are the same drawing, but for the last digits of coordinates."""
+    """Return True if two SVG files are equal except for the last digits of coordinates."""
     first, second = (NAMED.sub("", svg) for svg in (one, other))
     if NUMBER.sub("", first) != NUMBER.sub("", second):
         return False
@@ -44,4 +44,4 @@ def look_alike(one: str, other: str) -> bool:
 
 
 def _numbers(svg: str) -> list[float]:
-    return [float(found) for found in NUMBER.findall(svg)]
+    return [float(result) for result in NUMBER.findall(svg)]

@@ -1,7 +1,7 @@
-"""What a wheel installs beside the package: the manual page and the scripts of shells.
+"""Files that a wheel installs with the package: the manual page and shell completions.
 
-They are files of the repository, as building a wheel runs no command of it. ``make docs-update``
-writes them as the commands print them now.
+They are files of the repository, because building a wheel runs none of its commands. ``make
+docs-update`` writes the present output of the commands.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ COMMANDS = {
 
 
 def printed(arguments: list[str]) -> str:
-    """Return what a command prints."""
+    """Return the output of a command."""
     program = str(Path(sys.executable).with_name("tcpcast"))
     return subprocess.run([program, *arguments], capture_output=True, text=True, check=True).stdout
 
 
 def write() -> None:
-    """Write each file as its command prints it, and say which have changed."""
+    """Write the output of each command to its file, and list the changed files."""
     for name, arguments in COMMANDS.items():
         path, text = SHARE / name, printed(arguments)
         if not path.exists() or path.read_text(encoding="utf-8") != text:

@@ -1,7 +1,7 @@
-"""The notebooks of the documentation: what their cells show is run again and compared.
+"""Notebooks of the documentation: their cells run again, and outputs are compared.
 
-A notebook keeps its outputs, so that a forge and the site show it without running it. ``python
-tests/docs/update.py NOTEBOOK`` writes what it shows now.
+A notebook contains its outputs, so that code hosts and the site show it without running it.
+``python tests/docs/update.py NOTEBOOK`` writes the present outputs.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 notes: Any = nbformat  # its functions have no types
 SVG = re.compile(r"<svg\b.*?</svg>", re.DOTALL)
 UNSEEN = re.compile(r"<metadata>.*?</metadata>", re.DOTALL)
-"""Of a drawing: when it was made, and by what."""
+"""Date and creator of a drawing."""
 LONGEST_S = 300
-"""A cell that takes longer hangs."""
+"""Timeout of a cell, in seconds."""
 
 
 def notebooks() -> list[Path]:
@@ -32,12 +32,12 @@ def notebooks() -> list[Path]:
 
 
 def read(path: Path) -> Any:
-    """Return a notebook as it is kept."""
+    """Return a notebook from its file."""
     return notes.read(path, as_version=4)
 
 
 def run(notebook: Any, folder: Path) -> Any:
-    """Return a notebook with what its cells show when they are run in order in a folder.
+    """Run the cells of a notebook in a folder, and return it with the outputs.
 
     Raises
     ------
@@ -48,7 +48,7 @@ def run(notebook: Any, folder: Path) -> Any:
     NotebookClient(
         done,
         timeout=LONGEST_S,
-        extra_arguments=["--IPKernelApp.log_level=40"],  # errors alone, on our standard error
+        extra_arguments=["--IPKernelApp.log_level=40"],  # only errors, on standard error
         kernel_name="python3",
         resources={"metadata": {"path": str(folder)}},
         record_timing=False,
@@ -57,17 +57,17 @@ def run(notebook: Any, folder: Path) -> Any:
 
 
 def shown(cell: Any) -> dict[str, str]:
-    """Return what a cell shows: printed text by its stream, other outputs by their type."""
-    found: dict[str, str] = {}
+    """Return the outputs of a cell: printed text by stream, other outputs by type."""
+    result: dict[str, str] = {}
     for output in cell.outputs:
         pieces = {output.name: output.text} if output.output_type == "stream" else output.data
         for kind, text in pieces.items():
-            found[kind] = found.get(kind, "") + "".join(text)
-    return found
+            result[kind] = result.get(kind, "") + "".join(text)
+    return result
 
 
 def same(one: Any, other: Any) -> bool:
-    """Say whether two cells show the same, but for times on the clock and digits of drawings."""
+    """Return True if two cells have equal outputs, except for times and digits of drawings."""
     first, second = shown(one), shown(other)
     if first.keys() != second.keys():
         return False
@@ -83,7 +83,7 @@ def _same_text(one: str, other: str) -> bool:
 
 
 def tidied(notebook: Any) -> str:
-    """Return a notebook as it is kept: without what depends on who ran it."""
+    """Return a notebook as it is stored: without values that depend on the user."""
     kept = copy.deepcopy(notebook)
     kept.metadata = {
         "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
@@ -95,7 +95,7 @@ def tidied(notebook: Any) -> str:
 
 
 def updated(path: Path, folder: Path) -> str:
-    """Return the text of a notebook with what its cells show now; what is the same stays."""
+    """Return the text of a notebook with its present outputs; equal outputs are unchanged."""
     kept = read(path)
     done = run(kept, folder)
     for before, after in zip(kept.cells, done.cells, strict=True):

@@ -1,7 +1,7 @@
-"""The licences of the crates that are compiled into a wheel, which has to carry them.
+"""Licences of the crates that are compiled into a wheel, which must contain them.
 
-``LICENSE-CRATES`` has each crate with its licence and the texts that it comes with, each text
-once. ``make docs-update`` writes it, and ``pyproject.toml`` makes it a licence file of the wheel.
+``LICENSE-CRATES`` lists each crate with its licence and its licence texts, each text
+once. ``make docs-update`` writes it, and ``pyproject.toml`` declares it as a licence file.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from doc_pages import ROOT
 
 NOTICES = ROOT / "LICENSE-CRATES"
 TEXTS = ("LICENSE*", "LICENCE*", "COPYING*", "NOTICE*", "*/LICENSE")
-"""Files of a crate, those of the C library in one of its folders too."""
+"""Licence files of a crate, including those of a C library in a subfolder."""
 RULE = "-" * 80
 
 
 def crates() -> dict[str, Any]:
     """Return the crates whose code is in a wheel of any target, by name and version."""
     targets = tomllib.loads((ROOT / "deny.toml").read_text(encoding="utf-8"))["graph"]["targets"]
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for target in targets:
         command = ["cargo", "metadata", "--locked", "--format-version=1"]
         run = subprocess.run(
@@ -34,12 +34,12 @@ def crates() -> dict[str, Any]:
             text=True,
             check=True,
         )
-        found |= _linked(json.loads(run.stdout))
-    return dict(sorted(found.items()))
+        result |= _linked(json.loads(run.stdout))
+    return dict(sorted(result.items()))
 
 
 def _linked(metadata: Any) -> dict[str, Any]:
-    """Return what ``tcpcast-py`` links, but for crates that only run while it is compiled."""
+    """Return the crates that ``tcpcast-py`` links, without build-time crates."""
     packages = {package["id"]: package for package in metadata["packages"]}
     nodes = {node["id"]: node for node in metadata["resolve"]["nodes"]}
     waiting = [key for key, package in packages.items() if package["name"] == "tcpcast-py"]
@@ -78,7 +78,7 @@ def notices() -> str:
 
 
 def write() -> None:
-    """Write the file where it has changed."""
+    """Write the file if it has changed."""
     text = notices()
     if not NOTICES.exists() or NOTICES.read_text(encoding="utf-8") != text:
         NOTICES.write_text(text, encoding="utf-8")
@@ -86,5 +86,5 @@ def write() -> None:
 
 
 def named() -> list[str]:
-    """Return the crates that the file names, in its order."""
+    """Return the crates in the file, in its order."""
     return re.findall(r"^(\S+ \d\S*): ", NOTICES.read_text(encoding="utf-8"), re.MULTILINE)

@@ -1,18 +1,18 @@
-"""The pages of the documentation, and what stands in their code blocks.
+"""Pages of the documentation and their code blocks.
 
-What is shown is run. On one page, in order and in one folder of its own:
+The blocks of a page run in order, in one temporary folder:
 
-- ``console``: each line that begins with ``$`` is a command; what follows is what it prints, times
-  on the clock apart. ``console needs=tshark`` is skipped where there is no tshark, and
-  ``console long`` where nobody has asked for what takes long: ``make docs`` and ``check-long`` do.
-  What ``console measured`` prints is of one machine at one time: it is run and not compared.
-- ``python``: run in one namespace a page. A ``text`` block right after it is what it prints. It may
-  be ``measured`` and ``long``, too. With a first line ``# NAME.py`` it is written to that file
-  instead, for blocks after it to import.
-- ``toml``: a scenario. With a first line ``# NAME.toml`` it is written to that file; without, it
-  is a part of one, laid over a packaged scenario.
+- ``console``: each line that starts with ``$`` is a command, followed by its output. Times are not
+  compared. ``console needs=tshark`` is skipped if tshark is missing, and
+  ``console long`` runs only with ``make docs`` and ``make check-long``.
+  ``console measured`` depends on the machine; it runs, but its output is not compared.
+- ``python``: all blocks of a page run in one namespace. A ``text`` block right after it is its
+  output. It may also be ``measured`` and ``long``. If the first line is ``# NAME.py``, the block is
+  written to that file instead, for later blocks to import.
+- ``toml``: a scenario. If the first line is ``# NAME.toml``, it is written to that file; otherwise
+  it is part of a scenario, and is merged into a packaged one.
 
-Other blocks (``sh`` for what sets things up, ``text`` for drawings) are only read.
+Other blocks (``sh`` for installation, ``text`` for diagrams) do not run.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from tcpcast.scenario.classes import overlay
 ROOT = Path(__file__).parents[2]
 COLUMNS = "96"
 ABOUT_ROOT = 'Running as user "root"'
-"""What tshark says to root alone."""
+"""Warning of tshark for root."""
 
 FENCE = re.compile(r"^```(.*)$")
 COMMAND = re.compile(r"^\$ ")
 PLAIN = re.compile(r"tcpcast(?P<arguments>(?: [^|<>;&$`*?]*?)?)(?P<shell>(?:\|| 2?>)[^;&$]*)?")
-"""A command without more of the shell than where its output goes."""
+"""A command without shell syntax except for redirections of its output."""
 ON_THE_CLOCK = re.compile(r"\bin \d[\d,.]* (?:ns|us|µs|ms|s|min)\b")
 
 
@@ -54,7 +54,7 @@ def pages() -> list[Path]:
 
 @dataclass(slots=True)
 class Block:
-    """A fenced block: ``first`` and ``last`` are the lines between the fences, from 0."""
+    """A fenced block; ``first`` and ``last`` are the lines between the fences, from 0."""
 
     page: Path
     info: str
@@ -68,18 +68,18 @@ class Block:
 
     @property
     def needs(self) -> str | None:
-        """Return the program without which the block cannot be run."""
-        found = re.search(r"needs=(\S+)", self.info)
-        return found[1] if found else None
+        """Return the program that the block requires."""
+        result = re.search(r"needs=(\S+)", self.info)
+        return result[1] if result else None
 
     @property
     def is_long(self) -> bool:
-        """Return whether it takes longer than one waits for in passing."""
+        """Return True if it runs only with ``make docs`` and ``make check-long``."""
         return "long" in self.info.split(" ")
 
     @property
     def is_measured(self) -> bool:
-        """Return whether it prints what was measured in real time, another time something else."""
+        """Return True if its output depends on the machine and the time."""
         return "measured" in self.info.split(" ")
 
     @property
@@ -89,7 +89,7 @@ class Block:
 
 def blocks(page: Path) -> list[Block]:
     """Return the fenced blocks of a page, in order."""
-    found: list[Block] = []
+    result: list[Block] = []
     opened: tuple[str, int] | None = None
     lines = page.read_text(encoding="utf-8").splitlines()
     for number, line in enumerate(lines):
@@ -100,21 +100,21 @@ def blocks(page: Path) -> list[Block]:
             opened = (fence[1].strip(), number + 1)
         else:
             info, first = opened
-            found.append(Block(page, info, first, number, lines[first:number]))
+            result.append(Block(page, info, first, number, lines[first:number]))
             opened = None
     assert opened is None, f"{page}: a block is not closed"
-    return found
+    return result
 
 
 @dataclass(slots=True)
 class Reader:
-    """Somebody who does what a page says, from the top, in a folder of their own."""
+    """Executes a page from the top, in a separate folder."""
 
     folder: Path
     names: dict[str, Any] = field(default_factory=lambda: {"__name__": "__docs__"})
 
     def read(self, block: Block) -> list[str] | None:
-        """Do what a block says and return what its lines should be; None for what is only read."""
+        """Execute a block and return its expected lines; None if it does not run."""
         match block.language:
             case "console":
                 return self._console(block)
@@ -125,7 +125,7 @@ class Reader:
         return None
 
     def output(self, block: Block) -> list[str]:
-        """Run a ``python`` block and return what it prints."""
+        """Run a ``python`` block and return its output."""
         return self._python(block)
 
     def _console(self, block: Block) -> list[str]:
@@ -151,14 +151,14 @@ class Reader:
             )
         assert "Traceback" not in run.stdout, run.stdout
         assert "panicked" not in run.stdout, run.stdout
-        # A machine that is too busy to measure says so.
+        # A machine that is too busy to measure reports this.
         usual = (0, 1, 2, 3) if block.is_measured else (0, 1, 2)
         assert run.returncode in usual, run.stdout
         lines = (line.rstrip() for line in run.stdout.rstrip().splitlines())
         return [line for line in lines if not line.startswith(ABOUT_ROOT)]
 
     def _started(self, command: str, environment: dict[str, str], streams: Path) -> str:
-        """Run the tcpcast of a plain command, and return what the shell is left to do."""
+        """Run the tcpcast of a plain command, and return the remaining shell command."""
         plain = PLAIN.fullmatch(command.replace("\\\n", " "))
         if plain is None:
             return command
@@ -191,30 +191,30 @@ class Reader:
         part = tomllib.loads(text)
         base = tomllib.loads((ROOT / "scenarios" / "web-10mbit.toml").read_text(encoding="utf-8"))
         if "hop" in part.get("network", {}):
-            del base["network"]["bottleneck"]  # hops take its place
+            del base["network"]["bottleneck"]  # hops replace it
         Scenario.from_dict(overlay(base, part), folder=self.folder)
 
 
 def commands(block: Block) -> list[str]:
-    """Return the commands of a ``console`` block; one that ends in a backslash goes on."""
-    found: list[str] = []
+    """Return the commands of a ``console`` block; a backslash at the end continues a command."""
+    result: list[str] = []
     goes_on = False
     for line in block.lines:
         if goes_on:
-            found[-1] += "\n" + line
+            result[-1] += "\n" + line
         elif COMMAND.match(line):
-            found.append(line.removeprefix("$ "))
+            result.append(line.removeprefix("$ "))
         goes_on = line.endswith("\\") and (goes_on or bool(COMMAND.match(line)))
-    return found
+    return result
 
 
 def timeless(lines: list[str]) -> list[str]:
-    """Leave out what depends on the clock on the wall."""
+    """Replace text that depends on elapsed time."""
     return [ON_THE_CLOCK.sub("in a moment", line) for line in lines]
 
 
 def follows(code: Block, text: Block) -> bool:
-    """Whether a ``text`` block stands right after a ``python`` block: it is what that prints."""
+    """Return True if a ``text`` block directly follows a ``python`` block, as its output."""
     return (
         code.language == "python"
         and text.info == "text"

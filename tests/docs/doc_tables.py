@@ -1,6 +1,6 @@
-"""The tables of the reference that follow from the code, written between two comments.
+"""Tables of the reference that are generated from the code, between two comments.
 
-``<!-- table: NAME -->`` and ``<!-- end of table -->`` enclose what :data:`TABLES` makes of NAME.
+``<!-- table: NAME -->`` and ``<!-- end of table -->`` enclose the result of ``TABLES[NAME]``.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ MEANINGS = {
 
 
 PLAIN = "rfc-newreno"
-"""The preset that those of papers are told beside."""
+"""The preset with which presets of papers are compared."""
 
 PAPERS = {
     "engset-newreno": "TCP-Engset report",
@@ -171,7 +171,7 @@ def _code(value: Any) -> str:
 
 @cache
 def _schema() -> dict[str, Any]:
-    """Return the schema of a scenario; making it takes longer than the tables that are read off."""
+    """Return the schema of a scenario, cached because creating it is slow."""
     return scenario_schema()
 
 
@@ -195,7 +195,7 @@ def keys(name: str) -> str:
         if key in {"kind", "distribution", "model"} and "const" in entry:
             continue  # the page names it above the table
         meaning = MEANINGS.get(f"{name}.{key}") or fields[key].description
-        assert meaning, f"nothing says what {name}.{key} means"
+        assert meaning, f"{name}.{key} has no description"
         default = _default(name, key, entry, needed=key in needed)
         kind = ", ".join(dict.fromkeys(kinds(entry))).replace("ratio, number", "ratio")
         example = _example(fields[key])
@@ -216,7 +216,7 @@ UNITS_TYPED = {
     "(B|kB": "bytes",
     "%?": "ratio",
 }
-"""The types of texts with a unit, by a part of their pattern; the first that fits."""
+"""The types of texts with a unit, by a part of their pattern; the first match wins."""
 
 MAX_WORDS = 7
 """Maximum number of words that the column of types lists."""
@@ -241,7 +241,7 @@ def kinds(entry: dict[str, Any]) -> list[str]:
     if words:
         return [_code(word) for word in words] if len(words) <= MAX_WORDS else ["word"]
     if "const" in entry:
-        return []  # 0 may go without a unit
+        return []  # 0 needs no unit
     if entry.get("type") == "array":
         return [f"list of {' or '.join(dict.fromkeys(kinds(entry['items'])))}"]
     pattern = entry.get("pattern", "")
@@ -276,7 +276,7 @@ def presets() -> str:
 
 
 def papers() -> str:
-    """Return what the presets of papers have that is not as in the preset they are named after."""
+    """Return the differences of presets of papers from the presets after which they are named."""
     rows = []
     for name, paper in PAPERS.items():
         plain, own = PRESETS[PLAIN], PRESETS[name]
@@ -302,7 +302,7 @@ def _presets(stacks: dict[str, dict[str, Any]]) -> str:
 
 
 def engines() -> str:
-    """Return the engines by family, when each applies, and when to trust it."""
+    """Return the engines by family, with their conditions and limits."""
     rows = [
         [f"`{name}`", e.summary, e.applies, e.trust_text(name)]
         for family in FAMILIES
@@ -341,7 +341,7 @@ def sizes() -> str:
 
 
 def precisions() -> str:
-    """Return the metrics of which a precision can be asked."""
+    """Return the metrics that support a precision."""
     return ", ".join(f"`{name}`" for name in PRECISION_METRICS) + ".\n"
 
 
@@ -355,7 +355,7 @@ def stacks() -> str:
     for engine, *row in zip(REGISTRY, *columns, strict=True):
         engines.setdefault(tuple(row), []).append(f"`{engine}`")
     head = ["engine", *(", ".join(names) for names in columns.values())]
-    return _table(head, [[", ".join(names), *row] for row, names in engines.items()])
+    return _table(head, [[", ".join(names), *cells] for cells, names in engines.items()])
 
 
 def _fit(found: Fit) -> str:
@@ -374,7 +374,7 @@ BEST_FOR = {
     MEASUREMENT: "the TCP of the machine itself",
     CAPTURES: "what really happened on a path",
 }
-"""What each family of engines is asked for."""
+"""Typical questions for each family of engines."""
 
 TABLES: dict[str, Callable[[], str]] = {
     "metrics": metrics,
@@ -397,16 +397,16 @@ for _name in FORMULAS:
 
 
 def filled(text: str) -> str:
-    """Return a page with every table as it is now."""
-    return TABLE.sub(lambda found: found[1] + TABLES[found[2]]() + found[4], text)
+    """Return a page with up-to-date tables."""
+    return TABLE.sub(lambda result: result[1] + TABLES[result[2]]() + result[4], text)
 
 
 def named(text: str) -> set[str]:
     """Return the names of the tables on a page."""
-    return {found[2] for found in TABLE.finditer(text)}
+    return {result[2] for result in TABLE.finditer(text)}
 
 
 def scenario_tables() -> set[str]:
-    """Return the definitions of the schema that are tables of keys, distributions and overlays apart."""
+    """Return the schema definitions of tables of keys, except distributions and overlays."""
     skipped = re.compile(r"Overlay$|Time$|Size$|^Bernoulli$")
     return {name for name in _schema()["$defs"] if not skipped.search(name)} | {"Scenario"}

@@ -1,4 +1,4 @@
-"""The docstrings of the public API are complete: each argument, each attribute, what is raised."""
+"""The docstrings of the public API describe each argument, attribute, result and error."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ ENTRY = re.compile(r"^(\S.*?)(?: : .*)?$", re.MULTILINE)
 
 
 def sections(documented: Any) -> dict[str, str]:
-    """Return the sections of a numpydoc docstring by their heading, the text above under ""."""
+    """Return the sections of a numpydoc docstring by heading, with the text above as ""."""
     pieces = SECTION.split(inspect.getdoc(documented) or "")
     return {"": pieces[0], **dict(zip(pieces[1::2], pieces[2::2], strict=True))}
 
 
 def entries(text: str) -> set[str]:
-    """Return what a list of parameters names; several may share a line."""
+    """Return the names in a list of parameters; several may share a line."""
     return {name.strip("*` ") for line in ENTRY.findall(text) for name in line.split(",")}
 
 
 def referred(documented: Any) -> set[str]:
-    """Return what functions of the same module describe to which a docstring refers."""
+    """Return the entries of functions to which a docstring refers."""
     module = inspect.getmodule(documented)
     text = " ".join((inspect.getdoc(documented) or "").split())
     refers = re.findall(r"(?:as (?:in|for)|see) :func:`(\w+)`", text, re.IGNORECASE)
@@ -41,10 +41,10 @@ def referred(documented: Any) -> set[str]:
 
 
 def lacking(documented: Any) -> list[str]:
-    """Return the arguments that neither the list of them nor the text above it names."""
-    found = sections(documented)
-    listed = entries(found.get("Parameters", "")) | entries(found.get("Attributes", ""))
-    said = set(re.findall(r"``(\w+)", found[""])) | referred(documented)
+    """Return the arguments that neither the list of parameters nor the text above it names."""
+    result = sections(documented)
+    listed = entries(result.get("Parameters", "")) | entries(result.get("Attributes", ""))
+    said = set(re.findall(r"``(\w+)", result[""])) | referred(documented)
     if inspect.isclass(documented) and dataclasses.is_dataclass(documented):
         wanted = [f.name for f in dataclasses.fields(documented) if not f.name.startswith("_")]
     elif inspect.isclass(documented):
@@ -62,14 +62,14 @@ def test_every_argument_is_described(module: str, name: str) -> None:
 
 
 @pytest.mark.parametrize(("module", "name"), FUNCTIONS, ids=str)
-def test_what_a_function_returns_is_described(module: str, name: str) -> None:
+def test_return_values_are_described(module: str, name: str) -> None:
     documented = getattr(importlib.import_module(module), name)
-    found = sections(documented)
-    said = found[""].split()[0] in {"Return", "Estimate", "Tell"}
-    assert "Returns" in found or "Yields" in found or said
+    result = sections(documented)
+    said = result[""].split()[0] in {"Return", "Estimate", "Tell"}
+    assert "Returns" in result or "Yields" in result or said
 
 
-def test_what_is_missing_is_seen() -> None:
+def test_missing_descriptions_are_found() -> None:
     def rate(*, loss: float, rtt_s: float, more: int) -> float:
         """Return a rate; ``more`` counts.
 

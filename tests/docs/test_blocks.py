@@ -1,4 +1,4 @@
-"""Whatever the documentation shows is run, and prints what it is said to print."""
+"""The code blocks of the documentation run and print the shown output."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def name(page: Path) -> str:
 
 
 @pytest.mark.parametrize("page", pages(), ids=name)
-def test_a_page_is_as_it_says(page: Path, tmp_path: Path) -> None:
-    """But for what takes long."""
+def test_page_prints_the_shown_output(page: Path, tmp_path: Path) -> None:
+    """Run all blocks except for long ones."""
     read(page, tmp_path, long=False)
 
 
@@ -31,17 +31,17 @@ def test_a_page_is_as_it_says(page: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "page", [page for page in pages() if any(block.is_long for block in blocks(page))], ids=name
 )
-def test_a_page_with_what_takes_long_is_as_it_says(page: Path, tmp_path: Path) -> None:
+def test_page_with_long_blocks_prints_the_shown_output(page: Path, tmp_path: Path) -> None:
     read(page, tmp_path, long=True)
 
 
 def read(page: Path, folder: Path, *, long: bool) -> None:
-    """Do what a page says; what it prints is what it says."""
+    """Run the blocks of a page and compare their output."""
     reader = Reader(folder)
-    found = blocks(page)
+    result = blocks(page)
     missing = set()
     left_out = False
-    for block, after in zip_longest(found, found[1:]):
+    for block, after in zip_longest(result, result[1:]):
         if block.is_long and not long:
             left_out = True
             continue
@@ -58,11 +58,11 @@ def read(page: Path, folder: Path, *, long: bool) -> None:
                 assert timeless(block.lines) == timeless(expected), block.place
     check_figures(page, folder, all_ran=not (missing or left_out))
     if missing:
-        pytest.skip(f"the rest is right; no {', '.join(sorted(missing))} here: make peers")
+        pytest.skip(f"missing {', '.join(sorted(missing))}: make peers; other blocks pass")
 
 
 def check_figures(page: Path, folder: Path, *, all_ran: bool) -> None:
-    """What a page shows is what its commands drew."""
+    """Compare the figures of a page with those that its commands drew."""
     for written, kept in figures(page).items():
         drawn = folder / written
         assert drawn.exists() or not all_ran, f"{page}: no block writes {written}"
@@ -79,7 +79,7 @@ def test_every_figure_is_drawn_by_a_page_and_shown() -> None:
     assert {path for page in pages() for path in images(page)} == kept
 
 
-def test_drawings_are_alike_but_for_digits() -> None:
+def test_drawings_may_differ_in_last_digits() -> None:
     drawing = '<path id="p1" d="M 10.25 3"/><use xlink:href="#p1"/>'
     assert look_alike(drawing, '<path id="p2" d="M 10.26 3"/><use xlink:href="#p2"/>')
     assert not look_alike(drawing, drawing.replace("10.25", "11.25"))
@@ -87,22 +87,22 @@ def test_drawings_are_alike_but_for_digits() -> None:
 
 
 @pytest.mark.parametrize("page", pages(), ids=name)
-def test_every_block_says_what_it_is(page: Path) -> None:
+def test_blocks_have_a_language(page: Path) -> None:
     for block in blocks(page):
         assert block.language in KNOWN, block.place
 
 
 def test_readme_has_six_lines_of_python_with_output() -> None:
-    found = blocks(ROOT / "README.md")
-    code = next(block for block in found if block.language == "python")
+    result = blocks(ROOT / "README.md")
+    code = next(block for block in result if block.language == "python")
     assert len(code.lines) == 6
-    assert follows(code, found[found.index(code) + 1])
+    assert follows(code, result[result.index(code) + 1])
 
 
 def test_tutorial_shows_the_rate_of_the_paper() -> None:
     """Compare the formula and the simulation with Table 6 of the report: 154.2 kbit/s."""
-    found = blocks(ROOT / "docs" / "tutorial.md")
-    block = next(block for block in found if "--engine engset,packet" in block.lines[0])
+    result = blocks(ROOT / "docs" / "tutorial.md")
+    block = next(block for block in result if "--engine engset,packet" in block.lines[0])
     shown = next(line for line in block.lines if "connection rate" in line)
     engset_kbps, packet_kbps = (float(number) for number in re.findall(r"\d+\.\d+", shown)[:2])
     assert engset_kbps == pytest.approx(154.2, rel=0.02)
@@ -126,7 +126,7 @@ def test_a_command_may_have_several_lines(tmp_path: Path) -> None:
     assert Reader(tmp_path).read(block) == lines
 
 
-def test_times_on_the_clock_are_left_out() -> None:
+def test_elapsed_times_are_ignored() -> None:
     assert timeless(["engset in 1.2 ms; packet in 790 ms, warm-up 20 s"]) == [
         "engset in a moment; packet in a moment, warm-up 20 s"
     ]

@@ -1,4 +1,4 @@
-"""The examples in docstrings are right."""
+"""The examples in docstrings give the shown results."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ PACKAGE = Path(tcpcast.__file__).parent
 
 
 def modules(*, with_examples: bool) -> list[str]:
-    found = sorted(path for path in PACKAGE.rglob("*.py") if path.stem != "__main__")
+    result = sorted(path for path in PACKAGE.rglob("*.py") if path.stem != "__main__")
     if with_examples:
-        found = [path for path in found if ">>>" in path.read_text(encoding="utf-8")]
-    parts = [path.relative_to(PACKAGE.parent).with_suffix("").parts for path in found]
+        result = [path for path in result if ">>>" in path.read_text(encoding="utf-8")]
+    parts = [path.relative_to(PACKAGE.parent).with_suffix("").parts for path in result]
     return [".".join(names).removesuffix(".__init__") for names in parts]
 
 

@@ -1,4 +1,4 @@
-"""The equations of ``docs/reference/models.md``, written out here, are those of the code."""
+"""The equations of ``docs/reference/models.md``, repeated here, agree with the code."""
 
 from __future__ import annotations
 
@@ -149,8 +149,8 @@ def test_short_transfers(b: int) -> None:
     assert short.lossless_latency_s(transfer, n) == pytest.approx(RTT * rounds_of_n)
     p, k = 0.05, np.arange(6)
     theta = p * n
-    found = short.loss_probability(k, size_pkts=n, loss=p)
-    for each, probability in zip(k.tolist(), found, strict=True):
+    result = short.loss_probability(k, size_pkts=n, loss=p)
+    for each, probability in zip(k.tolist(), result, strict=True):
         mass = theta * (theta + each * p) ** (each - 1) * exp(-theta - each * p)
         assert probability == pytest.approx(mass / factorial(each))
 

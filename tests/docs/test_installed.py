@@ -1,4 +1,4 @@
-"""What a wheel installs beside the package is what the commands print."""
+"""The files that a wheel installs with the package equal the outputs of the commands."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from doc_pages import ROOT
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_a_file_is_what_its_command_prints(name: str) -> None:
+def test_installed_file_equals_command_output(name: str) -> None:
     kept = (SHARE / name).read_text(encoding="utf-8")
     assert kept == printed(COMMANDS[name]), f"{name} has changed: make docs-update"
 
 
-def test_there_is_nothing_else_and_a_wheel_has_it() -> None:
+def test_wheel_contains_exactly_these_files() -> None:
     files = {path.relative_to(SHARE).as_posix() for path in SHARE.rglob("*") if path.is_file()}
     assert files == set(COMMANDS)
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))

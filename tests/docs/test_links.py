@@ -1,4 +1,4 @@
-"""Every link within the documentation leads somewhere."""
+"""Links within the documentation have a target."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 
 
 def anchors(page: Path) -> set[str]:
-    """The anchors that GitHub gives to a page's headings."""
+    """Return the anchors that GitHub gives to a page's headings."""
     text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.M)
     titles = (re.sub(r"[`*]", "", title) for title in HEADING.findall(text))
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
@@ -28,15 +28,15 @@ def links(page: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
-def test_links_lead_somewhere(page: Path) -> None:
+def test_links_have_targets(page: Path) -> None:
     for link in links(page):
         if link.startswith(("https://", "mailto:")):
             continue
-        assert not link.startswith("http://"), f"{page}: {link} is not encrypted"
+        assert not link.startswith("http://"), f"{page}: {link} must use https"
         path, _, anchor = link.partition("#")
         target = (page.parent / path).resolve() if path else page
-        assert target.is_relative_to(ROOT), f"{page}: {link} leads out of the repository"
-        assert target.exists(), f"{page}: {link} leads nowhere"
+        assert target.is_relative_to(ROOT), f"{page}: {link} is outside of the repository"
+        assert target.exists(), f"{page}: {link} does not exist"
         if anchor:
             assert anchor in anchors(target), f"{page}: no heading for {link}"
 
@@ -44,13 +44,13 @@ def test_links_lead_somewhere(page: Path) -> None:
 def test_every_page_can_be_reached() -> None:
     reached = {ROOT / "README.md"}
     while True:
-        found = {
+        result = {
             (page.parent / link.partition("#")[0]).resolve()
             for page in reached
             for link in links(page)
             if link.partition("#")[0].endswith(".md") and "://" not in link
         }
-        if found <= reached:
+        if result <= reached:
             break
-        reached |= found
+        reached |= result
     assert set(pages()) <= reached

@@ -1,4 +1,4 @@
-"""The notebooks of the documentation run, and show what they are said to show."""
+"""The notebooks of the documentation run and give the stored outputs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @pytest.mark.long
 @pytest.mark.parametrize("path", notebooks(), ids=lambda path: str(path.relative_to(ROOT)))
-def test_a_notebook_shows_what_its_cells_show_now(path: Path, tmp_path: Path) -> None:
+def test_notebook_outputs_are_up_to_date(path: Path, tmp_path: Path) -> None:
     kept = read(path)
     done = run(kept, tmp_path)
     for number, (before, after) in enumerate(zip(kept.cells, done.cells, strict=True), 1):
@@ -28,7 +28,7 @@ def test_a_notebook_shows_what_its_cells_show_now(path: Path, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("path", notebooks(), ids=lambda path: str(path.relative_to(ROOT)))
-def test_a_notebook_is_kept_tidy(path: Path) -> None:
+def test_notebook_is_clean(path: Path) -> None:
     kept = read(path)
     assert tidied(kept) == path.read_text(encoding="utf-8")
     counts = [cell.execution_count for cell in kept.cells if cell.cell_type == "code"]
@@ -41,7 +41,7 @@ def cell(text: str, html: str | None = None) -> Any:
     return notes.v4.new_code_cell("x", outputs=[output])
 
 
-def test_cells_differ_by_more_than_the_clock_and_the_last_digit() -> None:
+def test_cells_may_differ_in_times_and_last_digits() -> None:
     assert same(cell("packet in 40 ms"), cell("packet in 41 ms"))
     assert not same(cell("loss 1.2 %"), cell("loss 1.3 %"))
     assert not same(cell("1"), cell("1", "<b>1</b>"))

@@ -1,4 +1,4 @@
-"""A wheel has the licences of the crates that are compiled into it."""
+"""A wheel contains the licences of the crates that are compiled into it."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from doc_pages import ROOT
 
 
 def test_every_crate_is_named_with_its_licence() -> None:
-    found = crates()
-    assert named() == list(found), "the crates have changed: make docs-update"
-    assert any(name.startswith("zstd-sys ") for name in found)
-    assert not any(name.startswith(("tcpcast", "syn ", "cc ")) for name in found)
+    result = crates()
+    assert named() == list(result), "the crates have changed: make docs-update"
+    assert any(name.startswith("zstd-sys ") for name in result)
+    assert not any(name.startswith(("tcpcast", "syn ", "cc ")) for name in result)
 
 
-def test_the_texts_are_there_and_a_wheel_has_them() -> None:
+def test_licence_texts_are_in_the_wheel() -> None:
     text = NOTICES.read_text(encoding="utf-8")
     assert "Permission is hereby granted, free of charge" in text
     assert "Copyright (c) Meta Platforms, Inc. and affiliates" in text, "zstd, which is C"

@@ -1,6 +1,6 @@
-"""The documentation builds as a site without warnings, and needs nothing from outside.
+"""The documentation builds as a site without warnings and without external resources.
 
-``make docs`` and ``make check-long`` run it; what pages say and link to is held without the site.
+``make docs`` and ``make check-long`` run it; other tests check pages and links without the site.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import BrowserContext
 
-# Found and not imported: the process that builds the site imports them.
+# Search without importing: the process that builds the site imports them.
 for needed in ("sphinx", "myst_parser", "furo"):
     if find_spec(needed) is None:
         pytest.skip(f"needs {needed}: make setup", allow_module_level=True)
@@ -41,9 +41,9 @@ PHONE, DESK = 380, 1200
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the folder of the site, built as ``make site`` builds it.
+    """Return the folder of the site, built like ``make site``.
 
-    Nothing looks for garbage meanwhile: that takes a quarter of the time, and all of it stays.
+    Garbage collection is disabled, which saves a quarter of the time.
     """
     folder = tmp_path_factory.mktemp("site")
     run = subprocess.run(
@@ -61,7 +61,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "html"
 
 
-def test_every_page_is_there(site: Path) -> None:
+def test_site_has_every_page(site: Path) -> None:
     for page in pages():
         assert (site / page.relative_to(ROOT)).with_suffix(".html").exists(), page
     assert (site / "index.html").read_bytes() == (site / "README.html").read_bytes()
@@ -75,7 +75,7 @@ def test_every_page_is_in_the_navigation(site: Path) -> None:
             assert f'class="reference internal" href="{link}"' in sidebar, page
 
 
-def test_no_page_loads_anything_from_outside(site: Path) -> None:
+def test_pages_load_no_external_resources(site: Path) -> None:
     for page in site.rglob("*.html"):
         assert not LOADED.search(page.read_text(encoding="utf-8")), page
     for style in site.rglob("*.css"):
@@ -91,7 +91,7 @@ def test_equations_are_mathml(site: Path) -> None:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[BrowserContext]:
-    """Yield a browser without a network, which counts what it would have asked for."""
+    """Yield a browser without a network, which counts its external requests."""
     if CHROMIUM is None:
         pytest.skip("needs chromium: make peers")
     playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
@@ -101,20 +101,20 @@ def browser() -> Iterator[BrowserContext]:
         chromium.close()
 
 
-def test_the_search_works_from_files_and_asks_nobody(site: Path, browser: BrowserContext) -> None:
+def test_search_works_offline(site: Path, browser: BrowserContext) -> None:
     asked: list[str] = []
     browser.on("request", lambda request: asked.append(request.url))
     page = browser.new_page()
     page.goto(f"{(site / 'search.html').as_uri()}?q=bufferbloat")
     page.wait_for_selector("#search-results li")
-    found = page.locator("#search-results li a").all_inner_texts()
-    assert "Gallery" in found
+    result = page.locator("#search-results li a").all_inner_texts()
+    assert "Gallery" in result
     page.close()
     assert asked
     assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
 
 
-def test_pages_fit_and_ask_nobody(site: Path, browser: BrowserContext) -> None:
+def test_pages_fit_and_work_offline(site: Path, browser: BrowserContext) -> None:
     asked: list[str] = []
     browser.on("request", lambda request: asked.append(request.url))
     page = browser.new_page()

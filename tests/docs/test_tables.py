@@ -1,4 +1,4 @@
-"""The tables of the reference are in step with the code."""
+"""The generated tables of the reference are up to date."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ REFERENCE = ROOT / "docs" / "reference"
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
-def test_tables_are_in_step(page: Path) -> None:
-    """If not: ``make docs-update``."""
+def test_tables_are_up_to_date(page: Path) -> None:
+    """If this fails: ``make docs-update``."""
     text = page.read_text(encoding="utf-8")
     assert filled(text) == text
 
 
-def test_every_table_is_somewhere() -> None:
+def test_every_table_is_on_a_page() -> None:
     assert TABLES.keys() == set().union(*(named(page.read_text("utf-8")) for page in pages()))
     assert scenario_tables() == TABLES_OF_KEYS.keys()
 
 
 def test_the_presets_have_every_default() -> None:
-    # The preset's own recovery is what its name says.
+    # The name of the preset states its recovery.
     rules = TcpRules().model_dump(exclude_none=True, exclude={"recovery"})
     for name, defaults in PRESETS.items():
         scenario = Scenario.from_dict(
@@ -59,15 +59,15 @@ def test_the_presets_have_every_default() -> None:
 
 
 def rows(page: str) -> dict[str, list[str]]:
-    """The rows of all tables on a page, by what stands in code in their first cell."""
+    """Return the rows of all tables on a page, by the code in their first cell."""
     text = (REFERENCE / page).read_text(encoding="utf-8")
     lines = (line for line in text.splitlines() if line.startswith("|"))
     cells = ([c.strip() for c in line.strip("| ").split(" | ")] for line in lines)
-    found: dict[str, list[str]] = {}
+    result: dict[str, list[str]] = {}
     for row in cells:
         for name in re.findall(r"`([^`]+)`", row[0]):
-            found[name] = row[1:]
-    return found
+            result[name] = row[1:]
+    return result
 
 
 def test_every_metric_is_explained() -> None:
@@ -90,12 +90,12 @@ def test_every_command_shows_its_help() -> None:
     command = typer.main.get_command(app)
     assert isinstance(command, typer.core.TyperGroup)
     for name in called(command, ()):
-        # Options that a page shows for another command may be cut off.
+        # Options that a page shows for another command may be omitted.
         assert re.search(rf"^\$ tcpcast {' '.join((*name, '--help'))}( \||$)", text, re.M), name
 
 
 def called(command: Any, name: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    """Yield the names of a command and of those below it."""
+    """Yield the names of a command and of its subcommands."""
     yield name
     for below, one in getattr(command, "commands", {}).items():
         yield from called(one, (*name, below))

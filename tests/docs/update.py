@@ -1,4 +1,4 @@
-"""Writes into the documentation what its commands print and its tables hold now: look at the diff.
+"""Updates outputs and tables in the documentation; check the diff afterwards.
 
 Run by ``make docs-update``.
 """
@@ -11,7 +11,7 @@ import tempfile
 from itertools import zip_longest
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).parents[1]))  # what all tests share
+sys.path.append(str(Path(__file__).parents[1]))  # modules that all tests share
 
 import doc_installed
 import doc_notebook
@@ -22,17 +22,17 @@ from doc_tables import filled
 
 
 def updated(page: Path) -> str:
-    """Return a page's text with every output and table as it is now."""
+    """Return a page's text with all outputs and tables up to date."""
     lines = page.read_text(encoding="utf-8").splitlines()
     changes: list[tuple[Block, list[str]]] = []
     with tempfile.TemporaryDirectory() as folder:
         reader = Reader(Path(folder))
-        found = blocks(page)
-        for block, after in zip_longest(found, found[1:]):
+        result = blocks(page)
+        for block, after in zip_longest(result, result[1:]):
             if block.is_measured:
-                print(f"{block.place}: left as it is, it was measured")
+                print(f"{block.place}: unchanged, because it is a measurement")
             elif block.needs is not None and shutil.which(block.needs) is None:
-                print(f"{block.place}: left as it is, no {block.needs} here")
+                print(f"{block.place}: unchanged, because {block.needs} is missing")
             elif block.language == "python":
                 printed = reader.output(block)
                 if after is not None and follows(block, after):
@@ -43,14 +43,14 @@ def updated(page: Path) -> str:
                     changes.append((block, shown))
         _keep_figures(page, Path(folder))
     for block, shown in reversed(changes):
-        # What differs by times on the clock only is left as it is.
+        # Outputs that differ only in times are unchanged.
         if timeless(block.lines) != timeless(shown):
             lines[block.first : block.last] = shown
     return filled("\n".join(lines) + "\n")
 
 
 def _keep_figures(page: Path, folder: Path) -> None:
-    """Copy the figures that the page's commands drew to where it shows them."""
+    """Copy the figures that the page's commands drew to their places in the docs."""
     for written, kept in figures(page).items():
         drawn = (folder / written).read_text(encoding="utf-8")
         if not kept.exists() or not look_alike(drawn, kept.read_text(encoding="utf-8")):
@@ -60,13 +60,13 @@ def _keep_figures(page: Path, folder: Path) -> None:
 
 
 def updated_notebook(page: Path) -> str:
-    """Return a notebook's text with what its cells show now."""
+    """Return a notebook's text with all outputs up to date."""
     with tempfile.TemporaryDirectory() as folder:
         return doc_notebook.updated(page, Path(folder))
 
 
 def main() -> None:
-    """Update the pages named, or all of them."""
+    """Update the named pages, or all."""
     chosen = [Path(name).resolve() for name in sys.argv[1:]]
     if not chosen:
         doc_installed.write()

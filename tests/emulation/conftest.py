@@ -1,4 +1,4 @@
-"""How the tests of the link run it: as whoever runs them, and as a user without privileges."""
+"""Fixtures that run the link, as the current user and as a user without privileges."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NOBODY = "65534"
 
 
 def works(*command: str) -> bool:
-    """Say whether a command is there and succeeds."""
+    """Return True if a command exists and succeeds."""
     if shutil.which(command[0]) is None:
         return False
     return subprocess.run(command, capture_output=True, check=False, timeout=60).returncode == 0
@@ -34,9 +34,9 @@ AS_NOBODY = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-group
 
 
 def user_prefix() -> list[str] | None:
-    """Return what makes a command one of an unprivileged user; None where that cannot be."""
+    """Return a command prefix for an unprivileged user, or None if that is impossible."""
     as_user = AS_NOBODY if os.geteuid() == 0 else []
-    # One that starts another: the first may be found with privileges that the second lacks.
+    # Start a second process: the first may be found with privileges that the second lacks.
     again = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'pass'], check=True)"
     able = works(*as_user, "unshare", "-Urn", "true") and works(
         *as_user, sys.executable, "-c", again
@@ -45,7 +45,7 @@ def user_prefix() -> list[str] | None:
 
 
 def is_open(path: str) -> bool:
-    """Say whether a device can be opened."""
+    """Return True if a device can be opened."""
     try:
         os.close(os.open(path, os.O_RDWR))
     except OSError:
@@ -58,7 +58,7 @@ MODES = ("tun", "veth", "user")
 
 @dataclass(frozen=True)
 class Mode:
-    """Who runs the link, and over which device."""
+    """User who runs the link, and type of device."""
 
     name: str
     prefix: tuple[str, ...]
@@ -67,25 +67,25 @@ class Mode:
 
 @pytest.fixture(scope="session", params=MODES)
 def mode(request: pytest.FixtureRequest) -> Mode:
-    """A way of running a link that this machine offers."""
+    """Return a mode of running a link that this machine supports."""
     name: str = request.param
     if sys.platform != "linux":
-        pytest.skip("links are of Linux")
+        pytest.skip("links require Linux")
     if name == "user":
         prefix = user_prefix()
         if prefix is None:
             pytest.skip("no namespaces, or no interpreter, for another user on this machine")
         return Mode(name, tuple(prefix), "veth")
     if not works("unshare", "-n", "true") and not works("unshare", "-Urn", "true"):
-        pytest.skip("this machine lets nobody make network namespaces")
+        pytest.skip("this machine does not allow network namespaces")
     if name == "tun" and not is_open("/dev/net/tun"):
-        pytest.skip("no /dev/net/tun can be opened")
+        pytest.skip("/dev/net/tun cannot be opened")
     return Mode(name, (), name)
 
 
 @dataclass(frozen=True)
 class Ran:
-    """What a link and the program over it did."""
+    """Results of a link and of its program."""
 
     code: int
     out: str
@@ -93,14 +93,14 @@ class Ran:
     numbers: dict[str, Any]
 
     def skip_if_distorted(self) -> None:
-        """Skip what depends on when programs and link get the processor, on a busy machine."""
+        """Skip on a busy machine if a test depends on when processes run."""
         if self.numbers["distortion"]:
             pytest.skip(f"this machine is too busy: {self.numbers['distortion']}")
 
 
 @pytest.fixture
 def tmp_path() -> Iterator[Path]:
-    """A folder that anybody may write to, which pytest's own are not."""
+    """Return a folder that every user may write to, unlike pytest's own."""
     with tempfile.TemporaryDirectory(prefix="tcpcast-link-") as folder:
         Path(folder).chmod(0o777)
         yield Path(folder)
@@ -108,13 +108,13 @@ def tmp_path() -> Iterator[Path]:
 
 @pytest.fixture
 def run(mode: Mode, tmp_path: Path) -> Callable[..., Ran]:
-    """Run ``tcpcast link`` in a folder of its own."""
+    """Run ``tcpcast link`` in a separate folder."""
 
     def _run(options: Sequence[str], command: Sequence[str], timeout: float = 120) -> Ran:
         numbers = tmp_path / "numbers.json"
         given = [*options, "--device", mode.device, "--statistics", str(numbers), "--force"]
         arguments = ["link", *given, "--", *command]
-        if mode.prefix:  # another user's is a process from the start
+        if mode.prefix:  # another user needs a new process
             done = subprocess.run(
                 [*mode.prefix, *TCPCAST, *arguments],
                 capture_output=True,

@@ -14,7 +14,7 @@ while True:
     data, peer = own.recvfrom(2000)
     own.sendto(data[:12], peer)
 """
-"""Answers each datagram with its first 12 bytes: with headers 40, as an ack."""
+"""Answers each datagram with its first 12 bytes; with headers 40 bytes, like an ack."""
 
 PINGS = f"""
 import os, socket, sys
@@ -27,7 +27,7 @@ for number in range(int(sys.argv[1])):
     except TimeoutError:
         pass
 """
-"""Sends datagrams of 1500 bytes with headers, each when the one before is answered."""
+"""Sends datagrams of 1500 bytes with headers, each after the answer to the previous one."""
 
 FLOOD = f"""
 import os, socket, sys, time
@@ -41,7 +41,7 @@ for number in range(count):
         time.sleep(float(pause))
 time.sleep(float(sys.argv[5]))
 """
-"""Sends datagrams: how many, of how many bytes, so many at once, then a pause, at last another."""
+"""Sends datagrams: count, size, burst length, pause after a burst, pause at the end."""
 
 TRAINS = f"""
 import os, socket, sys, time
@@ -57,7 +57,7 @@ for number in range(count // 64):
         pass
 time.sleep(0.2)
 """
-"""Sends datagrams in trains of 64: how many, of how many bytes, how many a second at most."""
+"""Sends datagrams in trains of 64: count, size, maximum rate per second."""
 
 SINK = f"""
 import socket
@@ -67,7 +67,7 @@ own.bind(("", {PORT}))
 while True:
     own.recv(2000)
 """
-"""Takes datagrams and forgets them."""
+"""Receives and discards datagrams."""
 
 
 def python(program: str, *arguments: object) -> list[str]:

@@ -1,4 +1,4 @@
-"""What a link is to leave as it was; light to import, for it is asked in namespaces, too."""
+"""State that a link must not change; imports little, because it also runs in namespaces."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ SYSCTLS = "/proc/sys/net"
 
 
 def outside() -> dict[str, str]:
-    """Interfaces, routes, neighbours, mounts, namespaces and network settings of this machine."""
-    found = {}
+    """Return the interfaces, routes, neighbours, mounts, namespaces and network settings."""
+    result = {}
     for name in PLUGINS:
         text = Path(name).read_text()
         lines = [line.split()[0] for line in text.splitlines()] if name.endswith("dev") else text
-        found[name] = str(lines)
+        result[name] = str(lines)
     for folder, _, names in os.walk(SYSCTLS):
         for name in names:
             with suppress(OSError):
-                found[f"{folder}/{name}"] = Path(folder, name).read_text()
-    found["ns"] = str([os.readlink(f"/proc/self/ns/{kind}") for kind in ("net", "user", "mnt")])
-    return found
+                result[f"{folder}/{name}"] = Path(folder, name).read_text()
+    result["ns"] = str([os.readlink(f"/proc/self/ns/{kind}") for kind in ("net", "user", "mnt")])
+    return result

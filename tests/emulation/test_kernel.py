@@ -1,4 +1,4 @@
-"""The engine kernel: what it refuses, and what it measures where the machine lets it."""
+"""Engine kernel: its refusals, and its measurements if the machine allows them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ BASE: dict[str, Any] = {
 
 
 def asked(**tables: Any) -> Scenario:
-    """Return the base with some tables laid over."""
+    """Return the base scenario with some tables merged in."""
     return Scenario.from_dict(
         {key: {**BASE[key], **tables.get(key, {})} if key != "name" else "k" for key in BASE}
         | {key: value for key, value in tables.items() if key not in BASE}
@@ -44,7 +44,7 @@ def asked(**tables: Any) -> Scenario:
 
 
 def measured(scenario: Scenario) -> Answer:
-    """Ask the kernel; skip where this machine has no link for it, or is too busy."""
+    """Run the kernel; skip if this machine has no link for it, or is too busy."""
     [answer] = tcpcast.run(scenario, ["kernel"])
     if answer.not_applicable is not None and "this machine" in answer.not_applicable:
         pytest.skip(answer.not_applicable)
@@ -64,17 +64,17 @@ REFUSED: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("said", REFUSED)
-def test_what_the_kernel_cannot_do_is_refused_by_name(said: str) -> None:
+def test_unsupported_features_are_refused_by_name(said: str) -> None:
     [answer] = tcpcast.run(asked(**REFUSED[said]), ["kernel"])
     assert answer.not_applicable is not None
     assert said in answer.not_applicable
 
 
-def test_it_is_asked_by_name_alone() -> None:
+def test_kernel_runs_only_if_requested() -> None:
     assert "kernel" not in [a.engine for a in tcpcast.run(asked(run={"duration": "2s"}))]
 
 
-def test_it_says_how_long_it_takes() -> None:
+def test_estimated_duration_is_reported() -> None:
     assert seconds(asked(run={"duration": "3s", "replications": 4})) == 12.0
 
 
@@ -91,7 +91,7 @@ def test_each_flow_has_the_options_and_delays_of_its_class() -> None:
     assert [flow["place"] for flow in flows] == [0, 0, 1]
     assert [flow["control"] for flow in flows] == ["cubic", "bbr", "bbr"]
     assert {flow["initial_window"] for flow in flows} == {10}
-    # Streams of the packet engine: its seed, and the replication.
+    # Streams of the packet engine, by seed and replication.
     assert asks["draws"] == (1, 1)
 
 
@@ -110,7 +110,7 @@ def test_a_receiver_window_limits_the_flow() -> None:
     assert answer["goodput_pps"] == pytest.approx(window / answer["rtt_mean_s"], rel=0.08)
 
 
-def test_files_need_an_end_that_is_known() -> None:
+def test_files_require_a_known_end() -> None:
     counted = {"run": {"transfers": 50, "duration": None, "warmup": "mser-5"}}
     [answer] = tcpcast.run(Scenario.from_dict({**BASE, **FILES, **counted}), ["kernel"])
     assert answer.not_applicable is not None
@@ -119,7 +119,7 @@ def test_files_need_an_end_that_is_known() -> None:
     schedule = run_arguments(scenario, 0)["schedule"]
     assert schedule["wanted"] == (10**9, 50)
     assert schedule["until_ns"] is None
-    # 8 sources, of which each has a file every 0.24 s at the most.
+    # 8 sources; each has at most one file every 0.24 s.
     assert seconds(scenario) == pytest.approx(1 + 50 * 0.24 / 8, rel=0.01)
 
 
@@ -140,7 +140,7 @@ def test_on_off_sources_send_the_files_of_the_packet_engine(connection: str) -> 
     scenario = Scenario.from_dict({**BASE, "traffic": traffic, "run": run})
     answer = measured(scenario)
     [packet] = tcpcast.run(scenario, ["packet"])
-    # Another number of files of the same lists ended.
+    # A different number of files from the same lists has ended.
     assert answer["transfers"] == pytest.approx(packet["transfers"], rel=0.2)
     assert answer["mean_size_pkts"] == pytest.approx(packet["mean_size_pkts"], rel=0.2)
     assert answer["on_time_s"] == pytest.approx(packet["on_time_s"], rel=0.35)
@@ -160,7 +160,7 @@ def test_files_are_drawn_from_the_streams_of_the_packet_engine(correlation: floa
     scenario = Scenario.from_dict({**BASE, "traffic": traffic, "run": run})
     answer = measured(scenario)
     [packet] = tcpcast.run(scenario, ["packet"])
-    # The same 25 files, with the same times between them.
+    # The same 25 files, with the same intervals.
     assert answer["mean_size_pkts"] == pytest.approx(packet["mean_size_pkts"], rel=1e-12)
     assert answer.measured_s == pytest.approx(packet.measured_s, rel=0.1)
 
@@ -177,7 +177,7 @@ def test_transfers_arrive_and_share_the_link() -> None:
     assert answer["offered_load"] == pytest.approx(30 * 11 * 1500 * 8 / 10e6)
     sizes = answer.tables["by_size"]
     assert sizes["size_pkts"].tolist() == [2, 20]
-    # Two packets and an ack; 20 packets need a second round at the least.
+    # Two packets and an ack; 20 packets need at least a second round.
     assert 0.02 < sizes["completion_time_s"][0] < 0.06
     assert 0.04 < sizes["completion_time_s"][1] < 0.12
     assert (sizes["total_time_s"] > sizes["delivery_time_s"] + 0.0195).all()
@@ -193,7 +193,7 @@ def test_transfers_of_a_class_share_the_link_with_long_flows() -> None:
     [answer] = tcpcast.run(Scenario.from_dict({**tables, "class": classes}), ["kernel"])
     if answer.not_applicable is not None and "this machine" in answer.not_applicable:
         pytest.skip(answer.not_applicable)
-    figures = class_metrics(answer)  # which the lateness of this machine does not change
+    figures = class_metrics(answer)  # independent of the lateness of this machine
     assert figures["web"]["mean_size_pkts"].value == 5
     assert {"completion_time_s", "goodput_bps"} <= figures["web"].keys()
     assert "completion_time_s" not in figures["long"]
@@ -208,13 +208,13 @@ def test_flows_start_and_stop_with_their_class() -> None:
     scenario = asked(**{"class": classes, "traffic": {"kind": "bulk"}})
     flows = measured(scenario).tables["by_flow"]
     assert flows["class"].tolist() == ["always", "between"]
-    # In its second it has a share; alone the other has all.
+    # In its second it has a share; alone the other flow uses the whole link.
     assert 1e6 < flows["goodput_bps"][1] < 9.7e6
     assert flows["goodput_bps"].tolist()[0] > 4e6
 
 
 def test_packets_of_a_class_have_its_size() -> None:
-    """The link counts packets: their number times their size is what it carried."""
+    """The link counts packets: their number times their size is the carried volume."""
     sizes = {"large": 1500, "small": 500}
     classes = [{"name": name, "flows": 1, "packet": f"{n}B"} for name, n in sizes.items()]
     scenario = asked(**{"class": classes, "run": {"duration": "8s", "warmup": "2s"}})
@@ -261,7 +261,7 @@ def test_transfers_take_the_times_of_their_path() -> None:
     answer = measured(scenario)
     table = answer.tables["by_size"]
     assert table["transfers"].tolist() == [4, 4]
-    # Half a round trip, and packets that follow each other: 1.2 ms each.
+    # Half a round trip, and consecutive packets at 1.2 ms each.
     assert table["delivery_time_s"][0] == pytest.approx(0.01 + 0.0012, abs=0.002)
     # 20 packets need a second round with the kernel's initial window of 10.
     assert table["delivery_time_s"][1] == pytest.approx(0.03 + 10 * 0.0012, abs=0.006)
@@ -269,7 +269,7 @@ def test_transfers_take_the_times_of_their_path() -> None:
     assert answer["transfers"] == 8
 
 
-def test_a_capture_is_written_beside_that_of_packet(tmp_path: Path) -> None:
+def test_capture_is_written_next_to_that_of_packet(tmp_path: Path) -> None:
     probes = {"pcap": [{"link": "sender", "file": str(tmp_path / "flow.pcap")}]}
     answer = measured(asked(probes=probes))
     [flow] = tcpcast.trace(tmp_path / "flow-kernel.pcap").connections["src"]
@@ -278,7 +278,7 @@ def test_a_capture_is_written_beside_that_of_packet(tmp_path: Path) -> None:
 
 
 FLOW = [100, 0, 0, 100, 10**9, 0, 10**5, 10**9, 10, 0, 0, 0, 0, 10**6, 0]
-"""Changes of a flow's counters in a tenth of a second: 100 packets, 10 ms of wait each."""
+"""Changes of a flow's counters in a tenth of a second: 100 packets, 10 ms queueing each."""
 
 LATE = "this machine stalled for 6.7 % of the time"
 
@@ -303,13 +303,13 @@ def outcome_of(lateness: list[int], away_ns: int, distortion: str | None) -> Tra
     )
 
 
-def replace_link(monkeypatch: pytest.MonkeyPatch, found: TrafficOutcome) -> Any:
-    """Let runs have this outcome, and return the engine's module."""
+def replace_link(monkeypatch: pytest.MonkeyPatch, result: TrafficOutcome) -> Any:
+    """Make runs return this outcome, and return the engine's module."""
     module = sys.modules["tcpcast.engines.kernel"]
 
     def run(_: object, advanced: Callable[[TrafficOutcome], str | None]) -> TrafficOutcome:
-        found.cut = advanced(found)
-        return found
+        result.cut = advanced(result)
+        return result
 
     monkeypatch.setattr(module, "check", lambda _: None)
     monkeypatch.setattr(module, "run_traffic", run)
@@ -319,25 +319,25 @@ def replace_link(monkeypatch: pytest.MonkeyPatch, found: TrafficOutcome) -> Any:
 def test_a_late_link_ends_early_and_its_results_are_marked(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    found = outcome_of([1000, 0, 0, 0, 0, 0, 0], 670_000_000, LATE)
-    answer = replace_link(monkeypatch, found).kernel(asked(), RunOptions())
-    assert found.cut == LATE
+    result = outcome_of([1000, 0, 0, 0, 0, 0, 0], 670_000_000, LATE)
+    answer = replace_link(monkeypatch, result).kernel(asked(), RunOptions())
+    assert result.cut == LATE
     assert answer.status is Status.MACHINE
     assert exit_code([answer]) == 3
     assert "--accept-late" in answer.incomplete_reason
     rate = answer.metrics["send_rate_pps"]
     assert rate.value == pytest.approx(1000.0)
     assert (rate.low, rate.high, rate.trusted, rate.lacking) == (None, None, False, "late link")
-    # 0.67 s of 10 s: a round trip of 20 ms takes 0.67/9.33 longer.
+    # 0.67 s of 10 s: a round trip of 20 ms takes longer by 0.67/9.33.
     [said] = answer.warnings
     assert said.startswith(f"{LATE}: it delayed packets by 1.4 ms per RTT on average, 7.2% of")
 
 
 def test_lateness_may_be_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = outcome_of([1000, 0, 0, 0, 0, 0, 0], 670_000_000, LATE)
-    module = replace_link(monkeypatch, found)
+    result = outcome_of([1000, 0, 0, 0, 0, 0, 0], 670_000_000, LATE)
+    module = replace_link(monkeypatch, result)
     answer = module.kernel(asked(), RunOptions(accept_late=True))
-    assert found.cut is None
+    assert result.cut is None
     assert exit_code([answer]) == 0
     assert not answer.metrics["send_rate_pps"].trusted
     assert answer.metrics["send_rate_pps"].low is None
@@ -363,16 +363,16 @@ def test_the_estimated_duration_of_a_transfer_has_its_size() -> None:
 
 
 def test_a_late_run_of_bbr_warns_of_its_queue(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = outcome_of([990, 0, 10, 0, 0, 0, 0], 10**8, None)
-    module = replace_link(monkeypatch, found)
+    result = outcome_of([990, 0, 10, 0, 0, 0, 0], 10**8, None)
+    module = replace_link(monkeypatch, result)
     late = module.kernel(asked(tcp={"stack": "linux-bbr"}), RunOptions())
     [said] = [w for w in late.warnings if "more than 0.2 ms late" in w]
     assert said.startswith("bbr: 1.0% of the packets were")
     # Half a millisecond of a round trip of 20.
     assert "ACKs 0.5 ms late increase its largest rate sample" in said
     assert "by up to 2.6%" in said
-    assert "the link was paused for 1.0% of the time, 2.0 ms per pause" in said
-    # 100 packets in each tenth of a second, each of which waited for 10 ms.
+    assert "the link stood still for 1.0% of the time, 2.0 ms each time" in said
+    # 100 packets per 0.1 s; each waited for 10 ms.
     assert late["send_rate_pps"] == pytest.approx(1000.0)
     assert late["goodput_bps"] == pytest.approx(8e6, rel=0.01)
     assert late["queue_delay_mean_s"] == pytest.approx(0.01)
@@ -381,7 +381,7 @@ def test_a_late_run_of_bbr_warns_of_its_queue(monkeypatch: pytest.MonkeyPatch) -
     assert not any("late" in w for w in module.kernel(asked(), RunOptions()).warnings)
 
 
-def test_an_interrupted_run_gives_what_was_finished(tmp_path: Path) -> None:
+def test_interrupted_run_returns_finished_results(tmp_path: Path) -> None:
     measured(asked(run={"duration": "1s", "warmup": "0.3s"}))
     file = tmp_path / "k.toml"
     file.write_text(asked(run={"duration": "60s", "warmup": "0.5s"}).to_toml())
@@ -389,7 +389,7 @@ def test_an_interrupted_run_gives_what_was_finished(tmp_path: Path) -> None:
     run = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert run.stderr is not None
     assert any("about 60 s" in line for line in run.stderr)
-    time.sleep(3)  # the link is there after a second, its warm-up over half a second later
+    time.sleep(3)  # the link starts within a second, its warm-up over half a second later
     run.send_signal(signal.SIGINT)
     out, err = run.communicate(timeout=60)
     assert run.returncode in (3, 130), err

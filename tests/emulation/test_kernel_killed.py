@@ -1,4 +1,4 @@
-"""A run of the engine kernel that is killed leaves nothing behind."""
+"""A killed run of engine kernel leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ duration = "1h"
 @pytest.mark.parametrize("whom", ["command", "process", "sandbox"])
 def test_a_killed_run_leaves_nothing(mode: Mode, tmp_path: Path, whom: str) -> None:
     if mode.name == "veth":
-        pytest.skip("the engine takes what is there: TAP as root, veth as another user")
+        pytest.skip("the engine uses TAP as root and veth as another user")
     before = outside()
     file = tmp_path / "long.toml"
     file.write_text(SCENARIO)
@@ -73,11 +73,11 @@ def test_a_killed_run_leaves_nothing(mode: Mode, tmp_path: Path, whom: str) -> N
 
 
 def namespaces(process: int) -> list[str]:
-    """The network namespaces that a process holds: those of its flows, once they are made."""
-    found = []
+    """Return the network namespaces of a process: those of its flows, after they are created."""
+    result = []
     for number in os.listdir(f"/proc/{process}/fd"):
         try:
-            found.append(os.readlink(f"/proc/{process}/fd/{number}"))
+            result.append(os.readlink(f"/proc/{process}/fd/{number}"))
         except OSError:
             continue
-    return [name for name in found if name.startswith("net:")]
+    return [name for name in result if name.startswith("net:")]

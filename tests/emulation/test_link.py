@@ -1,4 +1,4 @@
-"""Programs over a link: their statuses, their packets, and nothing left of it."""
+"""Programs over a link: exit statuses, packets, and cleanup."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SHOWN = "near to far: "
 WITHOUT_IO_URING = """
 import ctypes, os, struct, sys
 SETUP = 425
-# Load the call's number; the setup of a ring is refused (EPERM), all else allowed.
+# Load the call's number; refuse the setup of a ring (EPERM), allow all other calls.
 steps = [(0x20, 0, 0, 0), (0x15, 0, 1, SETUP), (0x06, 0, 0, 0x50001), (0x06, 0, 0, 0x7FFF0000)]
 code = b"".join(struct.pack("=HBBI", *step) for step in steps)
 held = ctypes.create_string_buffer(code)
@@ -43,7 +43,7 @@ if process.prctl(22, 2, program) != 0:
     sys.exit(9)
 os.execvp(sys.argv[1], sys.argv[1:])
 """
-"""Runs a command to which the kernel gives no io_uring, as containers do: seccomp(2)."""
+"""Runs a command without io_uring, as in containers: seccomp(2)."""
 
 
 @pytest.mark.parametrize(("line", "status"), [("exit 0", 0), ("exit 7", 7), ("kill -9 $$", 137)])
@@ -56,7 +56,7 @@ def test_the_status_of_the_command_is_passed_on(run: Run, line: str, status: int
 def test_a_thread_that_cannot_be_started_is_reported_in_one_line(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("RUST_MIN_STACK", str(1 << 46))  # no thread has room for it
+    monkeypatch.setenv("RUST_MIN_STACK", str(1 << 46))  # too large for any thread
     ran = run(FAST, ["true"])
     assert ran.code == 3
     (line,) = ran.err.splitlines()
@@ -80,14 +80,14 @@ def test_ipv6_goes_over_the_link(run: Run) -> None:
     ran = run([*FAST, "--server-command", shlex.join(python(serve))], python(ask))
     if "KeyError" in ran.err:
         pytest.skip("this machine has no IPv6")
-    # Of so few packets a late one is more than the share that a link takes for exact.
+    # With so few packets a single late one exceeds the tolerance of the link.
     late = 3 if ran.numbers["distortion"] else 0
     assert (ran.code, ran.out) == (late, "fd00::a00:1 fd00::a80:1\n")
-    # Neighbours and routers are not looked for, and what is said to all is for no link.
+    # The link carries no neighbour or router discovery, and no multicast.
     assert [ran.numbers[way]["misaddressed"] for way in ("near_to_far", "far_to_near")] == [0, 0]
 
 
-def test_a_program_that_is_not_there_is_named(run: Run) -> None:
+def test_missing_program_is_named(run: Run) -> None:
     ran = run(FAST, ["no-such-program", "-x"])
     assert ran.code == 3
     assert "tcpcast: cannot run no-such-program: " in ran.err
@@ -109,7 +109,7 @@ def test_random_loss_and_the_queue_act_on_the_forward_path(run: Run) -> None:
 
 def test_without_io_uring_packets_go_one_by_one(mode: Mode, tmp_path: Path) -> None:
     if mode.name != "tun":
-        pytest.skip("others send without it anyway")
+        pytest.skip("other devices do not use it")
     far = shlex.join(python(SINK))
     options = [
         *FAST,
@@ -156,14 +156,14 @@ def test_with_the_sender_far_loss_is_on_the_other_direction(run: Run) -> None:
 
 
 def packets(path: Path) -> list[tuple[int, int, str]]:
-    """The time in nanoseconds, IP length and source of each packet of a capture of ours."""
-    data, at, found = path.read_bytes(), 24, []
+    """Return time in nanoseconds, IP length and source of each packet of a capture."""
+    data, at, result = path.read_bytes(), 24, []
     while at < len(data):
         seconds, rest, kept, length = struct.unpack_from("<IIII", data, at)
         source = ".".join(map(str, data[at + 28 : at + 32]))
-        found.append((seconds * 10**9 + rest, length, source))
+        result.append((seconds * 10**9 + rest, length, source))
         at += 16 + kept
-    return found
+    return result
 
 
 def test_the_rate_is_exact(run: Run, tmp_path: Path) -> None:
@@ -181,11 +181,11 @@ def test_the_rate_is_exact(run: Run, tmp_path: Path) -> None:
     ran = run(options, python(FLOOD, 4000, 972, 20, 0.01, 0.2))
     forward = ran.numbers["near_to_far"]
     assert forward["full_drops"] > 100
-    # A buffer of 50 holds the one in transmission: the others wait for at most 49 of 1 ms.
+    # A buffer of 50 includes the one in transmission: others wait for at most 49 of 1 ms.
     assert 48e6 < forward["wait_max_ns"] <= 49e6
     seen = packets(pcap)
     assert len(seen) == forward["delivered"]
-    # A busy sender may have left the queue empty for a while.
+    # A busy sender may have left the queue empty at times.
     spans = [(seen[at], seen[at + 500]) for at in range(0, len(seen) - 500, 50)]
     rate = statistics.median(500 * 8000 * 1e9 / (end[0] - begin[0]) for begin, end in spans)
     assert {length for _, length, _ in seen} == {1000}
@@ -203,7 +203,7 @@ def test_a_full_packet_and_an_ack_take_the_rtt(run: Run, tmp_path: Path) -> None
     assert len(sent) == len(answered) == 40
     rtts = [(there - here) / 1e6 for here, there in zip(sent, answered, strict=True)]
     assert min(rtts) >= 30.0
-    # The echo is a program, too, and answers late where the machine is busy.
+    # The echo is also a program, and answers late on a busy machine.
     assert sorted(rtts)[10] == pytest.approx(30.0, abs=0.3)
 
 
@@ -216,8 +216,8 @@ def test_jitter_reorders_or_keeps_the_order(run: Run, tmp_path: Path) -> None:
         lengths += "for n in range(200): own.sendto(bytes(n), (os.environ['TCPCAST_PEER'], 9))\n"
         ran = run([*options, *more], ["sh", "-c", shlex.join(python(lengths)) + "; sleep 0.3"])
         assert ran.numbers["near_to_far"]["delivered"] == 200
-        found = [length for _, length, source in packets(pcap) if source == "10.0.0.1"]
-        assert (found == sorted(found)) is not reorder
+        result = [length for _, length, source in packets(pcap) if source == "10.0.0.1"]
+        assert (result == sorted(result)) is not reorder
 
 
 def test_a_trace_of_packet_opportunities_is_the_rate(run: Run, tmp_path: Path) -> None:
@@ -234,14 +234,14 @@ def test_a_trace_of_packet_opportunities_is_the_rate(run: Run, tmp_path: Path) -
     ]
     ran = run(options, python(FLOOD, 40, 1472, 40, 0.3, 0))
     forward = ran.numbers["near_to_far"]
-    # Ten wait for 5 ms each, and one may have left meanwhile.
+    # Ten wait for 5 ms each; one may have left in the meantime.
     assert forward["delivered"] in {10, 11}
     assert 45e6 <= forward["wait_max_ns"] <= 50e6
 
 
 def test_a_capture_of_tcp_is_read_by_trace(run: Run, tmp_path: Path) -> None:
     if shutil.which("curl") is None:
-        pytest.skip("there is no curl")
+        pytest.skip("curl is missing")
     (tmp_path / "file").write_bytes(bytes(300_000))
     serve = shlex.join(python("import http.server as h; h.test(h.SimpleHTTPRequestHandler)"))
     options = ["--rtt", "20ms", "--rate", "20mbit", "--queue", "fq_codel", "--sender", "far"]
@@ -262,7 +262,7 @@ def test_a_capture_of_tcp_is_read_by_trace(run: Run, tmp_path: Path) -> None:
 
 def test_iperf3_over_the_link(run: Run) -> None:
     if shutil.which("iperf3") is None:
-        pytest.skip("there is no iperf3")
+        pytest.skip("iperf3 is missing")
     options = [
         "--rtt",
         "10ms",
@@ -290,5 +290,5 @@ def test_a_scenario_gives_the_values_and_options_change_them(run: Run, tmp_path:
         ["path.toml", "--buffer", "5pkt", "--server-command", far],
         python(FLOOD, 40, 972, 40, 0.2, 0),
     )
-    # A busy sender takes some of the millisecond that each needs; the scenario's 20 would be more.
+    # A busy sender uses part of the millisecond per packet; the scenario's 20 packets take more.
     assert 5 <= ran.numbers["near_to_far"]["delivered"] < 15

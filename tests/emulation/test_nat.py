@@ -1,6 +1,6 @@
-"""``tcpcast link --nat``: the host and what it reaches, and nothing of it afterwards.
+"""``tcpcast link --nat``: access to the host and beyond, and cleanup.
 
-The host is a network namespace with another one behind it, so that this machine stays as it is.
+The host is a network namespace with another one behind it, so that this machine is unchanged.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ while True:
     peer.sendall(address[0].encode())
     peer.close()
 """
-"""Says to whoever connects which address that is."""
+"""Sends the address of each client back to it."""
 
 ASKS = """
 import socket, sys, time
@@ -59,19 +59,19 @@ while not done:
         data = data[(length + 3) // 4 * 4:]
 print(json.dumps(found))
 """
-"""All tables of nftables."""
+"""Prints all tables of nftables."""
 
 MORE = {"/proc/net/dev", "/proc/net/route", "/proc/net/arp", "tables"}
-"""What has more lines while a way out is open."""
+"""Parts of the state with more lines while NAT is active."""
 
 STATE = "import json; from emulation.outside import outside; print(json.dumps(outside()))"
 
 
 class Host:
-    """A namespace that is the host, and one behind it."""
+    """A namespace for the host, and one behind it."""
 
     def __init__(self) -> None:
-        """Make both, and what joins them."""
+        """Create both, and connect them."""
         sleeps = ["unshare", "-n", "sleep", "3600"]
         self.processes = [subprocess.Popen(sleeps) for _ in range(2)]
         for process in self.processes:
@@ -85,7 +85,7 @@ class Host:
         for process in (host, world):
             command = [*self.prefix(process), sys.executable, "-c", ANSWERS]
             self.processes.append(subprocess.Popen(command))
-        # So that the two know each other.
+        # Let both resolve each other's address.
         for _ in within(20):
             with suppress(subprocess.CalledProcessError):
                 self.run(host, sys.executable, "-c", ASKS, "0", WORLD)
@@ -93,11 +93,11 @@ class Host:
 
     @staticmethod
     def prefix(process: subprocess.Popen[bytes]) -> list[str]:
-        """Return what makes a command run in a namespace."""
+        """Return a command prefix for a namespace."""
         return ["nsenter", "-t", str(process.pid), "-n"]
 
     def run(self, process: subprocess.Popen[bytes], *command: str) -> str:
-        """Run something in a namespace, and return what it prints."""
+        """Run a command in a namespace, and return its output."""
         done = subprocess.run(
             [*self.prefix(process), *command],
             check=True,
@@ -108,19 +108,19 @@ class Host:
         return done.stdout
 
     def state(self) -> dict[str, str]:
-        """Interfaces, routes, settings, tables of nftables."""
+        """Return interfaces, routes, settings and tables of nftables."""
         host = self.processes[0]
-        found = json.loads(self.run(host, sys.executable, "-c", STATE))
-        return {**found, "tables": self.run(host, sys.executable, "-c", TABLES)}
+        result = json.loads(self.run(host, sys.executable, "-c", STATE))
+        return {**result, "tables": self.run(host, sys.executable, "-c", TABLES)}
 
     def changed(self, before: dict[str, str]) -> set[str]:
-        """What differs from before, but for what the kernel changes by itself."""
+        """Return the differences from ``before``, except for changes by the kernel itself."""
         after = self.state()
         differ = {name for name in before | after if before.get(name) != after.get(name)}
         return {name for name in differ if not changing(name)}
 
     def end(self) -> None:
-        """End both."""
+        """End both namespaces."""
         for process in self.processes:
             process.kill()
             process.wait()
@@ -128,27 +128,27 @@ class Host:
 
 @pytest.fixture
 def host() -> Iterator[Host]:
-    """A host where this machine lets the tests make one."""
+    """Return a host if this machine allows creating one."""
     if sys.platform != "linux" or os.geteuid() != 0:
-        pytest.skip("the test of --nat makes namespaces as root")
+        pytest.skip("the test of --nat requires root")
     if not (works("nsenter", "-V") and works("ip", "-V") and works("unshare", "-n", "true")):
-        pytest.skip("nsenter, ip or unshare is not there")
+        pytest.skip("nsenter, ip or unshare is missing")
     if not works("unshare", "-n", sys.executable, "-c", TABLES):
         pytest.skip("this machine's kernel has no nftables")
     if not is_open("/dev/net/tun"):
-        pytest.skip("no /dev/net/tun can be opened")
+        pytest.skip("/dev/net/tun cannot be opened")
     made = Host()
     yield made
     made.end()
 
 
 def children(process: int) -> list[int]:
-    """The processes of a link that another one started."""
+    """Return the processes of a link that another process started."""
     return [p for p in processes("tcpcast.emulation.process") if parent(p) == process]
 
 
 @pytest.mark.parametrize("whom", ["nobody", "command", "process", "sandbox", "all"])
-def test_the_host_and_what_is_behind_it_are_reached(host: Host, tmp_path: Path, whom: str) -> None:
+def test_nat_reaches_the_host_and_networks_behind_it(host: Host, tmp_path: Path, whom: str) -> None:
     before, own = host.state(), set[int]()
     lasts = "0" if whom == "nobody" else "3600"
     asks = [sys.executable, "-c", ASKS, lasts, HOST, WORLD]
@@ -161,12 +161,12 @@ def test_the_host_and_what_is_behind_it_are_reached(host: Host, tmp_path: Path, 
     )
     assert link.stdout is not None
     lines = [link.stdout.readline().split() for _ in range(2)]
-    # The host sees the link's device, what is behind it the host.
+    # The host receives from the link's address, the network behind it from the host's.
     assert lines[0][:1] == [HOST], link.communicate()
     assert lines[0][1].startswith("198.18.")
     assert lines[1] == [WORLD, HOST]
     if whom != "nobody":
-        # A device and a table more, and no setting changes: there is nothing to set back.
+        # One more device and table, but no changed setting to restore.
         assert {name for name in host.changed(before) if name in before} <= MORE
         (process,) = children(link.pid)
         (sandbox,) = children(process)
@@ -185,7 +185,7 @@ def test_the_host_and_what_is_behind_it_are_reached(host: Host, tmp_path: Path, 
             break
 
 
-def test_two_links_lead_out_at_once(host: Host, tmp_path: Path) -> None:
+def test_two_links_use_nat_simultaneously(host: Host, tmp_path: Path) -> None:
     before, links, seen = host.state(), [], []
     for lasts in ("3600", "0"):
         asks = [sys.executable, "-c", ASKS, lasts, HOST, WORLD]
@@ -208,7 +208,7 @@ def test_two_links_lead_out_at_once(host: Host, tmp_path: Path) -> None:
             break
 
 
-def test_without_root_it_says_so(tmp_path: Path) -> None:
+def test_nat_without_root_is_refused(tmp_path: Path) -> None:
     prefix = user_prefix()
     if sys.platform != "linux" or prefix is None:
         pytest.skip("no namespaces for another user on this machine")

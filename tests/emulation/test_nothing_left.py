@@ -1,4 +1,4 @@
-"""Nothing outside the link's namespaces changes, however it ends."""
+"""A link changes nothing outside its namespaces, however it ends."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ FOREVER = "86399"
 
 
 def processes(word: str) -> list[int]:
-    """The processes whose command line has a word."""
-    found = []
+    """Return the processes whose command line contains a word."""
+    result = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal():
             with suppress(OSError):
                 if word in (entry / "cmdline").read_bytes().decode(errors="replace").split("\0"):
-                    found.append(int(entry.name))
-    return found
+                    result.append(int(entry.name))
+    return result
 
 
 def within(seconds: float) -> Iterator[None]:
-    """Yield now and then for so long."""
+    """Yield repeatedly for this time."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         yield
@@ -45,12 +45,12 @@ def within(seconds: float) -> Iterator[None]:
 
 
 def changing(name: str) -> bool:
-    """Say whether the kernel changes a setting by itself."""
+    """Return True if the kernel changes a setting by itself."""
     return name.rsplit("/", 1)[-1] in {"nf_conntrack_count", "hash_stats"}
 
 
 @pytest.mark.parametrize("whom", ["nobody", "command", "process"])
-def test_all_is_as_before_and_no_program_is_left(mode: Mode, tmp_path: Path, whom: str) -> None:
+def test_link_restores_state_and_ends_programs(mode: Mode, tmp_path: Path, whom: str) -> None:
     before = outside()
     marker = f"{FOREVER}.{os.getpid()}{len(whom)}"
     lasts = f"setsid sleep {marker} & exec sleep {marker}"
@@ -91,13 +91,13 @@ def test_all_is_as_before_and_no_program_is_left(mode: Mode, tmp_path: Path, who
 
 
 def parent(process: int) -> int:
-    """The parent of a process; 0 if it has ended."""
+    """Return the parent of a process, 0 if it has ended."""
     with suppress(OSError):
         return int(Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[1])
     return 0
 
 
-def test_an_interrupt_is_left_to_the_program(mode: Mode) -> None:
+def test_interrupt_is_handled_by_the_program(mode: Mode) -> None:
     near = "trap 'exit 9' INT; echo ready; sleep 60 & wait"
     link = subprocess.Popen(
         [*mode.prefix, *TCPCAST, "link", "--rtt", "1ms", "--device", mode.device, "--", near],
@@ -130,7 +130,7 @@ def test_sigterm_ends_the_link_and_the_program(mode: Mode) -> None:
             break
 
 
-def test_what_runs_there_is_who_it_was_and_has_no_privileges(mode: Mode) -> None:
+def test_programs_keep_user_and_have_no_privileges(mode: Mode) -> None:
     if mode.name != "user":
         pytest.skip("root keeps its privileges")
     show = "id -u; grep CapEff /proc/self/status; readlink /proc/self/ns/net"
@@ -146,13 +146,13 @@ def test_what_runs_there_is_who_it_was_and_has_no_privileges(mode: Mode) -> None
     assert network != os.readlink("/proc/self/ns/net")
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="links are of Linux")
-def test_without_namespaces_it_says_what_to_do() -> None:
-    # Where a limit of 0 can be set, in a user namespace of its own, nobody can make another.
+@pytest.mark.skipif(sys.platform != "linux", reason="links require Linux")
+def test_missing_namespaces_report_a_remedy() -> None:
+    # In a separate user namespace a limit of 0 prevents creating another one.
     closed = "echo 0 > /proc/sys/user/max_net_namespaces && exec"
     command = " ".join([closed, *TCPCAST, "link", "--rtt", "1ms", "--", "true"])
     if subprocess.run(["unshare", "-Ur", "true"], check=False).returncode != 0:
-        pytest.skip("this machine lets users make no namespaces")
+        pytest.skip("this machine does not allow user namespaces")
     done = subprocess.run(
         ["unshare", "-Ur", "sh", "-c", command], capture_output=True, text=True, check=False
     )

@@ -1,4 +1,4 @@
-"""What ``tcpcast link`` refuses before anything runs, and what it makes of its options."""
+"""``tcpcast link``: refusals before anything runs, and interpretation of its options."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """What would be run; nothing is."""
-    found: list[dict[str, Any]] = []
+    """Return the list of links that would run; none is started."""
+    result: list[dict[str, Any]] = []
 
     def _run(question: dict[str, Any], *_: object, **__: object) -> None:
-        found.append(question)
+        result.append(question)
         raise SystemExit(0)
 
     monkeypatch.setattr(link, "_run", _run)
-    return found
+    return result
 
 
 def question(asked: list[dict[str, Any]], *arguments: str) -> dict[str, Any]:
@@ -32,17 +32,17 @@ def question(asked: list[dict[str, Any]], *arguments: str) -> dict[str, Any]:
     return asked.pop()
 
 
-def test_the_link_is_what_the_simulator_would_be_given(asked: list[dict[str, Any]]) -> None:
+def test_link_has_the_simulator_configuration(asked: list[dict[str, Any]]) -> None:
     given = question(asked, "--rtt", "60ms", "--rate", "20mbit", "--", "ping", "-c", "3", "x")
     config = given["config"]
-    # Half of what 1500 and 40 bytes at 20 Mbit/s leave of 60 ms, each way.
+    # Half of 60 ms minus the transmission of 1500 and 40 bytes at 20 Mbit/s, in each direction.
     assert config["classes"][0]["forward_ns"] == config["classes"][0]["back_ns"] == 29_692_000
     assert (config["bottleneck_bps"], config["buffer_pkts"]) == (20_000_000, 100)
     assert given["near"] == ["ping", "-c", "3", "x"]
     assert (given["both_ways"], given["mtu"], given["sender"]) == (True, 1500, "near")
 
 
-def test_a_single_word_is_a_shell_command_and_nothing_a_shell(
+def test_single_word_is_a_shell_command(
     asked: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SHELL", "/bin/some-shell")
@@ -50,13 +50,11 @@ def test_a_single_word_is_a_shell_command_and_nothing_a_shell(
     assert question(asked, "--rtt", "1ms")["near"] == ["/bin/some-shell"]
 
 
-def test_a_scenario_is_the_link_and_options_change_it(
-    asked: list[dict[str, Any]], tmp_path: Path
-) -> None:
+def test_options_override_the_scenario(asked: list[dict[str, Any]], tmp_path: Path) -> None:
     given = question(asked, "web-10mbit", "--rtt", "80ms", "--set", "network.packet=1000B", "--")
     assert given["config"]["bottleneck_bps"] == 10_000_000
     assert given["mtu"] == 1000
-    # The links of sources and receivers are delays: a packet and an ack take the 80 ms as ever.
+    # The links of sources and receivers become delays: a packet and its ack still take 80 ms.
     (only,) = given["config"]["classes"]
     there_and_back = only["forward_ns"] + only["back_ns"] + (1040 * 8 * 100)
     assert there_and_back == pytest.approx(80e6, abs=4)
@@ -82,7 +80,7 @@ def test_a_scenario_is_the_link_and_options_change_it(
         (["--rtt", "60ms", "--set", "network.ingress.loss=1%"], "network.ingress.loss: a link is"),
     ],
 )
-def test_what_is_no_link_is_refused_by_its_option(
+def test_invalid_links_are_refused_by_option(
     arguments: list[str], said: str, capsys: Capture
 ) -> None:
     assert main(["link", *arguments, "--", "true"]) == 2

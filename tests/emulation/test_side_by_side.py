@@ -1,4 +1,4 @@
-"""Links at the same time: of one process, in two threads, and of several."""
+"""Simultaneous links: in two threads of one process, and in several processes."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ asks.settimeout(20)
 asks.sendto(own.name.encode(), (os.environ["TCPCAST_PEER"], {PORT}))
 print(other.exists(), asks.recv(100).decode())
 """
-"""Waits until the program of the other link is there, and asks the far end of its own."""
+"""Waits for the program of the other link, then queries the far end of its link."""
 
 
-def test_two_threads_each_have_the_link_that_they_asked_for() -> None:
+def test_threads_have_separate_links() -> None:
     rates = {"4mbit": 4e6, "8mbit": 8e6}
 
     def answer(rate: str) -> Any:
@@ -43,12 +43,12 @@ def test_two_threads_each_have_the_link_that_they_asked_for() -> None:
 
     with ThreadPoolExecutor(len(rates)) as threads:
         answers = list(threads.map(answer, rates))
-    for found, rate_bps in zip(answers, rates.values(), strict=True):
+    for result, rate_bps in zip(answers, rates.values(), strict=True):
         # A packet of 1500 bytes has a payload of 1448.
-        assert found["goodput_bps"] == pytest.approx(rate_bps * 1448 / 1500, rel=0.1)
+        assert result["goodput_bps"] == pytest.approx(rate_bps * 1448 / 1500, rel=0.1)
 
 
-def test_two_processes_have_a_link_each(mode: Mode, tmp_path: Path) -> None:
+def test_processes_have_separate_links(mode: Mode, tmp_path: Path) -> None:
     names, links = ("one", "other"), []
     for own, other in (names, names[::-1]):
         near = python(MEET, tmp_path / own, tmp_path / other)
@@ -65,7 +65,7 @@ def test_two_processes_have_a_link_each(mode: Mode, tmp_path: Path) -> None:
         )
     for name, link in zip(names, links, strict=True):
         out, err = link.communicate(timeout=120)
-        # Of so few packets a late one is more than the share that a link takes for exact.
+        # With so few packets a single late one exceeds the tolerance of the link.
         assert link.returncode in {0, 3}, err
         assert out == f"True {name}\n", err
         assert "near to far: 1 packets, 1 delivered" in err

@@ -1,6 +1,6 @@
 """NewReno packet by packet on a path of infinite rate, for chosen lost transmissions.
 
-A test's own simulation: it shares nothing with the models or with the packet engine.
+An independent simulation for tests: it shares no code with the models or the packet engine.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 @dataclass
 class Path:
-    """Constants of a simulation: b, windows, RTT and timers."""
+    """Constant parameters: b, windows, round trip and timers."""
 
     b: int = 1
     initial_window: int = 2
@@ -27,7 +27,7 @@ class Path:
 
 @dataclass
 class Receiver:
-    """Receiver that acknowledges every b-th packet, after a timer, and immediately if reordered."""
+    """Acknowledges every b-th packet, or after the timer; out-of-order packets immediately."""
 
     path: Path
     expected: int = 0
@@ -52,7 +52,7 @@ class Receiver:
 
 @dataclass
 class Transfer:
-    """One transfer; ``lost`` numbers the transmissions that are lost. New acks undo the backoff."""
+    """One transfer; ``lost`` numbers the lost transmissions. New acks reset the backoff."""
 
     path: Path
     packets: int
@@ -150,13 +150,13 @@ class Transfer:
 
 @cache
 def mean_duration(packets: int, losses: int, *, loss: float = 0.1, **path: Any) -> float:
-    """Return the mean over every pattern of ``losses`` lost transmissions, weighted by its odds."""
+    """Return the mean over all patterns of ``losses`` lost transmissions, by probability."""
     way, total, weight = Path(**path), 0.0, 0.0
     for lost in combinations(range(packets + 2 * losses + 2), losses):
         transfer = Transfer(way, packets, frozenset(lost))
         took = transfer.run()
         if losses and lost[-1] >= transfer.sent:
-            continue  # one of them never happened
+            continue  # one of these transmissions never happened
         odds = (1 - loss) ** (transfer.sent - packets)
         total, weight = total + odds * took, weight + odds
     return total / weight

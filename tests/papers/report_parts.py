@@ -1,4 +1,4 @@
-"""Access to the parts of full reports for tests: sections, rows and plots."""
+"""Helpers for tests of whole reports: sections, rows and figures."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 @contextmanager
 def without_layout() -> Iterator[None]:
-    """Draw figures whose labels may overlap, of few dots.
+    """Draw figures with few points and possibly overlapping labels.
 
-    Most of what a short report takes is the search for room between a figure's parts. Reports of
-    whole papers are drawn with it, in the long tests.
+    The layout of figures takes most of the time of a short report. The long tests draw
+    reports of whole papers with it.
     """
     figure = pytest.importorskip("matplotlib.figure").Figure
     matplotlib = importlib.import_module("matplotlib")
@@ -30,13 +30,13 @@ def without_layout() -> Iterator[None]:
 
 
 def section(report: Report, title: str) -> Section:
-    """Return the section whose title begins so."""
-    (found,) = [s for s in report.sections if s.title.startswith(title)]
-    return found
+    """Return the section whose title starts with this text."""
+    (result,) = [s for s in report.sections if s.title.startswith(title)]
+    return result
 
 
 def own(part: Section, *label: str) -> float:
-    """Return our own value in the row with that label."""
+    """Return the own value in the row with this label."""
     (row,) = [r for r in part.rows if r.label == label]
     assert row.own is not None
     return row.own

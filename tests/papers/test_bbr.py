@@ -1,4 +1,4 @@
-"""The bound for BBR: largest loss for probing, and its share with loss-based flows."""
+"""The bound for BBR: the loss that probing survives, and its share with loss-based flows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LINK: dict[str, Any] = {"bottleneck_pps": 10_000.0, "rtt_s": 0.1}  # a BDP of 10
 
 
 def estimate_after(loss: float, cycles: int) -> float:
-    """The estimate of a flow alone on a link of 1, from half of it, probing cycle by cycle."""
+    """Return the estimate of a single flow on a link of 1, starting at half, cycle by cycle."""
     estimate = 0.5
     for _ in range(cycles):
         delivered = [min(gain * estimate, 1.0) * (1 - loss) for gain in (1.25, 0.75, *[1.0] * 6)]
@@ -67,7 +67,7 @@ def test_flows_share_the_link_and_keep_a_queue() -> None:
 def test_share_makes_cap_equal_data_in_flight(buffer: int, flows: int) -> None:
     def excess(others: float) -> float:
         in_flight = (1 - others) * (buffer + 1000)
-        rtt = (others * buffer + 4 * flows + 1000) / 10_000  # while BBR's own queue is away
+        rtt = (others * buffer + 4 * flows + 1000) / 10_000  # without BBR's own queue
         return 2 * (1 - others) * 10_000 * rtt - in_flight
 
     others = brentq(excess, 0.0, 0.999) if excess(0.0) < 0 else 0.0

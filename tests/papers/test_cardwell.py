@@ -1,4 +1,4 @@
-"""Cardwell, Savage and Anderson's latency: by hand, by sums, and in its limits."""
+"""Cardwell, Savage and Anderson's latency: by hand, by sums, and at its limits."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_slow_start_multiplies_the_window_by_gamma(b: int, windows: tuple[float,
             **LOSSLESS,
         )
         assert got.latency_s == pytest.approx(0.1 * rounds, rel=1e-6)
-        # (11): the window that the last round had.
+        # (11): the window of the last round.
         assert got.slow_start_window_pkts == pytest.approx(windows[rounds - 1])
 
 
@@ -72,7 +72,7 @@ def test_recomputed_value() -> None:
         return float(sum(3 * (2**i - 1) * loss**i * (1 - loss) for i in range(200)))
 
     assert got.connection_s == pytest.approx(rtt + handshake(p) + handshake(0.02))
-    # The window doubles by half until the packets up to the first loss are sent.
+    # The window grows by a factor of 1.5 until the packets up to the first loss are sent.
     first = sum(k * p * (1 - p) ** k for k in range(d)) + d * (1 - p) ** d + 1
     rounds, window, sent = 0, 2.0, 0.0
     while sent + window < first:
@@ -86,7 +86,7 @@ def test_recomputed_value() -> None:
     loss = (1 - (1 - p) ** d) * (timeout * backoff + (1 - timeout) * rtt)
     assert got.first_loss_s == pytest.approx(loss)
     assert got.congestion_avoidance_s == pytest.approx((d - first) / arrivals(p, rtt, t0, b, most))
-    assert got.delayed_ack_s == 0  # two packets are acknowledged at once
+    assert got.delayed_ack_s == 0  # two packets are acknowledged immediately
     parts = got.connection_s + got.slow_start_s + got.first_loss_s + got.congestion_avoidance_s
     assert got.latency_s == pytest.approx(float(parts))
 
@@ -146,7 +146,7 @@ def test_latency_rises_with_size_and_round_trip(
     }
     sizes = np.unique(np.geomspace(1, 1e5, 60))
     got = cardwell_latency(size_pkts=sizes, rtt_s=rtt, t0_s=max(4 * rtt, 1), **path)
-    # The cost of the first loss may fall: a larger window recovers it faster. Nothing else may.
+    # Only the cost of the first loss may decrease, because a larger window recovers it faster.
     for part in (got.slow_start_s, got.congestion_avoidance_s, got.latency_s - got.first_loss_s):
         assert np.all(np.diff(part) >= -1e-9 * part[1:])
     farther = cardwell_latency(size_pkts=sizes, rtt_s=2 * rtt, t0_s=max(4 * rtt, 1), **path)

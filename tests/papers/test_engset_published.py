@@ -1,4 +1,4 @@
-"""The paper's printed figures as data: all there, and consistent with one another."""
+"""The paper's printed values as data: complete, and consistent with each other."""
 
 import csv
 from importlib.resources import files
@@ -18,19 +18,19 @@ COLUMNS = [(size, distribution) for size in CONNECTIONS for distribution in ("E"
 
 
 @pytest.mark.parametrize("number", LINES)
-def test_tables_are_complete(number: int) -> None:
+def test_tables_have_all_lines(number: int) -> None:
     table = published.table(number)
     assert len(table) == LINES[number]
     assert table.title.startswith(f"Table {number}. ")
 
 
-def test_table_11_has_no_values() -> None:
-    with pytest.raises(DomainError, match="no table 11"):
+def test_table_11_is_rejected() -> None:
+    with pytest.raises(DomainError, match="no numeric table 11"):
         published.table(11)
 
 
 @pytest.mark.parametrize("name", [f"table{n:02}.csv" for n in LINES] + ["text.csv"])
-def test_every_file_says_what_is_misprinted_and_how_that_is_known(name: str) -> None:
+def test_misprints_have_a_note(name: str) -> None:
     with files("tcpcast_papers.engset").joinpath("data", name).open(encoding="utf-8") as stream:
         rows = list(csv.DictReader(stream))
     assert rows
@@ -72,7 +72,7 @@ def test_the_means_of_table_1_lie_in_their_intervals_and_make_up_the_mean_size(
 
 
 @pytest.mark.parametrize("distribution", ["E", "EP"])
-def test_moved_rows_of_table_1_contradict_printed_position(
+def test_moved_rows_of_table_1_contradict_their_printed_position(
     distribution: str,
 ) -> None:
     for line in published.table(1).where(distribution=distribution, misprint="row"):
@@ -101,12 +101,12 @@ def _corrected(name: str) -> str:
 @pytest.mark.parametrize("end", ["window_low_pkts", "window_high_pkts"])
 def test_the_corrected_flights_of_table_3_are_the_model_s(end: str) -> None:
     for line in published.table(3):
-        found = flights(
+        result = flights(
             size_pkts=line.value("mean_size_pkts"),
             receiver_window_pkts=int(line[end] or 44),
             slowest_beta=example_beta(line),
         )
-        assert found.sizes() == tuple(float(f) for f in line["flights_corrected_pkts"].split())
+        assert result.sizes() == tuple(float(f) for f in line["flights_corrected_pkts"].split())
 
 
 def test_tables_8_and_10_print_the_same_run() -> None:
@@ -135,7 +135,7 @@ def test_table_7_is_consistent() -> None:
     assert queue == pytest.approx(122, abs=0.5)
 
 
-def test_the_intervals_of_tables_4_and_8_hold_all_files() -> None:
+def test_intervals_of_tables_4_and_8_cover_all_files() -> None:
     for distribution in ("EE(7)", "EP"):
         total = sum(
             line.value("files_percent")
@@ -163,7 +163,7 @@ def test_table_5_turns_packets_into_delays() -> None:
             assert delay == pytest.approx(line.value("delay_ms"), rel=0.01)
 
 
-def test_values_of_the_text_have_own_keys() -> None:
+def test_values_of_the_text_have_unique_keys() -> None:
     keys = [line["key"] for line in published.text()]
     assert len(keys) == len(set(keys)) == 41
     drops = published.text().one(key="drops_98").value("value")
@@ -172,17 +172,17 @@ def test_values_of_the_text_have_own_keys() -> None:
     )
 
 
-def test_line_keeps_printed_digits() -> None:
+def test_lines_keep_printed_digits() -> None:
     line = published.table(6).one(source="EE(7)", sources=134)
     assert line.printed("loss_percent") == Printed("4.80")
     assert Printed(line["loss_percent"]).decimals == 2
     assert published.table(5).one(rate_mbps=2, rule="TCP-Engset").printed("buffer_pkts") is None
 
 
-def test_unprinted_value_is_rejected() -> None:
+def test_unprinted_values_are_rejected() -> None:
     with pytest.raises(DomainError, match="prints no share_percent"):
         published.table(1).one(mean_size_pkts=22, distribution="E", low_pkts=15).value(
             "share_percent"
         )
-    with pytest.raises(DomainError, match="not one"):
+    with pytest.raises(DomainError, match="expected one"):
         published.table(1).one(mean_size_pkts=22)

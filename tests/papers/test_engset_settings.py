@@ -1,4 +1,4 @@
-"""The paper's names of settings become scenarios."""
+"""The paper's names of settings are converted to scenarios."""
 
 import pytest
 from tcpcast.errors import ScenarioError
@@ -7,7 +7,7 @@ from tcpcast_papers.engset.settings import setting
 from tcpcast_papers.engset.theory import at_load, model
 
 
-def test_a_setting_as_table_7_writes_it() -> None:
+def test_setting_parses_the_name_in_table_7() -> None:
     each = setting("F12-N134-10M2M-R50-EE(7)-W44-B150")
     assert each.name == "F12-N134-10M2M-R50-EE(7)-W44-B150"
     assert each.connections == 800_000
@@ -31,7 +31,7 @@ def test_a_setting_as_table_7_writes_it() -> None:
     assert scenario.run.transfers == 800_000
 
 
-def test_the_special_case() -> None:
+def test_setting_parses_the_special_case() -> None:
     each = setting("F347-N1-100M-1.5M-128k-D300-E-W44-P576")
     (people,) = each.scenario().populations
     assert 1e3 * people.rtt_s == pytest.approx(341.83, abs=0.005)
@@ -40,7 +40,7 @@ def test_the_special_case() -> None:
     assert each.name == "F347-N1-1.5M128k-D300-E-W44-P576"
 
 
-def test_unnamed_parameters_follow_section_3_4() -> None:
+def test_setting_defaults_follow_section_3_4() -> None:
     each = setting("F12-N1-2M10M100M-R100")
     assert (each.ingress, each.bottleneck, each.egress) == ("2mbit", "10mbit", "100mbit")
     assert (each.distribution, each.receiver_window_pkts, each.buffer_pkts) == ("E", 44, None)
@@ -70,7 +70,7 @@ def test_the_sources_and_load_of_table_4() -> None:
         ("F12-N134-10M2M-R50-D300", "needs either R"),
     ],
 )
-def test_unreadable_setting_states_reason(name: str, complaint: str) -> None:
+def test_invalid_settings_report_the_reason(name: str, complaint: str) -> None:
     with pytest.raises(ScenarioError) as error:
         setting(name)
     assert complaint in str(error.value)

@@ -1,4 +1,4 @@
-"""The file-size distributions after rounding, exactly."""
+"""Exact file-size distributions after rounding."""
 
 import math
 
@@ -48,7 +48,7 @@ def test_the_closed_tail_is_the_sum_over_every_packet(size: int, name: str) -> N
         assert sizes.mean(63, 128) == pytest.approx(mean)
 
 
-def test_ee_7_loses_a_little_of_its_mean_to_rounding() -> None:
+def test_rounding_reduces_the_mean_of_ee_7() -> None:
     assert distribution(12, "EE(7)").mean() == pytest.approx(11.934, abs=5e-4)
     assert distribution(12, "E").mean() == pytest.approx(11.995, abs=5e-4)
 
@@ -68,6 +68,6 @@ def test_p_of_x_is_continuous_at_k_and_one_at_the_minimum() -> None:
     assert distribution(12, "EP").above(3) == 1
 
 
-def test_files_of_one_size_are_rejected() -> None:
-    with pytest.raises(DomainError, match="none of E, EP and EE"):
+def test_files_of_one_size_have_no_distribution() -> None:
+    with pytest.raises(DomainError, match="not E, EP or EE"):
         distribution(54, "C")

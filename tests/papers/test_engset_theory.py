@@ -1,6 +1,6 @@
-"""The theory numbers that the TCP-Engset paper prints, to their printed digits.
+"""Theory values that the TCP-Engset paper prints, to their printed digits.
 
-Where the print and the formulas differ, the test names the misprint and holds the value that
+If a printed value contradicts the formulas, the test names the misprint and checks the value that
 follows from the paper's own rule.
 """
 
@@ -163,7 +163,7 @@ def test_special_setting_not_saturated() -> None:
 
 
 def test_figure_6() -> None:
-    """Five packets: 2 RTT0 + 2 Delta* not saturated; 1 RTT0 + 4 Delta* saturated."""
+    """Five packets: 2 RTT0 + 2 Delta* if not saturated; 1 RTT0 + 4 Delta* if saturated."""
     loose = flights(size_pkts=5, receiver_window_pkts=44, slowest_beta=5)
     assert (loose.rounds, loose.tail_pkts) == (2, 2)
     tight = flights(size_pkts=5, receiver_window_pkts=44, slowest_beta=1.5)
@@ -189,7 +189,7 @@ def test_rtt_above_timeout_affects_every_file() -> None:
     assert set(packets.tolist()) == {1}
 
 
-def test_timed_packets_have_rfc_6298_timeouts() -> None:
+def test_timed_packets_have_timeouts_of_rfc_6298() -> None:
     """'1' to '31' leave the timeout at its minimum; '63' raises it (section 4.2)."""
     transfer = lone_transfer(path=SPECIAL, size_pkts=300, receiver_window_pkts=44)
     raised = np.flatnonzero(transfer.rto_s > 1.1)

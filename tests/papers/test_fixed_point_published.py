@@ -1,4 +1,4 @@
-"""Baccelli, Hong and Liu's printed figures as data: whole, and one with another."""
+"""Baccelli, Hong and Liu's printed values as data: complete and consistent."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from tcpcast_papers.fixed_point.published import (
     POPULATIONS,
     PRINTED_RTT_S,
     TABLES,
-    apart,
     cell,
+    independent_values,
     table,
 )
 from tcpcast_papers.fixed_point.settings import FTP_FLOWS, FTP_LINK_PPS
@@ -41,19 +41,19 @@ def test_tables_are_complete(number: int) -> None:
             assert line["quantity"] in WORDS
 
 
-def test_there_are_seven_tables() -> None:
-    with pytest.raises(DomainError, match="no table 8"):
+def test_table_8_is_rejected() -> None:
+    with pytest.raises(DomainError, match="no numeric table 8"):
         table(8)
 
 
 @pytest.mark.parametrize("number", [1, 2])
-def test_bulk_flows_share_the_link_and_send_lost_packets(number: int) -> None:
+def test_bulk_flow_rates_include_lost_packets(number: int) -> None:
     lines = {line["quantity"]: line for line in table(number)}
     for column in columns(number):
         share = FTP_LINK_PPS / FTP_FLOWS
         assert lines["goodput_each"].value(column) == pytest.approx(share, abs=0.01)
         sent = share / (1 - lines["loss"].value(column) / 100)
-        # Two cells are off by a third of a percentage point of loss.
+        # Two cells differ by a third of a percentage point of loss.
         assert lines["send_rate_each"].value(column) == pytest.approx(sent, rel=0.02)
 
 
@@ -99,7 +99,7 @@ def test_table_7_follows_from_tables_3_to_5(case: int, sources: int) -> None:
 
 
 @pytest.mark.parametrize(("case", "ceiling"), [(1, 1.303), (3, 2.803)])
-def test_published_overload_rtts_violate_littles_law(case: int, ceiling: float) -> None:
+def test_printed_rtts_in_overload_violate_littles_law(case: int, ceiling: float) -> None:
     backbone = BACKBONE_BUFFER_S if case == 3 else 0.0
     assert pytest.approx(ceiling, abs=5e-4) == RTT_CEILING_S + backbone
     for sources in CONGESTED:
@@ -108,17 +108,17 @@ def test_published_overload_rtts_violate_littles_law(case: int, ceiling: float) 
         assert printed.value > ceiling
 
 
-def test_recomputed_values_obey_littles_law() -> None:
-    assert [line["quantity"] for line in apart()] == [
+def test_independent_values_obey_littles_law() -> None:
+    assert [line["quantity"] for line in independent_values()] == [
         "loss",
         "timeouts",
         "rtt",
         "goodput",
         *SHARES,
     ]
-    for line in apart():
+    for line in independent_values():
         assert all(line.value(str(n)) >= 0 for n in POPULATIONS)
     for sources in POPULATIONS:
-        assert apart().one(quantity="rtt").value(str(sources)) <= RTT_CEILING_S
+        assert independent_values().one(quantity="rtt").value(str(sources)) <= RTT_CEILING_S
     threshold = published.LINK_PPS * published.MEAN_THINK_S / published.MEAN_SIZE_PKTS
     assert threshold == pytest.approx(5000)

@@ -1,4 +1,4 @@
-"""Measurements of the kernel: how they are read, what agrees, and what a reproduction writes."""
+"""Measurements of the kernel: parsing, agreement, and output of a reproduction."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from tcpcast.errors import ScenarioError
 from tcpcast.scenario import Scenario
 from tcpcast_papers.kernel import agreement, cells, comparison, models, originals, second_series
 from tcpcast_papers.kernel.cells import Cell, Group, Measured
-from tcpcast_papers.kernel.runs import QUICK, Effort, KernelRuns, Replied, Reply
+from tcpcast_papers.kernel.runs import QUICK, CellJob, CellResult, KernelRuns, SampleSizes
 from tcpcast_papers.kernel.scenarios import tables
 
 Capture = pytest.CaptureFixture[str]
 
-SMALL = Effort(loss_runs=2, queue_runs=2, transfers=100)
+SMALL = SampleSizes(loss_runs=2, queue_runs=2, transfers=100)
 
 
 def lossy(*, loss: float = 0.01, **measured: Measured) -> Cell:
@@ -29,32 +29,32 @@ def lossy(*, loss: float = 0.01, **measured: Measured) -> Cell:
     return Cell("F6", "reno", cells.LOSS, (group,), 1e9, loss=loss, measured=measured)
 
 
-def test_an_interval_over_runs_is_students() -> None:
-    found = cells.over_runs([1.0, 2.0, 3.0])
-    assert found.mean == 2
-    assert found.half_width == pytest.approx(4.3027 / math.sqrt(3), rel=1e-4)
+def test_interval_over_runs_uses_t_distribution() -> None:
+    result = cells.over_runs([1.0, 2.0, 3.0])
+    assert result.mean == 2
+    assert result.half_width == pytest.approx(4.3027 / math.sqrt(3), rel=1e-4)
     assert math.isnan(cells.over_runs([1.0]).half_width)
 
 
-def test_an_interval_of_counts_is_poissons() -> None:
-    found = cells.counts([95.0, 105.0, 100.0, 100.0])
-    assert found.mean == 100
-    assert found.half_width == pytest.approx(1.96 * 20 / 4)
+def test_interval_of_counts_uses_poisson() -> None:
+    result = cells.counts([95.0, 105.0, 100.0, 100.0])
+    assert result.mean == 100
+    assert result.half_width == pytest.approx(1.96 * 20 / 4)
 
 
-def test_an_interval_of_a_percentile_is_of_order_statistics() -> None:
-    found = cells.percentile([float(at) for at in range(1, 601)], 0.99)
-    assert found.mean == 594
-    assert 3 <= found.half_width <= 6
+def test_interval_of_percentile_uses_order_statistics() -> None:
+    result = cells.percentile([float(at) for at in range(1, 601)], 0.99)
+    assert result.mean == 594
+    assert 3 <= result.half_width <= 6
 
 
-def test_a_share_is_of_all_runs_together() -> None:
+def test_share_pools_all_runs() -> None:
     runs = [{"lost": 1.0, "sent": 100.0}, {"lost": 1.0, "sent": 300.0}]
     assert cells.share_of(runs, "lost", "sent").mean == pytest.approx(2 / 400)
 
 
 def test_long_flows_have_the_realised_loss_behind_the_queue() -> None:
-    """As the measuring links have it; at the configured loss, values of a few runs differ."""
+    """Check the realised loss of the links; the configured loss differs in a few runs."""
     every = {cell.name: cell for cell in cells.packaged()}
     cell = every["20mbit linux-bbr 60ms p0.1 n1"]
     link = tables(cell, SMALL)["network"]["bottleneck"]
@@ -67,7 +67,7 @@ def test_long_flows_have_the_realised_loss_behind_the_queue() -> None:
 def test_bbr_has_the_rate_of_the_kernel_at_a_loss_of_ten_percent() -> None:
     cell = next(c for c in cells.packaged() if c.name == "20mbit linux-bbr 60ms p0.1 n1")
     runs = KernelRuns(SMALL, cells=(cell,))
-    runs.want_all()
+    runs.request_all()
     runs.simulate()
     (goodput,) = (each for each in comparison.compared(runs) if each.name == "goodput_bps")
     assert goodput.ratio == pytest.approx(1.0, abs=0.02)
@@ -93,7 +93,7 @@ def refusal(cell: Cell) -> str:
 
 
 def test_every_cell_is_a_scenario() -> None:
-    assert [found for cell in cells.packaged() if (found := refusal(cell))] == []
+    assert [result for cell in cells.packaged() if (result := refusal(cell))] == []
 
 
 def test_the_path_has_the_transmission_times_and_the_link_on_top_of_propagation() -> None:
@@ -108,54 +108,54 @@ def test_the_path_has_the_transmission_times_and_the_link_on_top_of_propagation(
 def test_half_widths_of_both_sides_are_added_to_the_tolerance(own: float, verdict: str) -> None:
     cell = lossy(goodput_bps=Measured(100.0, 1.0, 3))
     answer = Answer("packet", metrics={"goodput_bps": Metric(own, own - 1, own + 1)})
-    (line,) = comparison.of_cell(cell, Replied(answer))
+    (line,) = comparison.of_cell(cell, CellResult(answer))
     assert line.verdict == verdict
     assert not line.close
 
 
-def test_a_cell_that_ran_once_has_no_verdict() -> None:
+def test_single_run_has_no_verdict() -> None:
     cell = lossy(goodput_bps=Measured(100.0, math.nan, 1))
     answer = Answer("packet", metrics={"goodput_bps": Metric(100.0)})
-    (line,) = comparison.of_cell(cell, Replied(answer))
+    (line,) = comparison.of_cell(cell, CellResult(answer))
     assert line.verdict == comparison.ONE_RUN
 
 
-def test_few_episodes_may_be_apart_by_one_a_run() -> None:
+def test_few_episodes_may_differ_by_one_per_run() -> None:
     few = lossy(timeouts=Measured(5.0, 0.0, 3))
     many = lossy(timeouts=Measured(50.0, 0.0, 3))
     assert agreement.allowed(few, "timeouts") == agreement.Allowed(0.1, 1.0)
     assert agreement.allowed(many, "timeouts") == agreement.Allowed(0.1)
 
 
-def test_start_up_is_held_to_a_shift_in_time_where_the_curve_is_steep() -> None:
+def test_startup_tolerance_allows_a_time_shift() -> None:
     measured = {
         "delivered_by_0.1s": Measured(1e3, 0.0, 3),
         "delivered_by_0.2s": Measured(1e6, 0.0, 3),
         "delivered_by_0.3s": Measured(1.1e6, 0.0, 3),
     }
     cell = Cell("F3", "x", cells.STARTUP, (Group("linux-cubic", 60.0),), 1e9, measured=measured)
-    found = {name: agreement.allowed(cell, name) for name in measured}
+    result = {name: agreement.allowed(cell, name) for name in measured}
     steep, flat = 0.0015 * (1e6 - 1e3) / 0.1, 0.05 * 1.1e6
     for time, allowed in (("0.1s", steep), ("0.3s", flat)):
-        tolerance = found[f"delivered_by_{time}"]
+        tolerance = result[f"delivered_by_{time}"]
         assert tolerance is not None
         assert tolerance.absolute == pytest.approx(allowed)
 
 
-def test_wait_follows_from_queue_by_littles_law() -> None:
+def test_queue_delay_follows_from_littles_law() -> None:
     group = Group("linux-reno", 60.0)
     waits = {"queue_delay_s": Measured(0.01, 0.0, 3)}
     cell = Cell("F1", "x", cells.DROP_TAIL, (group,), 12e6, measured=waits)
     metrics = {"queue_mean_pkts": Metric(11.0), "utilisation": Metric(1.0)}
-    found = agreement.simulated(cell, Answer("packet", metrics=metrics), "queue_delay_s")
-    assert found is not None
-    assert found.value == pytest.approx(0.010)
+    result = agreement.simulated(cell, Answer("packet", metrics=metrics), "queue_delay_s")
+    assert result is not None
+    assert result.value == pytest.approx(0.010)
 
 
-def test_what_the_engine_refuses_is_not_simulated_and_says_why() -> None:
+def test_refused_cells_report_the_reason() -> None:
     cell = next(cell for cell in cells.packaged() if cell.unlike)
-    replied = Reply(cell.series, cell.name, SMALL, cell).run(lambda _: None)
-    lines = list(comparison.of_cell(cell, replied))
+    cell_result = CellJob(cell.series, cell.name, SMALL, cell).run(lambda _: None)
+    lines = list(comparison.of_cell(cell, cell_result))
     assert {line.verdict for line in lines} == {comparison.NOT_SIMULATED}
     assert {line.refusal for line in lines} == {cell.unlike}
 
@@ -164,8 +164,8 @@ def test_what_the_engine_refuses_is_not_simulated_and_says_why() -> None:
     ("clocks", "left"),
     [("sss", 3), ("sssrrr", 3), ("ssrr", 4), ("ssbb", 2), ("rrl", 2), ("l", 0)],
 )
-def test_runs_are_pooled_as_in_the_measurements_summaries(clocks: str, left: int) -> None:
-    # s: the link's clock stops; r: it runs on; b: with a risk of bursts; l: late.
+def test_usable_pools_runs_as_the_measurements_do(clocks: str, left: int) -> None:
+    # s: the link's clock stops; r: it continues; b: with a risk of bursts; l: late.
     runs = [
         {
             "late": "1" if each == "l" else "0",
@@ -177,10 +177,10 @@ def test_runs_are_pooled_as_in_the_measurements_summaries(clocks: str, left: int
     assert len(second_series.usable(runs)) == left
 
 
-def test_models_are_fed_by_the_kernel_with_b_of_1_and_a_timer_above_srtt() -> None:
+def test_models_use_kernel_values_b_of_1_and_t0_above_srtt() -> None:
     cell = next(c for c in cells.packaged() if c.name == "delack linux-reno-classic 60ms p0.01 n1")
     runs = KernelRuns(SMALL, cells=(cell,))
-    runs.want_all()
+    runs.request_all()
     runs.simulate()
     fed = {each.feed: each for each in models.predicted(runs) if each.model == "pftk"}
     assert fed["kernel"].ratio == pytest.approx(1.0, abs=0.05)
@@ -199,7 +199,7 @@ def measurements(tmp_path: Path) -> Path:
     return folder
 
 
-def test_the_command_answers_measurements_of_a_folder(
+def test_command_simulates_measurements_of_a_folder(
     measurements: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     page = tmp_path / "page"
@@ -217,25 +217,25 @@ def test_the_command_answers_measurements_of_a_folder(
     assert "| kernel |" in (page / "index.md").read_text()
 
 
-def test_a_folder_without_measurements_is_refused(tmp_path: Path, capsys: Capture) -> None:
+def test_folder_without_measurements_is_rejected(tmp_path: Path, capsys: Capture) -> None:
     command = ["reproduce", "kernel", "--measurements", str(tmp_path)]
     assert main(command) == 2
-    assert "no file of measurements there; write a folder" in capsys.readouterr().err
+    assert "no measurement files; pass a folder" in capsys.readouterr().err
 
 
-def test_other_papers_take_no_measurements(tmp_path: Path, capsys: Capture) -> None:
+def test_other_papers_reject_measurements(tmp_path: Path, capsys: Capture) -> None:
     assert main(["reproduce", "pftk", "--measurements", str(tmp_path)]) == 2
     assert "run tcpcast reproduce kernel" in capsys.readouterr().err
 
 
-def test_a_file_that_lacks_a_column_is_named(measurements: Path) -> None:
+def test_missing_column_names_the_file(measurements: Path) -> None:
     path = measurements / "F5_short_transfers.csv"
     path.write_text(path.read_text().replace("xfer_from_accept_s", "other"))
     with pytest.raises(ScenarioError, match=r"F5_short_transfers.csv has no column or value"):
         originals.read([measurements])
 
 
-def test_the_page_counts_what_the_data_beside_it_holds() -> None:
+def test_page_summary_agrees_with_the_data_file() -> None:
     docs = Path(__file__).parents[2] / "docs" / "background"
     with (docs / "agreement.csv").open() as stream:
         lines = list(csv.DictReader(stream))
@@ -244,13 +244,13 @@ def test_the_page_counts_what_the_data_beside_it_holds() -> None:
         kind, title, *counted = row.split(" | ")
         if kind in cells.KINDS and len(counted) == 5:
             told[kind, title] = counted
-    found: dict[tuple[str, str], list[str]] = {}
+    result: dict[tuple[str, str], list[str]] = {}
     for line in lines:
         known = agreement.quantity(line["quantity"])
         assert known is not None
         title = known.title.partition(" by ")[0].removesuffix(" a run")
-        found.setdefault((line["kind"], title), []).append(line["verdict"])
-    for place, verdicts in found.items():
+        result.setdefault((line["kind"], title), []).append(line["verdict"])
+    for place, verdicts in result.items():
         checked = verdicts.count(comparison.AGREES) + verdicts.count(comparison.DIFFERS)
         counted = told.pop(place)
         assert [counted[0], counted[1], counted[4]] == [

@@ -17,9 +17,9 @@ GROUPS = 20
 
 
 def line(
-    apart: float, *, waiting: int = 10, stack: str = "linux-reno", name: str = "goodput_bps"
+    difference: float, *, waiting: int = 10, stack: str = "linux-reno", name: str = "goodput_bps"
 ) -> Compared:
-    """A value that is so far from the kernel's 100, by tolerances of 10."""
+    """Return a value with this difference from the kernel's 100, in tolerances of 10."""
     kernel = Measured(100.0, 1.0, 4)
     cell = Cell(
         "F6",
@@ -30,7 +30,7 @@ def line(
         waiting_pkts=waiting,
         measured={name: kernel},
     )
-    own = Metric(100.0 + apart)
+    own = Metric(100.0 + difference)
     return Compared(cell, name, kernel, own, 10.0, 12.0)
 
 
@@ -38,23 +38,23 @@ def test_probabilities_are_those_of_the_two_sided_sign_test() -> None:
     for above, below in itertools.product(range(12), repeat=2):
         if above + below == 0:
             continue
-        found = Signs(("group",), above, below, GROUPS)
+        result = Signs(("group",), above, below, GROUPS)
         expected = binomtest(above, above + below).pvalue
-        assert found.probability == pytest.approx(expected), (above, below)
-        assert found.corrected == pytest.approx(min(1.0, GROUPS * expected))
+        assert result.probability == pytest.approx(expected), (above, below)
+        assert result.corrected == pytest.approx(min(1.0, GROUPS * expected))
 
 
 def test_a_group_is_one_sided_if_its_corrected_probability_is_below_chance() -> None:
     for differing in range(1, 40):
         for above in range(differing + 1):
-            found = Signs(("group",), above, differing - above, GROUPS)
-            reached = abs(found.share - 0.5) <= found.reach + 1e-12
-            assert reached == (found.corrected >= signs.CHANCE), (above, differing)
+            result = Signs(("group",), above, differing - above, GROUPS)
+            reached = abs(result.share - 0.5) <= result.reach + 1e-12
+            assert reached == (result.corrected >= signs.CHANCE), (above, differing)
 
 
-def test_small_differences_are_on_neither_side_and_the_most_one_sided_group_is_first() -> None:
+def test_small_differences_are_ignored_and_groups_are_sorted() -> None:
     lines = [
-        *(line(apart) for apart in (0.9, -0.9, 1.1, -1.1, 2.0, 3.0, -3.0)),
+        *(line(difference) for difference in (0.9, -0.9, 1.1, -1.1, 2.0, 3.0, -3.0)),
         *(line(5.0, stack="linux-bbr") for _ in range(6)),
         Compared(line(5.0).cell, "goodput_bps", Measured(100.0, 1.0, 4), None, 10.0, None),
     ]
@@ -63,15 +63,15 @@ def test_small_differences_are_on_neither_side_and_the_most_one_sided_group_is_f
     assert (reno.above, reno.below) == (3, 2)
 
 
-def test_groups_too_small_for_a_test_do_not_weaken_that_of_others() -> None:
+def test_small_groups_do_not_affect_the_correction() -> None:
     small = [line(5.0, stack=f"stack {at}") for at in range(50)]
     (tested,) = signs.signs([*small, *(line(5.0) for _ in range(7))])
     assert (tested.above, tested.groups) == (7, 1)
     assert tested.corrected < signs.CHANCE
 
 
-def test_buffers_below_the_bandwidth_delay_product_are_a_group_of_their_own() -> None:
-    # 20 Mbit/s times 60 ms are 100 packets; one more is in transmission.
+def test_buffers_below_one_bdp_are_a_separate_group() -> None:
+    # 20 Mbit/s times 60 ms are 100 packets, and one more is in transmission.
     lines = [line(5.0, waiting=waiting) for waiting in (98, 99) for _ in range(signs.FEWEST)]
     assert {each.group[-1] for each in signs.signs(lines)} == {"below 1 BDP", "1 BDP or more"}
 

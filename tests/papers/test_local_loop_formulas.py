@@ -1,4 +1,4 @@
-"""Section 10 of INRIA report 4154: its three equations, against the numbers that it prints."""
+"""Section 10 of INRIA report 4154: its three equations and its printed values."""
 
 from __future__ import annotations
 
@@ -70,10 +70,10 @@ def test_table_7_follows_from_earlier_tables(case: int) -> None:
 
 
 @pytest.mark.parametrize("case", [1, 2, 3])
-def test_congested_cells_follow_within_input_precision(case: int) -> None:
-    """Where three digits of the round trip are printed; 0.2 kbit/s is the fourth of p."""
-    found = np.round(equation_1_kbps(case)[2:], 1)
-    assert found == pytest.approx(PUBLISHED[case]["table7_kbps"][2:], abs=0.2)
+def test_the_congested_cells_follow_to_the_digits_of_their_inputs(case: int) -> None:
+    """Cells whose round trip has three printed digits; 0.2 kbit/s is the fourth digit of p."""
+    result = np.round(equation_1_kbps(case)[2:], 1)
+    assert result == pytest.approx(PUBLISHED[case]["table7_kbps"][2:], abs=0.2)
 
 
 def test_the_threshold_of_the_local_loop() -> None:
@@ -81,16 +81,16 @@ def test_the_threshold_of_the_local_loop() -> None:
     assert potential_load(sources=SOURCES, **LINK) == pytest.approx([0.5, 1, 1.5, 2])
 
 
-def test_overload_goodput_is_bounded_by_link_capacity() -> None:
-    """40 and 20 kbit/s: simulated exactly it is 39.9 and 20.0 (the report has 41.9 and 20.6)."""
+def test_overload_is_bounded_by_the_link_capacity() -> None:
+    """40 and 20 kbit/s; exact simulation gives 39.9 and 20.0 (the report has 41.9 and 20.6)."""
     bound = MSS_KBIT * overload_goodput_pps(sources=SOURCES, **LINK)
     assert bound == pytest.approx([math.inf, math.inf, 40.0, 20.0])
     assert np.isinf(fair_send_rate_pps(sources=SOURCES[:2], **LINK)).all()
 
 
 @pytest.mark.parametrize("case", [1, 2, 3])
-def test_restored_equation_3_is_not_a_bound_with_buffer_loss(case: int) -> None:
-    """With the losses of Tables 3 to 5 the report's own goodputs are above it."""
+def test_restored_equation_3_is_no_bound_with_loss(case: int) -> None:
+    """With the losses of Tables 3 to 5 the report's own goodputs exceed it."""
     printed = PUBLISHED[case]
     bound = MSS_KBIT * overload_goodput_pps(
         sources=SOURCES[2:], loss_ratio=printed["loss_ratio"][2:], **LINK
@@ -99,7 +99,7 @@ def test_restored_equation_3_is_not_a_bound_with_buffer_loss(case: int) -> None:
 
 
 def test_equation_2_by_hand() -> None:
-    """10 users who think for 1 s and are sent 20 packets for files of 10, at 40 packets/s."""
+    """10 users think for 1 s and receive 20 packets for files of 10, at 40 packets/s."""
     means: dict[str, Any] = {"mean_off_s": 1.0, "mean_size_pkts": 10.0, "loss_ratio": 0.5}
     # A cycle of 5 s has 1 s of thinking: 20 packets in 4 s.
     assert fair_send_rate_pps(sources=10, link_pps=40, **means) == pytest.approx(5)
@@ -118,7 +118,7 @@ means = {
 def test_equation_2_is_solved(
     link: float, excess: float, mean_off_s: float, mean_size_pkts: float, loss_ratio: float
 ) -> None:
-    """Against a root found by search, and (3) is its goodput."""
+    """Compare with a root found by search, whose goodput is given by (3)."""
     given_means = {
         "mean_off_s": mean_off_s,
         "mean_size_pkts": mean_size_pkts,

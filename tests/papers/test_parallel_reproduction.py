@@ -1,4 +1,4 @@
-"""The paper of parallel flows again: points, measures, fits, and the whole report."""
+"""Reproduction of parallel flows: points, measures, fits, and the whole report."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_a_drop_tail_queue_holds_one_bandwidth_delay_product(rate_mbit: int, pac
     scenario = Point(1, rate_mbit=rate_mbit).scenario(duration_s=20, warmup_s=10)
     assert scenario.network.bottleneck.loss is None
     assert scenario.network.red_parameters() is None
-    # Base RTT: 64 ms plus the transmission times of a packet and its ACK on the links.
+    # The idle RTT: 64 ms plus the transmission of a packet and its ack on the links.
     assert scenario.buffer_pkts == packets
 
 
@@ -95,7 +95,7 @@ def test_rtts_are_spread_around_equal_flows() -> None:
     assert shares == pytest.approx([-0.0375, -0.0125, 0.0125, 0.0375], rel=1e-3)
 
 
-def test_packet_size_lengthens_round_as_in_paper() -> None:
+def test_packet_size_explains_the_printed_rtt_growth() -> None:
     at_1_mbit = Point(1, rate_mbit=1)
     assert 1 / at_1_mbit.capacity_pps / at_1_mbit.delay_s == pytest.approx(0.267, abs=5e-4)
     assert at_1_mbit.capacity_pps * 8 * PACKET_BYTES == 1e6
@@ -116,9 +116,9 @@ def test_every_setting_has_the_paper_s_grid() -> None:
     for setting in (RANDOM_30, RANDOM_100):
         assert len(figures.points(setting, WHOLE)) == len(WHOLE.flows) * len(WHOLE.losses)
     assert len(figures.points(DROP_TAIL, WHOLE)) == 9 * len(WHOLE.flows)
-    # One flow alone has no other round trip.
+    # A single flow has no other round trips.
     assert len(figures.points(SPREAD, WHOLE)) == 9 * (len(WHOLE.flows) - 1)
-    # Every point at random loss can be traced; not so the rare losses of a queue.
+    # Every point at random loss can be traced, but not the rare losses of a queue.
     assert loss_events.points(RANDOM_30, WHOLE) == figures.points(RANDOM_30, WHOLE)
     assert 0 < len(loss_events.points(DROP_TAIL, WHOLE)) < 63
     assert {c.packets_per_ack for c in open_choices.CHOICES} == {1, 2}
@@ -126,17 +126,17 @@ def test_every_setting_has_the_paper_s_grid() -> None:
 
 @pytest.fixture(scope="module")
 def seen() -> Runs:
-    """Two points at random loss and one at a queue, simulated and traced."""
+    """Return two points at random loss and one at a queue, simulated and traced."""
     runs = Runs(SMALL)
     some = [Point(10, loss=0.02), Point(2, loss=0.1), Point(10, rate_mbit=1)]
-    runs.want(some)
-    runs.want(some[:2], traced=loss_events.both_counts)
+    runs.request(some)
+    runs.request(some[:2], traced=loss_events.both_counts)
     runs.simulate()
     return runs
 
 
 @pytest.mark.parametrize("point", [Point(10, loss=0.02), Point(10, rate_mbit=1)], ids=str)
-def test_models_have_inputs_of_feed_measured(seen: Runs, point: Point) -> None:
+def test_model_inputs_equal_those_of_feed_measured(seen: Runs, point: Point) -> None:
     warmup, length = seen.lengths_s(point)
     scenario = point.scenario(
         duration_s=warmup + length, warmup_s=warmup, replications=SMALL.replications
@@ -156,7 +156,7 @@ def test_models_have_inputs_of_feed_measured(seen: Runs, point: Point) -> None:
 def test_results_do_not_depend_on_threads(seen: Runs) -> None:
     alone = Runs(SMALL, threads=1)
     points = [Point(10, loss=0.02), Point(10, rate_mbit=1)]
-    alone.want(points)
+    alone.request(points)
     alone.simulate()
     assert [alone[point] for point in points] == [seen[point] for point in points]
 
@@ -170,16 +170,16 @@ def test_an_event_lasts_an_rtt_from_the_loss_that_begins_it(times: list[int], rt
     assert events(np.sort(np.array(times, dtype=float)), rtt) == count
 
 
-def test_losses_are_counted_per_flow_and_in_aggregate() -> None:
+def test_losses_are_counted_per_flow_and_combined() -> None:
     marks = [
         (0.5, 0, "dropped"),  # in the warm-up
         (1.0, 0, "sent"),
         (1.0, 0, "dropped"),
         (1.05, 1, "dropped"),  # another flow, within the RTT
         (1.09, 0, "dropped"),  # the same, within the RTT
-        (1.12, 1, "dropped"),  # of the second within the RTT of its own, of all a new event
+        (1.12, 1, "dropped"),  # second flow: within its RTT; combined: a new event
         (1.2, 1, "retransmitted"),
-        (1.21, 0, "dropped"),  # a new one of the first flow, of all within the RTT of 1.12
+        (1.21, 0, "dropped"),  # first flow: a new event; combined: within the RTT of 1.12
         *((2.0 + at, 0, "sent") for at in range(18)),
         (30.0, 0, "timeout"),
     ]
@@ -188,7 +188,7 @@ def test_losses_are_counted_per_flow_and_in_aggregate() -> None:
         for at, name in enumerate(("time_s", "flow", "event"))
     }
     values = {"send_rate_pps": 10.0, "loss_ratio": 0.3, "rtt_mean_s": 0.1}
-    found = by_lost_packets(
+    result = by_lost_packets(
         Point(2, loss=0.1),
         Answer(
             "packet",
@@ -197,15 +197,13 @@ def test_losses_are_counted_per_flow_and_in_aggregate() -> None:
             warmup_s=0.8,
         ),
     )
-    assert found.p == 3 / 20
-    assert found.p_e == 2 / 20
-    assert found.t0_s == 0.2  # no timeout was seen: the least one
+    assert result.p == 3 / 20
+    assert result.p_e == 2 / 20
+    assert result.t0_s == 0.2  # without a timeout, the minimum
 
 
 @pytest.mark.parametrize("point", [Point(10, loss=0.02), Point(2, loss=0.1)], ids=str)
-def test_frequent_losses_are_more_events_by_packets_than_by_indications(
-    seen: Runs, point: Point
-) -> None:
+def test_frequent_losses_give_more_events_than_indications(seen: Runs, point: Point) -> None:
     ((own, lost),) = seen.traces(point)
     assert own.p < lost.p < own.p_r
     assert lost.p_e <= lost.p
@@ -228,13 +226,13 @@ MADE_UP = Measured(
 
 def test_the_fitted_t_gives_the_simulated_rate() -> None:
     fitted = fitted_t0_s(MADE_UP)
-    found = ALGORITHM_1.rate_pps(replace(MADE_UP, t0_s=fitted))
-    assert found == pytest.approx(MADE_UP.send_rate_pps)
+    result = ALGORITHM_1.rate_pps(replace(MADE_UP, t0_s=fitted))
+    assert result == pytest.approx(MADE_UP.send_rate_pps)
     assert np.isnan(fitted_t0_s(replace(MADE_UP, send_rate_pps=1e9)))
     assert np.isnan(fitted_t0_s(replace(MADE_UP, send_rate_pps=1e-9)))
 
 
-def test_error_is_relative_to_simulation() -> None:
+def test_errors_are_relative_to_the_simulation() -> None:
     half = replace(MADE_UP, send_rate_pps=2 * ALGORITHM_1.rate_pps(MADE_UP))
     assert errors(ALGORITHM_1, [half]).tolist() == pytest.approx([-0.5])
     double = replace(MADE_UP, send_rate_pps=ALGORITHM_1.rate_pps(MADE_UP) / 2)
@@ -256,8 +254,8 @@ def quick(tmp_path_factory: pytest.TempPathFactory, shares: list[float]) -> Repo
 
 
 def section(report: Report, title: str) -> Section:
-    (found,) = [s for s in report.sections if s.title.startswith(f"{title.rstrip('.')}.")]
-    return found
+    (result,) = [s for s in report.sections if s.title.startswith(f"{title.rstrip('.')}.")]
+    return result
 
 
 @pytest.mark.long
@@ -278,7 +276,7 @@ def test_every_figure_is_drawn_and_shown_on_the_page(quick: Report, name: str) -
 
 
 def check_values(report: Report) -> None:
-    """One value of algorithm 2 was worked wrong by a digit: both are shown."""
+    """One value of algorithm 2 has a wrong digit: the report shows both."""
     assert [*report.new, *report.gone] == []
     (failed,) = report.failed
     assert failed[0].startswith("Appendix")
@@ -296,13 +294,13 @@ def test_claims_name_models_and_points() -> None:
     for line in lines:
         assert {line["model"], line["other"]} - {""} <= set(MODELS)
         assert bool(line["other"]) == (line["claim"] == "nearer")
-        assert line["claim"] in {"nearer", "too much", "too little", FITTED}
+        assert line["claim"] in {"nearer", "overestimates", "underestimates", FITTED}
         lowest, highest = line.value("lowest"), line.value("highest")
         assert lowest <= highest
         assert line["among"] in AMONG
-        found = figures.points(line["setting"], QUICK)
+        result = figures.points(line["setting"], QUICK)
         if line["among"] in {"loss", "flows"}:
-            assert any(lowest <= getattr(each, line["among"]) <= highest for each in found)
+            assert any(lowest <= getattr(each, line["among"]) <= highest for each in result)
 
 
 def test_values_of_the_appendix() -> None:
@@ -317,17 +315,17 @@ def test_values_of_the_appendix() -> None:
 
 
 def check_claims(report: Report) -> None:
-    """Claims of the paper that hold with a margin well beyond chance."""
+    """Claims of the paper that hold, well beyond random variation."""
     said = section(report, "Sections III, V and VII")
     one, two, pftk = (
         f"{model.model}, fed with {model.measure}" for model in (ALGORITHM_1, ALGORITHM_2, PFTK)
     )
-    # Algorithm 1 at high loss: not where T is several RTTs, but where it is little more than one.
+    # Algorithm 1 at high loss: correct only if T is little more than one RTT.
     highest = "10 % loss"
     assert own(said, "Figure 16", highest, one) > 2 * own(said, "Figure 16", highest, pftk)
     longer = f"{highest}, 100 ms"
     assert own(said, "Figure 16", longer, one) < own(said, "Figure 16", longer, pftk)
-    # Little loss at a queue: algorithm 2 says too little, but not of flows in step.
+    # Low loss at a queue: algorithm 2 underestimates, except for synchronised flows.
     tendency = ("Section V-B", "at most 0.2 %, spread", two)
     assert own(said, *tendency) < -10
     # The cumulative measure: algorithm 2 takes it, the others do not.
@@ -338,7 +336,7 @@ def check_claims(report: Report) -> None:
 
 
 @pytest.mark.long
-def test_all_values_agree_except_for_known_one(quick: Report) -> None:
+def test_only_the_known_value_differs(quick: Report) -> None:
     check_values(quick)
 
 
@@ -356,7 +354,7 @@ def test_all_models_predict_small_loss(quick: Report) -> None:
 
 
 @pytest.mark.long
-def test_progress_rises_to_the_end(quick: Report, shares: list[float]) -> None:
+def test_progress_is_monotonic(quick: Report, shares: list[float]) -> None:
     assert quick.sections
     assert shares == sorted(shares)
     assert shares[-1] == pytest.approx(1)
@@ -370,7 +368,7 @@ def test_the_whole_paper(tmp_path: Folder) -> None:
 
 
 @pytest.mark.long
-def test_output_is_reproducible(tmp_path: Folder) -> None:
+def test_repeated_runs_have_equal_bytes(tmp_path: Folder) -> None:
     pages = []
     for threads in (1, None):
         folder = tmp_path / f"{threads}"

@@ -200,7 +200,7 @@ def test_the_timeout_probability_at_a_window_of_3() -> None:
     assert probabilities(border + 1e-5) == pytest.approx([19 / 27, 1], abs=1e-4)
 
 
-def test_windows_below_1_wait_for_timers() -> None:
+def test_windows_below_1_cause_timeouts() -> None:
     p = 0.9  # 1 - 1/w is negative: the printed power has no value
     model = parallel_throughput(flows=100, rtt_s=RTT, t0_s=T0, loss_event_ratio=p)
     assert float(model.flow_window_pkts) < 1
@@ -229,7 +229,7 @@ def test_one_flow_agrees_with_pftk_at_small_loss() -> None:
 
 
 @pytest.mark.parametrize("b", [1, 2, 4])
-def test_rate_without_timeouts_tends_to_n_times_square_root_law(b: int) -> None:
+def test_rate_without_timeouts_tends_to_n_times_the_square_root_formula(b: int) -> None:
     # 6 n^2/sqrt(24 b n^2 p) is n sqrt(3/(2bp)), (20) of PFTK.
     rates = parallel_td_only_rate_pps(
         flows=NS, rtt_s=RTT, loss_event_ratio=1e-12, packets_per_ack=b
@@ -266,7 +266,7 @@ def test_rate_increases_in_flows(b: int, equations: bool) -> None:
     assert (np.diff(rates, axis=0) > 0).all()
 
 
-def test_two_flows_can_send_less_than_one_that_hardly_sends() -> None:
+def test_two_flows_can_send_less_than_one_at_tiny_rates() -> None:
     below, within, above = (np.diff(per_flow([1, 2], p))[0] for p in (0.0932, 0.096, 0.0984))
     assert below > 0 > within
     assert above > 0

@@ -1,4 +1,4 @@
-"""PFTK's window as a Markov chain, against a walk round by round and against all its periods."""
+"""PFTK's window as a Markov chain, compared with a random walk and with a sum over periods."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ T0_S = 1.0
 RTTS_S = (0.02, 0.05, 0.2)
 FLOWS = 2000
 PERIODS = 80
-"""Periods a flow, about."""
+"""Approximate number of periods per flow."""
 OWN_ERROR = 0.003
-"""Flows are added until this is the walk's relative standard error, of every rate."""
+"""Flows are added until every rate has this relative standard error."""
 
 SEQUENCE = np.cumsum([0, *(min(2**i, 64) for i in range(200))])
 """Length of a sequence of k timeouts in T0, by k."""
@@ -30,7 +30,7 @@ SEQUENCE = np.cumsum([0, *(min(2**i, 64) for i in range(200))])
 
 @dataclass
 class Walked:
-    """Sums for each flow."""
+    """Sums per flow."""
 
     rounds: NDArray[np.float64]
     waits: NDArray[np.float64]
@@ -45,7 +45,7 @@ class Walked:
 
 
 def ratio(above: NDArray[np.float64], below: NDArray[np.float64]) -> tuple[float, float]:
-    """Mean over mean, and its standard error over independent flows."""
+    """Return mean over mean, and its standard error over independent flows."""
     value = float(above.sum() / below.sum())
     return value, float(np.sqrt(np.sum((above - value * below) ** 2)) / below.sum())
 
@@ -53,7 +53,7 @@ def ratio(above: NDArray[np.float64], below: NDArray[np.float64]) -> tuple[float
 def walk(
     p: float, b: int, most: float, losses: Losses, after: AfterTimeout, *, steps: int, seed: int
 ) -> Walked:
-    """Many flows, one round after the other; a round with a loss takes the last one with it."""
+    """Simulate many flows round by round; a round with a loss is followed by the last round."""
     rng = np.random.default_rng(seed)
     window = np.ones(FLOWS, dtype=np.int64)
     stayed = np.zeros(FLOWS, dtype=np.int64)
@@ -79,7 +79,7 @@ def walk(
         stayed[stayed == b] = 0
         window = np.minimum(grown, most).astype(np.int64)
 
-        # The last round: what the acks of those before the first lost one release.
+        # The last round: packets released by the acks before the first lost packet.
         if losses == "rest-of-round":
             through = np.minimum(rng.geometric(p, len(hit)) - 1, before)
         else:
@@ -131,11 +131,11 @@ def long_walk(
         walked = Walked(*sums)
         if all(error < own_error * value for value, error in rates(walked).values()):
             return walked
-    raise AssertionError("the walk is too short to tell")
+    raise AssertionError("the walk is too short")
 
 
 def assert_agrees(what: str, exact: float, walked: tuple[float, float]) -> None:
-    """Within 1 %, and within chance: 5 standard errors."""
+    """Check that values agree within 1 % and within 5 standard errors."""
     value, error = walked
     assert exact == pytest.approx(value, rel=0.01), what
     assert abs(exact - value) < 5 * error + 1e-12, f"{what}: {exact} and {value} +- {error}"
@@ -166,7 +166,7 @@ def assert_chain_is_walk(
     assert_agrees("E[W]", exact.mean_window_pkts, ratio(walked.windows, walked.periods))
     assert_agrees("X + 1", exact.rounds + 1, ratio(walked.rounds, walked.periods))
     share, error = ratio(walked.timeouts, walked.periods)
-    # Rare with independent losses: what they do to the rate is checked above.
+    # Rare with independent losses; their effect on the rate is checked above.
     assert abs(exact.timeout_probability - share) < 5 * error + 1e-5
 
 
@@ -206,12 +206,12 @@ def test_chain_equals_random_walk(
 def test_chain_equals_random_walk_over_grid(
     p: float, b: int, most: float, losses: Losses, after: AfterTimeout
 ) -> None:
-    # Of its many comparisons some would be 1 % off by chance.
+    # With many comparisons some would differ by 1 % by chance.
     assert_chain_is_walk(p, b, most, losses, after, own_error=0.002)
 
 
 def rounds_of(start: int, b: int, most: int, alpha: int) -> list[int]:
-    """Windows of the rounds of a period up to that of its alpha-th packet."""
+    """Return the windows of a period's rounds up to the round of its alpha-th packet."""
     windows: list[int] = []
     while sum(windows) < alpha:
         windows.append(min(most, start + len(windows) // b))
@@ -219,8 +219,8 @@ def rounds_of(start: int, b: int, most: int, alpha: int) -> list[int]:
 
 
 @pytest.mark.parametrize(("p", "b", "most"), [(0.05, 2, 10), (0.1, 1, 12), (0.3, 3, 6)])
-def test_sweeps_solve_the_linear_system(p: float, b: int, most: int) -> None:
-    """All periods by their alpha, and Q by the sum (22): a matrix, solved."""
+def test_the_sweeps_are_the_linear_system(p: float, b: int, most: int) -> None:
+    """Sum over all periods by alpha, with Q from the sum (22), and solve the linear system."""
     step = np.zeros((most, most))
     rounds, sent, timeouts = np.zeros(most), np.zeros(most), np.zeros(most)
     distribution = np.zeros((most, most))
@@ -247,7 +247,7 @@ def test_sweeps_solve_the_linear_system(p: float, b: int, most: int) -> None:
 
 
 def packets_in_rounds(got: WindowChain, p: float) -> float:
-    """E[Y] the other way: all X rounds, and the k packets of the last, k by A(w, k)."""
+    """E[Y] in another way: all X rounds, and the k packets of the last, with k from A(w, k)."""
     kept = 0.0
     for w, share in zip(got.window_pkts.tolist(), got.loss_distribution, strict=True):
         k = np.arange(w)
@@ -266,10 +266,10 @@ def test_both_counts_of_a_period_agree(p: float, b: int, most: float, after: Aft
 
 @pytest.mark.parametrize("b", [1, 2])
 def test_the_limit_of_rare_losses(b: int) -> None:
-    """W^2 = W'^2/4 + 2 alpha/b with alpha exponential has E[W] in closed form.
+    """W^2 = W'^2/4 + 2 alpha/b with exponential alpha has E[W] in closed form.
 
     W^2 b p/2 is a sum of exponentials of means 4^-i, whose density is a sum of exponentials. For
-    b = 1 the rate is 1.31/(RTT sqrt(p)); the closed form, by means, has sqrt(3/2).
+    b = 1 the rate is 1.31/(RTT sqrt(p)); the closed form uses means and gives sqrt(3/2).
     """
     means = 0.25 ** np.arange(25)
     weight = [np.prod(m / (m - means[means != m])) for m in means]
@@ -283,7 +283,7 @@ def test_the_limit_of_rare_losses(b: int) -> None:
         assert scaled == pytest.approx(constant, rel=close)
 
 
-def test_truncation_of_window_has_no_effect(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_window_truncation_has_no_effect(monkeypatch: pytest.MonkeyPatch) -> None:
     for p, b in ((0.0005, 1), (0.01, 2), (0.5, 1)):
         near = window_chain(loss_probability=p, packets_per_ack=b)
         with monkeypatch.context() as patch:
@@ -313,13 +313,14 @@ def test_the_error_of_the_closed_form() -> None:
     p, rtt, b, window, error, *_ = rows[-5]
     assert error == grid.error[7, 3, 0, 1]
     assert (p, rtt, b, window) == (0.1, 0.2, 1, 32)
-    # A window of 1 after a timeout costs; the concave root gains where timeouts are rare.
+    # A window of 1 after a timeout reduces the rate; the concave root raises it if timeouts are
+    # rare.
     assert np.all(grid.restart_error > 0)
     assert np.all(grid.means_error[0, :, :, 2] < 0)
     assert np.all(grid.means_error[-1] > 0)
 
 
-def test_closed_form_underestimates_for_rare_losses() -> None:
+def test_closed_form_underestimates_at_rare_losses() -> None:
     """sqrt(3/2) instead of 1.31: 6.5 % less, whatever b."""
     rare = closed_form_error(
         loss_probability=[1e-7], rtt_s=[0.1], receiver_window_pkts=[math.inf], losses="independent"

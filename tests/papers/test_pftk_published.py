@@ -1,4 +1,4 @@
-"""PFTK's Tables 2 and 3 as data, and the results of the models for them."""
+"""PFTK's Tables 2 and 3 as data, and results of the models."""
 
 import csv
 from importlib.resources import files
@@ -35,7 +35,7 @@ UNEVEN = {
     "pif to imagine": -2,
     "pif to manic": -2,
 }
-"""Where TD + TO is not the loss indications, all in Table 2."""
+"""Difference of TD + TO from the loss indications, for rows of Table 2."""
 
 
 def test_the_text_s_counts_of_data_sets_and_hosts_are_those_of_the_tables() -> None:
@@ -45,13 +45,13 @@ def test_the_text_s_counts_of_data_sets_and_hosts_are_those_of_the_tables() -> N
 
 
 @pytest.mark.parametrize("number", [2, 3])
-def test_no_trace_is_there_twice(number: int) -> None:
+def test_traces_are_unique(number: int) -> None:
     names = [row.name for row in traces(number)]
     assert len(set(names)) == len(names)
 
 
 @pytest.mark.parametrize("number", [2, 3])
-def test_every_line_is_whole(number: int) -> None:
+def test_lines_are_complete(number: int) -> None:
     source = files("tcpcast_papers.pftk").joinpath("data", f"table{number:02}.csv")
     with source.open(encoding="utf-8") as stream:
         for line in csv.DictReader(stream):
@@ -64,18 +64,18 @@ def test_every_line_is_whole(number: int) -> None:
 def test_loss_indications_are_triple_duplicates_and_timeouts_but_in_seven_rows() -> None:
     gaps = {row.name: row.kinds - row.loss_indications for row in (*traces(2), *traces(3))}
     assert {name: gap for name, gap in gaps.items() if gap} == UNEVEN
-    # None of them is one of the names that both tables have.
+    # None of them is a name in both tables.
     assert all(trace(2, name).kinds - trace(2, name).loss_indications for name in UNEVEN)
 
 
 @pytest.mark.parametrize("name", UNEVEN)
-def test_uneven_rows_say_so_and_are_left_as_they_are(name: str) -> None:
+def test_inconsistent_rows_have_a_note_and_are_unchanged(name: str) -> None:
     row = trace(2, name)
     assert str(row.kinds) in row.line.note
     assert row.loss_indication_ratio == row.loss_indications / row.packets
 
 
-def test_digits_are_those_in_print() -> None:
+def test_values_keep_printed_digits() -> None:
     assert trace(2, "manic to baskerville").line["t0_s"] == "2.305"
     assert trace(3, "manic to afer").line["t0_s"] == "2.3"
     assert trace(2, "void to tove").loss_indication_ratio == pytest.approx(856 / 8265)
@@ -86,8 +86,8 @@ def test_an_hour_and_a_hundred_connections_have_their_lengths() -> None:
     assert {row.duration_s for row in traces(3)} == {10_000}
 
 
-def test_there_is_no_table_1_of_figures_and_no_trace_of_another_name() -> None:
-    with pytest.raises(DomainError, match="no table 1"):
+def test_table_1_and_unknown_traces_are_rejected() -> None:
+    with pytest.raises(DomainError, match="no numeric table 1"):
         published.table(1)
     with pytest.raises(DomainError, match="no trace manic to void"):
         trace(2, "manic to void")
@@ -109,7 +109,7 @@ def test_one_row_by_hand() -> None:
 
 
 @pytest.mark.parametrize("number", [2, 3])
-def test_a_fitted_window_is_the_best_there_is(number: int) -> None:
+def test_fitted_window_minimizes_the_error(number: int) -> None:
     rows = traces(number)
     sent = np.array([row.packets for row in rows])
     seconds = np.array([row.duration_s for row in rows])
@@ -121,18 +121,18 @@ def test_a_fitted_window_is_the_best_there_is(number: int) -> None:
     for window in (2, 5, 9, 33, 64, np.inf):
         assert np.all(best <= error(window))
         assert average_error(number, FULL, COMMON) <= error(window).mean()
-    # A limit can only take away: where the model says too little, none is fitted.
+    # A limit can only reduce rates: if the model underestimates, none is fitted.
     short = MODELS[FULL](of_traces(rows)) * seconds < sent
     assert np.array_equal(np.isinf(fitted_windows(rows))[short], short[short])
 
 
 @pytest.mark.parametrize("number", [2, 3])
 @pytest.mark.parametrize("model", [FULL, APPROXIMATE, MATHIS, CUBIC])
-def test_a_window_of_each_trace_s_own_brings_every_model_nearer(number: int, model: str) -> None:
+def test_per_trace_window_improves_every_model(number: int, model: str) -> None:
     assert average_error(number, model, FITTED) < average_error(number, model, NO_WINDOW)
 
 
-def test_one_window_for_all_lies_between() -> None:
+def test_common_window_error_is_between() -> None:
     for number in (2, 3):
         one_for_all = average_error(number, FULL, COMMON)
         assert average_error(number, FULL, FITTED) < one_for_all
@@ -140,11 +140,11 @@ def test_one_window_for_all_lies_between() -> None:
         assert 2 <= common_window(traces(number)) <= 64
 
 
-def test_the_chain_is_nearer_to_the_hours_than_the_closed_form() -> None:
+def test_chain_is_more_accurate_than_closed_form_for_hours() -> None:
     assert average_error(2, CHAIN, NO_WINDOW) < 0.8 * average_error(2, FULL, NO_WINDOW)
 
 
-def test_models_broadcast_and_keep_within_the_window() -> None:
+def test_models_broadcast_and_respect_the_window() -> None:
     given = Inputs(
         rtt_s=[0.1, 0.2], t0_s=1.0, loss_indication_ratio=[[0.001], [0.01]], window_pkts=6.0
     )

@@ -1,4 +1,4 @@
-"""PFTK's experiment again: simulated traces cut as the paper cuts its own, and the whole report."""
+"""Reproduction of PFTK: simulated traces in pieces like the paper's, and the whole report."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -35,7 +35,7 @@ from tcpcast_papers.reproduction import Section, Verdict
 BRIEF = replace(QUICK, hours=1, calibration_hours=1, gap_piece_s=50.0)
 LOSSY = Path("lossy", 0.2, 1.0, 8.0, INDEPENDENT, 0.02)
 TITLES = [
-    "Tables 2 and 3. The figures in print",
+    "Tables 2 and 3. The printed values",
     "Table 2. Summary data from 1hr traces: predicted",
     "Table 3. Summary data from 100s traces: predicted",
     "Tables 2 and 3. Average errors of all models",
@@ -55,23 +55,23 @@ FIGURES = [
 
 
 def uncut(path: Path, seconds: float) -> np.ndarray:
-    """Return the cells of the flow watched, of a run that is never stopped."""
+    """Return the cells of the observed flow in a run without pauses."""
     run = _native.Simulation(configuration(path.scenario(), 0.0), 1)
     run.advance(transfers=None, until_ns=round(seconds * 1e9), threads=1)
     return run.counters()[0][-1, len(LINK) : len(LINK) + len(CLASS)].astype(np.int64)
 
 
-def test_stopping_a_trace_to_read_it_changes_nothing() -> None:
+def test_pausing_a_trace_changes_nothing() -> None:
     seen, whole = cut(LOSSY, pieces=36, piece_s=100), uncut(LOSSY, 3600)
     assert seen.sent.shape == (1, 36)
-    for found, name in (
+    for result, name in (
         (seen.sent, "sent"),
         (seen.triple_duplicates, "fast_retransmits"),
         (seen.sequences, "timeout_sequences"),
         (seen.timeouts, "timeouts"),
         (seen.rtt_sums[1], "rtt_samples"),
     ):
-        assert found.sum() == whole[CLASS[name]]
+        assert result.sum() == whole[CLASS[name]]
     rtt_s = 1e-9 * whole[CLASS["rtt_sum_ns"]] / whole[CLASS["rtt_samples"]]
     assert float(seen.trace_rtt_s[0, 0]) == pytest.approx(rtt_s)
 
@@ -86,17 +86,17 @@ def test_a_timeout_is_as_deep_as_its_sequence() -> None:
     assert np.any(seen.deepest[single] == 1)
 
 
-def test_t0_is_the_least_timeout_where_backed_off_ones_are_rare() -> None:
+def test_t0_is_the_minimum_timeout_if_backoff_is_rare() -> None:
     seen = cut(replace(LOSSY, t0_s=3.0, rate=0.003), pieces=4, piece_s=9000)
     assert float(seen.trace_t0_s[0, 0]) == pytest.approx(3.0, rel=0.02)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-def test_the_loss_is_set_so_that_p_comes_out(loss: str) -> None:
+def test_calibrated_loss_gives_p(loss: str) -> None:
     row = trace(2, "pif to imagine")
     path = calibrated(path_like(row, loss, 8.0), row.loss_indication_ratio, hours=8)
     seen = cut(path, pieces=1, piece_s=3600, replications=16)
-    # Two states make few long periods, so that p of some hours scatters more.
+    # Two states have few long periods, so that p varies more between hours.
     relative = 0.1 if loss == TWO_STATES else 0.05
     assert seen.trace_p == pytest.approx(row.loss_indication_ratio, rel=relative)
 
@@ -109,7 +109,7 @@ def test_intervals_differ_more_where_the_loss_has_two_states() -> None:
     assert spread[TWO_STATES] > 2 * spread[INDEPENDENT]
 
 
-def test_losing_the_rest_of_a_round_makes_timeouts() -> None:
+def test_rest_of_round_loss_causes_timeouts() -> None:
     share = {}
     for loss in (INDEPENDENT, REST_OF_ROUND):
         seen = cut(replace(LOSSY, loss=loss), pieces=1, piece_s=3600)
@@ -118,7 +118,7 @@ def test_losing_the_rest_of_a_round_makes_timeouts() -> None:
 
 
 def made_up(sent: list[int], indications: list[int]) -> Cut:
-    """Return a trace of one replication, every indication a triple duplicate, RTT 0.2 s."""
+    """Return a trace of one replication with only triple duplicates, RTT 0.2 s."""
     packets = np.array([sent])
     none = np.zeros_like(packets)
     return Cut(
@@ -136,20 +136,20 @@ def made_up(sent: list[int], indications: list[int]) -> Cut:
 def test_pieces_without_loss_or_of_nothing_else_are_left_out() -> None:
     seen = made_up([1000, 1000, 3, 0], [10, 0, 3, 0])
     assert usable(seen).tolist() == [[True, False, False, False]]
-    found = piece_errors(LOSSY, seen, TD_ONLY)
+    result = piece_errors(LOSSY, seen, TD_ONLY)
     rate = np.sqrt(3 / (2 * 2 * 0.01)) / 0.2
-    assert found[0, 0] == pytest.approx(abs(100 * rate - 1000) / 1000)
-    assert np.isnan(found[0, 1:]).all()
+    assert result[0, 0] == pytest.approx(abs(100 * rate - 1000) / 1000)
+    assert np.isnan(result[0, 1:]).all()
 
 
-def test_without_a_timeout_t0_is_the_least_one_of_the_path() -> None:
+def test_t0_without_timeouts_is_the_path_minimum() -> None:
     seen = made_up([1000], [10])
     assert np.isnan(seen.trace_t0_s).all()
     assert np.isfinite(piece_errors(LOSSY, seen, FULL)).all()
     assert np.isfinite(piece_errors(LOSSY, seen, FULL, each_its_own=True)).all()
 
 
-def test_simulated_windows_are_sensible_ones() -> None:
+def test_simulated_windows_have_limits() -> None:
     assert simulated_windows([2.0, 5.0, np.inf]) == [4.0, 5.0, 32.0]
 
 
@@ -162,12 +162,12 @@ def test_round_samples_are_those_of_the_sender_itself(path: Path) -> None:
     assert seen.in_transit_pkts.max() <= path.window_pkts
 
 
-def test_a_queue_of_one_s_own_makes_the_round_of_the_window() -> None:
+def test_individual_queue_correlates_rtt_and_window() -> None:
     assert rounds(MODEM, seconds=3600).correlation > 0.9
     assert abs(rounds(replace(LOSSY, window_pkts=32.0), seconds=3600).correlation) < 0.1
 
 
-def test_cross_flows_lose_packets_of_the_flow_watched() -> None:
+def test_cross_flows_cause_losses_of_the_observed_flow() -> None:
     scenario = CROSSED.scenario()
     assert [group.name for group in scenario.populations] == ["observed", "near", "far"]
     seen = cut(CROSSED, pieces=2, piece_s=100)
@@ -179,18 +179,18 @@ def test_results_do_not_depend_on_threads() -> None:
         TraceJob(replace(LOSSY, rate=rate), 2, 100.0, 2, 1.0, p=p, calibration_hours=1)
         for rate, p in ((0.01, None), (0.02, 0.03))
     ]
-    found = []
+    result = []
     for threads in (1, 2):
         runs = Runs(QUICK, threads)
         for job in jobs:
-            runs.want(job)
-        samples = runs.want(RoundsJob(LOSSY, 100.0, 1.0))
+            runs.request(job)
+        samples = runs.request(RoundsJob(LOSSY, 100.0, 1.0))
         runs.simulate()
         assert len(runs) == 3
-        found.append(
+        result.append(
             ([runs[job].cut.sent.tolist() for job in jobs], runs[samples].duration_s.tolist())
         )
-    assert found[0] == found[1]
+    assert result[0] == result[1]
 
 
 @pytest.fixture(scope="module")
@@ -202,7 +202,7 @@ def shares() -> list[float]:
 def quick(tmp_path_factory: pytest.TempPathFactory, shares: list[float]) -> Report:
     folder = tmp_path_factory.mktemp("pftk")
     with pytest.MonkeyPatch.context() as patch, without_layout():
-        # Of four rounds none: no test here needs p to be near, and its own test is above.
+        # No calibration: these tests do not need an accurate p, which is tested above.
         patch.setattr(traces, "CALIBRATION_ROUNDS", 0)
         return replace(PAPER, quick=BRIEF).reproduce(folder, quick=True, progress=shares.append)
 
@@ -224,7 +224,7 @@ def test_every_figure_is_drawn_and_shown_on_the_page(quick: Report, name: str) -
 
 
 @pytest.mark.long
-def test_only_what_the_text_counts_is_checked_and_agrees(quick: Report) -> None:
+def test_only_counts_in_the_text_are_checked(quick: Report) -> None:
     assert quick.count(Verdict.AGREES) == 4
     assert [*quick.new, *quick.gone] == []
     assert quick.explained == []
@@ -253,23 +253,21 @@ def of_kind(part: Section, loss: str) -> Iterator[tuple[str, float]]:
 def test_the_full_model_is_nearer_than_td_only_in_most_traces(
     quick: Report, title: str, traces: int, loss: str
 ) -> None:
-    found = dict(of_kind(section(quick, title), loss))
-    assert found[FULL] < found[TD_ONLY]
-    assert found[f"{FULL} nearer than {TD_ONLY}"] > 0.8 * traces
+    result = dict(of_kind(section(quick, title), loss))
+    assert result[FULL] < result[TD_ONLY]
+    assert result[f"{FULL} nearer than {TD_ONLY}"] > 0.8 * traces
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("title", ["Figure 19.", "Figure 20."])
-def test_the_model_errs_most_at_the_loss_it_assumes_if_losses_do_not_come_and_go(
-    quick: Report, title: str
-) -> None:
+def test_model_error_is_largest_with_rest_of_round_loss(quick: Report, title: str) -> None:
     part = section(quick, title)
-    found = {loss: dict(of_kind(part, loss))[FULL] for loss in (INDEPENDENT, REST_OF_ROUND)}
-    assert found[REST_OF_ROUND] > 1.5 * found[INDEPENDENT]
+    result = {loss: dict(of_kind(part, loss))[FULL] for loss in (INDEPENDENT, REST_OF_ROUND)}
+    assert result[REST_OF_ROUND] > 1.5 * result[INDEPENDENT]
 
 
 @pytest.mark.long
-def test_a_round_grows_with_the_window_where_the_queue_is_the_flow_s_own(quick: Report) -> None:
+def test_rtt_grows_with_window_in_an_individual_queue(quick: Report) -> None:
     part = section(quick, "Section 4")
     name = "correlation of round and window"
     assert own(part, "modem", name) > 0.9
@@ -285,14 +283,14 @@ def test_newreno_sends_less_than_either_formula(quick: Report) -> None:
 
 
 @pytest.mark.long
-def test_progress_rises_to_the_end(quick: Report, shares: list[float]) -> None:
+def test_progress_is_monotonic(quick: Report, shares: list[float]) -> None:
     assert quick.sections
     assert shares == sorted(shares)
     assert shares[-1] == pytest.approx(1)
 
 
 @pytest.mark.long
-def test_the_whole_paper_and_the_same_bytes_again(tmp_path: Folder) -> None:
+def test_whole_paper_is_reproducible(tmp_path: Folder) -> None:
     pages = []
     for threads in (1, None):
         folder = tmp_path / f"{threads}"

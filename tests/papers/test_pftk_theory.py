@@ -1,4 +1,4 @@
-"""PFTK, the square-root law and CUBIC's response against what their papers print and derive."""
+"""PFTK, the square-root formula and CUBIC's response, compared with printed and derived values."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tcpcast.models.pftk import (
 )
 
 TABLE_2 = np.array(
-    [  # packets sent, loss indications, RTT, T0; one row a connection of an hour
+    [  # packets sent, loss indications, RTT, T0; one row per connection of an hour
         (54402, 722, 0.207, 2.505),
         (58120, 735, 0.243, 2.305),
         (58924, 743, 0.226, 2.405),
@@ -129,7 +129,7 @@ def test_31_and_32_tend_to_20(b: int) -> None:
     assert short == pytest.approx(leading, rel=1e-5)
 
 
-def test_b_of_1_is_the_square_root_law() -> None:
+def test_b_of_1_gives_the_square_root_formula() -> None:
     assert mathis_constant(packets_per_ack=1) == pytest.approx(1.2247, abs=5e-5)
     assert mathis_constant() == pytest.approx(0.8660, abs=5e-5)
     p = np.array([1e-6, 1e-3])
@@ -198,8 +198,8 @@ def mean_error(predicted_pps: np.ndarray) -> float:
     return float(np.mean(np.abs(predicted_pps * 3600 - sent) / sent))
 
 
-def test_whole_hours_without_a_window_are_over_predicted() -> None:
-    """Table 2, b = 2, no W_max: the model needs the window and the 100 s intervals."""
+def test_hours_without_a_window_are_overestimated() -> None:
+    """Table 2, b = 2, without W_max: the model needs the window and the 100 s intervals."""
     p, rtt, t0 = TABLE_2[:, 1] / TABLE_2[:, 0], TABLE_2[:, 2], TABLE_2[:, 3]
     full = throughput(rtt_s=rtt, t0_s=t0, loss_indication_ratio=p).rate_pps
     assert round(100 * mean_error(full)) == 54
@@ -216,7 +216,7 @@ def test_rfc_5348_is_29_below_the_cap_of_q() -> None:
         approximate_rate_pps(rtt_s=0.1, t0_s=0.4, loss_indication_ratio=p, packets_per_ack=1),
         rel=1e-13,
     )
-    # Above p = 8/27 the RFC leaves out the cap and so lies below (32).
+    # Above p = 8/27 the RFC has no cap and is therefore below (32).
     assert tcp_friendly_rate_pps(rtt_s=0.1, loss_event_ratio=0.5) < approximate_rate_pps(
         rtt_s=0.1, t0_s=0.4, loss_indication_ratio=0.5, packets_per_ack=1
     )
@@ -245,7 +245,7 @@ def test_the_tables_of_the_cubic_rfc(rtt: float, scale: float) -> None:
     assert got.window_pkts[friendly] == pytest.approx(printed[friendly], rel=0.025)
 
 
-def test_the_loss_that_a_rate_needs() -> None:
+def test_loss_for_a_rate() -> None:
     """RFC 8312, Table 3: windows of 0.1, 1 and 10 Gbit/s at 1500 bytes and RTT 0.1 s."""
     window = np.array([833.3, 8333.3, 83333.3])
     tolerated = cubic_tolerated_loss_ratio(rate_pps=window / 0.1, rtt_s=0.1)
@@ -253,14 +253,14 @@ def test_the_loss_that_a_rate_needs() -> None:
 
 
 def test_blocks_of_large_arrays_have_the_bits_of_single_values() -> None:
-    """More than a block, of arguments that broadcast: a row, a column and single values."""
+    """Arguments larger than a block that broadcast: a row, a column and single values."""
     rng = np.random.default_rng(3)
     rtt, p = rng.uniform(0.01, 0.3, (300, 1)), rng.uniform(1e-4, 0.5, 2 * BLOCK // 300)
-    found = throughput(rtt_s=rtt, t0_s=[1.0], loss_indication_ratio=p, receiver_window_pkts=20)
+    result = throughput(rtt_s=rtt, t0_s=[1.0], loss_indication_ratio=p, receiver_window_pkts=20)
     rows = [
         throughput(rtt_s=each, t0_s=1.0, loss_indication_ratio=p, receiver_window_pkts=20)
         for each in rtt[:, 0]
     ]
     for name in ("rate_pps", "window_pkts", "timeout_probability", "window_limited"):
-        assert np.array_equal(getattr(found, name), [getattr(row, name) for row in rows])
-    assert found.rate_pps.size > BLOCK
+        assert np.array_equal(getattr(result, name), [getattr(row, name) for row in rows])
+    assert result.rate_pps.size > BLOCK

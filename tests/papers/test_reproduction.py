@@ -1,4 +1,4 @@
-"""Published and own figures side by side, and what counts as agreement."""
+"""Published and own values side by side, and tolerances."""
 
 import math
 from dataclasses import replace
@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from tcpcast.errors import ScenarioError
 from tcpcast.papers import paper
-from tcpcast_papers.drawing import Drawn, panels
+from tcpcast_papers.drawing import Plot, panels
 from tcpcast_papers.page import (
-    beside_texts,
     difference_text,
     interval_text,
+    other_texts,
     own_text,
     summary,
     write,
@@ -59,7 +59,7 @@ def test_verdicts(
     assert row(text, own, tolerance).verdict is verdict
 
 
-def test_a_short_run_settles_nothing_where_its_interval_reaches_the_tolerance() -> None:
+def test_overlapping_interval_of_short_run_is_unsettled() -> None:
     outside: dict[str, Any] = {"low": 99.0, "high": 105.0}
     assert row("100", 102.0, ONE_PERCENT, **outside, settle=True).verdict is Verdict.UNSETTLED
     assert row("100", 102.0, ONE_PERCENT, **outside).verdict is Verdict.DIFFERS
@@ -73,10 +73,10 @@ def test_a_short_run_settles_nothing_where_its_interval_reaches_the_tolerance() 
         (100.9, 150.0, Verdict.AGREES),
         (80.0, 120.0, Verdict.EXPLAINED),  # published in between
         (120.0, 80.0, Verdict.EXPLAINED),
-        (80.0, 99.1, Verdict.EXPLAINED),  # within 1 % of the changed figure
+        (80.0, 99.1, Verdict.EXPLAINED),  # within 1 % of the changed value
         (101.5, 100.9, Verdict.EXPLAINED),
-        (80.0, 98.9, Verdict.DIFFERS),  # nearer, but published lies beyond
-        (80.0, 60.0, Verdict.DIFFERS),  # the change leads away
+        (80.0, 98.9, Verdict.DIFFERS),  # closer, but published is outside
+        (80.0, 60.0, Verdict.DIFFERS),  # the change increases the difference
         (101.5, 190.0, Verdict.DIFFERS),
         (500.0, 700.0, Verdict.DIFFERS),
         (500.0, 501.0, Verdict.DIFFERS),
@@ -85,22 +85,20 @@ def test_a_short_run_settles_nothing_where_its_interval_reaches_the_tolerance() 
         (math.nan, 100.0, Verdict.DIFFERS),
     ],
 )
-def test_a_difference_is_explained_by_a_figure_on_the_other_side_only(
-    own: float, changed: float, verdict: Verdict
-) -> None:
+def test_cause_must_span_the_published_value(own: float, changed: float, verdict: Verdict) -> None:
     given = row("100", own, ONE_PERCENT, explained_by=Cause("a tie", changed))
     assert given.verdict is verdict
     assert (given.cause is not None) == (verdict is Verdict.EXPLAINED)
 
 
-def test_what_is_not_checked_or_not_settled_needs_no_explanation() -> None:
+def test_unchecked_and_unsettled_rows_have_no_cause() -> None:
     cause = Cause("a tie", 120.0)
     assert row("100", 80.0, None, explained_by=cause).verdict is Verdict.SHOWN
     wide: dict[str, Any] = {"low": 70.0, "high": 99.5, "settle": True}
     assert row("100", 80.0, ONE_PERCENT, **wide, explained_by=cause).verdict is Verdict.UNSETTLED
 
 
-def test_the_page_says_what_explains_a_difference(tmp_path: Path) -> None:
+def test_page_shows_causes(tmp_path: Path) -> None:
     section = Section("Table 1", ("what",))
     section.rows = [
         row("100", 100.4, ONE_PERCENT, explained_by=Cause("a tie", 103.0)),
@@ -132,18 +130,18 @@ def test_texts() -> None:
     assert difference_text(row("0", 0.2, None)) == ""
 
 
-def test_rounding_hides_a_difference_and_a_tolerance_does_not() -> None:
+def test_rounding_difference_is_hidden_but_tolerance_is_not() -> None:
     wide = Tolerance(relative=0.05, printed_digits=True)
     assert difference_text(row("8.3", 8.333, wide)) == ""
     assert difference_text(row("8.3", 8.5, wide)) == "+2.4 %"
 
 
-def test_further_figures_stand_beside_without_a_verdict(tmp_path: Path) -> None:
-    section = Section("Table 1", ("what",), beside=("other", "third"))
-    section.rows = [row("100.0", 100.41, ONE_PERCENT, note="why", beside=(120.0, None))]
-    assert beside_texts(section.rows[0]) == ("120.0", "–")
+def test_further_values_have_no_verdict(tmp_path: Path) -> None:
+    section = Section("Table 1", ("what",), others=("other", "third"))
+    section.rows = [row("100.0", 100.41, ONE_PERCENT, note="why", others=(120.0, None))]
+    assert other_texts(section.rows[0]) == ("120.0", "–")
     doubted = replace(section.rows[0], withheld=(True, True))
-    assert beside_texts(doubted) == ("(120.0)", "–")
+    assert other_texts(doubted) == ("(120.0)", "–")
     write(Report("A paper", [section]), tmp_path)
     lines = (tmp_path / "index.md").read_text().splitlines()
     head = "| what | unit | published | own | difference | verdict | other | third | note |"
@@ -151,8 +149,8 @@ def test_further_figures_stand_beside_without_a_verdict(tmp_path: Path) -> None:
     assert "| a | kbit/s | 100.0 | 100.4 | +0.4 % | agrees | 120.0 | – | why |" in lines
 
 
-def test_the_page_shows_every_row_and_marks_what_differs(tmp_path: Path) -> None:
-    figure = Drawn(panels(1)[0], tmp_path / "figure.png")
+def test_page_shows_all_rows_and_marks_differences(tmp_path: Path) -> None:
+    figure = Plot(panels(1)[0], tmp_path / "figure.png")
     section = Section("Table 1. A | B", ("what",), figures=[figure], remarks=["Mind the gap."])
     section.rows = [row("100", 100.4, ONE_PERCENT), row("100", 120.0, ONE_PERCENT, note="why")]
     report = Report("A paper", [section], preface=["Where it comes from."])
@@ -170,6 +168,6 @@ def test_the_page_shows_every_row_and_marks_what_differs(tmp_path: Path) -> None
     assert summary(report) == "1 of 2 values checked agree, 1 new difference."
 
 
-def test_a_paper_that_is_not_there() -> None:
+def test_unknown_paper_is_rejected() -> None:
     with pytest.raises(ScenarioError, match=r"no paper 'engse'\. Did you mean 'engset'"):
         paper("engse")

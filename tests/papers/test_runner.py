@@ -1,4 +1,4 @@
-"""Papers made up of a few figures: what is simulated, what is known to differ, what the exit is."""
+"""Papers with a few values: simulations, known differences, and exit codes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tcpcast.cli import main
 from tcpcast.engines import RunOptions
 from tcpcast.errors import DomainError
 from tcpcast_papers import PAPERS
-from tcpcast_papers.drawing import Drawn, panels
+from tcpcast_papers.drawing import Plot, panels
 from tcpcast_papers.report import Accepted
 from tcpcast_papers.reproduction import Printed, Row, Section, Tolerance
 from tcpcast_papers.runner import BOTH, Paper, Part, accepted
@@ -34,7 +34,7 @@ LOSS_DIFFERS = "both,Table 1,loss | 10,other rules"
 
 @dataclass(frozen=True)
 class Figure:
-    """A simulation whose outcome is given; Ctrl-C comes while an ``endless`` one runs."""
+    """A simulation with a fixed result; an ``endless`` one is interrupted by Ctrl-C."""
 
     value: float
     endless: bool = False
@@ -43,7 +43,7 @@ class Figure:
     def run(self, progress: Callable[[float], None]) -> float:
         progress(0.5)
         if self.endless:
-            os.kill(os.getpid(), signal.SIGINT)  # to the thread that waits
+            os.kill(os.getpid(), signal.SIGINT)  # to the waiting thread
             while True:
                 progress(0.5)
                 threading.Event().wait(0.01)
@@ -55,7 +55,7 @@ def paper(*parts: Part[Runs[float]], quick: float = 100.0) -> Paper[float, Runs[
 
 
 def table(number: int, *figures: Figure, drawn: bool = False, half: float = 0.0) -> Part[Any]:
-    """Return a table with one row per value; the paper's value is 100, with 1 % tolerance."""
+    """Return a table with one row per value; the paper prints 100 within 1 %."""
 
     def sections(runs: Runs[float], folder: Path) -> list[Section]:
         rows = [
@@ -70,26 +70,26 @@ def table(number: int, *figures: Figure, drawn: bool = False, half: float = 0.0)
             )
             for at, figure in enumerate(figures, 1)
         ]
-        found = Section(f"Table {number}. A table", ("what", "N"), rows)
+        result = Section(f"Table {number}. A table", ("what", "N"), rows)
         if drawn:
-            found.figures = [Drawn(panels(1)[0], folder / f"figure{number}.png")]
-        return [found]
+            result.figures = [Plot(panels(1)[0], folder / f"figure{number}.png")]
+        return [result]
 
-    def wants(runs: Runs[float]) -> None:
+    def request(runs: Runs[float]) -> None:
         for figure in figures:
-            runs.want(figure)
+            runs.request(figure)
 
-    return Part(sections, wants)
+    return Part(sections, request)
 
 
 @pytest.fixture
 def known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Return a function that writes the known differences of a paper."""
+    """Return a function that writes the known differences of the paper."""
     data = tmp_path / PACKAGE / "data"
     data.mkdir(parents=True)
     (data.parent / "__init__.py").touch()
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.delitem(sys.modules, PACKAGE, raising=False)  # that of the last test
+    monkeypatch.delitem(sys.modules, PACKAGE, raising=False)  # imported by the previous test
 
     def write(*lines: str) -> None:
         (data / "accepted.csv").write_text("\n".join((HEAD, *lines)) + "\n")
@@ -104,7 +104,7 @@ def command(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Callable[..., int]:
-    """Return a function that reproduces a paper by the command line."""
+    """Return a function that reproduces a paper from the command line."""
 
     def run(made_up: Paper[float, Runs[float]], *options: str) -> int:
         monkeypatch.setattr("tcpcast.papers.paper", lambda _: made_up.reproduce)
@@ -113,7 +113,7 @@ def command(
     return run
 
 
-def test_only_what_is_listed_differs(
+def test_listed_differences_pass(
     known: Callable[..., None], command: Callable[..., int], capsys: Capture, tmp_path: Path
 ) -> None:
     known(LOSS_DIFFERS)
@@ -128,7 +128,7 @@ def test_only_what_is_listed_differs(
     assert "- Table 1, loss, 10: published 100, own 90 kbit/s (-10.0 %)" in page
 
 
-def test_a_difference_that_is_not_listed_fails(
+def test_unlisted_difference_fails(
     known: Callable[..., None], command: Callable[..., int], capsys: Capture, tmp_path: Path
 ) -> None:
     known(LOSS_DIFFERS)
@@ -141,7 +141,7 @@ def test_a_difference_that_is_not_listed_fails(
 
 
 @pytest.mark.parametrize("gone", ["own agrees", "no such row"])
-def test_a_listed_difference_that_is_none_fails(
+def test_listed_difference_that_is_gone_fails(
     gone: str, known: Callable[..., None], command: Callable[..., int], capsys: Capture
 ) -> None:
     number = 1 if gone == "own agrees" else 2
@@ -152,7 +152,7 @@ def test_a_listed_difference_that_is_none_fails(
     assert "! Table 1, loss, 10: known difference is gone (other rules)" in out
 
 
-def test_programs_get_the_reasons_and_what_is_gone(
+def test_json_contains_reasons_and_gone_differences(
     known: Callable[..., None], command: Callable[..., int], capsys: Capture
 ) -> None:
     known(LOSS_DIFFERS, "both,Table 1,loss | 30,noise")
@@ -162,7 +162,7 @@ def test_programs_get_the_reasons_and_what_is_gone(
     assert told["gone"] == [{"section": "Table 1", "label": ["loss", "30"], "reason": "noise"}]
 
 
-def test_what_a_short_run_does_not_settle_is_neither_new_nor_gone(
+def test_unsettled_row_is_neither_new_nor_gone(
     known: Callable[..., None], command: Callable[..., int]
 ) -> None:
     unsettled = paper(table(1, Figure(98.5), half=1.0))
@@ -171,7 +171,7 @@ def test_what_a_short_run_does_not_settle_is_neither_new_nor_gone(
     assert command(unsettled) == 0
 
 
-def test_whole_and_quick_runs_have_lists_of_their_own(known: Callable[..., None]) -> None:
+def test_whole_and_quick_runs_have_separate_lists(known: Callable[..., None]) -> None:
     known(
         LOSS_DIFFERS,
         'whole,Table 2,"RTT, mean",wide',
@@ -199,7 +199,7 @@ def test_each_simulation_is_run_once_and_progress_rises_to_the_end(
     assert pages[0] == pages[1]
 
 
-def test_ctrl_c_amid_simulations_prints_the_sections_that_are_finished(
+def test_ctrl_c_during_simulations_prints_finished_sections(
     known: Callable[..., None], command: Callable[..., int], capsys: Capture, tmp_path: Path
 ) -> None:
     known(LOSS_DIFFERS, "both,Table 2,loss | 10,noise")
@@ -213,7 +213,7 @@ def test_ctrl_c_amid_simulations_prints_the_sections_that_are_finished(
     assert not list((tmp_path / "page").glob("*"))
 
 
-def test_ctrl_c_amid_sections_prints_those_that_are_finished(
+def test_ctrl_c_during_sections_prints_finished_sections(
     command: Callable[..., int], capsys: Capture, tmp_path: Path
 ) -> None:
     def interrupted(_: object, __: object) -> list[Section]:
@@ -227,7 +227,7 @@ def test_ctrl_c_amid_sections_prints_those_that_are_finished(
     assert not list((tmp_path / "page").glob("*"))
 
 
-def test_ctrl_c_before_any_section_says_so(command: Callable[..., int], capsys: Capture) -> None:
+def test_ctrl_c_before_any_section_raises(command: Callable[..., int], capsys: Capture) -> None:
     assert command(paper(table(1, Figure(1.0, endless=True)))) == 130
     out, err = capsys.readouterr()
     assert out == ""
@@ -235,7 +235,7 @@ def test_ctrl_c_before_any_section_says_so(command: Callable[..., int], capsys: 
 
 
 @pytest.mark.parametrize("threads", [0, -1])
-def test_a_number_of_threads_that_is_none_is_refused_as_by_run(
+def test_invalid_number_of_threads_is_rejected(
     threads: int,
     known: Callable[..., None],  # noqa: ARG001 - the paper has such a file
     tmp_path: Path,
@@ -244,18 +244,18 @@ def test_a_number_of_threads_that_is_none_is_refused_as_by_run(
         paper(table(1, Figure(100.0))).reproduce(tmp_path / "page", threads=threads)
 
 
-def test_more_threads_than_a_machine_has_are_refused() -> None:
-    with pytest.raises(DomainError, match=r"threads: 1\d* is too large; use at most 10000"):
+def test_too_many_threads_are_rejected() -> None:
+    with pytest.raises(DomainError, match=r"threads: 1\d* are too many; write at most 10000"):
         RunOptions(threads=10**20)
 
 
-def test_quick_runs_are_of_the_quick_effort(
+def test_quick_runs_use_the_quick_sample_sizes(
     known: Callable[..., None],  # noqa: ARG001 - the paper has such a file
     tmp_path: Path,
 ) -> None:
     efforts: list[float] = []
     part: Part[Runs[float]] = Part(
-        lambda _, __: [Section("Table 1")], lambda runs: efforts.append(runs.effort)
+        lambda _, __: [Section("Table 1")], lambda runs: efforts.append(runs.sample_sizes)
     )
     made_up = replace(paper(part), quick=7.0)
     made_up.reproduce(tmp_path, quick=True)
@@ -264,7 +264,7 @@ def test_quick_runs_are_of_the_quick_effort(
 
 
 @pytest.mark.parametrize("name", PAPERS)
-def test_every_paper_says_why_a_difference_is_known(name: str) -> None:
+def test_known_differences_have_reasons(name: str) -> None:
     package = f"tcpcast_papers.{name.replace('-', '_')}"
     for runs in ("whole", "quick"):
         listed = accepted(package, runs)
@@ -273,7 +273,7 @@ def test_every_paper_says_why_a_difference_is_known(name: str) -> None:
         assert len(set(places)) == len(places)
 
 
-def test_a_number_of_threads_may_be_of_numpy() -> None:
+def test_number_of_threads_accepts_numpy_integers() -> None:
     assert type(RunOptions(threads=np.int64(2)).threads) is int  # type: ignore[arg-type]
     for other in (True, np.True_, 2.0):
         with pytest.raises(DomainError, match="is not a number of threads"):

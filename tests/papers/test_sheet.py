@@ -25,25 +25,25 @@ def section(*quantities: Quantity[Runs[None], Line]) -> Section:
         quantities,
         notes=lambda runs: [f"{len(runs)} simulations"],
     )
-    (found,) = sheet.sections(Runs(None), Path())
-    return found
+    (result,) = sheet.sections(Runs(None), Path())
+    return result
 
 
 def quantity(value: float, **more: object) -> Quantity[Runs[None], Line]:
     return Quantity(("model",), lambda _, __: estimate(value, 2.0), column("rate"), **more)  # type: ignore[arg-type]
 
 
-def test_one_row_per_case_and_quantity() -> None:
-    found = section(quantity(11.0), quantity(19.0, condition=lambda line: line["name"] == "c"))
-    assert [(row.label, row.own) for row in found.rows] == [
+def test_a_row_per_case_and_quantity() -> None:
+    result = section(quantity(11.0), quantity(19.0, condition=lambda line: line["name"] == "c"))
+    assert [(row.label, row.own) for row in result.rows] == [
         (("a", "model"), 11.0),
         (("b", "model"), 11.0),
         (("c", "model"), 11.0),
         (("c", "model"), 19.0),
     ]
-    assert {row.verdict for row in found.rows} == {Verdict.SHOWN}
-    assert found.rows[0].unit == "kbit/s"
-    assert found.remarks == ["0 simulations"]
+    assert {row.verdict for row in result.rows} == {Verdict.SHOWN}
+    assert result.rows[0].unit == "kbit/s"
+    assert result.remarks == ["0 simulations"]
 
 
 @pytest.mark.parametrize(("allowed", "verdict"), [(1.0, Verdict.AGREES), (0.5, Verdict.DIFFERS)])
@@ -55,7 +55,7 @@ def test_the_verdict_of_a_row(allowed: float, verdict: Verdict) -> None:
     assert other.verdict is Verdict.DIFFERS
 
 
-def test_first_sufficient_cause_is_stated() -> None:
+def test_row_states_the_first_matching_cause() -> None:
     causes = tuple((f"{own}", lambda _, __, own=own: Metric(own)) for own in (12.0, 9.0, 8.0))
     rows = section(quantity(13.0, tolerance=Tolerance(absolute=0.5), causes=causes)).rows
     assert rows[0].cause is not None
@@ -77,7 +77,7 @@ def test_tolerance_unit_and_note_of_a_case() -> None:
     assert (rows[0].unit, rows[0].note) == ("%", "line a")
 
 
-def test_interval_is_not_below_minimum() -> None:
+def test_interval_is_limited_to_the_minimum() -> None:
     assert estimate(1.0, 2.0, least=0.0) == Metric(1.0, 0.0, 3.0)
     assert estimate(-1.0, 2.0, least=0.0) == Metric(0.0, 0.0, 1.0)
     assert estimate(1.0) == Metric(1.0, None, None)

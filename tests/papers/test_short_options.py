@@ -1,4 +1,4 @@
-"""Short transfers beyond the paper: what the options add, against packets and by other means."""
+"""Short transfers beyond the paper: effects of the options, by packets and by other methods."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def mean_error(transfer: ShortTransfer, sizes: range, losses: int, **path: Any) 
     ],
 )
 def test_packets_take_the_exact_times(size: int, published: tuple[float, ...]) -> None:
-    # Of several losses in one flight an enumeration elsewhere has other details: 0.5 %.
+    # With several losses in a flight the other enumeration has different details: 0.5 %.
     for losses, expected in enumerate(published):
         tolerance = 5e-4 if losses < 2 else 5e-3 * expected
         assert mean_duration(size, losses) == pytest.approx(expected, abs=tolerance)
@@ -53,10 +53,10 @@ def test_packets_take_the_exact_times(size: int, published: tuple[float, ...]) -
 
 
 @pytest.mark.parametrize("timer", [0.1, 0.2])
-def test_timer_explains_most_of_the_error_for_b_2(timer: float) -> None:
+def test_ack_timer_explains_most_of_the_error_with_b_2(timer: float) -> None:
     sizes = range(1, 31)
     timed = replace(DELAYED, delayed_ack_timer_s=timer)
-    staircase = mean_error(PAPER, sizes, 0)  # rounds that are not full: 12 %, for b = 1 too
+    staircase = mean_error(PAPER, sizes, 0)  # partial rounds: 12 %, also for b = 1
     without = mean_error(DELAYED, sizes, 0, b=2, ack_timer_s=timer)
     assert without > (0.24 if timer == 0.1 else 0.29)
     assert mean_error(timed, sizes, 0, b=2, ack_timer_s=timer) < 1.15 * staircase < 0.15
@@ -64,9 +64,9 @@ def test_timer_explains_most_of_the_error_for_b_2(timer: float) -> None:
     assert mean_error(timed, range(1, 21), 1, b=2, ack_timer_s=timer) < 0.6 * given_one
 
 
-def test_packets_that_wait_for_the_timer() -> None:
+def test_segments_that_wait_for_the_timer() -> None:
     timed = replace(DELAYED, delayed_ack_timer_s=0.2)
-    # W0 = 2: an odd last packet. W0 = 1: the first packet, and what is odd of the others.
+    # W0 = 2: an odd last packet. W0 = 1: the first packet, and an odd number of others.
     odd = lossless_latency_s(timed, range(1, 9)) - lossless_latency_s(DELAYED, range(1, 9))
     np.testing.assert_allclose(odd, 0.2 * np.array([1, 0] * 4), atol=1e-12)
     alone = replace(timed, initial_window_pkts=1)
@@ -79,8 +79,8 @@ def test_packets_that_wait_for_the_timer() -> None:
 
 
 @pytest.mark.parametrize("b", [2, 3, 4])
-def test_first_and_last_waits_equal_packet_simulation(b: int) -> None:
-    """A round trip of nothing leaves the waits alone."""
+def test_first_and_last_waits_are_those_of_packets(b: int) -> None:
+    """An RTT of zero leaves only the waits."""
     for window in (1, 2, 3):
         for size in range(1, 12):
             path = Path(b=b, initial_window=window, rtt_s=1e-6, ack_timer_s=10, rto_s=1e9)
@@ -88,7 +88,7 @@ def test_first_and_last_waits_equal_packet_simulation(b: int) -> None:
             timed = ShortTransfer(
                 rtt_s=1e-6, initial_window_pkts=window, acked_packets=b, delayed_ack_timer_s=10
             )
-            # Inside the transfer the timer ends odd rounds of packets; the model does not count it.
+            # Within the transfer the timer ends odd rounds of packets, which the model ignores.
             counted = float(lossless_latency_s(timed, size)) / 10
             inside = round(took / 10) - round(counted)
             assert inside >= 0, (window, size)
@@ -110,7 +110,7 @@ def test_handshake_takes_one_rtt_plus_timeouts() -> None:
     sizes = [1, 5, 30]
     more = conditional_latency_s(joined, sizes, max_losses=2)
     np.testing.assert_allclose(more - conditional_latency_s(PAPER, sizes, max_losses=2), 0.1)
-    # One of its packets is lost like data: after i timeouts 3 (2^i - 1) s have gone.
+    # One of its packets is lost like data: i timeouts take 3 (2^i - 1) s.
     p = 0.1
     waits = sum(3.0 * (2**i - 1) * p**i * (1 - p) for i in range(60))
     for given in (False, True):
@@ -128,7 +128,7 @@ def test_handshake_takes_one_rtt_plus_timeouts() -> None:
 
 def test_one_packet_doubles_its_timeout() -> None:
     latency = conditional_latency_s(replace(PAPER, backoff=True), 1, max_losses=8)
-    # 1, 2, 4, ... up to 64 s, after a part y of the packet, the least of k places.
+    # 1, 2, 4, ... up to 64 s, after a part y of the packet, the minimum of k positions.
     waits = np.cumsum([1, 2, 4, 8, 16, 32, 64, 64])
     before = [
         quad(lambda y, k=k: k * (1 - y) ** (k - 1) * 0.1 * math.log2(1 + y / 2), 0, 1)[0]
@@ -156,7 +156,7 @@ def draw(rng: np.random.Generator, size: float, losses: int) -> float:
     doublings: int | None = None
     for remaining in range(losses, 0, -1):
         sent = left * (1 - rng.random() ** (1 / remaining))
-        if doublings is not None and sent < 1:  # the packet sent again
+        if doublings is not None and sent < 1:  # the retransmitted packet
             doublings, threshold = doublings + 1, 2.0
             total += 2.0 ** min(doublings, 6)
             continue
@@ -194,7 +194,7 @@ def test_gain_of_sharing(initial_window: int, losses: int, most: float) -> None:
     error = mean_error(whole, sizes, losses, **path)
     assert error < most
     assert error < 0.5 * mean_error(paper, sizes, losses, **path)
-    # Doubling alone takes away what cancels.
+    # Doubling alone removes errors that cancel.
     alone = replace(paper, backoff=True)
     assert mean_error(alone, sizes, losses, **path) > mean_error(paper, sizes, losses, **path)
 
@@ -217,7 +217,7 @@ def test_one_loss_has_no_shared_recovery() -> None:
 
 
 def two_losses_shared(size: float, nodes: int = 20_000) -> float:
-    """L_2 with sharing and doubling from the text of the model, the midpoint rule for the first."""
+    """L_2 with sharing and doubling from the model's text; midpoint rule for the first loss."""
     total = 0.0
     for i in range(nodes):
         sent = size * (i + 0.5) / nodes
@@ -248,7 +248,7 @@ def after_first(left: float, window: float) -> float:
 
 
 def timed_out_once(packets: float) -> float:
-    """A timeout has gone; one more loss somewhere, the first packet being the one sent again."""
+    """After a timeout: one more loss, with the retransmitted packet first."""
     y = (np.arange(400) + 0.5) / 400 * packets
     return float(np.mean([one_more(each, packets, 1.0, 2.0, resent=True) for each in y]))
 
@@ -296,7 +296,7 @@ def test_many_losses_and_large_sizes() -> None:
     whole = expected_latency_s(WHOLE, [500, 1000, 1500], loss=0.02)
     first, second = np.diff(whole)
     assert second == pytest.approx(first, rel=5e-3)  # meshes: less than 0.1 % of the latency
-    # Sharing gains more than the doubled timeouts cost where windows are large.
+    # For large windows sharing gains more than the doubled timeouts cost.
     assert np.all(whole < expected_latency_s(PAPER, [500, 1000, 1500], loss=0.02))
     assert np.isfinite(conditional_latency_s(WHOLE, 30, max_losses=120)).all()
 
@@ -310,8 +310,8 @@ def test_timers_outside_the_domain(name: str, value: float) -> None:
 
 
 @pytest.mark.parametrize("transfer", [PAPER, WHOLE])
-def test_block_matrix_equals_scipy_bit_for_bit(transfer: ShortTransfer) -> None:
-    # Above 40 losses the products use scipy's sparse matrices.
+def test_few_losses_have_the_bits_of_many(transfer: ShortTransfer) -> None:
+    # Above 40 losses scipy's sparse matrices compute the products.
     tables = Tables.of(transfer, 30.0, 3)
     rng = np.random.default_rng(1)
     left, window = rng.uniform(1, 30, 500), rng.uniform(1, 20, 500)

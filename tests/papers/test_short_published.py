@@ -1,4 +1,4 @@
-"""Ayesta and Avrachenkov's printed figures as data: whole, and read as the paper means them."""
+"""Ayesta and Avrachenkov's printed values as data: complete and corrected."""
 
 import math
 
@@ -30,8 +30,8 @@ def test_tables_are_complete(number: int, total: int) -> None:
     assert sum(line.value("timeout_packets") for line in cells.values()) == total
 
 
-def test_there_are_two_tables_only() -> None:
-    with pytest.raises(DomainError, match="no table 3"):
+def test_table_3_is_rejected() -> None:
+    with pytest.raises(DomainError, match="no numeric table 3"):
         published.table(3)
 
 
@@ -42,7 +42,7 @@ def test_all_cells_except_two_follow_the_rule(number: int) -> None:
         printed, own = line.value("timeout_packets"), timeout_packets(transfer)
         assert transfer.acked_packets == number
         if line.misprint:
-            # The window is as large as it needs to be before a packet is sent: (2) has 0.
+            # The initial window is already large enough: (2) gives 0.
             assert (printed, own) == (1, 0)
             assert timeout_volume_pkts(transfer) == 0
             assert line.note
@@ -52,7 +52,7 @@ def test_all_cells_except_two_follow_the_rule(number: int) -> None:
 
 
 @pytest.mark.parametrize("setting", [NEWRENO, LIMITED, DELAYED], ids=lambda setting: setting.name)
-def test_smallest_file_size_of_text_equals_tables(setting: Setting) -> None:
+def test_minimum_file_size_in_text_equals_the_tables(setting: Setting) -> None:
     line = published.least().one(setting=setting.name)
     assert line.value("least_pkts") == least_recoverable_pkts(setting.transfer)
     assert line.note
@@ -71,15 +71,15 @@ def test_the_settings_of_the_figures() -> None:
     assert len({each.name for each in ALL}) == len(ALL) == 8
 
 
-def test_recomputed_values() -> None:
+def test_independent_values() -> None:
     lines = list(published.values())
     assert len(lines) == 18
     assert {line["setting"] for line in lines} <= {each.name for each in DRAWN}
     for line in lines:
         for column in ("model_s", "exact_s"):
-            found = line.printed(column)
-            assert isinstance(found, Printed)
-            assert found.decimals == 3
+            result = line.printed(column)
+            assert isinstance(result, Printed)
+            assert result.decimals == 3
     for line in published.reductions():
         assert line.value("lowest_percent") < line.value("highest_percent")
         assert math.isfinite(line.value("exact_percent"))

@@ -1,4 +1,4 @@
-"""The report on short transfers: what its sections say, in the quick run and in the whole one."""
+"""The report on short transfers: its sections, in the quick run and in the whole one."""
 
 from pathlib import Path as Folder
 
@@ -23,7 +23,7 @@ TITLES = [
     "Figure 9.",
     "Figure 10.",
     "Section 4.",
-    "Values computed apart",
+    "Independent values",
 ]
 FIGURES = [*(f"figure{n}.png" for n in (4, 6, 7, 8, 9, 10)), "errors.png"]
 
@@ -53,7 +53,7 @@ def test_every_figure_is_drawn_and_shown_on_the_page(quick: Report, name: str) -
     check_figure(quick, name)
 
 
-def test_only_the_end_of_doubling_differs(quick: Report) -> None:
+def test_only_the_end_of_doubling_causes_differences(quick: Report) -> None:
     assert [*quick.new, *quick.gone] == []
     assert quick.count(Verdict.AGREES) >= 80
     for title, row in quick.explained:
@@ -61,7 +61,7 @@ def test_only_the_end_of_doubling_differs(quick: Report) -> None:
         assert int(row.label[2]) >= 2
 
 
-def test_recursion_agrees_to_printed_digits(quick: Report) -> None:
+def test_recursion_agrees_to_the_digits(quick: Report) -> None:
     rows = [r for r in section(quick, TITLES[-1]).rows if r.label[3] == "recursion, d = 1"]
     assert len(rows) == 18
     assert all(row.verdict is Verdict.AGREES for row in rows)
@@ -78,7 +78,7 @@ def test_misprinted_cells_have_no_verdict(quick: Report) -> None:
 
 @pytest.mark.parametrize(("title", "peak"), [("Figure 4.", 7), ("Figure 6.", 5), ("Figure 7.", 4)])
 @pytest.mark.parametrize("by", [MODEL, "packets"])
-def test_one_loss_costs_most_at_smallest_file_size(
+def test_latency_of_one_loss_peaks_at_minimum_file_size(
     quick: Report, title: str, peak: int, by: str
 ) -> None:
     assert own(section(quick, title), "peak of one loss", by) == peak
@@ -89,7 +89,7 @@ def test_the_proposal_has_no_peak(quick: Report) -> None:
         assert own(section(quick, "Figure 8."), "peak of one loss", by) == 1
 
 
-def test_one_loss_lacks_the_rtt_of_the_duplicates(quick: Report) -> None:
+def test_duplicates_round_trip_explains_error_with_one_loss(quick: Report) -> None:
     part = section(quick, "Section 4.")
     for setting in (NEWRENO, LIMITED, PROPOSAL):
         printed, meant = (own(part, setting.words, "1", by) for by in (AS_PRINTED, MODEL))
@@ -117,13 +117,13 @@ def test_the_expected_latency_of_three_senders(quick: Report) -> None:
     )
 
 
-def test_progress_rises_to_the_end(quick: Report, shares: list[float]) -> None:
+def test_progress_is_monotonic(quick: Report, shares: list[float]) -> None:
     assert quick.sections
     assert shares == sorted(shares)
     assert shares[-1] == pytest.approx(1)
 
 
-def test_the_whole_paper_and_the_same_bytes_again(tmp_path: Folder) -> None:
+def test_whole_paper_is_reproducible(tmp_path: Folder) -> None:
     pages = []
     for threads in (1, None):
         folder = tmp_path / f"{threads}"

@@ -1,4 +1,4 @@
-"""The paper on short transfers again: simulated transfers by their losses."""
+"""Reproduction of short transfers: simulated transfers by their losses."""
 
 import numpy as np
 import pytest
@@ -9,9 +9,9 @@ from tcpcast_papers.short.expected import REDUCED, as_proposed, reduction
 from tcpcast_papers.short.methods import VARIANTS, by_model, mean_error
 from tcpcast_papers.short.runs import (
     BACKOFF,
-    Effort,
     Job,
     Runs,
+    SampleSizes,
     latency,
 )
 from tcpcast_papers.short.settings import (
@@ -23,13 +23,13 @@ from tcpcast_papers.short.settings import (
 from tcpcast_papers.short.timeouts import SIZE_PKTS, measured_packets, sender
 from tcpcast_papers.simulations import SEED
 
-SMALL = Effort(drawn=4_000, valued=4_000, counted=4_000)
+SMALL = SampleSizes(drawn=4_000, valued=4_000, counted=4_000)
 
 
 def simulated(*jobs: Job, threads: int | None = None) -> Runs:
     runs = Runs(SMALL, threads)
     for job in jobs:
-        runs.want(job)
+        runs.request(job)
     runs.simulate()
     return runs
 
@@ -37,7 +37,7 @@ def simulated(*jobs: Job, threads: int | None = None) -> Runs:
 @pytest.mark.parametrize("setting", ALL, ids=lambda setting: setting.name)
 def test_scenario_and_model_are_the_same_sender(setting: Setting) -> None:
     sizes = (2, 8, 20)
-    found = short(setting.scenario(sizes, transfers=10, seed=SEED), None).tables["by_losses"]
+    result = short(setting.scenario(sizes, transfers=10, seed=SEED), None).tables["by_losses"]
     transfer = setting.transfer
     if transfer.acked_packets > 1:
         # The engine has the ack timer of the scenario, the paper's model has none.
@@ -47,9 +47,9 @@ def test_scenario_and_model_are_the_same_sender(setting: Setting) -> None:
         return
     expected = conditional_latency_s(transfer, sizes, max_losses=1)
     for size, losses, told in zip(
-        found["size_pkts"], found["losses"], found["completion_time_s"], strict=True
+        result["size_pkts"], result["losses"], result["completion_time_s"], strict=True
     ):
-        # What the initial window holds still takes a round trip, which the paper leaves out.
+        # The initial window still takes a round trip, which the paper leaves out.
         if losses <= 1 and size > transfer.initial_window_pkts:
             assert told == pytest.approx(expected[losses, sizes.index(int(size))], rel=1e-9)
 
@@ -70,8 +70,8 @@ def test_means_by_losses_equal_the_tables() -> None:
     np.testing.assert_array_equal(seen.expected[0], tables["by_size"]["completion_time_s"])
 
 
-def test_interval_given_a_loss_uses_its_transfers() -> None:
-    # Another size in the same call changes the random draws for the first.
+def test_the_interval_given_a_loss_is_that_of_its_transfers() -> None:
+    # Another size in the same run changes the random draws of the first.
     means, halves = [], []
     for size in (9, 10, 11, 12, 13, 14):
         job = Job(NEWRENO, (8, size), 4_000)
@@ -95,20 +95,20 @@ def test_packets_that_time_out_are_counted(number: int, at: int) -> None:
     line = published.table(number).lines[at]
     cell = sender(line)
     job = Job(cell, (SIZE_PKTS,), 200_000, 1e-3)
-    found = measured_packets(simulated(job)[job], cell.transfer.unprotected_pkts)
+    result = measured_packets(simulated(job)[job], cell.transfer.unprotected_pkts)
     printed = line.value("timeout_packets")
-    assert found.low is not None
-    assert found.high is not None
-    assert found.high > printed - 0.2
+    assert result.low is not None
+    assert result.high is not None
+    assert result.high > printed - 0.2
     if number == 1:  # with b = 2, a delayed ack keeps the window small
-        assert found.low < printed + 0.2
+        assert result.low < printed + 0.2
 
 
-def test_mean_error_omits_unobserved_values() -> None:
+def test_mean_error_skips_missing_sizes() -> None:
     packets = np.array([[1.0, 2.0, np.nan], [0.1, 0.2, np.nan]])
-    found = mean_error(np.array([[1.1, 1.0, 7.0]]), packets)
+    result = mean_error(np.array([[1.1, 1.0, 7.0]]), packets)
     error, half = 100 * (0.1 + 0.5) / 2, 100 * np.hypot(0.11, 0.05) / 2
-    assert (found.value, found.low, found.high) == pytest.approx(
+    assert (result.value, result.low, result.high) == pytest.approx(
         (error, error - half, error + half)
     )
 
@@ -137,10 +137,10 @@ def test_variants_of_the_model() -> None:
 
 def test_results_do_not_depend_on_threads() -> None:
     jobs = [Job(each, (2, 9), 3_000, rules=rules) for each in ALL[:3] for rules in ((), BACKOFF)]
-    found = []
+    result = []
     for threads in (1, 2):
         runs = simulated(*jobs, threads=threads)
         assert len(runs) == len(jobs)
         assert runs.transfers == 6_000 * len(jobs)
-        found.append([latency(runs[job], job.sizes_pkts).given for job in jobs])
-    np.testing.assert_array_equal(found[0], found[1])
+        result.append([latency(runs[job], job.sizes_pkts).given for job in jobs])
+    np.testing.assert_array_equal(result[0], result[1])

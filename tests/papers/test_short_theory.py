@@ -1,7 +1,7 @@
-"""Short transfers: the values of Ayesta and Avrachenkov's model and what holds it up.
+"""Short transfers: values of Ayesta and Avrachenkov's model and their derivation.
 
-The recursion is held against adaptive quadrature of its own integrals and against drawing the
-places of the losses one after the other, neither of which shares its meshes.
+The recursion is compared with adaptive quadrature of its own integrals and with sequential random
+draws of the positions of losses, neither of which uses its meshes.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ PROPOSAL = replace(PAPER, limited_transmit=1, last_packets=True)
 DELAYED = replace(PAPER, acked_packets=2)
 SIZES = np.arange(1, 31)
 
-# Half a unit of the third decimal, and what quadrature and meshes leave (3.4075 prints as either).
+# Half a unit of the third decimal, plus errors of quadrature and meshes (3.4075 rounds both ways).
 PRINTED = 5.5e-4
 
 
@@ -80,13 +80,13 @@ def test_no_peak_with_the_proposal() -> None:
 def test_relative_reduction_at_eight_packets() -> None:
     assert relative_reduction(PAPER, LIMITED, 8) == pytest.approx(0.12, abs=0.005)
     assert relative_reduction(PAPER, PROPOSAL, 8) == pytest.approx(0.47, abs=0.005)
-    # Given any number of losses the several recoveries of larger k count too.
+    # Given any number of losses, the recoveries of larger k also count.
     any_loss = relative_reduction(PAPER, PROPOSAL, 8, loss=0.1)
     assert 0.38 < any_loss < 0.52
 
 
 # Tables 1 and 2: (b, limited transmit) -> y_to for W0 = 1, 2, 3, 4. The tables print 1 in the
-# congestion-avoidance cells with W0 = 1 + dup, where their rule, and slow start's cells, have 0.
+# congestion-avoidance cells with W0 = 1 + dup, but their rule and the slow-start cells give 0.
 SLOW_START = {
     (1, None): (3, 2, 1, 0),
     (1, 2): (2, 1, 0, 0),
@@ -139,7 +139,7 @@ def test_timeout_volume_of_the_fluid() -> None:
 def test_lossless_latency_is_exact_at_round_ends() -> None:
     rounds = lossless_latency_s(replace(PAPER, rtt_s=1.0), [2, 6, 14])
     np.testing.assert_allclose(rounds, [1, 2, 3], rtol=1e-12)
-    # At the cap M = 4 a window a round: 2 + 4 + 4 + 2 packets.
+    # At the cap M = 4 one window per round: 2 + 4 + 4 + 2 packets.
     capped = lossless_latency_s(ShortTransfer(rtt_s=1.0, receiver_window_pkts=4), 12)
     assert capped == pytest.approx(1 + 10 / 4)
 
@@ -171,11 +171,11 @@ def test_losses_considered_stops_at_negligible_probability() -> None:
     assert beyond[0] >= 1e-9 > beyond[1] > beyond[2]
 
 
-# The recursion again in a simple form: scalars, from the window distribution of section 2.
+# A plain version of the recursion with scalars, from the window distribution of section 2.
 
 
 def grow(t: ShortTransfer, sent: float, w0: float, ss: float) -> tuple[float, float]:
-    """Window and round trips after ``sent`` packets, by stages."""
+    """Return window and round trips after ``sent`` packets, by stages."""
     cap, b = t.receiver_window_pkts, t.acked_packets
     w0, ss = min(w0, cap), min(ss, cap)
     stage = b * max(ss - w0, 0)
@@ -193,7 +193,7 @@ def grow(t: ShortTransfer, sent: float, w0: float, ss: float) -> tuple[float, fl
 def after_loss(
     t: ShortTransfer, sent: float, n: float, w0: float, ss: float
 ) -> tuple[float, float, float, float]:
-    """Time until the next stage starts, its packets, window and threshold."""
+    """Return the time until the next stage starts, its packets, window and threshold."""
     w, rounds = grow(t, sent, w0, ss)
     if t.sack and n - sent >= t.unprotected_pkts and w >= t.recovery_window_pkts:
         again = max(t.decrease * w, 1.0)
@@ -207,7 +207,7 @@ def after_loss(
 
 
 def by_quadrature(t: ShortTransfer, k: int, n: float) -> float:
-    """L_k by adaptive quadrature within adaptive quadrature."""
+    """Return L_k by nested adaptive quadrature."""
 
     def latency(k: int, n: float, w0: float, ss: float) -> float:
         if k == 0:
@@ -262,7 +262,7 @@ def test_recursion_against_adaptive_quadrature(name: str) -> None:
 
 
 def by_drawing(t: ShortTransfer, k: int, n: float, draws: int, seed: int) -> tuple[float, float]:
-    """Mean latency and its standard error, each loss placed by its density in turn."""
+    """Return mean latency and standard error; each loss is drawn from its density in turn."""
     rng = np.random.default_rng(seed)
     times = np.empty(draws)
     for i in range(draws):
@@ -294,7 +294,7 @@ def test_recursion_against_drawn_losses(name: str, size: int, k: int) -> None:
 
 
 def test_printed_recursion_lacks_one_rtt_per_recovery() -> None:
-    # At n = 30 two packets at the start and three at the end time out; 25 of 30 recover.
+    # At n = 30 losses of two packets at the start and three at the end time out; 25 of 30 recover.
     default = conditional_latency_s(PAPER, 30, max_losses=1)[1]
     printed = conditional_latency_s(replace(PAPER, as_printed=True), 30, max_losses=1)[1]
     assert default - printed == pytest.approx(0.1 * 25 / 30)
@@ -324,7 +324,7 @@ def test_expectation_rises_with_loss_and_round_trip() -> None:
 
 
 def test_large_files_approach_a_rate() -> None:
-    # Far beyond slow start equal pieces of file take equal time.
+    # Far beyond slow start equal parts of a file take equal times.
     latency = expected_latency_s(PAPER, [1000, 2000, 3000], loss=0.02)
     first, second = np.diff(latency)
     assert second == pytest.approx(first, rel=2e-3)
@@ -362,8 +362,8 @@ def test_transfers_outside_the_domain(changes: dict[str, Any], word: str) -> Non
         (lambda: expected_latency_s(PAPER, 3, loss=1.2), "loss"),
         (lambda: expected_latency_s(PAPER, 1e6, loss=0.1), "5000"),
         (lambda: losses_considered(size_pkts=math.inf, loss=0.1), "size_pkts"),
-        (lambda: conditional_latency_s(PAPER, 3, max_losses=-1), "most_losses"),
-        (lambda: conditional_latency_s(PAPER, 3, max_losses=5001), "most_losses"),
+        (lambda: conditional_latency_s(PAPER, 3, max_losses=-1), "max_losses"),
+        (lambda: conditional_latency_s(PAPER, 3, max_losses=5001), "max_losses"),
         (lambda: lossless_latency_s(PAPER, 0.5), "size_pkts"),
         (lambda: loss_probability(-1, size_pkts=3, loss=0.1), "losses"),
         (lambda: timeout_packets(replace(PAPER, initial_window_pkts=1.5)), "whole number"),

@@ -1,8 +1,8 @@
-"""Random scenarios made of the JSON Schema, so that a new key is covered without a line here.
+"""Random scenarios from the JSON Schema, so that new keys are covered automatically.
 
-A scenario begins as one of a few small ones. Random keys then get random values, one after the
-other, and a change stays if the scenario is still valid. Most values are near the schema's
-examples; the others are spread over all magnitudes, or are an end of the range.
+A scenario starts as one of a few small ones. Random keys then get random values, one at a
+time, and a change stays if the scenario is still valid. Most values are near the schema's
+examples; the others are spread over all magnitudes, or are a limit of the range.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import copy
 import math
 import re
 from functools import cache
-from re import _constants, _parser  # type: ignore[attr-defined]  # no public parser of patterns
+from re import _constants, _parser  # type: ignore[attr-defined]  # there is no public parser of patterns
 from typing import TYPE_CHECKING, Any
 
 from tcpcast.errors import ScenarioError
@@ -63,37 +63,37 @@ BASES: tuple[Tables, ...] = (
 )
 
 UNTOUCHED = ("sweep", "max_wall")
-"""Keys that get no random value: that of another command, and that of the limits of the run."""
+"""Keys without random values: those of another command and of run limits."""
 
 LEFT_OUT_AGAIN = 0.1
 
 NEAR_AN_EXAMPLE = 0.6
 NEAR_WITH_TABLES = 0.25
-"""Shares of values made of an example: of a plain value, and of one that may also be a table."""
+"""Shares of values from an example: for plain values, and for values that may also be tables."""
 
 SPREADS = (0.3, 1.0, 3.0)
-"""Standard deviations of the power of ten by which a number near an example differs from it."""
+"""Standard deviation of a number near an example, in powers of ten."""
 
 OPTIONAL = 0.25
-"""Share of the optional keys that a new table has."""
+"""Share of the optional keys that a new table contains."""
 
 CHANGES = (4, 40)
 TRIES = 8
 WIDE = (-9.0, 12.0)
-"""Powers of ten of numbers without a maximum."""
+"""Powers of ten for numbers without a maximum."""
 
 _NUMBER = re.compile(NUMBER)
 
 
 class Generator:
-    """Draws scenarios; the same stream of random numbers gives the same scenarios."""
+    """Draws scenarios; equal streams of random numbers give equal scenarios."""
 
     def __init__(self, random: Random) -> None:
         self._random = random
         self._root = _schema()
 
     def scenario(self, max_wall: str) -> Tables:
-        """Draw a valid scenario that is to stop at ``max_wall``.
+        """Draw a valid scenario that should stop at ``max_wall``.
 
         Raises
         ------
@@ -115,7 +115,7 @@ class Generator:
         return tables
 
     def _change(self, tables: Tables) -> None:
-        """Give a random key a random value, or leave it out."""
+        """Set a random key to a random value, or remove it."""
         table, key, schema = self._random.choice(list(self._keys(self._root, tables)))
         if key in table and self._random.random() < LEFT_OUT_AGAIN:
             del table[key]
@@ -123,28 +123,28 @@ class Generator:
             table[key] = self._value(schema)
 
     def _keys(self, schema: Schema, table: Tables) -> Iterator[tuple[Tables, str, Schema]]:
-        """Yield each key that a table and the tables below it have or may have."""
+        """Yield each present or possible key of a table and of the tables below it."""
         for key, below in schema["properties"].items():
             if key in UNTOUCHED:
                 continue
             yield table, key, below
             for entry in _entries(table.get(key)):
-                found = next((s for s in self._tables(below) if _fits(s, entry)), None)
-                if found is not None:
-                    yield from self._keys(found, entry)
+                result = next((s for s in self._tables(below) if _fits(s, entry)), None)
+                if result is not None:
+                    yield from self._keys(result, entry)
 
     def _alternatives(self, schema: Schema) -> Iterator[Schema]:
-        """Yield the schemas of which a value may have one, references followed."""
+        """Yield the alternative schemas of a value, with references resolved."""
         if "$ref" in schema:
             schema = self._root["$defs"][schema["$ref"].rsplit("/", 1)[1]]
-        found = [part for word in ("anyOf", "oneOf") for part in schema.get(word, [])]
-        if not found:
+        result = [part for word in ("anyOf", "oneOf") for part in schema.get(word, [])]
+        if not result:
             yield schema
-        for part in found:
+        for part in result:
             yield from self._alternatives(part)
 
     def _tables(self, schema: Schema) -> Iterator[Schema]:
-        """Yield the schemas of the tables that a value may be, or may list."""
+        """Yield the schemas of tables that a value may be, or may contain in a list."""
         for alternative in self._alternatives(schema):
             if "items" in alternative:
                 yield from self._tables(alternative["items"])
@@ -198,7 +198,7 @@ class Generator:
         return table
 
     def _near(self, example: Any, schema: Schema) -> Any:
-        """Return an example, half of the time with another number."""
+        """Return an example, with probability 1/2 with another number."""
         alternatives = list(self._alternatives(schema))
         if isinstance(example, bool) or self._random.random() < 0.5:
             return example
@@ -215,7 +215,7 @@ class Generator:
         return f"{float(match[0]) * factor:.6g}{example[match.end() :]}"
 
     def _number(self, schema: Schema) -> float:
-        """Draw a number: an end of its range, or spread evenly over its magnitudes."""
+        """Draw a number: a limit of its range, or spread evenly over its magnitudes."""
         least: float = schema.get("minimum", -10)
         most: float | None = schema.get("maximum")
         ends = [least] if most is None else [least, most]
@@ -285,7 +285,7 @@ def _entries(value: object) -> list[Tables]:
 
 
 def _fits(schema: Schema, table: Tables) -> bool:
-    """Return True if a table may be of that schema, by the word that tells it from others."""
+    """Return True if a table fits a schema, by the key that distinguishes the alternatives."""
     properties = schema.get("properties", {})
     words = ((key, s["const"]) for key, s in properties.items() if "const" in s)
     return set(table) <= set(properties) and all(

@@ -1,7 +1,7 @@
-"""Runs random valid scenarios, each in a process with little memory and time, and prints failures.
+"""Runs random valid scenarios, each in a process with limited memory and time, and prints failures.
 
 A failure is a traceback, an unknown exit code, a signal, or a run that takes more than three times
-its ``run.max_wall`` of processor time. Each is printed as the shortest scenario found that fails::
+its ``run.max_wall`` of processor time. Each is printed as the shortest failing scenario found::
 
     python tests/properties/random_scenarios.py --runs 20000 --seed 1
 """
@@ -22,7 +22,7 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-sys.path.append(str(Path(__file__).parents[1]))  # what all tests share
+sys.path.append(str(Path(__file__).parents[1]))  # modules that all tests share
 
 import started
 from generated_scenarios import Generator, Tables, is_valid
@@ -43,18 +43,18 @@ COMMANDS = (
     [],
     [],
 )
-"""Options of ``tcpcast run`` that a scenario is run with."""
+"""Sets of options of ``tcpcast run`` for the scenarios."""
 
 EXIT_CODES = (0, 1, 2, 3)
 
 MOST_OVERRUN = 3
-"""A run may take so many times ``run.max_wall`` of processor time."""
+"""Maximum processor time of a run, as a multiple of ``run.max_wall``."""
 
 MOST_WAITING_S = 120
-"""A run may last so many seconds, because it may wait for other processes."""
+"""Maximum duration of a run in seconds, including waits for other processes."""
 
 MOST_ASLEEP_S = 3
-"""A run may sleep for so many seconds, in which it neither runs nor waits for a processor."""
+"""Maximum time in seconds that a run may sleep, neither running nor waiting for a processor."""
 
 TOO_LONG = {-getattr(signal, name, 0) for name in ("SIGPROF", "SIGXCPU")}
 """Exit codes of a run that took too much processor time."""
@@ -103,7 +103,7 @@ def run_random(
     limits: Limits,
     shorten: bool = False,
 ) -> Iterator[tuple[int, int | None, Failure | None]]:
-    """Run the scenarios of these numbers, each drawn by the seed and its own number.
+    """Run the scenarios with these numbers; the seed and the number determine each scenario.
 
     Yields
     ------
@@ -131,7 +131,7 @@ def run_random(
 def run_once(
     tables: Tables, options: list[str], *, folder: Path, limits: Limits
 ) -> tuple[int | None, str | None]:
-    """Run a scenario in a new process; return its exit code, and why it failed or None."""
+    """Run a scenario in a new process; return its exit code and the reason of a failure."""
     with tempfile.TemporaryDirectory(dir=folder) as name:
         place = Path(name)
         (place / "scenario.toml").write_text(write_toml(tables), encoding="utf-8")
@@ -177,13 +177,13 @@ def _active_s(pid: int) -> float:
     try:
         states = [file.read_text() for file in Path(f"/proc/{pid}/task").glob("*/schedstat")]
     except OSError:
-        return math.nan  # it has just ended
+        return math.nan  # the process has ended
     times = [int(time) for state in states for time in state.split()[:2]]
     return sum(times) / 1e9 if times else math.nan
 
 
 def _limited(arguments: list[str], folder: Path, out: Path, err: Path, limits: Limits) -> None:
-    """Run a command in this process, which may take only so much memory and leaves no core."""
+    """Run a command in this process with limited memory and without core dumps."""
     if sys.platform != "win32":
         resource.setrlimit(resource.RLIMIT_AS, (limits.address_space, limits.address_space))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -197,7 +197,7 @@ def _limited(arguments: list[str], folder: Path, out: Path, err: Path, limits: L
 def shortest(
     tables: Tables, options: list[str], reason: str, *, folder: Path, limits: Limits
 ) -> tuple[Tables, str]:
-    """Leave out keys as long as the scenario still fails, with few tries."""
+    """Remove keys while the scenario still fails, with few attempts."""
     tries = itertools.count()
     again = True
     while again:
@@ -235,7 +235,7 @@ def _without(tables: Tables, place: tuple[str | int, ...]) -> Tables | None:
 
 
 def main() -> int:
-    """Run as many scenarios as the command line says; return 1 if any failed."""
+    """Run the number of scenarios from the command line; return 1 if any failed."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--runs", type=int, default=1000)
     parser.add_argument("--first", type=int, default=0, help="number of the first scenario")
@@ -247,10 +247,10 @@ def main() -> int:
     numbers = range(asked.first, asked.first + asked.runs)
     tally, begun = Tally(), time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
-        found = run_random(
+        result = run_random(
             numbers, seed=asked.seed, folder=Path(folder), limits=limits, shorten=True
         )
-        for _, code, failure in found:
+        for _, code, failure in result:
             tally.runs += 1
             if code is not None:
                 tally.codes[code] = tally.codes.get(code, 0) + 1

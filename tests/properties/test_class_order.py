@@ -1,4 +1,4 @@
-"""The order in which classes are written decides nothing but the order of the rows."""
+"""The order of classes only changes the order of the rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CLASSES = (
 
 
 def scenario(stack: str, classes: tuple[dict[str, Any], ...], **network: Any) -> Scenario:
-    """Endless flows whose round-trip times differ by 100 times the time of a packet."""
+    """Return endless flows whose round-trip times differ by 100 packet transmission times."""
     return Scenario.from_dict(
         {
             "network": {
@@ -33,15 +33,15 @@ def scenario(stack: str, classes: tuple[dict[str, Any], ...], **network: Any) ->
 
 
 @pytest.mark.parametrize("stack", ["rfc-newreno", "rfc-sack", "linux-reno", "linux-cubic"])
-def test_classes_share_alike_in_any_order(stack: str) -> None:
-    found: dict[str, list[tuple[float, float]]] = {"near": [], "far": []}
+def test_shares_do_not_depend_on_class_order(stack: str) -> None:
+    result: dict[str, list[tuple[float, float]]] = {"near": [], "far": []}
     for classes in itertools.permutations(CLASSES):
         answer = tcpcast.run(scenario(stack, classes), ["packet"])["packet"]
         table = answer.tables["by_class"]
         rates, highs = table["goodput_pps"], table["goodput_pps_high"]
         for at, group in enumerate(classes):
-            found[str(group["name"])].append((rates[at], highs[at] - rates[at]))
-    for (one, one_half), (other, other_half) in found.values():
+            result[str(group["name"])].append((rates[at], highs[at] - rates[at]))
+    for (one, one_half), (other, other_half) in result.values():
         assert abs(one - other) <= one_half + other_half
 
 

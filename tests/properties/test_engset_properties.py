@@ -28,7 +28,7 @@ windows = st.one_of(st.integers(1, 300).map(float), st.just(math.inf))
 
 @st.composite
 def paths(draw: st.DrawFn) -> Path:
-    """A path whose round trip holds between one and a few hundred packets of the slowest link."""
+    """Return a path whose round trip holds one to a few hundred packets of the slowest link."""
     bottleneck = draw(st.floats(1e5, 1e9))
     ingress = bottleneck * draw(st.sampled_from([0.5, 1.0, 10.0, math.inf]))
     egress = bottleneck * draw(st.sampled_from([0.2, 1.0, 100.0, math.inf]))
@@ -67,10 +67,10 @@ def test_flights_sum_to_the_file(size: float, window: float, beta: float, initia
 
 @given(path=paths(), size=st.integers(1, 400), window=windows, initial=st.integers(1, 12))
 @settings(deadline=None)
-def test_on_time_alone_is_that_of_the_packets(
+def test_on_time_without_traffic_equals_packet_simulation(
     path: Path, size: int, window: float, initial: int
 ) -> None:
-    """ON0 = m RTT0 + n Delta* (eq. 2) against the transfer followed ack by ack."""
+    """Compare ON0 = m RTT0 + n Delta* (eq. 2) with a transfer simulated ack by ack."""
     asked = {"receiver_window_pkts": window, "initial_window_pkts": initial}
     alone = isolated_connection(path=path, size_pkts=size, **asked)  # type: ignore[arg-type]
     followed = lone_transfer(path=path, size_pkts=size, **asked)  # type: ignore[arg-type]
@@ -84,8 +84,10 @@ def test_on_time_alone_is_that_of_the_packets(
 
 @given(window=st.integers(1, 40), size=st.integers(1, 300), beta=st.integers(41, 80))
 @settings(deadline=None)
-def test_queue_of_one_connection_is_that_of_the_packets(window: int, size: int, beta: int) -> None:
-    """The per-round sums against the time every packet spends at the link, where none saturates."""
+def test_queue_of_one_connection_equals_packet_simulation(
+    window: int, size: int, beta: int
+) -> None:
+    """Compare the per-round sums with the time of every packet at the link, without saturation."""
     path = Path(rtt0_s=beta * 0.01, packet_bytes=1250, bottleneck_bps=1e6)
     queue = lone_queue(path=path, size_pkts=size, mean_off_s=0.0, receiver_window_pkts=window)
     transfer = lone_transfer(path=path, size_pkts=size, receiver_window_pkts=window)
@@ -160,7 +162,7 @@ def test_bounds(path: Path, sources: int, size: float, off: float, window: float
     assert result.loss_ratio is not None
     assert 0 <= result.loss_ratio <= result.sharing.closed_load
     assert result.rtt_s >= path.rtt0_s
-    # What goes round is conserved: J/ON1 transfers end a second, (N - J)/OFF begin.
+    # Conservation: J/ON1 transfers end per second, (N - J)/OFF start.
     begin = (sources - result.sharing.mean_active) / off
     assert begin * size * path.packet_bits == pytest.approx(result.sharing.throughput_bps, rel=1e-7)
 
@@ -189,7 +191,7 @@ def test_one_source_has_the_path_to_itself(
 
 @pytest.mark.parametrize("sources", [200, 2000, 20000])
 def test_overload_shares_the_link_equally(sources: int) -> None:
-    """Far above capacity both ways agree and the link is full (note (b) of section 4.1)."""
+    """Far above capacity both methods agree and the link is full (note (b) of section 4.1)."""
     path = Path(rtt0_s=0.05, packet_bytes=1500, bottleneck_bps=10e6)
     result = ask(path, sources, 12.0, 1.0, 44.0)
     assert result.utilisation == pytest.approx(1.0, abs=1e-6)
@@ -198,8 +200,8 @@ def test_overload_shares_the_link_equally(sources: int) -> None:
     assert result.rate_bps == pytest.approx(10e6 / (sources - thinking), rel=1e-4)
 
 
-def test_a_million_sources_behave_like_a_thousand_on_a_thousandth_of_the_link() -> None:
-    """Law of large numbers: at a fixed overload the rate does not depend on the scale."""
+def test_rate_does_not_depend_on_scale() -> None:
+    """At a fixed overload the rate does not depend on the scale (law of large numbers)."""
     rates = []
     for scale in (1_000, 1_000_000):
         path = Path(rtt0_s=0.05, packet_bytes=1500, bottleneck_bps=70e3 * scale, egress_bps=2e6)
@@ -218,17 +220,17 @@ def test_buffer_and_loss_are_inverse(x: float, mean: float, load: float, loss: f
     assert float(time_above(queue_pkts=buffer, queue_mean_pkts=mean, load=load)) == pytest.approx(
         loss
     )
-    # The distribution of eq. 12 has the mean it was given.
+    # The distribution of eq. 12 has the given mean.
     grid = np.linspace(0, 60 * mean / load, 200_001)
     above = time_above(queue_pkts=grid, queue_mean_pkts=mean, load=load)
     assert np.trapezoid(above, grid) == pytest.approx(mean, rel=1e-3)
     assert float(time_above(queue_pkts=x, queue_mean_pkts=mean, load=load)) <= load
 
 
-@pytest.mark.long  # by itself, for what runs beside it takes time as well
+@pytest.mark.long  # alone, because other tests take processor time
 @pytest.mark.parametrize(("sources", "limit_s"), [(134, 0.2e-3), (1_000_000, 0.5)])
 def test_speed(sources: int, limit_s: float) -> None:
-    """The best of several, so that what else the machine does counts little."""
+    """Use the best of several runs, to reduce the effect of other load."""
     path = Path(rtt0_s=0.05, packet_bytes=1500, bottleneck_bps=75e3 * sources, egress_bps=2e6)
     times = timeit.repeat(lambda: ask(path, sources, 12.0, 1.0, 44.0), number=1, repeat=7)
     assert min(times) < limit_s

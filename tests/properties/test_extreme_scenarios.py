@@ -1,7 +1,7 @@
-"""Whatever a scenario asks for, the engines answer, stop in time, or say why not; none breaks.
+"""For extreme scenarios engines answer, stop in time, or give a reason; none fails.
 
-Quantities here are spread over all the magnitudes that a scenario takes, so most of what comes out
-is no network that anybody has.
+Quantities are spread over all valid magnitudes, so most scenarios are
+not realistic networks.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from tcpcast.scenario import Scenario
 from test_packet_properties import OFF, QUEUE, RANDOM_LOSS, SIZE, UNHURRIED
 
 WALL = "100ms"
-"""Long enough for a look at most runs, short enough for many of them."""
+"""Long enough for most runs, short enough for many of them."""
 
 
 def spread(low: float, high: float, unit: str) -> st.SearchStrategy[str]:
-    """A number of that unit: an end of the range, or spread evenly over its magnitudes."""
+    """Return a number with a unit: a limit of the range, or spread evenly over its magnitudes."""
     powers = st.floats(math.log(low), math.log(high))
     values = st.one_of(st.sampled_from([low, high]), powers.map(math.exp))
     return values.map(lambda value: f"{value:.4g}{unit}")
 
 
 def whole(most: float) -> st.SearchStrategy[str]:
-    """Whole packets, likewise."""
+    """Return whole packets, in the same way."""
     powers = st.floats(0, math.log(most)).map(math.exp)
     return st.one_of(st.just(1), st.just(most), powers).map(lambda value: f"{int(value)}pkt")
 
@@ -84,7 +84,7 @@ def streams(draw: st.DrawFn) -> dict[str, Any]:
 
 @st.composite
 def networks(draw: st.DrawFn) -> tuple[dict[str, Any], list[str]]:
-    """A network, and the names of its hops."""
+    """Return a network and the names of its hops."""
     network: dict[str, Any] = {"ingress": draw(links()), "egress": draw(links())}
     network["packet"] = draw(st.sampled_from(["41B", "1500B", "65535B"]))
     if draw(st.booleans()):
@@ -179,7 +179,7 @@ def test_every_packet_is_accounted_for(tables: dict[str, Any]) -> None:
 
 
 def followed(tables: dict[str, Any]) -> dict[str, Any]:
-    """Leave out what fixed points refuse: losses on the way, and a second hop to share."""
+    """Remove features that fixed points refuse: losses along the path, and a second shared hop."""
     network = tables["network"]
     hops: list[dict[str, Any]] = network.get("hop", [])
     for end in ("ingress", "egress"):
@@ -198,7 +198,7 @@ def followed(tables: dict[str, Any]) -> dict[str, Any]:
 
 
 def scaled(tables: dict[str, Any]) -> dict[str, Any]:
-    """Leave out what populations refuse: RED, and all but on/off sources."""
+    """Remove features that populations refuse: RED, and all traffic except on/off sources."""
     network = tables["network"]
     for link in [*network.get("hop", []), network.get("bottleneck", {})]:
         queue = link.get("queue")
@@ -214,18 +214,18 @@ def scaled(tables: dict[str, Any]) -> dict[str, Any]:
 
 @UNHURRIED
 @given(scenarios().map(followed), fixed_points())
-def test_fixed_points_come_to_an_end(tables: dict[str, Any], table: dict[str, Any]) -> None:
+def test_fixed_points_terminate(tables: dict[str, Any], table: dict[str, Any]) -> None:
     check(tables | {"fixed_point": table}, "fixed-point")
 
 
 @UNHURRIED
 @given(scenarios().map(scaled), st.sampled_from([100, 1999, 10**6]))
-def test_populations_come_to_an_end(tables: dict[str, Any], flows: int) -> None:
+def test_populations_terminate(tables: dict[str, Any], flows: int) -> None:
     check(tables | {"mean_field": {"flows": flows}}, "mean-field")
 
 
 def test_files_that_take_no_time_have_no_rate() -> None:
-    # 41 B on 1 Tbit/s are 0.3 ns, and time is counted in whole ones.
+    # 41 B on 1 Tbit/s take 0.3 ns, and time is counted in whole ns.
     link = {"rate": "1000gbit", "delay": "0s"}
     tables = {
         "network": {"packet": "41B", "ack": "1B", "ingress": link, "egress": link}
@@ -247,8 +247,8 @@ def test_files_that_take_no_time_have_no_rate() -> None:
 @pytest.mark.parametrize(
     ("flows", "scheme", "what"), [(1, 2, "service time"), (20, 0, "time between packets")]
 )
-def test_what_no_flow_had_is_not_compared(flows: int, scheme: int, what: str) -> None:
-    # Nothing comes back within the run.
+def test_unmeasured_values_are_not_compared(flows: int, scheme: int, what: str) -> None:
+    # No ack arrives within the run.
     tables = {
         "network": {"rtt": "100s", "bottleneck": {"rate": "10mbit", "buffer": "50pkt"}},
         "traffic": {"kind": "bulk", "flows": flows},

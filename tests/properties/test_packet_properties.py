@@ -1,4 +1,4 @@
-"""What must hold of every simulation, whatever the scenario, and where the answer is known."""
+"""Invariants of every simulation, and scenarios with known results."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tcpcast.scenario import Scenario
 
 SECOND = 10**9
 MANY = settings.default is not None and settings.default.max_examples > 40
-"""Whether many examples are asked for, by a profile: they are other ones in each run."""
+"""Whether a profile requests many examples, which differ in each run."""
 UNHURRIED = settings(
     max_examples=300 if MANY else 40,
     deadline=None,
@@ -29,10 +29,10 @@ UNHURRIED = settings(
 
 
 def packet(scenario: dict[str, Any]) -> tcpcast.Answer:
-    # What holds of each file holds of one; as an estimate, one is withheld.
-    with patch.object(reliability, "has_too_few_files", return_value=False):
+    # Properties of each file also hold for a single file, although its estimate is withheld.
+    with patch.object(reliability, "meaningless", return_value=False):
         (answer,) = tcpcast.run(Scenario.from_dict(scenario), ["packet"])
-    # Some dozen round trips without a loss, of which slow start has several, are no steady state.
+    # A few dozen round trips without a loss, with several in slow start, are no steady state.
     assert answer.incomplete_reason is None or answer.incomplete_reason.startswith(
         "no steady state"
     )
@@ -40,7 +40,7 @@ def packet(scenario: dict[str, Any]) -> tcpcast.Answer:
 
 
 def quantity(low: float, high: float, unit: str) -> st.SearchStrategy[str]:
-    """A number of that unit, spread evenly over its magnitudes."""
+    """Return a number with a unit, spread evenly over its magnitudes."""
     powers = st.floats(math.log(low), math.log(high))
     return powers.map(lambda power: f"{math.exp(power):.4g}{unit}")
 
@@ -89,7 +89,7 @@ PACKET_BYTES = {"41B": 41, "576B": 576, "1500B": 1500}
 
 
 def queued_rate(packet: str) -> st.SearchStrategy[str]:
-    """A rate of 40 to 4000 packets a second: so many that a run of seconds stays a short one."""
+    """Return a rate of 40 to 4000 packets per second, so that runs of seconds stay short."""
     most = 50 * PACKET_BYTES[packet] / 1500
     return quantity(most / 100, most, "mbit")
 
@@ -184,8 +184,8 @@ def scenarios(draw: st.DrawFn) -> dict[str, Any]:
 
 @UNHURRIED
 @given(scenarios())
-def test_what_every_answer_keeps_to(scenario: dict[str, Any]) -> None:
-    # That no packet gets lost on the books is checked by the engine itself at the end of each run.
+def test_answers_satisfy_invariants(scenario: dict[str, Any]) -> None:
+    # The engine itself checks the conservation of packets at the end of each run.
     answer = packet(scenario)
     value = {name: metric.value for name, metric in answer.metrics.items()}
     plain = Scenario.from_dict(scenario)
@@ -200,7 +200,7 @@ def test_what_every_answer_keeps_to(scenario: dict[str, Any]) -> None:
     if "loss_ratio" in value:
         parts = value["queue_loss_ratio"] + value["random_loss_ratio"]
         assert value["loss_ratio"] == pytest.approx(parts, abs=1e-9)
-    # What has queued up during the warm-up is delivered after it, on top of the rate.
+    # Packets that were queued in the warm-up are delivered after it, in addition to the rate.
     most = rate / (8 * size) + (value["queue_max_pkts"] + 2) / 8.3
     assert value["goodput_pps"] <= most
     assert value["goodput_bps"] == pytest.approx(8 * (size - 40) * value["goodput_pps"])
@@ -217,19 +217,19 @@ def test_what_every_answer_keeps_to(scenario: dict[str, Any]) -> None:
 
 @st.composite
 def hops(draw: st.DrawFn) -> list[dict[str, Any]]:
-    """Two to five hops, at least one of them shared."""
-    found: list[dict[str, Any]] = []
+    """Return two to five hops, at least one of them shared."""
+    result: list[dict[str, Any]] = []
     for at in range(draw(st.integers(2, 5))):
         hop = draw(links()) | {"name": f"hop{at}", "shared": draw(st.booleans()) or at == 0}
         if hop["shared"]:
             hop |= {"rate": draw(quantity(0.5, 50, "mbit")), "queue": draw(QUEUE)}
-        found.append(hop)
-    return draw(st.permutations(found))
+        result.append(hop)
+    return draw(st.permutations(result))
 
 
 @UNHURRIED
 @given(scenarios(), hops())
-def test_what_one_hop_lets_go_is_what_the_next_one_gets(
+def test_departures_of_a_hop_arrive_at_the_next(
     scenario: dict[str, Any], series: list[dict[str, Any]]
 ) -> None:
     network = {key: value for key, value in scenario["network"].items() if key != "bottleneck"}
@@ -277,8 +277,8 @@ def tables_agree(answer: tcpcast.Answer) -> None:
 def test_the_active_sources_add_up_to_the_on_times(
     sources: int, size: dict[str, Any], buffer: str, seed: int
 ) -> None:
-    # Little's law, to the nanosecond: each source sends one file in a run that is over when all are
-    # done. A source is counted from the arrival of its first packet, 120 us after it was sent.
+    # Little's law, to the nanosecond: each source sends one file in a run that ends with the last
+    # one. A source is counted from the arrival of its first packet, 120 us after it was sent.
     numbers = configuration(
         Scenario.from_dict(
             {
@@ -315,11 +315,11 @@ def test_the_active_sources_add_up_to_the_on_times(
 
 
 def duplicates(sums: dict[str, int]) -> int:
-    """Packets that reached their receiver a second time."""
+    """Return the number of packets that reached their receiver a second time."""
     return sums["retransmitted"] - sums["queue_drops"]
 
 
-def test_littles_law_in_the_long_run() -> None:
+def test_littles_law_holds_over_long_runs() -> None:
     answer = packet(
         {
             "network": {
@@ -343,7 +343,7 @@ def test_littles_law_in_the_long_run() -> None:
     (simulated_s,) = answer.provenance["simulated_s"]
     per_second = answer["transfers"] / (simulated_s - 17.3)
     assert active == pytest.approx(per_second * answer["on_time_s"], rel=0.01)
-    # Who is not active is silent: on average for a second.
+    # Inactive sources are in their OFF time, which is one second on average.
     assert 134 - active == pytest.approx(per_second * 1.0, rel=0.02)
 
 
@@ -358,7 +358,7 @@ def one_flow(rate: str, rtt: str, window: int, run: dict[str, Any]) -> dict[str,
 
 @pytest.mark.parametrize(("rate", "rtt"), [("10mbit", "50ms"), ("10mbit", "100ms")])
 @pytest.mark.parametrize("window", [1, 2, 8, 12, 20, 41])
-def test_a_window_a_round_trip_where_nothing_queues(rate: str, rtt: str, window: int) -> None:
+def test_rate_without_queue_is_one_window_per_rtt(rate: str, rtt: str, window: int) -> None:
     rtt_s = float(rtt.removesuffix("ms")) / 1000
     run = {"warmup": f"{100.5 * rtt_s}s", "duration": f"{500.5 * rtt_s}s"}
     answer = packet(one_flow(rate, rtt, window, run))
@@ -380,8 +380,8 @@ def test_a_window_a_round_trip_where_nothing_queues(rate: str, rtt: str, window:
     ],
 )
 def test_the_queue_of_a_saturated_link(rate: str, rtt: str, window: int, queue: int) -> None:
-    # Engset report, Table 2: WR - floor(beta) + 1. In between arrivals it is a packet less, so that
-    # over time WR packets are spread over the queue and the beta - 1 packet times besides it.
+    # Engset report, Table 2: WR - floor(beta) + 1. Between arrivals it is one packet less, so that
+    # over time WR packets are distributed over the queue and beta - 1 packet times.
     answer = packet(one_flow(rate, rtt, window, {"warmup": "10s", "duration": "60s"}))
     delta_s = 12_000 / (float(rate.removesuffix("mbit")) * 1e6)
     beta = float(rtt.removesuffix("ms")) / 1000 / delta_s
@@ -410,7 +410,7 @@ def paths(draw: st.DrawFn) -> Path:
 
 
 def alone(path: Path, size: int, window: int, initial_window: int) -> dict[str, Any]:
-    """One source with the path to itself; three files with three seconds of silence before each."""
+    """Return one source without other traffic; three files after OFF times of three seconds."""
     links = {"ingress": path.ingress_bps, "bottleneck": path.bottleneck_bps}
     links |= {} if math.isinf(path.egress_bps) else {"egress": path.egress_bps}
     network = {name: {"rate": f"{rate:.0f}bit"} for name, rate in links.items()}
@@ -441,7 +441,7 @@ LONE = given(
 
 @UNHURRIED
 @LONE
-def test_a_lone_transfer_is_as_the_model_follows_it(
+def test_lone_transfer_equals_the_model(
     path: Path, size: int, window: int, initial_window: int
 ) -> None:
     answer = packet(alone(path, size, window, initial_window))
@@ -452,7 +452,7 @@ def test_a_lone_transfer_is_as_the_model_follows_it(
         receiver_window_pkts=window,
         initial_window_pkts=initial_window,
     )
-    tolerance = 5e-9 * (size + 10)  # each of six links takes whole nanoseconds
+    tolerance = 5e-9 * (size + 10)  # each of six links rounds to nanoseconds
     assert answer["on_time_s"] == pytest.approx(float(model.acked_s[-1]), abs=tolerance)
 
 
@@ -469,17 +469,17 @@ def test_a_lone_transfer_takes_eq_2(
     )
     answer = packet(alone(path, size, window, initial_window))
     assume(answer["timeouts"] == 0)
-    # Where beta* is hardly below a window, the last flight is not quite one run of packets.
+    # If beta* is slightly below a window, the last flight has gaps.
     gap = path.slowest_delta_s * (1 + size % 2)
     assert answer["on_time_s"] == pytest.approx(model.on_time_s, abs=gap + 1e-6)
 
 
 @UNHURRIED
 @LONE
-def test_the_queue_of_a_lone_transfer_is_section_4_4_s(
+def test_queue_of_lone_transfer_follows_section_4_4(
     path: Path, size: int, window: int, initial_window: int
 ) -> None:
-    # The formula for a link that saturates takes its queue for a packet longer than Table 2's, and
+    # The formula for a saturated link counts its queue one packet longer than in Table 2, and
     # is left out.
     assume(math.isinf(path.egress_bps))
     lone = {"receiver_window_pkts": window, "initial_window_pkts": initial_window}

@@ -1,4 +1,4 @@
-"""Properties of the models of one path that hold for every path, and what they refuse."""
+"""Properties of the models of one path that hold for every path, and their refusals."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 rtts = st.floats(1e-3, 2)
 timers = st.floats(1, 20)
-"""T0 in round trips: no timer is shorter than the round trip."""
+"""T0 in round trips; timers are at least one round trip."""
 acks = st.sampled_from([1.0, 1.5, 2.0, 3.0, 8.0])
 windows = st.one_of(st.floats(1, 1000), st.just(np.inf))
 losses = st.floats(1e-7, 0.999)
@@ -87,7 +87,9 @@ def test_rate_falls_with_rtt_and_t0(
 
 
 @given(p=losses, rtt=rtts, timer=timers, b=acks, window=windows)
-def test_results_hang_together(p: float, rtt: float, timer: float, b: float, window: float) -> None:
+def test_results_are_consistent(
+    p: float, rtt: float, timer: float, b: float, window: float
+) -> None:
     got = throughput(
         rtt_s=rtt,
         t0_s=rtt * timer,
@@ -106,7 +108,7 @@ def test_results_hang_together(p: float, rtt: float, timer: float, b: float, win
 
 
 @given(rtt=rtts, b=acks, window=st.floats(4, 1000))
-def test_the_border_is_where_the_windows_meet(rtt: float, b: float, window: float) -> None:
+def test_branch_border_is_where_windows_are_equal(rtt: float, b: float, window: float) -> None:
     border = float(window_limit_loss_ratio(receiver_window_pkts=window, packets_per_ack=b))
     got = throughput(
         rtt_s=rtt, t0_s=1, loss_indication_ratio=border, packets_per_ack=b

@@ -1,4 +1,4 @@
-"""Properties of PFTK's window chain that hold on every path, and what it refuses."""
+"""Properties of PFTK's window chain that hold on every path, and its refusals."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ restarts = st.sampled_from(["one", "slow-start", "half"])
 
 
 @given(p=chances, b=acks, most=windows, losses=loss_models, after=restarts)
-def test_distributions_and_means_hang_together(
+def test_distributions_and_means_are_consistent(
     p: float, b: int, most: float, losses: Losses, after: AfterTimeout
 ) -> None:
     got = window_chain(
@@ -39,7 +39,7 @@ def test_distributions_and_means_hang_together(
         assert distribution.shape == got.window_pkts.shape
         assert distribution.sum() == pytest.approx(1, rel=1e-12)
         assert distribution.min() > -1e-15
-    # A round later the window is as large or one larger.
+    # One round later the window is equal or larger by one.
     assert (
         0
         <= got.mean_window_pkts - float(got.loss_distribution @ got.window_pkts) + 1e-12
@@ -62,7 +62,7 @@ def test_q_is_the_mean_of_23(p: float, b: int, most: float) -> None:
 
 
 @given(p=chances, b=acks, most=windows, after=restarts)
-def test_what_a_loss_takes_with_it_costs(
+def test_correlated_loss_reduces_the_rate(
     p: float, b: int, most: float, after: AfterTimeout
 ) -> None:
     path: dict[str, Any] = {
@@ -95,7 +95,7 @@ def test_the_rate_falls_with_loss(
     assert rate(min(p * factor, 0.9995)) <= rate(p) * (1 + 1e-11)
 
 
-def test_a_part_of_a_packet_is_not_sent() -> None:
+def test_fractional_packets_are_not_sent() -> None:
     whole = window_chain(loss_probability=0.01, receiver_window_pkts=10)
     part = window_chain(loss_probability=0.01, receiver_window_pkts=10.9)
     assert part.rounds == whole.rounds

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 @pytest.mark.parametrize("runs", [8, pytest.param(2000, marks=pytest.mark.long)])
 def test_random_scenarios_end_in_time(runs: int, tmp_path: Path) -> None:
-    found = run_random(range(runs), seed=1, folder=tmp_path, limits=Limits())
-    assert not [str(failure) for _, _, failure in found if failure is not None]
+    result = run_random(range(runs), seed=1, folder=tmp_path, limits=Limits())
+    assert not [str(failure) for _, _, failure in result if failure is not None]
 
 
 PATH = {"network": {"rtt": "50ms", "bottleneck": {"rate": "10mbit"}}}
@@ -66,7 +66,7 @@ def test_a_run_stops_in_time(
     assert code in {0, 1}
 
 
-def test_too_many_sources_for_the_memory_are_refused_at_once(tmp_path: Path) -> None:
+def test_too_many_sources_are_refused_immediately(tmp_path: Path) -> None:
     changed = Scenario.from_dict(BULK).with_changes({"traffic.flows": 10_000_000}).resolved()
     code, reason = run_once(changed, ["--engine", "packet"], folder=tmp_path, limits=Limits())
     assert (code, reason) == (2, None)
@@ -103,7 +103,7 @@ tcpcast.run(Scenario.from_dict(tables), ["packet"], threads=1)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of the address space")
-def test_a_run_without_memory_ends_with_a_line(tmp_path: Path) -> None:
+def test_out_of_memory_run_prints_one_line(tmp_path: Path) -> None:
     ended = subprocess.run(
         [sys.executable, "-c", RUN_WITHOUT_MEMORY],
         cwd=tmp_path,
@@ -116,7 +116,7 @@ def test_a_run_without_memory_ends_with_a_line(tmp_path: Path) -> None:
     assert ended.stderr.count("\n") == 1
 
 
-def test_a_command_without_memory_ends_with_a_line(
+def test_out_of_memory_command_prints_one_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def fill(_: list[str]) -> int:

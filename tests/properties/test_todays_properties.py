@@ -1,7 +1,7 @@
-"""Today's TCP in networks with everything that a path may have: every packet is accounted for.
+"""Modern TCP in random networks with all path features: every packet is accounted for.
 
 The engine checks at the end of each run that packets are conserved and that Little's law holds at
-the bottleneck and at the return link; a run that fails there, or breaks, raises.
+the bottleneck and at the return link; a run that fails a check, or crashes, raises.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def scenarios(draw: st.DrawFn) -> dict[str, Any]:
 
 @UNHURRIED
 @given(scenarios())
-def test_no_packet_of_todays_tcp_is_lost_count_of(tables: dict[str, Any]) -> None:
+def test_modern_tcp_accounts_for_every_packet(tables: dict[str, Any]) -> None:
     try:
         scenario = Scenario.from_dict(tables)
     except ScenarioError:

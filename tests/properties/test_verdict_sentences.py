@@ -107,6 +107,6 @@ def test_ends_of_a_sweep_differ_only_if_their_intervals_are_disjoint(rows: list[
     assert ("does not differ" in sentence) == (high.low <= low.high)
 
 
-def test_a_value_that_is_not_trusted_is_marked() -> None:
+def test_untrusted_values_are_marked() -> None:
     answer = Answer("pftk", metrics={"goodput_bps": Metric(1e6, trusted=False)})
     assert "not to be trusted" in run_verdict(compare_all([answer]), scenario("bulk"))

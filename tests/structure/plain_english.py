@@ -1,6 +1,6 @@
 """Finds phrases that are hard to understand, by the patterns of ``plain_english.tsv``.
 
-A row holds an extended regular expression (case is ignored) and what to write instead. Part of
+A row holds an extended regular expression (case is ignored) and a replacement. Part of
 ``make lint``::
 
     python tests/structure/plain_english.py [FILE...]
@@ -53,7 +53,7 @@ def phrases(names: Iterable[str]) -> Iterator[str]:
 
 
 def main() -> int:
-    """Print the phrases in the named files, or in all; 1 if there are any."""
+    """Print the phrases in the named files, or in all; return 1 if there are any."""
     listed = list(phrases(sys.argv[1:] or checked_files()))
     print("\n".join(listed), end="\n" * bool(listed))
     return 1 if listed else 0

@@ -17,7 +17,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 BUDGET = Path(__file__).with_name("budget.tsv")
 TOLERANCE, LEAST = 0.02, 10
-"""A size may differ by this share, or by this number."""
+"""Allowed difference of a size, as a share and as a number."""
 
 DATA = ("python", "scenarios")
 ROWS = {".csv", ".tsv", ".toml", ".md", ".json"}
@@ -45,12 +45,12 @@ def lines(text: str) -> int:
 
 
 def package(path: Path, depth: int) -> str:
-    """Return the folder that a file counts for: so many levels below the root, or its own."""
+    """Return the folder to which a file belongs: ``depth`` levels below the root, or its own."""
     return "/".join(path.relative_to(ROOT).parts[:-1][:depth])
 
 
 def sizes() -> Counter[tuple[str, str]]:
-    """Return the size of each package, by what is counted and the folder."""
+    """Return the size of each package, by kind of count and folder."""
     counted: Counter[tuple[str, str]] = Counter()
     for path in ROOT.glob("python/**/*.py"):
         counted["nodes", package(path, 3)] += nodes(path.read_text(encoding="utf-8"))
@@ -73,7 +73,7 @@ def budget() -> Counter[tuple[str, str]]:
         )
 
 
-def test_each_package_is_as_large_as_its_budget() -> None:
+def test_packages_are_within_their_budget() -> None:
     now, planned = sizes(), budget()
     differing = [
         f"{name}: {now[kind, name]:,} {kind}, planned {planned[kind, name]:,}"

@@ -1,4 +1,4 @@
-"""Dependencies point one way, in Python and in Rust, as ARCHITECTURE.md draws them."""
+"""Dependencies have one direction, in Python and in Rust, as drawn in ARCHITECTURE.md."""
 
 from __future__ import annotations
 
@@ -53,17 +53,17 @@ MAY_IMPORT = {
     "metrics": set[str](),
     "answer": {"errors", "metrics"},
     "captures": QUESTION | {"models", "_native"},
-    # The link's process, and who starts it; engines and commands ask.
+    # The link's process, and its starter, used by engines and commands.
     "emulation": {"errors", "_native"},
     "engines": ANSWERING | {"interrupts", "emulation"},
     "compare": ANSWERING,
     "plan": ANSWERING | {"compare"},
     "ranges": QUESTION,
     "option": set[str](),
-    # The process that workers are forked from.
+    # The process from which workers are forked.
     "forkserver": set[str](),
     "sweeps": ANSWERING | {"compare", "ranges", "forkserver"},
-    # It lays out what engines said, and evaluates no models.
+    # Formats the results of engines, and evaluates no models.
     "report": ANSWERING - {"models"} | {"compare", "plan", "sweeps", "emulation"},
     "path": ANSWERING | {"report", "ranges", "option"},
     # Finds packages of papers, whose reports a command prints.
@@ -76,17 +76,17 @@ MAY_IMPORT = {
     "preload": {"errors", "scenario", "sweeps"},
     "__main__": {"cli", "interrupts", "forkserver"},
 }
-"""Rooms of the package, and the rooms each may import from besides itself."""
+"""Packages, and the packages that each may import in addition to itself."""
 
 PUBLIC = (
     *("tcpcast.answer.", "tcpcast.compare.", "tcpcast.errors.", "tcpcast.models."),
     *("tcpcast.engines.answer", "tcpcast.engines.RunOptions", "tcpcast.output", "tcpcast.papers."),
     *("tcpcast.report.", "tcpcast.scenario.", "tcpcast.statistics"),
 )
-"""Beginnings of the names that ``tcpcast_papers`` may import."""
+"""Prefixes of the names that ``tcpcast_papers`` may import."""
 
 PRIVATE = {
-    # Simulations that stop at the end of each piece of a trace, where their sums are read.
+    # Simulations that pause at the end of each piece of a trace, to read their sums.
     "tcpcast._native",
     "tcpcast.engines.packet.configuration.configuration",
     "tcpcast.engines.packet.configuration.nanoseconds",
@@ -98,7 +98,7 @@ PRIVATE = {
     "tcpcast.engines.REGISTRY",
     "tcpcast.engines.registry.PATH",
 }
-"""Private names that it imports as well, and their purpose."""
+"""Additional private names that it imports, with their purpose."""
 
 FROM_OUTSIDE = {
     "errors": set[str](),
@@ -119,26 +119,26 @@ FROM_OUTSIDE = {
     "captures": {"numpy"},
     "scenario": {"pydantic", "pydantic_core"},
 }
-"""Rooms that may import only these installed packages; elsewhere any dependency may be used."""
+"""Packages that may import only these installed packages; others may use any dependency."""
 
 STANDARD = {"__future__"}
 
 
 @cache
 def nodes(path: Path) -> list[ast.AST]:
-    """Return what may name a module, of all that is in a file."""
+    """Return the nodes of a file that can name a module."""
     kinds = ast.Import | ast.ImportFrom | ast.Attribute
     walked = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
     return [node for node in walked if isinstance(node, kinds)]
 
 
 def imports(path: Path) -> Iterator[str]:
-    """Dotted names of all modules a file imports, those for types and within functions too."""
+    """Yield dotted names of all imports of a file, including those for types and in functions."""
     for node in nodes(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}: relative imports hide where they lead"
+            assert node.level == 0, f"{path}: relative imports hide the module"
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
@@ -151,7 +151,7 @@ def modules() -> list[Path]:
 
 
 def root_attributes(path: Path) -> set[str]:
-    """What a file that says ``import tcpcast`` takes from it: ``run`` in ``tcpcast.run(...)``."""
+    """Return the attributes that a file uses of ``import tcpcast``, such as ``run``."""
     return {
         node.attr
         for node in nodes(path)
@@ -161,12 +161,12 @@ def root_attributes(path: Path) -> set[str]:
     }
 
 
-def test_every_room_has_its_rule() -> None:
+def test_every_package_has_a_rule() -> None:
     assert {room(path) for path in modules()} <= MAY_IMPORT.keys()
 
 
 def from_above(path: Path) -> Iterator[str]:
-    """Name what a module imports of rooms above its own."""
+    """Yield imports of a module from packages above its own."""
     allowed = MAY_IMPORT[room(path)] | {room(path)}
     for name in imports(path):
         top, _, rest = name.partition(".")
@@ -174,13 +174,13 @@ def from_above(path: Path) -> Iterator[str]:
             continue
         if rest and rest.split(".")[0] not in allowed:
             yield f"{path}: {room(path)} must not import {name}"
-        # The package itself re-exports everything; its version is no dependency.
+        # The package itself re-exports everything; its version is not a dependency.
         elif not rest and room(path) != "cli" and root_attributes(path) - {"__version__"}:
             yield f"{path} takes more of {name}"
 
 
-def test_a_module_imports_only_what_lies_below_it() -> None:
-    assert not [fault for path in modules() for fault in from_above(path)]
+def test_modules_import_only_lower_packages() -> None:
+    assert not [error for path in modules() for error in from_above(path)]
 
 
 def test_papers_use_the_public_interface() -> None:
@@ -196,7 +196,7 @@ def test_tcpcast_finds_papers_by_entry_points_only() -> None:
     assert project["entry-points"]["tcpcast.papers"] == {"tcpcast": "tcpcast_papers"}
 
 
-def test_a_pure_room_imports_only_its_own_dependencies() -> None:
+def test_restricted_packages_import_only_listed_dependencies() -> None:
     installed = {
         "numpy",
         "scipy",
@@ -243,14 +243,14 @@ def crates() -> list[str]:
     return sorted(path.parent.name for path in CRATES.glob("*/Cargo.toml"))
 
 
-def test_every_crate_has_its_rule() -> None:
+def test_every_crate_has_a_rule() -> None:
     workspace = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["members"]
     assert crates() == sorted(member.removeprefix("crates/") for member in workspace)
     assert set(crates()) == CRATE_MAY_USE.keys()
 
 
 @pytest.mark.parametrize("crate", crates())
-def test_a_crate_depends_only_on_what_lies_below_it(crate: str) -> None:
+def test_crates_depend_only_on_lower_crates(crate: str) -> None:
     manifest = tomllib.loads((CRATES / crate / "Cargo.toml").read_text())
     tables = [manifest, *manifest.get("target", {}).values()]
     needs = {name.replace("-", "_") for table in tables for name in table.get("dependencies", {})}
@@ -260,7 +260,7 @@ def test_a_crate_depends_only_on_what_lies_below_it(crate: str) -> None:
 
 
 @pytest.mark.parametrize("crate", crates())
-def test_a_crate_names_only_what_lies_below_it(crate: str) -> None:
+def test_crates_name_only_lower_crates(crate: str) -> None:
     for path in sorted((CRATES / crate / "src").rglob("*.rs")):
         named = set(re.findall(r"\btcpcast_(\w+)", path.read_text(encoding="utf-8")))
         assert named <= CRATE_MAY_USE[crate], path
@@ -268,7 +268,7 @@ def test_a_crate_names_only_what_lies_below_it(crate: str) -> None:
 
 @pytest.mark.parametrize("crate", ["fixed_point", "link", "sim", "wire"])
 def test_the_simulator_does_no_io(crate: str) -> None:
-    """No clock, file, socket or print: time and bytes come and go through arguments."""
+    """No clock, file, socket or print: times and bytes are arguments and results."""
     forbidden = re.compile(
         r"std::(fs|net|time|env|process)\b|\bSystemTime\b|\bInstant\b|\be?print(ln)?!|\bdbg!"
     )

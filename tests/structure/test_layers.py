@@ -1,4 +1,4 @@
-"""The modules of the simulator import downwards only: there is no circle among them."""
+"""The modules of the simulator import only downwards, without cycles."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ LAYERS = (
     {"run"},
     {"lib"},
 )
-"""Folders and files from the bottom up: each imports from lower layers, and from itself."""
+"""Folders and files from the bottom up; each imports from lower layers and from itself."""
 
 
 def sources() -> list[Path]:
-    """All files but those of unit tests."""
+    """Return all files except for unit tests."""
     return [path for path in sorted(SIM.rglob("*.rs")) if not path.stem.endswith("tests")]
 
 
 def code(path: Path) -> str:
-    """The text of a file without comments and unit tests."""
+    """Return the text of a file without comments and unit tests."""
     text = re.sub(r"//.*", "", path.read_text(encoding="utf-8"))
     return re.split(r"#\[cfg\(test\)\]\s*mod \w+ \{", text)[0]
 
@@ -38,7 +38,7 @@ def room(path: Path) -> str:
 
 
 def imported(path: Path) -> set[str]:
-    """The modules at the top that a file names."""
+    """Return the top-level modules that a file names."""
     text = code(path)
     names = re.findall(r"\bcrate::(\w+)", text)
     for group in re.findall(r"\bcrate::\{([^;]*)\};", text):
@@ -52,7 +52,7 @@ def layer(name: str) -> int:
     return at
 
 
-def test_every_module_has_its_layer() -> None:
+def test_every_module_has_a_layer() -> None:
     known = set[str]().union(*LAYERS)
     assert len(known) == sum(map(len, LAYERS))
     assert {room(path) for path in sources()} == known
@@ -67,7 +67,7 @@ def test_a_module_imports_from_lower_layers_only(name: str) -> None:
             assert layer(other) < layer(name), f"{path.relative_to(SIM)} imports {other}"
 
 
-def test_what_a_file_imports_is_read(tmp_path: Path) -> None:
+def test_imports_of_a_file_are_parsed(tmp_path: Path) -> None:
     path = tmp_path / "some.rs"
     path.write_text(
         "use crate::clock::{Nanos, SECOND};\n"

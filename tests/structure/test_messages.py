@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 PACKAGE = Path(__file__).parents[2] / "python" / "tcpcast"
 UNKNOWN = "\0"
-"""Stands for a value that a message inserts."""
+"""Placeholder for a value that a message inserts."""
 
 
 @cache
 def messages() -> dict[str, str]:
-    """Return the texts in the code that are no docstrings, each with its place."""
-    found = {}
+    """Return the texts in the code except for docstrings, each with its place."""
+    result = {}
     for path in sorted(PACKAGE.rglob("*.py")):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         skipped = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
@@ -35,8 +35,8 @@ def messages() -> dict[str, str]:
         for node in ast.walk(tree):
             if id(node) in skipped | parts or (text := text_of(node)) is None or " " not in text:
                 continue
-            found[f"{path.relative_to(PACKAGE)}:{node.lineno}"] = text  # type: ignore[attr-defined]
-    return found
+            result[f"{path.relative_to(PACKAGE)}:{node.lineno}"] = text  # type: ignore[attr-defined]
+    return result
 
 
 def text_of(node: ast.AST) -> str | None:

@@ -22,14 +22,14 @@ MESSAGES = {
     "why",
     "warnings",
 }
-"""Attributes that hold a message."""
+"""Attributes that contain a message."""
 
 KNOWN = {
     "answer.py": 1,  # Metric.lacking, until a doubt is a value
     "cli/__init__.py": 1,  # indents the lines of a message
     "web/evaluation.py": 1,  # the option at the start of a UnitError
 }
-"""Places that still parse, by file; the number may only fall."""
+"""Files that still parse messages, and how often; the numbers may only decrease."""
 
 
 def is_message(node: ast.expr, caught: set[str]) -> bool:
@@ -62,17 +62,17 @@ def parsed(source: str) -> Iterator[int]:
 
 
 def test_no_code_parses_a_message() -> None:
-    found = Counter[str]()
+    result = Counter[str]()
     lines = []
     for path in sorted(PACKAGE.rglob("*.py")):
         name = str(path.relative_to(PACKAGE))
         for line in parsed(path.read_text()):
-            found[name] += 1
+            result[name] += 1
             lines.append(f"{name}:{line}")
-    assert dict(found) == KNOWN, lines
+    assert dict(result) == KNOWN, lines
 
 
-def test_each_way_to_parse_is_found() -> None:
+def test_all_ways_to_parse_are_found() -> None:
     for text in (
         'note.why.startswith("a")',
         'answer.reason.partition(":")',

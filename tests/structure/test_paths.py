@@ -1,4 +1,4 @@
-"""Nothing in the tree knows the machine on which it was written."""
+"""No file contains paths of the machine on which it was written."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MACHINE = re.compile(
 
 
 def tracked() -> list[Path]:
-    """Files of the repository; of the tree where there is no repository."""
+    """Return the files of the repository, or of the tree if there is no repository."""
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT, capture_output=True, text=True, check=False,
@@ -36,11 +36,11 @@ def tracked() -> list[Path]:
     )
 
 
-def test_there_are_files_to_look_at() -> None:
+def test_tracked_files_are_found() -> None:
     assert {Path("README.md"), Path("Cargo.toml"), Path("pyproject.toml")} <= set(tracked())
 
 
-def test_no_path_of_a_machine() -> None:
+def test_no_machine_specific_paths() -> None:
     assert not [
         f"{path}:{number}: {line.strip()}"
         for path in tracked()

@@ -1,4 +1,4 @@
-"""The workflow of a release builds for what licences are checked for, by the tree's tools."""
+"""The release workflow builds for the targets of the licence check, with the tree's tools."""
 
 from __future__ import annotations
 
@@ -23,30 +23,30 @@ def toml(name: str) -> Any:
     return tomllib.loads((ROOT / name).read_text(encoding="utf-8"))
 
 
-def test_wheels_are_built_for_what_licences_are_checked_for() -> None:
+def test_wheel_targets_equal_licence_targets() -> None:
     built = workflow()["jobs"]["wheel"]["strategy"]["matrix"]["include"]
     assert {each["target"] for each in built} == set(toml("deny.toml")["graph"]["targets"])
     machines = {each["target"]: each["machine"] for each in built}
     assert len(set(machines.values())) == len(machines), "each runs where it was built"
 
 
-def test_linux_wheels_have_the_tag_that_release_check_holds() -> None:
+def test_linux_wheel_tag_equals_release_check() -> None:
     check = (ROOT / ".ci" / "release-check").read_text(encoding="utf-8")
     for each in workflow()["jobs"]["wheel"]["strategy"]["matrix"]["include"]:
         if "linux" in each["target"]:
             assert f'options="{each["options"]}"' in check
 
 
-def test_only_the_upload_may_sign_in_and_it_waits_for_all() -> None:
-    found = workflow()
-    jobs = found["jobs"]
-    assert found["permissions"] == {"contents": "read"}
+def test_only_upload_has_credentials_and_needs_all_jobs() -> None:
+    result = workflow()
+    jobs = result["jobs"]
+    assert result["permissions"] == {"contents": "read"}
     signs_in = [name for name, job in jobs.items() if "id-token" in job.get("permissions", {})]
     assert signs_in == ["publish"]
     assert set(jobs["publish"]["needs"]) == set(jobs) - {"publish"}
 
 
-def test_tools_are_those_of_the_tree() -> None:
+def test_tool_versions_equal_the_makefile() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     (version,) = re.findall(r"^UV_VERSION := (\S+)$", makefile, re.MULTILINE)
     assert workflow()["env"]["UV_VERSION"] == version

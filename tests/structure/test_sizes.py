@@ -1,4 +1,4 @@
-"""Files and functions stay small enough to be read at one go."""
+"""Files and functions stay short enough to read."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 LONGEST_FILE = 500
-"""A file is shorter than this, tests apart."""
+"""Maximum lines of a file without tests, plus one."""
 LONGEST_FUNCTION = 60
-"""A function is shorter than this, its docstring apart."""
+"""Maximum lines of a function without its docstring, plus one."""
 
 VAGUE = {"utils", "util", "helpers", "helper", "common", "misc"}
 
@@ -34,7 +34,7 @@ def identify(path: Path) -> str:
 
 
 def python_functions(source: str) -> Iterator[tuple[str, int]]:
-    """Name and length in lines of every function, without its docstring."""
+    """Yield name and length in lines of every function, without its docstring."""
     for node in ast.walk(ast.parse(source)):
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             continue
@@ -61,18 +61,18 @@ def without_tests(source: str) -> str:
 
 
 def rust_functions(source: str) -> Iterator[tuple[str, int]]:
-    """Name and length in lines of every function, by its braces."""
-    # Strings, characters and comments may hold braces; their lines still count.
-    code = NOT_CODE.sub(lambda found: "\n" * found[0].count("\n"), source)
-    for found in RUST_FUNCTION.finditer(code):
+    """Yield name and length in lines of every function, by its braces."""
+    # Strings, characters and comments may contain braces; their lines still count.
+    code = NOT_CODE.sub(lambda result: "\n" * result[0].count("\n"), source)
+    for result in RUST_FUNCTION.finditer(code):
         depth = 0
-        for at in range(found.end(), len(code)):
+        for at in range(result.end(), len(code)):
             if code[at] == "{":
                 depth += 1
             elif code[at] == "}":
                 depth -= 1
             if (code[at] == ";" and depth == 0) or (code[at] == "}" and depth == 0):
-                yield found[1], code.count("\n", found.start(), at) + 1
+                yield result[1], code.count("\n", result.start(), at) + 1
                 break
 
 
@@ -98,6 +98,6 @@ def test_rust_functions_are_measured() -> None:
     assert list(rust_functions(source)) == [("a", 4), ("b", 1), ("c", 1)]
 
 
-def test_a_name_says_what_is_inside() -> None:
+def test_module_names_are_specific() -> None:
     files = [*python_files(), *rust_files()]
     assert not [p for p in files if VAGUE & {*p.relative_to(ROOT).parts, p.stem}]

@@ -1,4 +1,4 @@
-"""The terms of the field hold in the docs, in messages and in comments."""
+"""Docs, messages and comments use the terms of the field."""
 
 from __future__ import annotations
 
@@ -37,24 +37,24 @@ INSTEAD = {
     "asked for or measured": "specified or measured",
     "turn the question round": "solve for a target",
 }
-"""What is not written, as a regular expression, and what is written instead."""
+"""Regular expressions of terms to avoid, and the terms to use."""
 
 BEGINS = re.compile(r"\b")
 
 EXCEPT: dict[str, set[str]] = {}
-"""Files in which an entry of :data:`INSTEAD` may stand, by entry."""
+"""Files that may contain an entry of :data:`INSTEAD`, by entry."""
 
 
 @cache
 def texts() -> dict[str, str]:
-    """Return what is read in small letters, by its name in the repository."""
+    """Return the checked texts in lower case, by file name in the repository."""
     files = sorted({path for pattern in SCOPE for path in ROOT.glob(pattern)})
     return {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8").lower() for path in files}
 
 
-def found(phrase: str) -> list[str]:
-    """Return the places of a phrase, whether or not a line ends within it."""
-    # What begins a word is looked at afterwards: letters to begin with are found much faster.
+def places(phrase: str) -> list[str]:
+    """Return the places of a phrase, including phrases over two lines."""
+    # Check the start of a word afterwards: a pattern that starts with letters is much faster.
     words = re.compile(rf"{phrase}\b".replace(" ", r"[\s/#!]+"))
     places = []
     for name, text in texts().items():
@@ -71,18 +71,18 @@ def found(phrase: str) -> list[str]:
 def test_a_phrase_is_found_as_whole_words_over_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     text = "A text\n    /// Sent\n    /// again, resent again.".lower()
     monkeypatch.setitem(globals(), "texts", lambda: {"a.rs": text})
-    assert found("sent again") == ["a.rs:2"]
+    assert places("sent again") == ["a.rs:2"]
 
 
-def test_the_scope_is_read() -> None:
+def test_checked_texts_include_code_and_docs() -> None:
     names = texts().keys()
     assert names >= {"README.md", "docs/tutorial.md", "python/tcpcast/compare.py"}
     assert "crates/trace/src/lib.rs" in names
 
 
 @pytest.mark.parametrize("phrase", INSTEAD)
-def test_the_term_of_the_field_is_used(phrase: str) -> None:
-    assert found(phrase) == [], f"write: {INSTEAD[phrase]}"
+def test_terms_of_the_field_are_used(phrase: str) -> None:
+    assert places(phrase) == [], f"write: {INSTEAD[phrase]}"
 
 
 def test_every_exception_is_needed() -> None:

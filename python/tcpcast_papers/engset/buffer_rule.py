@@ -30,29 +30,29 @@ def rule_pkts(rate_bps: float, size_pkts: int, rtt_s: float) -> float:
     Parameters
     ----------
     rate_bps, size_pkts, rtt_s
-        Rate of the link, mean file size F, and RTT0.
+        Rate of the link, mean file size F and RTT0.
 
     Returns
     -------
     float
-        Packets, for a loss of 1 %, WR = 44 and the number of sources that brings the open-loop
-        load to at least 100 %.
+        Packets, for a loss of 1 %, WR = 44 and the smallest number of sources with an open-loop
+        load of at least 100 %.
     """
     path = Path(rtt0_s=rtt_s, packet_bytes=PACKET_BYTES, bottleneck_bps=rate_bps, ingress_bps=100e6)
     one = isolated_connection(path=path, size_pkts=size_pkts, receiver_window_pkts=WINDOW_PKTS)
     sources = math.ceil((1 + one.on_time_s) * rate_bps / (size_pkts * path.packet_bits))
-    found = engset(
+    result = engset(
         path=path,
         sources=sources,
         mean_off_s=1.0,
         mean_size_pkts=size_pkts,
         receiver_window_pkts=WINDOW_PKTS,
     )
-    if not found.link_runs_short:
+    if not result.link_runs_short:
         return 0.0
     return float(
         buffer_for_loss_plain(
-            loss_ratio=LOSS, queue_mean_pkts=found.queue_mean_pkts, utilisation=found.utilisation
+            loss_ratio=LOSS, queue_mean_pkts=result.queue_mean_pkts, utilisation=result.utilisation
         )
     )
 
@@ -63,7 +63,7 @@ def largest(rate_bps: float) -> tuple[float, int, float]:
 
 
 def sections(_: Runs, __: pathlib.Path) -> list[Section]:
-    """Return Table 5 and the two figures of the text."""
+    """Return Table 5 and the two values in the text."""
     section = Section(published.table(5).title, ("C", "rule"))
     for line in published.table(5):
         rate = 1e6 * line.value("rate_mbps")
@@ -79,9 +79,9 @@ def sections(_: Runs, __: pathlib.Path) -> list[Section]:
     for rate, tolerance in ((10, PRINTED_DIGITS), (50, None)):
         section.rows.append(_text_row(rate, tolerance))
     section.remarks = [
-        "Sources are the fewest that bring the open-loop load to 100 % or more, and B = Q ln(U/L): "
-        "with these the text's 202 packets at 10 Mbit/s come out. How the paper rounds N is not "
-        "recovered, and its 417 packets at 50 Mbit/s do not come out of these formulas.",
+        "N is the smallest number of sources with an open-loop load of 100 % or more, and "
+        "B = Q ln(U/L). These rules give the text's 202 packets at 10 Mbit/s, but not its 417 "
+        "packets at 50 Mbit/s. The paper does not state how it rounds N.",
     ]
     return [section]
 

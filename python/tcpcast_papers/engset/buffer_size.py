@@ -39,14 +39,14 @@ def _setting(distribution: str, buffer_pkts: int, sources: int = HIGH) -> Settin
     return setting(f"F12-N{sources}-10M2M-R50-{distribution}-W44-B{buffer_pkts}")
 
 
-def wants(runs: Runs) -> None:
-    """Ask for Tables 9 and 10, and for Table 10 again at a load of 100 %."""
-    runs.want(
+def request(runs: Runs) -> None:
+    """Request Tables 9 and 10, and Table 10 again at a load of 100 %."""
+    runs.request(
         (_setting(distribution, b) for distribution in DISTRIBUTIONS for b in BUFFERS_PKTS),
         checked=True,
     )
-    runs.want((_setting("EP", b) for b in (50, 150, 750)), checked=True)
-    runs.want(
+    runs.request((_setting("EP", b) for b in (50, 150, 750)), checked=True)
+    runs.request(
         _setting(distribution, b, MODERATE) for distribution in DISTRIBUTIONS for b in BUFFERS_PKTS
     )
 
@@ -61,13 +61,14 @@ def _table9(runs: Runs) -> Section:
     for line in published.table(9):
         section.rows += _interval_rates(line, runs)
     section.remarks = [
-        "F12-N134-10M2M-R50-WR44. Small buffers favour small files, large buffers large ones; with "
-        "a small buffer files of every size spend much of their time waiting for a timeout.",
-        "The 642.9 kbit/s in print for EP files beyond 4096 packets at B = 150 are not recovered. "
-        "Neither of the two loops gives so much, and where another phase does, the intervals "
-        "before have as much. In print they stand for about 20 files, 24 % above the interval "
-        "before, where the other columns step by 4 % at most, as do ours in the full run. A single "
-        "digit, 542.9, would be in line; but nothing in print says so.",
+        "F12-N134-10M2M-R50-WR44. Small buffers favour small files, large buffers favour large "
+        "files. With a small buffer, files of every size spend much of their time in timeouts.",
+        "The printed 642.9 kbit/s for EP files of more than 4096 packets at B = 150 are not "
+        "reproduced. Neither RTT gives such a rate, and other phases that do also raise the rates "
+        "of the preceding intervals. The printed value is a mean over about 20 files. It is 24 % "
+        "above the preceding interval, whereas adjacent rates in the other columns, and in the own "
+        "full run, differ by at most 4 %. With one digit changed, 542.9 would fit, but nothing in "
+        "the paper confirms a misprint.",
     ]
     return section
 
@@ -98,7 +99,7 @@ def _interval_rates(line: Line, runs: Runs) -> list[Row]:
 
 
 def _printed_rates(line: Line) -> tuple[float, ...]:
-    """Return every value that the paper prints for a line of Table 9: two if Table 8 has it too."""
+    """Return each value that the paper prints for a line of Table 9: two if Table 8 repeats it."""
     rates = [line.value("rate_kbps")]
     if (line["distribution"], line["buffer_pkts"]) == ("EE(7)", "150"):
         rates.append(published.table(8).one(low_pkts=line["low_pkts"]).value("rate_kbps"))
@@ -113,7 +114,7 @@ def _table10(runs: Runs) -> Section:
         rate, on_time = line.printed("rate_kbps"), line.printed("on_time_ms")
         assert rate is not None
         assert on_time is not None
-        # Table 10 does not print the mean size; rate and ON time give it.
+        # Table 10 does not print the mean size; it follows from rate and ON time.
         size = on_time.value * rate.value / (8 * each.packet_bytes)
         answer = runs[each]
         section.rows += [
@@ -124,22 +125,22 @@ def _table10(runs: Runs) -> Section:
         if line["theory_loss_percent"]:
             section.rows += _theory_rows(line, label, each)
     section.remarks = [
-        "F12-N134-10M2M-R50-W44. The mean sizes that the paper's rates and ON times imply, 11.88 "
-        "to 11.94 packets for EE(7), are those of the distribution after rounding "
-        f"({SizeDistribution.of(_setting('EE(7)', 150)).mean():.3f}), all a little below it: its EE(7) runs "
-        "seem to have drawn the same files. A mean size lower by 0.4 % makes a rate higher by as "
-        "much here, since the cycle ON + OFF is in proportion to it (last figure of the notes).",
+        "F12-N134-10M2M-R50-W44. The paper's rates and ON times for EE(7) imply mean sizes of "
+        "11.88 to 11.94 packets. All are slightly below the mean of the rounded distribution "
+        f"({SizeDistribution.of(_setting('EE(7)', 150)).mean():.3f}), so its EE(7) runs probably "
+        "used the same files. Here a mean size that is lower by 0.4 % raises the rate by 0.4 %, "
+        "because the cycle ON + OFF is proportional to the size (last value of the notes).",
     ]
     return section
 
 
 def _theory_rows(line: Line, label: tuple[str, ...], each: Setting) -> list[Row]:
-    found = model(each)
-    assert found.loss_ratio is not None
+    result = model(each)
+    assert result.loss_ratio is not None
     own = (
-        ("theory: rate", "kbit/s", "theory_rate_kbps", 1e-3 * found.rate_bps),
-        ("theory: ON time", "ms", "theory_on_time_ms", 1e3 * found.on_time_s),
-        ("theory: loss", "%", "theory_loss_percent", 100 * found.loss_ratio),
+        ("theory: rate", "kbit/s", "theory_rate_kbps", 1e-3 * result.rate_bps),
+        ("theory: ON time", "ms", "theory_on_time_ms", 1e3 * result.on_time_s),
+        ("theory: loss", "%", "theory_loss_percent", 100 * result.loss_ratio),
     )
     return [
         Row((*label, name), unit, line.printed(column), value, tolerance=PRINTED_DIGITS)
@@ -149,19 +150,19 @@ def _theory_rows(line: Line, label: tuple[str, ...], each: Setting) -> list[Row]
 
 def _surprise(runs: Runs, folder: Path) -> Section:
     section = Section(
-        "The surprising observation of Table 10: delay and losses compensate",
+        "The surprising observation of Table 10: delay and loss compensate each other",
         ("N", "distribution", "quantity"),
     )
     figure, panels = drawing.panels(2, width=5.0)
     for axes, sources in zip(panels, (HIGH, MODERATE), strict=True):
         _draw_rates(axes, runs, sources)
-    section.figures.append(drawing.Drawn(figure, folder / "table10.png"))
+    section.figures.append(drawing.Plot(figure, folder / "table10.png"))
     spread = {}
     for sources in (HIGH, MODERATE):
         for distribution in DISTRIBUTIONS:
             rates = [1e-3 * _rate(runs, distribution, b, sources) for b in BUFFERS_PKTS]
             spread[sources, distribution] = 100 * (max(rates) / min(rates) - 1)
-            label = (str(sources), distribution, "largest over smallest rate, less 1")
+            label = (str(sources), distribution, "largest over smallest rate, minus 1")
             section.rows.append(
                 Row(
                     label,
@@ -171,13 +172,13 @@ def _surprise(runs: Runs, folder: Path) -> Section:
                 )
             )
     section.remarks = [
-        "With 134 sources the mean rate hardly depends on the buffer: a large one makes everybody "
-        "wait, a small one makes them recover, and both cost the same. At a load of 163.5 % the "
-        "link is always busy, and a cycle of N sources takes ON + OFF = N 8FP/C whatever happens "
-        "in it; drops come before the link and cost it nothing.",
-        "With 82 sources (100.1 %) that is over: the rate "
+        "With 134 sources the mean rate hardly depends on the buffer: a large one adds waiting "
+        "time, a small one adds recovery time, and both cost the same. At a load of 163.5 % the "
+        "link is always busy, so a cycle of N sources always takes ON + OFF = N 8FP/C. Drops "
+        "occur before the link and use none of its capacity.",
+        "With 82 sources (100.1 %) the rate "
         f"varies by {spread[MODERATE, 'E']:.0f} % (E) and {spread[MODERATE, 'EE(7)']:.0f} % "
-        "(EE(7)) over the same buffers. The paper says so too: it is only due to the very high "
+        "(EE(7)) over the same buffers. The paper also attributes the effect to the very high "
         "load.",
     ]
     return section
@@ -197,11 +198,11 @@ def _rate(runs: Runs, distribution: str, buffer_pkts: int, sources: int) -> floa
 
 
 def _draw_rates(axes: Axes, runs: Runs, sources: int) -> None:
-    found = model(_setting("E", BUFFERS_PKTS[0], sources))
-    axes.axhline(1e-3 * found.rate_bps, color="black", linewidth=1.2, label="model")
-    for distribution, look in zip(DISTRIBUTIONS, drawing.looks(), strict=False):
+    result = model(_setting("E", BUFFERS_PKTS[0], sources))
+    axes.axhline(1e-3 * result.rate_bps, color="black", linewidth=1.2, label="model")
+    for distribution, style in zip(DISTRIBUTIONS, drawing.styles(), strict=False):
         rates = [1e-3 * _rate(runs, distribution, b, sources) for b in BUFFERS_PKTS]
-        axes.plot(BUFFERS_PKTS, rates, label=distribution, linewidth=1.4, **look)
+        axes.plot(BUFFERS_PKTS, rates, label=distribution, linewidth=1.4, **style)
         if sources == HIGH:
             printed = [
                 line.value("rate_kbps")
@@ -212,14 +213,14 @@ def _draw_rates(axes: Axes, runs: Runs, sources: int) -> None:
                 printed,
                 linestyle=":",
                 marker="x",
-                color=look["color"],
+                color=style["color"],
                 label=f"{distribution}, published",
             )
     axes.set_xscale("log")
     axes.set_xticks(BUFFERS_PKTS, [str(b) for b in BUFFERS_PKTS], fontsize=8)
     axes.minorticks_off()
-    axes.set_ylim(0, 1.25 * 1e-3 * found.rate_bps)
-    axes.set_title(f"N = {sources}: load {100 * found.offered_load:.1f} %", fontsize=10)
+    axes.set_ylim(0, 1.25 * 1e-3 * result.rate_bps)
+    axes.set_title(f"N = {sources}: load {100 * result.offered_load:.1f} %", fontsize=10)
     axes.set_xlabel("buffer (packets)")
     axes.set_ylabel("connection rate (kbit/s)")
     axes.legend(frameon=False, loc="lower right", fontsize=8)

@@ -1,4 +1,4 @@
-"""The paper described: its sections in order, and what each has simulated."""
+"""Description of the reproduction: its sections in order, and their sample sizes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tcpcast_papers.engset import (
     states,
 )
 from tcpcast_papers.engset.published import CITATION
-from tcpcast_papers.engset.runs import FULL, QUICK, Effort, Runs
+from tcpcast_papers.engset.runs import FULL, QUICK, Runs, SampleSizes
 from tcpcast_papers.runner import QUICK as QUICK_RUNS
 from tcpcast_papers.runner import Paper
 
@@ -22,28 +22,29 @@ from tcpcast_papers.runner import Paper
 def _preface(runs: Runs) -> list[str]:
     length = (
         "Every setting is simulated with the paper's number of connections, about 10 million "
-        f"packets; where a figure is checked, {runs.effort.replications} times."
-        if runs.effort.whole
-        else f"This is the quick run: {100 * runs.effort.checked:.0f} % of the paper's connections "
-        f"where a figure is checked, {100 * runs.effort.drawn:.0f} % where it is only drawn, and "
-        "fewer curves; a figure outside its tolerance by less than its own interval is called "
+        f"packets; settings with checked values {runs.sample_sizes.replications} times."
+        if runs.sample_sizes.whole
+        else "This is the quick run: "
+        f"{100 * runs.sample_sizes.checked:.0f} % of the paper's connections for settings with "
+        f"checked values, {100 * runs.sample_sizes.drawn:.0f} % for settings that are only "
+        "plotted, and fewer curves. A value outside its tolerance by less than its own interval is "
         "unsettled."
     )
     return [
-        f"The paper: {CITATION}. Published figures are those it prints, own figures come from the "
-        "model's formulas (theory) and the packet-level simulator.",
-        f"{length} {len(runs)} simulations with {runs.packets / 1e6:,.0f} million data packets "
-        "stand behind it.",
-        "What counts as agreement: theory to the printed digits; connection rate, and ON time "
-        "divided by the run's own mean file size, within 1 %; loss within 0.3 percentage points "
-        "or 8 % of the value; rates of size intervals with at least 1 % of the files within 5 %, "
-        "rarer ones within 10 % or between two printed values. Rows without a verdict are shown "
-        "for comparison only. Intervals are 95 %, of our figures; the paper's are of one run each "
-        "and scatter by about twice as much.",
+        f"The paper: {CITATION}. Published values are printed there; own values are computed "
+        "with the model's formulas (theory) or the packet-level simulator.",
+        f"{length} The page uses {len(runs)} simulations with {runs.packets / 1e6:,.0f} million "
+        "data packets.",
+        "Tolerances: printed digits for theory; 1 % for the connection rate, and for the ON time "
+        "divided by the run's own mean file size; 0.3 percentage points or 8 % of the value for "
+        "loss; 5 % for the rates of size intervals with at least 1 % of the files; 10 %, or the "
+        "range between two printed values, for rarer sizes. Rows without a verdict are shown for "
+        "comparison only. Intervals are 95 % intervals of the own values. Each published value is "
+        "from one run, and varies about twice as much.",
     ]
 
 
-PAPER: Paper[Effort, Runs] = Paper(
+PAPER: Paper[SampleSizes, Runs] = Paper(
     package="tcpcast_papers.engset",
     title="TCP-Engset revisited: published and own",
     simulations=Runs,

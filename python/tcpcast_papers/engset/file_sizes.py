@@ -1,4 +1,4 @@
-"""Table 1 and Figure 3: the file sizes, by the distributions and as the simulator draws them."""
+"""Table 1 and Figure 3: file sizes of the distributions, and as drawn by the simulator."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tcpcast_papers.published import Line
 
 SHARE = Tolerance(relative=0.1, absolute=0.05)
-"""A measured share of files against the distribution, in %: 10 % of it or 0.05 points."""
+"""Tolerance of a measured share of files, in %: 10 % of the share or 0.05 points."""
 
 _DISTRIBUTIONS = ("E", "EP")
 
@@ -30,12 +30,12 @@ def _setting(mean_size_pkts: int, distribution: str) -> Setting:
     return window_setting(mean_size_pkts, distribution, 44, 0.8)
 
 
-def wants(runs: Runs) -> None:
-    """Ask for a simulation of each distribution and mean size; any network will do."""
-    runs.want(
+def request(runs: Runs) -> None:
+    """Request a simulation of each distribution and mean size; the network does not matter."""
+    runs.request(
         _setting(size, distribution) for size in CONNECTIONS for distribution in _DISTRIBUTIONS
     )
-    runs.want([_setting(12, "EE(7)")])
+    runs.request([_setting(12, "EE(7)")])
 
 
 def sections(runs: Runs, folder: Path) -> list[Section]:
@@ -48,15 +48,16 @@ def _table1(runs: Runs) -> Section:
     for line in published.table(1):
         section.rows.append(_share_row(line, runs))
     section.remarks = [
-        "Own is the distribution itself, rounded to the nearest packet; the note gives what the simulator "
-        "drew, and the mean size in the interval, published and own. Agreement: within 10 % of "
-        "the share or 0.05 percentage points.",
-        "In print, F = 22 E from 15 packets on and F = 5 EP from 63 packets on stand one row too "
-        "high, and one share of each is missing: the means cannot lie in the rows they stand in, "
-        "and in the rows below them every column sums to 100 %.",
-        "For F = 5 and 12 the paper's EP files are a little smaller than its distribution with the k it "
-        "prints: 92.8 % up to 6 packets where the distribution has 92.5 %, ten standard errors of 800,000 "
-        "files; for the larger F there is no such difference. Why is not recovered.",
+        "Own is the exact distribution, rounded to the nearest packet. The note gives the share "
+        "that the simulator drew, and the published and own mean size in the interval. Tolerance: "
+        "10 % of the share or 0.05 percentage points.",
+        "In print, F = 22 E from 15 packets upwards and F = 5 EP from 63 packets upwards are one "
+        "row too high, and one share of each is missing: the means are outside the intervals of "
+        "their rows, and one row further down every column sums to 100 %.",
+        "For F = 5 and 12 the paper's EP files are slightly smaller than its distribution with the "
+        "printed k: 92.8 % have up to 6 packets, whereas the distribution gives 92.5 %, a "
+        "difference of ten standard errors of 800,000 files. Larger F show no such difference. "
+        "The reason is unknown.",
     ]
     return section
 
@@ -80,7 +81,7 @@ def _share_row(line: Line, runs: Runs) -> Row:
 
 
 def drawn_share(runs: Runs, each: Setting, low_pkts: int) -> float:
-    """Return the share of a run's files in the interval that starts at ``low_pkts``, in %."""
+    """Return the share of a run's files, in %, in the interval that starts at ``low_pkts``."""
     table = runs[each].tables["by_size"]
     return 100 * float(table["share"][table["low_pkts"] == low_pkts].sum())
 
@@ -93,14 +94,14 @@ def interval_text(low_pkts: int, high_pkts: int | None) -> str:
 def _figure3(runs: Runs, folder: Path) -> Section:
     figure, (axes,) = drawing.panels(1, width=6.4, height=4.2)
     x = np.geomspace(3, 4096, 400)
-    for (distribution, name), look in zip(
-        (("E", "E"), ("EP", "EP"), ("EE", "EE(7)")), drawing.looks(), strict=False
+    for (distribution, name), style in zip(
+        (("E", "E"), ("EP", "EP"), ("EE", "EE(7)")), drawing.styles(), strict=False
     ):
         each = _setting(12, name)
         exact = SizeDistribution.of(each)
         axes.plot(
             *drawing.positive(x, exact.above(x)),
-            color=look["color"],
+            color=style["color"],
             label=f"{distribution}, distribution",
         )
         table = runs[each].tables["by_size"]
@@ -109,7 +110,7 @@ def _figure3(runs: Runs, folder: Path) -> Section:
             *drawing.positive(table["high_pkts"][:-1] + 0.5, above[:-1]),
             linestyle="none",
             label=f"{distribution}, drawn",
-            **look,
+            **style,
         )
     axes.set_xscale("log")
     axes.set_yscale("log")
@@ -121,7 +122,7 @@ def _figure3(runs: Runs, folder: Path) -> Section:
     section = Section(
         "Figure 3. File size distributions for F = 12 packets", ("distribution", "quantity")
     )
-    section.figures.append(drawing.Drawn(figure, folder / "figure03.png"))
+    section.figures.append(drawing.Plot(figure, folder / "figure03.png"))
     for distribution, name in (("E", "E"), ("EP", "EP"), ("EE", "EE(7)")):
         line = published.text().one(key=f"mean_above_k_{distribution}")
         own = SizeDistribution.of(_setting(12, name)).mean_above_k()

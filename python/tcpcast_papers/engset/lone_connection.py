@@ -1,4 +1,4 @@
-"""Tables 2 and 3 and sections 4.2 and 4.4: one connection alone on the path."""
+"""Tables 2 and 3 and sections 4.2 and 4.4: a single connection on the path."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ PAPER_BETAS = (8.0 + 1 / 3, 16.0 + 2 / 3, 41.0 + 2 / 3, 83.0 + 1 / 3)
 
 
 def special_path() -> Path:
-    """Return the special case's path with RTT0 rounded as in print.
+    """Return the special case's path, with RTT0 rounded as in print.
 
-    The paper goes on with 341.83 ms (341.8346 exactly); with the digits that it dropped, its ON
-    times would end in other hundredths of a millisecond.
+    The paper continues its calculation with 341.83 ms (exact: 341.8346 ms). The exact value would
+    change the hundredths of a millisecond of its ON times.
     """
     return Path(
         rtt0_s=0.34183,
@@ -45,8 +45,8 @@ def special_path() -> Path:
 
 
 def _alone_in_queue(window: int) -> str:
-    # The rates of bottleneck and egress are exchanged: alone on the path, the order of the links
-    # changes nothing for the connection, and the queue that is measured is the bottleneck's.
+    # The rates of bottleneck and egress are exchanged, so that the measured queue belongs to the
+    # bottleneck. For a single connection the order of the links makes no other difference.
     return f"F347-N1-128k1.5M-D300-E-W{window}-P576"
 
 
@@ -57,14 +57,14 @@ def _of_one_size(size_pkts: int) -> str:
 _SIZES = (53, 54, 106, 107)
 
 
-def wants(runs: Runs) -> None:
-    """Ask for the connections alone: exponential sizes for the queue, one size for the timeout."""
-    runs.want((setting(_alone_in_queue(window)) for window in (44, 12)), checked=True)
-    runs.want((setting(_of_one_size(size)) for size in _SIZES), connections=100)
+def request(runs: Runs) -> None:
+    """Request single connections: exponential sizes for the queue, one size for the timeout."""
+    runs.request((setting(_alone_in_queue(window)) for window in (44, 12)), checked=True)
+    runs.request((setting(_of_one_size(size)) for size in _SIZES), connections=100)
 
 
 def sections(runs: Runs, _: pathlib.Path) -> list[Section]:
-    """Return Tables 2 and 3 and the figures of sections 4.2 and 4.4."""
+    """Return Tables 2 and 3 and the values of sections 4.2 and 4.4."""
     return [_table2(), _table3(), _special(runs), _queue_alone(runs)]
 
 
@@ -74,14 +74,16 @@ def _table2() -> Section:
         label = (f"{line['rate_mbps']}M", f"{line['rtt_ms']} ms", line["receiver_window_pkts"])
         beta = line.value("rtt_ms") / line.value("delta_ms")
         window = line.value("receiver_window_pkts")
-        found = window_saturation(beta=beta, receiver_window_pkts=window)
+        result = window_saturation(beta=beta, receiver_window_pkts=window)
         own = {
             "beta_pkts": ("beta", "packets", beta),
-            "r": ("r", "1", found.ratio),
-            "window_over_beta_percent": ("WR/beta", "%", 100 / found.ratio),
-            "queue_pkts": ("queue", "packets", found.queue_pkts),
+            "r": ("r", "1", result.ratio),
+            "window_over_beta_percent": ("WR/beta", "%", 100 / result.ratio),
+            "queue_pkts": ("queue", "packets", result.queue_pkts),
         }
-        condition = "saturated" if found.saturated else "onset" if found.onset else "not saturated"
+        condition = (
+            "saturated" if result.saturated else "onset" if result.onset else "not saturated"
+        )
         for column, (quantity, unit, value) in own.items():
             if line[column]:
                 row = Row(
@@ -94,13 +96,13 @@ def _table2() -> Section:
                 )
                 section.rows.append(row)
     section.remarks = [
-        "The paper works with the integer part of beta: r = floor(beta)/WR, and WR/beta likewise."
+        "The paper uses the integer part of beta: r = floor(beta)/WR and floor(WR/beta).",
     ]
     return section
 
 
 def example_beta(line: Line) -> float:
-    """Return the least beta* of the paper's paths for which a row of Table 3 is meant."""
+    """Return the smallest beta* of the paper's paths to which a row of Table 3 applies."""
     low = line.value("beta_low_pkts")
     high = line.value("beta_high_pkts") if line["beta_high_pkts"] else float("inf")
     return min(beta for beta in PAPER_BETAS if low < beta < high)
@@ -111,10 +113,10 @@ def _table3() -> Section:
     for line in published.table(3):
         window = int(line["window_high_pkts"] or 44)
         beta = example_beta(line)
-        found = flights(
+        result = flights(
             size_pkts=line.value("mean_size_pkts"), receiver_window_pkts=window, slowest_beta=beta
         )
-        for name, own in (("m", found.rounds), ("n", found.tail_pkts)):
+        for name, own in (("m", result.rounds), ("n", result.tail_pkts)):
             corrected = line.printed(f"{name}_corrected")
             wrong = line[name] != line[f"{name}_corrected"]
             note = f"printed {line[name]}: {line.note}" if wrong else f"{_at(beta, window)}"
@@ -123,8 +125,8 @@ def _table3() -> Section:
                 Row(label, "1", corrected, float(own), tolerance=PRINTED_DIGITS, note=note)
             )
     section.remarks = [
-        "Published is what must be meant: five of the printed rows contradict their own flights, "
-        "which have to sum to F; the note then gives what is printed. ON0 = m RTT0 + n Delta*.",
+        "Published is the corrected value: five printed rows contradict their own flights, which "
+        "must add up to F. The note then gives the printed value. ON0 = m RTT0 + n Delta*.",
     ]
     return section
 
@@ -154,15 +156,15 @@ def _special(runs: Runs) -> Section:
     sizes, packets = spurious_timeouts(path=path, largest_pkts=200, receiver_window_pkts=44)
     hit = dict(zip(sizes.tolist(), packets.tolist(), strict=True))
     for size in (54, 106):
-        section.rows.append(_text_row(f"spurious_{size}", hit[size], "followed ack by ack"))
+        section.rows.append(_text_row(f"spurious_{size}", hit[size], "simulated"))
         simulated = first_timeout(runs, size)
         section.rows.append(_text_row(f"spurious_{size}", simulated, "simulated"))
     section.remarks = [
-        "ON times and rates are calculated with RTT0 = 341.83 ms as printed.",
-        "With a window of 44 packets the 128 kbit/s link holds up to 35 waiting packets, 1260 ms "
-        "(printed as 1260 seconds), while the timeout is still at its least of 1 s: packet 31 "
-        "saw a queue of 23 packets, but the next sample comes with packet 63 only. "
-        f"Followed ack by ack, files of {sizes.min()} to {sizes.max()} packets time out. "
+        "ON times and rates are calculated with RTT0 = 341.83 ms, as printed.",
+        "With a window of 44 packets up to 35 packets wait at the 128 kbit/s link, for 1260 ms "
+        "(printed as 1260 seconds), while the timeout still has its minimum of 1 s. Packet 31 "
+        "waited behind 23 packets, but the next RTT sample is from packet 63. "
+        f"In the simulation files of {sizes.min()} to {sizes.max()} packets time out. "
         f"Simulated: {_timeouts_text(runs)}.",
     ]
     return section
@@ -173,15 +175,15 @@ def _timeouts_text(runs: Runs) -> str:
     for size in _SIZES:
         answer = runs[_of_one_size(size)]
         timeouts = answer["timeouts"] / answer["transfers"]
-        parts.append(f"{timeouts:.3g} timeouts a file of {size}")
+        parts.append(f"{timeouts:.3g} timeouts per file of {size}")
     return ", ".join(parts)
 
 
 def first_timeout(runs: Runs, size_pkts: int) -> float | None:
-    """Return the packet at which files of one size time out, None where they do not.
+    """Return the number of the packet at which files of one size time out, or None.
 
-    The simulated sequence trace gives every retransmission; alone on the path, without a loss, the
-    first one of a transfer is the spurious timeout's.
+    The simulated sequence trace contains every retransmission. A single connection on the path has
+    no losses, so the spurious timeout causes the first retransmission of a transfer.
     """
     trace = runs[_of_one_size(size_pkts)].tables["sequences"]
     again = trace["sequence"][trace["event"] == "timeout"]
@@ -201,25 +203,25 @@ def _text_row(key: str, own: float | None, note: str = "") -> Row:
 
 
 def _queue_alone(runs: Runs) -> Section:
-    section = Section("Section 4.4. The queue of one connection alone", ("quantity",))
+    section = Section("Section 4.4. The queue of a single connection", ("quantity",))
     text = published.text()
     for window in (44, 12):
-        found = lone_queue(
+        result = lone_queue(
             path=special_path(),
             size_pkts=347,
             mean_off_s=SPECIAL_OFF_S,
             receiver_window_pkts=window,
         )
         if window == 44:
-            section.rows.append(_text_row("single_integral_w44", found.rounds[-1]))
-        section.rows.append(_text_row(f"single_queue_w{window}", found.mean_pkts, "by formula"))
+            section.rows.append(_text_row("single_integral_w44", result.rounds[-1]))
+        section.rows.append(_text_row(f"single_queue_w{window}", result.mean_pkts, "by formula"))
         delay = text.one(key=f"single_delay_w{window}")
         section.rows.append(
             Row(
                 (delay["quantity"],),
                 "ms",
                 Printed(delay["value"]),
-                1e3 * found.delay_s,
+                1e3 * result.delay_s,
                 note=delay.note,
             )
         )
@@ -235,8 +237,8 @@ def _queue_alone(runs: Runs) -> Section:
             )
         )
     section.remarks = [
-        "The simulations exchange the rates of bottleneck and egress: alone on the path the order "
-        "of the links changes nothing for the connection, and the queue then stands where it is "
+        "The simulations exchange the rates of bottleneck and egress. For a single connection the "
+        "order of the links makes no difference, except that the queue is then at the hop that is "
         "measured.",
     ]
     return section

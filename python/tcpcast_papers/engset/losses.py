@@ -1,4 +1,4 @@
-"""Section 5.4.3: Table 7, Table 8 and Figures 14 to 16, what drops do under a high load."""
+"""Section 5.4.3: Table 7, Table 8 and Figures 14 to 16: effects of drops under a high load."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ _LAST_SHOWN = 140
 _FEWEST_SENT = 200
 
 
-def wants(runs: Runs) -> None:
-    """Ask for the high loss setting, with a small window, and with exponential sizes."""
-    runs.want([WIDE, NARROW, EXPONENTIAL], checked=True)
+def request(runs: Runs) -> None:
+    """Request the setting with high loss, also with a small window and with exponential sizes."""
+    runs.request([WIDE, NARROW, EXPONENTIAL], checked=True)
 
 
 def sections(runs: Runs, folder: Path) -> list[Section]:
@@ -70,7 +70,7 @@ def _figure14(runs: Runs, folder: Path) -> Section:
         last = 2 * each.receiver_window_pkts - 2
         axes.axvline(last + 0.5, color=drawing.MUTED, linewidth=1, linestyle=":")
         axes.annotate(
-            f"packet {last}: the last\nin slow start",
+            f"packet {last}: last\nin slow start",
             (last + 1.5, 0.92),
             xycoords=("data", "axes fraction"),
             fontsize=8,
@@ -80,19 +80,19 @@ def _figure14(runs: Runs, folder: Path) -> Section:
         axes.set_title(f"{_name(each)}: loss {100 * runs[each]['loss_ratio']:.1f} %", fontsize=10)
         axes.set_xlabel("sequence number")
     panels[0].set_ylabel("dropped, % of those sent")
-    section.figures.append(drawing.Drawn(figure, folder / "figure14.png"))
+    section.figures.append(drawing.Plot(figure, folder / "figure14.png"))
     for each in (WIDE, NARROW):
         window = each.receiver_window_pkts
         line = published.text().one(key=f"loss_w{window}")
         printed = Printed(line["value"])
         section.rows.append(loss_row((str(window),), printed, runs[each]))
         first, second = _dropped(runs[each], 1), _dropped(runs[each], 2)
-        label = (str(window), "drops of packet 2 over those of packet 1")
+        label = (str(window), "drops of packet 2 per drop of packet 1")
         section.rows.append(Row(label, "1", None, second / first))
     section.remarks = [
-        "In slow start the second packet of a pair is dropped far more often than the first: both "
-        "arrive together from a 100 Mbit/s link. Beyond the last packet sent in slow start the "
-        "drops are even.",
+        "In slow start the second packet of a pair is dropped far more often than the first, "
+        "because both arrive back to back from a 100 Mbit/s link. Later packets of a file all have "
+        "about the same loss.",
     ]
     return section
 
@@ -121,15 +121,15 @@ TABLE7 = {
     "rate TDFR per FR": "rate_in_recovery",
     "send rate": "send_rate",
 }
-"""The paper's quantities, and their names in the simulator's table ``loss_recovery``."""
+"""The paper's quantities and their names in the simulator's table ``loss_recovery``."""
 
 _FACTORS = {"%": 100.0, "ms": 1e3, "kbit/s": 1e-3, "packets": 1.0}
 
 
 def recovery_figures(answer: Answer) -> dict[str, float]:
-    """Return the simulator's table ``loss_recovery`` in the units of Table 7."""
-    told = answer.tables["loss_recovery"]
-    own = dict(zip(told["quantity"].tolist(), told["value"].tolist(), strict=True))
+    """Return the simulator's table ``loss_recovery`` as quantities and units of Table 7."""
+    recovery = answer.tables["loss_recovery"]
+    own = dict(zip(recovery["quantity"].tolist(), recovery["value"].tolist(), strict=True))
     units = {line["quantity"]: line["unit"] for line in published.table(7)}
     return {quantity: _FACTORS[units[quantity]] * own[name] for quantity, name in TABLE7.items()}
 
@@ -145,30 +145,31 @@ def _table7(runs: Runs) -> Section:
             section.rows.append(Row((quantity,), unit, printed, own[quantity], note=line.note))
     section.rows += _averages(answer)
     section.remarks = [
-        f"{WIDE.name}. Checked are the rate, the ON time a packet and the loss; the rest is shown.",
-        "A timeout of one of the last three packets counts as TOend once the whole file has been "
-        "sent, else one of packet 1 or 2 as TObeg. In files of 3 and 4 packets, nearly all here, a "
-        "packet is often both, and the paper does not say which it counts as; so counted, TObeg is "
-        f"{own['TObeg per TO']:.1f} % and TOend {own['TOend per TO']:.1f} %.",
+        f"{WIDE.name}. Only rate, ON time per packet and loss are checked.",
+        "A timeout of one of the last three packets counts as TOend if the whole file has been "
+        "sent; otherwise a timeout of packet 1 or 2 counts as TObeg. In files of 3 and 4 packets, "
+        "which are nearly all here, many packets qualify for both, and the paper does not state "
+        f"its choice. With these rules TObeg is {own['TObeg per TO']:.1f} % and TOend "
+        f"{own['TOend per TO']:.1f} %.",
         f"TOTO is {own['TOTO per TO']:.1f} % because of a tie: in this setting a retransmission "
-        "after 1 s comes to the queue at the instant of a departure. Without the tie it is near "
-        'the printed figure, see "The phase of the loop". That takes part of what is here TOother; '
-        "the rest of TOother is not recovered.",
-        "The paper's send rate cannot be packets sent over ON time: 154.5 kbit/s and 6.3 % of "
-        "losses make 165.",
+        "after 1 s reaches the queue at the instant of a departure. Without the tie it is close to "
+        'the printed value, see "The phase of the loop". The tie also explains part of the '
+        "difference in TOother; the rest is not explained.",
+        "The paper's send rate cannot be packets sent per ON time: 154.5 kbit/s and 6.3 % of "
+        "losses give 165 kbit/s.",
     ]
     return section
 
 
 def _averages(answer: Answer) -> list[Row]:
-    """Return Table 7's averages over all connections; theory beside the two that have one."""
+    """Return Table 7's averages over all connections, two of them also from the theory."""
     line = {each["quantity"]: each for each in published.table(7)}
     size, rtt = line["file size"], line["RTT measured by TCP"]
     on_time = line["ON time"].value("measured"), size.value("measured")
-    found = model(WIDE)
+    result = model(WIDE)
     theory = (
-        ("theory: connection rate", "kbit/s", line["connection rate"], 1e-3 * found.rate_bps),
-        ("theory: ON time", "ms", line["ON time"], 1e3 * found.on_time_s),
+        ("theory: connection rate", "kbit/s", line["connection rate"], 1e-3 * result.rate_bps),
+        ("theory: ON time", "ms", line["ON time"], 1e3 * result.on_time_s),
     )
     return [
         loss_row((), line["packet drops"].printed("measured"), answer),
@@ -209,14 +210,14 @@ def _figure15(runs: Runs, folder: Path) -> Section:
         for shift, (each, colour) in enumerate(zip((WIDE, NARROW), drawing.COLOURS, strict=False)):
             count, share = _distribution(runs[each], name)
             kept = count <= 20
-            at = count[kept] + 0.4 * shift - 0.2
-            axes.bar(at, share[kept], width=0.4, color=colour, label=_name(each))
+            index = count[kept] + 0.4 * shift - 0.2
+            axes.bar(index, share[kept], width=0.4, color=colour, label=_name(each))
         axes.set_xlabel(x)
         axes.set_xlim(-0.6, 20.6)
         axes.set_xticks(range(0, 21, 2))
         axes.legend(frameon=False)
     panels[0].set_ylabel("share of recoveries (%)")
-    section.figures.append(drawing.Drawn(figure, folder / "figure15.png"))
+    section.figures.append(drawing.Plot(figure, folder / "figure15.png"))
     for each, bursts in (
         (WIDE, {1: "", 2: "burst_2_w44", 3: "burst_3_w44"}),
         (NARROW, {7: "burst_7_w12"}),
@@ -226,13 +227,16 @@ def _figure15(runs: Runs, folder: Path) -> Section:
         for packets, key in bursts.items():
             printed = Printed(published.text().one(key=key)["value"]) if key else None
             own = 100 * float(share[count == packets].sum() / sending)
-            label = (str(each.receiver_window_pkts), f"bursts of {packets}, of those that send any")
+            label = (
+                str(each.receiver_window_pkts),
+                f"bursts of {packets} packets, share of all bursts",
+            )
             section.rows.append(Row(label, "%", printed, own))
     section.remarks = [
-        "The commonest recovery, of one packet, leaves one packet fewer than ssthresh outstanding. "
-        "It lets out one packet where the window becomes ssthresh, and two where the ack that "
-        "ends it counts as slow start, which RFC 5681 leaves open when cwnd = ssthresh. The "
-        "paper's 82.8 % of two packets say that its TCP does so, and so does ours here.",
+        "In the most frequent recovery, of one packet, the final ack leaves one packet fewer than "
+        "ssthresh outstanding. The sender then sends one packet if the window becomes ssthresh, "
+        "or two if this ack counts as slow start. RFC 5681 allows both if cwnd = ssthresh. The "
+        "paper's 82.8 % of two packets show that its TCP uses slow start, as the own one does.",
     ]
     return section
 
@@ -261,10 +265,10 @@ def _figure16(runs: Runs, folder: Path) -> Section:
             own = float(share[table["window_pkts"] == window].sum())
             section.rows.append(Row((each.distribution, f"at W = {window}"), "%", None, own))
     panels[0].set_ylabel("share of timeouts in slow start (%)")
-    section.figures.append(drawing.Drawn(figure, folder / "figure16.png"))
+    section.figures.append(drawing.Plot(figure, folder / "figure16.png"))
     section.remarks = [
-        "W = 1: the retransmission after a timeout was lost too. W = 2: packet 1 was dropped. "
-        "W = 3: packet 1 was not, and packet 2 was. The paper prints no numbers.",
+        "W = 1: the retransmission after a timeout was also lost. W = 2: packet 1 was dropped. "
+        "W = 3: only packet 2 was dropped. The paper prints no numbers.",
     ]
     return section
 
@@ -278,8 +282,8 @@ def _table8(runs: Runs) -> Section:
         else:
             section.rows += _heading_rows(line, answer)
     section.remarks = [
-        f"{WIDE.name}. Rates of intervals with 1 % of the files or more agree within 5 %, of "
-        "rarer ones within 10 % or between the values of Tables 8 and 9.",
+        f"{WIDE.name}. The tolerance is 5 % for intervals with at least 1 % of the files; for "
+        "rarer sizes, it is 10 % or the range between the values of Tables 8 and 9.",
     ]
     return section
 

@@ -1,4 +1,4 @@
-"""What the tables of losses owe to the phase of the loop: Tables 7 to 9 with a shorter RTT."""
+"""Effect of the phase of the loop on losses: Tables 7 to 9 with a shorter RTT."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tcpcast_papers.engset.settings import Setting
 
 RTO_MS = {"1 ns shorter": 999.999_999, "1.1 ms longer": 1001.1}
-"""Least timeouts that end just before a departure, these being 1.2 ms apart, and not with one."""
+"""Minimum timeouts that expire just before a departure instead of at one (1.2 ms apart)."""
 
 _QUANTITIES = (
     "TO per dropped packet",
@@ -39,7 +39,7 @@ def _lossy(buffer_pkts: int, distribution: str) -> Setting:
 
 
 def _phases() -> dict[str, Setting]:
-    """Return the setting of Table 7 at 50 ms, with other timeouts, and with the shorter loop."""
+    """Return the setting of Table 7 at 50 ms, with other timeouts and with the shorter RTT."""
     shorter = shorter_loop(WIDE)
     others = {name: replace(WIDE, min_rto_ms=least) for name, least in RTO_MS.items()}
     return {
@@ -53,18 +53,18 @@ def _loop(each: Setting) -> str:
     return f"RTT {each.rtt_ms:g} ms"
 
 
-def wants(runs: Runs) -> None:
-    """Ask for Tables 8 and 9 with a shorter loop, and for Table 7 with a later timeout."""
+def request(runs: Runs) -> None:
+    """Request Tables 8 and 9 with a shorter RTT, and Table 7 with a later timeout."""
     settings = [
         _lossy(buffer, distribution) for distribution in _DISTRIBUTIONS for buffer in BUFFERS_PKTS
     ]
-    runs.want(settings, checked=True)
-    runs.want(map(shorter_loop, settings), checked=True)
-    runs.want(_phases().values(), checked=True)
+    runs.request(settings, checked=True)
+    runs.request(map(shorter_loop, settings), checked=True)
+    runs.request(_phases().values(), checked=True)
 
 
 def sections(runs: Runs, _: Path) -> list[Section]:
-    """Return Tables 7 and 9 at the phases."""
+    """Return Tables 7 and 9 at these phases."""
     section = Section("The phase of the loop", ("loop", "distribution", "B", "quantity"))
     for name, each in _phases().items():
         own = recovery_figures(runs[each])
@@ -83,26 +83,28 @@ def _remarks(runs: Runs) -> list[str]:
     repeated = [recovery_figures(runs[each])["TOTO per TO"] for each in _phases().values()]
     exact, sooner, later, shorter = (f"{share:.1f}" for share in repeated)
     return [
-        "With equal round-trip times every packet that an ack releases comes to the full buffer at "
-        "one phase between two departures, which are 1.2 ms apart: at 50 ms, 0.8 ms after the one "
-        "before. A retransmission 1 s after the last sending is 0.4 ms further on: it comes at the "
-        "very instant of a departure. The departure goes first, in the paper as here, and so the "
-        f"retransmission is hardly ever lost: {exact} % TOTO. With a timeout shorter by a "
-        f"nanosecond it finds the buffer full, and timeouts follow timeouts: {sooner} %; longer by "
-        f"1.1 ms: {later} %; with a loop shorter by the {ACKS_MS:.3f} ms that the acks take to be "
-        f"sent: {shorter} %; in print: {published.table(7).one(quantity='TOTO per TO')['measured']}"
-        " %. The last bit of a clock in floating point is enough to undo such a tie.",
-        "A lost retransmission stalls its file for 2 s more, most often a small one, and leaves "
-        "room to the large: with the shorter loop small files lose more packets, large ones fewer. "
-        "The paper's rates of size intervals lie between the two loops or near the shorter one, "
-        "and under heavy loss mean no more than this. The setting stays as the paper gives it; a "
-        "rate of Tables 8 and 9 outside its tolerance is called explained if it lies between the "
-        "two loops, or within the tolerance of that.",
+        "With equal round-trip times each packet that an ack releases reaches the full buffer at "
+        "the same phase between two departures, which are 1.2 ms apart: at 50 ms, 0.8 ms after the "
+        "previous one. A retransmission after 1 s arrives 0.4 ms later, at the very instant of a "
+        "departure. The departure is processed first, in the paper as here, so the "
+        f"retransmission is hardly ever lost: {exact} % TOTO. If the timeout is shorter by a "
+        f"nanosecond, the buffer is still full, and repeated timeouts are frequent: {sooner} %. "
+        f"A timeout longer by 1.1 ms gives {later} %; a loop shorter by the {ACKS_MS:.3f} ms of "
+        f"ack transmission gives {shorter} %; the printed value is "
+        f"{published.table(7).one(quantity='TOTO per TO')['measured']} %. The last bit of a "
+        "floating-point clock is enough to break such a tie.",
+        "A lost retransmission stalls its file for another 2 s. It usually belongs to a small "
+        "file, and large files get its share of the buffer: with the shorter loop small files lose "
+        "more packets, large ones fewer. The paper's rates of size intervals are between those of "
+        "the two loops or close to the shorter one, and under heavy loss have no higher precision. "
+        "The setting stays as the paper gives it. A rate of Tables 8 and 9 outside its tolerance "
+        "is called explained if it is between the rates of the two loops, or within the tolerance "
+        "of that range.",
     ]
 
 
 def _rates(runs: Runs, wanted: Setting) -> list[Row]:
-    """Return the rates of a setting's size intervals, at 50 ms and with the shorter loop."""
+    """Return the rates of a setting's size intervals, at 50 ms and with the shorter RTT."""
     rows = []
     for line in published.table(9).where(
         distribution=wanted.distribution, buffer_pkts=wanted.buffer_pkts

@@ -1,10 +1,10 @@
-"""The paper's printed figures, as data.
+"""The paper's printed values, as data.
 
-"The paper" throughout this package is *The TCP-modified Engset Model Revisited*, arXiv:1403.1381
-(2014). Each of its tables 1 to 10 is a CSV file in ``data``, a line for each printed row or cell,
-with the digits as printed; ``text.csv`` holds figures that stand in the running text. The column
-``misprint`` names what is wrong in print, ``note`` says how that is known, and columns that end in
-``_corrected`` (in Table 1 the row's place) give what must be meant.
+"The paper" in this package is *The TCP-modified Engset Model Revisited*, arXiv:1403.1381 (2014).
+Each of its tables 1 to 10 is a CSV file in ``data`` with one line per printed row or cell and the
+digits as printed. ``text.csv`` holds values in the text. The column ``misprint`` names an error
+in print, ``note`` gives the evidence, and columns that end in ``_corrected`` (in Table 1 the
+position of the row) give the corrected value.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ TABLES: dict[int, str] = {
     9: "Connection rate and proportion of TO in ON time per size interval",
     10: "Measured averages for different buffer sizes",
 }
-"""The tables that hold figures, with the paper's captions (Table 11 is a summary in words)."""
+"""Tables with numbers and the paper's captions (Table 11 is a summary in words)."""
 
 INTERVALS: tuple[tuple[int, int | None], ...] = (
     (3, 6),
@@ -54,12 +54,12 @@ def table(number: int) -> PublishedTable:
     Raises
     ------
     DomainError
-        The paper has no such table of figures.
+        The paper has no such numeric table.
     """
     return printed_table(_PACKAGE, TABLES, number)
 
 
 @cache
 def text() -> PublishedTable:
-    """Return the figures of the running text, a ``key`` each."""
+    """Return the values in the text, each with a ``key``."""
     return PublishedTable("Figures of the text", read_lines(_PACKAGE, "text.csv"))

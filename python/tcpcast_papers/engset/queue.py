@@ -1,4 +1,4 @@
-"""Section 5.4.2: Figure 12, Table 6 and Figure 13, queue and loss with a buffer of 200 packets."""
+"""Section 5.4.2: Figure 12, Table 6 and Figure 13: queue and loss with a buffer of 200 packets."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ def _variants(base: Setting, distributions: tuple[tuple[str, int], ...]) -> list
     ]
 
 
-def wants(runs: Runs) -> None:
-    """Ask for the settings of Table 6 and Figures 12 and 13."""
-    runs.want(
+def request(runs: Runs) -> None:
+    """Request the settings of Table 6 and Figures 12 and 13."""
+    runs.request(
         (_table6_setting(distribution, n) for distribution in ("E", "EE(7)") for n in _SOURCES),
         checked=True,
     )
     for panel in (*_figure12_panels(), *_figure13_panels()):
-        runs.want(panel)
+        runs.request(panel)
 
 
 def sections(runs: Runs, folder: Path) -> list[Section]:
@@ -80,20 +80,20 @@ def _table6(runs: Runs) -> Section:
         section.rows.append(loss_row(label, line.printed("loss_percent"), answer))
     section.rows += _extremes(runs)
     section.remarks = [
-        "100M10M2M-R50-WR44-B200, F = 12. As the load rises the rates of all size distributions tend to "
-        "the model's; its loss above 1 % is far too high, as its authors say.",
+        "100M10M2M-R50-WR44-B200, F = 12. With increasing load the rates of all size distributions "
+        "approach the rate of the model. Its loss above 1 % is far too high, as its authors state.",
     ]
     return section
 
 
 def _theory_rows(label: tuple[str, ...], sources: int) -> list[Row]:
     line = published.table(6).one(source="theory", sources=sources)
-    found = model(_table6_setting("E", sources))
-    assert found.loss_ratio is not None
+    result = model(_table6_setting("E", sources))
+    assert result.loss_ratio is not None
     own = (
-        ("load", "%", "load_percent", 100 * found.offered_load),
-        ("rate", "kbit/s", "rate_kbps", 1e-3 * found.rate_bps),
-        ("loss", "%", "loss_percent", 100 * found.loss_ratio),
+        ("load", "%", "load_percent", 100 * result.offered_load),
+        ("rate", "kbit/s", "rate_kbps", 1e-3 * result.rate_bps),
+        ("loss", "%", "loss_percent", 100 * result.loss_ratio),
     )
     return [
         Row((*label, name), unit, line.printed(column), value, tolerance=PRINTED_DIGITS)
@@ -102,11 +102,11 @@ def _theory_rows(label: tuple[str, ...], sources: int) -> list[Row]:
 
 
 def _extremes(runs: Runs) -> list[Row]:
-    """Return the longest queue and the number of drops that Table 6 has in parentheses."""
+    """Return the longest queue and the number of drops that Table 6 gives in parentheses."""
     longest = published.text().one(key="queue_max_82")
     dropped = published.text().one(key="drops_98")
     few = runs[_table6_setting("E", 98)]
-    # Without a single drop the simulator has no table of them.
+    # If there are no drops, the answer has no table of drops.
     table = few.tables.get("drops_by_sequence", {"packets": np.zeros(1), "drops": np.zeros(1)})
     arrivals, drops = table["packets"].sum(), table["drops"].sum()
     label = ("82", "E", "longest queue")
@@ -135,10 +135,11 @@ def _figure12(runs: Runs, folder: Path) -> Section:
         folder / "figure12.png",
     )
     section.remarks = [
-        "The settings of the paper's figure did not survive; these have its load of 100 % and a "
-        "buffer by its rule. The legend gives rate, utilisation and loss, as in the paper.",
-        "The model's queue follows that of exponential sizes (below it in the tail) and that of "
-        "longer tails with a small window; with WR = 44 those queue far more.",
+        "The settings of the paper's figure are lost. These settings have its load of 100 % and a "
+        "buffer according to its rule. The legend gives rate, utilisation and loss, as in the "
+        "paper.",
+        "The model's queue is close to that of exponential sizes (lower in the tail) and to that "
+        "of long-tailed sizes with a small window. With WR = 44 long-tailed sizes queue far more.",
     ]
     return section
 
@@ -151,46 +152,47 @@ def _figure13(runs: Runs, folder: Path) -> Section:
         folder / "figure13.png",
     )
     section.remarks = [
-        "At 80.5 % the model follows the exponential sizes and underestimates EE even with WR = "
-        "12; at 119.6 % the two come closer, and a bulge stands above the model's straight line.",
+        "At 80.5 % the model agrees with exponential sizes and underestimates EE even with WR = "
+        "12. At 119.6 % the two are closer, and the simulated curves bulge above the straight line "
+        "of the model.",
     ]
     return section
 
 
 def _queues(title: str, runs: Runs, panels: list[list[Setting]], file: Path) -> Section:
-    """Return the queue in a figure, a panel each, and its rows."""
+    """Return the queue in a figure with one panel per setting, and its rows."""
     section = Section(title, ("setting", "quantity"))
     figure, axes = drawing.panels(len(panels), width=5.6, height=4.3)
     for panel, variants in zip(axes, panels, strict=True):
         _draw_queue(panel, runs, variants)
         section.rows += _queue_rows(runs, variants)
-    section.figures.append(drawing.Drawn(figure, file))
+    section.figures.append(drawing.Plot(figure, file))
     return section
 
 
 def _draw_queue(axes: Axes, runs: Runs, variants: list[Setting]) -> None:
     base = variants[0]
-    found = model(base)
+    result = model(base)
     assert base.buffer_pkts is not None
     x = np.arange(base.buffer_pkts + 1)
     axes.plot(
         x,
-        found.time_above(x),
+        result.time_above(x),
         color="black",
         linewidth=1.4,
-        label=f"model: {_figures(found.rate_bps, found.utilisation, found.loss_ratio)}",
+        label=f"model: {_figures(result.rate_bps, result.utilisation, result.loss_ratio)}",
     )
-    for each, look in zip(variants, drawing.looks(), strict=False):
+    for each, style in zip(variants, drawing.styles(), strict=False):
         answer = runs[each]
         table = answer.tables["queue"]
         seen = drawing.positive(table["queue_pkts"], table["time_above"])
         shown = _figures(answer["connection_rate_bps"], answer["utilisation"], answer["loss_ratio"])
         name = f"{each.distribution}, W{each.receiver_window_pkts}: {shown}"
-        axes.plot(*drawing.thinned(*seen), linewidth=1.0, markersize=3, label=name, **look)
+        axes.plot(*drawing.thin(*seen), linewidth=1.0, markersize=3, label=name, **style)
     drawing.tail(axes, floor=1e-6, right=1.02 * base.buffer_pkts)
     axes.set_xlabel("queue x (packets)")
     axes.set_ylabel("share of time with a queue above x")
-    title = f"F{base.mean_size_pkts}-N{base.sources}: load {100 * found.offered_load:.1f} %"
+    title = f"F{base.mean_size_pkts}-N{base.sources}: load {100 * result.offered_load:.1f} %"
     axes.set_title(title, fontsize=10)
     axes.legend(frameon=False, fontsize=7, loc="lower left")
 
@@ -208,6 +210,6 @@ def _queue_rows(runs: Runs, variants: list[Setting]) -> list[Row]:
             ("utilisation", "utilisation", "%", 100.0),
         ):
             note = f"model: {factor * getattr(model(each), metric):.4g}"
-            found = runs[each].metrics[metric]
-            rows.append(Row.of((each.name, name), unit, None, found, factor, note=note))
+            result = runs[each].metrics[metric]
+            rows.append(Row.of((each.name, name), unit, None, result, factor, note=note))
     return rows

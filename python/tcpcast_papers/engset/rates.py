@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-    from tcpcast_papers.engset.runs import Effort, Runs
+    from tcpcast_papers.engset.runs import Runs, SampleSizes
     from tcpcast_papers.engset.settings import Setting
     from tcpcast_papers.published import Line
 
@@ -31,25 +31,25 @@ WINDOW_LOADS = (0.8, 1.0, 1.2)
 """Open-loop loads of Figures 9 and 10."""
 
 EE = {5: "EE(3.9)", 12: "EE(7)"}
-"""The distributions with an exponential tail: the paper gives c for these two mean sizes only."""
+"""The distributions with an exponential tail; the paper gives c only for these two mean sizes."""
 
 REDUCED_WINDOW = {5: 12, 12: 12, 22: 12, 36: 16, 80: 32}
-"""The smallest of the paper's windows that leave ON0 as it is; a file of 120 needs all 44."""
+"""The smallest of the paper's windows that do not change ON0; F = 120 needs all 44 packets."""
 
 _WIDE = {"2M1G": (5, 12, 22), "10M2M": (5, 12, 22, 36, 80, 120), "10M1G": (5, 12, 22, 36, 80, 120)}
 _FEW = {"2M1G": (12,), "10M2M": (12, 36), "10M1G": (5, 22, 120)}
 
 
 def window_setting(mean_size_pkts: int, distribution: str, window: int, load: float) -> Setting:
-    """Return a setting of section 5.2: 10M1G-R50 without a limit on the queue."""
+    """Return a setting of section 5.2: 10M1G-R50 without a buffer limit."""
     return at_load(setting(f"F{mean_size_pkts}-N1-10M1G-R50-{distribution}-W{window}"), load)
 
 
-def _figure8_settings(effort: Effort) -> list[list[Setting]]:
-    """Return a list of settings a curve, one for each load."""
-    grid = _FEW if effort.sparse else _WIDE
-    loads = LOADS[::2] if effort.sparse else LOADS
-    rtts = (50,) if effort.sparse else (50, 100)
+def _figure8_settings(sample_sizes: SampleSizes) -> list[list[Setting]]:
+    """Return a list of settings per curve, one for each load."""
+    grid = _FEW if sample_sizes.sparse else _WIDE
+    loads = LOADS[::2] if sample_sizes.sparse else LOADS
+    rtts = (50,) if sample_sizes.sparse else (50, 100)
     return [
         [at_load(setting(f"F{size}-N1-{rates}-R{rtt}-E-W44"), load) for load in loads]
         for rates, sizes in grid.items()
@@ -62,13 +62,13 @@ def _distributions(mean_size_pkts: int) -> list[str]:
     return ["E", "EP", *([EE[mean_size_pkts]] if mean_size_pkts in EE else [])]
 
 
-def wants(runs: Runs) -> None:
-    """Ask for the settings of Figures 8 to 10 and Table 4."""
-    for curve in _figure8_settings(runs.effort):
-        runs.want(curve)
+def request(runs: Runs) -> None:
+    """Request the settings of Figures 8 to 10 and Table 4."""
+    for curve in _figure8_settings(runs.sample_sizes):
+        runs.request(curve)
     for size in (*REDUCED_WINDOW, 120):
         windows = {44, REDUCED_WINDOW.get(size, 44)}
-        runs.want(
+        runs.request(
             window_setting(size, distribution, window, load)
             for distribution in _distributions(size)
             for window in windows
@@ -92,48 +92,48 @@ def _measured_bps(runs: Runs, each: Setting) -> float:
 
 
 def _figure8(runs: Runs, folder: Path) -> Section:
-    title = "Figure 8. Error of the calculated connection rate against the load"
+    title = "Figure 8. Error of the calculated connection rate as a function of load"
     points: dict[str, list[tuple[float, float]]] = {"h1": [], "h2": [], "h": []}
-    for curve in _figure8_settings(runs.effort):
+    for curve in _figure8_settings(runs.sample_sizes):
         for each in curve:
-            found = model(each)
+            result = model(each)
             measured = _measured_bps(runs, each)
-            rates = {"h1": found.sharing.rate1_bps, "h2": found.sharing.rate2_bps}
-            rates["h"] = found.rate_bps
+            rates = {"h1": result.sharing.rate1_bps, "h2": result.sharing.rate2_bps}
+            rates["h"] = result.rate_bps
             for name, rate in rates.items():
-                if rate is not None and found.link_runs_short:
-                    points[name].append((100 * found.offered_load, 100 * (rate / measured - 1)))
+                if rate is not None and result.link_runs_short:
+                    points[name].append((100 * result.offered_load, 100 * (rate / measured - 1)))
     figure, panels = drawing.panels(2, width=5.0, share_y=True)
-    for name, look in zip(("h1", "h2"), drawing.looks(), strict=False):
-        _scatter(panels[0], points[name], name, look)
+    for name, style in zip(("h1", "h2"), drawing.styles(), strict=False):
+        _scatter(panels[0], points[name], name, style)
     _scatter(panels[1], points["h"], "h, their mean", {"color": "#009E73", "marker": "^"})
     for axes in panels:
         axes.axhline(0, color=drawing.MUTED, linewidth=0.8)
         axes.set_xlabel("open-loop load (%)")
         axes.legend(frameon=False)
-    panels[0].set_ylabel("model less simulation (%)")
+    panels[0].set_ylabel("model minus simulation (%)")
     section = Section(title, ("load", "quantity"))
-    section.figures.append(drawing.Drawn(figure, folder / "figure08.png"))
+    section.figures.append(drawing.Plot(figure, folder / "figure08.png"))
     section.rows = _error_rows(points)
     section.remarks = [
-        "The paper prints no numbers here: h1 is a little too high, h2 a little too low, their "
-        "mean the most accurate, and all of them better as the load rises. Settings with no more "
-        "sources than the link carries at their peak rate (N <= s) have no h2 and are left out.",
+        "The paper prints no numbers here: h1 is slightly too high, h2 slightly too low, their "
+        "mean is the most accurate, and the errors decrease with increasing load. h2 does not "
+        "exist for at most as many sources as the link carries at their peak rate (N <= s).",
     ]
     return section
 
 
 def _scatter(
-    axes: Axes, points: list[tuple[float, float]], name: str, look: dict[str, Any]
+    axes: Axes, points: list[tuple[float, float]], name: str, style: dict[str, Any]
 ) -> None:
     load, error = np.array(points).T
-    axes.plot(load, error, linestyle="none", markersize=3.5, label=name, alpha=0.75, **look)
+    axes.plot(load, error, linestyle="none", markersize=3.5, label=name, alpha=0.75, **style)
     middles, means = _trend(load, error)
-    axes.plot(middles, means, color=look["color"], linewidth=1.6)
+    axes.plot(middles, means, color=style["color"], linewidth=1.6)
 
 
 def _trend(load: np.ndarray, error: np.ndarray) -> tuple[list[float], list[float]]:
-    """Return the mean error of the points nearest to each of the loads asked for."""
+    """Return the mean error of the points nearest to each load."""
     nearest = np.abs(load[:, None] - 100 * np.array(LOADS)).argmin(axis=1)
     used = np.unique(nearest)
     return [100 * LOADS[i] for i in used], [float(error[nearest == i].mean()) for i in used]
@@ -152,41 +152,41 @@ def _error_rows(points: dict[str, list[tuple[float, float]]]) -> list[Row]:
 
 def _ratio_panels(
     path: Path, panels: list[tuple[str, list[tuple[int, list[float]]]]], y: str
-) -> drawing.Drawn:
+) -> drawing.Plot:
     figure, axes = drawing.panels(len(panels), width=3.9, share_y=True)
     for panel, (title, curves) in zip(axes, panels, strict=True):
-        for (size, ratios), look in zip(curves, drawing.looks(), strict=False):
+        for (size, ratios), style in zip(curves, drawing.styles(), strict=False):
             loads = [100 * load for load in WINDOW_LOADS]
-            panel.plot(loads, ratios, label=f"F = {size}", linewidth=1.4, markersize=5, **look)
+            panel.plot(loads, ratios, label=f"F = {size}", linewidth=1.4, markersize=5, **style)
         panel.axhline(100, color=drawing.MUTED, linewidth=0.8)
         panel.set_title(title, fontsize=10)
         panel.set_xlabel("open-loop load (%)")
         panel.set_xticks([100 * load for load in WINDOW_LOADS])
         panel.legend(frameon=False, fontsize=8)
     axes[0].set_ylabel(y)
-    return drawing.Drawn(figure, path)
+    return drawing.Plot(figure, path)
 
 
 def _figure9(runs: Runs, folder: Path) -> Section:
     def curves(distribution: str) -> list[tuple[int, list[float]]]:
-        found = []
+        result = []
         for size, window in REDUCED_WINDOW.items():
             name = EE.get(size) if distribution == "EE" else distribution
             if name is not None:
-                found.append(
+                result.append(
                     (size, [_window_ratio(runs, size, name, window, a) for a in WINDOW_LOADS])
                 )
-        return found
+        return result
 
     section = Section("Figure 9. Connection rate with a reduced window, in % of that with WR = 44")
     panels = [(distribution, curves(distribution)) for distribution in ("E", "EE", "EP")]
     section.figures.append(_ratio_panels(folder / "figure09.png", panels, "rate, % of WR = 44"))
     windows = ", ".join(f"F = {size}: {window}" for size, window in REDUCED_WINDOW.items())
     section.remarks = [
-        f"Reduced windows are the smallest that leave ON0 as it is ({windows}); the paper names "
-        "12 for F = 22 only. EE is drawn for the mean sizes whose c is printed.",
-        "With exponential sizes the window makes little difference; with a longer tail a smaller "
-        "window raises the mean rate, the less so the larger F: as the paper says.",
+        f"Reduced windows are the smallest that do not change ON0 ({windows}); the paper names "
+        "only 12 for F = 22. EE is plotted for the mean sizes with a printed c.",
+        "With exponential sizes the window makes little difference. With longer tails a smaller "
+        "window raises the mean rate, but less for larger F, as the paper states.",
     ]
     return section
 
@@ -217,10 +217,10 @@ def _figure10(runs: Runs, folder: Path) -> Section:
     section.figures.append(
         _ratio_panels(folder / "figure10.png", panels, "rate, % of exponential sizes")
     )
-    worst = min(ratio for _, found in panels for _, ratios in found for ratio in ratios)
+    worst = min(ratio for _, result in panels for _, ratios in result for ratio in ratios)
     section.remarks = [
-        f"The largest penalty here is {100 - worst:.0f} %; the paper's conclusion says up to "
-        "15 to 20 %, less as F grows.",
+        f"The largest penalty here is {100 - worst:.0f} %; the paper's conclusion states up to "
+        "15 to 20 %, decreasing with F.",
     ]
     return section
 
@@ -235,9 +235,9 @@ def _table4(runs: Runs) -> Section:
     for line in published.table(4):
         section.rows += _table4_rows(line, runs)
     section.remarks = [
-        "F12-10M1G-R50-N80. Change of ON time, and of the queue that a packet sees on arrival, "
-        "with WR = 44 against WR = 12: small files, which are nearly all, wait longer behind "
-        "the large windows of large ones.",
+        "F12-10M1G-R50-N80. Change of the ON time, and of the queue that a packet finds on "
+        "arrival, with WR = 44 compared with WR = 12: small files, which are nearly all, wait "
+        "longer behind the large windows of large files.",
     ]
     return section
 
@@ -265,7 +265,7 @@ def _table4_rows(line: Line, runs: Runs) -> list[Row]:
 
 
 def _change(wide: dict[str, float], narrow: dict[str, float]) -> tuple[float, float]:
-    """Return the change of the ON time in %, and half of its 95 % interval (runs independent)."""
+    """Return the change of the ON time in %, and half of its 95 % interval (independent runs)."""
     ratio = wide["on_time_s"] / narrow["on_time_s"]
     parts = [
         (cells["on_time_high_s"] - cells["on_time_low_s"]) / 2 / cells["on_time_s"]
@@ -290,7 +290,7 @@ def _model_errors(runs: Runs) -> Section:
             )
             section.rows.append(
                 Row(
-                    (f"WR = {window}", f"{100 * load:.0f} %", "model less simulation"),
+                    (f"WR = {window}", f"{100 * load:.0f} %", "model minus simulation"),
                     "%",
                     Printed(line["value"]),
                     100 * (rate / measured.value - 1),
@@ -300,8 +300,8 @@ def _model_errors(runs: Runs) -> Section:
                 )
             )
     section.remarks = [
-        "The model knows the mean size only. With WR = 44 files of the long tail fill the "
-        "buffer while they slow-start, and everybody's rate falls below it; with WR = 12, which "
-        "leaves ON0 as it is, the model is right again.",
+        "The model uses only the mean size. With WR = 44 large files fill the buffer in slow "
+        "start, and all rates fall below the model. With WR = 12, which does not change ON0, the "
+        "model is accurate again.",
     ]
     return section

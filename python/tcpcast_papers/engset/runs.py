@@ -1,4 +1,4 @@
-"""The simulations of a reproduction: asked for by name, run once each, side by side on threads."""
+"""Simulations of the reproduction: requested by name, each run once, in parallel."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Effort:
-    """How much to simulate.
+class SampleSizes:
+    """Sample sizes of the simulations.
 
     Parameters
     ----------
     checked
-        Share of the paper's connections for settings whose figures are checked.
+        Share of the paper's connections, for settings with checked values.
     drawn
-        The same for settings that are only drawn.
+        Share of the paper's connections, for settings that are only plotted.
     replications
-        Independent runs of each checked setting: the paper's own figures are of one run, and
-        scatter; ours are not to add to that.
+        Independent runs of each checked setting. The paper's values are from one run and vary;
+        own values should add little to that.
     sparse
-        Draw fewer settings than the paper has.
+        Whether to plot fewer settings than the paper.
     """
 
     checked: float = 1.0
@@ -38,17 +38,17 @@ class Effort:
 
     @property
     def whole(self) -> bool:
-        """Whether everything is simulated at the paper's length."""
+        """Whether all settings are simulated at the paper's length."""
         return self.checked >= 1 and self.drawn >= 1 and not self.sparse
 
 
-FULL = Effort()
-QUICK = Effort(checked=0.25, drawn=0.04, replications=1, sparse=True)
+FULL = SampleSizes()
+QUICK = SampleSizes(checked=0.25, drawn=0.04, replications=1, sparse=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A setting, so many connections of it, so many times."""
+    """A setting with numbers of connections and of replications."""
 
     setting: Setting
     connections: int
@@ -67,36 +67,36 @@ class Job:
         return simulated(scenario, progress)
 
 
-class Runs(Simulations[Effort]):
-    """Simulations by setting; :meth:`want` them all, then :meth:`simulate`, then look them up."""
+class Runs(Simulations[SampleSizes]):
+    """Simulations by setting: :meth:`request` all, :meth:`simulate`, then look up the answers."""
 
-    def want(
+    def request(
         self,
         settings: Iterable[Setting],
         *,
         checked: bool = False,
         connections: int | None = None,
     ) -> None:
-        """Ask for settings; one that is asked for twice is run once, at the larger length.
+        """Request settings. If one is requested twice, it runs once with the larger length.
 
         Parameters
         ----------
         settings
-            What to simulate.
+            Settings to simulate.
         checked
-            Whether figures of it are checked, which takes longer runs.
+            Whether values of these settings are checked, which requires longer runs.
         connections
-            This many, whatever the effort: for settings where chance plays no part.
+            Fixed number of connections, for settings without random variation.
         """
-        share = self.effort.checked if checked else self.effort.drawn
-        replications = self.effort.replications if checked and connections is None else 1
+        share = self.sample_sizes.checked if checked else self.sample_sizes.drawn
+        replications = self.sample_sizes.replications if checked and connections is None else 1
         for each in settings:
             count = connections or max(1, round(each.connections * share))
-            before = self._asked.get(each)
+            before = self._jobs.get(each)
             if isinstance(before, Job):
                 count = max(count, before.connections)
                 replications = max(replications, before.replications)
-            self._asked[each] = Job(each, count, replications)
+            self._jobs[each] = Job(each, count, replications)
 
     def __getitem__(self, wanted: Setting | str) -> Answer:
         """Return the simulator's answer to a setting or its name.
@@ -104,7 +104,7 @@ class Runs(Simulations[Effort]):
         Raises
         ------
         Unfinished
-            The reader gave up before.
+            The user pressed Ctrl-C before it finished.
         """
-        found: Answer = self._found(setting(wanted) if isinstance(wanted, str) else wanted)
-        return found
+        result: Answer = self._result(setting(wanted) if isinstance(wanted, str) else wanted)
+        return result

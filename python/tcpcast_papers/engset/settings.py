@@ -6,18 +6,18 @@ Tokens, in any order, joined by hyphens:
 ``F12``            mean file size, packets
 ``N134``           number of sources
 ``10M2M``          rates of bottleneck and egress; ``2M10M100M`` names the ingress first (100M)
-``R50``, ``D300``  round-trip time of a packet alone, or propagation alone (the special case), ms
+``R50``, ``D300``  RTT of the idle path, or propagation alone (special case), ms
 ``E`` ``EP``       exponential, exponential body with Pareto tail
 ``EE(7)``          exponential body with exponential tail, c = 7
 ``C``              every file of exactly F packets (section 4.2)
 ``W44``, ``WR44``  receiver window, packets (44)
-``B150``           buffer, packets, the one in transmission included (none: unlimited)
+``B150``           buffer, packets, including the one in transmission (default: unlimited)
 ``P576``           packet size, bytes (1500)
 =================  ===============================================================================
 
-Whatever is not named is as in section 3.4: minimum size 3 packets, OFF times exponential with a
-mean of 1 s (5 s in the special case, which is known by its ``D``), an initial window of 2
-packets, an ack for every packet, retransmission timeouts of at least 1 s.
+Other parameters are as in section 3.4: minimum size 3 packets, OFF times exponential with a
+mean of 1 s (5 s in the special case, which has a ``D``), an initial window of 2 packets, an ack
+for every packet, retransmission timeouts of at least 1 s.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ CONNECTIONS: dict[int, int] = {
     80: 120_000,
     120: 80_000,
 }
-"""Connections that the paper simulates for a mean size in packets: 4 to 10 million packets."""
+"""Connections that the paper simulates per mean size in packets: 4 to 10 million packets."""
 
 MINIMUM_PKTS = 3
 TAIL = "10%"
@@ -66,7 +66,7 @@ _EXAMPLE = "F12-N134-10M2M-R50-EE(7)-W44-B150"
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A setting of the paper in numbers; rates as typed in a scenario (``10mbit``)."""
+    """A setting of the paper in numbers, with rates as in a scenario (``10mbit``)."""
 
     mean_size_pkts: int
     sources: int
@@ -83,12 +83,12 @@ class Setting:
 
     @property
     def connections(self) -> int:
-        """How many connections the paper simulates for this mean size; about 10 million packets."""
+        """Connections that the paper simulates for this mean size: about 10 million packets."""
         return CONNECTIONS.get(self.mean_size_pkts, round(9.6e6 / self.mean_size_pkts))
 
     @property
     def name(self) -> str:
-        """The paper's way of writing it, every token in one fixed order."""
+        """The paper's name of the setting, with tokens in a fixed order."""
         rates = [_paper_rate(r) for r in (self.ingress, self.bottleneck, self.egress)]
         shown = "".join(rates if rates[0] != "100M" else rates[1:])
         path = f"R{self.rtt_ms:g}" if self.rtt_ms is not None else f"D{self.propagation_ms}"
@@ -104,7 +104,7 @@ class Setting:
         return 5.0 if self._special else 1.0
 
     def with_sources(self, sources: int) -> Setting:
-        """Return the same setting with another number of sources."""
+        """Return this setting with another number of sources."""
         return replace(self, sources=sources)
 
     def scenario(
@@ -115,7 +115,7 @@ class Setting:
         Parameters
         ----------
         connections
-            Completed after the warm-up; the paper's own count unless told.
+            Completed after the warm-up; default: as in the paper.
         seed, replications
             As in ``[run]`` of a scenario.
         """
@@ -130,11 +130,11 @@ class Setting:
                     "size": self._size(),
                 },
                 "tcp": self._tcp(),
-                # Files of one size are there to see what happens to each of their packets.
+                # Settings with one size serve to follow each packet of a file.
                 "probes": {"flows": [0] if self.distribution == "C" else []},
                 "run": {
                     "transfers": connections or self.connections,
-                    # Long enough for slow start of every source, a fraction of the run.
+                    # Longer than slow start of every source, and a small part of the run.
                     "warmup": "100s" if self._special else "20s",
                     "seed": seed,
                     "replications": replications,
@@ -143,7 +143,7 @@ class Setting:
         )
 
     def size_distribution(self) -> Distribution[Any]:
-        """Return the distribution of the file sizes, as the simulator has it."""
+        """Return the distribution of the file sizes as the simulator uses it."""
         traffic = self.scenario().traffic
         assert isinstance(traffic, OnOff)
         return traffic.size
@@ -187,18 +187,18 @@ class Setting:
 
 
 def setting(name: str) -> Setting:
-    """Read a setting as the paper writes it.
+    """Read a setting from its name in the paper.
 
     Parameters
     ----------
     name
-        Tokens joined by hyphens, see the top of this module; ``100M-1.5M-128k`` may be hyphenated
-        too. The loss that Table 7 has in its heading (``L6.3%``) is a result, and refused.
+        Tokens joined by hyphens, see the top of this module. ``100M-1.5M-128k`` may also be
+        hyphenated. The loss in the heading of Table 7 (``L6.3%``) is a result, and is rejected.
 
     Raises
     ------
     ScenarioError
-        A token that is not known, twice the same, or none of a kind that is needed.
+        A token is unknown or repeated, or a required token is missing.
     """
     fields: dict[str, Any] = {}
     rates: list[str] = []
@@ -226,7 +226,7 @@ def _token(token: str, name: str) -> tuple[str, float | str]:
         return "rtt_ms", float(rtt[1])
     match = _NUMBER.fullmatch(token)
     if match is None:
-        raise ScenarioError(f"setting '{name}': cannot read '{token}'; write as in {_EXAMPLE}")
+        raise ScenarioError(f"setting '{name}': cannot read '{token}'; for example {_EXAMPLE}")
     return _FIELDS[match[1]], int(match[2])
 
 

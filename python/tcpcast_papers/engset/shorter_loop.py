@@ -1,11 +1,11 @@
-"""The same network with a loop shorter by its acks, which moves drops to other packets.
+"""Networks with an RTT shorter by the ack transmission, which moves drops to other packets.
 
-With equal round-trip times every packet that an ack releases arrives at the full buffer at one
-phase between two departures: RTT0 less the transmission time, modulo the transmission time. With
+With equal round-trip times each packet that an ack releases reaches the full buffer at the same
+phase between two departures: RTT0 minus the transmission time, modulo the transmission time. With
 RTT0 = 50 ms that is 0.8 ms after a departure (they are 1.2 ms apart), and a retransmission 1 s
-later coincides with a departure, which goes first and leaves it a place. Whether the two coincide
-in the paper's simulator, to the last bit of its clock, cannot be known; a run at another phase
-shows how much hangs on it.
+later coincides with a departure, which is processed first and frees a slot. It is unknown whether
+the two coincide in the paper's simulator, to the last bit of its clock. A run at another phase
+shows how much the result depends on it.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ ACKS_MS = 0.1952
 """Transmission time of an ack of 40 bytes over links of 2, 10 and 100 Mbit/s."""
 
 BUFFERS_PKTS = (50, 150)
-"""The buffers of Tables 8 and 9 that lose packets; with 750 hardly any are lost."""
+"""The buffers of Tables 8 and 9 that overflow; with 750 packets there are hardly any losses."""
 
 
 def shorter_loop(each: Setting) -> Setting:
-    """Return the setting with an RTT0 shorter by the transmission times of an ack."""
+    """Return the setting with RTT0 reduced by the transmission times of an ack."""
     assert each.rtt_ms is not None
     return replace(each, rtt_ms=each.rtt_ms - ACKS_MS)
 
 
 def phase_of_the_loop(runs: Runs, each: Setting, low_pkts: int) -> Cause | None:
-    """Return what a size interval's rate becomes with the shorter loop, None without losses.
+    """Return a size interval's rate with the shorter RTT, or None if there are no losses.
 
     Parameters
     ----------
     runs
-        Simulated, the setting with the shorter loop among them.
+        Completed simulations, including the setting with the shorter RTT.
     each
-        The setting of the row.
+        Setting of the row.
     low_pkts
-        The smallest files of the interval.
+        Smallest file size of the interval.
     """
     if each.buffer_pkts not in BUFFERS_PKTS:
         return None

@@ -1,7 +1,7 @@
-"""The file-size distributions exactly: shares and mean sizes per interval, as drawn and rounded.
+"""Exact file-size distributions: shares and mean sizes per interval after rounding.
 
-A size is drawn from a continuous distribution and rounded to the nearest packet (section 3.2), so a file
-has n packets or more when the variable exceeds n - 1/2. Everything here follows from that.
+A size is drawn from a continuous distribution and rounded to the nearest packet (section 3.2), so
+a file has at least n packets if the variable exceeds n - 1/2.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SizeDistribution:
-    """E, EP or EE of section 3.2: an exponential body from ``minimum`` to k, a tail beyond.
+    """E, EP or EE of section 3.2: an exponential body from ``minimum`` to k and a tail beyond k.
 
     Attributes
     ----------
     minimum
         f, in packets.
     theta
-        Mean of the body less f, were it not cut at k.
+        Mean of the body minus f, without the cut at k.
     k
-        Where the tail begins, ``inf`` for E.
+        Start of the tail, ``inf`` for E.
     tail
         q, the share of files beyond k; 0 for E.
     alpha
         Exponent of a Pareto tail, or None.
     theta_tail
-        Mean of an exponential tail less k, or None.
+        Mean of an exponential tail minus k, or None.
     """
 
     minimum: float
@@ -65,7 +65,7 @@ class SizeDistribution:
         if numbers["distribution"] == "ee":
             body = (numbers["minimum"], numbers["theta1"], numbers["k"], numbers["tail"])
             return cls(*body, theta_tail=numbers["theta2"])
-        raise DomainError(f"{setting.name}: '{numbers['distribution']}' is none of E, EP and EE")
+        raise DomainError(f"{setting.name}: '{numbers['distribution']}' is not E, EP or EE")
 
     def above(self, size_pkts: ArrayLike) -> NDArray[np.float64]:
         """Return P(X > x) of the continuous variable; x in packets, any shape."""
@@ -96,7 +96,7 @@ class SizeDistribution:
         return total / self.share(low_pkts, high_pkts)
 
     def mean_above_k(self) -> float:
-        """Return the mean of the continuous variable beyond the 10 % point, for any of the distributions."""
+        """Return the mean of the continuous variable beyond its 10 % point."""
         if self.alpha is not None:
             return self.k * self.alpha / (self.alpha - 1)
         if self.theta_tail is not None:
@@ -107,14 +107,14 @@ class SizeDistribution:
         return float(self.above(packets - 0.5))
 
     def _sum_at_least(self, packets: int) -> float:
-        """Return the sum of P(N >= n) over all n from ``packets`` on, the tail in closed form."""
+        """Return the sum of P(N >= n) over all n >= ``packets``, in closed form for the tail."""
         start = packets if self.k == math.inf else max(packets, math.ceil(self.k + 0.5))
         body = float(self.above(np.arange(packets, start) - 0.5).sum())
         if self.alpha is not None:
             scale = self.tail * self.k**self.alpha
             return body + float(scale * zeta(self.alpha, start - 0.5))
         decay = self.theta if self.theta_tail is None else self.theta_tail
-        # Below the minimum every n counts as 1; from there on the series is geometric.
+        # Below the minimum every term is 1; beyond it the series is geometric.
         first = max(start, math.ceil(self.minimum + 0.5))
         flat = float(self.above(np.arange(start, first) - 0.5).sum())
         return body + flat + self._at_least(first) / -math.expm1(-1 / decay)

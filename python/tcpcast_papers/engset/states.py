@@ -1,4 +1,4 @@
-"""Figure 11: how many sources are active, and how they share the link."""
+"""Figure 11: the number of active sources, and how they share the link."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-    from tcpcast_papers.engset.runs import Effort, Runs
+    from tcpcast_papers.engset.runs import Runs, SampleSizes
     from tcpcast_papers.engset.settings import Setting
 
 _VARIANTS = {
@@ -28,15 +28,15 @@ _VARIANTS = {
 }
 _PATHS = {5: "10M1G-R50", 12: "10M2M-R50", 120: "10M1G-R50"}
 _DEATHS = 10
-"""The paper shows the shared capacity of states with more than 10 samples."""
+"""Minimum samples of a state, minus 1, for which the paper shows the shared capacity."""
 
 
-def _sizes(effort: Effort) -> tuple[int, ...]:
-    return (12,) if effort.sparse else tuple(_PATHS)
+def _sizes(sample_sizes: SampleSizes) -> tuple[int, ...]:
+    return (12,) if sample_sizes.sparse else tuple(_PATHS)
 
 
 def _settings(size: int) -> list[Setting]:
-    """Return the variants of one row of the figure, the exponential one first."""
+    """Return the settings of one row of the figure, the exponential one first."""
     base = at_load(setting(f"F{size}-N1-{_PATHS[size]}-E-W44"), 1.0)
     return [
         replace(base, distribution=distribution, receiver_window_pkts=w)
@@ -44,15 +44,15 @@ def _settings(size: int) -> list[Setting]:
     ]
 
 
-def wants(runs: Runs) -> None:
-    """Ask for each size distribution and window at an open-loop load of 100 %."""
-    for size in _sizes(runs.effort):
-        runs.want(_settings(size))
+def request(runs: Runs) -> None:
+    """Request each size distribution and window at an open-loop load of 100 %."""
+    for size in _sizes(runs.sample_sizes):
+        runs.request(_settings(size))
 
 
 def sections(runs: Runs, folder: Path) -> list[Section]:
     """Return Figure 11."""
-    sizes = _sizes(runs.effort)
+    sizes = _sizes(runs.sample_sizes)
     figure, panels = drawing.panels(2, len(sizes), width=5.2, height=3.7)
     section = Section(
         "Figure 11. State probabilities and capacity sharing", ("setting", "quantity")
@@ -62,30 +62,30 @@ def sections(runs: Runs, folder: Path) -> list[Section]:
         _draw_states(panels[2 * row], runs, variants)
         _draw_sharing(panels[2 * row + 1], runs, variants)
         section.rows += _distances(runs, variants)
-    section.figures.append(drawing.Drawn(figure, folder / "figure11.png"))
+    section.figures.append(drawing.Plot(figure, folder / "figure11.png"))
     section.remarks = [
-        "The settings of the paper's figure stand inside it and did not survive; these have an "
-        "open-loop load of 100 % as its have. The paper prints no numbers. States are seen where "
-        "the links join: a source is active from the arrival of its first packet there.",
-        "With exponential sizes model and simulation agree over the whole range; longer tails with "
-        "a large window move the distribution to more active sources, a smaller window moves it "
-        "back. Capacity is shared, though less abruptly than min(h0, C/j).",
+        "The settings were part of the paper's plot and are lost; these settings have its "
+        "open-loop load of 100 %. The paper prints no numbers. States are observed at the first "
+        "shared link: a source is active from the arrival of its first packet there.",
+        "With exponential sizes model and simulation agree over the whole range. Longer tails with "
+        "a large window shift the distribution to more active sources, and a smaller window shifts "
+        "it back. Sources share the capacity, but less abruptly than min(h0, C/j).",
     ]
     return [section]
 
 
 def _draw_states(axes: Axes, runs: Runs, variants: list[Setting]) -> None:
-    found = model(variants[0])
+    result = model(variants[0])
     j = np.arange(variants[0].sources + 1)
-    axes.plot(*drawing.positive(j, found.probability), color="black", linewidth=1.4, label="model")
+    axes.plot(*drawing.positive(j, result.probability), color="black", linewidth=1.4, label="model")
     right = 0.0
-    for each, look in zip(variants, drawing.looks(), strict=False):
+    for each, style in zip(variants, drawing.styles(), strict=False):
         table = runs[each].tables["states"]
         x, y = drawing.positive(table["active"], table["probability"])
         right = max(right, float(x[y > 1e-6].max()))
-        axes.plot(x, y, linestyle="none", markersize=2.6, label=_name(each), **look)
+        axes.plot(x, y, linestyle="none", markersize=2.6, label=_name(each), **style)
     drawing.tail(axes, floor=1e-6, right=1.03 * right)
-    shown = f"s = {found.isolated.servers:.1f}, beta = {found.path.beta:.1f}"
+    shown = f"s = {result.isolated.servers:.1f}, beta = {result.path.beta:.1f}"
     axes.set_title(f"{_title(variants[0])}: {shown}", fontsize=9)
     axes.set_xlabel("active sources j")
     axes.set_ylabel("share of time with j active")
@@ -93,20 +93,20 @@ def _draw_states(axes: Axes, runs: Runs, variants: list[Setting]) -> None:
 
 
 def _draw_sharing(axes: Axes, runs: Runs, variants: list[Setting]) -> None:
-    found = model(variants[0])
+    result = model(variants[0])
     right = 0.0
-    for each, look in zip(variants, drawing.looks(), strict=False):
+    for each, style in zip(variants, drawing.styles(), strict=False):
         table = runs[each].tables["states"]
         seen = (table["active"] > 0) & (table["deaths"] > _DEATHS)
         x, y = table["active"][seen], 1e-3 * table["shared_rate_bps"][seen]
         right = max(right, float(x.max(initial=1)))
-        axes.plot(x, y, linestyle="none", markersize=2.6, label=_name(each), **look)
+        axes.plot(x, y, linestyle="none", markersize=2.6, label=_name(each), **style)
     j = np.arange(1, right + 1)
     shared = shared_rate_bps(
-        active=j, peak_bps=found.isolated.rate_bps, link_bps=found.path.bottleneck_bps
+        active=j, peak_bps=result.isolated.rate_bps, link_bps=result.path.bottleneck_bps
     )
     axes.plot(j, 1e-3 * shared, color="black", linewidth=1.4, label="model")
-    axes.set_ylim(0, 1.5e-3 * found.isolated.rate_bps)
+    axes.set_ylim(0, 1.5e-3 * result.isolated.rate_bps)
     axes.set_xlim(0, 1.03 * right)
     axes.set_title(f"{_title(variants[0])}: capacity sharing", fontsize=9)
     axes.set_xlabel("active sources j")
@@ -115,7 +115,7 @@ def _draw_sharing(axes: Axes, runs: Runs, variants: list[Setting]) -> None:
 
 
 def _distances(runs: Runs, variants: list[Setting]) -> list[Row]:
-    """Return how far each variant's states are from the model's: total variation, in %."""
+    """Return the total variation distance of each setting's states from the model, in %."""
     rows = []
     expected = model(variants[0]).probability
     for each in variants:
@@ -123,9 +123,7 @@ def _distances(runs: Runs, variants: list[Setting]) -> list[Row]:
         seen = np.zeros(len(expected))
         seen[table["active"].astype(int)] = table["probability"]
         distance = 50 * float(np.abs(seen - expected).sum())
-        rows.append(
-            Row((each.name, "time in other states than the model says"), "%", None, distance)
-        )
+        rows.append(Row((each.name, "time in other states than in the model"), "%", None, distance))
     return rows
 
 

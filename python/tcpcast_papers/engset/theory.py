@@ -1,4 +1,4 @@
-"""The model's own figures for a setting, and the sources that make a load."""
+"""Results of the model for a setting, and the number of sources for a load."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 
 
 def model(each: Setting) -> EngsetResult:
-    """Return the model's answer to a setting, by the same way as the engine ``engset``."""
+    """Return the model's answer to a setting, as engine ``engset`` computes it."""
     return engset_inputs(each.scenario()).solve()
 
 
 def at_load(each: Setting, load: float) -> Setting:
     """Return the setting with the number of sources nearest to an open-loop load.
 
-    The paper's populations are the nearest: 80 % of F12-10M2M-R50 is 66 sources (80.5 %), 100 %
+    The paper uses the nearest populations: 80 % of F12-10M2M-R50 is 66 sources (80.5 %), 100 %
     is 82 (100.1 %), 120 % is 98 (119.6 %). The load (eq. 5) is proportional to N.
     """
-    found = model(each)
-    return each.with_sources(max(1, math.floor(load * each.sources / found.offered_load + 0.5)))
+    result = model(each)
+    return each.with_sources(max(1, math.floor(load * each.sources / result.offered_load + 0.5)))

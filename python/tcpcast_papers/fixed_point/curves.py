@@ -1,4 +1,4 @@
-"""Figure 10: loss, timeouts, RTT, send rate and goodput over the number of users."""
+"""Figure 10: loss, timeouts, RTT, send rate and goodput against the number of users."""
 
 from __future__ import annotations
 
@@ -20,30 +20,31 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from tcpcast.answer import Answer
 
-    from tcpcast_papers.fixed_point.runs import Effort, Runs
+    from tcpcast_papers.fixed_point.runs import Runs, SampleSizes
 
 DRAWN = ("loss", "timeouts", "rtt", "send_rate", "goodput")
-"""Figures 10a to 10e; of the captions only the last, the goodput's, is legible."""
+"""Figures 10a to 10e; only the caption of the last (goodput) is legible."""
 
 
-def _job(case: int, sources: int, effort: Effort) -> Job:
+def _job(case: int, sources: int, sample_sizes: SampleSizes) -> Job:
     if sources in POPULATIONS:
-        return loop_job(case, sources, effort)
-    return Job(LocalLoop(sources, noise=NOISES[case]), effort.varied)
+        return loop_job(case, sources, sample_sizes)
+    return Job(LocalLoop(sources, noise=NOISES[case]), sample_sizes.varied)
 
 
-def wants(runs: Runs) -> None:
-    """Ask for every point of the three curves."""
+def request(runs: Runs) -> None:
+    """Request every point of the three curves."""
     for case in CASES:
-        for sources in runs.effort.curve:
-            runs.want(_job(case, sources, runs.effort))
+        for sources in runs.sample_sizes.curve:
+            runs.request(_job(case, sources, runs.sample_sizes))
 
 
 def sections(runs: Runs, folder: Path) -> list[Section]:
     """Return the five figures and the points of their curves."""
-    found = Section("Figure 10. Over the number of users", ("quantity", "case", "N"))
+    result = Section("Figure 10. Against the number of users", ("quantity", "case", "N"))
     answers = {
-        case: {n: runs[_job(case, n, runs.effort)] for n in runs.effort.curve} for case in CASES
+        case: {n: runs[_job(case, n, runs.sample_sizes)] for n in runs.sample_sizes.curve}
+        for case in CASES
     }
     for quantity in DRAWN:
         for case, points in answers.items():
@@ -51,24 +52,24 @@ def sections(runs: Runs, folder: Path) -> list[Section]:
                 metric = measure(quantity, answer, sources)
                 if metric is not None:
                     label = (WORDS[quantity][0], str(case), str(sources))
-                    found.rows.append(Row.of(label, WORDS[quantity][1], None, metric))
-    found.figures.append(_draw(answers, folder))
-    found.remarks = [
-        "Lines are every flow, marks what Tables 3 to 5 print. Up to the threshold of 5000 users "
-        "the shared router adds little; from there on the buffer is full and each user gets a "
-        "share of the link that falls with 1/N, whatever the backbone does.",
-        "Points of Tables 3 to 5 are of the longer runs there. What the noise comes to in a run "
-        "depends on its length, so that the losses of case 3 are no smooth line.",
+                    result.rows.append(Row.of(label, WORDS[quantity][1], None, metric))
+    result.figures.append(_draw(answers, folder))
+    result.remarks = [
+        "Lines are every flow, marks are values of Tables 3 to 5. Up to the threshold of 5000 "
+        "users the shared router has little effect. Beyond it the buffer is full, and each user "
+        "gets a share of the link that falls with 1/N, whatever the backbone does.",
+        "Points of Tables 3 to 5 are from the longer runs of these tables. The realised noise "
+        "depends on the length of a run, so the losses of case 3 are not a smooth line.",
         *missing(*(each for points in answers.values() for each in points.values())),
     ]
-    return [found]
+    return [result]
 
 
-def _draw(answers: dict[int, dict[int, Answer]], folder: Path) -> drawing.Drawn:
+def _draw(answers: dict[int, dict[int, Answer]], folder: Path) -> drawing.Plot:
     figure, panels = drawing.panels(3, 2, width=4.2, height=3.3)
     for axes, quantity in zip(panels, DRAWN, strict=False):
-        for at, (case, points) in enumerate(answers.items()):
-            _draw_case(axes, quantity, case, points, drawing.COLOURS[at])
+        for index, (case, points) in enumerate(answers.items()):
+            _draw_case(axes, quantity, case, points, drawing.COLOURS[index])
         axes.set_title(f"Figure 10{'abcde'[DRAWN.index(quantity)]}", fontsize=10)
         axes.set_ylabel(", ".join(WORDS[quantity]))
         axes.set_xlabel("users")
@@ -80,14 +81,14 @@ def _draw(answers: dict[int, dict[int, Answer]], folder: Path) -> drawing.Drawn:
     panels[0].plot([], [], "o", color=drawing.MUTED, markersize=4, label="printed")
     panels[0].legend(fontsize=8, frameon=False)
     panels[-1].set_axis_off()
-    return drawing.Drawn(figure, folder / "figure10.png")
+    return drawing.Plot(figure, folder / "figure10.png")
 
 
 def _draw_case(
     axes: Axes, quantity: str, case: int, points: dict[int, Answer], colour: str
 ) -> None:
-    found = [(n, measure(quantity, each, n)) for n, each in points.items()]
-    known = [(n, metric.value) for n, metric in found if metric is not None]
+    result = [(n, measure(quantity, each, n)) for n, each in points.items()]
+    known = [(n, metric.value) for n, metric in result if metric is not None]
     if known:
         axes.plot(*np.array(known).T, color=colour, linewidth=1.3, label=f"case {case}")
     printed = [(n, cell(CASES[case], quantity, str(n))) for n in POPULATIONS]

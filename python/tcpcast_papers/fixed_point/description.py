@@ -1,4 +1,4 @@
-"""The paper described: its sections in order, and what each has simulated."""
+"""Description of the reproduction: its sections in order, and their sample sizes."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ from tcpcast_papers.fixed_point import (
     validity,
 )
 from tcpcast_papers.fixed_point.published import CITATION
-from tcpcast_papers.fixed_point.runs import QUICK, WHOLE, Effort, Runs
+from tcpcast_papers.fixed_point.runs import QUICK, WHOLE, Runs, SampleSizes
 from tcpcast_papers.runner import BOTH, Paper
 
 
 def _preface(runs: Runs) -> list[str]:
-    quick = "" if runs.effort == WHOLE else "This is the quick run: wider intervals. "
+    quick = "" if runs.sample_sizes == WHOLE else "This is the quick run: wider intervals. "
     return [
         f"The paper: {CITATION}. It prints seven tables, and plots the rest.",
-        "Its figures are those of one exact flow among simplified ones, because in 2001 all of "
-        "them could not be simulated. *Own* is every flow, packet by packet, by the paper's TCP, "
-        "with a 95 % interval. Beside it are our own fixed points of the same scenario, by the "
-        "paper's schemes 2 and 1. In brackets is what does not pass its own tests, or lies above "
+        "In 2001 it was not feasible to simulate all flows, so its values are for one exact flow "
+        "among simplified ones. *Own* is every flow, packet by packet, with the paper's TCP "
+        "and a 95 % interval. Further columns are own fixed points of the same scenario, with the "
+        "paper's schemes 2 and 1. Values in brackets failed their own tests, or are above "
         "the threshold.",
-        f"{quick}{len(runs)} simulations of about {runs.packets / 1e6:,.0f} million packets stand "
-        "behind it.",
-        "What counts as agreement: uncongested columns and the levels g within 5 %, within 10 % in "
-        "Tables 1 and 6, Table 7 from the paper's own tables within 3 %, values computed apart "
-        "within 3 %. A figure outside by less than its own interval is unsettled. A difference is "
-        "explained if the same run measured in another way gives the printed figure. What was "
-        "found by trying other settings stands beside and explains nothing. RTTs in overload have "
+        f"{quick}The page uses {len(runs)} simulations of about {runs.packets / 1e6:,.0f} million "
+        "packets.",
+        "Tolerances: 5 % for uncongested columns and the levels g; 10 % in Tables 1 and 6; 3 % for "
+        "Table 7, computed from the paper's own tables, and for independent values. "
+        "A value outside by less than its own interval is unsettled. A difference is "
+        "explained if the same run, measured in another way, gives the printed value. Settings "
+        "that were found by trial are shown, but explain nothing. RTTs in overload have "
         "no verdict.",
     ]
 
 
-PAPER: Paper[Effort, Runs] = Paper(
+PAPER: Paper[SampleSizes, Runs] = Paper(
     package="tcpcast_papers.fixed_point",
     title="Fixed point methods: many TCP connections on one local loop",
     simulations=Runs,

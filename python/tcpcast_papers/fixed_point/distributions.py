@@ -1,4 +1,4 @@
-"""Figures 7, 8 and 11: one flow in time, and the instantaneous goodput by three definitions."""
+"""Figures 7, 8 and 11: one flow over time, and the instantaneous goodput by three definitions."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from tcpcast.answer import Answer
 
-    from tcpcast_papers.fixed_point.runs import Effort, Runs
+    from tcpcast_papers.fixed_point.runs import Runs, SampleSizes
 
     Floats = NDArray[np.float64]
 
 TRACED_SOURCES = 7500
-"""N of Figure 7, as far as it can be read."""
+"""N of Figure 7, which is barely legible."""
 SOURCES = 5000
 """N of Figure 8."""
 FEWEST_BURSTS = 3
 BINS = 60
-"""Of the density in Figure 8, about."""
+"""Approximate values of the density in Figure 8."""
 LEVELS_KBIT = (100, 300, 500, 1000, 2000)
 DEFINITIONS = {
     "by_packets": "definition 1",
@@ -39,20 +39,20 @@ DEFINITIONS = {
 }
 
 
-def _traced(effort: Effort) -> Job:
-    length = Length(effort.traced_s, 0.0, 1)
+def _traced(sample_sizes: SampleSizes) -> Job:
+    length = Length(sample_sizes.traced_s, 0.0, 1)
     return Job(LocalLoop(TRACED_SOURCES, traced=True), length)
 
 
-def _blocks(effort: Effort, pkts: int) -> Job:
-    return Job(LocalLoop(SOURCES, block_pkts=pkts), effort.varied)
+def _blocks(sample_sizes: SampleSizes, pkts: int) -> Job:
+    return Job(LocalLoop(SOURCES, block_pkts=pkts), sample_sizes.varied)
 
 
-def wants(runs: Runs) -> None:
-    """Ask for a traced flow, and for every length of the blocks."""
-    runs.want(_traced(runs.effort))
-    for pkts in runs.effort.blocks_pkts:
-        runs.want(_blocks(runs.effort, pkts))
+def request(runs: Runs) -> None:
+    """Request a traced flow, and every block length."""
+    runs.request(_traced(runs.sample_sizes))
+    for pkts in runs.sample_sizes.blocks_pkts:
+        runs.request(_blocks(runs.sample_sizes, pkts))
 
 
 def sections(runs: Runs, folder: Path) -> list[Section]:
@@ -60,42 +60,47 @@ def sections(runs: Runs, folder: Path) -> list[Section]:
     return [_send_times(runs, folder), _distribution(runs, folder), _tails(runs, folder)]
 
 
-def send_times_s(found: Answer) -> Floats:
-    """Return when the traced source sent its packets, in seconds, ``[packets]``."""
-    marks = found.tables["sequences"]
+def send_times_s(result: Answer) -> Floats:
+    """Return the times in seconds at which the traced source sent its packets, ``[packets]``."""
+    marks = result.tables["sequences"]
     chosen: Floats = marks["time_s"][(marks["event"] == "sent") & (marks["flow"] == 0)]
     return chosen
 
 
-def bursts(times_s: Floats, apart_s: float = 3.0) -> list[Floats]:
-    """Cut send times where nothing was sent for longer than ``apart_s``."""
-    ends = np.flatnonzero(np.diff(times_s) > apart_s) + 1
+def bursts(times_s: Floats, gap_s: float = 3.0) -> list[Floats]:
+    """Split send times at pauses longer than ``gap_s``."""
+    ends = np.flatnonzero(np.diff(times_s) > gap_s) + 1
     return [part for part in np.split(times_s, ends) if part.size]
 
 
 def _send_times(runs: Runs, folder: Path) -> Section:
-    section = Section("Figure 7. When a flow sends", ("what", "of"))
-    found = runs[_traced(runs.effort)]
+    section = Section("Figure 7. Send times of a flow", ("what", "of"))
+    result = runs[_traced(runs.sample_sizes)]
     section.remarks = [
-        f"N = {TRACED_SOURCES} (the figure's N is barely legible). Each file is a line that climbs "
-        "at the goodput of that time, each think time a step to the right.",
-        *missing(found),
+        f"N = {TRACED_SOURCES} (barely legible in the figure). Each file is a line whose slope is "
+        "its goodput at that time, each think time a horizontal step.",
+        *missing(result),
     ]
-    if found.not_applicable is not None or "sequences" not in found.tables:
+    if result.not_applicable is not None or "sequences" not in result.tables:
         return section
-    times = send_times_s(found)
+    times = send_times_s(result)
     parts = bursts(times)
     figure, (axes,) = drawing.panels(1, width=7.0, height=3.6)
     axes.plot(times, np.arange(1, times.size + 1), ".", markersize=2.5, color=drawing.COLOURS[0])
     axes.set_xlabel("time, s")
     axes.set_ylabel("packets sent")
-    section.figures.append(drawing.Drawn(figure, folder / "figure07.png"))
+    section.figures.append(drawing.Plot(figure, folder / "figure07.png"))
     whole = [part for part in parts if part.size >= FEWEST_BURSTS]
     rates = [12.0 * (part.size - 1) / (part[-1] - part[0]) for part in whole]
     section.rows = [
-        Row(("packets sent", f"{runs.effort.traced_s:g} s"), "packets", None, float(times.size)),
         Row(
-            ("files, told by silences of 3 s", f"{runs.effort.traced_s:g} s"),
+            ("packets sent", f"{runs.sample_sizes.traced_s:g} s"),
+            "packets",
+            None,
+            float(times.size),
+        ),
+        Row(
+            ("files, separated by pauses of 3 s", f"{runs.sample_sizes.traced_s:g} s"),
             "files",
             None,
             float(len(parts)),
@@ -107,18 +112,18 @@ def _send_times(runs: Runs, folder: Path) -> Section:
     return section
 
 
-def _table(found: Answer) -> dict[str, Floats] | None:
-    return found.tables.get("file_goodput_tail")
+def _table(result: Answer) -> dict[str, Floats] | None:
+    return result.tables.get("file_goodput_tail")
 
 
 def _distribution(runs: Runs, folder: Path) -> Section:
     section = Section("Figure 8. Distribution of the instantaneous goodput", ("share of files", ""))
-    found = runs[_blocks(runs.effort, runs.effort.blocks_pkts[0])]
+    result = runs[_blocks(runs.sample_sizes, runs.sample_sizes.blocks_pkts[0])]
     section.remarks = [
-        f"N = {SOURCES}, by file (definition 2). The dots are the levels that Table 3 prints.",
-        *missing(found),
+        f"N = {SOURCES}, per file (definition 2). The dots are the levels in Table 3.",
+        *missing(result),
     ]
-    tail = _table(found)
+    tail = _table(result)
     if tail is None:
         return section
     rate, above = tail["goodput_bps"] / 1e3, tail["by_file"]
@@ -137,13 +142,13 @@ def _distribution(runs: Runs, folder: Path) -> Section:
         panel.set_xlabel("goodput of a file, kbit/s")
         panel.set_ylabel(words)
         panel.set_xlim(10, 10_000)
-    section.figures.append(drawing.Drawn(figure, folder / "figure08.png"))
+    section.figures.append(drawing.Plot(figure, folder / "figure08.png"))
     section.rows = _level_rows(rate, above)
     return section
 
 
 def _level_rows(rate_kbit: Floats, above: Floats) -> list[Row]:
-    """Return the share of files that exceed some goodputs."""
+    """Return the share of files that exceed each of some goodputs."""
     return [
         Row(("above", f"{level} kbit/s"), "%", None, 100 * exceeding(rate_kbit, above, level))
         for level in LEVELS_KBIT
@@ -151,27 +156,27 @@ def _level_rows(rate_kbit: Floats, above: Floats) -> list[Row]:
 
 
 def exceeding(rate: Floats, above: Floats, level: float) -> float:
-    """Return a tail probability at a level, between the grid's points on a logarithmic axis."""
+    """Return a tail probability at a level, interpolated on a logarithmic axis."""
     return float(np.interp(np.log(level), np.log(rate), above))
 
 
 def _tails(runs: Runs, folder: Path) -> Section:
     section = Section("Figure 11. Tail probability by definition", ("definition", "n", "above"))
-    answers = {n: runs[_blocks(runs.effort, n)] for n in runs.effort.blocks_pkts}
+    answers = {n: runs[_blocks(runs.sample_sizes, n)] for n in runs.sample_sizes.blocks_pkts}
     section.remarks = [
-        "Definition 1 takes n consecutive packets of a file, 2 the whole file, 3 the files of more "
-        f"than 10 packets; N = {SOURCES}. The steps of definition 1, of which the paper speaks, "
-        "are of the blocks that begin a file: their packets leave in windows of 1, 2, 4 and so on, "
-        "and all take about as many round trips. Over whole files the steps are gone.",
+        "Definition 1 uses n consecutive packets of a file, definition 2 whole files, definition 3 "
+        f"files of more than 10 packets; N = {SOURCES}. The paper mentions steps of definition 1. "
+        "They come from the blocks at the start of a file: their packets leave in windows of 1, 2, "
+        "4 and so on, and take similar numbers of round trips. Whole files show no steps.",
         *missing(*answers.values()),
     ]
     tails = {n: tail for n, each in answers.items() if (tail := _table(each)) is not None}
     if not tails:
         return section
     figure, (axes,) = drawing.panels(1, width=6.4, height=4.2)
-    looks = iter(drawing.COLOURS)
+    styles = iter(drawing.COLOURS)
     for n, tail in tails.items():
-        _draw_tail(axes, tail, "by_packets", color=next(looks), label=f"definition 1, n = {n}")
+        _draw_tail(axes, tail, "by_packets", color=next(styles), label=f"definition 1, n = {n}")
         section.rows += _tail_rows(tail, "by_packets", str(n))
     (first, *_) = tails.values()
     for name, style in (("by_file", "--"), ("by_large_file", ":")):
@@ -182,12 +187,12 @@ def _tails(runs: Runs, folder: Path) -> Section:
     axes.set_xscale("log")
     axes.set_xlim(10, 10_000)
     axes.legend(fontsize=8, frameon=False)
-    section.figures.append(drawing.Drawn(figure, folder / "figure11.png"))
+    section.figures.append(drawing.Plot(figure, folder / "figure11.png"))
     return section
 
 
-def _draw_tail(axes: Axes, tail: dict[str, Floats], name: str, **look: str) -> None:
-    axes.plot(tail["goodput_bps"] / 1e3, tail[name], linewidth=1.3, **look)  # type: ignore[arg-type]
+def _draw_tail(axes: Axes, tail: dict[str, Floats], name: str, **style: str) -> None:
+    axes.plot(tail["goodput_bps"] / 1e3, tail[name], linewidth=1.3, **style)  # type: ignore[arg-type]
 
 
 def _tail_rows(tail: dict[str, Floats], name: str, n: str) -> list[Row]:

@@ -1,4 +1,4 @@
-"""Table 7 and section 10: mean-value formulas, from the paper's figures and from our own."""
+"""Table 7 and section 10: mean-value formulas with the paper's and with own inputs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PAPER, EVERY_FLOW = "the paper's tables", "every flow"
 
 
 def sections(runs: Runs, _: Path) -> list[Section]:
-    """Return Table 7, and what equation (3) says."""
+    """Return Table 7, and the results of equation (3)."""
     return [_square_root(runs), _overload(runs)]
 
 
@@ -55,7 +55,7 @@ def equation_1_kbit(loss: float, timeouts: float, rtt_s: float) -> float:
 
 
 def _square_root(runs: Runs) -> Section:
-    section = Section(table(7).title, ("case", "N", "fed with"), beside=("every flow",))
+    section = Section(table(7).title, ("case", "N", "fed with"), others=("every flow",))
     for line in table(7):
         case = int(line["case"])
         for sources in POPULATIONS:
@@ -63,7 +63,7 @@ def _square_root(runs: Runs) -> Section:
             label = (line["case"], str(sources))
             printed = line.printed(str(sources))
             loss, timeouts, rtt = printed_inputs(case, sources)
-            found = equation_1_kbit(loss, timeouts, rtt)
+            result = equation_1_kbit(loss, timeouts, rtt)
             longer = PRINTED_RTT_S[case].get(sources)
             cause = None
             if longer is not None:
@@ -74,43 +74,43 @@ def _square_root(runs: Runs) -> Section:
                     (*label, PAPER),
                     "kbit/s",
                     printed,
-                    found,
+                    result,
                     tolerance=WITHIN,
                     explained_by=cause,
-                    beside=(goodput,),
+                    others=(goodput,),
                 )
             )
             own = _own(runs, case, sources)
             section.rows.append(
-                Row((*label, EVERY_FLOW), "kbit/s", printed, own, beside=(goodput,))
+                Row((*label, EVERY_FLOW), "kbit/s", printed, own, others=(goodput,))
             )
     section.remarks = [
         "g = (MSS/RTT) sqrt(3 / (2 max(p_loss + p_to, p_idle))), p_idle = 1.65 % of the packets. "
-        "Fed with Tables 3 to 5 it gives the paper's Table 7; *every flow* feeds it with what is "
-        "simulated here, and the last column is the goodput that these flows get.",
-        *_how_far_off(section.rows),
+        "With inputs from Tables 3 to 5 it gives the paper's Table 7. Rows for *every flow* use "
+        "inputs simulated here, and the last column is the goodput of these flows.",
+        *_error_range(section.rows),
     ]
     return section
 
 
-def _how_far_off(rows: list[Row]) -> list[str]:
-    """Say how far the equation is from the goodput of those whose figures it is fed with."""
-    found = []
+def _error_range(rows: list[Row]) -> list[str]:
+    """Return the range of the equation's relative errors for both kinds of inputs."""
+    result = []
     for row in rows:
         case, sources, fed = row.label
         printed = table(CASES[int(case)]).one(quantity="goodput").value(sources)
-        goodput = printed if fed == PAPER else row.beside[0]
+        goodput = printed if fed == PAPER else row.others[0]
         if row.own is not None and goodput:
-            found.append((fed, row.own / goodput - 1, f"case {case}, N = {sources}"))
-    told = []
+            result.append((fed, row.own / goodput - 1, f"case {case}, N = {sources}"))
+    errors = []
     for whom in (PAPER, EVERY_FLOW):
-        own = [(error, where) for fed, error, where in found if fed == whom]
+        own = [(error, where) for fed, error, where in result if fed == whom]
         ends = [f"{100 * error:+.0f} % ({where})" for error, where in (min(own), max(own))]
-        told.append(f"fed with {whom}, from {ends[0]} to {ends[1]} of the goodput there")
+        errors.append(f"{ends[0]} to {ends[1]} of the goodput with inputs from {whom}")
     return [
-        f"Relative error: {'; '.join(told)}. Files of 50 packets end before a square-root law "
-        "holds; at the threshold users restart their windows and do not lose anything; and in "
-        "overload a buffer that is shared fairly is what sets the rate, not the loss."
+        f"Relative error: {'; '.join(errors)}. Files of 50 packets end before the square-root "
+        "formula applies. At the threshold users restart their windows, but have no losses. In "
+        "overload the fair sharing of the buffer sets the rate, not the loss."
     ]
 
 
@@ -136,7 +136,7 @@ def overload_kbit(sources: int, loss: float) -> float:
 
 def _overload(runs: Runs) -> Section:
     section = Section(
-        "Equation (3)", ("N", "loss of"), beside=("the paper's goodput", "every flow")
+        "Equation (3)", ("N", "loss of"), others=("the paper's goodput", "every flow")
     )
     for sources in CONGESTED:
         exact = loop_figures(runs, 1, sources).exact
@@ -146,14 +146,15 @@ def _overload(runs: Runs) -> Section:
         losses = {"none": 0.0, PAPER: printed_inputs(1, sources)[0]}
         losses |= {} if own_loss is None else {EVERY_FLOW: own_loss / 100}
         for words, loss in losses.items():
-            found = overload_kbit(sources, loss)
-            shown = found if math.isfinite(found) else None
+            result = overload_kbit(sources, loss)
+            shown = result if math.isfinite(result) else None
             label = (str(sources), words)
-            section.rows.append(Row(label, "kbit/s", None, shown, beside=(printed, goodput)))
+            section.rows.append(Row(label, "kbit/s", None, shown, others=(printed, goodput)))
     section.remarks = [
-        "B / (N B / (C (1 - p)) - I): what is left of a user's time when all of them have the "
-        "link's packets. The paper calls it an upper bound in all cases. It is one without loss; "
-        "with it, it is below what every flow gets, and below the paper's own goodput: a packet "
-        "that finds the buffer full has taken nothing of the link, so the link still delivers C.",
+        "B / (N B / (C (1 - p)) - I): the share of a user's time that is left if all users get "
+        "the packets of the link. The paper calls it an upper bound in all cases. It is one only "
+        "without loss. With loss it is below the goodput of every flow, and below the paper's own "
+        "goodput: a packet that is dropped at the full buffer has not used the link, so the link "
+        "still delivers C.",
     ]
     return section

@@ -9,7 +9,7 @@ from tcpcast.answer import Answer
 
 from tcpcast_papers.fixed_point.measures import Figures, failed, missing
 from tcpcast_papers.fixed_point.published import table
-from tcpcast_papers.fixed_point.runs import Job, fixed_points, want_fixed_points
+from tcpcast_papers.fixed_point.runs import Job, fixed_points, request_fixed_points
 from tcpcast_papers.fixed_point.settings import FTP_FLOWS, Ftp
 from tcpcast_papers.fixed_point.tables import SCHEME_COLUMNS, by_scheme
 from tcpcast_papers.reproduction import Section
@@ -17,7 +17,7 @@ from tcpcast_papers.reproduction import Section
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tcpcast_papers.fixed_point.runs import Effort, Runs
+    from tcpcast_papers.fixed_point.runs import Runs, SampleSizes
 
 _NOTHING = Answer("packet")
 
@@ -32,15 +32,15 @@ class Column:
     Attributes
     ----------
     name
-        As printed.
+        Name as printed.
     words
-        What it is.
+        Description.
     setting
-        What every flow does that is to be the same.
+        Setting of every flow for this column.
     others
-        Other readings of what the paper leaves open, by name.
+        Names and settings of other readings of the paper.
     checked
-        Whether the two are the same TCP, as far as the paper says.
+        Whether the setting uses the paper's TCP, as far as it is described.
     """
 
     name: str
@@ -63,8 +63,8 @@ def _shared(pkts: int) -> list[Column]:
     ns2, own = Ftp("fifo", pkts, NEWRENO), Ftp("shared", pkts)
     others = (
         ("rule C", Ftp("shared", pkts, rule="C")),
-        ("dropping what arrives", Ftp("shared", pkts, drop="arriving")),
-        ("rule C, dropping what arrives", Ftp("shared", pkts, rule="C", drop="arriving")),
+        ("dropping the arriving packet", Ftp("shared", pkts, drop="arriving")),
+        ("rule C, dropping the arriving packet", Ftp("shared", pkts, rule="C", drop="arriving")),
     )
     return [
         Column(f"NSFS-{pkts}", "ns-2, FIFO", ns2, (), checked=False),
@@ -79,17 +79,17 @@ COLUMNS: dict[int, tuple[Column, ...]] = {
 """The columns of each table."""
 
 
-def wants(runs: Runs) -> None:
-    """Ask for every column, its other readings, and its fixed point."""
+def request(runs: Runs) -> None:
+    """Request every column, its other readings and its fixed point."""
     for column in (each for columns in COLUMNS.values() for each in columns):
         for setting in (column.setting, *(other for _, other in column.others)):
-            runs.want(_job(setting, runs.effort))
+            runs.request(_job(setting, runs.sample_sizes))
         if column.checked:
-            want_fixed_points(runs, _job(column.setting, runs.effort))
+            request_fixed_points(runs, _job(column.setting, runs.sample_sizes))
 
 
-def _job(setting: Ftp, effort: Effort) -> Job:
-    return Job(setting, effort.ftp)
+def _job(setting: Ftp, sample_sizes: SampleSizes) -> Job:
+    return Job(setting, sample_sizes.ftp)
 
 
 def sections(runs: Runs, _: Path) -> list[Section]:
@@ -102,7 +102,7 @@ def _section(number: int, runs: Runs) -> Section:
     section = Section(
         table(number).title,
         ("quantity", "column", "of"),
-        beside=(*SCHEME_COLUMNS, *readings),
+        others=(*SCHEME_COLUMNS, *readings),
     )
     figures = {column.name: _figures(column, len(readings), runs) for column in COLUMNS[number]}
     for line in table(number):
@@ -114,41 +114,42 @@ def _section(number: int, runs: Runs) -> Section:
                 relative=WITHIN if column.checked else None,
             )
             section.rows.append(row)
-    answers = [each for f in figures.values() for each in f.beside]
+    answers = [each for f in figures.values() for each in f.others]
     section.remarks = [*_REMARKS, *_MORE[number], *failed(by_scheme(figures)), *missing(*answers)]
     return section
 
 
 def _figures(column: Column, readings: int, runs: Runs) -> Figures:
-    exact = runs[_job(column.setting, runs.effort)]
+    exact = runs[_job(column.setting, runs.sample_sizes)]
     if not column.checked:
-        return Figures(exact, FTP_FLOWS, beside=(_NOTHING,) * (len(SCHEME_COLUMNS) + readings))
-    job = _job(column.setting, runs.effort)
+        return Figures(exact, FTP_FLOWS, others=(_NOTHING,) * (len(SCHEME_COLUMNS) + readings))
+    job = _job(column.setting, runs.sample_sizes)
     fixed = fixed_points(runs, job).values()
-    others = [runs[_job(setting, runs.effort)] for _, setting in column.others]
-    return Figures(exact, FTP_FLOWS, beside=(*fixed, *others))
+    others = [runs[_job(setting, runs.sample_sizes)] for _, setting in column.others]
+    return Figures(exact, FTP_FLOWS, others=(*fixed, *others))
 
 
 _REMARKS = [
-    "24 bulk flows share 100 packets/s over 11 ms of propagation, from starts spread over 20 s. "
-    "Beside the paper's ns-2 stands NewReno that finds losses by duplicate acks: which TCP ns-2 "
-    "ran, and with which window, it does not say, so these rows have no verdict. Beside its fixed "
-    "point stands every flow by the paper's own TCP, rule B, which hears of each loss at once.",
+    "24 bulk flows share 100 packets/s over 11 ms of propagation; starts are spread over 20 s. "
+    "The paper does not state the TCP or the window of its ns-2 simulation, so its rows are "
+    "compared with a NewReno that detects losses by duplicate acks, without a verdict. Its fixed "
+    "point is compared with every flow of the paper's own TCP, rule B, which has instantaneous "
+    "loss feedback.",
 ]
 
 _MORE = {
     1: [
-        "With a buffer of its own each flow is alone in it: all of them do the same, shifted in "
-        "time, and the figures are those of a saw-tooth. 24 x 4 / 100 = 0.96 s is a mean window of "
-        "four packets. The paper's fixed point has a shorter round trip at 5 packets, .85 s, than "
-        "its ns-2, which is nearer to this; no rule that was tried gives it.",
+        "With individual buffers each flow is alone in its buffer. All flows behave alike, shifted "
+        "in time, so the values describe a saw-tooth. 24 x 4 / 100 = 0.96 s corresponds to a "
+        "mean window of four packets. With 5 packets the paper's fixed point has an RTT of .85 s, "
+        "below its ns-2, which is closer to this result. No rule that was tried gives .85 s.",
     ],
     2: [
-        "With a shared buffer of 150 packets RTTs of every flow are those of a buffer that is "
-        "nearly always full, at 100 packets/s. One of 300 is so with rule C; rule B has timeouts "
-        "there, which the paper has not, and is less full for a while after each. The paper's "
-        "fixed point has shorter RTTs than any reading of the rules, as if its flows lost packets "
-        "together and the buffer then ran half empty. Some reading comes near each of the two "
-        "losses, not the same one for both buffers, so none of them is an explanation.",
+        "With a shared buffer of 150 packets the RTTs of every flow show a buffer that is "
+        "nearly always full, at 100 packets/s. With 300 packets rule C gives the same. Rule B has "
+        "timeouts there, unlike the paper, and the buffer is emptier for a while after each. The "
+        "paper's fixed point has shorter RTTs than any reading of the rules, as if its flows lost "
+        "packets together and left the buffer half empty. For each of the two losses some reading "
+        "is close, but not the same reading for both buffers, so none explains the difference.",
     ],
 }

@@ -1,4 +1,4 @@
-"""Little's law: what round trips can be, and that every simulated flow obeys it."""
+"""Little's law: the upper limit of round-trip times, and a check of every simulated flow."""
 
 from __future__ import annotations
 
@@ -24,40 +24,42 @@ if TYPE_CHECKING:
 
 
 def sections(runs: Runs, _: Path) -> list[Section]:
-    """Return the highest RTT that can be, and own RTTs beside those of Little's law."""
-    found = Section("Little's law and the paper's round trips", ("RTT", "N"))
+    """Return the highest possible RTT, and own RTTs with those of Little's law."""
+    result = Section("Little's law and the paper's round trips", ("RTT", "N"))
     for sources in CONGESTED:
         printed = cell(3, "rtt", str(sources))
-        found.rows.append(Row(("the most that can be", str(sources)), "s", printed, RTT_CEILING_S))
-        fixed = fixed_points(runs, loop_job(1, sources, runs.effort), runs.effort.schemes)
+        result.rows.append(Row(("upper limit", str(sources)), "s", printed, RTT_CEILING_S))
+        fixed = fixed_points(
+            runs, loop_job(1, sources, runs.sample_sizes), runs.sample_sizes.schemes
+        )
         for name, answer in fixed.items():
             rtt = measure("rtt", answer, sources)
             if rtt is not None:
                 note = "withheld by its own tests" * (answer.incomplete_reason is not None)
-                found.rows.append(Row.of((name, str(sources)), "s", printed, rtt, note=note))
+                result.rows.append(Row.of((name, str(sources)), "s", printed, rtt, note=note))
     for sources in POPULATIONS:
         figures = loop_figures(runs, 1, sources)
         rtt = measure("rtt", figures.exact, sources)
         distribution = queueing_rtt_s(figures.exact)
         if rtt is None or distribution is None:
             continue
-        found.rows += [
+        result.rows += [
             Row.of(("measured", str(sources)), "s", None, rtt),
             Row(("by Little's law", str(sources)), "s", None, distribution),
         ]
-    found.remarks = [
-        f"What waits at the shared router is served at {LINK_PPS:.0f} packets/s, and not more than "
-        f"{BUFFER_PKTS} packets can wait. So by Little's law the mean wait of those that pass is "
-        f"at most {BUFFER_PKTS}/{LINK_PPS:.0f} = {BUFFER_PKTS / LINK_PPS:.3f} s, and with "
-        f"{PATH_S:.4f} s of the empty path the mean RTT at most {RTT_CEILING_S:.3f} s, whatever "
+    result.remarks = [
+        f"The shared router serves {LINK_PPS:.0f} packets/s, and at most "
+        f"{BUFFER_PKTS} packets can wait. By Little's law the mean wait of delivered packets is "
+        f"at most {BUFFER_PKTS}/{LINK_PPS:.0f} = {BUFFER_PKTS / LINK_PPS:.3f} s. With the "
+        f"{PATH_S:.4f} s of the idle path the mean RTT is at most {RTT_CEILING_S:.3f} s, whatever "
         "TCP does. The paper has 1.77 and 2.21 s.",
-        "They are of reference flows, and so are those of the paper's schemes here: above the most "
-        "that all flows together can have, where a reference flow keeps more packets in the router "
-        "than each of the flows made in its image. That is what the tests of section 5.4 are for.",
+        "These are RTTs of reference flows. Those of its schemes here are also above the maximum "
+        "over all flows: a reference flow keeps more packets in the router than each of the flows "
+        "that it represents. The tests of section 5.4 detect this.",
         "By Little's law the RTT of every flow is the mean number of packets in the shared router "
-        "over what it delivers a second, and the empty path. What is measured exceeds that by the "
-        "wait for the source's own link, to which a window is handed at once: 1.2 ms a packet. In "
-        "overload it is a little below, because packets that are pushed out of the longest queue "
-        "have waited, too, and have no round trip.",
+        "divided by its delivery rate, plus the idle path. Measured RTTs exceed this by the wait "
+        "at the source's own link, which receives a whole window in a burst: 1.2 ms per packet. In "
+        "overload they are slightly below, because packets that are pushed out of the longest "
+        "queue have also waited, but have no round trip.",
     ]
-    return [found]
+    return [result]

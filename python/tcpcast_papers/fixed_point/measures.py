@@ -1,4 +1,4 @@
-"""What the paper's tables are about, taken from answers in the paper's units."""
+"""Quantities of the paper's tables, computed from answers in the paper's units."""
 
 from __future__ import annotations
 
@@ -37,26 +37,26 @@ WORDS: dict[str, tuple[str, str]] = {
     "g_50": ("g_50", "kbit/s"),
     "idleness": ("idleness", "%"),
 }
-"""Each quantity of the tables: in words, and its unit."""
+"""Description and unit of each quantity of the tables."""
 
 SHARES = {"g_95": 0.95, "g_90": 0.9, "g_80": 0.8, "g_50": 0.5}
-"""What share of the files exceeds each level."""
+"""Share of the files that exceeds each level."""
 
 RTT_CEILING_S = BUFFER_PKTS / LINK_PPS + PATH_S
-"""Little's law: a full buffer, served at the link's rate, and the empty path."""
+"""Maximum RTT by Little's law: a full buffer, served at the link's rate, and the idle path."""
 
-OWN_LINK = "the wait for the source's own link left out of the RTT"
+OWN_LINK = "an RTT without the wait at the source's own link"
 
 
-def measure(quantity: str, found: Answer, flows: int) -> Metric | None:
-    """Return a quantity of :data:`WORDS` in its unit, None where an answer does not tell it.
+def measure(quantity: str, result: Answer, flows: int) -> Metric | None:
+    """Return a quantity of :data:`WORDS` in its unit, or None if the answer does not contain it.
 
     The send rate while on is the goodput while on, times packets sent per packet delivered.
     """
     if quantity in SHARES:
-        return _level(found, SHARES[quantity])
-    if quantity == "loss" and "by_hop" in found.tables:
-        return _loss_on_the_way(found)
+        return _level(result, SHARES[quantity])
+    if quantity == "loss" and "by_hop" in result.tables:
+        return _path_loss(result)
     names = {
         "loss": ("loss_ratio", 100.0),
         "timeouts": ("timeout_ratio", 100.0),
@@ -69,16 +69,16 @@ def measure(quantity: str, found: Answer, flows: int) -> Metric | None:
     }
     name, scale = names[quantity]
     if quantity == "send_rate":
-        sent, delivered = (found.metrics.get(f"{n}_pps") for n in ("send_rate", "goodput"))
+        sent, delivered = (result.metrics.get(f"{n}_pps") for n in ("send_rate", "goodput"))
         if sent is None or delivered is None or not delivered.value:
             return None
         scale *= sent.value / delivered.value
-    metric = found.metrics.get(name)
+    metric = result.metrics.get(name)
     return None if metric is None else _scaled(metric, scale)
 
 
 def value(metric: Metric | None) -> float | None:
-    """Return the figure of a metric, None where there is none."""
+    """Return the value of a metric, or None if there is none."""
     return None if metric is None else metric.value
 
 
@@ -87,14 +87,14 @@ def _scaled(metric: Metric, scale: float) -> Metric:
     return Metric(scale * metric.value, low, high)
 
 
-def _loss_on_the_way(found: Answer) -> Metric:
-    """Return packets lost at any hop, in percent of those that came to the first."""
-    hops = found.tables["by_hop"]
+def _path_loss(result: Answer) -> Metric:
+    """Return the packets lost at any hop, in percent of those that arrived at the first."""
+    hops = result.tables["by_hop"]
     return Metric(100.0 * float(hops["drops"].sum()) / float(hops["arrived"][0]))
 
 
-def _level(found: Answer, share: float) -> Metric | None:
-    table = found.tables.get("file_goodput")
+def _level(result: Answer, share: float) -> Metric | None:
+    table = result.tables.get("file_goodput")
     if table is None:
         return None
     places = np.flatnonzero(np.isclose(table["share"], share))
@@ -105,21 +105,21 @@ def _level(found: Answer, share: float) -> Metric | None:
     return _scaled(Metric(figure, *ends), 1e-3)
 
 
-def queueing_rtt_s(found: Answer) -> float | None:
-    """Return the RTT by Little's law: what waits in the shared queue, and the empty path.
+def queueing_rtt_s(result: Answer) -> float | None:
+    """Return the RTT by Little's law: the wait in the shared queue plus the idle path.
 
-    It holds no wait for a source's own link, as the paper's, which runs from there.
+    Like the paper's RTT, it excludes the wait at the source's own link.
     """
-    queue, rate = (found.metrics.get(name) for name in ("queue_mean_pkts", "goodput_pps"))
+    queue, rate = (result.metrics.get(name) for name in ("queue_mean_pkts", "goodput_pps"))
     if queue is None or rate is None or not rate.value:
         return None
     return queue.value / rate.value + PATH_S
 
 
 def agreement(quantity: str, printed: Printed, relative: float) -> Tolerance:
-    """Return what counts as agreement with a printed figure: a share of it, or its rounding.
+    """Return the tolerance of a printed value: a share of it, or its rounding.
 
-    Levels are rounded up to 10 kbit/s in print, so that anything in the step below agrees.
+    Printed levels are rounded up to 10 kbit/s, so that any value in the step below agrees.
     """
     if quantity in SHARES:
         lowest = (1 - relative) * max(printed.value - GRANULARITY_KBIT, 0.0)
@@ -129,23 +129,23 @@ def agreement(quantity: str, printed: Printed, relative: float) -> Tolerance:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Answers to one setting, of which rows are made.
+    """Answers to one setting, from which rows are computed.
 
     Attributes
     ----------
     exact
-        Every flow.
+        Answer with every flow.
     flows
-        How many these are.
-    beside
+        Number of flows.
+    others
         Answers for the section's further columns.
     one_queue
-        Whether the shared router's is the only queue on the way but for the source's own.
+        Whether the path has no queue except the shared router's and the source's own.
     """
 
     exact: Answer
     flows: int
-    beside: tuple[Answer, ...] = ()
+    others: tuple[Answer, ...] = ()
     one_queue: bool = False
 
     def row(
@@ -156,9 +156,9 @@ class Figures:
         *,
         relative: float | None,
     ) -> Row:
-        """Return the row of a quantity; ``relative`` None for one that is only shown."""
+        """Return the row of a quantity; with ``relative`` None it has no verdict."""
         own = measure(quantity, self.exact, self.flows)
-        beside = tuple(value(measure(quantity, each, self.flows)) for each in self.beside)
+        others = tuple(value(measure(quantity, each, self.flows)) for each in self.others)
         tolerance = None
         if printed is not None and relative is not None and own is not None:
             tolerance = agreement(quantity, printed, relative)
@@ -169,8 +169,8 @@ class Figures:
             own,
             tolerance=tolerance,
             explained_by=self._cause(quantity, printed, tolerance),
-            beside=beside,
-            withheld=tuple(each.incomplete_reason is not None for each in self.beside),
+            others=others,
+            withheld=tuple(each.incomplete_reason is not None for each in self.others),
         )
 
     def _cause(
@@ -179,9 +179,9 @@ class Figures:
         printed: Printed | None,
         tolerance: Tolerance | None,
     ) -> Cause | None:
-        """Return the RTT without the wait for the source's own link, where that is as printed.
+        """Return the RTT without the wait at the source's own link, if that is as printed.
 
-        A cause has to give the figure, not only one that lies on its side.
+        A cause must reproduce the printed value, not only move towards it.
         """
         if quantity != "rtt" or not self.one_queue or printed is None or tolerance is None:
             return None
@@ -192,7 +192,7 @@ class Figures:
 
 
 def missing(*answers: Answer) -> list[str]:
-    """Say what is left out of a section and why, once for each reason."""
+    """Return the reasons of answers that are left out of a section, each of them once."""
     reasons = dict.fromkeys(
         f"Left out, engine {each.engine}: {each.not_applicable}"
         for each in answers
@@ -202,28 +202,28 @@ def missing(*answers: Answer) -> list[str]:
 
 
 def failed(answers: Mapping[str, Mapping[str, Answer]]) -> list[str]:
-    """Say which fixed points, by scheme and by setting, did not pass which of their own tests."""
-    told = [
+    """Return the failed tests of the fixed points, by scheme and by setting."""
+    failures = [
         f"{scheme}: {'; '.join(off)}."
-        for scheme, found in answers.items()
+        for scheme, result in answers.items()
         if (
             off := [
                 f"{where}: {_tests(each)}"
-                for where, each in found.items()
+                for where, each in result.items()
                 if each.incomplete_reason
             ]
         )
     ]
-    if not told:
+    if not failures:
         return []
     return [
-        "In brackets is what the fixed point withholds because it did not pass its own tests, or "
-        f"because the load is above the threshold. These tests fail. {' '.join(told)}"
+        "Values in brackets are withheld: the fixed point failed its own tests, or "
+        f"the load is above the threshold. Failed tests: {' '.join(failures)}"
     ]
 
 
-def _tests(found: Answer) -> str:
-    table = found.tables.get("convergence")
+def _tests(result: Answer) -> str:
+    table = result.tables.get("convergence")
     if table is None:
-        return f"{found.incomplete_reason}"
+        return f"{result.incomplete_reason}"
     return ", ".join(dict.fromkeys(table["what"][~table["passed"]].tolist())) or "none"

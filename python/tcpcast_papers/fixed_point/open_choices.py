@@ -1,4 +1,4 @@
-"""What the paper leaves open, varied: rules of TCP, who loses a packet, the noise's time scale."""
+"""Variations of unspecified choices: TCP rules, drop policy, time scale of the noise."""
 
 from __future__ import annotations
 
@@ -23,32 +23,32 @@ READINGS = tuple((rule, drop) for rule in ("B", "C") for drop in DROPS)
 BINS_S = (0.01, 0.03, 0.1, 0.3, 1.0)
 NOISE_SOURCES = 2500
 QUANTITIES = ("loss", "timeouts", "rtt", "goodput", "send_rate", *SHARES)
-DROP_WORDS = {"longest": "longest queue", "arriving": "what arrives"}
+DROP_WORDS = {"longest": "longest queue", "arriving": "arriving packet"}
 
 
 def _reading(runs: Runs, sources: int, rule: str, drop: str) -> Job:
     if (rule, drop) == READINGS[0]:
-        return loop_job(1, sources, runs.effort)
-    return Job(LocalLoop(sources, rule=rule, drop=drop), runs.effort.varied)
+        return loop_job(1, sources, runs.sample_sizes)
+    return Job(LocalLoop(sources, rule=rule, drop=drop), runs.sample_sizes.varied)
 
 
 def _scale(runs: Runs, case: int, bin_s: float) -> Job:
     if bin_s == Noise(0).bin_s:
-        return loop_job(case, NOISE_SOURCES, runs.effort)
+        return loop_job(case, NOISE_SOURCES, runs.sample_sizes)
     noise = NOISES[case]
     load = noise.load_percent if noise is not None else 0
     setting = LocalLoop(NOISE_SOURCES, noise=Noise(load, bin_s))
-    return Job(setting, runs.effort.varied)
+    return Job(setting, runs.sample_sizes.varied)
 
 
-def wants(runs: Runs) -> None:
-    """Ask for every reading of the rules, and every time scale."""
+def request(runs: Runs) -> None:
+    """Request every reading of the rules, and every time scale."""
     for sources in CONGESTED:
         for rule, drop in READINGS:
-            runs.want(_reading(runs, sources, rule, drop))
+            runs.request(_reading(runs, sources, rule, drop))
     for case in (2, 3):
         for bin_s in BINS_S:
-            runs.want(_scale(runs, case, bin_s))
+            runs.request(_scale(runs, case, bin_s))
 
 
 def sections(runs: Runs, _: Path) -> list[Section]:
@@ -58,23 +58,23 @@ def sections(runs: Runs, _: Path) -> list[Section]:
 
 def _rules(runs: Runs) -> Section:
     names = tuple(f"{rule}, {DROP_WORDS[drop]}" for rule, drop in READINGS[1:])
-    section = Section("Rules that the paper leaves open", ("quantity", "N"), beside=names)
+    section = Section("Rules that the paper leaves open", ("quantity", "N"), others=names)
     for quantity in QUANTITIES:
         for sources in CONGESTED:
             first, *rest = (runs[_reading(runs, sources, *each)] for each in READINGS)
-            figures = Figures(first, sources, beside=tuple(rest))
+            figures = Figures(first, sources, others=tuple(rest))
             printed = cell(3, quantity, str(sources))
             section.rows.append(figures.row(quantity, (str(sources),), printed, relative=None))
     section.remarks = [
-        "Own is rule B with the longest queue losing a packet, as in Table 3. *B*: no growth with "
-        "acks of packets sent before the last halving, half a window in whole packets, a timeout "
-        "when the oldest packet out is older than the retransmission timeout. *C*: growth with "
-        "every ack, halves with fractions, no timeouts. *What arrives*: that packet is lost when "
-        "the shared buffer is full.",
-        "In overload goodput does not depend on the rules: it is what the link has for each user. "
-        "What they change is how much is sent in vain. Every reading loses more than the paper's "
-        "fixed point, whose longer round trips allow larger windows for the same rate, and a "
-        "larger window goes with less loss.",
+        "Own is rule B with drops from the longest queue, as in Table 3. *B*: no growth with "
+        "acks of packets sent before the last halving, windows halved in whole packets, a timeout "
+        "if the oldest outstanding packet exceeds the retransmission timeout. *C*: growth with "
+        "every ack, fractional windows, no timeouts. *Arriving packet*: this packet is "
+        "dropped if the shared buffer is full.",
+        "In overload the goodput does not depend on the rules: it is each user's share of the "
+        "link. The rules change the number of lost packets. Every reading loses more than the "
+        "paper's fixed point, whose longer round trips allow larger windows at the same rate. "
+        "Larger windows go with less loss.",
     ]
     return section
 
@@ -83,20 +83,20 @@ def _scales(runs: Runs) -> Section:
     section = Section(
         "The time scale of the noise",
         ("quantity", "case"),
-        beside=tuple(f"{1e3 * bin_s:g} ms" for bin_s in BINS_S if bin_s != Noise(0).bin_s),
+        others=tuple(f"{1e3 * bin_s:g} ms" for bin_s in BINS_S if bin_s != Noise(0).bin_s),
     )
     answers = {case: _answers(runs, case) for case in (2, 3)}
     for quantity in QUANTITIES:
         for case, (first, *rest) in answers.items():
-            figures = Figures(first, NOISE_SOURCES, beside=tuple(rest))
+            figures = Figures(first, NOISE_SOURCES, others=tuple(rest))
             printed = cell(CASES[case], quantity, str(NOISE_SOURCES))
             section.rows.append(figures.row(quantity, (str(case),), printed, relative=None))
     section.remarks = [
-        f"{NOISE_SOURCES} users; own is 100 ms, beside it are other times for which a rate of the "
-        "noise stays. At 80 % the slower the noise, the longer the excursions above the router's "
-        "rate, and its queue. At 100 % the queue is about full for long whatever the time scale, "
-        "and the faster the noise, the less is lost while it is. No time scale tried here brings "
-        "the paper's 0.2 % of loss.",
+        f"{NOISE_SOURCES} users. Own is 100 ms; the further columns are other times for which the "
+        "noise keeps its rate. At 80 % slower noise causes longer excursions above the router's "
+        "rate, and a longer queue. At 100 % the queue is nearly full for long periods with every "
+        "time scale, and faster noise causes less loss in these periods. No time scale that was "
+        "tried gives the paper's 0.2 % of loss.",
         *_realised(answers),
         *missing(*_flat(answers.values())),
     ]
@@ -106,15 +106,15 @@ def _scales(runs: Runs) -> Section:
 
 
 def _realised(answers: dict[int, list[Answer]]) -> list[str]:
-    """Say what the noise came to once its negative rates were cut."""
-    told = []
+    """Return the realised mean and deviation of the noise after its negative rates were cut."""
+    parts = []
     for case, (first, *_) in answers.items():
         table = first.tables.get("cross")
         if table is not None:
             mean, spread = (float(table[f"rate_{of}_bps"][0]) / 1e6 for of in ("mean", "sd"))
             cut = 100 * float(table["cut_ratio"][0])
-            told.append(f"case {case}: {mean:.2f} Mbit/s, deviation {spread:.2f}, {cut:.1f} % cut")
-    return [f"Realised once rates below 0 are cut, {'; '.join(told)}."] if told else []
+            parts.append(f"case {case}: {mean:.2f} Mbit/s, deviation {spread:.2f}, {cut:.1f} % cut")
+    return [f"Realised noise, with rates below 0 cut: {'; '.join(parts)}."] if parts else []
 
 
 def _answers(runs: Runs, case: int) -> list[Answer]:
@@ -124,4 +124,4 @@ def _answers(runs: Runs, case: int) -> list[Answer]:
 
 
 def _flat(lists: Iterable[list[Answer]]) -> list[Answer]:
-    return [each for found in lists for each in found]
+    return [each for result in lists for each in result]

@@ -1,13 +1,13 @@
-"""The paper's printed figures, as data, and values that were computed apart from this program.
+"""The paper's printed values as data, and values of an independent simulation.
 
-"The paper" throughout this package is F. Baccelli, D. Hong and Z. Liu, *Fixed point methods for the
+"The paper" in this package is F. Baccelli, D. Hong and Z. Liu, *Fixed point methods for the
 simulation of the sharing of a local loop by a large number of interacting TCP connections*, INRIA
-report 4154. Its Tables 1 to 7 are CSV files in ``data``, a line for each quantity and a column for
-each population or setting, with the digits as printed. What Figures 7, 8, 10 and 11 plot is not
+report 4154. Its Tables 1 to 7 are CSV files in ``data`` with one line per quantity, one column per
+population or setting, and the digits as printed. The values in Figures 7, 8, 10 and 11 are not
 printed.
 
-``apart.csv`` is not from the paper: an independent simulation of every flow of Table 3, 16
-replications of each population, by rule B with the longest queue dropped from.
+``independent.csv`` is not from the paper. It holds results of another simulator for every flow of
+Table 3: 16 replications of each population, rule B, drops from the longest queue.
 """
 
 from __future__ import annotations
@@ -36,36 +36,36 @@ TABLES: dict[int, str] = {
     6: "Impact of variance, N = 5000",
     7: "Equation (1)",
 }
-"""The tables, with captions of ours where the paper has none."""
+"""The tables, with own captions if the paper has none."""
 
 CASES: dict[int, int] = {1: 3, 2: 4, 3: 5}
 """The table of each case."""
 
 POPULATIONS = (2500, 5000, 7500, 10000)
 CONGESTED = (7500, 10000)
-"""Populations that ask for more than the link carries: its threshold is C I / B = 5000."""
+"""Populations whose demand exceeds the capacity of the link: the threshold is C I / B = 5000."""
 
 LINK_PPS = 100e6 / (8 * 1500)
-"""C: what the shared router serves, packets/s."""
+"""C: the capacity of the shared router, packets/s."""
 BUFFER_PKTS = 10_000
 BACKBONE_BUFFER_S = BUFFER_PKTS * 8 * 1500 / 80e6
-"""The backbone router's buffer of as many packets, at 80 Mbit/s."""
+"""Delay of the full buffer of the backbone router, of the same size, at 80 Mbit/s."""
 MEAN_SIZE_PKTS, MEAN_THINK_S = 50.0, 30.0
 PATH_S = 0.10265
-"""Round trip of the empty path, transmission included (restored)."""
+"""RTT of the idle path, including transmission (reconstructed)."""
 
 IDLENESS = 0.0165
-"""p_idle of equation (1) (restored): restarts after idleness per packet, as in Table 6."""
+"""p_idle of equation (1) (reconstructed): restarts after idleness per packet, as in Table 6."""
 
 PRINTED_RTT_S: dict[int, dict[int, float]] = {
     1: {2500: 0.1028, 5000: 0.212},
     2: {2500: 0.163, 5000: 0.247},
     3: {2500: 0.587, 5000: 0.607},
 }
-"""RTTs that tables print with two digits only, as Table 7 has them by equation (1) turned round."""
+"""RTTs that tables print with two digits only, derived from Table 7 with equation (1)."""
 
 GRANULARITY_KBIT = 10
-"""The paper's g rows are rounded up to so much (section 7.1)."""
+"""Step to which the paper's g rows are rounded up (section 7.1)."""
 
 
 @cache
@@ -81,12 +81,12 @@ def table(number: int) -> PublishedTable:
 
 
 @cache
-def apart() -> PublishedTable:
-    """Return the values of every flow of Table 3 that were computed apart from this program."""
-    return PublishedTable("Values computed apart", read_lines(_PACKAGE, "apart.csv"))
+def independent_values() -> PublishedTable:
+    """Return the independently simulated values of every flow of Table 3."""
+    return PublishedTable("Independent values", read_lines(_PACKAGE, "independent.csv"))
 
 
 def cell(number: int, quantity: str, column: str) -> Printed | None:
-    """Return a cell of Tables 1 to 6, None where the table has no such line."""
+    """Return a cell of Tables 1 to 6, or None if the table has no such line."""
     lines = table(number).where(quantity=quantity)
     return lines[0].printed(column) if lines else None

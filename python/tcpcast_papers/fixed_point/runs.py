@@ -1,4 +1,4 @@
-"""The simulations of the reproduction: every flow, and the fixed point of the same scenario."""
+"""Simulations of the reproduction: every flow, and the fixed point of the same scenario."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ SCHEMES: dict[str, dict[str, Any]] = {
     for conditional, words in ((False, ""), (True, ", conditional"))
     for scheme in (2, 1, 0)
 }
-"""The schemes of section 5.3, and their variants that go by the number of active flows."""
+"""The schemes of section 5.3, and their variants that use the number of active flows."""
 
-BESIDE = ("2", "1")
-"""Beside every table: two of the paper's schemes."""
+PAGE_SCHEMES = ("2", "1")
+"""Two of the paper's schemes, which every table includes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Iterated:
-    """How a fixed point is come to, and how long it is measured then.
+    """Iterations of a fixed point, and its measurement afterwards.
 
     Attributes
     ----------
     length
-        Of the measurement; the iterations take the place of the warm-up.
+        Length of the measurement; the iterations replace the warm-up.
     steps, step_s
-        How many iterations there are, and how long each of them is.
+        Number and length of the iterations.
     references
-        How many flows are followed, at most a tenth of all.
+        Number of reference flows, at most a tenth of all.
     """
 
     length: Length
@@ -55,7 +55,7 @@ class Iterated:
         return once_s * self.length.replications
 
     def table(self) -> dict[str, Any]:
-        """Return what it is of the table ``fixed_point``."""
+        """Return its part of the table ``fixed_point``."""
         return {
             "steps": self.steps,
             "step": f"{self.step_s}s",
@@ -64,29 +64,29 @@ class Iterated:
 
 
 @dataclass(frozen=True, slots=True)
-class Effort:
-    """How much to simulate.
+class SampleSizes:
+    """Sample sizes of the simulations.
 
     Attributes
     ----------
     checked
-        Of settings whose figures are checked.
+        For settings whose values are checked.
     varied
-        Of other rules, other noise, and points of curves.
+        For other rules, other noise, and points of curves.
     variance
-        Of Table 6, whose users are slow to forget.
+        For Table 6, whose start has a long effect.
     ftp
-        Of the 24 flows of section 6.
+        For the 24 flows of section 6.
     fixed_loop, fixed_ftp
-        Of the fixed points of the local loop, and of those of section 6.
+        For the fixed points of the local loop, and for those of section 6.
     schemes
-        Keys of :data:`SCHEMES` that are tried, those of :data:`BESIDE` among them.
+        Keys of :data:`SCHEMES` to simulate, including those of :data:`PAGE_SCHEMES`.
     curve
         N of Figure 10.
     blocks_pkts
         n of Figure 11.
     traced_s
-        How long the flow of Figure 7 is watched.
+        Duration of the trace for Figure 7.
     """
 
     checked: Length
@@ -101,7 +101,7 @@ class Effort:
     traced_s: float
 
 
-WHOLE = Effort(
+WHOLE = SampleSizes(
     checked=Length(1000.0, 300.0, 6),
     varied=Length(500.0, 300.0, 2),
     variance=Length(3000.0, 500.0, 4),
@@ -113,14 +113,14 @@ WHOLE = Effort(
     blocks_pkts=(2, 5, 10, 20, 50),
     traced_s=300.0,
 )
-QUICK = Effort(
+QUICK = SampleSizes(
     checked=Length(150.0, 80.0, 2),
     varied=Length(100.0, 60.0, 1),
     variance=Length(200.0, 80.0, 2),
     ftp=Length(1000.0, 200.0, 2),
     fixed_loop=Iterated(Length(150.0, 80.0, 1), steps=10, step_s=10, references=250),
     fixed_ftp=Iterated(Length(1000.0, 200.0, 2), steps=16, step_s=100, references=2),
-    schemes=BESIDE,
+    schemes=PAGE_SCHEMES,
     curve=(2500, 5000, 6000, 7500, 10_000),
     blocks_pkts=(5, 20),
     traced_s=120.0,
@@ -129,16 +129,16 @@ QUICK = Effort(
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A setting, every flow of it or a fixed point; equal ones are the same.
+    """A setting with every flow or as a fixed point; equal jobs run once.
 
     Parameters
     ----------
     setting
-        What is simulated.
+        Setting to simulate.
     length
-        For how long; of a fixed point, its iterations too.
+        Length of the run; for a fixed point, including its iterations.
     scheme
-        A key of :data:`SCHEMES`, "" for every flow.
+        A key of :data:`SCHEMES`, or "" for every flow.
     """
 
     setting: LocalLoop | Ftp
@@ -147,11 +147,11 @@ class Job:
 
     @property
     def weight(self) -> float:
-        """About how many packets it takes."""
+        """Approximate number of packets."""
         return self.setting.packets_per_s * self.length.total_s
 
     def run(self, progress: Callable[[float], None]) -> Answer:
-        """Simulate it; what the engine does not cover says why in ``not_applicable``."""
+        """Run the simulation; ``not_applicable`` of the answer is a reason if it is unsupported."""
         if isinstance(self.length, Length):
             scenario = self.setting.scenario(self.length, {})
             return simulations.simulated(scenario, progress)
@@ -160,40 +160,42 @@ class Job:
         return simulations.simulated(scenario, progress, engine="fixed-point")
 
 
-class Runs(simulations.Runs[Effort]):
+class Runs(simulations.Runs[SampleSizes]):
     """The simulations of this paper."""
 
 
-def fixed_point(job: Job, effort: Effort, scheme: str) -> Job:
-    """Return the fixed point of what a job simulates, by a key of :data:`SCHEMES`."""
-    length = effort.fixed_loop if isinstance(job.setting, LocalLoop) else effort.fixed_ftp
+def fixed_point(job: Job, sample_sizes: SampleSizes, scheme: str) -> Job:
+    """Return the fixed point of a job's setting, by a key of :data:`SCHEMES`."""
+    length = (
+        sample_sizes.fixed_loop if isinstance(job.setting, LocalLoop) else sample_sizes.fixed_ftp
+    )
     return replace(job, length=length, scheme=scheme)
 
 
-def want_fixed_points(runs: Runs, job: Job, schemes: Iterable[str] = BESIDE) -> None:
-    """Ask for the fixed points that stand beside what a job simulates."""
+def request_fixed_points(runs: Runs, job: Job, schemes: Iterable[str] = PAGE_SCHEMES) -> None:
+    """Request the fixed points of a job's setting."""
     for scheme in schemes:
-        runs.want(fixed_point(job, runs.effort, scheme))
+        runs.request(fixed_point(job, runs.sample_sizes, scheme))
 
 
-def fixed_points(runs: Runs, job: Job, schemes: Iterable[str] = BESIDE) -> dict[str, Answer]:
-    """Return the fixed points of what a job simulates, by the names of their columns."""
-    found = {scheme: fixed_point(job, runs.effort, scheme) for scheme in schemes}
-    return {f"scheme {scheme}": reference_flows(runs[each]) for scheme, each in found.items()}
+def fixed_points(runs: Runs, job: Job, schemes: Iterable[str] = PAGE_SCHEMES) -> dict[str, Answer]:
+    """Return the fixed points of a job's setting, by the names of their columns."""
+    result = {scheme: fixed_point(job, runs.sample_sizes, scheme) for scheme in schemes}
+    return {f"scheme {scheme}": reference_flows(runs[each]) for scheme, each in result.items()}
 
 
-def reference_flows(found: Answer) -> Answer:
-    """Return what the reference flows do, whether or not they passed for a fixed point.
+def reference_flows(result: Answer) -> Answer:
+    """Return the results of the reference flows, whether or not they passed the tests.
 
-    If a test fails, the engine's metrics have no intervals. The paper prints what the reference
-    flows do, with or without a fixed point.
+    If a test fails, the engine's metrics have no intervals. The paper prints the results of the
+    reference flows with or without a fixed point.
     """
-    table = found.tables.get("reference_flows")
-    if found.incomplete_reason is None or table is None:
-        return found
+    table = result.tables.get("reference_flows")
+    if result.incomplete_reason is None or table is None:
+        return result
     cells = zip(*(table[name].tolist() for name in ("metric", "value", "low", "high")), strict=True)
     metrics = {name: Metric(value, _end(low), _end(high)) for name, value, low, high in cells}
-    return replace(found, metrics=metrics)
+    return replace(result, metrics=metrics)
 
 
 def _end(figure: float) -> float | None:

@@ -17,16 +17,16 @@ RULES: dict[str, dict[str, Any]] = {
     "B, halved each time": {"halve_once": False},
     "C": {"growth": "every-ack", "whole_halves": False, "timeout": False},
 }
-"""Readings of what the paper leaves open, as keys of ``tcp.rules.max_plus``.
+"""Readings of the rules that the paper leaves open, as keys of ``tcp.rules.max_plus``.
 
 B: no growth with acks of packets sent before the last halving, and no further halving with their
-losses; halves in whole packets, timeouts.
+losses; windows halved in whole packets; timeouts.
 B, halved each time: each loss halves the window.
-C: growth with every ack, fractions kept, no timeouts.
+C: growth with every ack, fractional windows, no timeouts.
 """
 
 DROPS = ("longest", "arriving")
-"""What goes when the shared buffer is full, as ``queue.drop`` has it."""
+"""Drop policies of the full shared buffer, as values of ``queue.drop``."""
 
 FTP_FLOWS = 24
 FTP_LINK_PPS = 100.0
@@ -36,7 +36,7 @@ THINK_S, SIZE_PKTS = 30, 50
 
 @dataclass(frozen=True, slots=True)
 class Length:
-    """How long a simulation is: seconds measured after the warm-up, so many times."""
+    """Length of a simulation: seconds measured after the warm-up, and number of replications."""
 
     measured_s: float
     warmup_s: float
@@ -64,10 +64,10 @@ class Noise:
     Parameters
     ----------
     load_percent
-        Its mean, of the router's rate; the standard deviation is half of that.
+        Mean, in percent of the router's rate; the standard deviation is half of the mean.
     bin_s
-        For how long its rate stays. The paper's is not recovered; this one is fitted to the RTT
-        of Table 4 at 2500 users, and to nothing else.
+        Time for which the noise keeps its rate. The paper's value is unknown; the default is
+        fitted to the RTT of Table 4 at 2500 users, and to nothing else.
     """
 
     load_percent: int
@@ -86,7 +86,7 @@ class Noise:
 
 
 NOISES: dict[int, Noise | None] = {1: None, 2: Noise(80), 3: Noise(100)}
-"""The backbone of each case."""
+"""The backbone router's noise in each case."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,18 +98,18 @@ class LocalLoop:
     sources
         N.
     noise
-        Cross traffic of the backbone router, which is at 80 Mbit/s then; None for case 1.
+        Cross traffic of the backbone router, which then has 80 Mbit/s; None for case 1.
     rule, drop, ties
-        Keys of :data:`RULES`, one of :data:`DROPS`; which of several longest queues loses a packet,
-        as ``queue.ties`` has it.
+        A key of :data:`RULES`, one of :data:`DROPS`, and the choice among several longest queues,
+        as in ``queue.ties``.
     size_spread, think_spread
-        Standard deviations over means (section 9).
+        Standard deviations divided by means (section 9).
     start
         As ``traffic.start``: ``"equilibrium"`` or ``"silent"``.
     block_pkts
         n of the first definition of the instantaneous goodput (section 8).
     traced
-        Whether all that the first source sends is recorded.
+        Whether to record all packets of the first source.
     """
 
     sources: int
@@ -125,16 +125,16 @@ class LocalLoop:
 
     @property
     def flows(self) -> int:
-        """N."""
+        """Number of flows, N."""
         return self.sources
 
     @property
     def packets_per_s(self) -> float:
-        """About how many packets are sent a second."""
+        """Approximate number of packets sent per second."""
         return min(8333.0, self.sources * SIZE_PKTS / THINK_S)
 
     def scenario(self, length: Length, engine_tables: Mapping[str, Any]) -> Scenario:
-        """Return it as a scenario, with tables that engines have of their own."""
+        """Return the scenario, with additional tables for engines."""
         tables: dict[str, Any] = {
             "network": self._network(),
             "traffic": self._traffic(),
@@ -152,8 +152,8 @@ class LocalLoop:
         return Scenario.from_dict(tables | ({"probes": probes} if probes else {}))
 
     def _network(self) -> dict[str, Any]:
-        # Of the four delays of 10 ms one is behind the shared router. A packet also takes
-        # 0.13 ms at the first access router and the IP router; acks take their 60 ms back.
+        # One of the four delays of 10 ms is behind the shared router. A packet also takes
+        # 0.13 ms at the first access router and the IP router; acks take 60 ms back.
         loop: dict[str, Any] = {
             "rate": "100mbit",
             "buffer": "10000pkt",
@@ -193,12 +193,12 @@ class LocalLoop:
         }
 
     def _probes(self) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        result: dict[str, Any] = {}
         if self.block_pkts is not None:
-            found["goodput_packets"] = self.block_pkts
+            result["goodput_packets"] = self.block_pkts
         if self.traced:
-            found["flows"] = [0]
-        return found
+            result["flows"] = [0]
+        return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,11 +210,11 @@ class Ftp:
     buffers
         ``"individual"`` or ``"shared"`` of fair queueing, or ``"fifo"``.
     buffer_pkts
-        Of each flow, or of all.
+        Size per flow, or in total.
     stack
-        TCP: the paper's own, ``"max-plus-reno"``, or one that finds losses by duplicates.
+        TCP: the paper's own, ``"max-plus-reno"``, or a stack with duplicate acks.
     rule, drop
-        As in :class:`LocalLoop`.
+        As for :class:`LocalLoop`.
     """
 
     buffers: str
@@ -225,16 +225,16 @@ class Ftp:
 
     @property
     def flows(self) -> int:
-        """How many there are."""
+        """Number of flows."""
         return FTP_FLOWS
 
     @property
     def packets_per_s(self) -> float:
-        """About how many packets are sent a second."""
+        """Approximate number of packets sent per second."""
         return FTP_LINK_PPS
 
     def scenario(self, length: Length, engine_tables: Mapping[str, Any]) -> Scenario:
-        """Return it as a scenario, with tables that engines have of their own."""
+        """Return the scenario, with additional tables for engines."""
         queue: Any = {"kind": "fq", "buffers": self.buffers}
         if self.buffers == "fifo":
             queue = "droptail"
@@ -252,7 +252,7 @@ class Ftp:
                     "queue": queue,
                 }
             },
-            # Flows that begin together stay together.
+            # Flows that start together stay synchronised.
             "traffic": {
                 "kind": "bulk",
                 "flows": FTP_FLOWS,

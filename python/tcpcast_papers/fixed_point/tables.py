@@ -1,4 +1,4 @@
-"""Tables 3 to 6: the local loop, with and without a backbone router on the way."""
+"""Tables 3 to 6: the local loop, with and without a backbone router on the path."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from tcpcast_papers.fixed_point.published import (
     CASES,
     CONGESTED,
     POPULATIONS,
-    apart,
     cell,
+    independent_values,
     table,
 )
-from tcpcast_papers.fixed_point.runs import BESIDE, Job, fixed_points, want_fixed_points
+from tcpcast_papers.fixed_point.runs import PAGE_SCHEMES, Job, fixed_points, request_fixed_points
 from tcpcast_papers.fixed_point.settings import NOISES, LocalLoop
 from tcpcast_papers.reproduction import Section
 
@@ -31,110 +31,110 @@ if TYPE_CHECKING:
 
     from tcpcast.answer import Answer
 
-    from tcpcast_papers.fixed_point.runs import Effort, Runs
+    from tcpcast_papers.fixed_point.runs import Runs, SampleSizes
     from tcpcast_papers.reproduction import Row
 
 WITHIN = 0.05
 WITHIN_VARIANCE = 0.1
 WITHIN_APART = 0.03
 
-SCHEME_COLUMNS = tuple(f"scheme {scheme}" for scheme in BESIDE)
+SCHEME_COLUMNS = tuple(f"scheme {scheme}" for scheme in PAGE_SCHEMES)
 
 SPREADS = {"1-1": (1, 1), "5-1": (5, 1), "5-5": (5, 5), "10-10": (10, 10)}
 """Standard deviations of burst and think time over their means, in the columns of Table 6."""
 THRESHOLD = 5000
-"""C I / B: users who ask for just what the link carries."""
+"""C I / B: the number of users whose demand equals the capacity of the link."""
 FITTED = (2, 2500)
-"""Case and N of the RTT that the time scale of the noise is fitted to."""
+"""Case and N of the RTT to which the time scale of the noise is fitted."""
 
 
-def loop_job(case: int, sources: int, effort: Effort) -> Job:
+def loop_job(case: int, sources: int, sample_sizes: SampleSizes) -> Job:
     """Return the simulation of a column of Table 3, 4 or 5."""
-    return Job(LocalLoop(sources, noise=NOISES[case]), effort.checked)
+    return Job(LocalLoop(sources, noise=NOISES[case]), sample_sizes.checked)
 
 
-def spread_job(column: str, effort: Effort, *, start: str = "equilibrium") -> Job:
+def spread_job(column: str, sample_sizes: SampleSizes, *, start: str = "equilibrium") -> Job:
     """Return the simulation of a column of Table 6."""
     size, think = SPREADS[column]
     setting = LocalLoop(THRESHOLD, size_spread=size, think_spread=think, start=start)
-    length = effort.variance
+    length = sample_sizes.variance
     if start == "silent":
         length = replace(length, warmup_s=0.0)
     return Job(setting, length)
 
 
-def wants(runs: Runs) -> None:
-    """Ask for every column, and for what may account for differences."""
-    effort = runs.effort
+def request(runs: Runs) -> None:
+    """Request every column, and simulations that may explain differences."""
+    sample_sizes = runs.sample_sizes
     for case in CASES:
         for sources in POPULATIONS:
-            job = loop_job(case, sources, effort)
-            runs.want(job)
-            want_fixed_points(runs, job, _schemes(case))
+            job = loop_job(case, sources, sample_sizes)
+            runs.request(job)
+            request_fixed_points(runs, job, _schemes(case))
     for column in SPREADS:
-        job = spread_job(column, effort)
-        runs.want(job)
-        want_fixed_points(runs, job)
-        runs.want(spread_job(column, effort, start="silent"))
+        job = spread_job(column, sample_sizes)
+        runs.request(job)
+        request_fixed_points(runs, job)
+        runs.request(spread_job(column, sample_sizes, start="silent"))
 
 
 def loop_figures(runs: Runs, case: int, sources: int) -> Figures:
     """Return the answers for a column of Table 3, 4 or 5."""
-    job = loop_job(case, sources, runs.effort)
+    job = loop_job(case, sources, runs.sample_sizes)
     fixed = fixed_points(runs, job, _schemes(case))
     return Figures(
         runs[job],
         sources,
-        beside=tuple(fixed.values()),
+        others=tuple(fixed.values()),
         one_queue=case == 1,
     )
 
 
 def sections(runs: Runs, _: Path) -> list[Section]:
-    """Return Tables 3 to 6, and what was computed apart beside the first of them."""
-    return [*(case_section(runs, case) for case in CASES), _variance(runs), _apart(runs)]
+    """Return Tables 3 to 6, and a comparison of Table 3 with independent values."""
+    return [*(case_section(runs, case) for case in CASES), _variance(runs), _independent(runs)]
 
 
 def case_section(runs: Runs, case: int) -> Section:
     """Return Table 3, 4 or 5: the local loop in one of its cases."""
     number = CASES[case]
     figures = {sources: loop_figures(runs, case, sources) for sources in POPULATIONS}
-    section = Section(table(number).title, ("quantity", "N"), beside=_beside(case, figures))
+    section = Section(table(number).title, ("quantity", "N"), others=_column_names(case, figures))
     for line in table(number):
         for sources in POPULATIONS:
             row = _loop_row(figures[sources], case, line["quantity"], sources)
             if case == 1:
-                row = _beside_case_1(row, line["quantity"], sources)
+                row = _with_independent_value(row, line["quantity"], sources)
             elif line["quantity"] in {"loss", "send_rate"}:
-                row = replace(row, beside=tuple(None for _ in row.beside))
-            section.rows.append(row if section.beside else replace(row, beside=(), withheld=()))
+                row = replace(row, others=tuple(None for _ in row.others))
+            section.rows.append(row if section.others else replace(row, others=(), withheld=()))
     section.remarks = [
         *_REMARKS[case],
         *failed(by_scheme({f"N = {sources}": each for sources, each in figures.items()})),
-        *missing(*(answer for each in figures.values() for answer in each.beside)),
+        *missing(*(answer for each in figures.values() for answer in each.others)),
     ]
     return section
 
 
-def _beside(case: int, figures: Mapping[int, Figures]) -> tuple[str, ...]:
-    """Return the names of further columns; none of the fixed point where it does not apply."""
+def _column_names(case: int, figures: Mapping[int, Figures]) -> tuple[str, ...]:
+    """Return the names of further columns, without fixed points if they do not apply."""
     if case == 1:
-        return (*SCHEME_COLUMNS, "computed apart")
-    applies = any(a.not_applicable is None for each in figures.values() for a in each.beside)
+        return (*SCHEME_COLUMNS, "independent")
+    applies = any(a.not_applicable is None for each in figures.values() for a in each.others)
     return tuple(f"scheme {scheme}" for scheme in _schemes(case)) if applies else ()
 
 
 def _schemes(case: int) -> tuple[str, ...]:
-    """Return the fixed points of a case: behind a backbone router only those of scheme 2."""
-    return BESIDE if case == 1 else BESIDE[:1]
+    """Return the fixed points of a case: only scheme 2 if there is a backbone router."""
+    return PAGE_SCHEMES if case == 1 else PAGE_SCHEMES[:1]
 
 
 def by_scheme(figures: Mapping[str, Figures]) -> dict[str, dict[str, Answer]]:
-    """Return the fixed points among what stands beside, by scheme and by setting."""
+    """Return the fixed points among the further answers, by scheme and by setting."""
     return {
-        name.capitalize(): {where: each.beside[at] for where, each in figures.items()}
-        for at, name in enumerate(SCHEME_COLUMNS)
-        if all(at < len(each.beside) for each in figures.values())
+        name.capitalize(): {where: each.others[index] for where, each in figures.items()}
+        for index, name in enumerate(SCHEME_COLUMNS)
+        if all(index < len(each.others) for each in figures.values())
     }
 
 
@@ -152,62 +152,65 @@ def _loop_row(figures: Figures, case: int, quantity: str, sources: int) -> Row:
     return replace(row, note=note)
 
 
-def _beside_case_1(row: Row, quantity: str, sources: int) -> Row:
-    """Put what was computed apart beside a row of Table 3."""
-    found = apart().where(quantity=quantity)
-    computed = found[0].value(str(sources)) if found else None
-    return replace(row, beside=(*row.beside, computed))
+def _with_independent_value(row: Row, quantity: str, sources: int) -> Row:
+    """Add the independent value to a row of Table 3."""
+    result = independent_values().where(quantity=quantity)
+    computed = result[0].value(str(sources)) if result else None
+    return replace(row, others=(*row.others, computed))
 
 
 _CEILINGS = {
-    1: f"cannot be: at most {RTT_CEILING_S:.3f} s",
-    2: f"at most {RTT_CEILING_S:.3f} s and the wait at the backbone router",
-    3: f"cannot be: at most {RTT_CEILING_S + BACKBONE_BUFFER_S:.3f} s, both buffers full",
+    1: f"impossible: at most {RTT_CEILING_S:.3f} s",
+    2: f"at most {RTT_CEILING_S:.3f} s plus the wait at the backbone router",
+    3: f"impossible: at most {RTT_CEILING_S + BACKBONE_BUFFER_S:.3f} s, both buffers full",
 }
-"""Of the RTT in overload, by Little's law."""
+"""Notes on the RTT in overload, by Little's law."""
 
 _REMARKS = {
     1: [
-        "N users share 100 Mbit/s by fair queueing; own is every flow, by rule B, the longest "
-        "queue (ties broken at random) losing a packet when the buffer is full. g_95 is what "
-        "95 % of the files exceed; the paper rounds these up to 10 kbit/s, so that anything in the "
-        "step below agrees.",
+        "N users share 100 Mbit/s by fair queueing. Own is every flow with rule B; if the buffer "
+        "is full, a packet of the longest queue is dropped (ties are broken at random). 95 % of "
+        "the files exceed g_95. The paper rounds g values up to 10 kbit/s, so that any value in "
+        "the step below agrees.",
         "The paper's RTTs at 7500 and 10000 users (1.77 and 2.21 s) have no verdict, because they "
-        "cannot be: see the section on Little's law.",
-        "Up to 5000 users nothing is lost and no rule of TCP matters. At 5000, the threshold, "
-        "small differences of the load make large ones of the queue: see the section on it.",
+        "are impossible: see the section on Little's law.",
+        "Up to 5000 users there are no losses, and the rules of TCP do not matter. At 5000, the "
+        "threshold, small differences of the load cause large differences of the queue: see the "
+        "section on the threshold.",
     ],
     2: [
-        "Each source has a backbone router of its own at 80 Mbit/s before the shared one, loaded "
-        "to 80 % by fractional Gaussian noise with a standard deviation of half the mean, H = 0.7. "
-        "Rates below 0 are cut. For how long a rate of the noise stays the paper does not say: "
-        "100 ms are fitted to the RTT at 2500 users, which has no verdict therefore; others are in "
-        "the section on the time scale of the noise. Loss is that of both routers. A fixed point "
-        "tells the losses of the shared one only; its cells of loss and send rate are left out.",
+        "Before the shared router each source has its own backbone router at 80 Mbit/s. It is "
+        "loaded to 80 % by fractional Gaussian noise with a standard deviation of half the mean, "
+        "H = 0.7, and rates below 0 are cut. The paper does not state for how long the noise keeps "
+        "a rate. 100 ms are fitted to the RTT at 2500 users, which therefore has no verdict; "
+        "see the section on the time scale of the noise for other times. Loss includes both "
+        "routers. A fixed point reports losses of the shared router only; its loss and send rate "
+        "are left out.",
     ],
     3: [
-        "As Table 4, with the backbone router loaded to 100 %, where what it adds depends on its "
-        "buffer and on its realised load, of which each per cent counts. Where the others keep it "
-        "full a packet of the source is lost as often as one of theirs. What the shared router "
-        "adds to the losses of 2500 users, at which it loses nothing, is about the paper's; what "
-        "the backbone router itself loses is several times as much as there, and its queue longer.",
+        "As Table 4, with the backbone router loaded to 100 %, where its effect depends on its "
+        "buffer and on each percent of its realised load. While cross traffic keeps it "
+        "full, packets of the source and of the cross traffic are lost equally often. The shared "
+        "router loses nothing at 2500 users, and the losses that it adds for more users are close "
+        "to the paper's. The backbone router itself loses several times as much as in the paper, "
+        "and its queue is longer.",
     ],
 }
 
 
 def _variance(runs: Runs) -> Section:
     section = Section(
-        table(6).title, ("quantity", "spread"), beside=(*SCHEME_COLUMNS, "fresh start")
+        table(6).title, ("quantity", "spread"), others=(*SCHEME_COLUMNS, "fresh start")
     )
     figures = {}
     for column in SPREADS:
-        job = spread_job(column, runs.effort)
+        job = spread_job(column, runs.sample_sizes)
         fixed = fixed_points(runs, job)
-        fresh = runs[spread_job(column, runs.effort, start="silent")]
+        fresh = runs[spread_job(column, runs.sample_sizes, start="silent")]
         figures[column] = Figures(
             runs[job],
             THRESHOLD,
-            beside=(*fixed.values(), fresh),
+            others=(*fixed.values(), fresh),
             one_queue=True,
         )
     for line in table(6):
@@ -218,39 +221,41 @@ def _variance(runs: Runs) -> Section:
             )
             section.rows.append(row)
     section.remarks = [
-        "Standard deviations of burst size and think time over those of Table 3, at 5000 users, "
-        "from a start in equilibrium: with residual think times.",
+        "Columns are standard deviations of burst size and think time relative to Table 3, at 5000 "
+        "users, with a start in equilibrium: with residual think times.",
         "The paper loses .03 and .08 % at 5-5 and 10-10, every flow loses nothing. *Fresh start* "
-        f"is a run of {runs.effort.variance.measured_s:g} s that begins with think times drawn "
-        "anew, as a simulation does that nobody told otherwise: many short ones come first, more "
-        "users than the link carries are on at once, and with a spread of 10 it takes more than "
-        "10,000 s to forget. It loses far more than the paper does. So it shows a direction, not "
-        "the amount, and counts as no explanation: how the paper's runs began, and how long they "
-        "were, is not known.",
+        f"is a run of {runs.sample_sizes.variance.measured_s:g} s that starts with new think "
+        "times, the default of most simulators. Many short think times come first, so more users "
+        "than the link can carry are active at the same time, and with a spread of 10 the effect "
+        "lasts more than 10,000 s. It loses far more than the paper. It shows the direction of the "
+        "effect, but not its size, and does not count as an explanation: the start and the "
+        "length of the paper's runs are unknown.",
         *failed(by_scheme(figures)),
-        *missing(*(answer for each in figures.values() for answer in each.beside)),
+        *missing(*(answer for each in figures.values() for answer in each.others)),
     ]
     return section
 
 
-def _apart(runs: Runs) -> Section:
-    section = Section("Values computed apart", ("quantity", "N"))
+def _independent(runs: Runs) -> Section:
+    section = Section("Independent values", ("quantity", "N"))
     for quantity in ("loss", "timeouts", "rtt", "goodput", *SHARES):
         for sources in POPULATIONS:
-            figures = Figures(runs[loop_job(1, sources, runs.effort)], sources, one_queue=True)
-            printed = apart().one(quantity=quantity).printed(str(sources))
+            figures = Figures(
+                runs[loop_job(1, sources, runs.sample_sizes)], sources, one_queue=True
+            )
+            printed = independent_values().one(quantity=quantity).printed(str(sources))
             row = figures.row(quantity, (str(sources),), printed, relative=WITHIN_APART)
             section.rows.append(_unrounded(row, quantity))
     section.remarks = [
         "Published here are values of an independent simulation of every flow of Table 3 with the "
-        "same rules, 16 replications of each. Its round trips leave out the wait for the source's "
-        "own link, which ours have.",
+        "same rules, 16 replications of each. Its round trips exclude the wait at the source's "
+        "own link, which own RTTs include.",
     ]
     return section
 
 
 def _unrounded(row: Row, quantity: str) -> Row:
-    """Hold a level to its own digits: these were not rounded up as the paper's are."""
+    """Check a level with its own digits, because independent values are not rounded up."""
     if quantity not in SHARES or row.tolerance is None:
         return row
     return replace(row, tolerance=replace(row.tolerance, between=None))

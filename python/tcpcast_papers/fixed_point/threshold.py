@@ -1,4 +1,4 @@
-"""The threshold of 5000 users, where small differences of the load make large ones of the queue."""
+"""Threshold of 5000 users: small differences of the load cause large differences of the queue."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ TRIED = (5050, 5100, 5150)
 QUANTITIES = ("loss", "rtt", "goodput", "send_rate", *SHARES)
 
 
-def wants(runs: Runs) -> None:
-    """Ask for the threshold, and for a little more."""
+def request(runs: Runs) -> None:
+    """Request the threshold, and slightly larger populations."""
     for sources in (THRESHOLD, *TRIED):
-        runs.want(loop_job(1, sources, runs.effort))
+        runs.request(loop_job(1, sources, runs.sample_sizes))
 
 
 def sections(runs: Runs, _: Path) -> list[Section]:
-    """Return the paper's column at the threshold beside some more users."""
+    """Return the paper's column at the threshold, with slightly larger populations."""
     names = tuple(f"{sources} users" for sources in TRIED)
-    found = Section("The threshold", ("quantity", "N"), beside=names)
-    exact, *more = (runs[loop_job(1, n, runs.effort)] for n in (THRESHOLD, *TRIED))
-    figures = Figures(exact, THRESHOLD, beside=tuple(more))
+    result = Section("The threshold", ("quantity", "N"), others=names)
+    exact, *more = (runs[loop_job(1, n, runs.sample_sizes)] for n in (THRESHOLD, *TRIED))
+    figures = Figures(exact, THRESHOLD, others=tuple(more))
     for quantity in QUANTITIES:
         printed = cell(3, quantity, str(THRESHOLD))
-        found.rows.append(figures.row(quantity, (str(THRESHOLD),), printed, relative=None))
-    found.remarks = [
-        f"The paper's column at {THRESHOLD} users has a longer round trip than every flow has. "
-        "Which load would give it was found by trying the three numbers of users beside: 1, 2 and "
-        "3 % more. One that is found so explains nothing, and so Table 3 has its rows as they "
-        "are. It tells how little would do: a mean size of files that is off by so much, say, "
-        "or the fixed point's own error, which at the threshold is larger than anywhere else.",
+        result.rows.append(figures.row(quantity, (str(THRESHOLD),), printed, relative=None))
+    result.remarks = [
+        f"At {THRESHOLD} users the paper has a longer round trip than every flow. To find the "
+        "load that gives it, three numbers of users were tried: 1, 2 and 3 % more. A load found "
+        "by trial explains nothing, so the rows of Table 3 are unchanged. The trial shows that a "
+        "small change is enough: for example a slightly different mean file size, "
+        "or the error of the fixed point itself, which is largest at the threshold.",
     ]
-    return [found]
+    return [result]

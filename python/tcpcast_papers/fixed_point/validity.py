@@ -1,4 +1,4 @@
-"""Where the fixed point holds: each of its schemes beside every flow."""
+"""Validity of the fixed point: each of its schemes compared with every flow."""
 
 from __future__ import annotations
 
@@ -19,41 +19,43 @@ if TYPE_CHECKING:
     from tcpcast_papers.fixed_point.runs import Runs
 
 WITHIN = {"loss": 0.1, "timeouts": 0.1, "rtt": 0.1, "goodput": 0.05, "g_95": 0.1, "g_50": 0.1}
-"""Errors that are called agreement in the remarks, for each quantity that is told."""
+"""Maximum error that the remarks call agreement, for each quantity."""
 
 
-def wants(runs: Runs) -> None:
-    """Ask for each scheme of each population of Table 3."""
+def request(runs: Runs) -> None:
+    """Request each scheme for each population of Table 3."""
     for sources in POPULATIONS:
-        job = loop_job(1, sources, runs.effort)
-        runs.want(job)
-        for scheme in runs.effort.schemes:
-            runs.want(fixed_point(job, runs.effort, scheme))
+        job = loop_job(1, sources, runs.sample_sizes)
+        runs.request(job)
+        for scheme in runs.sample_sizes.schemes:
+            runs.request(fixed_point(job, runs.sample_sizes, scheme))
 
 
 def sections(runs: Runs, _: Path) -> list[Section]:
-    """Return what each scheme says beside every flow."""
-    names = [f"scheme {scheme}" for scheme in runs.effort.schemes]
-    found = Section("Where the fixed point holds", ("quantity", "N"), beside=tuple(names))
+    """Return the results of each scheme and of every flow."""
+    names = [f"scheme {scheme}" for scheme in runs.sample_sizes.schemes]
+    result = Section("Validity of the fixed point", ("quantity", "N"), others=tuple(names))
     answers = {
         sources: list(
-            fixed_points(runs, loop_job(1, sources, runs.effort), runs.effort.schemes).values()
+            fixed_points(
+                runs, loop_job(1, sources, runs.sample_sizes), runs.sample_sizes.schemes
+            ).values()
         )
         for sources in POPULATIONS
     }
     for quantity in WITHIN:
         for sources in POPULATIONS:
-            exact = runs[loop_job(1, sources, runs.effort)]
-            found.rows.append(_row(quantity, sources, exact, answers[sources]))
-    found.remarks = [
-        "Own is every flow of Table 3; beside it is what the reference flows of each scheme of "
-        "section 5.3 do in the same scenario. Agreement is an error of at most 5 % in goodput and "
-        "10 % in all else.",
-        *(line for at, name in enumerate(names) for line in _told(name, at, found.rows)),
+            exact = runs[loop_job(1, sources, runs.sample_sizes)]
+            result.rows.append(_row(quantity, sources, exact, answers[sources]))
+    result.remarks = [
+        "Own is every flow of Table 3; the further columns are results of the reference flows of "
+        "each scheme of section 5.3 in the same scenario. They agree if the error is at most 5 % "
+        "in goodput and 10 % in other quantities.",
+        *(line for index, name in enumerate(names) for line in _scores(name, index, result.rows)),
         *_untested(names, answers),
         *missing(*(each for schemes in answers.values() for each in schemes)),
     ]
-    return [found]
+    return [result]
 
 
 def _row(quantity: str, sources: int, exact: Answer, schemes: list[Answer]) -> Row:
@@ -62,7 +64,7 @@ def _row(quantity: str, sources: int, exact: Answer, schemes: list[Answer]) -> R
         WORDS[quantity][1],
         None,
         measure(quantity, exact, sources),
-        beside=tuple(value(measure(quantity, each, sources)) for each in schemes),
+        others=tuple(value(measure(quantity, each, sources)) for each in schemes),
         withheld=tuple(each.incomplete_reason is not None for each in schemes),
     )
 
@@ -70,18 +72,20 @@ def _row(quantity: str, sources: int, exact: Answer, schemes: list[Answer]) -> R
 def _untested(names: list[str], answers: dict[int, list[Answer]]) -> list[str]:
     return failed(
         {
-            name.capitalize(): {f"N = {sources}": found[at] for sources, found in answers.items()}
-            for at, name in enumerate(names)
+            name.capitalize(): {
+                f"N = {sources}": result[index] for sources, result in answers.items()
+            }
+            for index, name in enumerate(names)
         }
     )
 
 
-def _told(name: str, at: int, rows: list[Row]) -> list[str]:
-    """Say in how many cells a scheme agrees with every flow, and its error in the others."""
+def _scores(name: str, index: int, rows: list[Row]) -> list[str]:
+    """Return the number of cells in which a scheme agrees with every flow, and other errors."""
     limits = {WORDS[quantity][0]: limit for quantity, limit in WITHIN.items()}
     near, far = 0, []
     for row in rows:
-        error = relative_error(row.own, row.beside[at])
+        error = relative_error(row.own, row.others[index])
         if error is None:
             continue
         if abs(error) <= limits[row.label[0]]:
@@ -91,13 +95,13 @@ def _told(name: str, at: int, rows: list[Row]) -> list[str]:
     if not near and not far:
         return []
     off = f"; not {', '.join(far)}" if far else ""
-    return [f"{name.capitalize()}: {near} of {near + len(far)} figures agree{off}."]
+    return [f"{name.capitalize()}: {near} of {near + len(far)} values agree{off}."]
 
 
 def relative_error(exact: float | None, other: float | None) -> float | None:
-    """Return how far a figure is off, as a share; None where there is none, or nothing to share.
+    """Return a relative error, or None if a value is missing or undefined.
 
-    Where every flow has 0 (no loss), 0 is right, and anything else is off by more than any share.
+    If every flow has 0 (no loss), the error is 0 for 0, and infinite for any other value.
     """
     if exact is None or other is None or not math.isfinite(other):
         return None

@@ -1,7 +1,7 @@
-"""When a cell agrees, and what stands for the kernel's quantities in an answer.
+"""Tolerances of cells, and the metrics of an answer that correspond to quantities of the kernel.
 
-A quantity agrees if engine and kernel are apart by no more than a tolerance and the half-widths of
-both 95 % intervals.
+A quantity agrees if engine and kernel differ by at most the sum of a tolerance and the half-widths
+of both 95 % intervals.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from tcpcast_papers.kernel.cells import Cell
 
 FEW_EPISODES = 20.0
-"""Below so many a run, a count may be apart by one episode a run as well."""
+"""Counts below this number per run may also differ by one episode per run."""
 
 COUNTS = ("loss_indications", "timeouts")
 
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """How a quantity is shown: its name in words, its unit there, and how many to one of it."""
+    """Presentation of a quantity: its description, its unit, and the scale factor of the unit."""
 
     title: str
     unit: str
@@ -50,11 +50,11 @@ QUANTITIES = {
     "total_time_s": Quantity("mean total time", "ms", 1e3),
     "completions_per_s": Quantity("files completed", "1/s"),
 }
-"""Quantities that are held against the kernel, in the order of a cell's rows."""
+"""Quantities that are compared with the kernel, in the order of a cell's rows."""
 
 
 def quantity(name: str) -> Quantity | None:
-    """Return how a quantity is shown; None for one that only feeds models."""
+    """Return the presentation of a quantity, or None if it is only an input of models."""
     if name.startswith("delivered_by_"):
         return Quantity(f"delivered by {name.rpartition('_')[2]}", "kB", 1e-3)
     return QUANTITIES.get(name)
@@ -62,7 +62,7 @@ def quantity(name: str) -> Quantity | None:
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """How far apart the two may be without their intervals: a share, and an amount."""
+    """Allowed difference without intervals: a share and an amount."""
 
     relative: float = 0.0
     absolute: float = 0.0
@@ -90,7 +90,7 @@ _STARTUP_SHARE, _STARTUP_S = 0.05, 0.0015
 
 
 def allowed(cell: Cell, name: str) -> Allowed | None:
-    """Return the tolerance of a quantity of a cell; None for one that is not held."""
+    """Return the tolerance of a quantity of a cell, or None if it is not compared."""
     if cell.kind == STARTUP:
         return Allowed(absolute=_of_curve(cell, name))
     if cell.kind == TRANSFERS:
@@ -106,10 +106,10 @@ def allowed(cell: Cell, name: str) -> Allowed | None:
 
 
 def _of_curve(cell: Cell, name: str) -> float:
-    """Return 5 % of what was delivered, or what the curve rises by in 1.5 ms, whichever is more."""
+    """Return 5 % of the delivered bytes or the rise of the curve in 1.5 ms, whichever is larger."""
     curve = [(0.0, 0.0)] + [
-        (time, found.mean)
-        for time, found in zip(times_s(cell), cell.measured.values(), strict=True)
+        (time, result.mean)
+        for time, result in zip(times_s(cell), cell.measured.values(), strict=True)
     ]
     at = list(cell.measured).index(name) + 1
     ends = curve[at - 1 : at + 2]
@@ -120,34 +120,34 @@ def _of_curve(cell: Cell, name: str) -> float:
     return max(_STARTUP_SHARE * cell.measured[name].mean, _STARTUP_S * steepest)
 
 
-def half_width(found: Metric) -> float:
-    """Return half of the 95 % interval of a metric, 0 where it has none."""
-    if found.low is None or found.high is None:
+def half_width(result: Metric) -> float:
+    """Return half the width of a metric's 95 % interval, 0 if it has none."""
+    if result.low is None or result.high is None:
         return 0.0
-    return (found.high - found.low) / 2
+    return (result.high - result.low) / 2
 
 
-def reach(cell: Cell, name: str, found: Metric) -> float | None:
-    """Return how far apart engine and kernel may be, intervals included.
+def reach(cell: Cell, name: str, result: Metric) -> float | None:
+    """Return the allowed difference of engine and kernel, including intervals.
 
-    None where the quantity is not held, or the kernel's interval is not known: it ran once.
+    None if the quantity is not compared, or if the kernel ran once and has no interval.
     """
     tolerance, kernel = allowed(cell, name), cell.measured[name]
     if tolerance is None or math.isnan(kernel.half_width):
         return None
-    return tolerance.reach(kernel.mean) + kernel.half_width + half_width(found)
+    return tolerance.reach(kernel.mean) + kernel.half_width + half_width(result)
 
 
 def simulated(cell: Cell, answer: Answer, name: str) -> Metric | None:
-    """Return what an answer has for a quantity of the kernel; None where it has nothing."""
+    """Return the metric of an answer for a quantity of the kernel, or None."""
     if name.startswith("delivered_by_"):
         return _delivered(cell, answer, name)
-    found = _DERIVED.get(name)
-    return answer.metrics.get(name) if found is None else found(cell, answer)
+    result = _DERIVED.get(name)
+    return answer.metrics.get(name) if result is None else result(cell, answer)
 
 
 def _queue_delay(cell: Cell, answer: Answer) -> Metric | None:
-    """Return the mean wait before service, by Little's law where no metric has it."""
+    """Return the mean wait before service; by Little's law if no metric reports it."""
     if (known := answer.metrics.get("queue_delay_mean_s")) is not None:
         return known
     queue = answer.metrics.get("queue_mean_pkts")
@@ -161,7 +161,7 @@ def _queue_delay(cell: Cell, answer: Answer) -> Metric | None:
 
 
 def _share(_: Cell, answer: Answer) -> Metric:
-    """Return the share of the first group; its interval is that of its own goodput."""
+    """Return the share of the first group, with the relative interval of its goodput."""
     table = answer.tables["by_class"]
     rates = table["goodput_pps"]
     total = float(sum(rates))
@@ -171,8 +171,8 @@ def _share(_: Cell, answer: Answer) -> Metric:
 
 
 def _indications(_: Cell, answer: Answer) -> Metric | None:
-    found = [answer.metrics.get(name) for name in ("td_indications", "to_indications")]
-    known = [each for each in found if each is not None]
+    result = [answer.metrics.get(name) for name in ("td_indications", "to_indications")]
+    known = [each for each in result if each is not None]
     if not known:
         return None
     value, half = sum(each.value for each in known), math.hypot(*map(half_width, known))
@@ -180,13 +180,13 @@ def _indications(_: Cell, answer: Answer) -> Metric | None:
 
 
 def _latest(cell: Cell, answer: Answer) -> Metric:
-    """Return the 99th percentile of the completion time less the way of the last ack."""
+    """Return the 99th percentile of the completion time minus the return path of the last ack."""
     ack_s = (1e-3 * cell.groups[0].rtt_ms + LINK_S) / 2 + 8 * ACK_BYTES / cell.rate_bps
     return Metric(float(answer.tables["by_size"]["p99"][0]) - ack_s)
 
 
 def _completions(_: Cell, answer: Answer) -> Metric | None:
-    """Return the files completed per second: packets delivered by those of a file."""
+    """Return the files completed per second: packets delivered divided by packets per file."""
     top, under = answer.metrics.get("goodput_pps"), answer.metrics.get("mean_size_pkts")
     if top is None or under is None or not under.value:
         return None
@@ -210,4 +210,4 @@ _DERIVED: dict[str, Callable[[Cell, Answer], Metric | None]] = {
     "delivery_time_p99_s": _latest,
     "completions_per_s": _completions,
 }
-"""Quantities that no metric has by their name, and what makes them."""
+"""Functions for quantities that are not metrics of the same name."""

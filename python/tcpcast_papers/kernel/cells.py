@@ -1,9 +1,9 @@
-"""Cells of the measurements: a path, its flows, and what the kernel did there.
+"""Cells of the measurements: a path, its flows, and the results of the kernel.
 
-A cell is all runs of one set of conditions. What was measured of it is a mean over the runs with
-half the width of its 95 % interval: t-based over runs, by order statistics for percentiles, by
-Poisson's law for counts. The table that comes with tcpcast (``data/measured.csv``) has a line for
-each cell and quantity; :mod:`.originals` makes it of the original files.
+A cell combines all runs of one set of conditions. A measured quantity is a mean over the runs with
+half the width of its 95 % interval: from the t distribution over runs, from order statistics for
+percentiles, from the Poisson distribution for counts. The packaged table (``data/measured.csv``)
+has one line per cell and quantity; :mod:`.originals` creates it from the original files.
 """
 
 from __future__ import annotations
@@ -36,24 +36,24 @@ LOSS, DROP_TAIL, AQM, PAIRS, STARTUP, TRANSFERS, ON_OFF = (
     "on/off",
 )
 REALISED_LOSS = "random_loss_ratio"
-"""The measured quantity that has the realised random loss of long flows."""
+"""The measured quantity with the realised random loss of long flows."""
 
 KINDS = (LOSS, DROP_TAIL, AQM, PAIRS, STARTUP, TRANSFERS, ON_OFF)
-"""What a cell is about, in the order of the page."""
+"""Kinds of cells, in the order of the page."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A quantity of the kernel: its mean over runs and half of the 95 % interval.
+    """A quantity of the kernel: its mean over runs, and half the width of its 95 % interval.
 
     Attributes
     ----------
     mean
-        In the unit of the quantity.
+        Mean, in the unit of the quantity.
     half_width
-        In the same unit; ``nan`` where one run alone was measured.
+        Half-width, in the same unit; ``nan`` for a single run.
     runs
-        Over how many runs (transfers, where each is one).
+        Number of runs, or of transfers if each is a run.
     """
 
     mean: float
@@ -63,7 +63,7 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Equal flows of a cell: their stack, their propagation RTT and their number."""
+    """Flows of a cell with equal stack and propagation RTT, and their number."""
 
     stack: str
     rtt_ms: float
@@ -71,18 +71,18 @@ class Group:
 
     @property
     def text(self) -> str:
-        """The group as the table has it: ``linux-cubic@60x5``."""
+        """The group in the notation of the table: ``linux-cubic@60x5``."""
         return f"{self.stack}@{self.rtt_ms:g}x{self.count}"
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """Conditions of a measurement, and what the kernel did.
+    """Conditions of a measurement, and results of the kernel.
 
     Attributes
     ----------
     series
-        The file it stands in, by its letter: ``A`` to ``E``, ``F1`` to ``F6``.
+        Letter of the original file: ``A`` to ``E``, ``F1`` to ``F6``.
     name
         Unique within the series.
     kind
@@ -90,23 +90,23 @@ class Cell:
     groups
         The flows.
     rate_bps, queue, waiting_pkts
-        The bottleneck; packets that may wait, the one in service not counted.
+        The bottleneck; ``waiting_pkts`` is its limit without the packet in service.
     loss
-        Random loss of each packet of the forward path, as it was configured.
+        Configured random loss per packet of the forward path.
     ecn
         Whether flows negotiate ECN.
     warmup_s, duration_s
-        Before and while it was measured.
+        Time before the measurement, and its length.
     starts_s
-        Flows start uniformly within so much; 0: within one RTT.
+        Interval in which flows start uniformly; 0: one RTT.
     traffic
-        Further keys of traffic, as a scenario has them.
+        Further keys of ``traffic`` of a scenario.
     tcp
-        Keys of TCP that differ from the stack's.
+        Keys of TCP that differ from the stack's defaults.
     unlike
-        What differs from any stack here that no key can ask for, "" for nothing.
+        Difference from the nearest stack that no key can set, or "".
     measured
-        What the kernel did, by quantity.
+        Results of the kernel, by quantity.
     """
 
     series: str
@@ -128,20 +128,20 @@ class Cell:
 
     @property
     def stacks(self) -> str:
-        """The stacks, as a row of the page names them."""
+        """Names of the stacks, for rows of the page."""
         return " + ".join(
             (f"{group.count} x " if group.count > 1 else "") + group.stack for group in self.groups
         )
 
     @property
     def realised_loss(self) -> float:
-        """Random loss that the runs had; the configured one if the realised one is unknown."""
+        """Realised random loss of the runs, or the configured one if that is unknown."""
         realised = self.measured.get(REALISED_LOSS)
         return self.loss if realised is None else realised.mean
 
     @property
     def flows(self) -> int:
-        """Flows of all groups."""
+        """Number of flows in all groups."""
         return sum(group.count for group in self.groups)
 
 
@@ -153,7 +153,7 @@ _JSON = {"traffic", "tcp"}
 
 
 def over_runs(values: Sequence[float]) -> Measured:
-    """Return the mean of independent runs with its t-based interval."""
+    """Return the mean of independent runs with an interval from the t distribution."""
     count = len(values)
     mean = math.fsum(values) / count
     if count == 1:
@@ -164,20 +164,20 @@ def over_runs(values: Sequence[float]) -> Measured:
 
 
 def counts(values: Sequence[float]) -> Measured:
-    """Return the mean of counts of independent runs, whose sum varies by Poisson's law."""
+    """Return the mean of counts of independent runs; their sum has a Poisson distribution."""
     total, count = math.fsum(values), len(values)
     return Measured(total / count, 1.96 * math.sqrt(max(total, 1.0)) / count, count)
 
 
 def mean_of(runs: Sequence[Mapping[str, Any]], column: str, scale: float = 1.0) -> Measured:
-    """Return the mean of a column over the runs of a cell, ``scale`` times its values."""
+    """Return the mean of a column over the runs of a cell, multiplied by ``scale``."""
     return over_runs([scale * float(run[column]) for run in runs])
 
 
 def share_of(runs: Sequence[Mapping[str, Any]], column: str, of: str) -> Measured:
-    """Return the sum of a column over the runs of a cell as a share of the sum of another.
+    """Return the ratio of the sums of two columns over the runs of a cell.
 
-    The mean of the runs' shares would be larger: runs of few packets are those with many losses.
+    The mean of the runs' ratios would be larger, because runs with few packets have many losses.
     """
     each = over_runs([float(run[column]) / float(run[of]) for run in runs])
     total = math.fsum(float(run[column]) for run in runs) / math.fsum(
@@ -192,7 +192,7 @@ def counts_of(runs: Sequence[Mapping[str, Any]], column: str) -> Measured:
 
 
 def percentile(values: Sequence[float], share: float) -> Measured:
-    """Return a percentile of single observations, its interval from order statistics."""
+    """Return a percentile of single observations, with an interval from order statistics."""
     ordered, count = sorted(values), len(values)
     low, high = (int(binom.ppf(each, count, share)) for each in (0.025, 0.975))
     last = count - 1
@@ -202,25 +202,25 @@ def percentile(values: Sequence[float], share: float) -> Measured:
 
 
 def packaged() -> tuple[Cell, ...]:
-    """Return the cells of the table that comes with tcpcast."""
+    """Return the cells of the packaged table."""
     with files(PACKAGE).joinpath("data", TABLE).open(encoding="utf-8") as stream:
         return read(stream)
 
 
 def write(cells: Iterable[Cell], stream: IO[str]) -> None:
-    """Write cells as a table, a line for each quantity."""
+    """Write cells as a table with one line per quantity."""
     out = csv.DictWriter(stream, _COLUMNS, lineterminator="\n")
     out.writeheader()
     for cell in cells:
         conditions = {each: _text(each, getattr(cell, each)) for each in _CONDITIONS}
         conditions["groups"] = " ".join(group.text for group in cell.groups)
-        for quantity, found in cell.measured.items():
-            figures = {"mean": f"{found.mean:.7g}", "half_width": f"{found.half_width:.3g}"}
-            out.writerow(conditions | {"quantity": quantity, "runs": found.runs} | figures)
+        for quantity, result in cell.measured.items():
+            figures = {"mean": f"{result.mean:.7g}", "half_width": f"{result.half_width:.3g}"}
+            out.writerow(conditions | {"quantity": quantity, "runs": result.runs} | figures)
 
 
 def read(stream: IO[str]) -> tuple[Cell, ...]:
-    """Read what :func:`write` wrote.
+    """Read a table that :func:`write` has written.
 
     Raises
     ------
@@ -231,13 +231,13 @@ def read(stream: IO[str]) -> tuple[Cell, ...]:
     missing = set(_COLUMNS) - set(table.fieldnames or ())
     if missing:
         raise DomainError(f"{TABLE}: no column {', '.join(sorted(missing))}")
-    found: dict[tuple[str, str], Cell] = {}
+    result: dict[tuple[str, str], Cell] = {}
     for line in table:
-        cell = found.setdefault((line["series"], line["name"]), _conditions(line))
+        cell = result.setdefault((line["series"], line["name"]), _conditions(line))
         cell.measured[line["quantity"]] = Measured(
             float(line["mean"]), float(line["half_width"]), int(line["runs"])
         )
-    return tuple(found.values())
+    return tuple(result.values())
 
 
 def _conditions(line: dict[str, str]) -> Cell:
@@ -249,12 +249,12 @@ def _conditions(line: dict[str, str]) -> Cell:
 
 
 def _groups(text: str) -> tuple[Group, ...]:
-    found = []
+    result = []
     for each in text.split():
         stack, _, rest = each.partition("@")
         rtt, _, count = rest.partition("x")
-        found.append(Group(stack, float(rtt), int(count)))
-    return tuple(found)
+        result.append(Group(stack, float(rtt), int(count)))
+    return tuple(result)
 
 
 def _text(name: str, value: object) -> str:

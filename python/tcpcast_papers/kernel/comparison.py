@@ -1,4 +1,4 @@
-"""The kernel's quantities and the simulator's, side by side: as lines of data, and as sums."""
+"""The kernel's quantities and the simulator's, side by side: as lines of data, and as a summary."""
 
 from __future__ import annotations
 
@@ -24,34 +24,34 @@ if TYPE_CHECKING:
     from tcpcast.answer import Metric
 
     from tcpcast_papers.kernel.cells import Cell, Measured
-    from tcpcast_papers.kernel.runs import KernelRuns, Replied
+    from tcpcast_papers.kernel.runs import CellResult, KernelRuns
 
 AGREES, DIFFERS, ONE_RUN, NOT_SIMULATED = "agrees", "differs", "one run", "not simulated"
 
 NARROW = 0.05
-"""Medians are of cells whose half-widths together are below this share."""
+"""Medians include cells whose total half-width is below this share."""
 
 NO_QUANTITY = "the answer has no such quantity"
 
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """A quantity of a cell by kernel and simulator.
+    """A quantity of a cell from kernel and simulator.
 
     Attributes
     ----------
     cell, name
-        What is compared.
+        Cell and quantity.
     kernel
-        What was measured.
+        Measured value.
     own
-        What engine ``packet`` has, None where it was not simulated.
+        Value of engine ``packet``, or None if it was not simulated.
     allowed
-        How far apart they may be without the intervals.
+        Allowed difference without intervals.
     reach
-        The same with them; None where there is no verdict.
+        Allowed difference with intervals; None if there is no verdict.
     refusal
-        Why it was not simulated, as the engine says it.
+        Reason of the engine for not simulating the cell.
     """
 
     cell: Cell
@@ -63,20 +63,20 @@ class Compared:
     refusal: str = ""
 
     @property
-    def apart(self) -> float:
-        """The difference, own less the kernel's."""
+    def difference(self) -> float:
+        """The difference, own minus kernel."""
         return math.nan if self.own is None else self.own.value - self.kernel.mean
 
     @property
     def ratio(self) -> float:
-        """Own by the kernel's, ``nan`` where the kernel has 0."""
+        """Own value divided by the kernel's; ``nan`` if the kernel's is 0."""
         if self.own is None or not self.kernel.mean:
             return math.nan
         return self.own.value / self.kernel.mean
 
     @property
     def half_widths(self) -> float:
-        """Half-widths of both, as a share of the kernel's value."""
+        """Total half-width, as a share of the kernel's value."""
         if self.own is None or not self.kernel.mean:
             return math.nan
         return (self.kernel.half_width + half_width(self.own)) / abs(self.kernel.mean)
@@ -88,35 +88,35 @@ class Compared:
             return NOT_SIMULATED
         if self.reach is None:
             return ONE_RUN
-        return AGREES if abs(self.apart) <= self.reach else DIFFERS
+        return AGREES if abs(self.difference) <= self.reach else DIFFERS
 
     @property
     def close(self) -> bool:
-        """Whether the two are within the tolerance alone, without any interval."""
-        return self.own is not None and abs(self.apart) <= self.allowed
+        """Whether the two agree within the tolerance, without intervals."""
+        return self.own is not None and abs(self.difference) <= self.allowed
 
 
 def compared(runs: KernelRuns) -> tuple[Compared, ...]:
-    """Return every quantity that is held, of every cell.
+    """Return every compared quantity of every cell.
 
     Raises
     ------
     Unfinished
-        The reader gave up before all was simulated.
+        The user pressed Ctrl-C before all simulations had finished.
     """
-    return tuple(line for cell in runs.cells for line in of_cell(cell, runs.answered(cell)))
+    return tuple(line for cell in runs.cells for line in of_cell(cell, runs.result_of(cell)))
 
 
-def of_cell(cell: Cell, replied: Replied) -> Iterator[Compared]:
-    """Return the quantities of a cell that are held."""
+def of_cell(cell: Cell, cell_result: CellResult) -> Iterator[Compared]:
+    """Return the compared quantities of a cell."""
     for name, kernel in cell.measured.items():
         tolerance = None if quantity(name) is None else allowed(cell, name)
         if tolerance is None:
             continue
         within = tolerance.reach(kernel.mean)
-        own = None if replied.packet is None else simulated(cell, replied.packet, name)
+        own = None if cell_result.packet is None else simulated(cell, cell_result.packet, name)
         if own is None:
-            refusal = replied.refusal or NO_QUANTITY
+            refusal = cell_result.refusal or NO_QUANTITY
             yield Compared(cell, name, kernel, None, within, None, refusal)
         else:
             yield Compared(cell, name, kernel, own, within, reach(cell, name, own))
@@ -146,7 +146,7 @@ COLUMNS = (
     "verdict",
     "refusal",
 )
-"""Of the data that a reproduction writes."""
+"""Columns of the data file of a reproduction."""
 
 
 def data(lines: Iterable[Compared]) -> str:
@@ -201,16 +201,16 @@ SUMMARY_HEAD = (
 
 
 def summary(lines: Iterable[Compared]) -> list[tuple[str, ...]]:
-    """Return how many agree, a row for each kind of cells and quantity, as :data:`SUMMARY_HEAD`.
+    """Return the numbers of agreements, one row per kind and quantity, as :data:`SUMMARY_HEAD`.
 
-    The median is of the differences' sizes, over what has half-widths below :data:`NARROW`.
+    The median includes absolute differences with half-widths below :data:`NARROW`.
     """
-    found: dict[tuple[str, str], list[Compared]] = {}
+    result: dict[tuple[str, str], list[Compared]] = {}
     for line in lines:
         known = quantity(line.name)
         title = "" if known is None else known.title.partition(" by ")[0]
-        found.setdefault((line.cell.kind, title), []).append(line)
-    order = sorted(found.items(), key=lambda each: KINDS.index(each[0][0]))
+        result.setdefault((line.cell.kind, title), []).append(line)
+    order = sorted(result.items(), key=lambda each: KINDS.index(each[0][0]))
     return [(kind, title, *_sums(each)) for (kind, title), each in order]
 
 

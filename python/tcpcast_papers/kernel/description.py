@@ -1,4 +1,4 @@
-"""The reproduction described: its sections in order, and what each has simulated."""
+"""Description of the reproduction: its sections in order, and their sample sizes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tcpcast.errors import MachineError
 from tcpcast_papers.kernel import originals, sections
 from tcpcast_papers.kernel.cells import packaged
 from tcpcast_papers.kernel.comparison import COLUMNS, compared, data
-from tcpcast_papers.kernel.runs import QUICK, WHOLE, Effort, KernelRuns
+from tcpcast_papers.kernel.runs import QUICK, WHOLE, KernelRuns, SampleSizes
 from tcpcast_papers.reproduction import Unfinished
 from tcpcast_papers.runner import Paper, Part
 
@@ -25,24 +25,24 @@ DATA = files.Kind("table", ",".join(COLUMNS).encode())
 
 
 def _preface(runs: KernelRuns) -> list[str]:
-    quick = "" if runs.effort == WHOLE else "This is the quick run: fewer cells, fewer runs. "
+    quick = "" if runs.sample_sizes == WHOLE else "This is the quick run: fewer cells, fewer runs. "
     return [
-        "Linux 6.18 over an emulated link, measured in November 2026, beside engine packet under "
-        "the same conditions: the path, the stack, starts, warm-up and length of each cell.",
-        "A value agrees if the two are apart by no more than its tolerance and the half-widths of "
-        "both 95 % intervals. No constant of the simulator is fitted to these measurements.",
-        f"{quick}{len(runs)} cells; every value is in {DATA_NAME} too.",
+        "Linux 6.18 over an emulated link, measured in November 2026, compared with engine packet "
+        "under the same conditions: path, stack, starts, warm-up and length of each cell.",
+        "A value agrees if the two differ by at most the sum of its tolerance and the half-widths "
+        "of both 95 % intervals. No constant of the simulator is fitted to these measurements.",
+        f"{quick}{len(runs)} cells; {DATA_NAME} also contains every value.",
     ]
 
 
-PAPER: Paper[Effort, KernelRuns] = Paper(
+PAPER: Paper[SampleSizes, KernelRuns] = Paper(
     package="tcpcast_papers.kernel",
     title="The kernel's TCP, measured and simulated",
     simulations=KernelRuns,
     whole=WHOLE,
     quick=QUICK,
     parts=(
-        Part(sections.counted, KernelRuns.want_all),
+        Part(sections.counted, KernelRuns.request_all),
         Part(sections.of_kinds),
         Part(sections.of_signs),
         Part(sections.of_models),
@@ -51,7 +51,7 @@ PAPER: Paper[Effort, KernelRuns] = Paper(
 )
 
 
-def reproduce(  # noqa: PLR0913 - those of every paper, and where the measurements are
+def reproduce(  # noqa: PLR0913 - those of every paper, and the measurements
     output: Path,
     *,
     quick: bool = False,
@@ -60,20 +60,20 @@ def reproduce(  # noqa: PLR0913 - those of every paper, and where the measuremen
     force: bool = False,
     measurements: Sequence[Path] = (),
 ) -> Report:
-    """Answer the cells of the measurements, and write the page and its data.
+    """Simulate the cells of the measurements, and write the page and its data.
 
     Parameters
     ----------
     output, quick, progress, threads, force
         As for :meth:`tcpcast_papers.runner.Paper.reproduce`.
     measurements
-        Folders with the original files of measurements (:mod:`.originals`); those that come with
-        tcpcast if left out.
+        Folders with original files of measurements (:mod:`.originals`); default: the packaged
+        measurements.
 
     Raises
     ------
     ScenarioError
-        A folder has no measurements, or a file of them is not whole.
+        A folder has no measurements, or a file is incomplete.
     TcpcastError
         As for :meth:`tcpcast_papers.runner.Paper.reproduce`.
     """
@@ -83,7 +83,7 @@ def reproduce(  # noqa: PLR0913 - those of every paper, and where the measuremen
     runs = KernelRuns(QUICK if quick else WHOLE, threads, progress, cells=cells)
     report = PAPER.report(runs, output, quick=quick, force=force)
     if measurements:
-        # What differs among cells that were not given is neither there nor gone.
+        # Cells that were not selected cannot show whether known differences are gone.
         given = {(cell.series, cell.name) for cell in cells}
         report.accepted = tuple(each for each in report.accepted if each.label[:2] in given)
     if not report.interrupted:
@@ -94,7 +94,7 @@ def reproduce(  # noqa: PLR0913 - those of every paper, and where the measuremen
 def _write(report: Report, runs: KernelRuns, path: Path, *, force: bool) -> None:
     try:
         files.write_text(path, data(compared(runs)), kind=DATA, force=force)
-    except MachineError as fault:
-        report.write_errors.append(str(fault))
+    except MachineError as error:
+        report.write_errors.append(str(error))
     except Unfinished:
         return

@@ -1,7 +1,7 @@
-"""The first series of measurements, read from its original files: experiments A to E.
+"""First series of measurements, experiments A to E, read from its original files.
 
 Long flows under random loss (A, B, C1) and at a drop-tail queue (C2), files of 1 to 30 segments
-(D), and on/off sources (E); Linux 6.18, one line a run.
+(D), and on/off sources (E); Linux 6.18, one line per run.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ STACKS = {
     "reno_sack_norack_notlp": "linux-reno",
     "reno_sack_rack_notlp": "linux-reno",
 }
-"""The names of the measurements, and the stacks."""
+"""Names of the stacks in the measurements, and here."""
 
 UNLIKE = {
-    "frto2": "linux-reno-classic has no F-RTO, and no key brings it",
+    "frto2": "linux-reno-classic has no F-RTO, and no key enables it",
     "maxreord300": "linux-reno-classic has a fixed duplicate threshold of 3",
-    "sack_norack_notlp": "no key switches tail loss probes off",
-    "sack_rack_notlp": "no key switches tail loss probes off",
+    "sack_norack_notlp": "no key disables tail loss probes",
+    "sack_rack_notlp": "no key disables tail loss probes",
 }
-"""Variants that no stack has, and why."""
+"""Variants that no stack supports, and the reasons."""
 
 SEGMENT_BYTES = 1448
 
@@ -67,7 +67,7 @@ def long_flows(series: str, runs: Sequence[Run]) -> Iterator[Cell]:
             waiting_pkts=int(first["queue_limit_pkts"]),
             loss=loss,
             warmup_s=float(first["warmup_s"]),
-            # Some files give what was asked from the start, some after the warm-up.
+            # Some files count the specified time from the start, some from the end of the warm-up.
             duration_s=round(float(first["meas_s"]), 1),
             tcp=tuple(_tcp(first).items()),
             unlike=UNLIKE.get(variant, ""),
@@ -88,7 +88,7 @@ def _tcp(run: Run) -> dict[str, Any]:
 
 
 def _long_measured(same: Sequence[Run], *, at_queue: bool) -> dict[str, Measured]:
-    found = {
+    result = {
         "goodput_bps": mean_of(same, "goodput_payload_bps"),
         "loss_indications": counts_of(same, "loss_indications_count"),
         "timeouts": counts_of(same, "timeouts_all_count"),
@@ -97,10 +97,10 @@ def _long_measured(same: Sequence[Run], *, at_queue: bool) -> dict[str, Measured
         "srtt_s": mean_of(same, "mean_srtt_ms", 1e-3),
     }
     if at_queue:
-        found["loss_ratio"] = mean_of(same, "measured_loss_ratio_data")
+        result["loss_ratio"] = mean_of(same, "measured_loss_ratio_data")
     else:
-        found[REALISED_LOSS] = share_of(same, "fwd_drop_rand_data_count", "fwd_data_in_count")
-    return found
+        result[REALISED_LOSS] = share_of(same, "fwd_drop_rand_data_count", "fwd_data_in_count")
+    return result
 
 
 def short_transfers(series: str, runs: Sequence[Run]) -> Iterator[Cell]:
@@ -129,7 +129,7 @@ def short_transfers(series: str, runs: Sequence[Run]) -> Iterator[Cell]:
 
 
 def on_off(series: str, runs: Sequence[Run]) -> Iterator[Cell]:
-    """Return the cells of ``E_onoff_sources``; sizes have the mean that came out."""
+    """Return the cells of ``E_onoff_sources``, with the realised mean size."""
     for first, same in _cells(runs, ("stack",)):
         size = over_runs([float(run["mean_file_segs"]) for run in same])
         measured = {
@@ -158,11 +158,11 @@ def on_off(series: str, runs: Sequence[Run]) -> Iterator[Cell]:
 
 
 def _cells(runs: Sequence[Run], keys: Sequence[str]) -> Iterator[tuple[Run, list[Run]]]:
-    """Return the runs of each cell, with the first of them, in the order of the file."""
-    found: dict[tuple[str, ...], list[Run]] = {}
+    """Return the runs of each cell, preceded by the first run, in the order of the file."""
+    result: dict[tuple[str, ...], list[Run]] = {}
     for run in runs:
-        found.setdefault(tuple(run.get(key, "") for key in keys), []).append(run)
-    return ((same[0], same) for same in found.values())
+        result.setdefault(tuple(run.get(key, "") for key in keys), []).append(run)
+    return ((same[0], same) for same in result.values())
 
 
 READERS: dict[str, tuple[str, Callable[[str, Sequence[Run]], Iterator[Cell]]]] = {
@@ -173,4 +173,4 @@ READERS: dict[str, tuple[str, Callable[[str, Sequence[Run]], Iterator[Cell]]]] =
     "D_short_transfers.csv": ("D", short_transfers),
     "E_onoff_sources.csv": ("E", on_off),
 }
-"""The files of the series: the letter of each, and what makes cells of its lines."""
+"""Files of the series: the letter of each, and the function that converts its lines to cells."""

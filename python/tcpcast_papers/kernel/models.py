@@ -1,4 +1,4 @@
-"""The models beside the kernel: fed by the scenario, and by what the kernel itself measured."""
+"""Models compared with the kernel, with inputs from the scenario and from the kernel."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ if TYPE_CHECKING:
     from tcpcast_papers.kernel.runs import KernelRuns
 
 MIN_RTO_S = 0.2
-"""Linux adds it to srtt."""
+"""Time that Linux adds to srtt."""
 
 SHOWN = ("pftk", "parallel", "cubic-response", "bbr-bound")
-"""Models that stand beside the kernel, of all that apply."""
+"""Models on the page, of all that apply."""
 
 
 @dataclass(frozen=True, slots=True)
 class Predicted:
-    """What a model says of a cell beside the kernel.
+    """Prediction of a model for a cell.
 
     Attributes
     ----------
     cell
-        What was measured.
+        Measured cell.
     model
-        The engine's name.
+        Name of the engine.
     feed
-        What p, RTT and T0 are: ``scenario`` or ``kernel``.
+        Source of p, RTT and T0: ``scenario`` or ``kernel``.
     unit
-        Of both values.
+        Unit of both values.
     kernel, value
         Goodput or send rate, measured and predicted.
     trusted
-        Whether the cell lies in the model's domain.
+        Whether the cell is in the model's domain.
     """
 
     cell: Cell
@@ -57,12 +57,12 @@ class Predicted:
 
     @property
     def ratio(self) -> float:
-        """Predicted by measured."""
+        """Predicted divided by measured value."""
         return self.value / self.kernel
 
 
 def predicted(runs: KernelRuns) -> tuple[Predicted, ...]:
-    """Return what every model that applies says of every cell of long flows."""
+    """Return the predictions of every applicable model for every cell of long flows."""
     return tuple(
         each
         for cell in runs.cells
@@ -72,20 +72,20 @@ def predicted(runs: KernelRuns) -> tuple[Predicted, ...]:
 
 
 def _by_scenario(runs: KernelRuns, cell: Cell) -> Iterator[Predicted]:
-    for found in runs.answered(cell).models:
-        metric = found.metrics.get("goodput_bps")
-        if found.engine in SHOWN and metric is not None:
+    for result in runs.result_of(cell).models:
+        metric = result.metrics.get("goodput_bps")
+        if result.engine in SHOWN and metric is not None:
             kernel = cell.measured["goodput_bps"].mean
             yield Predicted(
-                cell, found.engine, "scenario", "bit/s", kernel, metric.value, metric.trusted
+                cell, result.engine, "scenario", "bit/s", kernel, metric.value, metric.trusted
             )
 
 
 def _by_kernel(cell: Cell) -> Iterator[Predicted]:
-    """Feed the model of the stack with the kernel's p, RTT and T0, with b = 1.
+    """Yield the prediction of the stack's model with the kernel's p, RTT and T0, and b = 1.
 
-    p is the ratio of loss indications, RTT its smoothed round trip, T0 that and 200 ms; what the
-    link allows caps the rate.
+    p is the loss indication ratio, RTT the smoothed RTT, T0 that plus 200 ms; the capacity of the
+    link limits the rate.
     """
     stack, measured = cell.groups[0].stack, cell.measured
     p, rtt = measured["loss_indication_ratio"].mean, measured["srtt_s"].mean
@@ -119,11 +119,11 @@ SUMMARY_HEAD = ("model", "fed by", "stack", "cells", "in its domain", "median", 
 
 
 def summary(every: Iterable[Predicted]) -> list[tuple[str, ...]]:
-    """Return predicted by measured of each model, feed and stack, as :data:`SUMMARY_HEAD`."""
-    found: dict[tuple[str, str, str], list[Predicted]] = {}
+    """Return predicted/measured by model, feed and stack, as :data:`SUMMARY_HEAD`."""
+    result: dict[tuple[str, str, str], list[Predicted]] = {}
     for each in every:
-        found.setdefault((each.model, each.feed, each.cell.stacks.split()[-1]), []).append(each)
-    return [(*key, *_sums(same)) for key, same in found.items()]
+        result.setdefault((each.model, each.feed, each.cell.stacks.split()[-1]), []).append(each)
+    return [(*key, *_sums(same)) for key, same in result.items()]
 
 
 def _sums(same: list[Predicted]) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""The original files of the measurements, found in folders and read into cells."""
+"""The original files of the measurements, read from folders into cells."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ READERS = first_series.READERS | second_series.READERS
 
 
 def read(folders: Sequence[Path]) -> tuple[Cell, ...]:
-    """Return the cells of all files of measurements in folders, or in folders right below them.
+    """Return the cells of all measurement files in folders, or in their direct subfolders.
 
     Parameters
     ----------
     folders
-        Hold any of the files, under their own names (:data:`READERS`).
+        Folders with any of the files, under their original names (:data:`READERS`).
 
     Raises
     ------
     ScenarioError
-        A folder has none of them, or a file lacks a column or has a value that is no number.
+        A folder has no such file, or a file lacks a column or has a value that is not a number.
     """
-    found: list[Cell] = []
+    result: list[Cell] = []
     for folder in folders:
         paths = [
             path for name in READERS for path in (*folder.glob(name), *folder.glob(f"*/{name}"))
@@ -39,12 +39,11 @@ def read(folders: Sequence[Path]) -> tuple[Cell, ...]:
         if not paths:
             names = ", ".join(READERS)
             raise ScenarioError(
-                f"--measurements {folder}: no file of measurements there; write a folder that has "
-                f"any of {names}"
+                f"--measurements {folder}: no measurement files; pass a folder with any of {names}"
             )
         for path in paths:
-            found += _file(path)
-    return tuple(found)
+            result += _file(path)
+    return tuple(result)
 
 
 def _file(path: Path) -> list[Cell]:
@@ -54,5 +53,5 @@ def _file(path: Path) -> list[Cell]:
             return list(cells(series, list(csv.DictReader(stream))))
     except KeyError as missing:
         raise ScenarioError(f"--measurements: {path} has no column or value {missing}") from None
-    except ValueError as fault:
-        raise ScenarioError(f"--measurements: {path}: {fault}") from None
+    except ValueError as error:
+        raise ScenarioError(f"--measurements: {path}: {error}") from None

@@ -1,4 +1,4 @@
-"""The simulations of the reproduction: one for each cell, and the models beside it."""
+"""Simulations of the reproduction: one for each cell, with predictions of models."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Effort:
-    """How much to simulate.
+class SampleSizes:
+    """Sample sizes of the simulations.
 
     Attributes
     ----------
     loss_runs, queue_runs
-        Independent runs of a cell under random loss, and of any other, each as long as measured.
+        Independent runs of a cell with random loss, and of any other, each as long as measured.
     transfers
-        Of a cell of short transfers.
+        Number of transfers for a cell of short transfers.
     most_packets
-        A cell of more packets in all runs is left out.
+        Maximum number of packets of a cell in all runs; larger cells are left out.
     """
 
     loss_runs: int
@@ -47,14 +47,14 @@ class Effort:
         return self.loss_runs if cell.kind == LOSS else self.queue_runs
 
 
-WHOLE = Effort(loss_runs=12, queue_runs=6, transfers=12_000)
-QUICK = Effort(loss_runs=4, queue_runs=3, transfers=2000, most_packets=2e6)
+WHOLE = SampleSizes(loss_runs=12, queue_runs=6, transfers=12_000)
+QUICK = SampleSizes(loss_runs=4, queue_runs=3, transfers=2000, most_packets=2e6)
 LEFT_OUT = "left out of the quick run"
 
 
 @dataclass(frozen=True, slots=True)
-class Replied:
-    """What came of a cell: the simulator's answer or why there is none, and the models'."""
+class CellResult:
+    """Results for a cell: the simulator's answer or a reason for none, and those of the models."""
 
     packet: Answer | None = None
     refusal: str = ""
@@ -62,45 +62,45 @@ class Replied:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
-    """A cell to answer."""
+class CellJob:
+    """A cell to simulate."""
 
     series: str
     name: str
-    effort: Effort
+    sample_sizes: SampleSizes
     cell: Cell = field(compare=False)
 
     @property
     def weight(self) -> float:
-        """About how many packets are simulated."""
+        """Approximate number of simulated packets."""
         cell = self.cell
         if cell.kind in {TRANSFERS, ON_OFF}:
-            return 20.0 * self.effort.transfers
+            return 20.0 * self.sample_sizes.transfers
         rate = (
             cell.measured["goodput_bps"].mean if "goodput_bps" in cell.measured else cell.rate_bps
         )
         seconds = cell.warmup_s + cell.duration_s
-        return max(1e4, rate * seconds * self.effort.replications(cell) / 12_000)
+        return max(1e4, rate * seconds * self.sample_sizes.replications(cell) / 12_000)
 
-    def run(self, progress: Callable[[float], None]) -> Replied:
-        """Simulate the cell, and ask the models of it that a run would ask."""
+    def run(self, progress: Callable[[float], None]) -> CellResult:
+        """Simulate the cell, and compute the models that a run includes by default."""
         if self.cell.unlike:
-            return Replied(refusal=self.cell.unlike)
-        if self.weight > self.effort.most_packets:
-            return Replied(refusal=LEFT_OUT)
+            return CellResult(refusal=self.cell.unlike)
+        if self.weight > self.sample_sizes.most_packets:
+            return CellResult(refusal=LEFT_OUT)
         try:
-            scenario = Scenario.from_dict(tables(self.cell, self.effort))
+            scenario = Scenario.from_dict(tables(self.cell, self.sample_sizes))
             packet = simulated(scenario, progress)
         except (ScenarioError, NotApplicable) as reason:
-            return Replied(refusal="; ".join(str(reason).splitlines()))
+            return CellResult(refusal="; ".join(str(reason).splitlines()))
         if packet.not_applicable is not None:
-            return Replied(refusal=packet.not_applicable)
-        return Replied(packet, models=_models(scenario) if self.cell.kind == LOSS else ())
+            return CellResult(refusal=packet.not_applicable)
+        return CellResult(packet, models=_models(scenario) if self.cell.kind == LOSS else ())
 
 
 def _models(scenario: Scenario) -> tuple[Answer, ...]:
-    """Return the answers of formulas that a run asks by default, fed by the scenario."""
-    from tcpcast.engines import REGISTRY  # noqa: PLC0415 - the registry grows while it is imported
+    """Return the answers of the default formulas for a scenario."""
+    from tcpcast.engines import REGISTRY  # noqa: PLC0415 - filled while it is imported
     from tcpcast.engines.registry import PATH  # noqa: PLC0415
 
     names = [
@@ -112,32 +112,32 @@ def _models(scenario: Scenario) -> tuple[Answer, ...]:
 
 
 @dataclass(slots=True)
-class KernelRuns(Runs[Effort]):
+class KernelRuns(Runs[SampleSizes]):
     """The answers to the cells of the measurements.
 
     Parameters
     ----------
     cells
-        What was measured; those that come with tcpcast if left out.
+        Measurements; default: the packaged ones.
     """
 
     cells: tuple[Cell, ...] = field(default_factory=packaged)
 
-    def want_all(self) -> None:
-        """Ask for every cell, those with most to simulate first."""
-        for reply in sorted(map(self.reply, self.cells), key=lambda each: -each.weight):
-            self.want(reply)
+    def request_all(self) -> None:
+        """Request every cell, in decreasing order of work."""
+        for job_of in sorted(map(self.job_of, self.cells), key=lambda each: -each.weight):
+            self.request(job_of)
 
-    def reply(self, cell: Cell) -> Reply:
-        """Return what to look up the answer to a cell by."""
-        return Reply(cell.series, cell.name, self.effort, cell)
+    def job_of(self, cell: Cell) -> CellJob:
+        """Return the key of a cell's results."""
+        return CellJob(cell.series, cell.name, self.sample_sizes, cell)
 
-    def answered(self, cell: Cell) -> Replied:
-        """Return what came of a cell.
+    def result_of(self, cell: Cell) -> CellResult:
+        """Return the results for a cell.
 
         Raises
         ------
         Unfinished
-            The reader gave up before.
+            The user pressed Ctrl-C before it finished.
         """
-        return self[self.reply(cell)]
+        return self[self.job_of(cell)]

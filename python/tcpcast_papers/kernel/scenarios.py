@@ -1,13 +1,13 @@
-"""Cells as scenarios: what engine ``packet`` is asked.
+"""Cells as scenarios of engine ``packet``.
 
-The measurements' RTT is propagation. On top come the transmission of a packet and of its ack, and
-0.07 ms of the link each way; their B does not count the packet in service. Long flows have the
-random loss that their packets had, which in a few runs is up to a tenth off the configured one.
+The measurements' RTT is the propagation delay. The link adds the transmission times of a packet and
+of its ack, and 0.07 ms in each direction; its B excludes the packet in service. Long flows have
+the realised random loss, which in a few runs differs from the configured one by up to 10 %.
 
-The links of both series lose packets behind the queue. The description of the second series says
-so. In the first series, a flow of BBR at a loss of p = .1 sends 0.9 of the link's rate (series B,
-20 Mbit/s): the most that gets through, (1-p) times the rate, is what BBR takes for the bandwidth.
-With losses before the queue, packets that get through can fill the link, and BBR sends more.
+The links of both series drop packets behind the queue. The description of the second series states
+this. In the first series, a BBR flow with a loss of p = .1 sends 0.9 of the link's rate (series B,
+20 Mbit/s): BBR estimates the bandwidth as the largest delivery rate, (1-p) times the rate. If
+losses were before the queue, delivered packets could fill the link, and BBR would send more.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from tcpcast_papers.kernel.cells import ON_OFF, STARTUP, TRANSFERS
 
 if TYPE_CHECKING:
     from tcpcast_papers.kernel.cells import Cell, Group
-    from tcpcast_papers.kernel.runs import Effort
+    from tcpcast_papers.kernel.runs import SampleSizes
 
 LINK_S = 0.00014
-"""What the link added to a round trip (its tick of 0.1 ms, both ways)."""
+"""Delay that the link adds to a round trip (its tick of 0.1 ms, in both directions)."""
 
 PACKET_BITS = 8 * 1500
 ACK_BYTES, ACK_BYTES_BARE = 52, 40
-"""With timestamps, and without."""
+"""Size of acks with and without timestamps."""
 
 
-def tables(cell: Cell, effort: Effort) -> dict[str, Any]:
-    """Return the tables of the scenario that asks for the conditions of a cell."""
+def tables(cell: Cell, sample_sizes: SampleSizes) -> dict[str, Any]:
+    """Return the tables of a scenario with the conditions of a cell."""
     first = cell.groups[0]
     network = path(
         cell.rate_bps,
@@ -40,17 +40,17 @@ def tables(cell: Cell, effort: Effort) -> dict[str, Any]:
     )
     if cell.queue != "droptail":
         network["bottleneck"]["queue"] = cell.queue
-    asked: dict[str, Any] = {
+    requested: dict[str, Any] = {
         "network": network,
-        "traffic": _traffic(cell, effort),
+        "traffic": _traffic(cell, sample_sizes),
         "tcp": _tcp(cell, first.stack),
-        "run": _run(cell, effort),
+        "run": _run(cell, sample_sizes),
     }
     if len(cell.groups) > 1:
-        asked["class"] = [_class(cell, at, group) for at, group in enumerate(cell.groups)]
-        asked["traffic"].pop("flows")
-        asked.pop("tcp")
-    return asked
+        requested["class"] = [_class(cell, index, group) for index, group in enumerate(cell.groups)]
+        requested["traffic"].pop("flows")
+        requested.pop("tcp")
+    return requested
 
 
 def path(
@@ -61,20 +61,20 @@ def path(
     *,
     timestamps: bool = True,
 ) -> dict[str, Any]:
-    """Return ``[network]`` of a path whose propagation takes ``rtt_ms``.
+    """Return ``[network]`` of a path with a propagation RTT of ``rtt_ms``.
 
     Parameters
     ----------
     rate_bps
-        Of the bottleneck, bit/s, above 0.
+        Rate of the bottleneck, bit/s, above 0.
     rtt_ms
-        Propagation both ways, ms.
+        Propagation in both directions, ms.
     waiting_pkts
-        Most packets that wait, the one in service not counted.
+        Maximum number of waiting packets, without the packet in service.
     loss
-        Random loss of each packet behind the queue, at least 0 and below 1.
+        Random loss per packet behind the queue, at least 0 and below 1.
     timestamps
-        Acks are 12 bytes longer with them.
+        Whether acks carry timestamps, which take 12 bytes.
     """
     ack_bytes = ACK_BYTES if timestamps else ACK_BYTES_BARE
     return {
@@ -94,9 +94,9 @@ def _rtt_ms(rate_bps: float, rtt_ms: float, ack_bytes: int = ACK_BYTES) -> float
     return rtt_ms + 1e3 * (LINK_S + transmission_s)
 
 
-def _class(cell: Cell, at: int, group: Group) -> dict[str, Any]:
+def _class(cell: Cell, index: int, group: Group) -> dict[str, Any]:
     return {
-        "name": f"group-{at + 1}",
+        "name": f"group-{index + 1}",
         "flows": group.count,
         "rtt": f"{_rtt_ms(cell.rate_bps, group.rtt_ms):.6f}ms",
         "tcp": _tcp(cell, group.stack),
@@ -108,14 +108,14 @@ def _tcp(cell: Cell, stack: str) -> dict[str, Any]:
     if cell.ecn:
         keys["ecn"] = True
     if cell.kind == ON_OFF:
-        # Each file has a connection of its own, and its handshake loads the link.
+        # Each file has its own connection, whose handshake loads the link.
         keys["handshake"] = "tcp"
     return keys
 
 
-def _traffic(cell: Cell, effort: Effort) -> dict[str, Any]:
+def _traffic(cell: Cell, sample_sizes: SampleSizes) -> dict[str, Any]:
     if cell.kind == TRANSFERS:
-        return {"kind": "transfers", "count": effort.transfers, **dict(cell.traffic)}
+        return {"kind": "transfers", "count": sample_sizes.transfers, **dict(cell.traffic)}
     if cell.kind == ON_OFF:
         return {"kind": "on-off", "sources": cell.flows, **dict(cell.traffic)}
     bulk: dict[str, Any] = {"kind": "bulk", "flows": cell.flows}
@@ -124,14 +124,14 @@ def _traffic(cell: Cell, effort: Effort) -> dict[str, Any]:
     return bulk
 
 
-def _run(cell: Cell, effort: Effort) -> dict[str, Any]:
+def _run(cell: Cell, sample_sizes: SampleSizes) -> dict[str, Any]:
     if cell.kind == TRANSFERS:
-        return {"seed": effort.seed}
+        return {"seed": sample_sizes.seed}
     run = {
         "warmup": f"{cell.warmup_s:g}s",
         "duration": f"{cell.warmup_s + cell.duration_s:g}s",
-        "replications": effort.replications(cell),
-        "seed": effort.seed,
+        "replications": sample_sizes.replications(cell),
+        "seed": sample_sizes.seed,
     }
     if cell.kind == STARTUP:
         run["report_at"] = [f"{time:g}s" for time in times_s(cell)]
@@ -139,7 +139,7 @@ def _run(cell: Cell, effort: Effort) -> dict[str, Any]:
 
 
 def times_s(cell: Cell) -> list[float]:
-    """Return the times after the accept at which a start-up was looked at."""
+    """Return the times after the accept at which a start-up was measured."""
     return [
         float(name.rpartition("_")[2].removesuffix("s"))
         for name in cell.measured

@@ -1,7 +1,7 @@
-"""The second series of measurements, read from its original files: experiments F1 to F6.
+"""Second series of measurements, experiments F1 to F6, read from its original files.
 
 Single flows and pairs at drop-tail queues (F1, F2), start-up (F3), CoDel and FQ-CoDel (F4), short
-transfers of CUBIC (F5), random loss (F6); Linux 6.18, one line a run, in F5 one a transfer.
+transfers of CUBIC (F5), random loss (F6); Linux 6.18, one line per run, or per transfer in F5.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     Run = dict[str, str]
 
 STARTS_S = 2.0
-"""Long flows start uniformly within so much."""
+"""Interval in which long flows start uniformly."""
 
 LEAST_STOPS = 3
-"""So many runs whose link's clock stood still with the host are enough to use them alone."""
+"""Minimum number of runs with a link clock that stopped with the host, to use only such runs."""
 
 QUEUES = {"droptail": "droptail", "codel": "codel", "fqcodel": "fq_codel"}
 
@@ -44,9 +44,9 @@ QUEUES = {"droptail": "droptail", "codel": "codel", "fqcodel": "fq_codel"}
 def usable(runs: Sequence[Run]) -> list[Run]:
     """Return the runs of a cell to pool, by the rule of the measurements' own summaries.
 
-    Not those that were late; of the others those whose link's clock stood still with the host
-    where there are three, else those without a risk of bursts. One that has none of these has no
-    runs.
+    Late runs are excluded. If at least three of the others have a link clock that stopped together
+    with the host, only these are used; otherwise, all without a risk of bursts. A cell may be left
+    without runs.
     """
     in_time = [run for run in runs if run["late"] == "0"]
     stopped = [run for run in in_time if run["link_clock"] == "stops"]
@@ -86,12 +86,12 @@ def _kind(run: Run, groups: tuple[Group, ...]) -> str:
         return AQM
     if len(groups) > 1:
         return PAIRS
-    # BBR without loss among cells with: the figures to hold are those of a queue.
+    # BBR without loss in a series with loss belongs to the cells with a queue.
     return LOSS if float(run["random_loss_prob"]) else DROP_TAIL
 
 
 def _of_one(same: Sequence[Run]) -> dict[str, Measured]:
-    found = {
+    result = {
         "goodput_bps": mean_of(same, "goodput_bps"),
         "loss_indications": counts_of(same, "loss_indications_count"),
         "timeouts": counts_of(same, "timeouts_count"),
@@ -100,26 +100,26 @@ def _of_one(same: Sequence[Run]) -> dict[str, Measured]:
         "srtt_s": mean_of(same, "mean_srtt_ms", 1e-3),
     }
     if float(same[0]["random_loss_prob"]):
-        found[REALISED_LOSS] = share_of(same, "drop_random_data_pkts", "sent_data_pkts")
+        result[REALISED_LOSS] = share_of(same, "drop_random_data_pkts", "sent_data_pkts")
     else:
-        found["loss_ratio"] = mean_of(same, "lost_data_ratio")
-        found["queue_delay_s"] = mean_of(same, "qdelay_mean_ms", 1e-3)
-    return found
+        result["loss_ratio"] = mean_of(same, "lost_data_ratio")
+        result["queue_delay_s"] = mean_of(same, "qdelay_mean_ms", 1e-3)
+    return result
 
 
 def _of_several(same: Sequence[Run]) -> dict[str, Measured]:
-    found = {
+    result = {
         "goodput_bps": mean_of(same, "total_goodput_bps"),
         "loss_ratio": mean_of(same, "total_lost_data_ratio"),
         "queue_delay_s": mean_of(same, "total_qdelay_mean_ms", 1e-3),
     }
     if same[0].get("b_cc"):
-        found["share"] = mean_of(same, "a_share_ratio")
-    return found
+        result["share"] = mean_of(same, "a_share_ratio")
+    return result
 
 
 def startup(series: str, runs: Sequence[Run]) -> Iterator[Cell]:
-    """Return the cells of ``F3_startup``: bytes delivered by times after the accept."""
+    """Return the cells of ``F3_startup``: bytes delivered at times after the accept."""
     for name, every in _cells(runs).items():
         same = usable(every)
         if not same:
@@ -141,7 +141,7 @@ def startup(series: str, runs: Sequence[Run]) -> Iterator[Cell]:
 
 
 def short_transfers(series: str, transfers: Sequence[Run]) -> Iterator[Cell]:
-    """Return the cells of ``F5_short_transfers``, a line of which is a transfer."""
+    """Return the cells of ``F5_short_transfers``, with one line per transfer."""
     for name, same in _cells(transfers).items():
         first = same[0]
         stack, rate, rtt, *_ = name.split()
@@ -164,21 +164,23 @@ def short_transfers(series: str, transfers: Sequence[Run]) -> Iterator[Cell]:
 
 
 def _groups(flows: str) -> tuple[Group, ...]:
-    """Read ``cubic60+cubic60+bbr60``: congestion control and propagation RTT of each flow."""
-    found = []
+    """Parse ``cubic60+cubic60+bbr60``: congestion control and propagation RTT of each flow."""
+    result = []
     for each, alike in itertools.groupby(flows.split("+")):
         control = each.rstrip("0123456789.")
-        found.append(Group(f"linux-{control}", float(each.removeprefix(control)), len(list(alike))))
-    return tuple(found)
+        result.append(
+            Group(f"linux-{control}", float(each.removeprefix(control)), len(list(alike)))
+        )
+    return tuple(result)
 
 
 def _cells(runs: Sequence[Run]) -> dict[str, list[Run]]:
     """Return the runs of each cell, by its name without the experiment: ``cubic 20M 60ms B50``."""
-    found: dict[str, list[Run]] = {}
+    result: dict[str, list[Run]] = {}
     for run in runs:
         _, _, name = run["cell"].partition("|")
-        found.setdefault(name.replace("|", " "), []).append(run)
-    return found
+        result.setdefault(name.replace("|", " "), []).append(run)
+    return result
 
 
 READERS: dict[str, tuple[str, Callable[[str, Sequence[Run]], Iterator[Cell]]]] = {
@@ -189,4 +191,4 @@ READERS: dict[str, tuple[str, Callable[[str, Sequence[Run]], Iterator[Cell]]]] =
     "F5_short_transfers.csv": ("F5", short_transfers),
     "F6_random_loss.csv": ("F6", long_flows),
 }
-"""The files of the series: the letter of each, and what makes cells of its lines."""
+"""Files of the series: the letter of each, and the function that converts its lines to cells."""

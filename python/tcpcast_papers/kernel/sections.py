@@ -1,4 +1,4 @@
-"""The page's sections: a summary, the cells of each kind, and the models."""
+"""Sections of the page: a summary, the cells of each kind, the sign test and the models."""
 
 from __future__ import annotations
 
@@ -20,59 +20,59 @@ if TYPE_CHECKING:
     from tcpcast_papers.kernel.signs import Signs
 
 SOURCE = "kernel"
-"""What stands above the column that has printed values for a paper."""
+"""Head of the column that shows printed values for a paper."""
 
 TITLES = {
     "random loss": "Random loss. Long flows",
     "drop-tail": "Drop-tail. Flows of one stack at a drop-tail queue",
     "AQM": "AQM. CoDel and FQ-CoDel",
     "pairs": "Pairs. Flows of two stacks or round-trip times at a drop-tail queue",
-    "startup": "Start-up. Bytes delivered by a time after the accept",
+    "startup": "Start-up. Bytes delivered at times after the accept",
     "transfers": "Transfers. Short files",
-    "on/off": "On/off. Files that share a link",
+    "on/off": "On/off. Files on a shared link",
 }
-"""The title of the section for each kind of cells."""
+"""Titles of the sections, by kind of cells."""
 
 SIGNS = "Signs. Share of values above the kernel's, of those that differ"
-"""The title of the section that tests for one-sided groups."""
+"""Title of the section with the sign test."""
 
 COLUMNS = ("series", "cell", "quantity")
 
 
 def counted(runs: KernelRuns, _: Path) -> list[Section]:
-    """Return the summary: how many values agree, by kind and quantity."""
-    section = Section("Summary. How many values agree")
+    """Return the summary: the numbers of values that agree, by kind and quantity."""
+    section = Section("Summary. Numbers of values that agree")
     for row in comparison.summary(compared(runs)):
         kind, title, checked, agree, close, median, missing = row
-        told = [
-            f"{agree} of {checked} agree, {close} of them without any interval",
+        numbers = [
+            f"{agree} of {checked} agree, {close} of them without intervals",
             f"median difference {median}",
         ]
         left = [] if missing == "0" else [f"{missing} not simulated"]
-        parts = [*(told if checked != "0" else []), *left]
+        parts = [*(numbers if checked != "0" else []), *left]
         section.remarks.append(f"- {kind}, {title}: {'; '.join(parts)}")
     return [section]
 
 
 def of_kinds(runs: KernelRuns, _: Path) -> list[Section]:
-    """Return a section for each kind of cells, a row for each quantity."""
+    """Return a section for each kind of cells, with one row per quantity."""
     lines = compared(runs)
-    found = []
+    result = []
     for kind in KINDS:
         rows = [_row(line) for line in lines if line.cell.kind == kind]
         if rows:
-            found.append(Section(TITLES[kind], COLUMNS, rows))
-    return found
+            result.append(Section(TITLES[kind], COLUMNS, rows))
+    return result
 
 
 def of_signs(runs: KernelRuns, _: Path) -> list[Section]:
-    """Return the sign test: the share of values above the kernel, a row for each group."""
+    """Return the sign test: the share of values above the kernel, with one row per group."""
     rows = [side(each) for each in signs.signs(compared(runs))]
     return [Section(SIGNS, ("kind", "quantity", "stack", "queue", "buffer"), rows)] if rows else []
 
 
 def side(each: Signs) -> Row:
-    """Return the row of a group, with its probability before and after the correction."""
+    """Return the row of a group, with its probability before and after Bonferroni's correction."""
     return Row(
         each.group,
         "%",
@@ -107,28 +107,28 @@ def _note(line: Compared, scale: float) -> str:
     half = f"kernel ±{_text(line.kernel.half_width * scale, 2)}"
     own = half_width(line.own) * scale if line.own is not None else 0.0
     return f"{half}, tolerance ±{_text(line.allowed * scale, 2)}" + (
-        "" if own else ", no own interval"
+        "" if own else ", own value without interval"
     )
 
 
 def _text(value: float, digits: int = 4) -> str:
-    """Return a value with so many digits, never with an exponent."""
+    """Return a value with this number of digits, without an exponent."""
     if not value or not math.isfinite(value):
         return "0"
     return f"{value:.{max(0, digits - 1 - math.floor(math.log10(abs(value))))}f}"
 
 
 def of_models(runs: KernelRuns, _: Path) -> list[Section]:
-    """Return the models beside the kernel, without a verdict."""
+    """Return the models and the kernel side by side, without a verdict."""
     every = models.predicted(runs)
     section = Section(
-        "Models. Formulas beside the kernel",
+        "Models. Formulas compared with the kernel",
         ("model", "fed by", "series", "cell"),
         [_predicted(each) for each in every],
     )
     section.remarks = [
-        f"- {model}, fed by the {feed}, {stack}: {median} of the kernel's rate ({span}) over "
-        f"{inside} of {cells} cells, those in its domain"
+        f"- {model}, with inputs from the {feed}, {stack}: {median} of the kernel's rate ({span}) "
+        f"in {inside} of {cells} cells, those in its domain"
         for model, feed, stack, cells, inside, median, span in models.summary(every)
     ]
     return [section]

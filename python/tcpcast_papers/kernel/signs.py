@@ -1,8 +1,8 @@
 """Sign test: whether the simulator is above or below the kernel in nearly all cells of a group.
 
-Single values may agree within wide intervals while all of them lie on one side. A group has one
-quantity, kind of cells, stack, queue and size of the buffer: below the bandwidth-delay product, or
-not.
+Single values may agree within wide intervals although all of them are on one side. A group is
+defined by quantity, kind of cells, stack, queue, and buffer size: below the bandwidth-delay
+product, or not.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ if TYPE_CHECKING:
     from tcpcast_papers.kernel.comparison import Compared
 
 CHANCE = 0.05
-"""That any group is called one-sided although none is: each has its share of it."""
+"""Probability that any group is called one-sided by chance, shared equally among the groups."""
 
 NEGLIGIBLE = 0.1
-"""Differences below this share of the tolerance are on neither side."""
+"""Differences below this share of the tolerance count for neither side."""
 
 FEWEST = 5
-"""Groups with fewer differences are not tested: no split of them is unlikely."""
+"""Minimum number of differences for a test: no split of fewer is unlikely."""
 
 
 @dataclass(frozen=True, slots=True)
 class Signs:
-    """The sides of a group's differences.
+    """Numbers of differences on both sides in a group.
 
     Attributes
     ----------
     group
         Kind of cells, quantity, stacks, queue and buffer.
     above, below
-        Values in which the simulator is above the kernel, and below it.
+        Numbers of values with the simulator above the kernel, and below it.
     groups
-        Number of groups that are tested together.
+        Total number of groups in the test.
     """
 
     group: tuple[str, ...]
@@ -52,27 +52,27 @@ class Signs:
 
     @property
     def differing(self) -> int:
-        """Values on either side."""
+        """Number of values on either side."""
         return self.above + self.below
 
     @property
     def share(self) -> float:
-        """The share of differing values in which the simulator is above the kernel."""
+        """Share of the differing values with the simulator above the kernel."""
         return self.above / self.differing
 
     @property
     def probability(self) -> float:
-        """How likely as uneven a split is by chance: the two-sided sign test."""
+        """Probability of an equally uneven split by chance: the two-sided sign test."""
         return _probability(min(self.above, self.below), self.differing)
 
     @property
     def corrected(self) -> float:
-        """The probability that any of the groups is as uneven by chance: Bonferroni's bound."""
+        """Probability that any group is equally uneven by chance: Bonferroni's bound."""
         return min(1.0, self.probability * self.groups)
 
     @property
     def reach(self) -> float:
-        """How far the share may be from a half by chance."""
+        """Maximum deviation of the share from a half by chance."""
         n = self.differing
         fewest = next(
             (few for few in range(n // 2 + 1) if _probability(few, n) * self.groups >= CHANCE),
@@ -82,17 +82,17 @@ class Signs:
 
 
 def _probability(few: int, of: int) -> float:
-    tail = sum(math.comb(of, at) for at in range(few + 1))
+    tail = sum(math.comb(of, index) for index in range(few + 1))
     return min(1.0, 2.0 * tail / 2.0**of)
 
 
 def signs(lines: Iterable[Compared]) -> list[Signs]:
-    """Return the groups that have enough differences for a test, the most one-sided first."""
-    found: dict[tuple[str, ...], list[bool]] = {}
+    """Return the groups with enough differences for a test, the most one-sided first."""
+    result: dict[tuple[str, ...], list[bool]] = {}
     for line in lines:
-        if line.own is not None and abs(line.apart) >= NEGLIGIBLE * line.allowed:
-            found.setdefault(_group(line), []).append(line.apart > 0)
-    tested = {group: sides for group, sides in found.items() if len(sides) >= FEWEST}
+        if line.own is not None and abs(line.difference) >= NEGLIGIBLE * line.allowed:
+            result.setdefault(_group(line), []).append(line.difference > 0)
+    tested = {group: sides for group, sides in result.items() if len(sides) >= FEWEST}
     every = [
         Signs(group, sum(sides), len(sides) - sum(sides), len(tested))
         for group, sides in tested.items()

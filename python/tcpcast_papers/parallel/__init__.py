@@ -1,8 +1,8 @@
-"""*Extending the TCP Steady-State Throughput Equation for Parallel TCP Flows*, reproduced.
+"""Reproduction of *Extending the TCP Steady-State Throughput Equation for Parallel TCP Flows*.
 
-``published`` holds what is printed as data, ``points`` the paper's two set-ups as scenarios, with
-what it leaves open; ``runs`` simulates and ``predictions`` feeds the models with what was measured.
-``figures`` are the sections of Figures 3 to 13, 16 and 17, drawn by ``curves``; ``claims`` asks
-what the paper says of them, ``loss_events`` counts losses as it does, ``open_choices`` varies what
-it leaves open, ``appendix`` holds values of the algorithms.
+``published`` holds the printed values as data; ``points`` converts the paper's two set-ups to
+scenarios. ``runs`` simulates, and ``predictions`` evaluates the models with measured inputs.
+``figures`` are the sections of Figures 3 to 13, 16 and 17, drawn by ``curves``. ``claims`` checks
+the paper's statements about them, ``loss_events`` counts losses as the paper does, ``open_choices``
+varies unspecified parameters, and ``appendix`` holds values of the algorithms.
 """

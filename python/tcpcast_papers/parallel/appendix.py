@@ -1,4 +1,4 @@
-"""Values of the algorithms of the appendix, to the digits that are printed."""
+"""Values of the algorithms of the appendix, compared to the printed digits."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def _rate_pps(line: Line, *, equations: bool = False) -> float:
     loss = line.value("loss")
     if line["algorithm"] == "1":
-        found = parallel_throughput(
+        result = parallel_throughput(
             flows=int(line["flows"]),
             rtt_s=VALUES_RTT_S,
             t0_s=VALUES_T0_S,
@@ -36,7 +36,7 @@ def _rate_pps(line: Line, *, equations: bool = False) -> float:
             equations=equations,
         )
     else:
-        found = cumulative_throughput(
+        result = cumulative_throughput(
             flows=int(line["flows"]),
             rtt_s=VALUES_RTT_S,
             t0_s=VALUES_T0_S,
@@ -45,15 +45,15 @@ def _rate_pps(line: Line, *, equations: bool = False) -> float:
             packets_per_ack=VALUES_PACKETS_PER_ACK,
             equations=equations,
         )
-    return float(found.rate_pps)
+    return float(result.rate_pps)
 
 
 def _notes() -> Iterator[str]:
     yield (
         f"b = {VALUES_PACKETS_PER_ACK}, RTT = {1e3 * VALUES_RTT_S:g} ms, T = "
         f"{1e3 * VALUES_T0_S:g} ms; algorithm 2 with p_r = {VALUES_LOST_PER_EVENT} p_e. The "
-        "values are not the paper's, which prints none, but were worked from its appendix before "
-        "the models were written."
+        "paper prints no values. These were calculated by hand from its appendix before the models "
+        "were written."
     )
     for line in values():
         published = line.printed("rate_pps")
@@ -61,8 +61,9 @@ def _notes() -> Iterator[str]:
             yield (
                 f"Algorithm {line['algorithm']} as printed gives {_rate_pps(line):.4f} for n = "
                 f"{line['flows']} at {100 * line.value('loss'):g} %, where {published.text} was "
-                f"worked; with the whole f(p) it would be {_rate_pps(line, equations=True):.4f}. "
-                "We take it for a slip of the pen and leave both."
+                f"calculated by hand; with the complete f(p) it gives "
+                f"{_rate_pps(line, equations=True):.4f}. The hand calculation probably has a wrong "
+                "digit; both values are unchanged."
             )
 
 

@@ -38,15 +38,15 @@ AMONG: dict[str, Callable[[Measured], float]] = {
     "p": lambda seen: seen.p,
     "flows": lambda seen: seen.point.flows,
 }
-"""The columns ``lowest`` and ``highest`` of a claim bound one of these."""
+"""Quantities that the columns ``lowest`` and ``highest`` of a claim can limit."""
 
 FITTED = "fitted timeout"
-"""The claim of the timeout with which algorithm 1 is right, a row per point."""
+"""The claim about the timeout for which algorithm 1 is correct, with one row per point."""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A model in a claim, and the points that the claim is about."""
+    """A model in a claim, and the points to which the claim applies."""
 
     line: Line
     name: str
@@ -65,14 +65,14 @@ class Case:
             return place, self.line["over"], self.name
         delay = f"{1e3 * self.seen[0].point.delay_s:g} ms"
         over = f"{described(self.seen[0])}, {delay}"
-        return place, over, "T with which algorithm 1 is right, fitted"
+        return place, over, "fitted T for which algorithm 1 is correct"
 
 
 def _cases(runs: Runs) -> Iterator[Case]:
     for line in claims():
         lowest, highest = line.value("lowest"), line.value("highest")
-        found = [runs[point] for point in points(line["setting"], runs.effort)]
-        seen = [each for each in found if lowest <= AMONG[line["among"]](each) <= highest]
+        result = [runs[point] for point in points(line["setting"], runs.sample_sizes)]
+        seen = [each for each in result if lowest <= AMONG[line["among"]](each) <= highest]
         for group in [[each] for each in seen] if line["claim"] == FITTED else [seen]:
             for name in filter(None, (line["model"], line["other"])):
                 yield Case(line, name, group)
@@ -89,15 +89,15 @@ def _is_nearer(case: Case) -> str:
 
 
 def _signed(case: Case) -> np.ndarray:
-    found = 100 * errors(case.model, case.seen)
-    return found[np.isfinite(found)]
+    result = 100 * errors(case.model, case.seen)
+    return result[np.isfinite(result)]
 
 
 def _has_sign(case: Case) -> str:
-    found, claim = _signed(case), case.line["claim"]
-    sign = 1 if claim == "too much" else -1
-    verdict = "holds" if sign * found.mean() > 0 else "does not hold"
-    return f"{verdict}; {claim} in {int((sign * found > 0).sum())} of {found.size} points"
+    result, claim = _signed(case), case.line["claim"]
+    sign = 1 if claim == "overestimates" else -1
+    verdict = "holds" if sign * result.mean() > 0 else "does not hold"
+    return f"{verdict}; {claim} in {int((sign * result > 0).sum())} of {result.size} points"
 
 
 def _fitted(case: Case) -> str:
@@ -108,20 +108,20 @@ def _fitted(case: Case) -> str:
 
 
 def fitted_t0_s(seen: Measured) -> float:
-    """Return the T with which algorithm 1 gives the simulated rate, nan if no T does.
+    """Return the T for which algorithm 1 gives the simulated rate, or nan.
 
-    From a thousandth of an RTT to a thousand RTTs; the rate falls with T.
+    The search covers a thousandth of an RTT to a thousand RTTs; the rate falls with T.
     """
 
-    def too_much(t0_s: float) -> bool:
+    def overestimates(t0_s: float) -> bool:
         return ALGORITHM_1.rate_pps(replace(seen, t0_s=t0_s)) > seen.send_rate_pps
 
     low, high = 1e-3 * seen.rtt_s, 1e3 * seen.rtt_s
-    if not too_much(low) or too_much(high):
+    if not overestimates(low) or overestimates(high):
         return float("nan")
     while high / low > 1 + 1e-9:
         middle = float(np.sqrt(low * high))
-        low, high = (middle, high) if too_much(middle) else (low, middle)
+        low, high = (middle, high) if overestimates(middle) else (low, middle)
     return low
 
 
@@ -141,7 +141,7 @@ def _quantity(
 
 
 SHEET: Sheet[Runs, Case] = Sheet(
-    "Sections III, V and VII. What the paper says of it",
+    "Sections III, V and VII. Claims of the paper",
     ("where", "over", "error of"),
     "%",
     lambda case: case.label,
@@ -150,7 +150,9 @@ SHEET: Sheet[Runs, Case] = Sheet(
         _quantity(
             ("nearer",), lambda case: 100 * mean_absolute_error(case.model, case.seen), _is_nearer
         ),
-        _quantity(("too much", "too little"), lambda case: _signed(case).mean(), _has_sign),
+        _quantity(
+            ("overestimates", "underestimates"), lambda case: _signed(case).mean(), _has_sign
+        ),
         _quantity((FITTED,), lambda case: 1e3 * fitted_t0_s(case.seen[0]), _fitted, "ms"),
     ),
     notes=lambda _: [
@@ -159,13 +161,14 @@ SHEET: Sheet[Runs, Case] = Sheet(
         "Figure 17: fed with the loss of the cumulative flow, algorithm 2 gives significantly "
         "better results than n times PFTK.",
         "Figure 8: algorithm 1 cannot be fed with the loss of the cumulative flow.",
-        "Section VII: for one flow the new model is nearer than PFTK (said of measurements).",
+        "Section VII: for one flow the new model is nearer than PFTK (a claim about measurements).",
         "Section III-B: at a drop-tail queue algorithm 1 slightly overestimates 100 flows. "
-        "Sections V, V-B: algorithm 2 slightly underestimates where loss is low.",
-        "The paper has no numbers with these sentences. The first rows are mean absolute errors of "
-        "two models on the same points; then errors with their sign, above 0 where the model says "
-        "too much; then the T, fitted, with which algorithm 1 would be right at the highest loss. "
-        "Its timeouts cost too much where T is several RTTs, as with a least timeout of 200 ms on "
-        "the shorter path, and about as much as they should where T is hardly more than one.",
+        "Sections V, V-B: algorithm 2 slightly underestimates at low loss.",
+        "The paper gives no numbers for these claims. The first rows are mean absolute errors of "
+        "two models for the same points. The next rows are mean errors with sign, positive if the "
+        "model overestimates. The last rows are the fitted T for which algorithm 1 is correct at "
+        "the highest loss. The cost of timeouts in the model is too high if T is several RTTs, as "
+        "with a minimum timeout of 200 ms on the shorter path, and about right if T is "
+        "close to one RTT.",
     ],
 )

@@ -1,4 +1,4 @@
-"""How the figures are drawn: rates against loss by n, and models over simulation."""
+"""Plots of the figures: rates against loss by n, and models divided by simulation."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ RATIOS = (0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50)
 
 
 def draw_rates(axes: Axes, models: Sequence[Prediction], seen: Sequence[Measured]) -> None:
-    """Draw simulated rates as marks and models as lines; which n is which, the ratios tell."""
-    for look, _, group in _by_flows(models[0], seen):
+    """Draw simulated rates as marks and models as lines; the ratio panels have the legend of n."""
+    for style, _, group in _by_flows(models[0], seen):
         loss = [models[0].loss(each) for each in group]
         axes.plot(
             loss,
             [each.send_rate_pps for each in group],
             linestyle="none",
             markersize=5,
-            **look,
+            **style,
         )
         for line, model in zip(LINES, models, strict=False):
             rates = [model.rate_pps(each) for each in group]
-            axes.plot(loss, rates, line, color=look["color"], linewidth=1.2)
+            axes.plot(loss, rates, line, color=style["color"], linewidth=1.2)
     for line, model in zip(LINES, models, strict=False):
         axes.plot([], [], line, color="black", linewidth=1.2, label=model.model)
     axes.set_yscale("log")
@@ -48,13 +48,13 @@ def draw_rates(axes: Axes, models: Sequence[Prediction], seen: Sequence[Measured
 def draw_ratios(
     panels: Sequence[Axes], models: Sequence[Prediction], seen: Sequence[Measured]
 ) -> None:
-    """Draw each model over simulation, a panel each, on one logarithmic scale."""
-    found = np.concatenate([ratios(model, seen) for model in models])
-    low = max(LEAST_RATIO, min(0.5, 0.8 * float(np.nanmin(found))))
-    high = min(LARGEST_RATIO, max(2.0, 1.25 * float(np.nanmax(found))))
+    """Draw each model divided by the simulation, one panel each, on one logarithmic scale."""
+    result = np.concatenate([ratios(model, seen) for model in models])
+    low = max(LEAST_RATIO, min(0.5, 0.8 * float(np.nanmin(result))))
+    high = min(LARGEST_RATIO, max(2.0, 1.25 * float(np.nanmax(result))))
     shown = [ratio for ratio in RATIOS if low <= ratio <= high]
     for axes, model in zip(panels, models, strict=True):
-        for look, n, group in _by_flows(model, seen):
+        for style, n, group in _by_flows(model, seen):
             loss = [model.loss(each) for each in group]
             axes.plot(
                 loss,
@@ -62,34 +62,34 @@ def draw_ratios(
                 linewidth=1.0,
                 markersize=4.5,
                 label=f"n = {n}",
-                **look,
+                **style,
             )
         axes.axhline(1.0, color=drawing.MUTED, linewidth=1.0)
         axes.set_yscale("log")
         axes.set_yticks(shown, [f"{ratio:g}" for ratio in shown])
         axes.minorticks_off()
         axes.set_ylim(0.95 * low, 1.05 * high)
-        axes.set_ylabel("model over simulation")
+        axes.set_ylabel("model / simulation")
         axes.set_title(f"{model.model}, fed with {model.measure}", fontsize=10)
         _loss_axis(axes, model, seen)
-    # Beside the curves, which leave more room than the rates do.
+    # The legend goes next to these curves, which leave more space than the rates.
     panels[0].legend(fontsize=7, framealpha=0.9, edgecolor="none", ncols=2)
 
 
 def _by_flows(
     model: Prediction, seen: Sequence[Measured]
 ) -> Iterator[tuple[dict[str, Any], int, list[Measured]]]:
-    """Yield a look, n, and its points in the order of the loss that the model goes by."""
+    """Yield a style, n, and the points with n flows, in the order of the model's loss."""
     kept = [each for each in seen if model.applies(each)]
     flows = sorted({each.point.flows for each in seen})
-    for look, n in zip(drawing.looks(), flows, strict=False):
+    for style, n in zip(drawing.styles(), flows, strict=False):
         group = [each for each in kept if each.point.flows == n]
-        yield look, n, sorted(group, key=model.loss)
+        yield style, n, sorted(group, key=model.loss)
 
 
 def _loss_axis(axes: Axes, model: Prediction, seen: Sequence[Measured]) -> None:
-    found = [model.loss(each) for each in seen if model.applies(each)]
-    low, high = 0.7 * min(found), 1.4 * max(found)
+    result = [model.loss(each) for each in seen if model.applies(each)]
+    low, high = 0.7 * min(result), 1.4 * max(result)
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     steps = (1,) if high > 1000 * low else (1, 3)
     ticks = [step * 10.0**decade for decade in decades for step in steps]
@@ -99,5 +99,5 @@ def _loss_axis(axes: Axes, model: Prediction, seen: Sequence[Measured]) -> None:
     axes.tick_params(axis="x", labelsize=8)
     axes.set_xlim(low, high)
     measure = PER_FLOW if model.measure == PER_FLOW else "p_e"
-    whose = "of all flows as one" if model.measure in (BOTH, "p_e") else "of any flow"
+    whose = "of all flows combined" if model.measure in (BOTH, "p_e") else "of any flow"
     axes.set_xlabel(f"loss events {whose} per packet, {measure}")

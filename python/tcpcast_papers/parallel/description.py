@@ -1,27 +1,29 @@
-"""The paper described: its sections in order, and what each has simulated."""
+"""Description of the reproduction: its sections in order, and their sample sizes."""
 
 from __future__ import annotations
 
 from tcpcast_papers.parallel import appendix, claims, figures, loss_events, open_choices
 from tcpcast_papers.parallel.published import CITATION
-from tcpcast_papers.parallel.runs import QUICK, WHOLE, Effort, Runs
+from tcpcast_papers.parallel.runs import QUICK, WHOLE, Runs, SampleSizes
 from tcpcast_papers.runner import Paper
 
 
 def _preface(runs: Runs) -> list[str]:
-    quick = "" if runs.effort == WHOLE else "This is the quick run: fewer points, shorter runs. "
+    quick = (
+        "" if runs.sample_sizes == WHOLE else "This is the quick run: fewer points, shorter runs. "
+    )
     return [
-        f"The paper: {CITATION}. Its results are figures without numbers, so that nearly all rows "
-        "are without a verdict, shown to be looked at.",
-        "p is the loss events of any flow per packet, p_e those of all flows taken as one (at most "
-        "one a round trip), p_r the packets lost. The models are fed with what each simulation "
-        "measures, as in the paper: these, RTT, and T, the mean first timeout.",
-        f"{quick}{len(runs)} simulated points stand behind it, {runs.effort.replications} "
-        "replications each but where every packet is traced.",
+        f"The paper: {CITATION}. Its results are figures without numbers, so nearly all rows "
+        "have no verdict and are shown for inspection.",
+        "p is the number of loss events of any flow per packet, p_e that of all flows combined (at "
+        "most one per round trip), p_r the share of lost packets. As in the paper, the models use "
+        "the values that each simulation measures: these, RTT, and T, the mean first timeout.",
+        f"{quick}The page uses {len(runs)} simulated points with {runs.sample_sizes.replications} "
+        "replications each, except for points with traces of every packet.",
     ]
 
 
-PAPER: Paper[Effort, Runs] = Paper(
+PAPER: Paper[SampleSizes, Runs] = Paper(
     package="tcpcast_papers.parallel",
     title="Parallel flows: the paper's models and simulated flows",
     simulations=Runs,

@@ -1,4 +1,4 @@
-"""Figures 3 to 13, 16 and 17: each the points of a set-up, and models fed with a measure."""
+"""Figures 3 to 13, 16 and 17: points of a set-up, and models with one measure of loss."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tcpcast_papers.parallel.predictions import Prediction
-    from tcpcast_papers.parallel.runs import Effort, Measured, Runs
+    from tcpcast_papers.parallel.runs import Measured, Runs, SampleSizes
 
 RANDOM_30, RANDOM_100, DROP_TAIL = "random loss, 30 ms", "random loss, 100 ms", "drop-tail, 30 ms"
 SPREAD = "drop-tail, round trips spread"
 DELAYS_S = {RANDOM_30: 0.03, RANDOM_100: 0.1}
 SPREADS = {DROP_TAIL: 0.0, SPREAD: 0.1}
-"""Of round trips, as a share; the paper's are all alike."""
+"""Relative spread of round trips; in the paper all are equal."""
 
 LOSS_BINS = (0.0, 0.001, 0.01, 0.05, 1.0)
-"""Where p is the outcome, points are put together by it."""
+"""Bins of p for set-ups in which p is a result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,15 +46,15 @@ class Figure:
     Attributes
     ----------
     name, title
-        ``"Figures 3 and 4"`` and what is in them.
+        ``"Figures 3 and 4"`` and a description.
     file
-        Ours.
+        Name of the image file.
     setting
         One of :data:`RANDOM_30`, :data:`RANDOM_100`, :data:`DROP_TAIL`, :data:`SPREAD`.
     drawn
-        The models that are drawn, the paper's first.
-    beside
-        Models whose errors are told only.
+        The models that are plotted, the paper's first.
+    others
+        Models whose errors are only listed.
     """
 
     name: str
@@ -62,7 +62,7 @@ class Figure:
     file: str
     setting: str
     drawn: tuple[Prediction, ...]
-    beside: tuple[Prediction, ...] = ()
+    others: tuple[Prediction, ...] = ()
 
 
 FIGURES = (
@@ -146,27 +146,27 @@ FIGURES = (
 )
 
 
-def points(setting: str, effort: Effort) -> list[Point]:
-    """Return the points of a set-up, by n, then from little loss to much."""
+def points(setting: str, sample_sizes: SampleSizes) -> list[Point]:
+    """Return the points of a set-up, by n, then by increasing loss."""
     if setting in DELAYS_S:
         return [
             Point(n, loss=loss, delay_s=DELAYS_S[setting])
-            for n in effort.flows
-            for loss in effort.losses
+            for n in sample_sizes.flows
+            for loss in sample_sizes.losses
         ]
     spread = SPREADS[setting]
     return [
         Point(n, rate_mbit=rate, spread=spread)
-        for n in effort.flows
-        for rate in sorted(effort.rates_mbit)[::-1]
+        for n in sample_sizes.flows
+        for rate in sorted(sample_sizes.rates_mbit)[::-1]
         if n > 1 or not spread
     ]
 
 
-def wants(runs: Runs) -> None:
-    """Ask for the points of all figures."""
+def request(runs: Runs) -> None:
+    """Request the points of all figures."""
     for setting in (*DELAYS_S, *SPREADS):
-        runs.want(points(setting, runs.effort))
+        runs.request(points(setting, runs.sample_sizes))
 
 
 def sections(runs: Runs, folder: Path) -> list[Section]:
@@ -176,19 +176,19 @@ def sections(runs: Runs, folder: Path) -> list[Section]:
 
 def _section(figure: Figure, runs: Runs, folder: Path) -> Section:
     section = Section(f"{figure.name}. {figure.title}", ("model", "fed with", "mean |error| over"))
-    seen = [runs[point] for point in points(figure.setting, runs.effort)]
+    seen = [runs[point] for point in points(figure.setting, runs.sample_sizes)]
     drawn, panels = drawing.panels(1 + len(figure.drawn), width=5.0, height=4.0)
     curves.draw_rates(panels[0], figure.drawn, seen)
     curves.draw_ratios(panels[1:], figure.drawn, seen)
-    section.figures.append(drawing.Drawn(drawn, folder / figure.file))
-    for model in (*figure.drawn, *figure.beside):
+    section.figures.append(drawing.Plot(drawn, folder / figure.file))
+    for model in (*figure.drawn, *figure.others):
         section.rows += error_rows(model, seen, by_asked_loss=figure.setting in DELAYS_S)
     section.remarks = [_remark(figure, seen)]
     return section
 
 
 def error_rows(model: Prediction, seen: Sequence[Measured], *, by_asked_loss: bool) -> list[Row]:
-    """Return a model's mean absolute error over all points, by n and by loss.
+    """Return a model's mean absolute error over all points, per n and per loss.
 
     Parameters
     ----------
@@ -197,27 +197,27 @@ def error_rows(model: Prediction, seen: Sequence[Measured], *, by_asked_loss: bo
     seen
         The points.
     by_asked_loss
-        By the loss asked for; else by p, in :data:`LOSS_BINS`.
+        True for rows per configured loss; False for rows per p, in :data:`LOSS_BINS`.
     """
     groups = [("all points", list(seen)), *_by_flows(seen)]
     groups += _by_asked_loss(seen) if by_asked_loss else _by_loss(seen)
     rows = []
     for name, group in groups:
-        found = 100 * predictions.errors(model, group)
-        if not np.isfinite(found).any():
+        result = 100 * predictions.errors(model, group)
+        if not np.isfinite(result).any():
             continue
-        kept = found[np.isfinite(found)]
-        worst = int(np.nanargmax(np.abs(found)))
-        note = f"{kept.mean():+.1f} % in the mean"
+        kept = result[np.isfinite(result)]
+        worst = int(np.nanargmax(np.abs(result)))
+        note = f"{kept.mean():+.1f} % on average"
         if len(kept) > 1:
-            note += f", at most {found[worst]:+.0f} % ({described(group[worst])})"
+            note += f", at most {result[worst]:+.0f} % ({described(group[worst])})"
         own = float(np.abs(kept).mean())
         rows.append(Row((model.model, model.measure, name), "%", None, own, note=note))
     return rows
 
 
 def described(seen: Measured) -> str:
-    """Return a point in a few words: ``n = 100, 5 %``."""
+    """Return a short description of a point: ``n = 100, 5 %``."""
     point = seen.point
     where = f"{100 * point.loss:g} %" if point.loss else f"{point.rate_mbit} Mbit/s"
     return f"n = {point.flows}, {where}"
@@ -243,9 +243,9 @@ def _remark(figure: Figure, seen: Sequence[Measured]) -> str:
     widths = np.array([100 * each.half_width for each in seen])
     lossless = sum(not figure.drawn[0].applies(each) for each in seen)
     text = (
-        "Error: what the model says of the measured loss, RTT and T, less the packets that were "
-        "sent a second, over the latter. The simulated rates are known to "
-        f"{np.median(widths):.1f} % (95 %, median of {len(seen)} points; the widest to "
+        "The error is the model's rate, computed from the measured loss, RTT and T, minus the "
+        "measured send rate, divided by the latter. The simulated rates have intervals of "
+        f"{np.median(widths):.1f} % (95 %, median of {len(seen)} points; maximum "
         f"{widths.max():.0f} %)."
     )
     if lossless:
@@ -254,21 +254,22 @@ def _remark(figure: Figure, seen: Sequence[Measured]) -> str:
         timed = 100 * np.array([each.timeout_share for each in seen if each.p <= LOSS_BINS[-2]])
         lost = np.array([each.p_r / each.p for each in seen if each.p > 0])
         text += (
-            " The rate is that of the link, whatever the flows do; so a model is right here if it "
-            "turns the loss that comes about back into the link's rate. Packets lost in an event "
-            f"of a flow: {np.median(lost):.2f}; events that are timeouts, where p is at most "
+            " The flows always use the full rate of the link, so a model is correct if it "
+            "computes the link's rate from the resulting loss. Packets lost per event "
+            f"of a flow: {np.median(lost):.2f}; events that are timeouts, if p is at most "
             f"{100 * LOSS_BINS[-2]:g} %: {np.median(timed):.0f} % (medians of the points)."
         )
     if figure.setting == DROP_TAIL:
         text += (
-            " Flows with the same round trip are in step: each loses one packet in an event, and "
-            "repairs it; these are not the bursts that the paper speaks of. Above 5 % a repetition "
-            "after a timeout finds the queue as its first sending did, full, and is lost far "
-            "oftener than other packets. Both end where round trips differ (last figure)."
+            " Flows with equal round trips are synchronised: each loses and repairs one packet per "
+            "event, without the bursts that the paper mentions. Above 5 % a retransmission "
+            "after a timeout finds the queue as full as the first transmission did, and is lost "
+            "far more often than other packets. Both effects disappear if round trips differ (last "
+            "figure)."
         )
     if figure.setting == SPREAD:
         text += (
             f" Round trips are spread evenly over {100 * SPREADS[SPREAD]:g} % of their mean, for 2 "
-            "flows and more. That is not in the paper, but breaks the step that equal ones fall in."
+            "flows or more. This is not in the paper, but breaks the synchronisation of flows."
         )
     return text

@@ -1,10 +1,10 @@
-"""Loss events counted from lost packets, as the paper counts them, beside loss indications.
+"""Loss events counted from lost packets, as in the paper, and compared with loss indications.
 
-The paper's event is a lost packet; those lost less than an RTT later belong to it. The metrics
-count what the sender finds: a fast recovery or a sequence of timeouts, however many packets are
-lost meanwhile. The two differ where losses are frequent: a second loss an RTT later, while the
-first is being repaired, is another event but no other indication, and so is a repetition that is
-lost after a timeout.
+In the paper a lost packet starts an event; packets lost less than an RTT later belong to it. The
+metrics count loss indications of the sender: a fast recovery or a sequence of timeouts, with any
+number of lost packets. The two differ if losses are frequent: a second loss an RTT later, during
+the repair of the first, is another event but no other indication. The same holds for a
+retransmission that is lost after a timeout.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from tcpcast.answer import Answer
 
     from tcpcast_papers.parallel.points import Point
-    from tcpcast_papers.parallel.runs import Effort, Measured, Runs
+    from tcpcast_papers.parallel.runs import Measured, Runs, SampleSizes
 
     Floats = NDArray[np.float64]
     Pair = tuple[Measured, Measured]
@@ -44,48 +44,48 @@ SETTINGS = (RANDOM_30, DROP_TAIL)
 MODELS = (ALGORITHM_1, PFTK, ALGORITHM_2)
 
 LONGEST_WARMUP_PKTS = 550_000
-"""A trace ends after a million packets, those that are not counted among them."""
+"""Maximum packets of a trace, including those that are not counted."""
 FEWEST_LOSSES = 50
 
 
-def points(setting: str, effort: Effort) -> list[Point]:
-    """Return the points that are traced: those that lose often enough for the length of a trace."""
+def points(setting: str, sample_sizes: SampleSizes) -> list[Point]:
+    """Return the points to trace: those with enough losses for the length of a trace."""
     return [
         point
-        for point in figures.points(setting, effort)
+        for point in figures.points(setting, sample_sizes)
         if TRACE_WARMUP_CYCLES * point.cycle_s * point.rate_pps <= LONGEST_WARMUP_PKTS
-        and point.losses_per_packet * effort.traced_packets >= FEWEST_LOSSES
+        and point.losses_per_packet * sample_sizes.traced_packets >= FEWEST_LOSSES
     ]
 
 
-def wants(runs: Runs) -> None:
-    """Ask for traces of all points at 30 ms that can be traced."""
+def request(runs: Runs) -> None:
+    """Request traces of all points at 30 ms that can be traced."""
     for setting in SETTINGS:
-        runs.want(points(setting, runs.effort), traced=both_counts)
+        runs.request(points(setting, runs.sample_sizes), traced=both_counts)
 
 
-def events(times_s: Floats, apart_s: float) -> int:
-    """Count losses that come at least ``apart_s`` after the last one that counts.
+def events(times_s: Floats, gap_s: float) -> int:
+    """Count losses that occur at least ``gap_s`` after the last counted one.
 
     Parameters
     ----------
     times_s
-        When packets were lost, rising, ``[losses]``.
-    apart_s
+        Times of packet losses, increasing, ``[losses]``.
+    gap_s
         The RTT.
     """
-    count, at = 0, 0
-    while at < len(times_s):
+    count, index = 0, 0
+    while index < len(times_s):
         count += 1
-        at = max(at + 1, int(np.searchsorted(times_s, times_s[at] + apart_s)))
+        index = max(index + 1, int(np.searchsorted(times_s, times_s[index] + gap_s)))
     return count
 
 
-def by_lost_packets(point: Point, found: Answer) -> Measured:
-    """Return what a traced run shows, with p and p_e counted from the packets it lost."""
-    seen = measured(point, found)
-    marks = found.tables["sequences"]
-    kept = marks["time_s"] >= (found.warmup_s or 0.0)
+def by_lost_packets(point: Point, result: Answer) -> Measured:
+    """Return the measurements of a traced run, with p and p_e counted from lost packets."""
+    seen = measured(point, result)
+    marks = result.tables["sequences"]
+    kept = marks["time_s"] >= (result.warmup_s or 0.0)
     times, flows, kinds = (marks[name][kept] for name in ("time_s", "flow", "event"))
     lost = kinds == "dropped"
     sent = int(((kinds == "sent") | (kinds == "retransmitted")).sum())
@@ -96,36 +96,37 @@ def by_lost_packets(point: Point, found: Answer) -> Measured:
     return replace(seen, p=each / sent, p_e=together / sent)
 
 
-def both_counts(point: Point, found: Answer) -> Pair:
-    """Return what a traced run shows, by loss indications and by lost packets."""
-    return measured(point, found), by_lost_packets(point, found)
+def both_counts(point: Point, result: Answer) -> Pair:
+    """Return the measurements of a traced run, by loss indications and by lost packets."""
+    return measured(point, result), by_lost_packets(point, result)
 
 
 def sections(runs: Runs, folder: Path) -> list[Section]:
-    """Return p and p_e by either count, and the models' errors by that of the paper."""
-    found = Section(
+    """Return p and p_e by both counts, and the models' errors with the paper's count."""
+    result = Section(
         "Sections III and IV. Loss events counted from lost packets", ("loss", "over", "of")
     )
     figure, panels = drawing.panels(len(MODELS), len(SETTINGS), width=4.6, height=3.8)
-    for at, setting in enumerate(SETTINGS):
-        chosen = points(setting, runs.effort)
+    for index, setting in enumerate(SETTINGS):
+        chosen = points(setting, runs.sample_sizes)
         pairs = [pair for point in chosen for pair in runs.traces(point)]
         for over, group in _groups(setting, pairs):
-            found.rows += _measures((setting, over), group) + _errors((setting, over), group)
-        row = panels[at * len(MODELS) : (at + 1) * len(MODELS)]
-        once = pairs[:: runs.effort.traces]
+            result.rows += _measures((setting, over), group) + _errors((setting, over), group)
+        row = panels[index * len(MODELS) : (index + 1) * len(MODELS)]
+        once = pairs[:: runs.sample_sizes.traces]
         curves.draw_ratios(row, MODELS, [paper for _, paper in once])
-        row[0].set_ylabel(f"model over simulation, {setting.partition(',')[0]}")
-    found.figures.append(drawing.Drawn(figure, folder / "loss-events.png"))
-    found.remarks = [
-        "The paper's loss event is a lost packet: others lost within an RTT belong to it. All "
-        "other sections are fed with what a sender finds, as PFTK counts (loss indications): a "
-        "fast recovery, or a sequence of timeouts. Where loss is frequent the paper's are more: a "
-        "packet is lost while another is being repaired, a repetition is lost after a timeout.",
-        "These rows are of shorter runs whose every packet was recorded; at a queue, of those "
-        "points only that lose often enough. Rates, RTT and T are those of the same run.",
+        row[0].set_ylabel(f"model / simulation, {setting.partition(',')[0]}")
+    result.figures.append(drawing.Plot(figure, folder / "loss-events.png"))
+    result.remarks = [
+        "In the paper a lost packet starts a loss event; others lost within an RTT belong to it. "
+        "All other sections use loss indications of the sender, as PFTK does: a "
+        "fast recovery, or a sequence of timeouts. With frequent loss the paper's count is higher: "
+        "a packet is lost during the repair of another, or a retransmission is lost after a "
+        "timeout.",
+        "These rows are from shorter runs with a record of every packet; for queues, only from "
+        "points with enough losses. Rates, RTT and T are from the same run.",
     ]
-    return [found]
+    return [result]
 
 
 def _groups(setting: str, pairs: list[Pair]) -> list[tuple[str, list[Pair]]]:
@@ -146,11 +147,11 @@ def _between(pairs: list[Pair], low: float, high: float) -> list[Pair]:
 def _measures(where: tuple[str, str], pairs: list[Pair]) -> list[Row]:
     rows = []
     for name in ("p", "p_e"):
-        found = [(getattr(own, name), getattr(paper, name)) for own, paper in pairs]
-        shares = np.array([100 * paper / own for own, paper in found if own > 0])
+        result = [(getattr(own, name), getattr(paper, name)) for own, paper in pairs]
+        shares = np.array([100 * paper / own for own, paper in result if own > 0])
         if shares.size:
             note = f"{shares.min():.0f} to {shares.max():.0f} %"
-            label = (*where, f"{name} by lost packets, over that by indications")
+            label = (*where, f"{name} by lost packets / by indications")
             rows.append(Row(label, "%", None, float(shares.mean()), note=note))
     return rows
 
@@ -159,10 +160,10 @@ def _errors(where: tuple[str, str], pairs: list[Pair]) -> list[Row]:
     rows = []
     for model in MODELS:
         own, paper = (
-            100 * mean_absolute_error(model, [pair[at] for pair in pairs]) for at in (0, 1)
+            100 * mean_absolute_error(model, [pair[index] for pair in pairs]) for index in (0, 1)
         )
         signed = 100 * errors(model, [pair[1] for pair in pairs])
-        note = f"{np.nanmean(signed):+.1f} % in the mean; by indications |error| {own:.1f} %"
+        note = f"{np.nanmean(signed):+.1f} % on average; by indications |error| {own:.1f} %"
         label = (*where, f"mean |error| of {model.model}, by lost packets")
         rows.append(Row(label, "%", None, paper, note=note))
     return rows

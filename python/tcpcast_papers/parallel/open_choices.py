@@ -1,4 +1,4 @@
-"""What the paper leaves open, varied: receivers, timers, recovery."""
+"""Variations of unspecified choices of the paper: receivers, timers, recovery."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from tcpcast_papers.reproduction import Row, Section
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tcpcast_papers.parallel.runs import Effort, Runs
+    from tcpcast_papers.parallel.runs import Runs, SampleSizes
 
 CHOICES = (
     AS_NS2,
     Choice("delayed acks, b = 2", packets_per_ack=2),
-    Choice("least timeout 1 s (RFC 6298)", (("min_rto", "1s"),)),
+    Choice("minimum timeout 1 s (RFC 6298)", (("min_rto", "1s"),)),
     Choice("no limited transmit", (("limited_transmit", False),)),
     Choice("each retransmission restarts the timer", (("rules.recovery", "newreno"),)),
     Choice("Reno", (("rules.recovery", "reno"),)),
@@ -34,22 +34,24 @@ MODELS = (ALGORITHM_1, PFTK, ALGORITHM_2, EQUATION_48, PFTK_MISFED)
 LOSSES = (0.001, 0.01, 0.05, 0.1)
 
 
-def points(choice: Choice, effort: Effort) -> list[Point]:
-    """Return the points that a choice is tried on: some of those at random loss and 30 ms."""
-    return [Point(n, loss=loss, choice=choice) for n in effort.varied_flows for loss in LOSSES]
+def points(choice: Choice, sample_sizes: SampleSizes) -> list[Point]:
+    """Return the points for a choice: some of those with random loss and 30 ms."""
+    return [
+        Point(n, loss=loss, choice=choice) for n in sample_sizes.varied_flows for loss in LOSSES
+    ]
 
 
-def wants(runs: Runs) -> None:
-    """Ask for every choice's points."""
+def request(runs: Runs) -> None:
+    """Request the points of every choice."""
     for choice in CHOICES:
-        runs.want(points(choice, runs.effort))
+        runs.request(points(choice, runs.sample_sizes))
 
 
 def sections(runs: Runs, _: Path) -> list[Section]:
-    """Return each model's mean absolute error by what is chosen."""
-    found = Section("Section III. What the paper leaves open", ("chosen", "model", "fed with"))
+    """Return each model's mean absolute error for each choice."""
+    result = Section("Section III. What the paper leaves open", ("chosen", "model", "fed with"))
     for choice in CHOICES:
-        seen = [runs[point] for point in points(choice, runs.effort)]
+        seen = [runs[point] for point in points(choice, runs.sample_sizes)]
         for model in MODELS:
             each = 100 * errors(model, seen)
             losses = np.array([point.point.loss for point in seen])
@@ -58,18 +60,19 @@ def sections(runs: Runs, _: Path) -> list[Section]:
             )
             label = (choice.name, model.model, model.measure)
             own = float(np.abs(each).mean())
-            found.rows.append(Row(label, "%", None, own, note=f"by loss {by_loss} %"))
+            result.rows.append(Row(label, "%", None, own, note=f"by loss {by_loss} %"))
     tried = ", ".join(f"{100 * loss:g}" for loss in LOSSES)
-    flows = ", ".join(str(n) for n in runs.effort.varied_flows)
-    found.remarks = [
-        "The paper says that it used ns-2 and nothing of its TCP. Chosen are the defaults of "
+    flows = ", ".join(str(n) for n in runs.sample_sizes.varied_flows)
+    result.remarks = [
+        "The paper states that it used ns-2, but not the TCP. The choices are the defaults of "
         "Agent/TCP/Newreno and of the plain sink in ns-2 of the time: every packet is "
-        "acknowledged (b = 1), limited transmit, a least timeout of 200 ms and a clock of 10 ms, "
-        "packets of 1000 B (section III-B's 26.7 % of 30 ms at 1 Mbit/s are the 8 ms of one), and "
-        "a timer that partial acks do not restart. The window is unlimited, as the paper's rates "
-        "need. RED is on the shared link only, and drops nothing: the flows fill at most half of "
-        "it, of the access links less. A drop-tail queue holds 64 ms of its link.",
-        f"Mean absolute errors at random loss, 30 ms, n = {flows}; in the notes the mean error at "
-        f"{tried} %.",
+        "acknowledged (b = 1), limited transmit, a minimum timeout of 200 ms and a clock of 10 ms, "
+        "packets of 1000 B (the 26.7 % of 30 ms at 1 Mbit/s in section III-B are the 8 ms of one "
+        "packet), and a timer that partial acks do not restart. The window is unlimited, as the "
+        "paper's rates require. Only the shared link has RED, which drops nothing: the flows use "
+        "at most half of this link, and less of the access links. A drop-tail queue holds 64 ms of "
+        "its link.",
+        f"Mean absolute errors at random loss, 30 ms, n = {flows}; the notes give the mean error "
+        f"at {tried} %.",
     ]
-    return [found]
+    return [result]

@@ -1,7 +1,7 @@
-"""The paper's two set-ups as scenarios, and what it leaves open.
+"""The paper's two set-ups as scenarios, with the choices that the paper leaves open.
 
-A dumbbell: a link of 1 ms at either end of each flow, a shared one of 30 or 100 ms. Section III-A
-loses packets at random on a shared link of 1 Gbit/s with RED; section III-B has drop-tail queues
+A dumbbell: a link of 1 ms at both ends of each flow, a shared link of 30 or 100 ms. Section III-A
+has random loss on a shared link of 1 Gbit/s with RED; section III-B has drop-tail queues
 of one bandwidth-delay product, and rates of 1 to 200 Mbit/s.
 """
 
@@ -16,21 +16,21 @@ from tcpcast.scenario.changes import apply_changes
 
 ACCESS_DELAY_S = 0.001
 PACKET_BYTES = 1000
-"""Section III-B has the RTT grow by 26.7 % at 1 Mbit/s: 8 ms of 30 ms, the time of 1000 B, which
-is ns-2's default too."""
+"""In section III-B the RTT grows by 26.7 % at 1 Mbit/s: 8 ms of 30 ms, the transmission time of
+1000 B, which is also ns-2's default."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What the paper leaves open, chosen.
+    """Values for what the paper leaves open.
 
     Attributes
     ----------
     name
-        What is different from the first choice.
+        Difference from the first choice.
     tcp
-        Keys of ``[tcp]``, over the preset ``parallel-newreno``; pairs, so that it can be looked up
-        by.
+        Keys of ``[tcp]`` that override the preset ``parallel-newreno``, as pairs, so that the
+        choice is hashable.
     packets_per_ack
         b.
     """
@@ -54,13 +54,13 @@ class Point:
     loss
         Random loss on the shared link with RED, as a share; 0 for a drop-tail queue.
     rate_mbit
-        Of the shared link.
+        Rate of the shared link.
     delay_s
-        Of the shared link, one way.
+        One-way delay of the shared link.
     spread
-        Round trips of the flows are spread evenly over so much of the mean one.
+        Spread of the flows' round trips, relative to the mean.
     choice
-        What the paper leaves open.
+        Values for what the paper leaves open.
     """
 
     flows: int
@@ -72,20 +72,20 @@ class Point:
 
     @property
     def rtt_s(self) -> float:
-        """Propagation there and back."""
+        """Propagation delay of the round trip."""
         return 2 * (self.delay_s + 2 * ACCESS_DELAY_S)
 
     @property
     def capacity_pps(self) -> float:
-        """What the shared link lets through."""
+        """Capacity of the shared link, packets/s."""
         return self.rate_mbit * 1e6 / (8 * PACKET_BYTES)
 
     @property
     def cycle_s(self) -> float:
-        """About how long a flow's window grows between losses, in seconds.
+        """Approximate time between losses of a flow, in seconds.
 
-        At random loss by the square-root law; at a queue from half of two bandwidth-delay
-        products to the whole, in rounds that grow from one to two empty ones.
+        With random loss from the square-root formula; with a queue from window growth from half
+        of two bandwidth-delay products to two, in rounds of one to two idle RTTs.
         """
         if self.loss:
             return self.rtt_s / math.sqrt(1.5 * self.loss)
@@ -94,14 +94,14 @@ class Point:
 
     @property
     def rate_pps(self) -> float:
-        """About what all flows send together."""
+        """Approximate total send rate of all flows."""
         if not self.loss:
             return self.capacity_pps
         return min(self.capacity_pps, self.flows / (self.cycle_s * self.loss))
 
     @property
     def losses_per_packet(self) -> float:
-        """About how many packets are lost: at a queue one of each flow in a cycle."""
+        """Approximate loss per packet: with a queue, one packet of each flow per cycle."""
         return self.loss or self.flows / (self.rate_pps * self.cycle_s)
 
     def scenario(
@@ -120,8 +120,8 @@ class Point:
         duration_s, warmup_s, replications, seed
             As in ``[run]`` of a scenario.
         traced
-            Record every packet; at random loss slow start then ends near the window that the loss
-            allows, so that the trace is not full of it.
+            Record every packet. With random loss slow start then ends near the window that the
+            loss allows, so that it does not dominate the trace.
         """
         delayed_acks = self.choice.packets_per_ack == 2
         tcp: dict[str, Any] = {"stack": "parallel-newreno", "delayed_acks": delayed_acks}
@@ -163,15 +163,15 @@ class Point:
         return link | {"buffer": "1bdp"}
 
     def _classes(self) -> list[dict[str, Any]]:
-        """Return a class for each flow, around the round trip that all have without a spread."""
+        """Return a class for each flow, with RTTs around the RTT without a spread."""
         alike = replace(self, flows=1, spread=0.0).scenario(duration_s=2.0, warmup_s=1.0)
         rtt_s = alike.populations[0].rtt_s
-        shares = [(at + 0.5) / self.flows - 0.5 for at in range(self.flows)]
+        shares = [(index + 0.5) / self.flows - 0.5 for index in range(self.flows)]
         return [
             {
-                "name": f"flow{at}",
+                "name": f"flow{index}",
                 "flows": 1,
                 "rtt": f"{1e3 * rtt_s * (1 + self.spread * share):.6f}ms",
             }
-            for at, share in enumerate(shares)
+            for index, share in enumerate(shares)
         ]

@@ -1,4 +1,4 @@
-"""What the models say of a simulated point, by the measure of loss they are fed with."""
+"""Predictions of the models for a simulated point, by measure of loss."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 PER_FLOW, CUMULATIVE, BOTH = "p", "p_e", "p_e and p_r"
-"""Measures of loss: of any flow, of all flows as one, and the latter with the packets lost."""
+"""Measures of loss: per flow, of all flows combined, and the latter with the lost packets."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """A model and the loss it is fed with.
+    """A model and its measure of loss.
 
     Attributes
     ----------
     model
-        As in the tables: ``"algorithm 1"``.
+        Name as in the tables: ``"algorithm 1"``.
     measure
         One of :data:`PER_FLOW`, :data:`CUMULATIVE`, :data:`BOTH`.
     rate_pps
-        Packets/s of what was measured.
+        Function that computes packets/s from measurements.
     """
 
     model: str
@@ -44,17 +44,17 @@ class Prediction:
     rate_pps: Callable[[Measured], float]
 
     def loss(self, seen: Measured) -> float:
-        """Return the measure of loss that it goes by."""
+        """Return the loss that the model uses."""
         return seen.p if self.measure == PER_FLOW else seen.p_e
 
     def applies(self, seen: Measured) -> bool:
-        """Return whether there is a loss to go by."""
+        """Return whether the loss is not 0."""
         return 0 < self.loss(seen) < 1 and 0 < seen.p_r < 1
 
 
 def _parallel(measure: str, *, equations: bool = False) -> Callable[[Measured], float]:
     def rate(seen: Measured) -> float:
-        found = parallel_throughput(
+        result = parallel_throughput(
             flows=seen.point.flows,
             rtt_s=seen.rtt_s,
             t0_s=seen.t0_s,
@@ -62,14 +62,14 @@ def _parallel(measure: str, *, equations: bool = False) -> Callable[[Measured], 
             packets_per_ack=seen.point.choice.packets_per_ack,
             equations=equations,
         )
-        return float(found.rate_pps)
+        return float(result.rate_pps)
 
     return rate
 
 
 def _cumulative(*, equations: bool = False) -> Callable[[Measured], float]:
     def rate(seen: Measured) -> float:
-        found = cumulative_throughput(
+        result = cumulative_throughput(
             flows=seen.point.flows,
             rtt_s=seen.rtt_s,
             t0_s=seen.t0_s,
@@ -78,21 +78,21 @@ def _cumulative(*, equations: bool = False) -> Callable[[Measured], float]:
             packets_per_ack=seen.point.choice.packets_per_ack,
             equations=equations,
         )
-        return float(found.rate_pps)
+        return float(result.rate_pps)
 
     return rate
 
 
 def _multiplied(measure: str) -> Callable[[Measured], float]:
     def rate(seen: Measured) -> float:
-        found = multiplied_pftk_rate_pps(
+        result = multiplied_pftk_rate_pps(
             flows=seen.point.flows,
             rtt_s=seen.rtt_s,
             t0_s=seen.t0_s,
             loss_indication_ratio=seen.p if measure == PER_FLOW else seen.p_e,
             packets_per_ack=seen.point.choice.packets_per_ack,
         )
-        return float(found)
+        return float(result)
 
     return rate
 
@@ -107,7 +107,7 @@ EQUATION_48 = Prediction("equation (48)", BOTH, _cumulative(equations=True))
 
 
 def ratios(model: Prediction, seen: Sequence[Measured]) -> Floats:
-    """Return the model's rate over the simulated one, nan where it does not apply, ``[points]``."""
+    """Return model rates / simulated rates, nan if the model does not apply, ``[points]``."""
     return np.array(
         [
             model.rate_pps(each) / each.send_rate_pps if model.applies(each) else np.nan
@@ -117,12 +117,12 @@ def ratios(model: Prediction, seen: Sequence[Measured]) -> Floats:
 
 
 def errors(model: Prediction, seen: Sequence[Measured]) -> Floats:
-    """Return the error of the model, as a share of the simulated rate, ``[points]``."""
+    """Return the errors of the model, relative to the simulated rates, ``[points]``."""
     return ratios(model, seen) - 1
 
 
 def mean_absolute_error(model: Prediction, seen: Sequence[Measured]) -> float:
-    """Return the mean of |model - simulation| / simulation over the points where it applies."""
-    found = errors(model, seen)
-    kept = found[np.isfinite(found)]
+    """Return the mean of |model - simulation| / simulation over the points to which it applies."""
+    result = errors(model, seen)
+    kept = result[np.isfinite(result)]
     return float(np.abs(kept).mean()) if kept.size else float("nan")

@@ -1,11 +1,11 @@
-"""What is printed: the paper's grid, and values of its algorithms.
+"""The printed parameters of the paper, its claims, and values of its algorithms.
 
-"The paper" throughout this package is D. Damjanovic, M. Welzl, M. Telek and W. Heiss, *Extending
+"The paper" in this package is D. Damjanovic, M. Welzl, M. Telek and W. Heiss, *Extending
 the TCP Steady-State Throughput Equation for Parallel TCP Flows*, 2008. It prints no measured
-number: its results are figures, whose points are not in the text that this was made from.
+numbers: its results are plots, and their points are not in the available text.
 
-A line of ``claims.csv`` is a sentence of the paper, with the points that it is about: those whose
-loss, p or number of flows (``among``) is from ``lowest`` to ``highest``.
+A line of ``claims.csv`` is a statement of the paper, with the points to which it applies: those
+whose loss, p or number of flows (``among``) is from ``lowest`` to ``highest``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ CITATION = (
 )
 
 BOTTLENECKS_MBIT = (1, 2, 4, 8, 16, 32, 64, 128, 200)
-"""Section III-B; a sentence later it speaks of one of 256 Mbit/s."""
+"""Section III-B; its next sentence mentions 256 Mbit/s."""
 
 VALUES_RTT_S, VALUES_T0_S, VALUES_PACKETS_PER_ACK = 0.06, 0.24, 2
 VALUES_LOST_PER_EVENT = 2
@@ -30,11 +30,11 @@ VALUES_LOST_PER_EVENT = 2
 
 @cache
 def values() -> PublishedTable:
-    """Return values worked from the appendix before the models were written: not the paper's."""
+    """Return values calculated from the appendix before the models were written (not printed)."""
     return PublishedTable("Values of the appendix", read_lines(_PACKAGE, "values.csv"))
 
 
 @cache
 def claims() -> PublishedTable:
-    """Return the paper's claims: which points, which model, and what it is said to do there."""
+    """Return the paper's claims: points, model, and the claimed property."""
     return PublishedTable("Claims", read_lines(_PACKAGE, "claims.csv"))

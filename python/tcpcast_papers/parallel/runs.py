@@ -1,4 +1,4 @@
-"""The simulations of the reproduction, and what they measure."""
+"""Simulations of the reproduction, and their measurements."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ if TYPE_CHECKING:
 
     from tcpcast_papers.parallel.points import Point
 
-    Look = Callable[[Point, Answer], "tuple[Measured, Measured]"]
+    Analysis = Callable[[Point, Answer], "tuple[Measured, Measured]"]
 
 SHORTEST_WARMUP_S = 20.0
 WARMUP_CYCLES = 12
 QUEUE_WARMUP_CYCLES = 2
-"""A queue that flows fill themselves finds its rhythm at once; its cycles are long."""
+"""Warm-up at a queue that the flows fill themselves: few cycles, because they are long."""
 
 
 TRACE_WARMUP_CYCLES = 5
-"""Of a run that is traced, whose slow start ends where the loss would have the window."""
+"""Warm-up of a traced run; its slow start ends near the window that the loss allows."""
 
 
 @dataclass(frozen=True, slots=True)
-class Effort:
-    """How much to simulate.
+class SampleSizes:
+    """Sample sizes of the simulations.
 
     Attributes
     ----------
     flows
         The n of every figure.
     varied_flows
-        Those that are simulated with other choices too.
+        The n that are also simulated with other choices.
     losses
         Random losses, as shares.
     rates_mbit
@@ -45,18 +45,18 @@ class Effort:
     replications
         Independent runs of each point.
     loss_events
-        About so many losses at random of each point, all replications together.
+        Approximate number of random losses per point, over all replications.
     cycles
-        At a queue, so many times that a lone flow's window grows from half to whole, in each
-        replication.
+        With a queue, the number of times per replication that the window of a single flow would
+        grow from half to the maximum.
     packets
-        At a queue at least so many packets in each replication.
+        With a queue, the minimum number of packets per replication.
     shortest_s
-        No replication is measured for less.
+        Minimum measured time of a replication.
     traced_packets
-        Packets of each run that is traced for its single losses.
+        Packets of each traced run.
     traces
-        How many runs of each such point.
+        Number of traced runs of each such point.
     """
 
     flows: tuple[int, ...] = (1, 2, 5, 10, 20, 50, 100)
@@ -72,8 +72,8 @@ class Effort:
     traces: int = 2
 
 
-WHOLE = Effort()
-QUICK = Effort(
+WHOLE = SampleSizes()
+QUICK = SampleSizes(
     flows=(1, 10, 100),
     varied_flows=(1, 10),
     losses=(0.001, 0.01, 0.05, 0.1),
@@ -90,26 +90,26 @@ QUICK = Effort(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """What a simulated point shows; what the models are fed with.
+    """Measurements of a simulated point, the inputs of the models.
 
     Attributes
     ----------
     point
-        What was simulated.
+        The simulated point.
     send_rate_pps
-        Packets sent a second, all flows, retransmissions included.
+        Packets sent per second by all flows, including retransmissions.
     half_width
-        Of its 95 % interval, as a share; inf where there is none.
+        Half-width of its 95 % interval, as a share; inf if there is none.
     p
         Loss events of any flow, per packet sent.
     p_e
-        Loss events of all flows taken as one.
+        Loss events of all flows combined.
     p_r
-        Packets lost, per packet that came to the link.
+        Lost packets per packet that arrived at the link.
     rtt_s, t0_s
         Mean round-trip time and mean first timeout.
     timeout_share
-        Of loss indications.
+        Share of timeouts in the loss indications.
     """
 
     point: Point
@@ -123,14 +123,14 @@ class Measured:
     timeout_share: float
 
 
-def measured(point: Point, found: Answer) -> Measured:
-    """Return what a ``packet`` answer says of a point.
+def measured(point: Point, result: Answer) -> Measured:
+    """Return the measurements of a point from a ``packet`` answer.
 
-    Where no timer expired T is what it would have been at least: the larger of the least timeout
-    and the RTT, as ``--feed measured`` has it.
+    If no timer expired, T is its minimum: the larger of the minimum timeout and the RTT, as with
+    ``--feed measured``.
     """
-    values = {name: metric.value for name, metric in found.metrics.items()}
-    rate = found.metrics["send_rate_pps"]
+    values = {name: metric.value for name, metric in result.metrics.items()}
+    rate = result.metrics["send_rate_pps"]
     arms = None if rate.low is None or rate.high is None else rate.high - rate.low
     least = point.scenario(duration_s=2.0, warmup_s=1.0).tcp.min_rto_s
     return Measured(
@@ -148,7 +148,7 @@ def measured(point: Point, found: Answer) -> Measured:
 
 @dataclass(frozen=True, slots=True)
 class PointJob:
-    """A point, warmed up and measured for so long, so many times."""
+    """A point with lengths of warm-up and measurement, and number of replications."""
 
     point: Point
     warmup_s: float
@@ -157,12 +157,12 @@ class PointJob:
 
     @property
     def weight(self) -> float:
-        """About how many packets it takes."""
+        """Approximate number of packets."""
         each_s = self.warmup_s + self.measured_s
         return self.point.rate_pps * each_s * self.replications
 
     def run(self, progress: Callable[[float], None]) -> Measured:
-        """Simulate it."""
+        """Run the simulation."""
         scenario = self.point.scenario(
             duration_s=self.warmup_s + self.measured_s,
             warmup_s=self.warmup_s,
@@ -179,34 +179,34 @@ class TraceJob:
     Parameters
     ----------
     point
-        What is traced.
-    look
-        What to keep of a trace: it is too large to be kept itself until all are there.
+        Point to trace.
+    analyse
+        Function that extracts measurements; traces are too large to keep all of them.
     packets
-        Of each trace.
+        Packets of each trace.
     traces
-        How many there are.
+        Number of traces.
     """
 
     point: Point
-    look: Look
+    analyse: Analysis
     packets: int
     traces: int
 
     @property
     def weight(self) -> float:
-        """About how many packets it takes; one that is traced takes the time of some ten others."""
+        """Approximate number of packets; a traced packet takes the time of about ten others."""
         return 10.0 * self.traces * self.packets
 
     def run(self, progress: Callable[[float], None]) -> list[tuple[Measured, Measured]]:
-        """Simulate and look, a trace at a time."""
-        return [self._trace(at, progress) for at in range(self.traces)]
+        """Simulate and analyse one trace at a time."""
+        return [self._trace(index, progress) for index in range(self.traces)]
 
-    def _trace(self, at: int, progress: Callable[[float], None]) -> tuple[Measured, Measured]:
-        found = simulated(
-            self._scenario(SEED + at), lambda share: progress((at + share) / self.traces)
+    def _trace(self, index: int, progress: Callable[[float], None]) -> tuple[Measured, Measured]:
+        result = simulated(
+            self._scenario(SEED + index), lambda share: progress((index + share) / self.traces)
         )
-        return self.look(self.point, found)
+        return self.analyse(self.point, result)
 
     def _scenario(self, seed: int) -> Scenario:
         warmup_s = TRACE_WARMUP_CYCLES * self.point.cycle_s
@@ -218,37 +218,41 @@ class TraceJob:
         )
 
 
-class Runs(Simulations[Effort]):
-    """Simulations by point: :meth:`want` them all, :meth:`simulate`, then look them up."""
+class Runs(Simulations[SampleSizes]):
+    """Simulations by point: :meth:`request` all, :meth:`simulate`, then look up the results."""
 
-    def want(self, points: Iterable[Point], *, traced: Look | None = None) -> None:
-        """Ask for points, or with ``traced`` for traces of them and what to keep of each."""
-        effort = self.effort
+    def request(self, points: Iterable[Point], *, traced: Analysis | None = None) -> None:
+        """Request points, or with ``traced`` their traces and the analysis of each."""
+        sample_sizes = self.sample_sizes
         for point in points:
             if traced is None:
-                job = PointJob(point, *self.lengths_s(point), effort.replications)
-                self._asked[point, False] = job
+                self._jobs[point, False] = PointJob(
+                    point, *self.lengths_s(point), sample_sizes.replications
+                )
             else:
-                look = TraceJob(point, traced, effort.traced_packets, effort.traces)
-                self._asked[point, True] = look
+                self._jobs[point, True] = TraceJob(
+                    point, traced, sample_sizes.traced_packets, sample_sizes.traces
+                )
 
     def __getitem__(self, point: Point) -> Measured:
-        """Return what a point showed; raise Unfinished if the reader gave up before."""
-        found: Measured = self._found((point, False))
-        return found
+        """Return the measurements of a point; raise Unfinished if Ctrl-C prevented them."""
+        result: Measured = self._result((point, False))
+        return result
 
     def traces(self, point: Point) -> list[tuple[Measured, Measured]]:
-        """Return what was kept of the traces of a point; raises as a point does."""
-        found: list[tuple[Measured, Measured]] = self._found((point, True))
-        return found
+        """Return the analyses of a point's traces; raises as ``__getitem__`` does."""
+        result: list[tuple[Measured, Measured]] = self._result((point, True))
+        return result
 
     def lengths_s(self, point: Point) -> tuple[float, float]:
-        """Return how long a replication is warmed up and measured, in seconds."""
-        effort = self.effort
+        """Return the warm-up and the measured time of a replication, in seconds."""
+        sample_sizes = self.sample_sizes
         if point.loss:
             warmup = max(SHORTEST_WARMUP_S, WARMUP_CYCLES * point.cycle_s)
-            wanted = effort.loss_events / (point.loss * point.rate_pps * effort.replications)
+            wanted = sample_sizes.loss_events / (
+                point.loss * point.rate_pps * sample_sizes.replications
+            )
         else:
             warmup = max(SHORTEST_WARMUP_S, QUEUE_WARMUP_CYCLES * point.cycle_s)
-            wanted = max(effort.cycles * point.cycle_s, effort.packets / point.rate_pps)
-        return round(warmup, 3), round(max(effort.shortest_s, wanted), 3)
+            wanted = max(sample_sizes.cycles * point.cycle_s, sample_sizes.packets / point.rate_pps)
+        return round(warmup, 3), round(max(sample_sizes.shortest_s, wanted), 3)

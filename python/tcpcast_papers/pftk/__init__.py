@@ -1,7 +1,7 @@
-"""*Modeling TCP throughput*, reproduced: Tables 2 and 3, Figures 7 to 21.
+"""Reproduction of *Modeling TCP throughput*: Tables 2 and 3, Figures 7 to 21.
 
-``published`` holds the paper's figures as data and ``predictions`` what the models say of them;
-``paths`` makes simulated paths that resemble the paper's, ``traces`` cuts what is sent over them as
-the paper cuts its traces, ``rounds`` takes single round trips; ``runs`` simulates. ``summaries``,
-``hours``, ``connections``, ``bottlenecks`` and ``chain_gap`` are the sections.
+``published`` holds the paper's values as data, and ``predictions`` the models' results for them.
+``paths`` defines simulated paths similar to the paper's, ``traces`` divides simulated traces into
+pieces as the paper does, and ``rounds`` measures single round trips. ``runs`` simulates.
+``summaries``, ``hours``, ``connections``, ``bottlenecks`` and ``chain_gap`` are the sections.
 """

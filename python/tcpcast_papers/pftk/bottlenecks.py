@@ -1,4 +1,4 @@
-"""Section 4 and Figure 21: queues instead of random loss, and whether a round grows with W."""
+"""Section 4 and Figure 21: queues instead of random loss, and RTT against window."""
 
 from __future__ import annotations
 
@@ -32,48 +32,48 @@ CROSSED = Path(
 )
 """RTT and T0 of void to alps; 4 Mbit/s, 50 packets, and 150 sources of short transfers."""
 MODEM = Path("modem", 0.25, 1.0, 22.0, bottleneck=Bottleneck(28_800.0, 20))
-"""28.8 kbit/s with 20 packets of buffer for this flow alone; the paper tells the rate only."""
+"""28.8 kbit/s with a buffer of 20 packets for this flow alone; the paper gives only the rate."""
 
 CORRELATION_OF_MODEM = Printed("0.97")
 """Section 4; the paper's other paths have -0.1 to +0.1."""
 
 
-def wants(runs: Runs) -> dict[Path, tuple[Job[Done], Job[Rounds]]]:
-    """Return the traces and the round-trip samples of both paths; asks for them."""
+def request(runs: Runs) -> dict[Path, tuple[Job[Done], Job[Rounds]]]:
+    """Request and return the traces and the round-trip samples of both paths."""
     weights = {CROSSED: 4e6, MODEM: 3e4}
     return {
         path: (
-            runs.want(TraceJob(path, INTERVALS, INTERVAL_S, 1, weight)),
-            runs.want(RoundsJob(path, HOUR_S, weight)),
+            runs.request(TraceJob(path, INTERVALS, INTERVAL_S, 1, weight)),
+            runs.request(RoundsJob(path, HOUR_S, weight)),
         )
         for path, weight in weights.items()
     }
 
 
 def lossy_wanted(runs: Runs) -> Job[Rounds]:
-    """Return the round-trip samples of a path with independent loss; asks for them."""
-    return runs.want(RoundsJob(path_like(_LIKE, INDEPENDENT, USUAL_WINDOW), HOUR_S, 1e5))
+    """Request and return the round-trip samples of a path with independent loss."""
+    return runs.request(RoundsJob(path_like(_LIKE, INDEPENDENT, USUAL_WINDOW), HOUR_S, 1e5))
 
 
 def sections(runs: Runs, folder: pathlib.Path) -> list[Section]:
-    """Return Figure 21 with the other queue beside it, and the correlations of section 4."""
+    """Return Figure 21, the same for the other queue, and the correlations of section 4."""
     section = Section(
-        "Section 4 and Figure 21. A queue of one's own, and one shared", ("path", "quantity")
+        "Section 4 and Figure 21. An individual queue and a shared one", ("path", "quantity")
     )
     figure, panels = drawing.panels(2, width=5.0, height=3.8)
-    for axes, (path, (job, samples)) in zip(panels, wants(runs).items(), strict=True):
+    for axes, (path, (job, samples)) in zip(panels, request(runs).items(), strict=True):
         done = runs[job]
         draw_cloud(axes, path, done.cut, DRAWN)
         axes.set_title(path.name, fontsize=10)
         section.rows += _rows(path, done)
         section.rows.append(_correlation(path, runs[samples]))
     section.rows.append(_correlation("independent loss", runs[lossy_wanted(runs)]))
-    section.figures.append(drawing.Drawn(figure, folder / "figure21.png"))
+    section.figures.append(drawing.Plot(figure, folder / "figure21.png"))
     section.remarks = [
-        "The coefficient of correlation is that of round-trip samples, each the time of a first "
-        "sending to its ack, and the packets in transit when it began. Where flows meet at a "
-        "queue that many share, or lose at random, a round does not grow with the window; where "
-        "the queue is the flow's own it is made of the window.",
+        "The coefficient of correlation is computed from round-trip samples: each has the time "
+        "from a first transmission to its ack, and the packets in transit at its start. With "
+        "random loss, or a queue that many flows share, the RTT does not grow with the window; "
+        "with an individual queue it consists mainly of the flow's own packets.",
     ]
     return [section]
 
@@ -95,11 +95,11 @@ def _rows(path: Path, done: Done) -> list[Row]:
 
 def _correlation(path: Path | str, samples: Rounds) -> Row:
     name = path if isinstance(path, str) else path.name
-    found = samples.correlation
+    result = samples.correlation
     return Row(
         (name, "correlation of round and window"),
         "1",
         CORRELATION_OF_MODEM if path is MODEM else None,
-        None if math.isnan(found) else found,
+        None if math.isnan(result) else result,
         note="" if path is MODEM else "-0.1 to +0.1 for most traces, by the text",
     )

@@ -1,4 +1,4 @@
-"""What the paper leaves for later: the window as a Markov chain, and a real NewReno beside it."""
+"""Section 5, future work of the paper: the window as a Markov chain, compared with NewReno."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ ACKED = (1, 2)
 T0_S = 1.0
 
 PIECES = 11
-"""Pieces of a run; the first holds slow start and is not counted."""
+"""Pieces of a run; the first contains slow start and is not counted."""
 
 CLOSED_FORM, WINDOW_CHAIN = "closed form (31)", "window chain"
 
 
 def sections(runs: Runs, folder: pathlib.Path) -> list[Section]:
-    """Return the closed form beside the chain, and NewReno beside both."""
+    """Return the closed form and the chain, and NewReno compared with both."""
     return [_closed_form(), _newreno(runs, folder)]
 
 
 def _closed_form() -> Section:
     section = Section(
-        "Section 5. The closed form beside the window as a Markov chain", ("p", "b", "quantity")
+        "Section 5. The closed form and the window as a Markov chain", ("p", "b", "quantity")
     )
     grid = closed_form_error()
     for (i, p), (k, b) in product(
@@ -50,18 +50,18 @@ def _closed_form() -> Section:
         errors = 100 * grid.error[i, :, k]
         parts = 100 * grid.restart_error[i, :, k], 100 * grid.means_error[i, :, k]
         note = (
-            f"{errors.min():+.1f} to {errors.max():+.1f} %; of it by restarts "
-            f"{parts[0].mean():+.1f}, by means for distributions {parts[1].mean():+.1f} in the mean"
+            f"{errors.min():+.1f} to {errors.max():+.1f} %; {parts[0].mean():+.1f} from restarts "
+            f"and {parts[1].mean():+.1f} from means instead of distributions, on average"
         )
-        label = (f"{100 * p:g} %", f"{b}", "closed form over chain, less 1")
+        label = (f"{100 * p:g} %", f"{b}", "closed form / chain, minus 1")
         section.rows.append(Row(label, "%", None, float(errors.mean()), note=note))
     largest = float(np.abs(grid.error).max())
     section.remarks = [
         f"Means over RTTs of {_list(1e3 * grid.rtt_s)} ms and W_max of "
         f"{_list(grid.receiver_window_pkts)}; T0 {grid.t0_s:g} s. Over the whole grid the "
-        f"closed form is off by {100 * np.abs(grid.error).mean():.1f} % in the mean and "
-        f"{100 * largest:.0f} % at most, nearly always too high: its periods after a timeout "
-        "start from half a window, and it takes means where the chain has distributions.",
+        f"closed form has a mean error of {100 * np.abs(grid.error).mean():.1f} % and a maximum of "
+        f"{100 * largest:.0f} %, and nearly always overestimates: its periods after a timeout "
+        "start from half a window, and it uses means where the chain has distributions.",
     ]
     return section
 
@@ -70,9 +70,9 @@ def _list(values: np.ndarray) -> str:
     return ", ".join("no limit" if np.isinf(value) else f"{value:g}" for value in values)
 
 
-def wants(runs: Runs) -> dict[tuple[float, float, int], Job[Done]]:
-    """Return the runs of NewReno by p, RTT and b; asks for them."""
-    found = {}
+def request(runs: Runs) -> dict[tuple[float, float, int], Job[Done]]:
+    """Request and return the runs of NewReno by p, RTT and b."""
+    result = {}
     for p, rtt_s, b in product(LOSSES, RTTS_S, ACKED):
         path = Path(
             "NewReno",
@@ -84,14 +84,14 @@ def wants(runs: Runs) -> dict[tuple[float, float, int], Job[Done]]:
             recovery="newreno",
             delayed_acks=b == 2,
         )
-        pace = runs.effort.gap_piece_s
+        pace = runs.sample_sizes.gap_piece_s
         weight = PIECES * pace / (rtt_s * np.sqrt(p))
-        found[p, rtt_s, b] = runs.want(TraceJob(path, PIECES, pace, 1, weight))
-    return found
+        result[p, rtt_s, b] = runs.request(TraceJob(path, PIECES, pace, 1, weight))
+    return result
 
 
 def formula_rates(p: float, rtt_s: float, b: int) -> dict[str, float]:
-    """Return the rates of the closed form and of the chain in packets/s, no W_max."""
+    """Return the rates of the closed form and of the chain in packets/s, without W_max."""
     closed = throughput(rtt_s=rtt_s, t0_s=T0_S, loss_indication_ratio=p, packets_per_ack=b)
     chain = window_chain(loss_probability=p, packets_per_ack=b)
     return {
@@ -105,7 +105,7 @@ def _newreno(runs: Runs, folder: pathlib.Path) -> Section:
         "Section 5. NewReno under the model's own loss", ("p", "RTT", "b", "NewReno's rate over")
     )
     shares: dict[tuple[str, float, int], list[float]] = {}
-    for (p, rtt_s, b), job in wants(runs).items():
+    for (p, rtt_s, b), job in request(runs).items():
         seen = runs[job].cut
         pieces = seen.sent[0, 1:] / seen.piece_s
         estimate = statistics.mean(pieces)
@@ -122,34 +122,34 @@ def _newreno(runs: Runs, folder: pathlib.Path) -> Section:
     figure, panels = drawing.panels(len(ACKED), width=4.8, share_y=True)
     for axes, b in zip(panels, ACKED, strict=True):
         _draw(axes, b, shares)
-        axes.set_ylim(0, 1.1 * max(share for found in shares.values() for share in found))
-    section.figures.append(drawing.Drawn(figure, folder / "newreno.png"))
+        axes.set_ylim(0, 1.1 * max(share for result in shares.values() for share in result))
+    section.figures.append(drawing.Plot(figure, folder / "newreno.png"))
     section.remarks = [
-        "One flow of the packet engine's NewReno with an unlimited window and a least timeout of "
-        f"{T0_S:g} s; once a packet is lost, the rest of its round is lost with it, as the model "
-        "has it. The rate counts every packet sent, as the formulas do. NewReno sends "
+        "One flow of the packet engine's NewReno with an unlimited window and a minimum timeout of "
+        f"{T0_S:g} s. After a lost packet the rest of its round is also lost, as in the model. "
+        "The rate includes retransmissions, as in the formulas. NewReno sends "
         f"{_span(shares, CLOSED_FORM)} of the closed form and {_span(shares, WINDOW_CHAIN)} of the "
-        "chain: it repairs what was lost one packet a round trip, and PFTK has no recovery time. "
-        "No bound is set on this.",
+        "chain: it repairs one lost packet per round trip, and PFTK has no recovery time. "
+        "These ratios are not checked.",
     ]
     return section
 
 
 def _span(shares: dict[tuple[str, float, int], list[float]], formula: str) -> str:
-    found = [share for key, each in shares.items() if key[0] == formula for share in each]
-    return f"{min(found):.2f} to {max(found):.2f}"
+    result = [share for key, each in shares.items() if key[0] == formula for share in each]
+    return f"{min(result):.2f} to {max(result):.2f}"
 
 
 def _draw(axes: Axes, b: int, shares: dict[tuple[str, float, int], list[float]]) -> None:
-    for (formula, rtt_s, acked), found in shares.items():
+    for (formula, rtt_s, acked), result in shares.items():
         if acked != b:
             continue
         colour = drawing.COLOURS[RTTS_S.index(rtt_s)]
         line = "-" if formula == CLOSED_FORM else "--"
         label = f"of the {formula}, RTT {1e3 * rtt_s:g} ms"
-        axes.plot(LOSSES, found, line, color=colour, marker="o", markersize=4, label=label)
+        axes.plot(LOSSES, result, line, color=colour, marker="o", markersize=4, label=label)
     axes.set_title(f"b = {b}", fontsize=10)
     loss_axis(axes, 0.8 * LOSSES[0], 1.25 * LOSSES[-1])
-    axes.set_xlabel("loss of a packet, none before it in its round lost, p")
-    axes.set_ylabel("NewReno's rate over the formula's")
+    axes.set_xlabel("p: loss of a packet if none before it in its round is lost")
+    axes.set_ylabel("NewReno / formula")
     axes.legend(frameon=False, fontsize=8)

@@ -1,4 +1,4 @@
-"""Pieces of traces beside the models: their errors, and the paper's clouds of points."""
+"""Pieces of traces compared with the models: errors, and the paper's scatter plots."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     Flags = NDArray[np.bool_]
 
 CLASSES = ("TD", "T0", "T1", "T2", "T3 and more")
-"""Classes of pieces: no timeout, a single one at the most, a double one, ... (section 3)."""
+"""Classes of pieces: no timeout, at most a single one, a double one, ... (section 3)."""
 
 CURVES = {FULL: "-", APPROXIMATE: "--", TD_ONLY: ":"}
-"""How each model is drawn."""
+"""Plot styles of the models."""
 
 
 def usable(seen: Cut) -> Flags:
@@ -36,19 +36,18 @@ def usable(seen: Cut) -> Flags:
 
 
 def piece_errors(path: Path, seen: Cut, model: str, *, each_its_own: bool = False) -> Floats:
-    """Return a model's error on every piece, nan where it has no p to go by.
+    """Return a model's error for every piece, nan for pieces without loss.
 
     Parameters
     ----------
-    path
-        What was simulated: its W_max.
+        The simulated path, for its W_max.
     seen
         The trace in pieces.
     model
         A key of :data:`~tcpcast_papers.pftk.predictions.MODELS`.
     each_its_own
-        RTT and T0 of each piece, as the paper takes them for traces of 100 s; otherwise those of
-        the whole trace, as it does for hours.
+        True for RTT and T0 of each piece, as in the paper for traces of 100 s; False for those of
+        the whole trace, as in the paper for hours.
 
     Returns
     -------
@@ -57,7 +56,7 @@ def piece_errors(path: Path, seen: Cut, model: str, *, each_its_own: bool = Fals
     """
     rtt = seen.rtt_s if each_its_own else seen.trace_rtt_s
     t0 = seen.t0_s if each_its_own else seen.trace_t0_s
-    # Where no timer expired nobody knows how long it would have been: at least this.
+    # If no timer expired, T0 is unknown; use its minimum.
     t0 = np.where(np.isnan(t0), path.t0_s, t0)
     known = usable(seen) & np.isfinite(rtt)
     given = Inputs(
@@ -66,14 +65,14 @@ def piece_errors(path: Path, seen: Cut, model: str, *, each_its_own: bool = Fals
         loss_indication_ratio=seen.loss_indication_ratio[known],
         window_pkts=path.window_pkts,
     )
-    found = np.full(known.shape, np.nan)
-    found[known] = errors(MODELS[model](given) * seen.piece_s, seen.sent[known])
-    return found
+    result = np.full(known.shape, np.nan)
+    result[known] = errors(MODELS[model](given) * seen.piece_s, seen.sent[known])
+    return result
 
 
-def trace_errors(found: Floats) -> Floats:
+def trace_errors(result: Floats) -> Floats:
     """Return the average error of each replication over its pieces, ``[replications]``."""
-    return np.asarray(np.nanmean(found, axis=1))
+    return np.asarray(np.nanmean(result, axis=1))
 
 
 def draw_cloud(
@@ -84,21 +83,21 @@ def draw_cloud(
     *,
     replications: int = 1,
 ) -> None:
-    """Draw packets sent against p, a point a piece, coloured by class, with the models' curves.
+    """Plot packets sent against p, one point per piece, coloured by class, with model curves.
 
     Parameters
     ----------
     axes
-        Where.
+        Panel to draw in.
     path, pieces
-        What was simulated, and what came out; the first ``replications`` of it are drawn.
+        The simulated path and its trace; only the first ``replications`` are plotted.
     models
         Keys of :data:`CURVES`.
     """
     shown = usable(pieces)[:replications]
     p = pieces.loss_indication_ratio[:replications][shown]
     sent, deepest = pieces.sent[:replications][shown], pieces.deepest[:replications][shown]
-    for number, (name, look) in enumerate(zip(CLASSES, drawing.looks(), strict=False)):
+    for number, (name, style) in enumerate(zip(CLASSES, drawing.styles(), strict=False)):
         of_class = np.minimum(deepest, len(CLASSES) - 1) == number
         if of_class.any():
             axes.plot(
@@ -108,7 +107,7 @@ def draw_cloud(
                 markersize=3.6,
                 alpha=0.8,
                 label=name,
-                **look,
+                **style,
             )
     low, high = float(p.min(initial=0.5)), float(p.max(initial=1e-3))
     across = np.geomspace(low / 3, min(0.7, 3 * high), 200)
@@ -129,7 +128,7 @@ def draw_cloud(
 
 
 def loss_axis(axes: Axes, low: float, high: float) -> None:
-    """Give a panel a logarithmic axis of loss from ``low`` to ``high``, marked in per cent."""
+    """Set a logarithmic axis of loss from ``low`` to ``high``, labelled in percent."""
     steps = (1, 3) if high > 30 * low else (1, 2, 5)
     ticks = [
         step * 10.0**decade
@@ -151,25 +150,25 @@ def _mean_or(values: Floats, otherwise: float) -> float:
 def draw_error_panels(
     panels: Sequence[Axes], names: Sequence[str], by_loss: dict[str, dict[str, Floats]]
 ) -> None:
-    """Draw the errors of each kind of loss, a panel each, on one scale.
+    """Draw the errors with each kind of loss, one panel each, on one scale.
 
     Parameters
     ----------
     panels
-        Where.
+        Panels to draw in.
     names
         The traces.
     by_loss
-        For each kind of loss the errors of each model as shares, ``[traces, replications]``.
+        For each kind of loss, the relative errors of each model, ``[traces, replications]``.
     """
     means = {
-        loss: {model: each.mean(axis=1) for model, each in found.items()}
-        for loss, found in by_loss.items()
+        loss: {model: each.mean(axis=1) for model, each in result.items()}
+        for loss, result in by_loss.items()
     }
-    every = np.concatenate([each for found in means.values() for each in found.values()])
+    every = np.concatenate([each for result in means.values() for each in result.values()])
     ticks = [0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100]
-    for axes, (loss, found) in zip(panels, means.items(), strict=True):
-        _draw_errors(axes, names, found)
+    for axes, (loss, result) in zip(panels, means.items(), strict=True):
+        _draw_errors(axes, names, result)
         axes.set_title(f"loss: {loss}", fontsize=10)
         axes.set_yscale("log")
         axes.set_yticks(ticks, [f"{100 * tick:g} %" for tick in ticks])
@@ -179,16 +178,16 @@ def draw_error_panels(
 
 
 def _draw_errors(axes: Axes, names: Sequence[str], by_model: dict[str, Floats]) -> None:
-    """Draw bars of each model's error for each trace, ordered by that of TD only, as in print."""
+    """Draw bars of each model's error for each trace, ordered by that of TD only, as printed."""
     order = np.argsort(by_model[TD_ONLY], kind="stable")
     places = np.arange(len(names))
     width = 0.8 / len(by_model)
-    for number, (model, found) in enumerate(by_model.items()):
+    for number, (model, result) in enumerate(by_model.items()):
         shift = (number - (len(by_model) - 1) / 2) * width
-        axes.bar(places + shift, found[order], width, label=model, color=drawing.COLOURS[number])
+        axes.bar(places + shift, result[order], width, label=model, color=drawing.COLOURS[number])
     axes.set_xticks(
         places,
-        [names[at].replace(" to ", " – ") for at in order],
+        [names[index].replace(" to ", " – ") for index in order],
         rotation=45,
         ha="right",
         rotation_mode="anchor",

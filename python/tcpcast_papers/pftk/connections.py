@@ -1,4 +1,4 @@
-"""Figures 13 to 18 and 20 on simulated connections of 100 s each, 100 to a path of Table 3."""
+"""Figures 13 to 18 and 20 with simulated connections of 100 s, 100 for each path of Table 3."""
 
 from __future__ import annotations
 
@@ -40,27 +40,27 @@ FIGURES = {
     17: ("manic to sutton", INDEPENDENT),
     18: ("manic to spiff", REST_OF_ROUND),
 }
-"""The path of each figure, and how packets are lost where it is drawn here."""
+"""Path and kind of loss for each figure."""
 
 
-def wants(runs: Runs) -> dict[str, list[Job[Done]]]:
-    """Return the traces of each kind of loss, in the order of Table 3; asks for them.
+def request(runs: Runs) -> dict[str, list[Job[Done]]]:
+    """Request and return the traces with each kind of loss, in the order of Table 3.
 
-    A connection is a replication of 100 s from slow start on, a piece by itself.
+    A connection is a replication of 100 s including slow start, in one piece.
     """
     rows = traces(3)
     windows = simulated_windows(fitted_windows(rows))
     return {
         loss: [
-            runs.want(
+            runs.request(
                 TraceJob(
                     path_like(row, loss, window),
                     1,
                     CONNECTION_S,
                     CONNECTIONS,
-                    weight=row.packets * (1 + 1.5 * runs.effort.calibration_hours),
+                    weight=row.packets * (1 + 1.5 * runs.sample_sizes.calibration_hours),
                     p=row.loss_indication_ratio,
-                    calibration_hours=runs.effort.calibration_hours,
+                    calibration_hours=runs.sample_sizes.calibration_hours,
                 )
             )
             for row, window in zip(rows, windows, strict=True)
@@ -76,15 +76,15 @@ def sections(runs: Runs, folder: pathlib.Path) -> list[Section]:
 
 def _clouds(runs: Runs, folder: pathlib.Path) -> Section:
     section = Section(
-        "Figures 13 to 18. Connections of 100 s simulated on paths like those of Table 3",
+        "Figures 13 to 18. Connections of 100 s simulated on paths similar to Table 3",
         ("trace", "loss", "quantity"),
     )
     names = [row.name for row in traces(3)]
-    asked = wants(runs)
+    requested = request(runs)
     figure, panels = drawing.panels(3, 2, width=4.4, height=3.7)
     for axes, (number, (name, loss)) in zip(panels, FIGURES.items(), strict=True):
         at = names.index(name)
-        row, done = traces(3)[at], runs[asked[loss][at]]
+        row, done = traces(3)[at], runs[requested[loss][at]]
         models = (FULL, APPROXIMATE, TD_ONLY) if number == 18 else (FULL, TD_ONLY)
         draw_cloud(axes, done.path, done.cut, models, replications=CONNECTIONS)
         window = f"W_max = {done.path.window_pkts:.0f}"
@@ -95,32 +95,33 @@ def _clouds(runs: Runs, folder: pathlib.Path) -> Section:
             f"p {100 * done.cut.trace_p:.2f} %, {100 * row.loss_indication_ratio:.2f} % in Table 3"
         )
         section.rows.append(Row(label, "packets", printed, float(done.cut.sent.sum()), note=note))
-    section.figures.append(drawing.Drawn(figure, folder / "figures13-18.png"))
+    section.figures.append(drawing.Plot(figure, folder / "figures13-18.png"))
     section.remarks = [
-        "Paths are made as for Figures 7 to 12. A point is a connection; the curves take the mean "
-        "RTT and T0 of all of them, as in the paper. Figure 18 has the approximate model too.",
+        "Paths are defined as for Figures 7 to 12. Each point is a connection; the curves use the "
+        "mean RTT and T0 of all connections, as in the paper. Figure 18 also has the approximate "
+        "model.",
     ]
     return section
 
 
 def connection_errors(runs: Runs, loss: str) -> dict[str, Floats]:
-    """Return the models' errors on the connections of one kind of loss.
+    """Return the models' errors for the connections with one kind of loss.
 
     Returns
     -------
     dict
         For each of the models of Figure 20, ``[paths, 1]``: the mean over a path's connections,
-        each predicted by its own RTT and T0.
+        each with its own RTT and T0.
     """
-    found = {}
+    result = {}
     for model in DRAWN:
         of_paths = []
-        for each in wants(runs)[loss]:
+        for each in request(runs)[loss]:
             done = runs[each]
             own = piece_errors(done.path, done.cut, model, each_its_own=True)
             of_paths.append(float(np.nanmean(own)))
-        found[model] = np.array(of_paths)[:, None]
-    return found
+        result[model] = np.array(of_paths)[:, None]
+    return result
 
 
 def _errors(runs: Runs, folder: pathlib.Path) -> Section:
@@ -131,13 +132,13 @@ def _errors(runs: Runs, folder: pathlib.Path) -> Section:
     figure, panels = drawing.panels(len(LOSSES), width=4.6, height=3.8, share_y=True)
     by_loss = {loss: connection_errors(runs, loss) for loss in LOSSES}
     draw_error_panels(panels, names, by_loss)
-    for loss, found in by_loss.items():
-        section.rows += error_rows(loss, found)
-    section.figures.append(drawing.Drawn(figure, folder / "figure20.png"))
-    seen = [usable(runs[each].cut) for of_loss in wants(runs).values() for each in of_loss]
+    for loss, result in by_loss.items():
+        section.rows += error_rows(loss, result)
+    section.figures.append(drawing.Plot(figure, folder / "figure20.png"))
+    seen = [usable(runs[each].cut) for of_loss in request(runs).values() for each in of_loss]
     section.remarks = [
-        "As Figure 19, for the connections of Table 3: p, RTT and T0 of each connection by "
-        "itself. Where no timer expired in one, T0 is the least timeout of its path. "
+        "As Figure 19, for the connections of Table 3, with p, RTT and T0 of each single "
+        "connection. If no timer expired in it, T0 is the minimum timeout of its path. "
         f"{sum(int((~each).sum()) for each in seen)} of {sum(each.size for each in seen)} "
         "connections have no loss indication and are left out.",
     ]

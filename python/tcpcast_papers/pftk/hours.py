@@ -1,4 +1,4 @@
-"""Figures 7 to 12 and 19 on simulated traces of an hour, cut in 36 intervals of 100 s."""
+"""Figures 7 to 12 and 19 with simulated traces of an hour, in 36 intervals of 100 s."""
 
 from __future__ import annotations
 
@@ -48,24 +48,25 @@ FIGURES = {
     11: ("void to tove", REST_OF_ROUND),
     12: ("babel to alps", INDEPENDENT),
 }
-"""The trace of each figure, and how packets are lost where it is drawn here."""
+"""Trace and kind of loss for each figure."""
 
 
-def wants(runs: Runs) -> dict[str, list[Job[Done]]]:
-    """Return the traces of each kind of loss, in the order of Table 2; asks for them."""
+def request(runs: Runs) -> dict[str, list[Job[Done]]]:
+    """Request and return the traces with each kind of loss, in the order of Table 2."""
     rows = traces(2)
     windows = simulated_windows(fitted_windows(rows))
     return {
         loss: [
-            runs.want(
+            runs.request(
                 TraceJob(
                     path_like(row, loss, window),
                     INTERVALS,
                     INTERVAL_S,
-                    runs.effort.hours,
-                    weight=row.packets * (runs.effort.hours + 4 * runs.effort.calibration_hours),
+                    runs.sample_sizes.hours,
+                    weight=row.packets
+                    * (runs.sample_sizes.hours + 4 * runs.sample_sizes.calibration_hours),
                     p=row.loss_indication_ratio,
-                    calibration_hours=runs.effort.calibration_hours,
+                    calibration_hours=runs.sample_sizes.calibration_hours,
                 )
             )
             for row, window in zip(rows, windows, strict=True)
@@ -81,29 +82,29 @@ def sections(runs: Runs, folder: pathlib.Path) -> list[Section]:
 
 def _clouds(runs: Runs, folder: pathlib.Path) -> Section:
     section = Section(
-        "Figures 7 to 12. Hours simulated on paths like those of Table 2",
+        "Figures 7 to 12. Hours simulated on paths similar to Table 2",
         ("trace", "loss", "quantity"),
     )
     names = [row.name for row in traces(2)]
-    asked = wants(runs)
+    requested = request(runs)
     figure, panels = drawing.panels(3, 2, width=4.4, height=3.7)
     for axes, (number, (name, loss)) in zip(panels, FIGURES.items(), strict=True):
         at = names.index(name)
-        done = runs[asked[loss][at]]
+        done = runs[requested[loss][at]]
         draw_cloud(axes, done.path, done.cut)
         window = f"W_max = {done.path.window_pkts:.0f}"
         axes.set_title(f"Figure {number}: {name}, {loss}, {window}", fontsize=9)
         section.rows += _rows(traces(2)[at], loss, done)
-    section.figures.append(drawing.Drawn(figure, folder / "figures07-12.png"))
+    section.figures.append(drawing.Plot(figure, folder / "figures07-12.png"))
     section.remarks = [
-        "RTT and least timeout are those of Table 2, W_max is what fits the row (at least 4, 32 "
-        "where none fits), and the loss is set so that p comes out. Packets sent, the "
-        "share of timeouts and their classes are then the simulator's own, beside those of the "
-        "table; the classes are not printed. The hosts were others, and their losses unknown: "
+        "RTT and minimum timeout are from Table 2. W_max is fitted to the row (at least 4; 32 "
+        "if no value fits), and the loss is set to give p. Packets sent, the share of timeouts and "
+        "their classes are results of the simulator, compared with the table; the paper does not "
+        "print the classes. The paper's hosts and the details of their losses are unknown, so "
         "nothing here is checked.",
         "An interval is in class TD if no timer expired in it, T0 if none expired twice in "
         "sequence, T1 if one expired twice, and so on. Points are the 36 intervals of one hour; "
-        "curves take RTT and T0 of the hour.",
+        "curves use RTT and T0 of the hour.",
     ]
     return section
 
@@ -121,7 +122,7 @@ def _rows(row: Trace, loss: str, done: Done) -> list[Row]:
             f"{100 * row.loss_indication_ratio:.2f} % in Table 2",
         ),
         (
-            "timeouts among them",
+            "share of timeouts in them",
             100 * float(seen.sequences.sum() / seen.loss_indications.sum()),
             f"{100 * row.timeout_share:.0f} % in Table 2; intervals: {classes}",
         ),
@@ -140,20 +141,20 @@ def _rows(row: Trace, loss: str, done: Done) -> list[Row]:
 
 
 def hour_errors(runs: Runs, loss: str) -> dict[str, Floats]:
-    """Return the models' errors on the hours of one kind of loss.
+    """Return the models' errors for the hours with one kind of loss.
 
     Returns
     -------
     dict
-        For each of the models of Figure 19 the average error of each trace and replication over
+        For each of the models of Figure 19, the average error of each trace and replication over
         its intervals, ``[traces, replications]``.
     """
-    asked = wants(runs)[loss]
+    requested = request(runs)[loss]
     return {
         model: np.stack(
             [
                 trace_errors(piece_errors(done.path, done.cut, model))
-                for done in (runs[each] for each in asked)
+                for done in (runs[each] for each in requested)
             ]
         )
         for model in DRAWN
@@ -168,43 +169,44 @@ def _errors(runs: Runs, folder: pathlib.Path) -> Section:
     figure, panels = drawing.panels(1, len(LOSSES), width=11.0, height=3.4)
     by_loss = {loss: hour_errors(runs, loss) for loss in LOSSES}
     draw_error_panels(panels, names, by_loss)
-    for loss, found in by_loss.items():
-        section.rows += error_rows(loss, found)
-    section.figures.append(drawing.Drawn(figure, folder / "figure19.png"))
+    for loss, result in by_loss.items():
+        section.rows += error_rows(loss, result)
+    section.figures.append(drawing.Plot(figure, folder / "figure19.png"))
     skipped = sum(int((~usable(runs[each].cut)).sum()) for each in _all(runs))
     of = sum(usable(runs[each].cut).size for each in _all(runs))
     section.remarks = [
         "The average error of section 3: |predicted - sent| / sent over the intervals of a trace, "
         "with p of the interval, RTT and T0 of the hour and W_max; then the mean over the "
         f"{len(names)} traces of Table 2. {skipped} of {of} intervals have no loss indication, or "
-        "nothing else: no model predicts them and they are left out. A few traces with p near 10 % "
-        "make up most of a mean: intervals of some ten packets, which a timer decides. The "
-        "paper's figure has no numbers in print. TD only is (20) here, as in the paper, and knows "
-        "no W_max.",
-        "At the very loss that the model assumes, the rest of a round, it errs more than at "
-        "independent loss, and overestimates: Reno then repairs many packets, one a round trip or "
-        "after a timeout, and recovery is not in the model. Single losses it repairs at once.",
+        "nothing else; no model applies to them, and they are left out. A few traces with p near "
+        "10 % contribute most of a mean, because their intervals have about ten packets and depend "
+        "on a timer. The paper's figure has no printed numbers. TD only is (20) here, as in the "
+        "paper, and does not use W_max.",
+        "With the loss that the model assumes, rest of round, it has a larger error than with "
+        "independent loss, and overestimates: Reno then repairs many packets, at one per round "
+        "trip or after a timeout, and the model has no recovery time. Reno repairs single losses "
+        "in one round trip.",
     ]
     return section
 
 
 def _all(runs: Runs) -> list[Job[Done]]:
-    return [each for of_loss in wants(runs).values() for each in of_loss]
+    return [each for of_loss in request(runs).values() for each in of_loss]
 
 
-def error_rows(loss: str, found: dict[str, Floats]) -> list[Row]:
-    """Return each model's error averaged over traces, and how often the full model is nearer.
+def error_rows(loss: str, result: dict[str, Floats]) -> list[Row]:
+    """Return each model's mean error over traces, and how often the full model is more accurate.
 
     Parameters
     ----------
     loss
         The kind of loss.
-    found
-        Errors of each model as shares, ``[traces, replications]``.
+    result
+        Relative errors of each model, ``[traces, replications]``.
     """
     rows = []
-    traces_seen = f"{len(next(iter(found.values())))} traces"
-    for model, each in found.items():
+    traces_seen = f"{len(next(iter(result.values())))} traces"
+    for model, each in result.items():
         of_replications = 100 * each.mean(axis=0)
         estimate = statistics.replication_mean(of_replications, replications=len(of_replications))
         low, high = (None, None) if estimate is None else (estimate.low, estimate.high)
@@ -212,7 +214,7 @@ def error_rows(loss: str, found: dict[str, Floats]) -> list[Row]:
         note = f"median of the traces {100 * np.median(each.mean(axis=1)):.1f} %"
         label = (loss, traces_seen, model)
         rows.append(Row(label, "%", None, own, low=low, high=high, note=note))
-    better = int((found[FULL].mean(axis=1) < found[TD_ONLY].mean(axis=1)).sum())
+    better = int((result[FULL].mean(axis=1) < result[TD_ONLY].mean(axis=1)).sum())
     label = (loss, traces_seen, f"{FULL} nearer than {TD_ONLY}")
     rows.append(Row(label, "traces", None, float(better)))
     return rows

@@ -1,8 +1,8 @@
-"""Simulated paths that resemble the paper's: its RTT and T0, a window, and a loss that gives its p.
+"""Simulated paths similar to the paper's, with its RTT, T0 and p, and an assumed window.
 
-Hosts and routers of 1997 cannot be had again; what the tables tell of them can be simulated. Each
-path is one flow of Reno with delayed acks whose timer is never below the printed T0 and doubles up
-to 64 T0.
+The hosts and routers of 1997 are not available, but the values in the tables can be simulated. Each
+path is one Reno flow with delayed acks, whose timeout is at least the printed T0 and doubles up to
+64 T0.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 
 INDEPENDENT, TWO_STATES, REST_OF_ROUND = "independent", "two states", "rest of round"
 LOSSES = (INDEPENDENT, TWO_STATES, REST_OF_ROUND)
-"""How packets are lost: each by itself; rarely and often in turn (Gilbert-Elliott, periods much
-longer than a round, so that intervals of one trace differ in p as the paper's do); or as the model
-has it, with the rest of the round."""
+"""Kinds of loss: independent; alternating between rare and frequent (Gilbert-Elliott, with periods
+much longer than a round, so that intervals of one trace differ in p as in the paper); or
+the rest of the round, as in the model."""
 
 GOOD_PKTS, BAD_PKTS = 1000, 300
 """Mean length of the two states, in packets of the flow."""
 GOOD_FACTOR, BAD_FACTOR = 0.4, 3.0
-"""Loss in each state over the rate that is asked for."""
+"""Loss in each state, relative to the specified rate."""
 MOST_LOSS = 0.3
-"""No state loses more than this, whatever the rate asked for."""
+"""Maximum loss of a state."""
 
 LONGEST_BACKOFF = 64
 """Timeouts double up to 64 T0 (section 2.2)."""
@@ -37,17 +37,17 @@ LONGEST_BACKOFF = 64
 
 @dataclass(frozen=True, slots=True)
 class Bottleneck:
-    """A link with a drop-tail queue where the flow meets others, or nobody.
+    """A link with a drop-tail queue, shared with cross traffic or not.
 
     Attributes
     ----------
     rate_bps
-        Its rate.
+        Rate of the link.
     buffer_pkts
-        Packets that it holds.
+        Buffer limit in packets.
     cross_sources
-        On/off sources beside the flow, with transfers of 30 packets in the mean and silences of
-        4 s, over RTTs of 30 ms more and less than the flow's.
+        Number of on/off sources, with transfers of 30 packets on average and OFF times of
+        4 s. Their RTTs differ from the flow's by up to 30 ms.
     """
 
     rate_bps: float
@@ -64,19 +64,19 @@ class Path:
     name
         As in the tables: ``"manic to spiff"``.
     rtt_s
-        Round-trip time of the empty path.
+        Round-trip time of the idle path.
     t0_s
-        Least retransmission timeout.
+        Minimum retransmission timeout.
     window_pkts
         W_max; ``inf`` for none.
     loss
-        One of :data:`LOSSES`, or "" where a queue loses.
+        One of :data:`LOSSES`, or "" if only a queue drops packets.
     rate
-        Loss asked of the network; see :func:`loss_table`.
+        Parameter of the loss; see :func:`loss_table`.
     bottleneck
-        A queue, or None for a path without.
+        A queue, or None.
     recovery
-        The sender's, as ``tcp.rules.recovery`` has it.
+        Sender's recovery, a value of ``tcp.rules.recovery``.
     delayed_acks
         Whether the receiver acknowledges every second packet.
     """
@@ -96,7 +96,7 @@ class Path:
         return replace(self, rate=rate)
 
     def scenario(self, *, replications: int = 1, seed: int = 1, traced: bool = False) -> Scenario:
-        """Return the scenario to simulate; its length is left to who runs it.
+        """Return the scenario to simulate, without a length.
 
         Parameters
         ----------
@@ -174,8 +174,8 @@ def loss_table(loss: str, rate: float) -> dict[str, Any]:
     loss
         One of :data:`LOSSES`.
     rate
-        Loss of a packet, given for ``TWO_STATES`` that of the states before their factors, for
-        ``REST_OF_ROUND`` that of a packet when none before it in its round was lost.
+        Loss per packet. For ``TWO_STATES`` the loss before the factors of the states; for
+        ``REST_OF_ROUND`` the loss of a packet if no earlier one of its round was lost.
     """
     if loss == TWO_STATES:
         return {
@@ -190,7 +190,7 @@ def loss_table(loss: str, rate: float) -> dict[str, Any]:
 
 
 def path_like(row: Trace, loss: str, window_pkts: float) -> Path:
-    """Return a path with a printed trace's RTT and T0; its p is the rate to begin with."""
+    """Return a path with a printed trace's RTT and T0; its p is the initial rate."""
     return Path(row.name, row.rtt_s, row.t0_s, window_pkts, loss, row.loss_indication_ratio)
 
 
@@ -198,10 +198,10 @@ SMALLEST_WINDOW, USUAL_WINDOW = 4.0, 32.0
 
 
 def simulated_windows(fitted: Iterable[float]) -> list[float]:
-    """Return the W_max of simulated paths: what fits the row, at least 4, 32 where none does.
+    """Return the W_max of simulated paths: fitted values of at least 4, and 32 instead of inf.
 
-    With fewer than 4 packets in flight nothing could ever be repaired without a timeout, and 32
-    segments of 512 bytes are the 16 KiB that a host of the time might offer.
+    With fewer than 4 packets in flight every loss causes a timeout. 32 segments of 512 bytes are
+    16 KiB, a common window of the time.
     """
     return [
         USUAL_WINDOW if math.isinf(window) else max(SMALLEST_WINDOW, window)

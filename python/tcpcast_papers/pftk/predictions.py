@@ -1,4 +1,4 @@
-"""What each model says that a flow sends, and the paper's measure of how wrong it is."""
+"""Predicted send rates of each model, and the paper's measure of error."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 WINDOWS_PKTS = tuple(range(2, 65))
-"""W_max that a trace is fitted with: up to 64 KiB in segments of 1 KiB."""
+"""W_max for fits to traces: up to 64 KiB in segments of 1 KiB."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inputs:
-    """What the models take of flows; scalars or arrays that broadcast against each other.
+    """Inputs of the models; scalars or arrays that broadcast against each other.
 
     Attributes
     ----------
@@ -116,15 +116,15 @@ MODELS: dict[str, Callable[[Inputs], Floats]] = {
     MATHIS: _mathis,
     CUBIC: _cubic,
 }
-"""Rates in packets/s. "TD only" knows no W_max, as in the paper; (20) is the model that its figures
-draw under that name, the square-root law with delayed acks."""
+"""Rates in packets/s. "TD only" does not use W_max, as in the paper; (20) is the model that its
+figures plot under that name, the square-root formula with delayed acks."""
 
 DRAWN = (FULL, APPROXIMATE, TD_ONLY)
 """The models of Figures 19 and 20."""
 
 
 def chain_rates(rows: Sequence[Trace], windows_pkts: Floats) -> Floats:
-    """Return what the window as a Markov chain gives for each trace, in packets/s, ``[traces]``."""
+    """Return the Markov chain's rate for each trace, in packets/s, ``[traces]``."""
     return np.array(
         [
             window_chain(
@@ -144,17 +144,16 @@ def errors(predicted: ArrayLike, observed: ArrayLike) -> Floats:
 
 
 def fitted_windows(rows: Sequence[Trace]) -> Floats:
-    """Return for each trace the W_max with which the full model comes nearest, ``[traces]``.
+    """Return for each trace the W_max with the smallest error of the full model, ``[traces]``.
 
-    One of :data:`WINDOWS_PKTS`, or ``inf`` where a limit only makes it worse: the model
-    underestimates without one.
+    One of :data:`WINDOWS_PKTS`, or ``inf`` if the model underestimates without a limit.
     """
     choices = np.array([np.inf, *WINDOWS_PKTS])
     return np.asarray(choices[_errors_by_window(rows, choices).argmin(axis=0)])
 
 
 def common_window(rows: Sequence[Trace]) -> float:
-    """Return the one W_max with which the full model's average error over traces is least."""
+    """Return the W_max with the smallest average error of the full model over traces."""
     choices = np.array([np.inf, *WINDOWS_PKTS])
     return float(choices[_errors_by_window(rows, choices).mean(axis=1).argmin()])
 
@@ -165,7 +164,7 @@ def _errors_by_window(rows: Sequence[Trace], choices: Floats) -> Floats:
 
 
 def of_traces(rows: Sequence[Trace], windows_pkts: ArrayLike = np.inf) -> Inputs:
-    """Return what models take of printed traces, ``[traces]``."""
+    """Return the inputs of models for printed traces, ``[traces]``."""
     return Inputs(
         rtt_s=[row.rtt_s for row in rows],
         t0_s=[row.t0_s for row in rows],

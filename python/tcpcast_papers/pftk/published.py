@@ -1,10 +1,10 @@
-"""The paper's printed figures, as data.
+"""The paper's printed values, as data.
 
-"The paper" throughout this package is J. Padhye, V. Firoiu, D. Towsley and J. Kurose, *Modeling TCP
+"The paper" in this package is J. Padhye, V. Firoiu, D. Towsley and J. Kurose, *Modeling TCP
 throughput: a simple model and its empirical validation*, SIGCOMM 1998. Its Tables 2 and 3 are CSV
-files in ``data``, a line for each trace, with the digits as printed; Table 1 names hosts. What
-Figures 7 to 21 plot is not printed as numbers, and the W_max in the titles of Figures 7 to 17 is
-not in the text that these files were made from.
+files in ``data`` with one line per trace and the digits as printed; Table 1 lists hosts. The values
+in Figures 7 to 21 are not printed, and the W_max in the titles of Figures 7 to 17 is not in the
+text from which these files were made.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ CITATION = (
 )
 
 TABLES: dict[int, str] = {2: "Summary data from 1hr traces", 3: "Summary data from 100s traces"}
-"""The tables that hold figures, with the paper's captions."""
+"""Tables with numbers and the paper's captions."""
 
 HOUR_S = 3600.0
-"""How long a trace of Table 2 is."""
+"""Length of a trace of Table 2."""
 CONNECTIONS, CONNECTION_S = 100, 100.0
-"""How many connections a row of Table 3 sums up, and how long each was."""
+"""Number and length of the connections in a row of Table 3."""
 INTERVALS, INTERVAL_S = 36, 100.0
-"""Into how many pieces a trace of Table 2 is cut, and how long each is (section 3)."""
+"""Number and length of the intervals of a trace of Table 2 (section 3)."""
 
 PACKETS_PER_ACK = 2
 """b: the paper's receivers delay their acks (section 2)."""
@@ -51,7 +51,7 @@ class Trace:
     line
         The row as printed.
     duration_s
-        How long its packets were counted.
+        Total time in which its packets were counted.
     """
 
     line: Line
@@ -64,7 +64,7 @@ class Trace:
 
     @property
     def packets(self) -> int:
-        """Packets sent, repeated ones too."""
+        """Packets sent, including retransmissions."""
         return int(self.line["packets_sent"])
 
     @property
@@ -74,7 +74,7 @@ class Trace:
 
     @property
     def kinds(self) -> int:
-        """Sum of the columns TD and TO: not the loss indications in every row."""
+        """Sum of the columns TD and TO, which differs from the loss indications in some rows."""
         return int(self.line["triple_duplicates"]) + int(self.line["timeouts"])
 
     @property
@@ -105,7 +105,7 @@ def table(number: int) -> PublishedTable:
     Raises
     ------
     DomainError
-        The paper has no such table of figures.
+        The paper has no such numeric table.
     """
     return printed_table("tcpcast_papers.pftk", TABLES, number)
 
@@ -116,14 +116,14 @@ def traces(number: int) -> tuple[Trace, ...]:
     Raises
     ------
     DomainError
-        The paper has no such table of figures.
+        The paper has no such numeric table.
     """
     duration_s = HOUR_S if number == 2 else CONNECTIONS * CONNECTION_S
     return tuple(Trace(line, duration_s) for line in table(number))
 
 
 def trace(number: int, name: str) -> Trace:
-    """Return the trace ``"manic to spiff"`` of a table.
+    """Return the trace of a table with a name such as ``"manic to spiff"``.
 
     Raises
     ------
@@ -137,5 +137,5 @@ def trace(number: int, name: str) -> Trace:
 
 
 def column(rows: Sequence[Trace], of: Callable[[Trace], float]) -> NDArray[np.float64]:
-    """Return a figure of each trace, ``[traces]``."""
+    """Return a value of each trace, ``[traces]``."""
     return np.array([of(row) for row in rows], dtype=np.float64)

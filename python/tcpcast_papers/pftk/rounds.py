@@ -1,4 +1,4 @@
-"""Rounds of a simulated flow: how long each took, and how much was in transit (section 4)."""
+"""Rounds of a simulated flow: duration and packets in transit (section 4)."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class Rounds:
     Attributes
     ----------
     duration_s
-        From the first sending of a packet to the ack that covers it.
+        Time from the first transmission of a packet to the ack that covers it.
     in_transit_pkts
-        Packets outstanding once it was sent, itself included.
+        Packets outstanding after it was sent, including itself.
     """
 
     duration_s: Floats
@@ -37,29 +37,31 @@ class Rounds:
 
     @property
     def correlation(self) -> float:
-        """Coefficient of correlation of the two, nan where one of them never changes."""
+        """Coefficient of correlation of both, nan if one of them is constant."""
         if min(np.ptp(self.duration_s), np.ptp(self.in_transit_pkts)) == 0:
             return float("nan")
         return float(np.corrcoef(self.duration_s, self.in_transit_pkts)[0, 1])
 
 
 def rounds(path: Path, *, seconds: float, seed: int = 1) -> Rounds:
-    """Simulate a path and time one packet after another, as a sender does.
+    """Simulate a path and time one packet at a time, as a sender does.
 
-    A sample is left out if anything was retransmitted, or a timer expired, while it was in flight:
-    Karn's rule, and a little more.
+    A sample is left out if there was any retransmission or timeout while it was in flight. This is
+    slightly stricter than Karn's rule.
 
     Raises
     ------
     DomainError
-        So many seconds that the simulator does not keep every point of the flow.
+        ``seconds`` is so large that the simulator does not keep every point of the flow.
     """
     scenario = path.scenario(seed=seed, traced=True)
     run = _native.Simulation(configuration(scenario, 0.0), 1)
     run.advance(transfers=None, until_ns=nanoseconds(seconds), threads=1)
     traces = run.traces()
     if traces["mark_bin_ns"] or traces["window_bin_ns"]:
-        raise DomainError(f"{seconds:,.0f} s are too long to time every packet; ask for fewer")
+        raise DomainError(
+            f"{seconds:,.0f} s are too long to time every packet; use a smaller number"
+        )
     return _sampled(traces)
 
 
@@ -69,9 +71,9 @@ def _sampled(traces: Mapping[str, Any]) -> Rounds:
     sent = np.sort(times[marks == "sent"])
     again = np.sort(times[(marks == "retransmitted") | (marks == "timeout")])
     seen, flight = traces["window_time_ns"].astype(np.int64), traces["flight"].astype(np.int64)
-    # Packets are numbered as they are first sent; what is not outstanding was acknowledged.
+    # Packets are numbered at their first transmission; those not outstanding are acknowledged.
     acked = np.maximum.accumulate(np.searchsorted(sent, seen, side="right") - flight)
-    found = []
+    result = []
     number = 0
     while number < len(sent):
         start = sent[number]
@@ -81,7 +83,7 @@ def _sampled(traces: Mapping[str, Any]) -> Rounds:
         disturbed = np.searchsorted(again, start) != np.searchsorted(again, seen[end], side="right")
         if seen[end] > start and not disturbed:
             outstanding = flight[np.searchsorted(seen, start, side="left")]
-            found.append((1e-9 * (seen[end] - start), float(outstanding)))
+            result.append((1e-9 * (seen[end] - start), float(outstanding)))
         number = max(number + 1, int(np.searchsorted(sent, seen[end], side="left")))
-    duration, transit = np.array(found).reshape(-1, 2).T
+    duration, transit = np.array(result).reshape(-1, 2).T
     return Rounds(duration, transit)

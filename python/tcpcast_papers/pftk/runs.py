@@ -1,4 +1,4 @@
-"""The simulations of the reproduction: traces, and round trips of a flow."""
+"""Simulations of the reproduction: traces, and round trips of a flow."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Effort:
-    """How much to simulate.
+class SampleSizes:
+    """Sample sizes of the simulations.
 
     Parameters
     ----------
     hours
-        Independent traces of an hour for each path: the paper has one of each.
+        Independent traces of an hour for each path; the paper has one of each.
     calibration_hours
-        Length of the traces that find the loss which gives a path's p.
+        Length of the traces that calibrate the loss of a path to its p.
     gap_piece_s
-        Length of each piece of the runs beside the window chain.
+        Length of each piece of the runs that are compared with the window chain.
     """
 
     hours: int
@@ -35,13 +35,13 @@ class Effort:
     gap_piece_s: float
 
 
-WHOLE = Effort(hours=40, calibration_hours=16, gap_piece_s=2000.0)
-QUICK = Effort(hours=4, calibration_hours=2, gap_piece_s=100.0)
+WHOLE = SampleSizes(hours=40, calibration_hours=16, gap_piece_s=2000.0)
+QUICK = SampleSizes(hours=4, calibration_hours=2, gap_piece_s=100.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """A simulated trace: the path as it was in the end, and its pieces."""
+    """A simulated trace: the path with its calibrated loss, and the pieces."""
 
     path: Path
     cut: Cut
@@ -54,15 +54,15 @@ class TraceJob:
     Parameters
     ----------
     path
-        Over what; its loss is corrected first if ``p`` is given.
+        Path to simulate; its loss is calibrated first if ``p`` is given.
     pieces, piece_s, replications
         As in :func:`~tcpcast_papers.pftk.traces.cut`.
     p
-        Loss indications per packet that the trace is to have.
+        Wanted loss indications per packet.
     calibration_hours
-        As in :class:`Effort`.
+        As in :class:`SampleSizes`.
     weight
-        About how many packets it takes.
+        Approximate number of packets.
     """
 
     path: Path
@@ -74,23 +74,23 @@ class TraceJob:
     calibration_hours: int = 1
 
     def run(self, progress: Callable[[float], None]) -> Done:  # noqa: ARG002 - short ones
-        """Simulate it, after the traces that find its loss."""
+        """Run the simulation, after the traces that calibrate its loss."""
         path = self.path
         if self.p is not None:
             path = calibrated(path, self.p, hours=self.calibration_hours)
-        found = cut(
+        result = cut(
             path,
             pieces=self.pieces,
             piece_s=self.piece_s,
             replications=self.replications,
             seed=SEED,
         )
-        return Done(path, found)
+        return Done(path, result)
 
 
 @dataclass(frozen=True, slots=True)
 class RoundsJob:
-    """Round-trip samples of a flow over ``seconds``."""
+    """Round-trip samples of a flow in ``seconds``."""
 
     path: Path
     seconds: float
@@ -101,5 +101,5 @@ class RoundsJob:
         return rounds(self.path, seconds=self.seconds, seed=SEED)
 
 
-class Runs(simulations.Runs[Effort]):
+class Runs(simulations.Runs[SampleSizes]):
     """The simulations of this paper."""

@@ -1,4 +1,4 @@
-"""Tables 2 and 3: the printed traces, checked, and what the models say of them."""
+"""Tables 2 and 3: checks of the printed traces, and predictions of the models."""
 
 from __future__ import annotations
 
@@ -46,23 +46,23 @@ def sections(_: Runs, folder: Path) -> list[Section]:
 
 
 def _checks() -> Section:
-    section = Section("Tables 2 and 3. The figures in print", ("what", "quantity"))
+    section = Section("Tables 2 and 3. The printed values", ("what", "quantity"))
     both = [*traces(2), *traces(3)]
     hosts = {each.line[end] for each in both for end in ("sender", "receiver")}
-    for what, unit, told, own in (
+    for what, unit, stated, own in (
         ("Table 2, data sets", "traces", "24", len(traces(2))),
         ("Table 3, data sets", "traces", "13", len(traces(3))),
         ("both, connections", "traces", "37", len(both)),
         ("both, hosts", "hosts", "18", len(hosts)),
     ):
-        label = (what, "counted, and in the text")
-        row = Row(label, unit, Printed(told), float(own), tolerance=PRINTED_DIGITS)
+        label = (what, "count, and value in the text")
+        row = Row(label, unit, Printed(stated), float(own), tolerance=PRINTED_DIGITS)
         section.rows.append(row)
     for each in both:
         if each.kinds != each.loss_indications:
             section.rows.append(
                 Row(
-                    (each.name, "TD + TO for the loss indications"),
+                    (each.name, "TD + TO and the loss indications"),
                     "count",
                     each.line.printed("loss_indications"),
                     float(each.kinds),
@@ -71,12 +71,12 @@ def _checks() -> Section:
             )
     uneven = sum(each.kinds != each.loss_indications for each in both)
     section.remarks = [
-        f"In {len(both) - uneven} rows the loss indications are the sum of TD and TO, in the "
-        f"{uneven} rows shown (all of Table 2) they are more. Which figure is at fault nobody can "
-        "tell; nothing is corrected, and p is taken from the column of the loss indications. T0 "
+        f"In {len(both) - uneven} rows the loss indications are the sum of TD and TO. In the "
+        f"{uneven} rows shown (all of Table 2) they are more. It is unknown which value is wrong, "
+        "so nothing is corrected, and p uses the column of the loss indications. T0 "
         "of manic to baskerville is 2.305 s here and 2.495 s in another printing.",
         f"Timeouts are {100 * _timeout_share(both):.0f} % of all indications, and more than half "
-        f"of them in {sum(each.timeout_share > 0.5 for each in both)} of the {len(both)} traces.",
+        f"in {sum(each.timeout_share > 0.5 for each in both)} of the {len(both)} traces.",
     ]
     return section
 
@@ -87,7 +87,7 @@ def _timeout_share(rows: Sequence[Trace]) -> float:
 
 
 def _predictions(number: int, folder: Path) -> Section:
-    """Return what the models say of each trace, printed packets beside predicted ones."""
+    """Return the models' predictions for each trace, with the printed packets."""
     rows = traces(number)
     section = Section(
         f"{published.table(number).title}: predicted", ("trace", "p", "W_max", "model")
@@ -97,11 +97,11 @@ def _predictions(number: int, folder: Path) -> Section:
     free = MODELS[FULL](of_traces(rows)) * seconds
     held = MODELS[FULL](of_traces(rows, windows)) * seconds
     leading = MODELS[TD_ONLY](of_traces(rows)) * seconds
-    for at, each in enumerate(rows):
+    for index, each in enumerate(rows):
         p = f"{100 * each.loss_indication_ratio:.2f} %"
-        shown = [(NO_WINDOW, FULL, free[at]), (NO_WINDOW, TD_ONLY, leading[at])]
-        if math.isfinite(windows[at]):
-            shown.insert(1, (f"{windows[at]:.0f}, fitted", FULL, held[at]))
+        shown = [(NO_WINDOW, FULL, free[index]), (NO_WINDOW, TD_ONLY, leading[index])]
+        if math.isfinite(windows[index]):
+            shown.insert(1, (f"{windows[index]:.0f}, fitted", FULL, held[index]))
         for window, model, packets in shown:
             section.rows.append(
                 Row(
@@ -113,20 +113,20 @@ def _predictions(number: int, folder: Path) -> Section:
             )
     section.figures.append(_draw(number, rows, windows, folder))
     section.remarks = [
-        "Published are the packets sent; the paper prints no prediction. A fitted W_max is "
-        "the whole number from 2 to 64 with which the full model comes nearest to this very "
-        "row; rows that a limit only makes worse have none. It is a free number for each row, so "
-        "that its small errors confirm nothing: they say what windows would stand behind the rows.",
+        "Published are the packets sent; the paper prints no predictions. A fitted W_max is "
+        "the integer from 2 to 64 with the smallest error of the full model for this row. Rows "
+        "without one are underestimated even without a limit. As each row has a free parameter, "
+        "its small error does not confirm the model; it shows which windows the rows would imply.",
     ]
     return section
 
 
-def _draw(number: int, rows: Sequence[Trace], windows: Floats, folder: Path) -> drawing.Drawn:
+def _draw(number: int, rows: Sequence[Trace], windows: Floats, folder: Path) -> drawing.Plot:
     figure, (axes,) = drawing.panels(1, width=11.0, height=4.4)
     seconds = column(rows, lambda row: row.duration_s)
     sent = column(rows, lambda row: row.packets)
     order = np.argsort(MODELS[FULL](of_traces(rows)) * seconds / sent)
-    looks = drawing.looks()
+    styles = drawing.styles()
     for model, limits, fill in (
         (TD_ONLY, np.inf, "full"),
         (APPROXIMATE, np.inf, "full"),
@@ -142,11 +142,11 @@ def _draw(number: int, rows: Sequence[Trace], windows: Floats, folder: Path) -> 
             fillstyle=fill,
             label=label,
             markersize=6,
-            **next(looks),
+            **next(styles),
         )
-    _finish(axes, [rows[at] for at in order])
-    axes.set_title(f"Table {number}, without W_max unless said otherwise", fontsize=10)
-    return drawing.Drawn(figure, folder / f"table{number}.png")
+    _finish(axes, [rows[index] for index in order])
+    axes.set_title(f"Table {number}, without W_max unless stated otherwise", fontsize=10)
+    return drawing.Plot(figure, folder / f"table{number}.png")
 
 
 def _finish(axes: Axes, rows: Sequence[Trace]) -> None:
@@ -196,22 +196,23 @@ def _averages() -> Section:
         for window in (NO_WINDOW, COMMON, FITTED):
             for model in (*MODELS, CHAIN):
                 if window != NO_WINDOW and model in {TD_ONLY, TD_ONLY_WHOLE}:
-                    continue  # They know no W_max: what stands above holds.
+                    continue  # They do not use W_max; see the rows above.
                 label = (f"Table {number}", window, model)
                 own = 100 * average_error(number, model, window)
                 section.rows.append(Row(label, "%", None, own))
     commons = " and ".join(f"{common_window(traces(n)):.0f}" for n in (2, 3))
     section.remarks = [
-        "The mean over traces of |predicted - sent| / sent, section 3; b = 2. The paper has these "
-        "errors over intervals of 100 s and with each trace's W_max, in Figures 19 and 20, and "
-        "prints none. Over whole traces, and without W_max, the full model says "
-        f"{100 * average_error(2, FULL, NO_WINDOW):.0f} % too much or too little of the hours of "
-        f"Table 2, TD only {100 * average_error(2, TD_ONLY, NO_WINDOW):.0f} %: the limit of the "
-        "window and the intervals are part of the method.",
-        f"One W_max for all is fitted too ({commons} packets for Tables 2 and 3). "
-        "Mathis here is (20), held within W_max. "
-        "The CUBIC response is of a stack that nobody had in 1998: it shows how much a sender of "
-        "today would have been allowed. The window chain is the Markov chain of the closed form's "
-        "assumptions; it says less than (31), as its periods after a timeout start from 1.",
+        "The mean over traces of |predicted - sent| / sent, section 3; b = 2. The paper shows "
+        "these errors over intervals of 100 s and with each trace's W_max, in Figures 19 and 20, "
+        "and prints none. Over whole traces, and without W_max, the full model has an error of "
+        f"{100 * average_error(2, FULL, NO_WINDOW):.0f} % for the hours of "
+        f"Table 2, TD only {100 * average_error(2, TD_ONLY, NO_WINDOW):.0f} %. The limit of the "
+        "window and the intervals are therefore part of the method.",
+        f"A common W_max for all traces is also fitted ({commons} packets for Tables 2 and 3). "
+        "Mathis here is (20), limited by W_max. "
+        "The CUBIC response belongs to a stack that did not exist in 1998: it shows the rate that "
+        "a modern sender could use. The window chain is the Markov chain with the closed form's "
+        "assumptions; it predicts less than (31), because its periods after a timeout start from "
+        "1.",
     ]
     return section

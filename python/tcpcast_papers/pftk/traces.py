@@ -1,7 +1,7 @@
-"""Simulated traces, cut in pieces as the paper cuts its own: packets, loss indications, depth.
+"""Simulated traces in pieces like the paper's: packets, loss indications, timeout depth.
 
-A trace here is a simulation of one flow that is stopped at the end of each piece to read its
-sums; how often it is stopped changes nothing in it.
+A trace is a simulation of one flow that pauses at the end of each piece to read its cumulative
+counters. The pauses do not change the results.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     Counts = NDArray[np.int64]
 
 DEPTHS = {depth: f"sequences_of_{depth}" for depth in range(2, 7)}
-"""Cells that count the timeout sequences which reached a depth."""
+"""Cells that count the timeout sequences that reached a depth."""
 
 CALIBRATION_SEED = 1001
 CALIBRATION_ROUNDS = 4
-"""How often the loss asked for is corrected towards the p wanted."""
+"""Number of corrections of the loss towards the wanted p."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,17 +39,17 @@ class Cut:
     piece_s
         Length of a piece.
     sent
-        Packets sent, repeated ones too.
+        Packets sent, including retransmissions.
     triple_duplicates, sequences
         Loss indications of each kind: fast retransmits, and sequences of timeouts.
     timeouts
         All timeouts.
     deepest
-        The most timeouts in sequence, 0 where there was none: class TD if 0, T0 if 1, ...
+        Maximum number of timeouts in sequence: class TD if 0, T0 if 1, ...
     rtt_s, t0_s
-        Mean round-trip time by Karn's rule and mean first timeout, nan where there was none.
+        Mean round-trip time by Karn's rule and mean first timeout, nan if there is no sample.
     rtt_sums, t0_sums
-        Sum in seconds and number of samples behind them, ``[2, replications, pieces]``.
+        Their sums in seconds and numbers of samples, ``[2, replications, pieces]``.
     """
 
     piece_s: float
@@ -68,7 +68,7 @@ class Cut:
 
     @property
     def loss_indication_ratio(self) -> Floats:
-        """The paper's p of each piece, nan where nothing was sent."""
+        """The paper's p of each piece, nan if it has no packets."""
         return _ratio(self.loss_indications, self.sent)
 
     @property
@@ -93,21 +93,21 @@ class Cut:
 
     @property
     def trace_p(self) -> float:
-        """Loss indications per packet of everything."""
+        """Loss indications per packet of the whole trace."""
         return float(self.loss_indications.sum() / self.sent.sum())
 
 
 def cut(path: Path, *, pieces: int, piece_s: float, replications: int = 1, seed: int = 1) -> Cut:
-    """Simulate a path and cut it.
+    """Simulate a path and divide the trace into pieces.
 
     Parameters
     ----------
     path
-        What to simulate; the flow watched is that of its first class.
+        Path to simulate; the flow of its first class is observed.
     pieces, piece_s
-        How many pieces, and how long each is in seconds.
+        Number of pieces, and length of each in seconds.
     replications, seed
-        Independent traces, and the seed of them all.
+        Number of independent traces, and their seed.
     """
     scenario = path.scenario(replications=replications, seed=seed)
     run = _native.Simulation(configuration(scenario, 0.0), replications)
@@ -140,10 +140,10 @@ def cut(path: Path, *, pieces: int, piece_s: float, replications: int = 1, seed:
 
 
 def calibrated(path: Path, wanted: float, *, hours: int) -> Path:
-    """Return the path with the loss that gives p, loss indications per packet sent.
+    """Return the path with a loss that gives p, loss indications per packet sent.
 
-    p is never the loss asked for: a packet lost several times, or several lost in a round, are one
-    indication. The loss is corrected by the ratio of the two, on traces that are not used again.
+    p differs from the packet loss: repeated losses of a packet, and several losses in a round, are
+    one indication. The loss is corrected by the ratio of both, with traces that are not used again.
     """
     rate = path.rate
     for _ in range(CALIBRATION_ROUNDS):
@@ -161,5 +161,5 @@ def _cells(run: _native.Simulation) -> Counts:
 
 
 def _ratio(numerator: Counts | Floats, denominator: Counts | Floats) -> Floats:
-    found = np.full(np.shape(numerator), np.nan)
-    return np.divide(numerator, denominator, out=found, where=np.asarray(denominator) > 0)
+    result = np.full(np.shape(numerator), np.nan)
+    return np.divide(numerator, denominator, out=result, where=np.asarray(denominator) > 0)

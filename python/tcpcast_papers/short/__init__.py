@@ -1,6 +1,6 @@
-"""The latency of short transfers: the paper's tables, its figures, and where its model is off.
+"""Latency of short transfers: the paper's tables and figures, and the errors of its model.
 
 U. Ayesta and K. Avrachenkov, *The effect of the initial window size and limited transmit algorithm
-on the transient behavior of TCP transfers*. Its figures are drawn again by its model, by the model
-with what it leaves out, and by packets.
+on the transient behavior of TCP transfers*. Its figures are reproduced with its model, with an
+extended model, and with packets.
 """

@@ -1,30 +1,30 @@
-"""The paper described: its sections in order, and what each has simulated."""
+"""Description of the reproduction: its sections in order, and their sample sizes."""
 
 from __future__ import annotations
 
 from tcpcast_papers.runner import BOTH, Paper
 from tcpcast_papers.short import errors, expected, figures, timeouts, values
 from tcpcast_papers.short.published import CITATION
-from tcpcast_papers.short.runs import QUICK, WHOLE, Effort, Runs
+from tcpcast_papers.short.runs import QUICK, WHOLE, Runs, SampleSizes
 
 
 def _preface(runs: Runs) -> list[str]:
-    quick = "" if runs.effort == WHOLE else "This is the quick run: wider intervals. "
+    quick = "" if runs.sample_sizes == WHOLE else "This is the quick run: wider intervals. "
     return [
-        f"The paper: {CITATION}. It prints two tables and a few figures in its text, and plots the "
+        f"The paper: {CITATION}. It prints two tables and a few values in its text, and plots the "
         "rest.",
         "The path: 100 Mbit/s, RTT 100 ms, each packet of 500 bytes lost with p = 10 %, "
         "W_SS = M = 30. k counts lost transmissions, retransmissions included.",
-        "Beside packets stand three models: *as printed, d = 0*, which goes on at once after a "
-        "fast retransmit; *d = 1*, in which the duplicates take a round trip to come back; and "
+        "Packets are compared with three models: *as printed, d = 0*, which resumes immediately "
+        "after a fast retransmit; *d = 1*, in which the duplicate acks take a round trip; and "
         "*refined*, in which losses of a flight share a recovery and timeouts double. All three "
-        "have the integrals as the text, not the print, means them.",
-        f"{quick}{runs.transfers:,} transfers were simulated, each alone from fresh state. "
+        "use the integrals according to the text instead of the misprinted ones.",
+        f"{quick}{runs.transfers:,} single transfers on new connections were simulated. "
         "Intervals are 95 %.",
     ]
 
 
-PAPER: Paper[Effort, Runs] = Paper(
+PAPER: Paper[SampleSizes, Runs] = Paper(
     package="tcpcast_papers.short",
     title="Short transfers: initial window, limited transmit and a proposal",
     simulations=Runs,

@@ -1,4 +1,4 @@
-"""How far the model is off, by the number of losses, in every setting."""
+"""Errors of the model by number of losses, in every setting."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _error(runs: Runs, case: Case, variant: str, packets: str = PACKETS) -> Metr
 def _quantity(variant: str) -> Quantity[Runs, Case]:
     def note(runs: Runs, case: Case) -> str:
         other = _error(runs, case, variant, AT_ACKS).value
-        return f"{other:.1f} % beside packets at any ack" if case[1] > 1 else ""
+        return f"{other:.1f} % compared with packets at any ack" if case[1] > 1 else ""
 
     return Quantity((variant,), lambda runs, case: _error(runs, case, variant), note=note)
 
@@ -53,52 +53,52 @@ def _gain(runs: Runs) -> str:
                 for variant in (MODEL, REFINED)
             )
             gains.append(f"from {before:.1f} to {after:.1f} % given {losses} losses {words}")
-    return f"What the refinement gains for {NEWRENO.words}: {', '.join(gains)}."
+    return f"Effect of the refinement for {NEWRENO.words}: {', '.join(gains)}."
 
 
-def _draw(runs: Runs, folder: Path) -> drawing.Drawn:
+def _draw(runs: Runs, folder: Path) -> drawing.Plot:
     figure, panels = drawing.panels(4, 2, width=3.0, height=2.9, share_y=True)
     for axes, setting in zip(panels, ALL, strict=True):
-        for at, variant in enumerate(VARIANTS):
+        for index, variant in enumerate(VARIANTS):
             losses = range(MOST_LOSSES + 1)
-            found = [_error(runs, (setting, each), variant).value for each in losses]
-            places = [each + 0.27 * (at - 1) for each in losses]
-            axes.bar(places, found, width=0.25, color=drawing.COLOURS[at], label=variant)
+            result = [_error(runs, (setting, each), variant).value for each in losses]
+            places = [each + 0.27 * (index - 1) for each in losses]
+            axes.bar(places, result, width=0.25, color=drawing.COLOURS[index], label=variant)
         axes.set_title(setting.words, fontsize=9)
         axes.set_xticks(range(MOST_LOSSES + 1))
         axes.set_xlabel("losses")
     panels[0].legend(fontsize=8, frameon=False)
     for axes in panels[::4]:
         axes.set_ylabel("mean error, %")
-    return drawing.Drawn(figure, folder / "errors.png")
+    return drawing.Plot(figure, folder / "errors.png")
 
 
 SHEET: Sheet[Runs, Case] = Sheet(
-    "Section 4. How far the model is off",
+    "Section 4. Errors of the model",
     ("setting", "losses", "model"),
     "%",
     lambda case: (case[0].words, str(case[1])),
     lambda _: [(setting, losses) for setting in ALL for losses in range(MOST_LOSSES + 1)],
     tuple(map(_quantity, VARIANTS)),
     notes=lambda runs: [
-        "The mean of |model/packets - 1| over the sizes 1 to 30 that were seen to lose so many.",
-        "Without a loss packets go in whole rounds, the fluid in parts of them: high between the "
-        "ends of rounds, exact at them; with b = 2 the ack timer comes on top. Given one loss the "
-        "round trip that the duplicates take to come back, d = 1, is nearly all that the printed "
+        "The mean of |model/packets - 1| over the sizes 1 to 30 with this number of losses.",
+        "Without losses packets use whole rounds, the fluid fractions of rounds: it is too high "
+        "within rounds, and exact at their ends. With b = 2 the ack timer adds to this. With one "
+        "loss the round trip of the duplicate acks, d = 1, is nearly everything that the printed "
         "recursion lacks.",
-        "*At any ack*: packets of a sender whose timeout, once doubled, is as before after any ack "
-        "of new data, as with timestamps. By default it stays doubled until there is a new "
+        "*At any ack*: packets of a sender that ends the doubling of a timeout at any ack "
+        "of new data, as with timestamps. By default the doubling lasts until there is a new "
         "round-trip sample, which retransmissions do not give.",
-        "Given two and three losses, two errors of the model work against each other. It pays for "
-        "a recovery for each loss, where one repairs all of a flight: too slow, for many packets. "
-        "It never doubles a timeout: too fast, for few packets. The refined model has both, and "
-        "the ack timer where b = 2; its timeouts double while the same packet is lost again, and "
-        "are as before for the next one. With the proposal that is no gain: a few packets that "
-        "lose two or three still come to a timeout, for which sharing a recovery has no place.",
+        "With two and three losses, two errors of the model partly cancel. It uses one recovery "
+        "for each loss, although one can repair a whole flight: too slow for many packets. "
+        "It never doubles a timeout: too fast for few packets. The refined model corrects both, "
+        "and adds the ack timer if b = 2; its timeouts double while the same packet is lost again, "
+        "and are reset for the next one. With the proposal this is no gain: a few packets with "
+        "two or three losses still have a timeout, and cannot share a recovery.",
         _gain(runs),
     ],
-    wants=lambda runs: [
-        runs.want(runs.drawn(setting, rules)) for setting in ALL for rules in (DEFAULT, BACKOFF)
+    request=lambda runs: [
+        runs.request(runs.drawn(setting, rules)) for setting in ALL for rules in (DEFAULT, BACKOFF)
     ],
     figure=_draw,
 )

@@ -1,4 +1,4 @@
-"""Figures 9 and 10: the expected latency of three senders, and what two of them save."""
+"""Figures 9 and 10: expected latency of three senders, and the savings of two of them."""
 
 from __future__ import annotations
 
@@ -37,21 +37,21 @@ if TYPE_CHECKING:
 
 LARGEST_SHORT_PKTS = LARGEST_SHORT_BYTES // MSS_BYTES
 REDUCED = SIZES.index(REDUCTION_BYTES // MSS_BYTES)
-"""Place of the file of 4 kB among the sizes."""
+"""Index of the file of 4 kB in the sizes."""
 
 CARDWELL = "Cardwell et al."
 SENDERS = (NEWRENO, LIMITED, PROPOSAL)
 
 Case = tuple[Setting, int | None]
-"""A sender and a file size in packets; None: the mean over all sizes."""
+"""A sender and a file size in packets, or None for the mean over all sizes."""
 
 X_LABEL, RIGHT = "file size, packets", SIZES[-1] + 1
 
 
 def cardwell() -> Floats:
-    """Return Cardwell, Savage and Anderson's curve of the NewReno sender."""
+    """Return the curve of Cardwell, Savage and Anderson for the NewReno sender."""
     sender = NEWRENO.transfer
-    found = cardwell_latency(
+    result = cardwell_latency(
         size_pkts=np.array(SIZES),
         rtt_s=sender.rtt_s,
         t0_s=sender.rto_s,
@@ -61,11 +61,11 @@ def cardwell() -> Floats:
         receiver_window_pkts=sender.receiver_window_pkts,
         connection=False,
     )
-    return np.asarray(found.latency_s)[None]
+    return np.asarray(result.latency_s)[None]
 
 
 def as_proposed(limited: Floats, proposal: Floats) -> Floats:
-    """Return the proposal's curve: limited transmit alone above 10 kB."""
+    """Return the proposal's curve, with limited transmit only above 10 kB."""
     return np.where(np.array(SIZES) <= LARGEST_SHORT_PKTS, proposal, limited)
 
 
@@ -80,7 +80,7 @@ def expected(runs: Runs, sender: Setting, method: str) -> Floats:
 
 
 def at_size(curve: Floats, place: int) -> Metric:
-    """Return the point of a curve at this place among the sizes."""
+    """Return the point of a curve at an index of the sizes."""
     return estimate(*curve[:, place].tolist())
 
 
@@ -104,7 +104,7 @@ def _mean_error(method: str) -> Quantity[Runs, Case]:
     def note(runs: Runs, case: Case) -> str:
         if case[0] is not NEWRENO:
             return ""
-        return f"{error(runs, NEWRENO, AT_ACKS):.1f} % beside {AT_ACKS}"
+        return f"{error(runs, NEWRENO, AT_ACKS):.1f} % compared with {AT_ACKS}"
 
     return Quantity(
         (method,),
@@ -115,9 +115,9 @@ def _mean_error(method: str) -> Quantity[Runs, Case]:
     )
 
 
-def _draw9(runs: Runs, folder: Path) -> drawing.Drawn:
+def _draw9(runs: Runs, folder: Path) -> drawing.Plot:
     left, right = [], []
-    for sender, look in zip(SENDERS, drawing.looks(), strict=False):
+    for sender, look in zip(SENDERS, drawing.styles(), strict=False):
         packets, model = (expected(runs, sender, method) for method in (PACKETS, MODEL))
         left += [
             drawing.curve(SIZES, packets, sender.sender, look | {"linestyle": ""}),
@@ -143,9 +143,9 @@ def _draw9(runs: Runs, folder: Path) -> drawing.Drawn:
     return _drawn(panels, folder / "figure9.png", 3.8)
 
 
-def _drawn(panels: Sequence[Panel], path: Path, height: float) -> drawing.Drawn:
+def _drawn(panels: Sequence[Panel], path: Path, height: float) -> drawing.Plot:
     chart = Chart(panels=panels, columns=2, size=(10.8, height), share="y")
-    return drawing.Drawn(chart.draw(), path)
+    return drawing.Plot(chart.draw(), path)
 
 
 FIGURE9: Sheet[Runs, Case] = Sheet(
@@ -165,24 +165,24 @@ FIGURE9: Sheet[Runs, Case] = Sheet(
     ),
     notes=lambda _: [
         f"The proposal is for files of up to {LARGEST_SHORT_PKTS} packets of {MSS_BYTES} bytes; "
-        "larger ones have limited transmit alone.",
-        "From some twenty packets on the model is too slow: each of several losses pays for a "
-        "recovery of its own. The refined model, without that, is too fast: its timeouts double "
-        "only while the same packet is lost again, those of a sender without timestamps stay "
-        "doubled for the next packets too. Cardwell, Savage and Anderson's formula knows NewReno "
-        "only, and is slower still for large files.",
+        "larger ones use only limited transmit.",
+        "For more than about twenty packets the model is too slow, because each loss has its own "
+        "recovery. The refined model is too fast: its timeouts double "
+        "only while the same packet is lost again, but those of a sender without timestamps stay "
+        "doubled for the next packets. The formula of Cardwell, Savage and Anderson models only "
+        "NewReno, and is still slower for large files.",
     ],
     figure=_draw9,
 )
 
 GIVEN: dict[str, Callable[[Latency | ModelLatency], Floats]] = {
-    "one loss": lambda found: found.given[1],
-    "a loss": lambda found: found.given_loss,
+    "one loss": lambda result: result.given[1],
+    "a loss": lambda result: result.given_loss,
 }
 
 
 def reduction(base: Floats, changed: Floats) -> Floats:
-    """Return the curve of the share by which ``changed`` is less than ``base``."""
+    """Return the relative reduction from ``base`` to ``changed`` as a curve."""
     ratio = changed[0] / base[0]
     half = ratio * np.hypot(base[1:] / base[0], changed[1:] / changed[0])
     return np.vstack([1 - ratio, half])
@@ -212,18 +212,18 @@ def _band(line: Line) -> Tolerance:
 
 def _panel10(runs: Runs, given: str, legend: dict[str, object] | None) -> Panel:
     series = []
-    for setting, look in zip((LIMITED, PROPOSAL), drawing.looks(), strict=False):
+    for setting, look in zip((LIMITED, PROPOSAL), drawing.styles(), strict=False):
         points = _reduction(runs, setting, given, PACKETS)
         series.append(drawing.curve(SIZES, points, setting.sender, look | {"linestyle": ""}))
         for method, style in ((MODEL, "-"), (REFINED, "--")):
             line = {"linestyle": style, "color": look["color"], "linewidth": 1.2}
             rows = _reduction(runs, setting, given, method)
             series.append(drawing.curve(SIZES, rows, style=line))
-    y = Axis("" if legend else "shorter than NewReno by, %")
+    y = Axis("" if legend else "reduction from NewReno, %")
     return Panel(series, Axis(X_LABEL, 0, RIGHT), y, f"given {given}", legend)
 
 
-def _draw10(runs: Runs, folder: Path) -> drawing.Drawn:
+def _draw10(runs: Runs, folder: Path) -> drawing.Plot:
     key = "points: packets; lines: model, d = 1;\ndashed: refined"
     legends = (None, {"title": key, "title_fontsize": 8})
     panels = [_panel10(runs, given, legend) for given, legend in zip(GIVEN, legends, strict=True)]
@@ -237,7 +237,7 @@ FIGURE10: Sheet[Runs, Line] = Sheet(
     lambda line: (BY_NAME[line["setting"]].sender,),
     lambda _: reductions(),
     (
-        # The bands are of one loss, of packets and the paper's model.
+        # The bands apply to one loss, for packets and the paper's model.
         *(
             _reduced(given, given, method, "percent", band)
             for given, limit in zip(GIVEN, (_band, None), strict=True)
@@ -245,16 +245,20 @@ FIGURE10: Sheet[Runs, Line] = Sheet(
         ),
         *(
             _reduced(
-                "one loss, computed apart", "one loss", method, published, Tolerance(absolute=0.5)
+                "one loss, independent value",
+                "one loss",
+                method,
+                published,
+                Tolerance(absolute=0.5),
             )
             for method, published in ((MODEL, "model_percent"), (PACKETS, "exact_percent"))
         ),
     ),
     notes=lambda _: [
-        f"At {REDUCTION_BYTES // MSS_BYTES} packets. The paper says 10 % and 40 %, of a curve that "
-        "it does not print, and not whether it is of one loss or of any. Given one loss a figure "
-        "agrees from 8 to 16 % and from 38 to 52 %. Values computed apart are given one loss too; "
-        "of packets limited transmit saves 1 - 0.875 s/1.000 s then: 12.5 %, told as 13.",
+        f"At {REDUCTION_BYTES // MSS_BYTES} packets. The paper states 10 % and 40 % for a curve "
+        "that it does not print, but not whether this is for one loss or any number. For one loss, "
+        "values from 8 to 16 % and from 38 to 52 % agree. Independent values are also for one "
+        "loss: with packets limited transmit saves 1 - 0.875 s/1.000 s, 12.5 %, stated as 13.",
     ],
     figure=_draw10,
 )

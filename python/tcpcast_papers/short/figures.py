@@ -1,4 +1,4 @@
-"""Figures 4, 6, 7 and 8: the latency given how many transmissions were lost."""
+"""Figures 4, 6, 7 and 8: latency by number of lost transmissions."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ LOOKS = {
     MODEL: {"linestyle": "-", "color": "black", "linewidth": 1.2},
     REFINED: {"linestyle": "--", "color": "black", "linewidth": 1.2},
 }
-"""How each variant of the model is drawn."""
+"""Plot style of each variant of the model."""
 
 
 def _sheet(line: Line) -> Sheet[Runs, Line]:
     setting = BY_NAME[line["setting"]]
     published = column("least_pkts")
     return Sheet(
-        f"{setting.name.capitalize()}. Latency given the losses: {setting.words}",
+        f"{setting.name.capitalize()}. Latency by number of losses: {setting.words}",
         ("quantity", "by"),
         "packets",
         lambda _: (),
@@ -63,8 +63,8 @@ def _sheet(line: Line) -> Sheet[Runs, Line]:
             *(_peak(setting, method) for method in (*VARIANTS, PACKETS)),
         ),
         notes=lambda runs: _notes(runs, setting),
-        wants=lambda runs: runs.want(runs.drawn(setting)),
-        figure=lambda runs, folder: drawing.Drawn(
+        request=lambda runs: runs.request(runs.drawn(setting)),
+        figure=lambda runs, folder: drawing.Plot(
             Chart(
                 panels=[_panel(runs, setting, losses) for losses in range(MOST_LOSSES + 1)],
                 columns=2,
@@ -76,12 +76,12 @@ def _sheet(line: Line) -> Sheet[Runs, Line]:
 
 
 def peak_pkts(runs: Runs, setting: Setting, method: str) -> float:
-    """Return the size at which the latency given one loss is highest."""
+    """Return the size with the highest latency for one loss."""
     return float(SIZES[int(np.nanargmax(latency(runs, setting, method).given[1, 0]))])
 
 
 def _peak(setting: Setting, method: str) -> Quantity[Runs, Line]:
-    # With b = 2 the fluid sends a packet more before its window is 4 than the table's rule has.
+    # With b = 2 the fluid sends one packet more before its window is 4 than the table's rule.
     checked = setting.transfer.acked_packets == 1 and method in {MODEL, PACKETS}
     return Quantity(
         ("peak of one loss", method),
@@ -111,19 +111,19 @@ def _panel(runs: Runs, setting: Setting, losses: int) -> Panel:
 def _notes(runs: Runs, setting: Setting) -> list[str]:
     if setting is PROPOSAL:
         return [
-            "No peak: the curve of one loss falls from one packet, which alone waits for the "
-            "timer, to six, and then grows with the rounds that larger files take.",
+            "No peak: the curve for one loss falls from one packet, which waits for the "
+            "timer, to six packets, and then grows with the number of rounds.",
         ]
     notes = [
-        f"Up to the peak at {peak_pkts(runs, setting, PACKETS):.0f} packets a loss means a "
-        "timeout, whichever packet it is of; from there on more and more are recovered."
+        f"Up to the peak at {peak_pkts(runs, setting, PACKETS):.0f} packets the loss of any packet "
+        "causes a timeout; for larger files recoveries are more and more frequent."
     ]
     if setting.transfer.acked_packets > 1:
         notes.append(
-            "The fluid sends four packets before its window is 4, the rule of Table 2 counts "
-            "three: the peak of the curve is a packet later than the table's FileSize_min. Acks "
-            "wait for up to 100 ms, which only the refined model has; the waves of packets are odd "
-            "and even sizes."
+            "The fluid sends four packets before its window is 4; the rule of Table 2 counts "
+            "three, so the peak of the curve is one packet after the table's FileSize_min. Acks "
+            "are delayed by up to 100 ms, which only the refined model includes. The waves in the "
+            "curve of packets are odd and even sizes."
         )
     return notes
 

@@ -1,4 +1,4 @@
-"""The methods whose latencies the figures compare: variants of the model, and packets."""
+"""Methods whose latencies the figures compare: variants of the model, and packets."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 AS_PRINTED, MODEL, REFINED = "as printed, d = 0", "d = 1", "refined"
 VARIANTS = (AS_PRINTED, MODEL, REFINED)
-"""A round trip for the duplicates to return, or none; with shared recovery and backoff."""
+"""With one round trip for the duplicate acks, or none; with shared recovery and backoff."""
 
 PACKETS, AT_ACKS = "packets", "packets, doubling ends at any ack"
 RULES = {PACKETS: DEFAULT, AT_ACKS: BACKOFF}
@@ -35,23 +35,23 @@ MOST_LOSSES = 3
 
 @dataclass(frozen=True)
 class ModelLatency:
-    """The curves of :class:`~tcpcast_papers.short.runs.Latency` by the model: means alone."""
+    """Curves of the model like :class:`~tcpcast_papers.short.runs.Latency`, with means only."""
 
     transfer: ShortTransfer
 
     @cached_property
     def given(self) -> Floats:
-        """Of each number of losses, shape (4, 1, sizes)."""
+        """Latency for each number of losses, shape (4, 1, sizes)."""
         return conditional_latency_s(self.transfer, SIZES, max_losses=MOST_LOSSES)[:, None]
 
     @cached_property
     def given_loss(self) -> Floats:
-        """Of all transfers with a loss."""
+        """Latency of transfers with at least one loss."""
         return expected_latency_s(self.transfer, SIZES, loss=LOSS, given_loss=True)[None]
 
     @cached_property
     def expected(self) -> Floats:
-        """Of all transfers."""
+        """Latency of all transfers."""
         return expected_latency_s(self.transfer, SIZES, loss=LOSS)[None]
 
 
@@ -63,21 +63,21 @@ def by_model(setting: Setting, variant: str) -> ModelLatency:
 
 
 def latency(runs: Runs, setting: Setting, method: str) -> Latency | ModelLatency:
-    """Return the curves of a setting by a variant of the model or by packets."""
+    """Return the curves of a setting for a variant of the model or for packets."""
     if method in VARIANTS:
         return by_model(setting, method)
     return runs.latency(runs.drawn(setting, RULES[method]))
 
 
 def mean_error(model: Floats, packets: Floats) -> Metric:
-    """Return the mean distance of a model's curve from that of packets, in percent.
+    """Return the mean distance of a model's curve from the curve of packets, in percent.
 
-    Sizes for which packets have no mean are left out.
+    Sizes without a mean for packets are left out.
     """
     known = np.isfinite(packets[0])
     mean, half = packets[:, known]
     ratio = model[0, known] / mean
     error, spread = np.mean(np.abs(ratio - 1)), np.sqrt(np.sum((ratio * half / mean) ** 2))
-    found = (error, max(error - spread / known.sum(), 0.0), error + spread / known.sum())
-    value, low, high = (100 * float(each) for each in found)
+    result = (error, max(error - spread / known.sum(), 0.0), error + spread / known.sum())
+    value, low, high = (100 * float(each) for each in result)
     return Metric(value, low, high)

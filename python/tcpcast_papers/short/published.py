@@ -1,16 +1,16 @@
-"""The paper's printed figures, as data, and values of its recursion that others computed.
+"""The paper's printed values as data, and independent values of its recursion.
 
-"The paper" throughout this package is U. Ayesta and K. Avrachenkov, *The effect of the initial
+"The paper" in this package is U. Ayesta and K. Avrachenkov, *The effect of the initial
 window size and limited transmit algorithm on the transient behavior of TCP transfers*. Its Tables 1
-and 2 are CSV files in ``data``, a line per cell, with the digits as printed; ``misprint`` marks a
-cell that does not follow from the rule of the others, and ``note`` says how that is known.
-``least.csv`` and the column ``percent`` of ``reductions.csv`` hold figures of the running text.
-What Figures 4 and 6 to 10 plot is not printed.
+and 2 are CSV files in ``data`` with one line per cell and the digits as printed. ``misprint`` marks
+a cell that contradicts the rule of the others, and ``note`` gives the evidence.
+``least.csv`` and the column ``percent`` of ``reductions.csv`` hold values in the text.
+The values in Figures 4 and 6 to 10 are not printed.
 
 ``values.csv`` and the other columns of ``reductions.csv`` are not from the paper. They were
-computed independently of this program, and before it, from the recursion as it must be meant, and
-packet by packet over all ways to lose k transmissions. The bands of the reductions are what counts
-as agreement with the paper's words about a figure.
+computed independently of this program, and before it, from the corrected recursion, and packet by
+packet over all ways to lose k transmissions. The bands of the reductions define agreement with
+approximate values in the text.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ LOSS = 0.1
 
 MSS_BYTES, HEADER_BYTES = 500, 40
 LARGEST_SHORT_BYTES = 10_000
-"""Figure 9: larger files do without the proposal."""
+"""Maximum file size for the proposal (Figure 9)."""
 REDUCTION_BYTES = 4_000
-"""The file of which section 4.3 gives the reductions of Figure 10."""
+"""The file size for which section 4.3 gives the reductions of Figure 10."""
 
 
 @cache
@@ -56,13 +56,13 @@ def table(number: int) -> PublishedTable:
 
 @cache
 def least() -> PublishedTable:
-    """Return FileSize_min of the text, a line per figure of one sender."""
+    """Return FileSize_min in the text, one line per figure of one sender."""
     return PublishedTable("FileSize_min", read_lines(_PACKAGE, "least.csv"))
 
 
 @cache
 def values() -> PublishedTable:
-    """Return latencies by size and losses: the recursion, and packets over all loss patterns."""
+    """Return latencies by size and losses: from the recursion, and over all loss patterns."""
     return PublishedTable(
         "Values of the recursion and of packets", read_lines(_PACKAGE, "values.csv")
     )
@@ -70,5 +70,5 @@ def values() -> PublishedTable:
 
 @cache
 def reductions() -> PublishedTable:
-    """Return by what share limited transmit and the proposal cut the latency given one loss."""
+    """Return the relative reductions of the latency for one loss by both methods."""
     return PublishedTable("Reductions at 8 packets", read_lines(_PACKAGE, "reductions.csv"))

@@ -1,4 +1,4 @@
-"""The simulations of the reproduction, and what they measure given the losses of a transfer."""
+"""Simulations of the reproduction, and latencies by number of losses."""
 
 from __future__ import annotations
 
@@ -25,31 +25,31 @@ if TYPE_CHECKING:
 Rules = tuple[tuple[str, str], ...]
 
 DEFAULT: Rules = ()
-"""TCP as it is by default: a doubled timeout lasts until a round-trip sample, whole packets."""
+"""Default TCP: a doubled timeout lasts until a round-trip sample; windows in whole packets."""
 BACKOFF: Rules = (("backoff_until", "ack"),)
 """A doubled timeout lasts until the next ack of new data."""
 FRACTIONS: Rules = (*BACKOFF, ("window_unit", "bytes"))
-"""The same, and windows keep fractions of packets."""
+"""As :data:`BACKOFF`, with fractional windows."""
 
 Z95 = 1.959963984540054
-"""Half of a normal 95 % interval, in standard deviations."""
+"""Half-width of a normal 95 % interval, in standard deviations."""
 
 FEWEST = 10
-"""Transfers with so many losses whose mean is told."""
+"""Minimum number of transfers with a number of losses, to report their mean."""
 
 
 @dataclass(frozen=True, slots=True)
-class Effort:
-    """How much to simulate.
+class SampleSizes:
+    """Sample sizes of the simulations.
 
     Attributes
     ----------
     drawn
         Transfers of each size of a figure.
     valued
-        Of each size whose value is checked.
+        Transfers of each size with a checked value.
     counted
-        Of each cell of Tables 1 and 2.
+        Transfers of each cell of Tables 1 and 2.
     """
 
     drawn: int
@@ -57,13 +57,13 @@ class Effort:
     counted: int
 
 
-WHOLE = Effort(drawn=200_000, valued=2_000_000, counted=1_000_000)
-QUICK = Effort(drawn=10_000, valued=100_000, counted=100_000)
+WHOLE = SampleSizes(drawn=200_000, valued=2_000_000, counted=1_000_000)
+QUICK = SampleSizes(drawn=10_000, valued=100_000, counted=100_000)
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Transfers to simulate; equal ones are the same."""
+    """Transfers to simulate; equal jobs run once."""
 
     setting: Setting
     sizes_pkts: tuple[int, ...]
@@ -77,7 +77,7 @@ class Job:
         return float(self.transfers * sum(self.sizes_pkts))
 
     def run(self, progress: Callable[[float], None]) -> Answer:
-        """Simulate them."""
+        """Run the simulation."""
         scenario = self.setting.scenario(
             self.sizes_pkts,
             transfers=self.transfers,
@@ -92,17 +92,17 @@ class Job:
 class Latency:
     """Mean latency over the sizes, seconds.
 
-    A curve has the shape (2, sizes): means, and half of their 95 % intervals.
+    A curve has the shape (2, sizes): means, and half-widths of their 95 % intervals.
 
     Attributes
     ----------
     given
-        A curve for each number of lost transmissions, retransmissions included; nan if fewer than
-        :data:`FEWEST` transfers lost so many.
+        A curve for each number of lost transmissions, including retransmissions; nan if fewer
+        than :data:`FEWEST` transfers had this number.
     given_loss
-        Of all transfers with a loss.
+        Latency of transfers with at least one loss.
     expected
-        Of all transfers.
+        Latency of all transfers.
     """
 
     given: Floats
@@ -110,18 +110,18 @@ class Latency:
     expected: Floats
 
 
-def latency(found: Answer, sizes_pkts: tuple[int, ...], *, max_losses: int = 3) -> Latency:
-    """Read the times of an answer's tables ``by_size`` and ``by_losses``."""
-    table, means = found.tables["by_losses"], found.tables["by_size"]
-    place = {size: at for at, size in enumerate(sizes_pkts)}
-    at = np.array([place[size] for size in table["size_pkts"].tolist()])
+def latency(result: Answer, sizes_pkts: tuple[int, ...], *, max_losses: int = 3) -> Latency:
+    """Return the latencies in an answer's tables ``by_size`` and ``by_losses``."""
+    table, means = result.tables["by_losses"], result.tables["by_size"]
+    place = {size: index for index, size in enumerate(sizes_pkts)}
+    index = np.array([place[size] for size in table["size_pkts"].tolist()])
     losses, count = table["losses"], table["transfers"]
     given = np.full((max_losses + 1, 2, len(sizes_pkts)), np.nan)
     shown = (losses <= max_losses) & (count >= FEWEST)
-    given[losses[shown], :, at[shown]] = _curve(table).T[shown]
+    given[losses[shown], :, index[shown]] = _curve(table).T[shown]
     expected = _curve(means)
     lossless = np.zeros(len(sizes_pkts))
-    lossless[at[losses == 0]] = count[losses == 0]
+    lossless[index[losses == 0]] = count[losses == 0]
     given_loss = _given_loss(given[0, 0], lossless, expected, means["transfers"])
     return Latency(given, given_loss, expected)
 
@@ -133,10 +133,10 @@ def _curve(table: dict[str, Floats]) -> Floats:
 def _given_loss(
     lossless_s: Floats, lossless: Floats, expected: Floats, transfers: Floats
 ) -> Floats:
-    """Return the curve of transfers with a loss.
+    """Return the curve of transfers with at least one loss.
 
-    Transfers without a loss all take the same time, so that the rest of the mean and of the
-    variance are of those with one.
+    Transfers without a loss all take the same time, so their part can be subtracted from the mean
+    and the variance of all transfers.
     """
     (mean_s, half_s), lossy = expected, transfers - lossless
     fast = np.where(lossless > 0, lossless_s, 0.0)
@@ -145,19 +145,19 @@ def _given_loss(
     return np.stack([mean, Z95 * np.sqrt(np.maximum(squares / lossy - mean**2, 0.0) / lossy)])
 
 
-class Runs(simulations.Runs[Effort]):
+class Runs(simulations.Runs[SampleSizes]):
     """The simulations of this paper."""
 
     def drawn(self, setting: Setting, rules: Rules = DEFAULT) -> Job:
-        """Return the simulation of all sizes of a setting."""
-        return Job(setting, SIZES, self.effort.drawn, rules=rules)
+        """Return the job with all sizes of a setting."""
+        return Job(setting, SIZES, self.sample_sizes.drawn, rules=rules)
 
     def latency(self, job: Job) -> Latency:
-        """Return the times by size and losses."""
+        """Return the latencies by size and losses."""
         return latency(self[job], job.sizes_pkts)
 
     @property
     def transfers(self) -> int:
-        """How many transfers all of them have."""
+        """Total number of transfers."""
         jobs = [job for job in self.jobs if isinstance(job, Job)]
         return sum(job.transfers * len(job.sizes_pkts) for job in jobs)

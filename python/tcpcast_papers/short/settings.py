@@ -1,4 +1,4 @@
-"""The paper's senders and its path (section 4), as models and as scenarios take them."""
+"""The paper's senders and its path (section 4), as inputs of models and as scenarios."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ RTT_S = 0.1
 """A propagation delay of 50 ms."""
 
 ACK_TIMER_S = 0.1
-"""How long ns-2 delays an ack by default; the paper names no other."""
+"""Default ack delay of ns-2; the paper gives no value."""
 
 SIZES = tuple(range(1, 31))
 """The sizes of Figures 4 and 6 to 10, packets."""
 
 LIMITED_TRANSMIT_ON = {None: "second", 1: "each", 2: "second"}
-"""``tcp.rules.limited_transmit_on`` of each dup_LT: two new packets on the second duplicate, as the
-paper says, or one on the first."""
+"""``tcp.rules.limited_transmit_on`` of each dup_LT: two new packets on the second duplicate, as in
+the paper, or one on the first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +34,11 @@ class Setting:
     Parameters
     ----------
     name
-        Where it is drawn: ``"figure 6"``.
+        Figure that shows it: ``"figure 6"``.
     sender
-        Its sender: ``"NewReno"``.
+        Name of its sender: ``"NewReno"``.
     transfer
-        The sender as the model takes it, read as the text says: d = 1.
+        Inputs of the model, according to the text: d = 1.
     """
 
     name: str
@@ -53,12 +53,12 @@ class Setting:
 
     @property
     def as_printed(self) -> ShortTransfer:
-        """The model that resumes at once after a fast retransmit: d = 0."""
+        """The model that resumes immediately after a fast retransmit: d = 0."""
         return replace(self.transfer, as_printed=True)
 
     @property
     def refined(self) -> ShortTransfer:
-        """The model with what the paper leaves out: shared recovery, backoff, the ack timer."""
+        """The extended model, with shared recovery, backoff and the ack timer."""
         timer = ACK_TIMER_S if self.transfer.acked_packets > 1 else None
         return replace(self.transfer, shared_recovery=True, backoff=True, delayed_ack_timer_s=timer)
 
@@ -71,16 +71,16 @@ class Setting:
         loss: float = LOSS,
         rules: Sequence[tuple[str, str]] = (),
     ) -> Scenario:
-        """Return the scenario in which packets do the same.
+        """Return the equivalent packet-level scenario.
 
         Parameters
         ----------
         sizes_pkts
             File sizes in packets.
         transfers
-            Of each size.
+            Transfers per size.
         seed
-            Of the random streams.
+            Seed of the random streams.
         loss
             p of each packet.
         rules
@@ -148,6 +148,6 @@ OTHER_WINDOWS = tuple(
     for b in (1, 2)
     for window in (1, 4)
 )
-"""Section 4.1: smaller and larger initial windows, which no figure shows."""
+"""Section 4.1: smaller and larger initial windows, which have no figure."""
 
 ALL = (*DRAWN, *OTHER_WINDOWS)

@@ -1,4 +1,4 @@
-"""Tables 1 and 2: the packets whose loss makes the sender time out, counted and simulated."""
+"""Tables 1 and 2: packets whose loss causes a timeout, by the model and by simulation."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from tcpcast_papers.short.runs import Runs
 
 SIZE_PKTS = 20
-"""Above y_to + dup_t of every cell, also where delayed acks make more of it."""
+"""More than y_to + dup_t of every cell, including the effect of delayed acks."""
 
 RARE_LOSS = 3e-4
-"""So few that hardly a transfer loses two packets."""
+"""Loss so small that hardly any transfer loses two packets."""
 
 SSTHRESH_PKTS = {"slow start": 30, "congestion avoidance": 1}
 """W_SS of each phase."""
@@ -46,19 +46,19 @@ def sender(line: Line) -> Setting:
     return Setting("tables 1 and 2", line["phase"], transfer)
 
 
-def measured_packets(found: Answer, unprotected_pkts: int) -> Metric:
+def measured_packets(result: Answer, unprotected_pkts: int) -> Metric:
     """Return y_to of a simulation.
 
-    Of the n places of a lost packet, y_to and the last ``unprotected_pkts`` end in a timeout.
+    Of n positions of a lost packet, y_to and the last ``unprotected_pkts`` cause a timeout.
     """
-    timeouts, total = found["to_indications"], found["to_indications"] + found["td_indications"]
+    timeouts, total = result["to_indications"], result["to_indications"] + result["td_indications"]
     share = timeouts / total
     half = Z95 * math.sqrt(share * (1 - share) / total)
     return estimate(SIZE_PKTS * share - unprotected_pkts, SIZE_PKTS * half, least=0.0)
 
 
 def _job(runs: Runs, line: Line) -> Job:
-    return Job(sender(line), (SIZE_PKTS,), runs.effort.counted, RARE_LOSS)
+    return Job(sender(line), (SIZE_PKTS,), runs.sample_sizes.counted, RARE_LOSS)
 
 
 def _by_packets(runs: Runs, line: Line) -> Metric:
@@ -66,7 +66,7 @@ def _by_packets(runs: Runs, line: Line) -> Metric:
 
 
 def _within_half_a_packet(line: Line) -> Tolerance | None:
-    """Return the tolerance of a whole number of packets; Table 2 leaves out delayed acks."""
+    """Return the tolerance, half a packet, or None for Table 2, which ignores delayed acks."""
     checked = line["acked_packets"] == "1" and not line.misprint
     return Tolerance(absolute=0.5) if checked else None
 
@@ -90,25 +90,25 @@ def _sheet(number: int, note: str) -> Sheet[Runs, Line]:
             Quantity(("packets",), _by_packets, published, _within_half_a_packet),
         ),
         notes=lambda _: [
-            f"By packets: of files of {SIZE_PKTS} packets that lose one, the share that times out, "
-            "times the packets, less the last three.",
+            f"By packets: for files of {SIZE_PKTS} packets with one loss, the share with a "
+            "timeout, times the number of packets, minus the last three.",
             note,
         ],
-        wants=lambda runs: [runs.want(_job(runs, line)) for line in table(number)],
+        request=lambda runs: [runs.request(_job(runs, line)) for line in table(number)],
     )
 
 
 SHEETS = (
     _sheet(
         1,
-        "Two cells print 1 where the window is large enough from the start. There the rule of "
-        "all other cells has 0, and so have packets.",
+        "Two cells print 1 although the initial window is large enough. The rule of "
+        "all other cells gives 0, as do packets.",
     ),
     _sheet(
         2,
-        "Two cells print 1 where the rule has 0, as in Table 1. With delayed acks packets are "
-        "not held to the rule: an ack that waits for its second packet, or for the timer, "
-        "keeps the window small for longer, so that more packets end in a timeout than the "
-        "table has. The paper says that its derivation leaves this out.",
+        "Two cells print 1 although the rule gives 0, as in Table 1. With delayed acks packets are "
+        "not compared with the rule: an ack that waits for a second packet, or for the timer, "
+        "keeps the window small for longer, so that more losses cause a timeout than in the "
+        "table. The paper states that its derivation ignores this.",
     ),
 )

@@ -1,4 +1,4 @@
-"""Values of the recursion and of packets that were computed apart from this program."""
+"""Values of the recursion and of packets that were computed independently of this program."""
 
 from __future__ import annotations
 
@@ -22,38 +22,38 @@ if TYPE_CHECKING:
     from tcpcast_papers.short.runs import Rules, Runs
 
 WITHIN = Tolerance(relative=0.01)
-"""Packets: 1 %."""
+"""Tolerance for packets: 1 %."""
 
 DIGITS = Tolerance(absolute=5.5e-4)
-"""The recursion: half of the last digit, and what quadrature leaves (3.4075 is told as 3.408)."""
+"""Tolerance for the recursion: half of the last digit, plus the error of quadrature."""
 
 
 def _job(runs: Runs, line: Line, rules: Rules) -> Job:
     size = int(line["size_pkts"])
-    return Job(BY_NAME[line["setting"]], (size,), runs.effort.valued, rules=rules)
+    return Job(BY_NAME[line["setting"]], (size,), runs.sample_sizes.valued, rules=rules)
 
 
 def _simulated(rules: Rules) -> Callable[[Runs, Line], Metric]:
     def computed(runs: Runs, line: Line) -> Metric:
-        found = runs.latency(_job(runs, line, rules)).given[int(line["losses"]), :, 0]
-        return estimate(*found.tolist())
+        result = runs.latency(_job(runs, line, rules)).given[int(line["losses"]), :, 0]
+        return estimate(*result.tolist())
 
     return computed
 
 
 def _recursion(line: Line, *, as_printed: bool) -> Metric:
     transfer = replace(BY_NAME[line["setting"]].transfer, as_printed=as_printed)
-    found = conditional_latency_s(transfer, int(line["size_pkts"]), max_losses=MOST_LOSSES)
-    return Metric(float(found[int(line["losses"])]))
+    result = conditional_latency_s(transfer, int(line["size_pkts"]), max_losses=MOST_LOSSES)
+    return Metric(float(result[int(line["losses"])]))
 
 
 def _has_two_losses(line: Line) -> bool:
-    """Without two losses, the other rules make hardly any difference."""
+    """Return whether other rules make a difference, which requires two losses."""
     return int(line["losses"]) > 1
 
 
 SHEET: Sheet[Runs, Line] = Sheet(
-    "Values computed apart",
+    "Independent values",
     ("setting", "size", "losses", "by"),
     "s",
     lambda line: (
@@ -76,34 +76,34 @@ SHEET: Sheet[Runs, Line] = Sheet(
             column("exact_s"),
             WITHIN,
             causes=(
-                ("what ends the doubling of a timeout: any ack of new data", _simulated(BACKOFF)),
-                ("that, and windows that keep fractions of packets", _simulated(FRACTIONS)),
+                ("the doubling of a timeout ends at any ack of new data", _simulated(BACKOFF)),
+                ("that, and fractional windows", _simulated(FRACTIONS)),
             ),
         ),
         *(
             Quantity((words,), _simulated(rules), column("exact_s"), condition=_has_two_losses)
             for rules, words in (
                 (BACKOFF, "packets, doubling ends at any ack"),
-                (FRACTIONS, "packets, and windows keep fractions"),
+                (FRACTIONS, "packets, fractional windows"),
             )
         ),
     ),
     notes=lambda _: [
-        "Published here are values that were computed apart from this program: the recursion as "
-        "its text means it (d = 1), to the digits told, and packets, the mean over all ways to "
-        "lose k transmissions of a NewReno sender on a path of infinite rate; they agree within "
+        "Published here are values that were computed independently of this program: the "
+        "recursion according to its text (d = 1), and packets, the mean over all ways to "
+        "lose k transmissions of a NewReno sender on a path of infinite rate. They agree within "
         "1 %.",
-        "From two losses on it matters how the sender goes on, which RFCs leave open in part. By "
-        "default a timeout, once doubled, stays so until there is a new round-trip sample (RFC "
-        "6298, section 5), which retransmissions do not give; where any ack of new data ends "
-        "it, as with timestamps, the values of up to 8 packets come out. Files of 30 packets have "
-        "time for the window to grow, and there the values lie between windows in whole packets "
-        "and windows that keep fractions (RFC 5681, equations 3 and 4), which grow a little more "
-        "slowly. That 30 packets agree by default too is chance: the one rule adds what the other "
-        "takes away.",
+        "With two or more losses the result depends on rules that RFCs leave open in part. By "
+        "default the doubling of a timeout lasts until there is a new round-trip sample (RFC "
+        "6298, section 5), which retransmissions do not give. If any ack of new data ends "
+        "it, as with timestamps, the values of up to 8 packets are reproduced. In files of 30 "
+        "packets the window can grow, and their values are between those of windows in whole "
+        "packets and of fractional windows (RFC 5681, equations 3 and 4), which grow slightly more "
+        "slowly. The agreement for 30 packets by default is accidental: the effects of both rules "
+        "cancel.",
     ],
-    wants=lambda runs: [
-        runs.want(_job(runs, line, rules))
+    request=lambda runs: [
+        runs.request(_job(runs, line, rules))
         for line in values()
         for rules in (DEFAULT, BACKOFF, FRACTIONS)
     ],
