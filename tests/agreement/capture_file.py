@@ -1,4 +1,5 @@
-"""Reads what ``probes.pcap`` writes, from the format's definition and not from the writer."""
+"""Reader for files of ``probes.pcap``, written from the format's definition, not from the
+writer."""
 
 from __future__ import annotations
 
@@ -20,11 +21,11 @@ SYN = 2
 OFFSET_NS = 10**9
 """Added to times by captures of classic stacks whose round trips take at most 500 ms."""
 ADDRESS_BITS = 0xFFFFFF
-"""Of an address, those that are of the source and not of the network."""
+"""Bits of an address that identify the source, without the network part."""
 
 
 class Captured(NamedTuple):
-    """A packet of the capture; ``number`` counts packets from 1, as the simulator does."""
+    """One captured packet; ``number`` counts packets from 1, like the simulator."""
 
     time_ns: int
     flow: int
@@ -36,7 +37,7 @@ class Captured(NamedTuple):
 
 
 class Written:
-    """The captures of a run of the native module, which writes them as it goes on."""
+    """Captures of a run of the native module, which writes them during the run."""
 
     def __init__(self, run: _native.Simulation, captures: int) -> None:
         self._run, self._folder = run, tempfile.TemporaryDirectory()
@@ -45,7 +46,7 @@ class Written:
             run.begin_capture(at, file)
 
     def read(self, packet_bytes: int) -> list[list[Captured]]:
-        """Return the packets of each, of which none was left out."""
+        """Return the packets of each capture; fail if the writer omitted any."""
         assert not any(self._run.end_capture(at) for at in range(len(self._files)))
         found = [read_capture(file.read_bytes(), packet_bytes) for file in self._files]
         self._folder.cleanup()
@@ -55,7 +56,7 @@ class Written:
 def read_capture(content: bytes, packet_bytes: int) -> list[Captured]:
     """Return the packets of a capture without the handshakes that the writer adds.
 
-    A wrong header or a cut record is an error.
+    Raise an error for a wrong header or a truncated record.
     """
     magic, major, minor, _, _, _, link = struct.unpack_from("<IHHiIII", content)
     assert (magic, major, minor, link) == (NANOSECOND_MAGIC, 2, 4, RAW_IP)
@@ -72,7 +73,7 @@ def read_capture(content: bytes, packet_bytes: int) -> list[Captured]:
         packet = _read(header, time_ns, length, packet_bytes)
         if (packet.flow, packet.connection) in opened:
             found.append(packet)
-        else:  # the acknowledgement of the SYN-ACK
+        else:  # acknowledgement of the SYN-ACK
             assert not packet.is_data
             opened.add((packet.flow, packet.connection))
     return found

@@ -1,13 +1,13 @@
-"""The same network and TCP a second time: simple, slow, and written from the definitions.
+"""A second, simple and slow implementation of the same network and TCP, from the definitions.
 
-Every link is a queue whose packets leave one by one in events of their own, every arrival is an
-event, and so is every timer. Nothing is computed ahead. It takes the native simulator's plain
-numbers and gives what happened as lists, in integer nanoseconds, so that the two can be compared
-event for event. Only distributions that are constants, and no random loss.
+Every link is a queue with one event per departure; each arrival and each timer is an event. Nothing
+is computed ahead. It takes the native simulator's plain numbers and returns lists of events with
+times in integer nanoseconds, so that both simulators can be compared event by event. It supports
+only constant distributions and no random loss.
 
-The rules that both keep: at equal times departures come before arrivals and timers come last; the
-bottleneck does not lose the fractions of nanoseconds of a busy period, while an access link takes
-a whole number of them for each packet; timeouts are in whole nanoseconds, each term cut.
+Rules of both simulators: at equal times departures come before arrivals, and timers come last. The
+bottleneck carries fractions of nanoseconds over within a busy period, while an access link takes a
+whole number of nanoseconds per packet. Timeouts are whole nanoseconds; each term is truncated.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PACKET = 2**32
 
 
 class Agenda:
-    """What happens next: by time, then departures, arrivals, timers, then as scheduled."""
+    """Scheduled events, ordered by time, then departures, arrivals, timers, then insertion."""
 
     def __init__(self) -> None:
         self.now = 0
@@ -56,7 +56,7 @@ class Packet:
 
 
 class Link:
-    """First in, first out; what finds the buffer full is dropped."""
+    """A FIFO link that drops packets if its buffer is full."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class Link:
         self._agenda, self._rate, self._then, self._exact = agenda, rate_bps, then, exact
         self._most, self._dropped = most, dropped
         self._held: deque[Packet] = deque()
-        self._ends = 0  # in nanoseconds by the rate: whole numbers
+        self._ends = 0  # multiples of 1/rate nanoseconds, as integers
 
     def __len__(self) -> int:
         return len(self._held)
@@ -104,9 +104,9 @@ class Link:
 
 
 class FairLink:
-    """A queue for each flow; whose turn it is is found by looking at all of them in order.
+    """One queue per flow; the next flow is found by a linear search in service order.
 
-    ``round_`` lists the flows that have packets or one in transmission, the one in service first.
+    ``round_`` lists the flows with queued or transmitted packets; the flow in service comes first.
     """
 
     def __init__(
@@ -127,7 +127,7 @@ class FairLink:
         self._came_to: dict[int, int] = {}
         self._changes = 0
         self._sending: Packet | None = None
-        self._ends = 0  # in nanoseconds by the rate: whole numbers
+        self._ends = 0  # multiples of 1/rate nanoseconds, as integers
 
     def __len__(self) -> int:
         return sum(map(len, self._waiting.values())) + (self._sending is not None)
@@ -158,7 +158,7 @@ class FairLink:
             self._begin(self._agenda.now * self._rate)
 
     def _make_room(self, flow: int) -> Packet:
-        """The packet is in already: someone's first or last goes."""
+        """Evict the first or last packet of a flow after ``packet`` was enqueued."""
         if self._rules["drop"] != "arriving":
             lengths = {other: len(queue) for other, queue in self._waiting.items()}
             flow = max(lengths, key=lambda other: (lengths[other], self._came_to.get(other, 0)))
@@ -196,7 +196,7 @@ class FairLink:
 
 
 class Receiver:
-    """Acknowledges each packet, or each second one (RFC 5681, section 4.2)."""
+    """Acknowledges each packet, or every second packet (RFC 5681, section 4.2)."""
 
     def __init__(self, tcp: dict[str, Any]) -> None:
         self.arrived: set[int] = set()
@@ -228,7 +228,7 @@ class Receiver:
 
 @dataclass
 class Sender:
-    """Windows in packets; each method returns the numbers to send, in order."""
+    """Congestion control with windows in packets; methods return the numbers to send, in order."""
 
     tcp: dict[str, Any]
     size: int
@@ -262,7 +262,7 @@ class Sender:
         return self._send(now)
 
     def more(self, size: int, heard: int, sent: int, now: int) -> list[int]:
-        """Go on, ``heard`` after the last ack and ``sent`` after the last packet."""
+        """Start the next file, ``heard`` after the last ack and ``sent`` after the last packet."""
         rule = self.tcp["idle_restart"]
         if rule == "after-timeout" and sent > self.rto:
             self.cwnd = min(self.cwnd, self.tcp["initial_window"] * self.unit)
@@ -296,7 +296,7 @@ class Sender:
         self.backed_off = False
         if self.finished():
             self.deadline = None
-            if self.recovering:  # for what comes later on this connection
+            if self.recovering:  # for the next files of this connection
                 self.recovering, self.acks_counted, self.cwnd = False, 0, self.ssthresh
                 if self.tcp["slow_start_at_ssthresh"]:
                     self._grow()
@@ -320,7 +320,7 @@ class Sender:
         if self.cwnd < self.ssthresh + self.tcp["slow_start_at_ssthresh"]:
             self.cwnd += self.unit
             return
-        if self.bytewise:  # RFC 5681, equation (3), a packet being 2^32
+        if self.bytewise:  # RFC 5681, equation (3), with 2^32 per packet
             self.cwnd += -(-(2**64) // self.cwnd)
             return
         self.acks_counted += 1
@@ -331,7 +331,7 @@ class Sender:
         self.cwnd = max(0, self.cwnd - acked * self.unit) + self.unit
         if self.tcp["recovery"]["newreno"]["restart_timer"]:
             self._set_timer(now)
-        # What was the next to send may be the very packet that is sent again.
+        # The next packet in order may be the retransmitted packet itself.
         self.nxt = max(self.nxt, self.una + 1)
         return [self.una, *self._send(now)]
 
@@ -352,26 +352,27 @@ class Sender:
         self.recover = self.highest
         self.recovering, self.timed = True, None
         self._set_timer(now)
-        # RFC 5681, section 3.2, step 5: what was never sent, if the inflated window has room.
+        # RFC 5681, section 3.2, step 5: new data if the inflated window allows it.
         new = self._send(now) if self.nxt > self.highest else []
         return [self.una, *new]
 
     def _threshold(self) -> int:
-        """Ayesta and Avrachenkov, section 3.1: another one if una is one of the last packets."""
+        """Duplicate threshold by Ayesta and Avrachenkov, section 3.1; lower for the last
+        packets."""
         threshold = int(self.tcp["duplicate_threshold"])
         last = range(self.size - threshold + 1, self.size + 1)
         return int(self.tcp["last_packets_threshold"]) if self.una in last else threshold
 
     def _most_new(self) -> int:
-        """How many new packets this duplicate may send: RFC 3042, or all upon the second."""
+        """Return the limit of new packets for this duplicate: RFC 3042, or all on the second."""
         rule = self.tcp["limited_transmit"]
         return {"off": {}, "each-duplicate": {1: 1, 2: 1}, "on-second": {2: 2}}[rule].get(
             self.duplicates, 0
         )
 
     def _send_new(self, now: int, most: int) -> list[int]:
-        """RFC 3042, section 2: what was never sent, within rwnd and two packets beyond cwnd."""
-        if self.nxt <= self.highest:  # there is more to be sent again
+        """RFC 3042, section 2: new data within rwnd and two packets beyond cwnd."""
+        if self.nxt <= self.highest:  # retransmissions are pending
             return []
         numbers: list[int] = []
         while len(numbers) < most and self.nxt + len(numbers) <= self.size:
@@ -440,11 +441,11 @@ class Sender:
 
 
 Log = dict[str, list[tuple[int, int, int]]]
-"""By what happened: (time, source, number), in the order in which it did."""
+"""Events by kind: (time, source, number), in order of occurrence."""
 
 
 class User:
-    """One source, its receiver and the links of their own."""
+    """One source with its receiver and access links."""
 
     def __init__(self, network: Network, index: int, group: dict[str, Any]) -> None:
         self._network, self._index, self._group = network, index, group
@@ -547,7 +548,8 @@ class User:
 
 
 class Hops:
-    """Hops in series; the links of one that is not shared are made as sources come there."""
+    """Hops in series; links of hops that are not shared are created when a source first uses
+    them."""
 
     def __init__(
         self,
@@ -593,7 +595,8 @@ class Hops:
 
 
 class Network:
-    """All users and the bottleneck between them, from the native simulator's plain numbers."""
+    """All users and the bottleneck between them, built from the native simulator's plain
+    numbers."""
 
     def __init__(self, numbers: dict[str, Any]) -> None:
         assert numbers["loss"] is None
@@ -631,7 +634,7 @@ class Network:
         return lambda packet: entries.append((self.agenda.now, packet.source, packet.number))
 
     def time_back(self, which: str) -> int:
-        """Return what an ack takes over some hops, where it never waits."""
+        """Return the time of an ack over the hops where it never waits."""
         total = 0
         for hop in self._numbers[which]:
             total += rounded(self.ack_bytes * 8 * SECOND, hop["rate_bps"]) + hop["delay_ns"]
@@ -647,7 +650,8 @@ class Network:
         self._back.offer(ack)
 
     def arrives(self, where: str, packet: Packet) -> None:
-        """Note when two sources arrive at once for the first time: their order is a convention."""
+        """Record the first time at which two sources arrive together; their order is a
+        convention."""
         if self.log[where]:
             time, source, _ = self.log[where][-1]
             if time == self.agenda.now and source != packet.source:
@@ -671,7 +675,7 @@ def nanoseconds(seconds: float) -> int:
 
 
 def rounded(dividend: int, divisor: int) -> int:
-    """Return the whole number next to a quotient, the larger of two as near."""
+    """Return the integer nearest to a quotient, rounding half up."""
     return (2 * dividend + divisor) // (2 * divisor)
 
 

@@ -1,4 +1,4 @@
-"""Captures at the four places: every packet once, in order, with right headers and right times."""
+"""Captures at the four taps: each packet appears once, in order, with correct headers and times."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 TAPS = ["sender", "bottleneck-in", "bottleneck-out", "receiver"]
 PACKET, ACK = 1500, 40
 
-# Two files each in 12 s, the last long over before the next begins: nothing is on its way then.
+# Two files in 12 s each. The last file ends long before the next starts, so that no packet is in
+# flight.
 SCENARIO: dict[str, Any] = {
     "network": {
         "rtt": "40ms",
@@ -56,7 +57,7 @@ def captured(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Capture
 
 @pytest.fixture(scope="module")
 def sums(tmp_path_factory: pytest.TempPathFactory) -> dict[str, int]:
-    """The engine's own counters of the same run."""
+    """Counters of the engine for the same run."""
     numbers = configuration(scenario(tmp_path_factory.mktemp("unused")), 0.0)
     run = _native.Simulation(numbers, 1)
     run.advance(transfers=None, until_ns=119 * 10**9, threads=1)
@@ -72,7 +73,7 @@ def acks(packets: list[Captured]) -> list[Captured]:
     return [packet for packet in packets if not packet.is_data]
 
 
-def test_the_counts_are_the_engine_s(
+def test_counts_equal_engine_counters(
     captured: dict[str, list[Captured]], sums: dict[str, int]
 ) -> None:
     lost = sums["queue_drops"] + sums["random_drops"]
@@ -82,13 +83,13 @@ def test_the_counts_are_the_engine_s(
     assert len(data(captured["sender"])) == len(data(captured["bottleneck-in"])) == sums["sent"]
     assert len(data(captured["bottleneck-out"])) == sums["sent"] - lost
     assert len(data(captured["receiver"])) == sums["sent"] - lost
-    # One ack for each packet that arrives, and nothing loses an ack.
+    # One ack per arriving packet, and no ack is lost.
     assert {tap: len(acks(captured[tap])) for tap in TAPS} == dict.fromkeys(
         TAPS, sums["sent"] - lost
     )
 
 
-def test_what_was_sent_twice_is_what_the_engine_sent_again(
+def test_captured_retransmissions_equal_engine_retransmissions(
     captured: dict[str, list[Captured]], sums: dict[str, int]
 ) -> None:
     sent = Counter((p.flow, p.connection, p.number) for p in data(captured["sender"]))
@@ -99,14 +100,14 @@ def test_what_was_sent_twice_is_what_the_engine_sent_again(
 
 
 @pytest.mark.parametrize("tap", TAPS)
-def test_time_does_not_go_back(captured: dict[str, list[Captured]], tap: str) -> None:
+def test_capture_times_are_monotonic(captured: dict[str, list[Captured]], tap: str) -> None:
     times = [packet.time_ns for packet in captured[tap]]
     assert times == sorted(times)
 
 
-def test_a_packet_is_seen_at_each_place_in_turn(captured: dict[str, list[Captured]]) -> None:
-    # The bottleneck and the links of a source keep packets in order, so the n-th of a connection
-    # at one place that is not lost is the n-th at the next.
+def test_packet_passes_the_taps_in_order(captured: dict[str, list[Captured]]) -> None:
+    # The bottleneck and the access links preserve order, so the n-th packet of a connection at one
+    # tap, if it is not lost, is the n-th at the next tap.
     for one, other, forward in [
         ("sender", "bottleneck-in", True),
         ("bottleneck-out", "receiver", True),
@@ -125,11 +126,11 @@ def test_a_packet_is_seen_at_each_place_in_turn(captured: dict[str, list[Capture
                 assert all(p.time_ns < q.time_ns for p, q in zip(before, after, strict=True))
 
 
-def test_the_first_packet_takes_the_times_of_the_links(
+def test_first_packet_takes_the_link_times(
     captured: dict[str, list[Captured]],
 ) -> None:
-    # 240 us, 3 ms and 1.2 ms for 1500 bytes; 6.4, 80 and 32 us for 40; the rest of 40 ms is
-    # propagation between the bottleneck and the egress link, half of it each way.
+    # 240 us, 3 ms and 1.2 ms for 1500 bytes; 6.4, 80 and 32 us for 40 bytes. The remainder of the
+    # 40 ms is propagation between the bottleneck and the egress link, half of it in each direction.
     propagation = (40_000_000 - 240_000 - 3_000_000 - 1_200_000 - 6_400 - 80_000 - 32_000) // 2
     first = {
         (tap, is_data): min(
@@ -157,9 +158,7 @@ def ones_complement(words: bytes) -> int:
 
 
 @pytest.mark.parametrize("tap", TAPS)
-def test_headers_and_their_checksums_are_right(
-    captured: dict[str, list[Captured]], tap: str
-) -> None:
+def test_headers_and_checksums_are_correct(captured: dict[str, list[Captured]], tap: str) -> None:
     for packet in captured[tap][:200]:
         header = packet.header
         assert header[0] == 0x45
@@ -167,13 +166,13 @@ def test_headers_and_their_checksums_are_right(
         assert header[9] == 6
         assert ones_complement(header[:20]) == 0xFFFF
         pseudo = header[12:20] + struct.pack(">HH", 6, packet.length - 20)
-        # The payload is zeros, which add nothing.
+        # The payload consists of zeros, which do not change the sum.
         assert ones_complement(pseudo + header[20:]) == 0xFFFF
         assert header[32] >> 4 == 5
 
 
 @pytest.mark.parametrize("most", [1, 100, 1000])
-def test_a_capture_that_is_cut_holds_the_first_packets(
+def test_truncated_capture_contains_the_first_packets(
     tmp_path: Path, captured: dict[str, list[Captured]], most: int
 ) -> None:
     (answer,) = tcpcast.run(scenario(tmp_path, packets=most), ["packet"])
@@ -182,21 +181,21 @@ def test_a_capture_that_is_cut_holds_the_first_packets(
         content = file.read_bytes()
         found = read_capture(content, PACKET)
         assert found == captured[tap][: len(found)], tap
-        # Three packets of each handshake, of which two have options of eight bytes.
+        # Each handshake has three packets, two of them with eight bytes of options.
         handshakes = {(p.flow, p.connection) for p in found}
         assert most - 3 <= len(found) + 3 * len(handshakes) <= most + 2
         assert len(content) <= 24 + 56 * most + 16 * (len(handshakes) + 1)
         assert any(str(file) in w and f"{most} packets" in w for w in answer.warnings)
 
 
-def test_a_folder_that_is_not_there_is_named_before_the_run(tmp_path: Path) -> None:
+def test_missing_folder_is_reported_before_the_run(tmp_path: Path) -> None:
     (tmp_path / "nowhere").write_text("no folder")
     endless = scenario(tmp_path / "nowhere").with_changes({"run.duration": "20000000s"})
     with pytest.raises(EnvironmentFault, match=r"cannot write .*nowhere"):
         tcpcast.run(endless, ["packet"])
 
 
-def test_a_run_that_is_stopped_leaves_no_files_and_those_that_were_there(tmp_path: Path) -> None:
+def test_interrupted_run_removes_its_files_and_keeps_existing_ones(tmp_path: Path) -> None:
     asked = scenario(tmp_path)
     (tmp_path / "sender.pcap").write_text("of before")
     run = _native.Simulation(configuration(asked, 0.0), 1)
@@ -219,24 +218,24 @@ def test_a_run_that_is_stopped_leaves_no_files_and_those_that_were_there(tmp_pat
     assert sorted(file.stem for file in tmp_path.iterdir()) == sorted(TAPS)
 
 
-def test_packets_are_written_while_it_runs(tmp_path: Path) -> None:
+def test_packets_are_written_during_the_run(tmp_path: Path) -> None:
     run = _native.Simulation(configuration(scenario(tmp_path, packets=10**8), 0.0), 1)
     file = tmp_path / "written"
     run.begin_capture(0, file)
     run.advance(transfers=None, until_ns=119 * 10**9, threads=1)
-    # What lies in the writer's own buffer, and a round trip of packets, is still to come.
+    # The writer's buffer and the packets of one round trip are not yet written.
     assert file.stat().st_size > 50_000
     assert run.end_capture(0) is False
     assert len(read_capture(file.read_bytes(), PACKET)) > 2 * 14 * 60
 
 
-def test_a_trace_of_which_points_are_left_out_says_so() -> None:
+def test_trace_with_omitted_points_has_a_warning() -> None:
     changes = {"probes.flows": list(range(134)), "run.transfers": 100_000}
     (answer,) = tcpcast.run(tcpcast.load("web-10mbit", changes=changes), ["packet"])
     assert 100_000 < answer.tables["windows"]["time_s"].size <= 1_000_000
     thinned = [note for note in answer.notes if "there are too many points" in str(note)]
     assert thinned
-    assert all(note.about(answer.metrics) is None for note in thinned)  # of no metric
+    assert all(note.about(answer.metrics) is None for note in thinned)  # affects no metric
     (short,) = tcpcast.run(
         tcpcast.load("web-10mbit", changes=changes | {"run.transfers": 1_000}), ["packet"]
     )

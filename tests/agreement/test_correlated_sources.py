@@ -1,4 +1,4 @@
-"""Sizes and silences that go together, as they come out of a run: read from a traced source."""
+"""Correlated file sizes and OFF times, read from a traced source."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ def scenario(correlation: float | None, **traffic: Any) -> Scenario:
 
 @cache
 def sizes_and_silences(correlation: float | None) -> tuple[Any, Any]:
-    """Return the size of each file and the silence after it, to within the time of a file's end."""
+    """Return each file's size and the OFF time after it, accurate to the duration of a file's
+    end."""
     table = simulated(scenario(correlation)).tables["sequences"]
     begins = np.flatnonzero(table["sequence"] == 1)
     sizes = table["sequence"][begins[1:] - 1]
@@ -45,18 +46,18 @@ def sizes_and_silences(correlation: float | None) -> tuple[Any, Any]:
 
 
 @pytest.mark.parametrize("asked", [-0.3, 0.8])
-def test_ranks_are_correlated_as_asked_and_each_keeps_its_distribution(asked: float) -> None:
+def test_rank_correlation_is_as_specified_and_distributions_are_unchanged(asked: float) -> None:
     sizes, silences = sizes_and_silences(asked)
     assert len(sizes) > 3000
-    # Whole packets have ties, of which there are few.
+    # Sizes in whole packets have few ties.
     assert spearmanr(sizes, silences).statistic == pytest.approx(asked, abs=0.05)
     for drawn, alone in zip((sizes, silences), sizes_and_silences(None), strict=True):
         assert ks_2samp(drawn, alone).pvalue > 0.001
-    # The next file knows nothing of the silence before it.
+    # The next file is independent of the OFF time before it.
     assert abs(spearmanr(sizes[1:], silences[:-1]).statistic) < 0.05
 
 
-def test_without_a_correlation_the_draws_are_those_of_before() -> None:
+def test_zero_correlation_keeps_the_random_draws() -> None:
     without, none = simulated(scenario(None)), simulated(scenario(0.0))
     assert without.metrics == none.metrics
     sizes, silences = sizes_and_silences(None)
@@ -72,7 +73,7 @@ def test_without_a_correlation_the_draws_are_those_of_before() -> None:
         {"distribution": "empirical", "values": ["3pkt", "5pkt"], "weights": [1, 0]},
     ],
 )
-def test_nothing_goes_with_a_constant(size: dict[str, Any]) -> None:
+def test_constant_is_uncorrelated(size: dict[str, Any]) -> None:
     with pytest.raises(ScenarioError) as refused:
         scenario(0.5, size=size)
     expected = "traffic.correlation: nothing goes with size, which is constant; leave it out"

@@ -1,4 +1,4 @@
-"""CUBIC's response function beside losses that come at random: why simulations send more."""
+"""CUBIC's response function against random losses: the reason for higher simulated rates."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ EPOCHS, FIRST = 4000, 200
 
 
 def seconds_of(packets: float, most: float, k: float) -> float:
-    """Return how long the window function takes to send so many packets."""
+    """Return the time in seconds that the window function takes to send ``packets``."""
 
     def missing(t: float) -> float:
-        # The packets of t seconds: most t + C/4 ((t - K)^4 - K^4), over the RTT.
+        # Packets sent in t seconds: most t + C/4 ((t - K)^4 - K^4), divided by the RTT.
         return most * t + SCALE / 4 * ((t - k) ** 4 - k**4) - packets * RTT_S
 
     latest = k + 1.0
@@ -30,10 +30,10 @@ def seconds_of(packets: float, most: float, k: float) -> float:
 
 
 def window_function_pps(loss: float, *, random: bool) -> float:
-    """Return the rate of RFC 9438's window function, with its fast convergence.
+    """Return the rate of RFC 9438's window function with fast convergence.
 
-    A loss comes after 1/p packets, or after a number from the distribution that independent losses
-    have; nothing else differs.
+    A loss comes after 1/p packets, or after a geometric number of packets as for independent
+    losses; the rest is equal.
     """
     rng = np.random.default_rng(1)
     at_loss, before, packets, seconds = (RTT_S / loss) ** 0.75, 0.0, 0.0, 0.0
@@ -50,7 +50,7 @@ def window_function_pps(loss: float, *, random: bool) -> float:
 
 
 @pytest.mark.parametrize("loss", [1e-4, 1e-5])
-def test_equal_intervals_give_the_response_function_random_ones_an_eighth_more(loss: float) -> None:
+def test_random_intervals_raise_the_rate_by_one_eighth(loss: float) -> None:
     formula = float(cubic_response(rtt_s=RTT_S, loss_ratio=loss).rate_pps)
     assert window_function_pps(loss, random=False) == pytest.approx(formula, rel=0.03)
     assert window_function_pps(loss, random=True) == pytest.approx(
@@ -58,8 +58,8 @@ def test_equal_intervals_give_the_response_function_random_ones_an_eighth_more(l
     )
 
 
-def test_a_long_fast_path_differs_by_the_randomness_of_its_losses() -> None:
-    """As 16 flows at 10 Gbit/s and a loss of 1e-5, with a tenth of the packets."""
+def test_long_fast_path_differs_by_random_losses_only() -> None:
+    """Equivalent to 16 flows at 10 Gbit/s with a loss of 1e-5, with a tenth of the packets."""
     tables: dict[str, Any] = {
         "network": {
             "rtt": "138ms",
@@ -73,7 +73,7 @@ def test_a_long_fast_path_differs_by_the_randomness_of_its_losses() -> None:
     packet, fed = tcpcast.run(scenario, ["packet", "cubic-response"], feed="measured")
     sent = packet["send_rate_pps"]
     assert -0.25 < formula["send_rate_pps"] / sent - 1 < -0.08
-    # Losses of one window are one loss indication; with that and random losses it agrees.
+    # The losses of one window are one loss indication; with random intervals the rates agree.
     assert RANDOM_LOSSES * fed["send_rate_pps"] == pytest.approx(sent, rel=0.06)
 
 

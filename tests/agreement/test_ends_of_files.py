@@ -1,4 +1,4 @@
-"""How files of today's TCP end: a last packet that is not full, and FIN."""
+"""Ends of files in modern stacks: a partial last packet, and FIN."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def scenario(stack: str, size: Any, **more: Any) -> Scenario:
 
 
 @pytest.mark.parametrize("stack", TODAYS_PRESETS)
-def test_the_last_packet_takes_the_time_of_its_own_length(stack: str) -> None:
+def test_last_packet_takes_the_time_of_its_length(stack: str) -> None:
     def delivery_s(size: str) -> float:
         return tcpcast.run(scenario(stack, size), ["packet"])["packet"]["delivery_time_s"]
 
@@ -41,15 +41,15 @@ def test_the_last_packet_takes_the_time_of_its_own_length(stack: str) -> None:
     assert delivery_s(f"{2 * payload}B") == full
 
 
-def test_classic_stacks_have_full_packets() -> None:
+def test_classic_stacks_send_full_packets() -> None:
     runs = [tcpcast.run(scenario("rfc-newreno", size), ["packet"]) for size in ("2pkt", "1900B")]
     values = [{name: run["packet"][name] for name in run["packet"].metrics} for run in runs]
     assert values[0] == values[1]
 
 
 @pytest.mark.parametrize("queue", ["droptail", "codel", "red"])
-def test_goodput_counts_the_bytes_that_there_are(queue: str) -> None:
-    # Files of 148 bytes, a packet each: a tenth of a packet.
+def test_goodput_counts_payload_bytes(queue: str) -> None:
+    # Files of 148 bytes fit into one packet, a tenth of a full one.
     asked = scenario(
         "linux-cubic",
         "148B",
@@ -65,7 +65,7 @@ def test_goodput_counts_the_bytes_that_there_are(queue: str) -> None:
 
 
 def packets(file: Path) -> list[tuple[bool, int, int, int]]:
-    """Return of each packet: from the sender, codepoint, flags, bytes of payload."""
+    """Return sender flag, codepoint, TCP flags and payload bytes of each packet."""
     data, at, found = file.read_bytes(), 24, []
     while at < len(data):
         (kept,) = struct.unpack_from("<I", data, at + 8)
@@ -85,7 +85,7 @@ def captured(tmp_path: Path, size: str, *, ecn: bool, **link: Any) -> list[Any]:
     return packets(file)
 
 
-def test_captures_show_fin(tmp_path: Path) -> None:
+def test_captures_contain_fin(tmp_path: Path) -> None:
     sent = [packet for packet in captured(tmp_path, "2000B", ecn=False) if packet[0]]
     assert [(flags & (FIN | SYN), payload) for _, _, flags, payload in sent] == [
         (SYN, 0),
@@ -93,7 +93,7 @@ def test_captures_show_fin(tmp_path: Path) -> None:
         (0, 552),
         (FIN, 0),
     ]
-    # More than the initial window: FIN is on the last packet.
+    # The file is larger than the initial window, so that FIN is on the last packet.
     (tmp_path / "sender.pcap").unlink()
     sent = [packet for packet in captured(tmp_path, "15000B", ecn=False) if packet[0]]
     assert sent[-1][2] & FIN
@@ -101,7 +101,7 @@ def test_captures_show_fin(tmp_path: Path) -> None:
     assert not any(flags & FIN for _, _, flags, _ in sent[:-1])
 
 
-def test_captures_show_ecn(tmp_path: Path) -> None:
+def test_captures_contain_ecn(tmp_path: Path) -> None:
     seen = captured(tmp_path, "500pkt", ecn=True, queue="codel", buffer="1000pkt")
     opening = [(sender, flags & (ECE | CWR)) for sender, _, flags, _ in seen if flags & SYN]
     assert opening == [(False, ECE | CWR), (True, ECE)]

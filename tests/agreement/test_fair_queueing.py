@@ -1,4 +1,4 @@
-"""Fair queueing beside a simulator with an event for every step, and beside ns-2's DRR."""
+"""Fair queueing against the event-by-event reference simulator and ns-2's DRR."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ QUEUES: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("name", QUEUES)
-def test_it_is_what_a_simulator_does_that_steps_from_event_to_event(name: str) -> None:
+def test_fair_queue_equals_the_reference_simulator(name: str) -> None:
     queue = {"kind": "fq", **QUEUES[name]}
     individual = queue.get("buffers") == "individual"
     bottleneck = {
@@ -54,19 +54,19 @@ def test_it_is_what_a_simulator_does_that_steps_from_event_to_event(name: str) -
         "tcp": {"stack": "rfc-newreno", "receiver_window": 40},
     }
     network, native = compared(numbers_of(scenario), 12.0)
-    # Packets of different flows come at one time sooner or later where turns are long.
+    # With long turns, packets of different flows sooner or later arrive at the same time.
     assert network.first_tie > 6 * SECOND
     assert len([drop for drop in native.log["dropped"] if drop[0] < network.first_tie]) > 30
     assert native.total("transfers") > 20
 
 
 def ns2_drr(*, seed: int, flows: int, buffer: int, quantum: int) -> dict[str, float]:
-    """Run flows through ns-2's DRR at 10 Mbit/s; its figures from 20 s on."""
+    """Run flows through ns-2's DRR at 10 Mbit/s and return its results from 20 s onwards."""
     return ns2.run(SCRIPT, seed, flows, 10, buffer, quantum, SECONDS, WARMUP_S)
 
 
 def scenario(*, flows: int, buffer: int, quantum: int, replications: int) -> Scenario:
-    """The same question; ns-2's DRR drops the packet that has waited longest."""
+    """The same scenario for tcpcast; ns-2's DRR drops the packet that has waited longest."""
     queue = {
         "kind": "fq",
         "scheduler": "drr",
@@ -106,11 +106,11 @@ def scenario(*, flows: int, buffer: int, quantum: int, replications: int) -> Sce
         pytest.param(40, 300, 1500, 4, id="more flows", marks=pytest.mark.long),
     ],
 )
-def test_ns2_agrees(flows: int, buffer: int, quantum: int, runs: int) -> None:
+def test_ns2_drr_agrees(flows: int, buffer: int, quantum: int, runs: int) -> None:
     question = {"flows": flows, "buffer": buffer, "quantum": quantum}
     theirs = [ns2_drr(seed=seed, **question) for seed in range(1, runs + 1)]
     (own,) = tcpcast.run(scenario(**question, replications=runs), ["packet"])
-    # ns-2 leaves the packet in transmission out.
+    # ns-2 does not count the packet in transmission.
     figures = {
         "goodput_pps": (own["goodput_pps"], 0.005),
         "loss_ratio": (own["loss_ratio"], 0.05),

@@ -1,4 +1,4 @@
-"""The goodput of files: exact where a path is empty, and against an independent simulator's."""
+"""File goodput: exact on an idle path, and against an independent simulator."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ BITS = 8 * 1500
 
 
 def loop(sources: int, *, probes: dict[str, Any] | None = None, **changes: Any) -> Scenario:
-    """The local loop with probes, over 180 s from the warm-up on."""
+    """The local loop with probes, over 180 s after the warm-up."""
     tables = local_loop(sources, **{"run": {"duration": "300s", "warmup": "120s"}, **changes})
     return Scenario.from_dict({**tables.resolved(), "probes": probes or {}})
 
 
 @cache
 def seen(sources: int) -> Answer:
-    """The local loop over 180 s from the warm-up on, or 80 s where files are alike."""
+    """Run the local loop over 180 s after the warm-up, or 80 s if all files have the same size."""
     duration = "300s" if sources <= 5000 else "200s"
     return simulated(loop(sources, run={"duration": duration, "warmup": "120s"}))
 
@@ -44,7 +44,7 @@ def exceeded(answer: Answer) -> dict[float, float]:
         (10_000, (19.4, 19.6, 19.7, 20.0)),
     ],
 )
-def test_what_shares_of_files_exceed(sources: int, levels_kbps: tuple[float, ...]) -> None:
+def test_goodput_quantiles_agree(sources: int, levels_kbps: tuple[float, ...]) -> None:
     answer = seen(sources)
     table = answer.tables["file_goodput"]
     assert table["share"].tolist() == [0.95, 0.9, 0.8, 0.5]
@@ -56,8 +56,8 @@ def test_what_shares_of_files_exceed(sources: int, levels_kbps: tuple[float, ...
         assert within or low <= 1e3 * level <= high
 
 
-def test_windows_that_restart_after_a_silence() -> None:
-    """A share P(silence > 10 s) of files, each of 49.5 packets: the note's p_idle, 1.650 %."""
+def test_window_restarts_after_long_off_times_agree() -> None:
+    """P(OFF > 10 s) per file of 49.5 packets: the note's p_idle, 1.650 %."""
     sigma = np.sqrt(np.log(2.0))
     longer = lognorm(sigma, scale=30 * np.exp(-(sigma**2) / 2)).sf(10.0)
     assert longer / 49.5 == pytest.approx(0.0165, rel=1e-3)
@@ -74,7 +74,7 @@ def test_windows_that_restart_after_a_silence() -> None:
     assert "idle_restart_ratio" not in fresh.metrics
 
 
-def test_timeouts_a_packet_are_the_timeouts_over_the_packets() -> None:
+def test_timeouts_per_packet_are_timeouts_over_packets() -> None:
     answer = seen(7500)
     expected = answer["timeouts"] / (answer["send_rate_pps"] * 80)
     assert answer["timeout_ratio"] == pytest.approx(expected, rel=1e-9)
@@ -82,7 +82,7 @@ def test_timeouts_a_packet_are_the_timeouts_over_the_packets() -> None:
 
 
 def alone(size: str, stack: dict[str, Any], connection: str, **probes: Any) -> Answer:
-    """Files of one source on an empty path: every one takes as long as another."""
+    """Files of a single source on an idle path, which all take the same time."""
     scenario = {
         "network": {
             "bottleneck": {"rate": "12mbit", "delay": "20ms"},
@@ -104,8 +104,9 @@ def alone(size: str, stack: dict[str, Any], connection: str, **probes: Any) -> A
 
 @pytest.mark.parametrize("stack", ["rfc-newreno", "max-plus-reno"])
 @pytest.mark.parametrize("connection", ["new", "persistent"])
-def test_on_an_empty_path_the_time_is_that_of_the_way(stack: str, connection: str) -> None:
-    """Four packets of 1 ms and 50 ms on the way; four more a round later, 101 ms and 27 us."""
+def test_idle_path_time_is_transmission_and_propagation(stack: str, connection: str) -> None:
+    """Four packets of 1 ms plus 50 ms; four more packets one round later, after 101 ms and 27
+    us."""
     tcp = {"stack": stack, "idle_restart": "never"}
     first = 4 * BITS / 0.054
     found = exceeded(alone("4pkt", tcp, connection))
@@ -121,18 +122,18 @@ def test_on_an_empty_path_the_time_is_that_of_the_way(stack: str, connection: st
     assert np.array_equal(tail["by_file"], tail["by_large_file"])
 
 
-def test_a_block_of_a_whole_file_is_the_file() -> None:
+def test_block_as_long_as_a_file_is_the_file() -> None:
     table = alone("10pkt", {}, "new", goodput_packets=10).tables["file_goodput_tail"]
     assert np.array_equal(table["by_packets"], table["by_file"])
     assert "by_large_file" not in table, "no file has more than 10 packets"
 
 
-def test_without_being_asked_there_are_no_blocks() -> None:
+def test_blocks_are_absent_unless_requested() -> None:
     answer = simulated(loop(300))
     assert list(answer.tables["file_goodput_tail"]) == ["goodput_bps", "by_file", "by_large_file"]
 
 
-def test_classes_apart_make_up_the_whole() -> None:
+def test_classes_add_up_to_the_total() -> None:
     tables = local_loop(400).resolved()
     classes = [
         {"name": "near", "sources": 300},
@@ -155,7 +156,7 @@ def test_larger_files_are_faster() -> None:
     assert (np.diff(table["goodput_median_bps"]) > 0).all()
 
 
-def test_transfers_that_arrive_have_a_goodput_and_those_alone_and_flows_none() -> None:
+def test_arriving_transfers_have_goodput_and_isolated_ones_none() -> None:
     arriving = {
         "network": {"rtt": "50ms", "bottleneck": {"rate": "10mbit", "buffer": "100pkt"}},
         "traffic": {

@@ -1,4 +1,4 @@
-"""Fixed points beside exact simulation of the same sources: section 7's local loop."""
+"""Fixed-point engines against exact simulation of the sources in section 7's local loop."""
 
 from __future__ import annotations
 
@@ -31,13 +31,14 @@ def asked(scenario: Scenario, **table: Any) -> Scenario:
 
 
 def figures(answer: Answer) -> dict[str, float]:
-    """What the reference flows had, whether it passed for an answer or not."""
+    """Return the metrics of the reference flows, whether or not the answer was accepted."""
     table = answer.tables["reference_flows"]
     return dict(zip(table["metric"].tolist(), table["value"].tolist(), strict=True))
 
 
 def shown_without_trust(answer: Answer, doubt: str) -> bool:
-    """Whether all values are those of the reference flows, not trusted and without intervals."""
+    """Return True if all values are those of the reference flows, untrusted and without
+    intervals."""
     metrics = answer.metrics
     assert figures(answer) == {name: metric.value for name, metric in metrics.items()}
     return bool(metrics) and all(
@@ -55,7 +56,7 @@ def overload() -> tuple[Scenario, Answer]:
     return local_loop(7500), usual(7500)
 
 
-def test_rates_alone_are_no_fixed_point_in_overload(overload: tuple[Scenario, Answer]) -> None:
+def test_equal_rates_are_no_fixed_point_in_overload(overload: tuple[Scenario, Answer]) -> None:
     scenario, exact = overload
     answer = answered(asked(scenario, scheme=0, steps=5))
     assert shown_without_trust(answer, "above the threshold")
@@ -66,13 +67,13 @@ def test_rates_alone_are_no_fixed_point_in_overload(overload: tuple[Scenario, An
         "write --engine packet, or --engine mean-field for a large population"
     )
     assert exit_code([answer]) == 1
-    # The report: equal rates are not symmetry enough; queues and losses differ.
+    # By the report, equal rates are insufficient symmetry, because queues and losses differ.
     assert failed(answer) & {"own queue", "loss"}
     assert figures(answer)["rtt_mean_s"] > 1.1 * exact["rtt_mean_s"]
 
 
 @pytest.mark.parametrize("table", [{"scheme": 0}, {"scheme": 1}, {"conditional": True}, {}])
-def test_all_schemes_agree_where_flows_hardly_meet(table: dict[str, Any]) -> None:
+def test_all_schemes_agree_at_low_load(table: dict[str, Any]) -> None:
     exact = usual(2500)
     answer = answered(asked(local_loop(2500), **table, references=250, steps=6))
     assert answer.incomplete_reason is None
@@ -82,10 +83,10 @@ def test_all_schemes_agree_where_flows_hardly_meet(table: dict[str, Any]) -> Non
     assert answer["utilisation"] == within(exact["utilisation"], 0.03)
 
 
-def test_above_the_threshold_passing_every_test_is_no_answer(
+def test_answer_above_the_threshold_is_withheld_even_if_tests_pass(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Tests that a short run passes by chance do not make the schemes hold there."""
+    """A short run can pass the tests by chance, although the schemes do not hold there."""
     module = importlib.import_module("tcpcast.engines.fixed_point")
     monkeypatch.setattr(module, "tested", lambda *_: convergence.Tested())
     short = {"run": {"duration": "70s", "warmup": "60s"}}
@@ -99,7 +100,7 @@ def test_above_the_threshold_passing_every_test_is_no_answer(
     assert "reference_flows" in above.tables
 
 
-def test_a_test_that_fails_below_the_threshold_names_the_other_engines() -> None:
+def test_failed_test_below_the_threshold_names_other_engines() -> None:
     answer = answered(asked(local_loop(4900), scheme=0, steps=4, step="10s"))
     assert shown_without_trust(answer, "no fixed point")
     assert answer.incomplete_reason is not None
@@ -115,7 +116,7 @@ def test_a_test_that_fails_below_the_threshold_names_the_other_engines() -> None
         ({"traffic.off": {"distribution": "constant", "value": "60s"}}, 0.25),
     ],
 )
-def test_the_load_is_that_of_files_that_take_no_time(changes: dict[str, Any], load: float) -> None:
+def test_offered_load_assumes_instantaneous_files(changes: dict[str, Any], load: float) -> None:
     assert offered_load(local_loop(2500).with_changes(changes)) == pytest.approx(load)
 
 
@@ -138,8 +139,8 @@ def test_each_class_has_its_own_fixed_point() -> None:
     assert found["rtt_mean_s"][1] > found["rtt_mean_s"][0] + 0.05
 
 
-def test_where_no_fixed_point_is_found_packet_is_suggested() -> None:
-    """The stack max-plus-reno was suggested, and its answer withheld."""
+def test_packet_engine_is_suggested_without_fixed_point() -> None:
+    """Regression: max-plus-reno was suggested, whose answer was withheld."""
     bulk = tcpcast.load("bufferbloat", changes={"traffic.flows": 4, "run.replications": 1})
     for scenario in (tcpcast.load("two-classes"), bulk):
         (found,) = tcpcast.run(scenario, ["fixed-point"])
@@ -149,8 +150,8 @@ def test_where_no_fixed_point_is_found_packet_is_suggested() -> None:
     assert "bulk flows differ from those that are followed" in (found.incomplete_reason or "")
 
 
-def test_bulk_flows_with_buffers_of_their_own() -> None:
-    """Section 6: 24 flows on 100 packets a second, of which two are followed; buffers of 5 each."""
+def test_bulk_flows_with_per_flow_buffers_agree() -> None:
+    """Section 6: 24 flows on 100 packets per second, two reference flows; per-flow buffers of 5."""
     scenario = Scenario.from_dict(
         {
             "network": {
@@ -177,7 +178,7 @@ def test_bulk_flows_with_buffers_of_their_own() -> None:
 
 
 def behind_backbone(sources: int, case: int, seconds: float, warmup_s: float = 100.0) -> Scenario:
-    """The loop behind the backbones of Table 4 (case 2) or 5 (case 3), one for each source."""
+    """The loop behind the backbones of Table 4 (case 2) or 5 (case 3), one backbone per source."""
     return LocalLoop(sources, noise=NOISES[case]).scenario(Length(seconds, warmup_s, 1), {})
 
 
@@ -193,21 +194,21 @@ def check_behind_backbone(scenario: Scenario, exact: Answer, **table: Any) -> An
 
 @pytest.fixture(scope="module")
 def backbone() -> tuple[Scenario, Answer]:
-    # The noise remembers: 250 flows take that long to meet all of it.
+    # The noise is correlated in time: 250 flows need that long to sample it.
     scenario = behind_backbone(2500, 2, 1000.0)
     return scenario, answered(scenario, "packet")
 
 
-# In short with a fuller router: the test below.
+# The test below covers a fuller router in a shorter run.
 @pytest.mark.long
 @pytest.mark.parametrize("table", [{"scheme": 0}, {}])
-def test_hops_of_each_flow_with_traffic_of_others(
+def test_per_flow_hops_with_cross_traffic_agree(
     table: dict[str, Any], backbone: tuple[Scenario, Answer]
 ) -> None:
     check_behind_backbone(*backbone, **table, references=250, steps=6, step="15s")
 
 
-def test_losses_at_hops_of_each_flow() -> None:
+def test_losses_at_per_flow_hops_agree() -> None:
     tables = LocalLoop(600, noise=NOISES[3]).scenario(Length(200.0, 100.0, 1), {}).resolved()
     tables["network"]["hop"][0]["buffer"] = "200pkt"
     tables["traffic"]["correlation"] = 0.5
@@ -238,7 +239,7 @@ OTHER_HOP: dict[str, Any] = {
         ({"cross": [{"model": "poisson", "mean": "10%"}]}, "at a hop with shared = false"),
     ],
 )
-def test_only_one_router_is_shared(changes: dict[str, Any], advice: str) -> None:
+def test_one_router_must_be_shared(changes: dict[str, Any], advice: str) -> None:
     tables = local_loop(300).resolved()
     if "network" in changes:
         del tables["network"]["bottleneck"]
@@ -250,7 +251,7 @@ def test_only_one_router_is_shared(changes: dict[str, Any], advice: str) -> None
     assert advice in answer.not_applicable
 
 
-def test_threads_and_order_change_nothing() -> None:
+def test_results_are_independent_of_threads_and_order() -> None:
     tables = local_loop(300).resolved()
     tables["run"] |= {"replications": 3, "duration": "140s"}
     scenario = asked(Scenario.from_dict(tables), conditional=True, steps=4)
@@ -277,7 +278,7 @@ def test_threads_and_order_change_nothing() -> None:
         ({"run.precision": "1%"}, "run.duration"),
     ],
 )
-def test_what_no_reference_flow_can_meet(changes: dict[str, Any], advice: str) -> None:
+def test_unsupported_scenarios_are_rejected(changes: dict[str, Any], advice: str) -> None:
     answer = answered(local_loop(300).with_changes(changes))
     assert answer.not_applicable is not None
     assert advice in answer.not_applicable

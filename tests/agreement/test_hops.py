@@ -1,4 +1,4 @@
-"""Hops in series beside a simulator with an event for every step; and where the answer is known."""
+"""Hops in series against the event-by-event reference simulator and known results."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tcpcast.scenario import Scenario
 from test_reference import PHASES, SECOND, bulk, compared, file_each, numbers_of, small_runs
 
 ARRIVED, QUEUE_DROPS, RANDOM_DROPS, BUSY, HELD, LONGEST = range(6)
-"""Places of a hop's counts in the native totals."""
+"""Indices of a hop's counters in the native totals."""
 
 SLOW: dict[str, Any] = {"name": "slow", "rate": "6.3171mbit", "buffer": "19pkt"}
 FAST: dict[str, Any] = {"name": "fast", "rate": "9.1739mbit", "buffer": "7pkt", "delay": "3.7ms"}
@@ -78,7 +78,7 @@ QUESTIONS = [*((name, "packets") for name in TANDEMS), ("everywhere", "bytes")]
 
 
 @pytest.mark.parametrize(("name", "unit"), QUESTIONS)
-def test_it_is_what_a_simulator_does_that_steps_from_event_to_event(name: str, unit: str) -> None:
+def test_hops_equal_the_reference_simulator(name: str, unit: str) -> None:
     hops = TANDEMS[name]
     network, native = compared(numbers_of(in_series(hops, rules={"window_unit": unit})), 7.0)
     assert len([drop for drop in native.log["dropped"] if drop[0] < network.first_tie]) > 20
@@ -97,8 +97,8 @@ def test_it_is_what_a_simulator_does_that_steps_from_event_to_event(name: str, u
     assert native.link["hop_drops"] == lost > 0
 
 
-def test_the_books_of_hops_once_all_is_quiet() -> None:
-    # One file of each of three sources, and nothing under way when the run ends.
+def test_counters_of_hops_balance_after_all_files_end() -> None:
+    # One file from each of three sources, and no packet in flight at the end of the run.
     hops = [OWN, FAST | {"rate": "3.1139mbit"}, SLOW | {"measured": True}, FAST | {"name": "last"}]
     scenario = in_series(hops)
     del scenario["class"][3:]
@@ -175,14 +175,14 @@ unhurried = partial(settings, deadline=None, phases=PHASES, suppress_health_chec
 
 @unhurried(max_examples=10, derandomize=True)
 @given(runs_in_series())
-def test_any_small_run(numbers: dict[str, Any]) -> None:
+def test_small_random_runs_equal_the_reference(numbers: dict[str, Any]) -> None:
     compared(numbers, 4.0, unseen_s=1.5)
 
 
 @pytest.mark.long
 @unhurried(max_examples=1000)
 @given(runs_in_series())
-def test_very_many_small_runs(numbers: dict[str, Any]) -> None:
+def test_many_small_random_runs_equal_the_reference(numbers: dict[str, Any]) -> None:
     compared(numbers, 4.0, unseen_s=1.5)
 
 
@@ -213,7 +213,7 @@ STACKS = ["rfc-reno", "max-plus-reno"]
 
 @pytest.mark.parametrize("stack", STACKS)
 @pytest.mark.parametrize("queue", QUEUES)
-def test_one_hop_is_the_bottleneck(queue: Any, stack: str) -> None:
+def test_single_hop_equals_the_bottleneck(queue: Any, stack: str) -> None:
     link = {"rate": "3mbit", "delay": "20ms", "buffer": "25pkt", "queue": queue, "loss": "1%"}
     ends = {"ingress": {"rate": "20mbit"}, "egress": {"rate": "10mbit", "delay": "5ms"}}
     tcp = {"stack": stack, "receiver_window": 44}
@@ -225,7 +225,7 @@ def test_one_hop_is_the_bottleneck(queue: Any, stack: str) -> None:
 
 @pytest.mark.parametrize("stack", STACKS)
 @pytest.mark.parametrize("where", ["own", "before", "after"])
-def test_hops_without_a_rate_add_delay_and_nothing_else(where: str, stack: str) -> None:
+def test_hops_without_a_rate_add_delay_only(where: str, stack: str) -> None:
     tcp = {"stack": stack, "receiver_window": 44}
     ends = {"egress": {"rate": "10mbit", "delay": "5ms"}}
     slow = {"rate": "3mbit", "buffer": "25pkt"}
@@ -253,15 +253,16 @@ def test_hops_without_a_rate_add_delay_and_nothing_else(where: str, stack: str) 
     assert sorted(series.tables["by_hop"]["hop"].tolist()) == sorted(["slow", where])
     del series.metrics["other_loss_ratio"], series.tables["by_hop"]
     if where == "before":
-        # Packets on their way when the run ends are counted when they get to the first hop.
+        # Packets in flight at the end of the run are counted when they reach the first hop.
         for name in ("loss_ratio", "goodput_pps", "on_time_s", "queue_mean_pkts", "rtt_mean_s"):
             assert series[name] == pytest.approx(plain[name], rel=1e-3), name
         return
     assert figures(series) == figures(plain)
 
 
-def test_a_tandem_of_equal_links_queues_at_the_first_only() -> None:
-    # What leaves one link is spaced as the next one needs it: it holds the packet that it sends.
+def test_tandem_of_equal_links_queues_at_the_first_only() -> None:
+    # Packets leave one link with the spacing that the next link needs, so that it holds only the
+    # packet in transmission.
     hop = {"rate": "3mbit", "delay": "10ms", "buffer": "25pkt"}
     ends = {"ingress": {"rate": "50mbit"}, "egress": {"rate": "50mbit"}}
     answer = answered({**ends, "hop": [{"name": name, **hop} for name in ("a", "b", "c")]})
@@ -280,7 +281,7 @@ def test_a_tandem_of_equal_links_queues_at_the_first_only() -> None:
 
 
 @pytest.mark.parametrize("shared", [True, False])
-def test_random_loss_at_another_hop_is_counted_apart(shared: bool) -> None:
+def test_random_loss_at_another_hop_is_counted_separately(shared: bool) -> None:
     lossy = {"name": "lossy", "rate": "50mbit", "loss": "2%", "shared": shared}
     slow = {"name": "slow", "rate": "30mbit", "loss": "1%"}
     network = {"rtt": "40ms", "hop": [lossy, slow]}
@@ -292,7 +293,7 @@ def test_random_loss_at_another_hop_is_counted_apart(shared: bool) -> None:
 
 
 @pytest.mark.parametrize("lossy", range(4))
-def test_senders_hear_of_losses_at_any_hop(lossy: int) -> None:
+def test_senders_react_to_losses_at_any_hop(lossy: int) -> None:
     hops: list[dict[str, Any]] = [
         {"name": "own", "rate": "20mbit", "shared": False},
         {"name": "fair", "rate": "20mbit", "queue": QUEUES[3]},
@@ -308,12 +309,13 @@ def test_senders_hear_of_losses_at_any_hop(lossy: int) -> None:
     assert drops[lossy] > 100
     assert sum(drops) == drops[lossy]
     assert (answer["other_loss_ratio"] > 0) == (lossy != 2)
-    # Each loss is heard of, and halves the window unless one of the same flight has.
+    # Each loss is detected and halves the window, unless another loss of the same flight has
+    # already done so.
     halved = answer["td_indications"] + answer["to_indications"]
     assert 0.3 * drops[lossy] / 2 < halved <= drops[lossy] / 2
 
 
-def test_the_same_on_any_number_of_threads() -> None:
+def test_results_are_independent_of_threads() -> None:
     hops = [TANDEMS["everywhere"][at] | {"loss": "0.5%"} for at in range(5)]
     hops[2] |= {"queue": "red", "buffer": "60pkt"}
     hops[4] |= {"queue": "red", "buffer": "60pkt"}
@@ -331,8 +333,8 @@ def test_the_same_on_any_number_of_threads() -> None:
     assert found[0]["by_hop"]["columns"]["drops"][4] > 0
 
 
-def test_transfers_that_are_each_alone_begin_on_empty_hops() -> None:
-    # One after the other, of one size and without loss: all take the same time, whatever the hops.
+def test_isolated_transfers_start_on_idle_hops() -> None:
+    # Sequential transfers of one size without loss take equal time, whatever the hops.
     hops = [
         {"name": "fair", "rate": "9mbit", "queue": "fq"},
         {"name": "own", "rate": "8mbit", "shared": False},
@@ -343,12 +345,13 @@ def test_transfers_that_are_each_alone_begin_on_empty_hops() -> None:
     answer = answered({"rtt": "60ms", "hop": hops}, traffic=traffic, run={"seed": 1})
     time = answer.metrics["completion_time_s"]
     assert time.low == pytest.approx(time.high, rel=1e-9)
-    # Flights of 2, 4 and 6 packets: three round trips, and what follows the last one's first.
+    # Flights of 2, 4 and 6 packets: three round trips, and the packets after the last flight's
+    # first.
     assert 3 * 0.060 < time.value < 3 * 0.060 + 12 * 12000 / 7e6
     assert answer.tables["by_hop"]["drops"].tolist() == [0, 0, 0, 0]
 
 
-def test_formulas_say_which_hops_are_no_queues_to_them() -> None:
+def test_formulas_name_the_hops_that_they_do_not_model_as_queues() -> None:
     hops = [
         {"name": "router", "rate": "20mbit", "loss": "1%", "shared": False},
         {"name": "slow", "rate": "10mbit", "loss": "1%"},
@@ -374,8 +377,8 @@ def test_formulas_say_which_hops_are_no_queues_to_them() -> None:
 
 
 @pytest.mark.parametrize("engine", ["packet", "fixed-point"])
-def test_a_sender_beside_a_full_hop_does_not_send_for_ever_at_one_moment(engine: str) -> None:
-    """Nothing is between the sender and its hop, and it hears of each loss there at once."""
+def test_sender_next_to_a_full_hop_does_not_loop_at_one_time(engine: str) -> None:
+    """There is no delay between the sender and its hop, so it detects each loss immediately."""
     tables = {
         "network": {
             "hop": [
@@ -412,7 +415,7 @@ def test_a_sender_beside_a_full_hop_does_not_send_for_ever_at_one_moment(engine:
     (answer,) = tcpcast.run(Scenario.from_dict(tables), [engine])
     if engine == "packet":
         assert answer["other_loss_ratio"] > 0.1
-        # The hop has 667 packets a second for each of 20 sources and what crosses it.
+        # The hop carries 667 packets per second for each of 20 sources and for the cross traffic.
         assert 20 < answer["send_rate_pps"] < 20 * 10_000
     else:
         assert "convergence" in answer.tables

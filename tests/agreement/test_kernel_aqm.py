@@ -1,6 +1,6 @@
-"""Today's stacks over CoDel and FQ-CoDel, with and without ECN, beside a real kernel.
+"""Modern stacks over CoDel and FQ-CoDel, with and without ECN, against a real kernel.
 
-Linux 6.18, November 2026, as in ``test_todays_kernel``; the link's queues follow RFC 8289 and 8290.
+Linux 6.18, November 2026, as in ``test_modern_kernel``; the link's queues follow RFC 8289 and 8290.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ PACKET_BITS, ACK_BITS = 12_000, 416
 
 @dataclass(frozen=True)
 class Measured:
-    """A mean over runs and its standard error."""
+    """Mean over runs and its standard error."""
 
     mean: float
     error: float
@@ -27,12 +27,12 @@ class Measured:
 
     @property
     def half_width(self) -> float:
-        """Half the 95 % confidence interval."""
+        """Half-width of the 95 % confidence interval."""
         return self.error * float(student.ppf(0.975, self.runs - 1))
 
 
 def path(rate_mbit: float, rtt_ms: float, waiting: int, loss: float = 0.0) -> dict[str, Any]:
-    """Describe a path whose propagation takes ``rtt_ms``."""
+    """Return the configuration of a path with a propagation delay of ``rtt_ms``."""
     taken = (PACKET_BITS + ACK_BITS) / (rate_mbit * 1e6)
     return {
         "rtt": f"{rtt_ms + 1e3 * (LINK_S + taken):.6f}ms",
@@ -68,7 +68,8 @@ def answered(tables: dict[str, Any]) -> tcpcast.Answer:
 
 AQM = {
     # Queue, ECN, stacks of the flows at 20 Mbit/s and 60 ms, limit 1000: goodput in bit/s, packets
-    # dropped or marked, packets sent, queueing delay in ms, share of the first where they differ.
+    # dropped or marked, packets sent, queueing delay in ms, share of the first flow if the stacks
+    # differ.
     ("codel", False, ("linux-cubic",)): (
         *(Measured(18_092_800, 55_026), Measured(22.0, 0.577), 117_161, Measured(2.1700, 0.1211)),
         None,
@@ -107,13 +108,13 @@ AQM = {
 FURTHER_APART: dict[tuple[str, bool, tuple[str, ...]], float] = {
     ("codel", False, ("linux-cubic", "linux-bbr")): 0.25
 }
-"""By how much of the kernel's losses and delay ours may differ there: 1.09 % are lost for 1.39, and
-the queue takes 9.2 ms for 11.1. BBR fills the queue, and CoDel drops what BBR does not heed; which
-of the two is otherwise in the kernel is not known."""
+"""Allowed deviation from the kernel's losses and delay in these cases: 1.09 % of losses against
+1.39 %, and 9.2 ms of queueing delay against 11.1 ms. BBR fills the queue, and CoDel drops packets
+without an effect on BBR. The reason for the difference is unknown."""
 
 
 @pytest.mark.parametrize("cell", AQM, ids=lambda cell: f"{cell[0]}-{cell[1]}-{'-'.join(cell[2])}")
-def test_flows_over_active_queue_management(cell: tuple[str, bool, tuple[str, ...]]) -> None:
+def test_flows_over_aqm_agree_with_the_kernel(cell: tuple[str, bool, tuple[str, ...]]) -> None:
     queue, ecn, stacks = cell
     goodput, signals, sent, delay_ms, share = AQM[cell]
     network = path(20, 60, 1000)
@@ -135,7 +136,7 @@ def test_flows_over_active_queue_management(cell: tuple[str, bool, tuple[str, ..
     apart = 0.03 * goodput.mean + goodput.half_width + half_width(answer, "goodput_bps")
     assert answer["goodput_bps"] == pytest.approx(goodput.mean, abs=apart)
     metric = "ecn_mark_ratio" if ecn else "loss_ratio"
-    # One episode a run where there are few.
+    # One episode per run if there are few.
     tolerance = FURTHER_APART.get(cell, 0.1)
     apart = max(tolerance * signals.mean, 1.0) + signals.half_width
     apart = apart / sent + 1e-4 + half_width(answer, metric)
