@@ -1,6 +1,6 @@
 """Exact simulation of INRIA report 4154 against an independent simulator and the report.
 
-The independent simulator has the same rules and interprets \"instantaneous detection\" as rule B.
+The independent simulator has the same rules and interprets "instantaneous detection" as rule B.
 Its values are means of 16 replications, without intervals. docs/background/instant-loss.md lists
 the results of other interpretations.
 """
@@ -134,8 +134,7 @@ def test_variance_alone_causes_no_loss(
 
 
 def transfers_without_end(buffer: str, **queue: Any) -> Answer:
-    """Section 6: 24 bulk flows, 100 packets per second, 11 ms; start times prevent
-    synchronisation."""
+    """Section 6: 24 unsynchronised bulk flows, 100 packets per second, 11 ms."""
     return simulated(
         Scenario.from_dict(
             {

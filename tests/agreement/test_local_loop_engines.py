@@ -1,4 +1,4 @@
-"""The formulas of many users on one link as engines: what they are fed, and when they apply."""
+"""Engines for many users on one link: their inputs and their domains."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def steps(answer: Answer) -> dict[str, float]:
     return {entry["symbol"]: entry["value"] for entry in answer.steps}
 
 
-def test_idleness_follows_from_the_distribution_of_silences() -> None:
+def test_idle_restarts_follow_from_the_off_time_distribution() -> None:
     """The note's 1.650 %: P(OFF > 10 s) = 0.817 over a file of 49.5 packets."""
     answer = asked("restart-sqrt", {"traffic.size_rounding": "down", "traffic.sources": 4000})
     assert steps(answer)["p_idle"] == pytest.approx(0.01650, abs=5e-6)
@@ -89,36 +89,36 @@ def test_idleness_follows_from_the_distribution_of_silences() -> None:
         ),
     ],
 )
-def test_restarts_a_packet(changes: dict[str, Any], p_idle: float) -> None:
+def test_window_restarts_are_per_packet(changes: dict[str, Any], p_idle: float) -> None:
     assert steps(asked("restart-sqrt", changes))["p_idle"] == pytest.approx(p_idle, rel=1e-4)
 
 
-def test_an_asked_loss_counts_where_it_is_more_frequent() -> None:
+def test_specified_loss_applies_if_it_is_more_frequent() -> None:
     answer = asked("restart-sqrt", {"network.bottleneck.loss": "4%"})
     assert steps(answer)["p"] == pytest.approx(0.04)
     assert answer.regime == "losses and timeouts"
 
 
-def test_without_setbacks_there_is_no_square_root() -> None:
+def test_square_root_formula_requires_losses() -> None:
     answer = asked("restart-sqrt", {"tcp.idle_restart": "never"})
     assert answer.not_applicable is not None
     assert "--feed measured" in answer.not_applicable
 
 
-def test_a_window_that_the_formula_does_not_know() -> None:
+def test_unsupported_window_is_rejected() -> None:
     changes = {"tcp.receiver_window": 4, "traffic.sources": 2500}
     (warning,) = asked("restart-sqrt", changes).warnings
     assert "receiver window" in warning
 
 
-def test_a_link_that_is_full_is_no_empty_path() -> None:
+def test_full_link_is_not_an_idle_path() -> None:
     (warning,) = asked("restart-sqrt").warnings
     assert "a user's share is 40 kbit/s" in warning
     assert "--feed measured" in warning
     assert asked("restart-sqrt", {"traffic.sources": 5000}).notes == []
 
 
-def test_an_overload_is_shared() -> None:
+def test_overload_is_shared_equally() -> None:
     shared, bound = asked("fair-share"), asked("overload-bound")
     for answer in (shared, bound):
         assert answer["connection_rate_bps"] == pytest.approx(40e3)
@@ -129,7 +129,7 @@ def test_an_overload_is_shared() -> None:
     assert shared["send_rate_pps"] == pytest.approx(100e6 / 12_000)
 
 
-def test_loss_in_the_share_and_what_it_is_without() -> None:
+def test_share_formula_accounts_for_loss() -> None:
     answer = asked("overload-bound", {"network.bottleneck.loss": "4%"})
     assert answer["connection_rate_bps"] == pytest.approx(600e3 / (7500 * 50 / 8000 - 30))
     assert steps(answer)["g at p = 0"] == pytest.approx(40e3)
@@ -150,14 +150,16 @@ def test_loss_in_the_share_and_what_it_is_without() -> None:
         ),
     ],
 )
-def test_where_the_link_is_not_full(engine: str, changes: dict[str, Any], told: str) -> None:
+def test_link_that_is_not_full_has_the_rate_of_the_path(
+    engine: str, changes: dict[str, Any], told: str
+) -> None:
     reason = asked(engine, changes).not_applicable
     assert reason is not None
     assert told in reason
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_other_traffic_is_refused(engine: str) -> None:
+def test_other_traffic_is_rejected(engine: str) -> None:
     bulk = loop({"traffic": {"kind": "bulk", "flows": 10}})
     (answer,) = tcpcast.run(bulk, [engine])
     assert answer.not_applicable is not None
@@ -165,12 +167,12 @@ def test_other_traffic_is_refused(engine: str) -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_by_default_for_the_max_plus_stack_alone(engine: str) -> None:
+def test_default_engines_include_the_formulas_for_max_plus_only(engine: str) -> None:
     assert REGISTRY[engine].by_default(loop())
     assert not REGISTRY[engine].by_default(loop({"tcp.stack": "rfc-newreno"}))
 
 
-def test_what_a_simulation_feeds() -> None:
+def test_formulas_use_simulated_inputs() -> None:
     metrics = {
         "loss_ratio": 0.0419,
         "timeout_ratio": 0.0016,
@@ -185,8 +187,9 @@ def test_what_a_simulation_feeds() -> None:
     assert steps(local_loop.restart_sqrt(loop(), calm))["p"] == pytest.approx(0.02)
 
 
-def test_fed_by_the_simulator() -> None:
-    """In overload the link is shared equally, to a few per cent; what is lost takes no share."""
+def test_formulas_agree_with_simulated_inputs() -> None:
+    """In overload the flows share the link equally, within a few per cent; lost packets are not
+    part of a share."""
     names = ["fair-share", "restart-sqrt", "packet"]
     shared, root, packet = tcpcast.run(
         loop({"traffic.start": "equilibrium"}), names, feed="measured"

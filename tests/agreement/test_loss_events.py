@@ -1,4 +1,4 @@
-"""Loss indications and loss events, counted again from captures and traces; intervals of a run."""
+"""Loss indications and loss events recounted from captures and traces, and intervals of a run."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def advanced(numbers: Config, seconds: float, replications: int = 1) -> _native.
 
 
 def timeouts_of(run: _native.Simulation) -> list[tuple[int, int, int]]:
-    """Every timeout: when, whose, and how many of the same packet there were before it."""
+    """Return time, source and depth (preceding timeouts of the same packet) of each timeout."""
     traces = run.traces()
     columns = (traces[name].tolist() for name in ("mark_time_ns", "mark_flow", "mark_number"))
     found, last, depth = [], dict.fromkeys(range(FLOWS), 0), dict.fromkeys(range(FLOWS), 0)
@@ -68,7 +68,7 @@ def timeouts_of(run: _native.Simulation) -> list[tuple[int, int, int]]:
 
 
 def fast_retransmits_of(captured: list[Captured]) -> list[tuple[int, int]]:
-    """Every packet sent again at the moment of a duplicate acknowledgement of it."""
+    """Return the packets retransmitted at the time of a duplicate acknowledgement for them."""
     found, asked = [], dict.fromkeys(range(FLOWS), (0, 0, 0))
     for packet in captured:
         time, number, times = asked[packet.flow]
@@ -81,7 +81,7 @@ def fast_retransmits_of(captured: list[Captured]) -> list[tuple[int, int]]:
 
 
 def loss_events(times: list[int], apart: int) -> list[int]:
-    """Keep the first, and each that comes a round trip or more after the last one kept."""
+    """Keep the first time, and each time at least a round trip after the last one kept."""
     kept: list[int] = []
     for time in sorted(times):
         if not kept or time - kept[-1] >= apart:
@@ -99,7 +99,7 @@ def loss_events(times: list[int], apart: int) -> list[int]:
     ],
     ids=["lossy", "RED", "rounds", "patient"],
 )
-def test_indications_and_events_are_those_of_captures_and_traces(changes: dict[str, Any]) -> None:
+def test_indications_and_events_equal_captures_and_traces(changes: dict[str, Any]) -> None:
     run = _native.Simulation(configuration(scenario(changes), 0.0), 1)
     written = Written(run, 1)
     assert run.advance(transfers=None, until_ns=160 * SECOND, threads=1) == "done"
@@ -121,7 +121,7 @@ def test_indications_and_events_are_those_of_captures_and_traces(changes: dict[s
 
 @settings(max_examples=15, deadline=None)
 @given(st.integers(0, 2**32), st.integers(1, 3), st.sampled_from([0.0, 7.3]))
-def test_the_metric_is_events_per_packet_sent(seed: int, replications: int, warmup: float) -> None:
+def test_metric_is_events_per_packet_sent(seed: int, replications: int, warmup: float) -> None:
     changes = {"run.seed": seed, "run.replications": replications, "run.warmup": f"{warmup}s"}
     asked = scenario({**changes, "run.duration": "40s", "probes.flows": [], "probes.pcap": []})
     (answer,) = tcpcast.run(asked, ["packet"])
@@ -144,14 +144,14 @@ def test_the_metric_is_events_per_packet_sent(seed: int, replications: int, warm
     assert found.value < answer["loss_indication_ratio"]
 
 
-def test_one_flow_alone_has_an_event_for_almost_every_indication() -> None:
+def test_single_flow_has_almost_one_event_per_indication() -> None:
     asked = scenario({"traffic.flows": 1, "probes.flows": [], "probes.pcap": []})
     (answer,) = tcpcast.run(asked, ["packet"])
     both = answer["loss_event_ratio_cumulative"], answer["loss_indication_ratio"]
     assert both[0] == pytest.approx(both[1], rel=0.02)
 
 
-def test_too_many_indications_are_told() -> None:
+def test_excess_of_indications_has_a_warning() -> None:
     asked = scenario({"run.duration": "10s", "probes.flows": [], "probes.pcap": []})
     seen = metric_estimates.snapshot(asked, advanced(configuration(asked, 0.0), 10))
     assert metric_estimates.estimates(asked, seen)["loss_event_ratio_cumulative"] is not None
@@ -162,14 +162,15 @@ def test_too_many_indications_are_told() -> None:
     assert str(warning).startswith("loss_event_ratio_cumulative is left out")
 
 
-def test_depths_of_timeout_sequences() -> None:
+def test_timeout_sequences_are_counted_by_depth() -> None:
     half = {"network.bottleneck.loss": "50%", "run.warmup": "10s", "run.duration": "1000s"}
     asked = scenario(half)
     run = advanced(configuration(asked, 10.0), 1000)
     (answer,) = tcpcast.run(asked.with_changes({"probes.pcap": []}), ["packet"])
     table = answer.tables["timeout_depths"]
     assert table["depth"].tolist() == ["T0", "T1", "T2", "T3", "T4", "T5+"]
-    # A sequence is as deep as its last timeout; those that began in the warm-up are left out.
+    # The depth of a sequence is that of its last timeout. Sequences that began in the warm-up are
+    # excluded.
     deepest: dict[tuple[int, int], int] = {}
     number = dict.fromkeys(range(FLOWS), 0)
     for time, flow, depth in timeouts_of(run):
@@ -189,8 +190,8 @@ def test_depths_of_timeout_sequences() -> None:
     assert "timeout_depths" not in none.tables
 
 
-def test_an_hour_in_intervals_of_100_seconds() -> None:
-    # No link of the sources' own, so that a sender is asked when it is its time.
+def test_one_hour_in_intervals_of_100_seconds() -> None:
+    # Without access links, the simulator calls each sender exactly when it sends.
     asked = scenario({"run.duration": "1h", "traffic.flows": 2, "probes.flows": [0, 1]})
     numbers = configuration(asked, 0.0)
     run = _native.Simulation(numbers, 1)
@@ -202,10 +203,10 @@ def test_an_hour_in_intervals_of_100_seconds() -> None:
         rows.append(run.counters()[0][-1][: rows[0].size])
     per_interval = np.diff(np.array(rows).astype(np.int64), axis=0)
     assert (per_interval[:, list(_native.LINK_CELLS).index("time_ns")] == 100 * SECOND).all()
-    # Stopping to look changes nothing: the same run in one go.
+    # Pauses do not change the run: a run without pauses has the same results.
     whole = advanced(numbers, 3600)
     assert np.array_equal(whole.counters()[0], run.counters()[0])
-    # And each interval holds what happened in it.
+    # Each interval contains its own events.
     times = whole.loss_events(0)
     assert times is not None
     indications = per_interval[:, CELLS["fast_retransmits"]]

@@ -1,4 +1,4 @@
-"""Random loss before or behind a link's queue: what the link carries, and what gets through."""
+"""Random loss before or after a link's queue: load of the link and delivered packets."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ OTHER = {"name": "wide", "rate": "40mbit", "buffer": "500pkt", "measured": True}
 
 
 def metrics(network: dict[str, Any]) -> dict[str, float]:
-    """Return the metrics of one BBR flow, which fills a link in spite of losses."""
+    """Return the metrics of one BBR flow, which fills a link despite losses."""
     scenario = Scenario.from_dict(
         {
             "network": {"rtt": "40ms", **network},
@@ -30,9 +30,7 @@ def metrics(network: dict[str, Any]) -> dict[str, float]:
 
 @pytest.mark.parametrize("queue", ["droptail", "codel"])
 @pytest.mark.parametrize(("at", "transmitted"), [("before", 1 - LOSS), ("behind", 1.0)])
-def test_the_link_is_busy_with_packets_lost_behind_it(
-    at: str, transmitted: float, queue: str
-) -> None:
+def test_packets_lost_after_the_link_load_it(at: str, transmitted: float, queue: str) -> None:
     found = metrics({"bottleneck": {**LINK, "loss_at": at, "queue": queue}})
     passed = found["send_rate_pps"] * (1 - found["queue_loss_ratio"])
     assert found["utilisation"] * RATE_PPS == pytest.approx(transmitted * passed, rel=0.01)
@@ -52,8 +50,9 @@ def test_the_link_is_busy_with_packets_lost_behind_it(
     ],
     ids=["bottleneck", "ingress", "egress", "shared hop", "own hop"],
 )
-def test_less_gets_through_a_link_that_loses_behind_its_queue(network: dict[str, Any]) -> None:
-    """BBR takes the most that gets through for the bandwidth: (1-p) of the rate, or all of it."""
+def test_less_is_delivered_if_the_loss_is_after_the_queue(network: dict[str, Any]) -> None:
+    """BBR uses the maximum delivery rate as bandwidth: (1 - p) times the link rate, or all of
+    it."""
     before = metrics(network)["goodput_pps"] / RATE_PPS
     behind = metrics(_behind(network))["goodput_pps"] / RATE_PPS
     assert 0.87 < before < 0.92

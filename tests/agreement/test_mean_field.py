@@ -1,7 +1,7 @@
-"""The engine ``mean-field`` beside exact simulation.
+"""The engine ``mean-field`` against exact simulation.
 
-The exact figures are those of ``benches/mean_field_exact.csv``; a long test makes some of them
-again. ``python -m benches.mean_field`` prints all errors.
+The exact values are in ``benches/mean_field_exact.csv``; a long test recomputes some of them.
+``python -m benches.mean_field`` prints all errors.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def check(cases: list[tuple[int, float]], **tables: Any) -> None:
             assert abs(error) <= LIMITS[metric], told
 
 
-def test_a_population_that_is_simulated_whole_is_no_check_of_packet() -> None:
+def test_fully_simulated_population_is_no_check_of_packet() -> None:
     small = tcpcast.load("web-10mbit", changes={"run.transfers": 500, "run.warmup": "1s"})
     for flows, warned in ((134, True), (100, False)):
         (found,) = tcpcast.run(small.with_changes({"mean_field": {"flows": flows}}), ["mean-field"])
@@ -53,27 +53,28 @@ def test_a_population_that_is_simulated_whole_is_no_check_of_packet() -> None:
 
 
 @pytest.mark.parametrize(("sources", "load"), [(10_000, 0.8), (100_000, 1.2), (100_000, 2.0)])
-def test_it_agrees_with_exact_simulation(sources: int, load: float) -> None:
+def test_results_agree_with_exact_simulation(sources: int, load: float) -> None:
     check([(sources, load)], **SHORT)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("load", LOADS)
 @pytest.mark.parametrize("sources", SOURCES)
-def test_it_agrees_at_all_loads(sources: int, load: float) -> None:
+def test_results_agree_at_all_loads(sources: int, load: float) -> None:
     check([(sources, load)])
 
 
 @pytest.mark.long
-def test_the_exact_figures_are_those_of_the_packet_engine() -> None:
+def test_exact_values_equal_the_packet_engine() -> None:
     for load in (0.5, 2.0):
         found = figures(ask(local_loop(10_000, load), "packet"))
         for metric, truth in exact_figures()[10_000, load].items():
             assert found[metric] == within(truth, 0.02), (metric, load)
 
 
-def test_scaling_alone_is_not_enough_and_the_population_s_fluctuations_are() -> None:
-    """Just below saturation 500 sources stand for 10,000; on their own they queue far more."""
+def test_population_correction_is_needed_in_addition_to_scaling() -> None:
+    """Just below saturation 500 sources represent 10,000; without the correction their queue is
+    much longer."""
     exact = exact_figures()[10_000, 1.0]["rtt_mean_s"] - 0.1027
     few = {"run": {"duration": "400s", "warmup": "100s"}}
     stand = ask(local_loop(10_000, 1.0, mean_field={"flows": 500}, **few), "mean-field")
@@ -83,7 +84,7 @@ def test_scaling_alone_is_not_enough_and_the_population_s_fluctuations_are() -> 
     assert wait_alone > 2 * wait
 
 
-def test_a_population_that_is_small_enough_is_simulated_exactly() -> None:
+def test_small_population_is_simulated_exactly() -> None:
     scenario = local_loop(1000, 1.2, run={"duration": "60s", "warmup": "20s"})
     population, exact = tcpcast.run(scenario, ["mean-field", "packet"])
     assert {name: m.value for name, m in population.metrics.items()} == {
@@ -93,7 +94,7 @@ def test_a_population_that_is_small_enough_is_simulated_exactly() -> None:
     assert population.provenance["flows"] == 1000
 
 
-def test_figures_are_of_the_whole_population() -> None:
+def test_results_cover_the_whole_population() -> None:
     answer = ask(local_loop(200_000, 1.2, **SHORT), "mean-field")
     assert answer.provenance["each"] == 40
     assert answer.provenance["flows"] == 5000
@@ -101,7 +102,7 @@ def test_figures_are_of_the_whole_population() -> None:
     capacity_pps = 100e6 / 12e3 * 200_000 / 5000 / 1.2
     assert answer["utilisation"] == within(1.0, 1e-3)
     assert answer["goodput_pps"] == within(capacity_pps, 0.01)
-    # Little's law: what is in the queue has waited for it, and for the empty path.
+    # Little's law: round trips consist of the wait in the queue and the base RTT.
     waited_s = answer["queue_mean_pkts"] / answer["goodput_pps"]
     assert answer["rtt_mean_s"] == within(waited_s + 0.1026, 0.02)
     assert answer["transfers"] == within(capacity_pps * 50 / 50, 0.03)
@@ -113,8 +114,8 @@ def test_figures_are_of_the_whole_population() -> None:
     assert {"states", "rates"}.isdisjoint(answer.tables)
 
 
-def test_it_costs_the_same_whatever_the_population() -> None:
-    """The same number of sources, packets and steps: what is simulated hardly differs."""
+def test_cost_is_independent_of_the_population() -> None:
+    """The number of sources, packets and steps is equal, so the simulations hardly differ."""
     brief = {"run": {"duration": "60s", "warmup": "20s"}}
     few, many = (ask(local_loop(n, 2.0, **brief), "mean-field") for n in (50_000, 5_000_000))
     for name in ("send_rate_pps", "transfers"):
@@ -123,7 +124,7 @@ def test_it_costs_the_same_whatever_the_population() -> None:
         )
 
 
-def test_the_same_seed_gives_the_same_figures_on_any_number_of_threads() -> None:
+def test_seed_determines_results_for_any_number_of_threads() -> None:
     scenario = local_loop(20_000, 1.2, run={"duration": "12s", "warmup": "4s", "replications": 2})
     one, two = (tcpcast.run(scenario, ["mean-field"], threads=n)[0] for n in (1, 2))
     assert one.metrics == two.metrics
@@ -131,7 +132,7 @@ def test_the_same_seed_gives_the_same_figures_on_any_number_of_threads() -> None
     assert other["transfers"] != one["transfers"]
 
 
-def test_the_empty_path_is_not_longer() -> None:
+def test_base_rtt_is_not_extended() -> None:
     scenario = local_loop(1_000_000, 0.5)
     whole: Any = configuration(scenario, 0.0)
     small: Any = scaled_configuration(scenario, 0.0, each=200.0)
@@ -146,7 +147,7 @@ def test_the_empty_path_is_not_longer() -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("queue", ["fq", "droptail"])
 @pytest.mark.parametrize("load", [0.8, 1.0, 1.2])
-def test_real_newreno_agrees_too(queue: str, load: float) -> None:
+def test_newreno_agrees(queue: str, load: float) -> None:
     tables = {
         "tcp": {"stack": "rfc-newreno", "receiver_window": 40},
         "run": {"duration": "700s", "warmup": "200s"},
@@ -180,7 +181,7 @@ def test_classes_keep_their_shares() -> None:
     answer = ask(scenario, "mean-field")
     table = answer.tables["by_class"]
     assert table["sources"].tolist() == [60_000, 20_000]
-    # All that is offered is carried: a file for each silence and transfer.
+    # All offered load is carried: one file per OFF time and transfer.
     expected = np.array([60_000, 20_000]) * 40 / (20 + table["on_time_s"])
     assert table["goodput_pps"].tolist() == within(expected.tolist(), 0.03)
 
@@ -192,14 +193,14 @@ def test_classes_keep_their_shares() -> None:
         ({"probes": {"flows": [1]}}, "leave probes.flows"),
     ],
 )
-def test_what_it_does_not_answer(changes: dict[str, Any], said: str) -> None:
+def test_unsupported_scenarios_are_rejected(changes: dict[str, Any], said: str) -> None:
     answer = ask(local_loop(10_000, 1.0, **changes), "mean-field")
     assert answer.not_applicable is not None
     assert said in answer.not_applicable
 
 
 @pytest.mark.parametrize("where", ["bottleneck", "hop.first"])
-def test_red_is_refused_at_any_hop(where: str) -> None:
+def test_red_is_rejected_at_any_hop(where: str) -> None:
     scenario = local_loop(10_000, 1.0)
     if where != "bottleneck":
         scenario = in_series(10_000, 1.0, [{"name": "first", "times": 2}, {}])
@@ -208,7 +209,7 @@ def test_red_is_refused_at_any_hop(where: str) -> None:
     assert 'queue = "fq"' in answer.not_applicable
 
 
-def test_it_says_when_it_was_not_compared() -> None:
+def test_scenario_outside_the_comparisons_has_a_warning() -> None:
     brief = {"run": {"duration": "20s", "warmup": "10s"}}
     few = ask(local_loop(10_000, 1.2, mean_field={"flows": 500}, **brief), "mean-field")
     assert any("mean_field.flows = 2500" in text for text in few.warnings)
@@ -233,13 +234,13 @@ def test_it_says_when_it_was_not_compared() -> None:
     ],
     ids=["hops", "cross traffic", "drop-tail"],
 )
-def test_it_says_how_many_are_enough_where_more_are_needed(scenario: Any, enough: str) -> None:
+def test_too_few_sources_have_a_warning_with_the_number_needed(scenario: Any, enough: str) -> None:
     brief = {"run.duration": "12s", "run.warmup": "6s"}
     answer = ask(scenario.with_changes(brief), "mean-field")
     assert any(enough in text for text in answer.warnings)
 
 
-def test_it_says_where_losses_divide_by_single_packets() -> None:
+def test_full_drop_tail_queue_with_cross_traffic_has_a_warning() -> None:
     brief = {"run.duration": "40s", "run.warmup": "30s"}
     for queue, is_told in (("droptail", True), ("fq", False)):
         scenario = crossed("poisson", 20_000, 2.0, queue, mean_field={"flows": 10_000})
@@ -248,12 +249,12 @@ def test_it_says_where_losses_divide_by_single_packets() -> None:
         assert any("full drop-tail queue (loop)" in text for text in answer.warnings) == is_told
 
 
-def test_it_says_when_the_path_cannot_be_shortened() -> None:
+def test_path_that_cannot_be_shortened_has_a_warning() -> None:
     delays = {"return_delay": "0s", "ingress": {"delay": "0s"}, "egress": {"delay": "0s"}}
     link = {"rate": "20mbit", "delay": "0s", "buffer": "2000pkt"}
     network = {**delays, "bottleneck": link}
     scenario = local_loop(50_000, 1.0, network=network, run={"duration": "6s", "warmup": "2s"})
-    # Nine times what a packet and its ack take on the link.
+    # Nine times the transmission time of a packet and its ack on the link.
     assert path_too_long_s(scenario, 10.0) == within(9 * 1540 * 8 / 20e6, 1e-9)
     assert any("empty path is" in text for text in ask(scenario, "mean-field").warnings)
     assert path_too_long_s(local_loop(50_000, 1.0), 10.0) == 0
@@ -271,13 +272,13 @@ def check_beside_exact(scenario: tcpcast.Scenario) -> tuple[Any, Any]:
 
 
 @pytest.mark.parametrize("load", [pytest.param(0.8, marks=pytest.mark.long), 1.2])
-def test_sources_behind_hops_of_their_own_agree_with_exact_simulation(load: float) -> None:
+def test_hops_per_source_agree_with_exact_simulation(load: float) -> None:
     found, exact = check_beside_exact(behind_backbones(10_000, load, **AGREEMENT))
     hops, truth = (answer.tables["by_hop"] for answer in (found, exact))
     assert hops["hop"].tolist() == ["backbone", "loop"]
     for column in ("arrived", "utilisation"):
         assert hops[column].tolist() == within(truth[column].tolist(), 0.05), column
-    # Each waits behind the same cross traffic, whose values are those of one hop.
+    # Each source waits behind cross traffic with the values of a single hop.
     assert hops["queue_mean_pkts"][0] == within(truth["queue_mean_pkts"][0], 0.3)
     cross, cross_truth = (answer.tables["cross"] for answer in (found, exact))
     assert cross["carried_bps"].tolist() == cross_truth["carried_bps"].tolist()
@@ -293,7 +294,7 @@ def test_two_shared_hops_agree_with_exact_simulation() -> None:
         assert hops[column][1] == within(truth[column][1], 0.1), column
 
 
-# How each distribution is scaled is seen in `test_of_traffic_of_others_every_kth_packet_comes` at once.
+# `test_cross_traffic_is_thinned_to_every_kth_packet` checks the scaling of each distribution.
 @pytest.mark.parametrize(
     "distribution",
     [
@@ -304,8 +305,8 @@ def test_two_shared_hops_agree_with_exact_simulation() -> None:
         ),
     ],
 )
-def test_traffic_of_others_agrees_with_exact_simulation(distribution: str) -> None:
-    # Bursts as long as those of Pareto's distribution are alike only over a longer run.
+def test_cross_traffic_agrees_with_exact_simulation(distribution: str) -> None:
+    # Bursts as long as those of the Pareto distribution need a longer run to agree.
     run = {"duration": "140s", "warmup": "60s"} if distribution == "pareto" else AGREEMENT["run"]
     found, exact = check_beside_exact(
         crossed(distribution, 10_000, 0.9, "droptail", **AGREEMENT | {"run": run})
@@ -317,7 +318,7 @@ def test_traffic_of_others_agrees_with_exact_simulation(distribution: str) -> No
         assert cross["rate_sd_bps"][0] == within(truth["rate_sd_bps"][0], 1e-9)
 
 
-def test_a_stream_in_a_fair_queue_gets_what_is_left() -> None:
+def test_stream_in_a_fair_queue_gets_the_remaining_rate() -> None:
     found, exact = check_beside_exact(crossed("poisson", 10_000, 0.8, "fq", **AGREEMENT))
     cross, truth = (answer.tables["cross"]["carried_bps"][0] for answer in (found, exact))
     assert cross == within(truth, 0.08)
@@ -325,12 +326,12 @@ def test_a_stream_in_a_fair_queue_gets_what_is_left() -> None:
 
 
 @pytest.mark.parametrize("correlation", [pytest.param(-0.5, marks=pytest.mark.long), 0.8])
-def test_files_that_go_with_silences_agree_with_exact_simulation(correlation: float) -> None:
+def test_correlated_files_and_off_times_agree_with_exact_simulation(correlation: float) -> None:
     scenario = local_loop(10_000, 2.0, **AGREEMENT)
     check_beside_exact(scenario.with_changes({"traffic.correlation": correlation}))
 
 
-def test_hops_cross_traffic_and_correlation_give_the_same_on_any_number_of_threads() -> None:
+def test_hops_cross_traffic_and_correlation_are_independent_of_threads() -> None:
     brief = {"duration": "12s", "warmup": "4s", "replications": 2}
     scenario = crossed("pareto", 20_000, 1.2, "droptail", run=brief)
     scenario = scenario.with_changes({"traffic.correlation": 0.5})
@@ -339,7 +340,7 @@ def test_hops_cross_traffic_and_correlation_give_the_same_on_any_number_of_threa
     assert one.tables["cross"]["carried_bps"] == two.tables["cross"]["carried_bps"]
 
 
-def test_hops_of_each_source_s_own_stay_and_shared_ones_shrink() -> None:
+def test_hops_per_source_stay_and_shared_hops_shrink() -> None:
     hops = [
         {"name": "own", "rate": "5mbit", "buffer": "50pkt", "delay": "1ms", "shared": False},
         {"name": "first", "times": 3},
@@ -358,7 +359,7 @@ def test_hops_of_each_source_s_own_stay_and_shared_ones_shrink() -> None:
         assert of_small["delay_ns"] == of_whole["delay_ns"]
     assert first["buffer_pkts"] * 200 == within(whole_first["buffer_pkts"], 1e-3)
     assert turns["buffer_pkts"] == whole_turns["buffer_pkts"]
-    # All three shared links together are no longer than they were.
+    # The total length of the three shared links does not increase.
     rates = [20e9, 60e9, 40e9]
     longer = sum(199 * 1540 * 8e9 / rate for rate in rates)
     (of_small,), (of_whole,) = (
@@ -368,7 +369,7 @@ def test_hops_of_each_source_s_own_stay_and_shared_ones_shrink() -> None:
     assert of_whole - of_small == within(longer, 1e-5)
 
 
-def test_time_that_one_way_has_not_is_taken_from_the_other() -> None:
+def test_missing_time_in_one_direction_is_taken_from_the_other() -> None:
     network = local_loop(1_000_000, 1.0).resolved()["network"]
     network["bottleneck"]["delay"] = "10us"
     scenario = local_loop(1_000_000, 1.0, network={**network, "return_delay": "50ms"})
@@ -379,7 +380,7 @@ def test_time_that_one_way_has_not_is_taken_from_the_other() -> None:
     assert whole["forward_ns"] + whole["back_ns"] - group["back_ns"] == within(longer, 1e-5)
 
 
-def test_of_traffic_of_others_every_kth_packet_comes() -> None:
+def test_cross_traffic_is_thinned_to_every_kth_packet() -> None:
     def process_of(told: Config) -> Any:
         (stream,) = told["cross"]
         return stream["process"]
@@ -403,12 +404,12 @@ def test_of_traffic_of_others_every_kth_packet_comes() -> None:
         assert changed.items() <= small.items()
 
 
-def test_traffic_of_others_at_a_hop_of_each_source_s_own_stays() -> None:
+def test_cross_traffic_at_hops_per_source_is_unchanged() -> None:
     scenario = behind_backbones(1_000_000, 1.0)
     small = scaled_configuration(scenario, 0.0, each=200.0)
     assert small["cross"] == configuration(scenario, 0.0)["cross"]
 
 
-def test_no_engine_of_those_that_are_asked_by_default() -> None:
+def test_mean_field_is_not_a_default_engine() -> None:
     scenario = local_loop(10_000, 1.2, run={"duration": "3s", "warmup": "1s"})
     assert "mean-field" not in [answer.engine for answer in tcpcast.run(scenario)]

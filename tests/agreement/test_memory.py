@@ -1,4 +1,4 @@
-"""Runs that do not fit into memory, or whose set-up alone is longer than they may take."""
+"""Runs that exceed the memory, and runs whose set-up alone exceeds the time limit."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def refused(changes: dict[str, Any]) -> str:
     return answer.not_applicable
 
 
-def test_more_sources_than_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_sources_for_the_memory_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "free_bytes", lambda: GIB)
     told = refused({"traffic.sources": 10_000_000, "run.replications": 1})
     assert "1 replication of 10,000,000 sources would take about" in told
@@ -28,14 +28,14 @@ def test_more_sources_than_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "mean-field" in told
 
 
-def test_more_replications_than_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_replications_for_the_memory_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "free_bytes", lambda: GIB)
     told = refused({"run.replications": 40_001})
     assert "40,001 replications of" in told
     assert told.endswith("fewer replications fit; write run.replications = 645")
 
 
-def test_what_is_free_is_told_or_nothing(
+def test_free_memory_is_reported_if_known(
     monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     folder = tmp_path_factory.mktemp("group")
@@ -56,7 +56,7 @@ def begun(replications: int, sources: int = 88) -> _native.Simulation:
     return _native.Simulation(configuration(scenario, 0.0), replications)
 
 
-def test_set_up_is_under_the_limit_of_time_too() -> None:
+def test_set_up_counts_towards_the_time_limit() -> None:
     run = begun(1, sources=1_000_000)
     told = run.advance(transfers=None, until_ns=10**18, threads=1, max_wall_s=0.0)
     assert told == "out-of-time"
@@ -66,7 +66,7 @@ def test_set_up_is_under_the_limit_of_time_too() -> None:
     assert not packets.any()
 
 
-def test_replications_that_no_thread_has_taken_are_not_there() -> None:
+def test_replications_that_never_started_are_omitted() -> None:
     run = begun(40_001)
     told = run.advance(transfers=None, until_ns=10**18, threads=2, max_wall_s=0.0)
     assert told == "out-of-time"
@@ -74,7 +74,7 @@ def test_replications_that_no_thread_has_taken_are_not_there() -> None:
     assert len(run.counters()) == len(run.sources()) == len(run.clocks())
 
 
-def test_what_was_begun_is_told() -> None:
+def test_started_replications_are_reported() -> None:
     changes = {"run.replications": 5000, "run.max_wall": "300ms", "run.transfers": 100_000}
     (answer,) = tcpcast.run(tcpcast.load("web-10mbit", changes=changes), ["packet"])
     assert answer.incomplete_reason is not None
@@ -83,7 +83,7 @@ def test_what_was_begun_is_told() -> None:
 
 
 @pytest.mark.parametrize("warmup", [None, "1s"])
-def test_a_run_whose_packets_would_fill_the_memory_is_stopped(
+def test_run_is_stopped_before_its_packets_fill_the_memory(
     monkeypatch: pytest.MonkeyPatch, warmup: str | None
 ) -> None:
     taken = iter([GIB])

@@ -1,4 +1,4 @@
-"""The tables that figures over time are drawn from tell of the run, and change nothing of it."""
+"""Tables over time describe the run and do not change it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def run(asked: Scenario, over_time: bool = True) -> Answers:
 
 
 def mean(table: dict[str, Any], column: str, begin: float) -> float:
-    """The mean over time of what begins at ``begin`` or later."""
+    """Return the mean over time of rows that begin at ``begin`` or later."""
     late = table["from_s"] >= begin - 1e-9
     spans = (table["to_s"] - table["from_s"])[late]
     return float(table[column][late] @ spans / spans.sum())
@@ -60,7 +60,7 @@ def mean(table: dict[str, Any], column: str, begin: float) -> float:
         {"cross": [{"model": "fgn", "mean": "40%", "sd": "20%", "hurst": 0.7, "bin": "10ms"}]},
     ],
 )
-def test_they_change_nothing(changes: dict[str, Any]) -> None:
+def test_tables_do_not_change_the_run(changes: dict[str, Any]) -> None:
     asked = scenario(**changes)
     (bare,), (with_them,) = run(asked, over_time=False), run(asked)
     assert not TABLES & bare.tables.keys()
@@ -71,7 +71,7 @@ def test_they_change_nothing(changes: dict[str, Any]) -> None:
             np.testing.assert_array_equal(values, with_them.tables[name][column])
 
 
-def test_the_whole_run_is_there_and_adds_up_to_the_metrics() -> None:
+def test_tables_cover_the_whole_run_and_add_up_to_the_metrics() -> None:
     (answer,) = run(scenario())
     queue, flows = (answer.tables[f"{name}_over_time"] for name in ("queue", "flows"))
     for table in (queue, *(rows(flows, name) for name in ("near", "far"))):
@@ -91,7 +91,7 @@ def rows(table: dict[str, Any], name: str) -> dict[str, Any]:
     return {column: values[table["class"] == name] for column, values in table.items()}
 
 
-def test_replications_give_intervals_three_at_the_least() -> None:
+def test_three_replications_give_intervals() -> None:
     queue = run(scenario())[0].tables["queue_over_time"]
     known = np.isfinite(queue["queue_pkts_low"])
     assert known.all()
@@ -101,7 +101,7 @@ def test_replications_give_intervals_three_at_the_least() -> None:
     assert np.isnan(queue["queue_pkts_low"]).all()
 
 
-def test_windows_are_of_a_flow_of_each_class_within_what_the_trace_has() -> None:
+def test_windows_are_shown_for_one_flow_per_class_within_the_trace() -> None:
     asked = scenario(run__replications=1)
     windows = run(asked)[0].tables["windows_over_time"]
     assert sorted({*zip(windows["class"].tolist(), windows["flow"].tolist(), strict=True)}) == [
@@ -115,7 +115,7 @@ def test_windows_are_of_a_flow_of_each_class_within_what_the_trace_has() -> None
     assert "sequences" not in run(asked)[0].tables
 
 
-def test_memory_does_not_grow_with_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_is_independent_of_the_duration(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(time_series, "TRACE_POINTS", 300)
     windows = run(scenario(run__replications=1, run__duration="300s"))[0].tables[
         "windows_over_time"
@@ -124,7 +124,7 @@ def test_memory_does_not_grow_with_the_run(monkeypatch: pytest.MonkeyPatch) -> N
     assert windows["high_pkts"].max() > 20
 
 
-def test_replications_of_different_lengths_go_together() -> None:
+def test_replications_of_different_lengths_are_combined() -> None:
     asked = Scenario.from_dict(
         {
             "name": "files",
@@ -151,7 +151,7 @@ def test_replications_of_different_lengths_go_together() -> None:
     assert np.isfinite(distribution["low"]).all()
 
 
-def test_distributions_of_transfers_that_are_alone_agree_with_their_percentiles() -> None:
+def test_distributions_of_isolated_transfers_agree_with_their_percentiles() -> None:
     asked = Scenario.from_dict(
         {
             "name": "short",

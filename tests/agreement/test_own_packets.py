@@ -1,4 +1,4 @@
-"""Classes with packets of their own size in the packet engine."""
+"""Classes with their own packet size in the packet engine."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ PATHS = {
 
 
 def at_rates(value: Any, mbit: float, key: str = "") -> Any:
-    """Return changes with each rate as a text, in units of ``mbit``."""
+    """Return changes with all rates as text in units of ``mbit``."""
     if isinstance(value, dict):
         return {name: at_rates(each, mbit, name) for name, each in value.items()}
     if isinstance(value, list):
@@ -81,7 +81,7 @@ def at_rates(value: Any, mbit: float, key: str = "") -> Any:
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_half_the_packet_at_half_the_rate_is_the_same_run_in_time(path: str) -> None:
+def test_half_the_packet_size_at_half_the_rate_gives_the_same_times(path: str) -> None:
     both: list[dict[str, Any]] = [{"name": "near"}, {"name": "far", "rtt": "90ms"}]
     if path == "hops":
         both = [{"name": "few"}, {"name": "many", "flows": 3}]
@@ -100,7 +100,7 @@ def test_half_the_packet_at_half_the_rate_is_the_same_run_in_time(path: str) -> 
     assert ratio == pytest.approx((750 - 40) / (1500 - 40))
 
 
-def test_the_size_of_the_network_changes_nothing() -> None:
+def test_network_packet_size_has_no_effect() -> None:
     plain, given = ([{"name": "a"}, {"name": "b", **own}] for own in ({}, {"packet": "1500B"}))
     for stack in ("rfc-newreno", "linux-cubic"):
         first, second = (simulated(scenario(c, **{"tcp.stack": stack})) for c in (plain, given))
@@ -125,11 +125,11 @@ QUEUES: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("stack", ["rfc-newreno", "linux-cubic"])
 @pytest.mark.parametrize("queue", QUEUES)
-def test_the_link_carries_the_bytes_of_each_class(queue: str, stack: str) -> None:
+def test_link_carries_the_bytes_of_each_class(queue: str, stack: str) -> None:
     found = simulated(mixed(**QUEUES[queue], **{"tcp.stack": stack}))
     sent, lost = (np.array(by_class(found, m)) for m in ("send_rate_pps", "loss_ratio"))
     carried = 8 * sent * (1 - lost) * [LARGE, SMALL]
-    # What is queued at either end of the run is no more than 50 packets, or 0.1 %.
+    # The queue at either end of the run contains at most 50 packets, or 0.1 %.
     assert carried.sum() == pytest.approx(value(found, "utilisation") * RATE, rel=0.002)
     payload = [LARGE - 40, SMALL - 40] if stack == "rfc-newreno" else [LARGE - 52, SMALL - 52]
     goodput = np.array(by_class(found, "goodput_pps")) * 8 * payload
@@ -137,7 +137,7 @@ def test_the_link_carries_the_bytes_of_each_class(queue: str, stack: str) -> Non
     assert value(found, "goodput_bps") == pytest.approx(goodput.sum(), rel=1e-6)
 
 
-def test_fair_queueing_shares_bytes_and_a_buffer_of_packets_shares_packets() -> None:
+def test_fair_queueing_shares_bytes_and_a_packet_buffer_shares_packets() -> None:
     fair = simulated(mixed(**QUEUES["fq"], **{"network.bottleneck.buffer": "300pkt"}))
     packets = simulated(mixed())
     sent = np.array(by_class(fair, "goodput_pps")) * [LARGE, SMALL]
@@ -146,21 +146,21 @@ def test_fair_queueing_shares_bytes_and_a_buffer_of_packets_shares_packets() -> 
     assert small < 1.5 * large
 
 
-def test_a_buffer_in_bytes_holds_as_long_as_they_take() -> None:
+def test_byte_buffer_has_the_queueing_delay_of_its_bytes() -> None:
     found = simulated(mixed(**QUEUES["bytes"], **{"tcp.stack": "linux-cubic"}))
     longest_s = 8 * 75_000 / RATE
     assert 0.9 * longest_s < value(found, "queue_delay_p99_s") < 1.01 * longest_s
     assert 100 < value(found, "queue_max_pkts") <= 75_000 // SMALL
 
 
-def test_an_own_link_in_bytes_holds_packets_of_its_class() -> None:
+def test_access_buffer_in_bytes_holds_packets_of_its_class() -> None:
     config = configuration(mixed(**{"network.ingress": {"rate": "9mbit", "buffer": "3000B"}}), 0.0)
     assert [each["ingress"]["limit_pkts"] for each in config["classes"]] == [2, 6]
     assert [each["packet_bytes"] for each in config["classes"]] == [None, SMALL]
 
 
-def test_sizes_of_files_are_those_of_the_class() -> None:
-    """A file of 30,000 bytes takes 21 or 67 packets, and both classes are paid for its bytes."""
+def test_file_sizes_use_the_payload_of_the_class() -> None:
+    """A file of 30,000 bytes takes 21 or 67 packets; goodput counts the bytes for both classes."""
     classes = [
         {"name": "large", "sources": 5},
         {"name": "small", "sources": 5, "packet": f"{SMALL}B"},
@@ -183,7 +183,7 @@ def test_sizes_of_files_are_those_of_the_class() -> None:
     assert rates == pytest.approx(np.array([21 * 8 * LARGE, 67 * 8 * SMALL]) / on_s, rel=1e-9)
     assert not {"rates", "by_size"} & found.tables.keys()
     assert "shared_rate_bps" not in found.tables["states"]
-    # The goodput of a file is its bits over the time to its delivery, before its ON time ends.
+    # File goodput is the file's bits over the time to its delivery, before the ON time ends.
     told = found.tables["file_goodput_by_class"]
     for name, rate in zip(("large", "small"), rates, strict=True):
         median = told["goodput_bps"][(told["name"] == name) & (told["share"] == 0.5)]
@@ -202,7 +202,7 @@ def lengths(file: Path) -> dict[bytes, set[int]]:
 
 
 @pytest.mark.parametrize("stack", ["rfc-newreno", "linux-cubic"])
-def test_captures_show_the_length_of_each_class(tmp_path: Path, stack: str) -> None:
+def test_captures_have_the_packet_length_of_each_class(tmp_path: Path, stack: str) -> None:
     file = tmp_path / "sent.pcap"
     asked = mixed(
         **{
@@ -216,7 +216,7 @@ def test_captures_show_the_length_of_each_class(tmp_path: Path, stack: str) -> N
     assert found == [LARGE, LARGE, SMALL, SMALL]
 
 
-def test_threads_change_nothing() -> None:
+def test_results_are_independent_of_threads() -> None:
     asked = mixed(**QUEUES["bytes"], **{"run.replications": 3, "run.duration": "20s"})
     first, second = (simulated(asked, threads=threads) for threads in (1, 3))
     assert {n: m.value for n, m in first.metrics.items()} == {
@@ -259,6 +259,6 @@ def test_threads_change_nothing() -> None:
         ),
     ],
 )
-def test_the_rest_is_refused(changes: dict[str, Any], reason: str) -> None:
+def test_unsupported_uses_are_rejected(changes: dict[str, Any], reason: str) -> None:
     (found,) = answer(mixed(**changes), ["packet"])
     assert str(found.not_applicable).startswith(f"class.small.packet: {reason}; ")

@@ -1,4 +1,4 @@
-"""Formulas of one path as engines: what they are fed, what limits them, when they do not apply."""
+"""Formulas of one path as engines: inputs, limits and domains."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PATH = [
 
 
 def lossy(**changes: Any) -> Scenario:
-    """Ten flows, RTT 60 ms, 1 % of loss, 1 Gbit/s; ``__`` stands for the dot of a key."""
+    """Ten flows, RTT 60 ms, 1 % of loss, 1 Gbit/s; ``__`` in a keyword means a dot in the key."""
     return load("lossy-path", changes={key.replace("__", "."): v for key, v in changes.items()})
 
 
@@ -37,7 +37,7 @@ def ask(engine: str, scenario: Scenario, measured: Answer | None = None) -> Answ
 
 
 def seen(**metrics: float) -> Answer:
-    """An answer as ``packet`` gives it, of only the figures named."""
+    """Return an answer like that of ``packet``, with the given metrics only."""
     return Answer("packet", metrics={name: Metric(value) for name, value in metrics.items()})
 
 
@@ -49,7 +49,7 @@ def sources(found: Answer) -> dict[str, str]:
     return {entry["symbol"]: entry["source"] for entry in found.steps}
 
 
-def test_each_is_a_row_that_loads() -> None:
+def test_each_engine_is_registered_and_loads() -> None:
     assert {"pftk", "pftk-approx", "td-only", "mathis", "cubic-response"} <= set(PATH)
     assert {"parallel", "parallel-cumulative"} <= set(PATH)
     for name in PATH:
@@ -58,7 +58,7 @@ def test_each_is_a_row_that_loads() -> None:
 
 
 @pytest.mark.parametrize("name", PATH)
-def test_an_answer_tells_its_rate_its_regime_and_every_step_to_it(name: str) -> None:
+def test_answer_contains_rate_regime_and_all_steps(name: str) -> None:
     scenario = lossy()
     (found,) = answer(scenario, [name])
     assert found.engine == name
@@ -80,7 +80,7 @@ def test_an_answer_tells_its_rate_its_regime_and_every_step_to_it(name: str) -> 
     assert json.loads(encode(document([found], scenario)))["answers"][0]["engine"] == name
 
 
-def test_pftk_is_fed_what_the_scenario_asks() -> None:
+def test_pftk_uses_the_inputs_of_the_scenario() -> None:
     (found,) = answer(lossy(), ["pftk"])
     one = throughput(rtt_s=0.06, t0_s=1.0, loss_indication_ratio=0.01, packets_per_ack=1)
     assert found["send_rate_pps"] == pytest.approx(10 * float(one.rate_pps), rel=1e-12)
@@ -104,7 +104,7 @@ def test_pftk_is_fed_what_the_scenario_asks() -> None:
         ({"network__ingress__loss": "2%"}, "p", 1 - 0.99 * 0.98),
     ],
 )
-def test_every_input_follows_from_its_key(
+def test_each_input_follows_from_its_key(
     changes: dict[str, Any], symbol: str, value: float
 ) -> None:
     for name in PATH:
@@ -114,14 +114,14 @@ def test_every_input_follows_from_its_key(
     assert symbol in steps(answer(lossy(**changes), ["pftk"])[0])
 
 
-def test_one_class_is_the_scenario_itself() -> None:
+def test_single_class_equals_the_scenario() -> None:
     alone = lossy().with_changes({"class": [{"name": "all", "flows": 10}]})
     for name in PATH:
         (one,), (other,) = answer(alone, [name]), answer(lossy(), [name])
         assert one.metrics == other.metrics
 
 
-def test_approximate_pftk() -> None:
+def test_approximate_pftk_agrees() -> None:
     (found,) = answer(lossy(), ["pftk-approx"])
     rate = approximate_rate_pps(rtt_s=0.06, t0_s=1, loss_indication_ratio=0.01, packets_per_ack=1)
     assert found["send_rate_pps"] == pytest.approx(10 * float(rate), rel=1e-12)
@@ -135,7 +135,7 @@ def test_approximate_pftk() -> None:
     assert many.regime == "timeouts"
 
 
-def test_the_square_root_distribution_and_triple_duplicates_alone() -> None:
+def test_square_root_formula_agrees_with_few_timeouts() -> None:
     scenario = lossy(tcp__receiver_window=44, tcp__min_rto="200ms")  # few timeouts
     distribution, alone = answer(scenario, ["mathis", "td-only"])
     assert distribution["send_rate_pps"] == pytest.approx(10 * math.sqrt(1.5 / 0.01) / 0.06)
@@ -149,7 +149,7 @@ def test_the_square_root_distribution_and_triple_duplicates_alone() -> None:
 
 
 @pytest.mark.parametrize("name", ["mathis", "pftk-approx", "cubic-response", "pftk"])
-def test_the_receiver_window_limits(name: str) -> None:
+def test_receiver_window_limits_the_rate(name: str) -> None:
     scenario = lossy(tcp__receiver_window=6, network__bottleneck__loss="0.01%")
     (found,) = answer(scenario, [name])
     assert found.regime == "window"
@@ -157,19 +157,19 @@ def test_the_receiver_window_limits(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["td-only", "parallel", "parallel-cumulative"])
-def test_a_model_without_receiver_window_warns_beyond_it(name: str) -> None:
+def test_model_without_receiver_window_warns_above_it(name: str) -> None:
     scenario = lossy(
         tcp__receiver_window=6, tcp__initial_window=2, network__bottleneck__loss="0.1%"
     )
     (found,) = answer(scenario, [name])
     assert any("no receiver window" in text for text in found.warnings)
-    # where a link holds the flows below the window, there is nothing to warn of
+    # no warning if a link keeps the flows below the window
     (held,) = answer(scenario.with_changes({"network.bottleneck.rate": "10mbit"}), [name])
     assert held.notes == []
 
 
 @pytest.mark.parametrize("name", PATH)
-def test_links_cap_the_rate(name: str) -> None:
+def test_links_limit_the_rate(name: str) -> None:
     (shared,) = answer(lossy(network__bottleneck__rate="2.4mbit"), [name])
     assert shared["send_rate_pps"] == 200
     assert shared.regime == "bottleneck"
@@ -181,7 +181,7 @@ def test_links_cap_the_rate(name: str) -> None:
     assert free.regime not in {"bottleneck", "own link"}
 
 
-def test_cubic_says_whose_rate_it_is() -> None:
+def test_cubic_states_the_region_of_its_rate() -> None:
     (found,) = answer(lossy(), ["cubic-response"])
     assert any("what CUBIC would do" in text for text in found.warnings)
     assert found.regime == "Reno-friendly"
@@ -203,7 +203,7 @@ ALGORITHM_1 = [
 
 
 @pytest.mark.parametrize(("flows", "loss", "rate"), ALGORITHM_1)
-def test_algorithm_1_as_printed(flows: int, loss: float, rate: float) -> None:
+def test_algorithm_1_agrees_with_the_note(flows: int, loss: float, rate: float) -> None:
     """b = 2, RTT = 0.06 s, T = 0.24 s."""
     scenario = lossy(
         tcp__min_rto="240ms",
@@ -217,10 +217,10 @@ def test_algorithm_1_as_printed(flows: int, loss: float, rate: float) -> None:
 
 
 @pytest.mark.parametrize(("loss", "rate"), [(0.001, 3228.100), (0.01, 965.761), (0.05, 271.153)])
-def test_algorithm_2_fed_by_a_measurement(loss: float, rate: float) -> None:
+def test_algorithm_2_uses_a_measurement(loss: float, rate: float) -> None:
     """Ten flows, p_r = 2 p_e, b = 2, RTT = 0.06 s, T = 0.24 s; the note has 3228.098 first."""
     measured = seen(
-        loss_indication_ratio=0.5,  # not its measure
+        loss_indication_ratio=0.5,  # not an input of this formula
         loss_event_ratio_cumulative=loss,
         loss_ratio=2 * loss,
         rtt_mean_s=0.06,
@@ -232,7 +232,7 @@ def test_algorithm_2_fed_by_a_measurement(loss: float, rate: float) -> None:
     assert "packet" in sources(found)["p_r"]
 
 
-def test_many_flows_that_wait_are_warned_of() -> None:
+def test_many_flows_in_timeout_have_a_warning() -> None:
     (rare,) = answer(lossy(network__bottleneck__loss="0.01%"), ["parallel"])
     assert rare.notes == []
     (often,) = answer(lossy(network__bottleneck__loss="3%"), ["parallel"])
@@ -242,8 +242,8 @@ def test_many_flows_that_wait_are_warned_of() -> None:
 
 @pytest.mark.parametrize("flows", [1, 10, 100])
 @pytest.mark.parametrize("loss", [0.0001, 0.01, 0.05])
-def test_p_e_of_independent_losses(flows: int, loss: float) -> None:
-    """Losses within a round trip of the first count once: counted on a stream of packets."""
+def test_p_e_agrees_for_independent_losses(flows: int, loss: float) -> None:
+    """Losses within a round trip of the first count once; counted on a stream of packets."""
     scenario = lossy(
         traffic__flows=flows, network__bottleneck__loss=loss, network__bottleneck__rate="unlimited"
     )
@@ -264,7 +264,7 @@ def test_bursts_give_their_mean_and_a_warning() -> None:
     assert any("loss is correlated" in text for text in found.warnings)
 
 
-def test_the_rest_of_a_round_is_more_than_algorithm_2_is_told() -> None:
+def test_rest_of_round_has_a_larger_loss_than_algorithm_2() -> None:
     together = {"model": "rest-of-round", "rate": "1%"}
     (found,) = answer(lossy(network__bottleneck__loss=together), ["parallel-cumulative"])
     assert any("p_r" in text and "--feed measured" in text for text in found.warnings)
@@ -281,22 +281,22 @@ def test_the_rest_of_a_round_is_more_than_algorithm_2_is_told() -> None:
         ({"class": [{"name": "a", "flows": 5}, {"name": "b", "flows": 5}]}, "one class"),
     ],
 )
-def test_not_applicable_says_why(name: str, changes: dict[str, Any], why: str) -> None:
+def test_refusal_states_the_reason(name: str, changes: dict[str, Any], why: str) -> None:
     (found,) = answer(lossy().with_changes(changes), [name])
     assert found.not_applicable is not None
     assert why in found.not_applicable
 
 
 @pytest.mark.parametrize("name", PATH)
-def test_on_off_traffic_is_another_question(name: str) -> None:
+def test_on_off_traffic_is_rejected(name: str) -> None:
     (found,) = answer(load("web-10mbit"), [name])
     assert found.not_applicable is not None
     assert '"bulk"' in found.not_applicable
 
 
-def test_a_default_run_asks_all_that_apply() -> None:
+def test_default_run_uses_all_applicable_engines() -> None:
     asked = [found.engine for found in answer(lossy(run__duration="25s"))]
-    # not of another stack, unless by name
+    # engines of other stacks only by name
     assert asked == [*(name for name in PATH if name != "cubic-response"), "packet"]
 
 
@@ -310,7 +310,7 @@ DROPTAIL = {
 }
 
 
-def test_fed_by_a_measurement_of_the_same_run() -> None:
+def test_engines_use_a_measurement_of_the_same_run() -> None:
     found = answer(lossy(**DROPTAIL), ["pftk", "mathis"], feed="measured")
     assert [each.engine for each in found] == ["pftk", "mathis", "packet"]
     pftk, distribution, packet = found
@@ -321,13 +321,13 @@ def test_fed_by_a_measurement_of_the_same_run() -> None:
     assert distribution["send_rate_pps"] == pytest.approx(
         3 * math.sqrt(1.5 / packet["loss_indication_ratio"]) / packet["rtt_mean_s"]
     )
-    # No cap: what the bottleneck does to the flows is in p and RTT.
+    # No limit by the link: p and RTT contain the effect of the bottleneck.
     assert distribution["send_rate_pps"] > 20e6 / 12000
-    # A window that saws between half and whole: the distribution of periodic loss is not far.
+    # The window varies between half and full, so the formula for periodic loss is close.
     assert distribution["send_rate_pps"] == pytest.approx(packet["send_rate_pps"], rel=0.1)
 
 
-def test_the_order_asked_is_kept_and_others_are_not_fed() -> None:
+def test_requested_order_is_kept_and_other_engines_get_no_measurement() -> None:
     scenario = load("web-10mbit", changes={"run.transfers": 500})
     found = answer(scenario, ["packet", "engset"], feed="measured")
     assert [each.engine for each in found] == ["packet", "engset"]
@@ -335,7 +335,7 @@ def test_the_order_asked_is_kept_and_others_are_not_fed() -> None:
     assert found[1].metrics == alone.metrics
 
 
-def test_what_was_not_seen() -> None:
+def test_missing_measurements_are_reported() -> None:
     measured = seen(loss_indication_ratio=0.02, rtt_mean_s=0.08, t0_s=math.nan)
     found = ask("pftk", lossy(tcp__min_rto="10ms"), measured)
     assert (steps(found)["p"], steps(found)["RTT"], steps(found)["T0"]) == (0.02, 0.08, 0.08)
@@ -348,14 +348,14 @@ def test_what_was_not_seen() -> None:
         ask("parallel-cumulative", lossy(network__egress__loss="1%"), measured)
 
 
-def test_a_feed_has_a_name(capsys: pytest.CaptureFixture[str]) -> None:
+def test_measurement_source_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(TcpcastError, match="'measured'"):
         tcpcast.run(lossy(), ["pftk"], feed="guessed")
     assert main(["run", "lossy-path", "--feed", "guessed"]) == 2
     assert "'guessed' is not one of 'scenario', 'measured'" in capsys.readouterr().err
 
 
-def test_measured_from_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_line_uses_measured_inputs(capsys: pytest.CaptureFixture[str]) -> None:
     asked = ["run", "lossy-path", "--engine", "pftk", "--feed", "measured", "--json"]
     assert main([*asked, "--set", "run.duration=40s", "--set", "run.replications=1"]) == 0
     pftk, packet = json.loads(capsys.readouterr().out)["answers"]
@@ -363,7 +363,7 @@ def test_measured_from_the_command_line(capsys: pytest.CaptureFixture[str]) -> N
     assert p["value"] == packet["metrics"]["loss_indication_ratio"]["value"]
 
 
-def test_formulas_of_a_path_start_without_scipy_and_simulator() -> None:
+def test_path_formulas_import_neither_scipy_nor_the_simulator() -> None:
     code = (
         "import sys, tcpcast; s = tcpcast.load('lossy-path'); "
         f"tcpcast.run(s, {PATH!r}); "
@@ -373,7 +373,7 @@ def test_formulas_of_a_path_start_without_scipy_and_simulator() -> None:
     assert done.stdout == "[]\n"
 
 
-def test_bbr_takes_the_link_and_what_it_delivers() -> None:
+def test_bbr_uses_the_link_and_its_delivery_rate() -> None:
     scenario = lossy(network__bottleneck__rate="24mbit")
     (found,) = answer(scenario, ["bbr-bound"])
     assert found["send_rate_pps"] == pytest.approx(2000)
@@ -394,12 +394,12 @@ def test_bbr_takes_the_link_and_what_it_delivers() -> None:
         ({"tcp__receiver_window": 6}, 990, "window"),
     ],
 )
-def test_what_bounds_bbr(changes: dict[str, Any], goodput: float, regime: str) -> None:
+def test_bbr_is_limited(changes: dict[str, Any], goodput: float, regime: str) -> None:
     (found,) = answer(lossy(network__bottleneck__rate="24mbit", **changes), ["bbr-bound"])
     assert found["goodput_pps"] == pytest.approx(goodput)
     assert found.regime == regime
 
 
-def test_bbr_needs_a_link() -> None:
+def test_bbr_requires_a_link() -> None:
     (found,) = answer(lossy(network__bottleneck__rate="unlimited"), ["bbr-bound"])
     assert "link with a rate" in (found.not_applicable or "")

@@ -1,8 +1,8 @@
-"""The packet engine beside other people's programs, given the same question.
+"""The packet engine against other programs with the same scenario.
 
-ns-2 simulates it too; tshark and tcptrace read the captures. Each is skipped by name where it is
-not installed (``make peers``). A queue-limit of B in ns-2 lets B - 1 packets wait beside the one in
-service, so both hold B.
+ns-2 simulates the scenario; tshark and tcptrace read the captures. Each test is skipped with the
+name of the program if it is not installed (``make peers``). A queue-limit of B in ns-2 allows B - 1
+waiting packets in addition to the packet in service, so both hold B.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def agree(own: tcpcast.Answer, theirs: dict[str, float], within: dict[str, float
 
 @needs_ns2
 def test_ns2_agrees_on_ten_bulk_flows() -> None:
-    """In the long run: from 100 s on, when the start is over."""
+    """Steady state: from 100 s onwards, after the start."""
     half = {"mbit": 50, "buffer": 250, "seconds": 200, "warmup": 100}
     theirs = mean([ns2.long(seed=seed, patient=True, **half) for seed in (1, 2)])
     changes = {
@@ -77,7 +77,7 @@ def test_ns2_agrees_on_ten_bulk_flows() -> None:
 @pytest.mark.long
 @needs_ns2
 def test_ns2_agrees_on_the_start_of_ten_bulk_flows() -> None:
-    """From 0 s, most losses are of the first slow starts, which nothing but the buffer ends."""
+    """From 0 s, most losses belong to the first slow starts, which only the buffer ends."""
     theirs = mean([ns2.long(seed=s, patient=True) for s in range(1, 7)])
     scenario = tcpcast.Scenario.from_dict(LONG).with_changes({"run.replications": 40})
     (own,) = tcpcast.run(scenario, ["packet"])
@@ -95,7 +95,7 @@ def test_ns2_agrees_on_web_users() -> None:
 
 
 def random_loss(loss: float, *, seeds: int, own_runs: int) -> tuple[list[float], tcpcast.Answer]:
-    """Ten flows over an uncongested path that loses at random: ns-2's goodputs, and our answer."""
+    """Ten flows over an uncongested path with random loss: ns-2's goodputs, and our answer."""
     length = {"seconds": 200, "warmup": 20}
     theirs = [
         ns2.long(mbit=1000, buffer=100_000, loss=loss, seed=seed, patient=True, **length)
@@ -118,7 +118,7 @@ def random_loss(loss: float, *, seeds: int, own_runs: int) -> tuple[list[float],
     ],
 )
 def test_ns2_agrees_on_random_loss(loss: float) -> None:
-    """Within 3 % and the half-width of the mean of four of ns-2's seeds."""
+    """Within 3 % and the half-width of the mean of four ns-2 seeds."""
     theirs, own = random_loss(loss, seeds=4, own_runs=8)
     half_width = student_t.ppf(0.975, len(theirs) - 1) * stdev(theirs) / math.sqrt(len(theirs))
     difference = abs(own["goodput_pps"] - fmean(theirs))
@@ -126,7 +126,7 @@ def test_ns2_agrees_on_random_loss(loss: float) -> None:
 
 
 def capture(folder: Path, link: str) -> tuple[Path, tcpcast.Answer]:
-    """Three flows over a lossy path for ten seconds, seen at one place."""
+    """Capture three flows over a lossy path for ten seconds at one tap."""
     file = folder / f"{link}.pcap"
     scenario = tcpcast.Scenario.from_dict(
         {
@@ -174,7 +174,7 @@ def test_tshark_reads_every_packet(tmp_path: Path, link: str) -> None:
         assert len(data) == pytest.approx(answer["send_rate_pps"] * 10, abs=1)
     if link == "bottleneck-out":
         passed = answer["send_rate_pps"] * 10 * (1 - answer["loss_ratio"])
-        assert len(data) == pytest.approx(passed, abs=60)  # what is on its way at the end
+        assert len(data) == pytest.approx(passed, abs=60)  # packets in flight at the end
 
 
 @needs_tcptrace

@@ -1,4 +1,4 @@
-"""Buffers that no formula covers: bulk flows, several classes, a target of utilisation."""
+"""Buffers without a formula: bulk flows, several classes, a target of utilisation."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def bulk() -> Scenario:
 def simulator(
     monkeypatch: pytest.MonkeyPatch, metric: str, distribution: Callable[[int], float]
 ) -> list[int]:
-    """Put a distribution of the buffer in the simulator's place."""
+    """Replace the simulator by a function of the buffer."""
     seen: list[int] = []
 
     def run(scenario: Scenario, engines: list[str], options: object) -> list[Answer]:
@@ -49,7 +49,7 @@ def simulator(
     return seen
 
 
-def test_the_buffer_that_fills_the_link_with_bulk_flows() -> None:
+def test_buffer_that_fills_the_link_with_bulk_flows() -> None:
     plan = plan_buffer(bulk(), utilisation=0.93)
     assert plan.simulated is not None
     # BDP/sqrt(n) of Appenzeller et al. is 33 packets; CUBIC reduces its window by less than half.
@@ -63,7 +63,7 @@ def test_the_buffer_that_fills_the_link_with_bulk_flows() -> None:
     assert "by the model" not in text
 
 
-def test_the_distance_to_a_full_link_is_searched(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_search_uses_the_distance_to_a_full_link(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = simulator(monkeypatch, "utilisation", lambda pkts: 1 - 0.5 / pkts)
     plan = plan_buffer(bulk(), utilisation=0.99)
     assert plan.simulated == pytest.approx(50, abs=1)
@@ -73,7 +73,7 @@ def test_the_distance_to_a_full_link_is_searched(monkeypatch: pytest.MonkeyPatch
     assert plan.to_json()["leading"]["by"] == "simulation"
 
 
-def test_the_loss_of_several_classes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_loss_of_several_classes_is_a_target(monkeypatch: pytest.MonkeyPatch) -> None:
     simulator(monkeypatch, "loss_ratio", lambda pkts: 1 / pkts)
     plan = plan_buffer(load("two-classes"), loss=0.01)
     assert plan.simulated == pytest.approx(100, abs=1)
@@ -81,14 +81,15 @@ def test_the_loss_of_several_classes(monkeypatch: pytest.MonkeyPatch) -> None:
     assert any(note.startswith("By simulation alone: TCP-Engset") for note in plan.notes)
 
 
-def test_the_smallest_buffer_may_be_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_smallest_buffer_can_suffice(monkeypatch: pytest.MonkeyPatch) -> None:
     simulator(monkeypatch, "loss_ratio", lambda pkts: 0.001 / pkts)
     plan = plan_buffer(bulk(), loss=0.01)
     assert (plan.simulated, plan.simulated_low, plan.simulated_high) == (1, 1, 1)
 
 
-def test_a_step_between_two_buffers_is_their_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With 1 packet the flows drift, and without an interval; the answer was undecided."""
+def test_step_between_two_buffers_is_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With 1 packet the run does not converge and has no interval; the answer was undecided
+    before."""
 
     def distribution(pkts: int) -> float:
         return 1 - 0.09 / (pkts - 3) if pkts > 4 else 0.2 * pkts
@@ -107,7 +108,7 @@ def test_a_step_between_two_buffers_is_their_answer(monkeypatch: pytest.MonkeyPa
     assert (plan.simulated, plan.simulated_low, plan.simulated_high) == (5, 5, 5)
 
 
-def test_targets_that_no_buffer_meets(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreachable_targets_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     simulator(monkeypatch, "utilisation", lambda _: 0.5)
     with pytest.raises(DomainError, match=r"95% is above what buffers of up to .* give \(50%"):
         plan_buffer(bulk(), utilisation=0.95)
@@ -122,7 +123,7 @@ def test_targets_that_no_buffer_meets(monkeypatch: pytest.MonkeyPatch) -> None:
         plan_buffer(load("one-path").with_changes({"network.bottleneck.rate": "unlimited"}))
 
 
-def test_the_target_on_the_command_line(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+def test_command_line_accepts_the_target(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     simulator(monkeypatch, "utilisation", lambda pkts: 1 - 0.5 / pkts)
     assert main(["plan", "buffer", "bufferbloat", "--utilisation", "99%"]) == 0
     assert "Smallest buffer for a utilisation of 99%" in capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""Plans that no formula covers: several classes, targets above the formula's, shares of files."""
+"""Plans without a formula: several classes, high targets, shares of files."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def simulator(monkeypatch: pytest.MonkeyPatch, distribution: Distribution) -> list[Scenario]:
-    """Put the rates of each class, by a distribution, in the simulator's place."""
+    """Replace the simulator by a function that gives the rate of each class."""
     seen: list[Scenario] = []
 
     def run(scenario: Scenario, engines: list[str], options: object) -> list[Answer]:
@@ -65,7 +65,7 @@ def simulator(monkeypatch: pytest.MonkeyPatch, distribution: Distribution) -> li
 
 
 def by_number(scenario: Scenario) -> dict[str, float]:
-    """Near users share 30 Mbit/s with all, and far users get two thirds of that."""
+    """Near users share 30 Mbit/s with all; far users get two thirds of the near users' rate."""
     return {"near": 30e6 / scenario.senders, "far": 20e6 / scenario.senders}
 
 
@@ -91,7 +91,7 @@ def test_all_classes_grow_in_proportion(monkeypatch: pytest.MonkeyPatch) -> None
     assert not body["undecided"]
 
 
-def test_one_class_grows_and_the_slowest_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slowest_class_counts_if_one_class_grows(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = simulator(monkeypatch, by_number)
     plan = plan_users(load("two-classes"), rate_bps=100e3, grows="near")
     assert plan.simulated == pytest.approx(160, rel=0.02)
@@ -99,7 +99,7 @@ def test_one_class_grows_and_the_slowest_counts(monkeypatch: pytest.MonkeyPatch)
     assert "near grows; far stays at 40. The class with the lowest mean rate counts." in plan.notes
 
 
-def test_the_split_adds_up_and_leaves_out_no_class() -> None:
+def test_split_adds_up_and_keeps_all_classes() -> None:
     growth = growing(load("two-classes"), None, "plan users")
     for total in range(2, 300):
         split = growth.split(total)
@@ -107,7 +107,7 @@ def test_the_split_adds_up_and_leaves_out_no_class() -> None:
         assert min(split.values()) >= 1
 
 
-def test_classes_that_cannot_grow(capsys: Capture) -> None:
+def test_classes_that_cannot_grow_are_rejected(capsys: Capture) -> None:
     with pytest.raises(DomainError, match=r'no class "middle".* write "near" or "far"'):
         plan_users(load("two-classes"), rate_bps=1e5, grows="middle")
     with pytest.raises(DomainError, match="no classes; leave it out"):
@@ -120,7 +120,7 @@ def test_classes_that_cannot_grow(capsys: Capture) -> None:
 
 
 @pytest.mark.parametrize(("grows", "sources", "far"), [(None, 200, 80), ("near", 160, 40)])
-def test_classes_grow_until_a_share_of_the_slowest_files_is_too_slow(
+def test_classes_grow_until_the_slowest_files_miss_the_target(
     grows: str | None, sources: int, far: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen = simulator(monkeypatch, by_number)
@@ -135,7 +135,7 @@ def test_classes_grow_until_a_share_of_the_slowest_files_is_too_slow(
         plan_quality(load("two-classes"), share=0.9, above_bps=20e6, grows=grows)
 
 
-def test_the_rate_for_the_slowest_files_of_several_classes(
+def test_rate_for_the_slowest_files_of_several_classes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def distribution(scenario: Scenario) -> dict[str, float]:
@@ -148,7 +148,7 @@ def test_the_rate_for_the_slowest_files_of_several_classes(
     assert "Of several classes, the one with the lowest goodput counts." in plan.notes
 
 
-def test_the_rate_for_one_of_several_classes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rate_for_one_of_several_classes(monkeypatch: pytest.MonkeyPatch) -> None:
     def distribution(scenario: Scenario) -> dict[str, float]:
         near = 5e6 / (1 + 50e6 / scenario.network.bottleneck.rate_bps)
         return {"near": near, "far": near / 2}
@@ -165,8 +165,9 @@ def test_the_rate_for_one_of_several_classes(monkeypatch: pytest.MonkeyPatch) ->
         plan_rate(both, rate_bps=0.5e6, of_class="middle")
 
 
-def test_a_rate_above_the_formulas_is_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
-    """engset-newreno gives at most 13.7 Mbit/s on this path; linux-cubic gave more, refused."""
+def test_rate_above_the_formula_is_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Regression: engset-newreno gives at most 13.7 Mbit/s on this path, and the target was
+    rejected although linux-cubic reaches it."""
 
     def distribution(scenario: Scenario) -> dict[str, float]:
         return {"": 15e6 / (1 + 20e6 / scenario.network.bottleneck.rate_bps)}
@@ -179,8 +180,9 @@ def test_a_rate_above_the_formulas_is_simulated(monkeypatch: pytest.MonkeyPatch)
         plan_rate(load("office-50mbit"), rate_bps=16e6)
 
 
-def test_a_rate_without_interval_refuses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two sources had too few files: their mean, by chance below the target, was the refusal."""
+def test_rate_without_interval_rejects_no_target(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Regression: the mean of two sources with too few files, by chance below the target, was the
+    reason of a refusal."""
 
     def distribution(scenario: Scenario) -> dict[str, float]:
         few = 0.01 if scenario.senders == 2 else 1.0
@@ -208,7 +210,7 @@ def test_refusals_name_the_command(capsys: Capture) -> None:
     assert 'plan rate needs traffic of kind "on-off"' in capsys.readouterr().err
 
 
-def test_the_rate_for_a_share_of_files(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rate_for_a_share_of_files(monkeypatch: pytest.MonkeyPatch) -> None:
     def distribution(scenario: Scenario) -> dict[str, float]:
         return {"": 5e6 / (1 + 50e6 / scenario.network.bottleneck.rate_bps)}
 
@@ -235,7 +237,7 @@ def test_warnings_of_runs_are_counted_by_kind() -> None:
     assert found[0].kind == "check"
 
 
-def test_three_warnings_are_shown_the_worst_first() -> None:
+def test_three_worst_warnings_are_shown() -> None:
     kinds: Any = ("remark", "withheld", "check", "run")
     warnings: list[Note | str] = [Note(kind, kind=kind) for kind in kinds]
     warnings.append("by simulation undecided: noise")

@@ -1,4 +1,4 @@
-"""How many users have a quality: the search, its interval, and a sweep beside it."""
+"""Maximum users for a quality: the search, its interval, and a comparison with a sweep."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def loop(changes: dict[str, Any] | None = None) -> Scenario:
-    """A link of 5 Mbit/s that 125 users fill: 417 packets/s, 10 a file, 3 s of thinking."""
+    """A 5 Mbit/s link that 125 users fill: 417 packets/s, 10 per file, 3 s of OFF time."""
     scenario = Scenario.from_dict(
         {
             "name": "small-loop",
@@ -51,12 +51,12 @@ def loop(changes: dict[str, Any] | None = None) -> Scenario:
     return scenario.with_changes(changes or {})
 
 
-# ---------------------------------------------------------------- the search, with a distribution for engine
+# ---------------------------------------------------------------- search with a function as engine
 
 
 def table_of(scenario: Scenario, distribution: Distribution, noise: float) -> Answer:
     shares = scenario.probes.goodput_shares
-    # A goodput of which the share s exceeds distribution(N) / s.
+    # The share s of files exceeds a goodput of distribution(N) / s.
     goodput = np.array([distribution(scenario.senders) / share for share in shares])
     grid = np.geomspace(1e3, 1e8, 2001)
     return Answer(
@@ -86,7 +86,7 @@ def table_of(scenario: Scenario, distribution: Distribution, noise: float) -> An
 
 @pytest.fixture
 def by_distribution(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Scenario]]:
-    """Put a distribution of the goodput in the simulator's place, and tell what was simulated."""
+    """Replace the simulator by a function of the goodput and record the simulated scenarios."""
 
     def install(distribution: Distribution, noise: float = 0.02) -> list[Scenario]:
         asked: list[Scenario] = []
@@ -113,13 +113,13 @@ DISTRIBUTIONS: dict[str, Distribution] = {
 
 @pytest.mark.parametrize("name", DISTRIBUTIONS)
 @pytest.mark.parametrize("above", [9e5, 3e5, 5e4])
-def test_the_largest_population_of_a_distribution(
+def test_search_finds_the_maximum_population(
     name: str, above: float, by_distribution: Callable[..., list[Scenario]]
 ) -> None:
     asked = by_distribution(DISTRIBUTIONS[name], noise=1e-6)
     plan = plan_quality(loop(), share=0.5, above_bps=above)
     distribution = DISTRIBUTIONS[name]
-    # Found to 1 %, and never by more than a run for every doubling and a handful.
+    # Accurate to 1 %, with at most one run per doubling plus a handful.
     found = int(plan.value)
     assert distribution(max(1, math.floor(0.985 * found) - 1)) / 0.5 >= above
     assert distribution(math.ceil(1.015 * found) + 1) / 0.5 < above
@@ -130,7 +130,7 @@ def test_the_largest_population_of_a_distribution(
     assert len({s.senders for s in asked}) == len(asked)
 
 
-def test_an_engine_without_intervals(by_distribution: Callable[..., list[Scenario]]) -> None:
+def test_search_works_without_intervals(by_distribution: Callable[..., list[Scenario]]) -> None:
     asked = by_distribution(DISTRIBUTIONS["hyperbola"], noise=math.nan)
     plan = plan_quality(loop(), share=0.95, above_bps=2e5)
     assert plan.undecided
@@ -140,7 +140,7 @@ def test_an_engine_without_intervals(by_distribution: Callable[..., list[Scenari
     assert min(sources) <= plan.low < 157 < plan.high <= max(sources)
 
 
-def test_the_curve(by_distribution: Callable[..., list[Scenario]]) -> None:
+def test_curve_contains_all_runs(by_distribution: Callable[..., list[Scenario]]) -> None:
     asked = by_distribution(DISTRIBUTIONS["hyperbola"])
     plan = plan_quality(loop(), share=0.9, above_bps=2e5)
     curve = plan.tables["curve"]
@@ -167,7 +167,7 @@ def test_the_curve(by_distribution: Callable[..., list[Scenario]]) -> None:
     assert body["tables"]["curve"]["columns"]["rtt_mean_s"][0] is None
 
 
-def test_runs_are_long_enough_for_few_users_and_otherwise_as_asked(
+def test_runs_are_long_enough_for_few_users_and_otherwise_as_specified(
     by_distribution: Callable[..., list[Scenario]],
 ) -> None:
     asked = by_distribution(lambda n: 1e6 / n)
@@ -184,7 +184,7 @@ def test_runs_are_long_enough_for_few_users_and_otherwise_as_asked(
     assert {s.run.transfers for s in asked} == {5000}
 
 
-def test_the_users_of_a_class(by_distribution: Callable[..., list[Scenario]]) -> None:
+def test_users_of_a_class_are_searched(by_distribution: Callable[..., list[Scenario]]) -> None:
     asked = by_distribution(DISTRIBUTIONS["hyperbola"])
     one = loop({"class": [{"name": "all", "sources": 9}]})
     plan = plan_quality(one, share=0.5, above_bps=3e5)
@@ -192,7 +192,7 @@ def test_the_users_of_a_class(by_distribution: Callable[..., list[Scenario]]) ->
     assert {s.populations[0].name for s in asked} == {"all"}
 
 
-def test_a_check_has_replications_of_its_own(
+def test_check_has_its_own_replications(
     by_distribution: Callable[..., list[Scenario]],
 ) -> None:
     asked = by_distribution(DISTRIBUTIONS["hyperbola"])
@@ -205,7 +205,7 @@ def test_a_check_has_replications_of_its_own(
     assert table["low"] == pytest.approx(table["goodput_bps"] * 0.98)
 
 
-def test_out_of_reach(by_distribution: Callable[..., list[Scenario]]) -> None:
+def test_targets_out_of_reach_are_rejected(by_distribution: Callable[..., list[Scenario]]) -> None:
     by_distribution(lambda n: 1e5 / n**0.01)
     with pytest.raises(DomainError, match=r"one source alone: they reach 105\.3kbit, and 50 %"):
         plan_quality(loop(), share=0.95, above_bps=2e5)
@@ -214,17 +214,17 @@ def test_out_of_reach(by_distribution: Callable[..., list[Scenario]]) -> None:
         plan_quality(loop(), share=0.95, above_bps=2e5)
 
 
-def test_one_source_is_asked_first_and_decides(
+def test_single_source_is_simulated_first(
     by_distribution: Callable[..., list[Scenario]],
 ) -> None:
-    """What one alone does not have, no larger population is simulated for."""
+    """No larger population is simulated if a single source misses the target."""
     asked = by_distribution(lambda n: 1e5 / n)
     with pytest.raises(DomainError, match="one source alone"):
         plan_quality(loop(), share=0.95, above_bps=2e5)
     assert [s.senders for s in asked] == [1]
 
 
-def test_a_flat_curve_is_undecided(by_distribution: Callable[..., list[Scenario]]) -> None:
+def test_flat_curve_is_undecided(by_distribution: Callable[..., list[Scenario]]) -> None:
     by_distribution(lambda n: 4e5 if n == 1 else 2e5 * (n / 125) ** -0.02 * 0.95, 0.03)
     scenario = loop()
     plan = plan_quality(scenario, share=0.95, above_bps=2e5)
@@ -240,7 +240,7 @@ def test_a_flat_curve_is_undecided(by_distribution: Callable[..., list[Scenario]
     assert plan.to_json()["value"] is None
 
 
-def test_the_answer_itself_is_simulated(by_distribution: Callable[..., list[Scenario]]) -> None:
+def test_answer_itself_is_simulated(by_distribution: Callable[..., list[Scenario]]) -> None:
     for distribution in DISTRIBUTIONS.values():
         asked = by_distribution(distribution)
         plan = plan_quality(loop(), share=0.95, above_bps=2e5)
@@ -248,7 +248,7 @@ def test_the_answer_itself_is_simulated(by_distribution: Callable[..., list[Scen
         assert plan.value in plan.tables["curve"]["sources"]
 
 
-def test_bad_questions(by_distribution: Callable[..., list[Scenario]]) -> None:
+def test_invalid_questions_are_rejected(by_distribution: Callable[..., list[Scenario]]) -> None:
     by_distribution(DISTRIBUTIONS["hyperbola"])
     with pytest.raises(DomainError, match="share"):
         plan_quality(loop(), share=1, above_bps=1e5)
@@ -263,13 +263,13 @@ def test_bad_questions(by_distribution: Callable[..., list[Scenario]]) -> None:
         plan_quality(unlimited, share=0.9, above_bps=1e5)
 
 
-def test_an_engine_that_does_not_apply() -> None:
+def test_engine_outside_its_domain_is_rejected() -> None:
     early = loop({"network.bottleneck.queue": "red"})
     with pytest.raises(NotApplicable, match="mean-field does not apply: RED uses"):
         plan_quality(early, share=0.9, above_bps=1e5, engine="mean-field")
 
 
-def test_an_engine_that_tells_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_engine_without_goodput_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     def run(scenario: Scenario, engines: list[str], options: object) -> list[Answer]:
         del scenario, engines, options
         return [Answer(engine="packet", status=Status.PARTIAL, reason="it did not converge")]
@@ -279,8 +279,9 @@ def test_an_engine_that_tells_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         plan_quality(loop(), share=0.9, above_bps=1e5)
 
 
-def test_an_engine_that_withholds_its_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tables of flows that pass no test are no answer: with 125 sources, or beside the search."""
+def test_withheld_answers_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables of reference flows that fail the tests are no answer, at 125 sources or in the
+    search."""
     refused: list[int] = []
 
     def run(scenario: Scenario, engines: list[str], options: object) -> list[Answer]:
@@ -300,7 +301,7 @@ def test_an_engine_that_withholds_its_answer(monkeypatch: pytest.MonkeyPatch) ->
         plan_quality(loop(), share=0.95, above_bps=2e5, engine="fixed-point")
 
 
-def test_interrupted_without_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interruption_before_an_answer_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     def run(scenario: Scenario, engines: list[str], options: object) -> list[Answer]:
         del scenario, engines, options
         return [Answer(engine="packet", status=Status.INTERRUPTED)]
@@ -311,9 +312,7 @@ def test_interrupted_without_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("after", range(1, 30))
-def test_interrupted_later_it_tells_what_is_known(
-    after: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_interruption_later_keeps_the_bounds(after: int, monkeypatch: pytest.MonkeyPatch) -> None:
     distribution, asked = DISTRIBUTIONS["hyperbola"], []
 
     def run(scenario: Scenario, engines: list[str], options: object) -> list[Answer]:
@@ -344,7 +343,7 @@ def test_interrupted_later_it_tells_what_is_known(
     assert json.loads(json.dumps(plan.to_json()))["interrupted"] == plan.interrupted
 
 
-def test_runs_that_are_cut_short_are_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_incomplete_runs_have_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     def run(scenario: Scenario, engines: list[str], options: object) -> list[Answer]:
         del engines, options
         found = table_of(scenario, DISTRIBUTIONS["hyperbola"], 0.02)
@@ -362,7 +361,7 @@ def test_runs_that_are_cut_short_are_told_of(monkeypatch: pytest.MonkeyPatch) ->
 
 
 class Ticking:
-    """A distribution in the simulator's place, of which each run takes a second of a clock of its own."""
+    """Replaces the simulator; each run takes one second of a simulated clock."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 0.0
@@ -383,7 +382,7 @@ class Ticking:
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3.5, 5, 9, 12, 14.5, 40])
-def test_max_wall_is_for_all_simulations_of_a_plan_together(
+def test_max_wall_covers_all_simulations_of_a_plan(
     limit: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = Ticking(monkeypatch)
@@ -393,7 +392,7 @@ def test_max_wall_is_for_all_simulations_of_a_plan_together(
     scenario = loop({"run.max_wall": f"{limit}s"})
     plan = plan_quality(scenario, share=0.95, above_bps=2e5, verify=True)
     assert clock.now <= limit
-    # What was cut short is told of nowhere, and nothing was begun when the time was over.
+    # Truncated runs are not in the table, and no run starts after the limit.
     assert len(clock.asked) <= math.ceil(limit)
     told = plan.tables["curve"]["sources"].tolist()
     assert set(told) <= set(clock.asked[: math.floor(limit)])
@@ -411,17 +410,17 @@ def test_max_wall_is_for_all_simulations_of_a_plan_together(
         assert f" source{'s' * (limit > 1)} or more" in as_text(plan_parts(plan, scenario))
 
 
-def test_max_wall_before_anything_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_max_wall_before_the_first_result_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Ticking(monkeypatch)
     with pytest.raises(NotApplicable, match="all simulations of a plan together"):
         plan_quality(loop({"run.max_wall": "0.5s"}), share=0.95, above_bps=2e5)
     assert clock.asked == [1]
 
 
-def test_a_check_of_many_packets_has_fewer_replications_or_none(
+def test_check_of_many_packets_has_fewer_replications_or_none(
     by_distribution: Callable[..., list[Scenario]],
 ) -> None:
-    """500 Mbit/s of 1500 B for 120 s, three times, are 15 million packets a replication."""
+    """500 Mbit/s of 1500 B for 120 s, three times, are 15 million packets per replication."""
     asked = by_distribution(lambda n: 6e9 / n)
     fast = loop({"network.bottleneck.rate": "500mbit"})
     plan = plan_quality(fast, share=0.5, above_bps=4e5, verify=True)
@@ -443,7 +442,7 @@ def test_a_check_of_many_packets_has_fewer_replications_or_none(
     assert "it would take 600 million packets" in str(plan.warnings[-1])
 
 
-def test_a_check_of_too_many_sources_is_not_begun(
+def test_check_of_too_many_sources_is_not_started(
     by_distribution: Callable[..., list[Scenario]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     by_distribution(DISTRIBUTIONS["hyperbola"])
@@ -455,10 +454,10 @@ def test_a_check_of_too_many_sources_is_not_begun(
     )
 
 
-# ---------------------------------------------------------------- against the packet engine
+# ---------------------------------------------------------------- comparison with the packet engine
 
 
-def test_a_sweep_with_another_seed_gives_the_same_population() -> None:
+def test_sweep_with_another_seed_gives_the_same_population() -> None:
     share, above = 0.9, 2e5
     plan = plan_quality(loop(), share=share, above_bps=above)
     found = {}
@@ -481,7 +480,7 @@ def test_a_sweep_with_another_seed_gives_the_same_population() -> None:
     assert plan.value == pytest.approx(swept, rel=0.03)
 
 
-def test_a_check_agrees_with_the_search() -> None:
+def test_check_agrees_with_the_search() -> None:
     plan = plan_quality(loop(), share=0.8, above_bps=3e5, verify=True)
     assert plan.simulated == pytest.approx(plan.value, rel=0.03)
     curve = plan.tables["curve"]

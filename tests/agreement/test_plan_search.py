@@ -1,4 +1,4 @@
-"""The search by simulation: tight, simulated at its answer, and undecided where noise hides it."""
+"""Search by simulation: close brackets, a simulated answer, and undecided results in noise."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ QUESTION = Question(
 
 
 class Runs(Simulations):
-    """A distribution of one value in place of simulations, with noise of a known size."""
+    """Replaces simulations by a function of one value with noise of known size."""
 
     def __init__(
         self, distribution: Distribution, spread: float = 1e-6, noise: float = 0.0, *, seed: int = 5
@@ -54,12 +54,15 @@ class Runs(Simulations):
 @pytest.mark.parametrize("threshold", [1, 2, 3, 7, 41, 100, 163, 999, 5000])
 @pytest.mark.parametrize("start", [1, 10, 150, 2000])
 @pytest.mark.parametrize("smallest", [True, False])
-def test_whole_values_next_to_the_threshold(threshold: int, start: int, smallest: bool) -> None:
-    """Of 1/x the smallest value that is at most 1/t, the largest that is at least, is t."""
+def test_integer_answers_are_next_to_the_threshold(
+    threshold: int, start: int, smallest: bool
+) -> None:
+    """For 1/x, the smallest value that is at most 1/t is t, and so is the largest that is at least
+    1/t."""
     runs = Runs(lambda x: 1 / x)
     found = solve(runs, Goal(target=1 / threshold, smallest=smallest), start)
     if threshold == 1 and (smallest or start == 1):
-        # Nothing smaller may be asked for: the threshold has no other side.
+        # There is no smaller value, so the threshold has no lower bracket.
         assert found is None or found.value == 1
         return
     assert found is not None
@@ -70,8 +73,8 @@ def test_whole_values_next_to_the_threshold(threshold: int, start: int, smallest
 
 @pytest.mark.parametrize("target", [0.3, 1e-3, 1e-7])
 @pytest.mark.parametrize("start", [0.33, 1e-4])
-def test_values_that_are_not_whole(target: float, start: float) -> None:
-    """A curve of two slopes, as goodput has in fast retransmits and in timeouts."""
+def test_fractional_answers_are_found(target: float, start: float) -> None:
+    """A curve of two slopes, like goodput with fast retransmits and with timeouts."""
     runs = Runs(lambda p: 1 / (math.sqrt(p) + 30 * p**2))
     goal = Goal(target=runs.distribution(target), whole=False, least=1e-12, most=1.0, power=2.5)
     found = solve(runs, goal, start)
@@ -81,7 +84,7 @@ def test_values_that_are_not_whole(target: float, start: float) -> None:
     assert found.there.value == pytest.approx(goal.target, rel=0.01)
 
 
-def test_a_metric_that_rises() -> None:
+def test_rising_metric_is_searched() -> None:
     runs = Runs(lambda x: 3 * x, spread=0.01)
     found = solve(runs, Goal(target=300.0, rises=True, smallest=True), 55)
     assert found is not None
@@ -90,14 +93,14 @@ def test_a_metric_that_rises() -> None:
     assert found.high == pytest.approx(101, abs=2)
 
 
-def test_there_may_be_no_answer() -> None:
+def test_missing_answer_is_reported() -> None:
     assert solve(Runs(lambda _: 5.0), Goal(target=1.0), 3) is None
     assert solve(Runs(lambda _: 5.0), Goal(target=1.0, most=10), 3) is None
     assert solve(Runs(lambda _: 0.5), Goal(target=1.0), 30) is None
 
 
-def test_a_flat_curve_in_noise_is_undecided() -> None:
-    """From 20 to 200 it falls by a tenth, and the runs know it to a tenth."""
+def test_flat_curve_in_noise_is_undecided() -> None:
+    """From 20 to 200 the curve falls by a tenth, which is also the uncertainty of the runs."""
     runs = Runs(lambda x: x**-0.05, spread=0.1, noise=0.05)
     found = solve(runs, Goal(target=0.81), 60)
     assert found is not None
@@ -114,15 +117,16 @@ def test_a_flat_curve_in_noise_is_undecided() -> None:
     assert steep.value == pytest.approx(64, rel=0.08)
 
 
-def test_an_interval_that_was_not_closed_is_undecided() -> None:
+def test_unclosed_interval_is_undecided() -> None:
     found = solve(Runs(lambda x: 0.9 if x < 60 else 0.89, spread=0.2), Goal(target=0.895), 60)
     assert found is not None
     assert found.is_open
     assert found.undecided
 
 
-def test_runs_without_an_interval_close_no_bracket() -> None:
-    """Short runs see too few losses for one: they said 2,731, between 2,730 and 2,731."""
+def test_runs_without_interval_close_no_bracket() -> None:
+    """Regression: short runs have too few losses for an interval; the answer was 2,731, between
+    2,730 and 2,731."""
     runs = Runs(lambda x: 1 / x, spread=0.0)
     found = solve(runs, Goal(target=1 / 2731, smallest=True), 900)
     assert found is not None
@@ -132,8 +136,8 @@ def test_runs_without_an_interval_close_no_bracket() -> None:
 
 @pytest.mark.parametrize("noise", [0.01, 0.05, 0.2])
 @pytest.mark.parametrize("claimed", [0.1, 1.0])
-def test_the_interval_contains_the_answers_of_other_seeds(noise: float, claimed: float) -> None:
-    """Short runs claim intervals that are too narrow, here ten times: the scatter tells."""
+def test_interval_contains_the_answers_of_other_seeds(noise: float, claimed: float) -> None:
+    """Intervals of short runs are too narrow, here by a factor of ten; the scatter widens them."""
     spread, goal = 1.96 * noise * claimed, Goal(target=1 / 1000, smallest=True)
     answers = []
     for seed in range(40):
@@ -151,9 +155,9 @@ def test_the_interval_contains_the_answers_of_other_seeds(noise: float, claimed:
 
 
 @pytest.mark.parametrize("rises", [False, True])
-def test_a_curve_that_bends_is_not_taken_for_noise(rises: bool) -> None:
-    """As the loss of web-10mbit over its buffer: a line through 49 to 159 packets meets 1 % at 99,
-    where runs have 1.27 %."""
+def test_curvature_is_not_mistaken_for_noise(rises: bool) -> None:
+    """Like the loss of web-10mbit over its buffer: a line through 49 to 159 packets meets 1 % at
+    99, where runs have 1.27 %."""
     sign = 1 if rises else -1
 
     def distribution(x: float) -> float:
@@ -180,7 +184,7 @@ def test_a_curve_that_bends_is_not_taken_for_noise(rises: bool) -> None:
     assert np.mean(inside) > 0.92
 
 
-def test_scatter_beyond_the_runs_own_intervals_is_stated() -> None:
+def test_scatter_beyond_the_intervals_of_runs_is_reported() -> None:
     """A row that excludes the target is explained; the answer's own value follows the scatter."""
     for claimed, stated in ((1.0, False), (0.2, True)):
         runs = Runs(lambda x: (100 / x) ** 2, 1.96 * 0.1 * claimed, 0.1)
@@ -191,8 +195,8 @@ def test_scatter_beyond_the_runs_own_intervals_is_stated() -> None:
         assert not stated or "times as widely as their own 95 % intervals allow" in notes[0]
 
 
-def test_every_run_has_its_own_seed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the same seed, neighbouring values err alike, and their curve looks exact."""
+def test_each_run_has_its_own_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a common seed, neighbouring values have similar errors, and their curve looks exact."""
     web = load("web-10mbit")
     seeds = []
     for seed in (1, 2, 1):
@@ -204,7 +208,7 @@ def test_every_run_has_its_own_seed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert seeds[0] == seeds[2]
 
 
-# ---------------------------------------------------------------- the fit
+# ---------------------------------------------------------------- fit
 
 
 def scattered(noise: float, seed: int, values: Floats) -> list[Point]:
@@ -213,16 +217,16 @@ def scattered(noise: float, seed: int, values: Floats) -> list[Point]:
     return [Point(x, y) for x, y in zip(values.tolist(), metrics.tolist(), strict=True)]
 
 
-def test_the_fit_is_of_the_mean_and_not_of_the_logarithm() -> None:
-    """At a noise of 60 % the mean of the logarithms is 20 % too low."""
+def test_fit_is_of_the_mean_instead_of_the_logarithm() -> None:
+    """With a noise of 60 % the mean of the logarithms is 20 % too low."""
     points = scattered(0.6, 3, np.tile(np.geomspace(5, 20, 50), 40))
     found = crossing(points, 0.01)
     assert found is not None
     assert found.value == pytest.approx(10, rel=0.02)
 
 
-def test_the_interval_of_the_fit() -> None:
-    """It is for the difference of two answers: 95 % of one contain another."""
+def test_interval_of_the_fit_covers_other_answers() -> None:
+    """The interval covers the difference of two answers: it contains 95 % of other answers."""
     found = [crossing(scattered(0.1, seed, np.geomspace(8, 12.5, 10)), 0.01) for seed in range(200)]
     kept = [each for each in found if each is not None]
     assert len(kept) == 200
@@ -230,7 +234,7 @@ def test_the_interval_of_the_fit() -> None:
     assert np.mean(inside) == pytest.approx(0.95, abs=0.02)
 
 
-def test_a_fit_that_does_not_fall_has_no_end() -> None:
+def test_fit_that_does_not_fall_has_no_limit() -> None:
     flat = [Point(x, y) for x, y in ((1, 1.0), (2, 1.2), (3, 0.9), (4, 1.0))]
     found = crossing(flat, 1.0)
     assert found is None or found.high == math.inf
@@ -238,7 +242,7 @@ def test_a_fit_that_does_not_fall_has_no_end() -> None:
     assert crossing([Point(2, 2.0)] * 4, 1.0) is None
 
 
-# ---------------------------------------------------------------- what a plan makes of it
+# ---------------------------------------------------------------- search within a plan
 
 
 def simulator(
@@ -247,7 +251,7 @@ def simulator(
     distribution: Callable[[Scenario], float],
     spread: float,
 ) -> list[Scenario]:
-    """Put a distribution in the simulator's place."""
+    """Replace the simulator by a function."""
     asked: list[Scenario] = []
 
     def run(scenario: Scenario, engines: list[str], options: object) -> list[Answer]:
@@ -278,10 +282,11 @@ def loss_of(scenario: Scenario) -> float:
     return loss.mean_ratio()
 
 
-def test_a_loss_is_simulated_itself_and_leads_where_the_model_is_far_off(
+def test_loss_is_simulated_and_leads_if_the_model_is_far_off(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """5 kbit/s: the model says 26.66 %, simulated are 0.57 kbit/s there, and 5 at 10.7 %."""
+    """At 5 kbit/s the model gives 26.66 %; the simulation gives 0.57 kbit/s at that loss, and 5
+    kbit/s at 10.7 %."""
 
     def distribution(scenario: Scenario) -> float:
         return 5e3 * float((loss_of(scenario) / 0.107) ** -2.4)
@@ -312,7 +317,7 @@ def test_a_loss_is_simulated_itself_and_leads_where_the_model_is_far_off(
     assert body["simulated_there"]["metric"] == "goodput_bps"
 
 
-def test_a_contradicted_model_is_marked_and_one_that_agrees_is_not(
+def test_contradicted_model_is_marked(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     base = plan_max_loss(lossy(), goodput_bps=5e6).value
@@ -328,8 +333,9 @@ def test_a_contradicted_model_is_marked_and_one_that_agrees_is_not(
         assert plan.to_json()["leading"]["by"] == ("simulation" if contradicted else "model")
 
 
-def test_what_run_marks_is_marked_in_a_plan_too() -> None:
-    """At 200 kbit/s the model has 36 % of loss, which its authors disown; at 600, none."""
+def test_warnings_of_run_appear_in_a_plan() -> None:
+    """At 200 kbit/s the model has 36 % of loss, outside its authors' domain; at 600 kbit/s,
+    none."""
     web = load("web-10mbit")
     crowded, free = plan_users(web, rate_bps=200e3), plan_users(web, rate_bps=700e3)
     assert "loss_ratio" in crowded.untrusted
@@ -340,7 +346,7 @@ def test_what_run_marks_is_marked_in_a_plan_too() -> None:
     assert "†" not in as_text(plan_parts(free, web), 100)
 
 
-def test_a_check_in_noise_is_undecided_and_says_what_to_do(
+def test_check_in_noise_is_undecided_with_a_suggestion(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     simulator(monkeypatch, "connection_rate_bps", lambda s: 700e3 * (s.senders / 60) ** -0.05, 0.1)
@@ -355,7 +361,7 @@ def test_a_check_in_noise_is_undecided_and_says_what_to_do(
     )
 
 
-def test_fewer_transfers_than_asked_for_are_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fewer_transfers_than_requested_have_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = simulator(monkeypatch, "connection_rate_bps", lambda s: 42e6 / s.senders, 0.01)
     web = load("web-10mbit")
     plan = plan_users(web, rate_bps=700e3, verify=True)

@@ -1,4 +1,4 @@
-"""The interval of a plan contains the answers of other seeds, in runs that are rather short."""
+"""The interval of a plan contains the answers of other seeds, also with short runs."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ QUESTIONS: dict[str, tuple[str, dict[str, Any], Callable[[Scenario], Plan]]] = {
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", QUESTIONS)
-def test_the_interval_contains_the_answers_of_other_seeds(name: str) -> None:
+def test_interval_contains_the_answers_of_other_seeds(name: str) -> None:
     file, changes, plan = QUESTIONS[name]
     plans = [plan(load(file).with_changes({**changes, "run.seed": seed})) for seed in SEEDS]
     found = [_answer(each) for each in plans]
@@ -55,7 +55,7 @@ def test_the_interval_contains_the_answers_of_other_seeds(name: str) -> None:
 
 
 def _answer(plan: Plan) -> tuple[float, float | None, float | None] | None:
-    """Return the answer by simulation and its interval, None if it is undecided."""
+    """Return the answer by simulation and its interval, or None if it is undecided."""
     if plan.simulated is not None:
         return plan.simulated, plan.simulated_low, plan.simulated_high
     if plan.engine and not plan.undecided:

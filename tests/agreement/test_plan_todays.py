@@ -1,4 +1,4 @@
-"""Plans of links whose users have today's TCP: the simulation answers, the model stands beside."""
+"""Plans for users with modern TCP: the simulation leads, the model is shown for comparison."""
 
 from __future__ import annotations
 
@@ -42,27 +42,27 @@ def users_of_today() -> tcpcast.plan.Plan:
     return plan_users(scenario(), rate_bps=400e3)
 
 
-def test_users_of_today_are_planned_by_simulation() -> None:
+def test_modern_users_are_planned_by_simulation() -> None:
     plan = users_of_today()
     found = led_by_simulation(plan)
-    # The model has slow start from the same window, and loses more often: its number is less.
+    # The model starts from the same window and loses more, so that its number is lower.
     assert 0.6 * found < plan.value < found
 
 
-def test_the_rate_for_users_of_today_is_planned_by_simulation() -> None:
+def test_rate_for_modern_users_is_planned_by_simulation() -> None:
     plan = plan_rate(scenario(), rate_bps=400e3)
     found = led_by_simulation(plan)
     assert found < plan.value < 1.5 * found
 
 
-def test_the_buffer_for_users_of_today_is_planned_by_simulation() -> None:
+def test_buffer_for_modern_users_is_planned_by_simulation() -> None:
     plan = plan_buffer(scenario(), loss=0.01)
     found = led_by_simulation(plan)
     assert plan.recommendation.startswith(f"{found:,.0f} packets are ")
 
 
 @pytest.mark.parametrize("queue", ["fq_codel", {"kind": "pie", "ecn": True}])
-def test_a_queue_that_the_model_lacks_is_planned_by_simulation(queue: object) -> None:
+def test_queue_without_a_model_is_planned_by_simulation(queue: object) -> None:
     lossy = {"network.bottleneck.queue": queue, "network.bottleneck.loss": "0.1%"}
     plan = plan_users(scenario(**lossy), rate_bps=400e3)
     assert led_by_simulation(plan) == pytest.approx(led_by_simulation(users_of_today()), rel=0.25)
@@ -70,7 +70,7 @@ def test_a_queue_that_the_model_lacks_is_planned_by_simulation(queue: object) ->
     assert "without random loss" in plan.untrusted
 
 
-def test_a_class_of_its_own_is_planned_alike() -> None:
+def test_class_with_its_own_stack_is_planned_by_simulation() -> None:
     traffic = {key: value for key, value in TABLES["traffic"].items() if key != "sources"}
     classes = {"traffic": traffic, "class": [{"name": "all", "sources": 45}]}
     plan = plan_users(Scenario.from_dict({**TABLES, **classes}), rate_bps=400e3)
@@ -80,7 +80,7 @@ def test_a_class_of_its_own_is_planned_alike() -> None:
     assert other.simulated_low <= answer <= other.simulated_high  # seeds depend on the key
 
 
-def test_the_mean_rate_of_the_model_is_as_far_off_as_is_said() -> None:
+def test_mean_rate_of_the_model_has_the_stated_error() -> None:
     for sources in (25, 45, 60):
         asked = scenario(**{"traffic.sources": sources})
         (packet,) = tcpcast.run(asked, ["packet"])
@@ -90,14 +90,14 @@ def test_the_mean_rate_of_the_model_is_as_far_off_as_is_said() -> None:
         assert -0.4 < apart < 0.02, (sources, apart)
 
 
-def test_plans_of_the_papers_stack_are_by_the_model_alone() -> None:
+def test_classic_stack_is_planned_by_the_model_only() -> None:
     plan = plan_users(scenario(tcp={"stack": "engset-newreno"}), rate_bps=400e3)
     assert plan.simulated is None
     assert "nearest" not in plan.untrusted
 
 
 @pytest.mark.parametrize("above", ["100kbit"])
-def test_a_quality_for_very_many_users_of_today_asks_the_packet_engine(above: str) -> None:
+def test_quality_for_many_modern_users_uses_the_packet_engine(above: str) -> None:
     from tcpcast.plan.population import quality  # noqa: PLC0415
 
     large = scenario(**{"network.bottleneck.rate": "10gbit", "network.egress.rate": "100mbit"})

@@ -1,4 +1,4 @@
-"""RED beside ns-2's, whose algorithm and automatic parameters it has."""
+"""RED against ns-2, which has the same algorithm and automatic parameters."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ needs_ns2 = pytest.mark.skipif(not ns2.is_here(), reason="no ns-2 here: make pee
 def ns2_red(
     *, seed: int, flows: int, mbit: int, buffer: int, gentle: bool, seconds: int = SECONDS
 ) -> dict[str, float]:
-    """Run flows through ns-2's RED; its figures from 20 s on, and its parameters."""
+    """Run flows through ns-2's RED; return its results from 20 s onwards, and its parameters."""
     queue = "gentle-red" if gentle else "red"
     return ns2.run(SCRIPT, seed, flows, mbit, buffer, queue, seconds, min(WARMUP_S, seconds / 2))
 
 
 def scenario(*, flows: int, mbit: int, buffer: int, gentle: bool) -> dict[str, Any]:
-    """The same question; round trips differ, so that packets do not come in step."""
+    """The same scenario for tcpcast; round trips differ to prevent synchronisation."""
     red = {"kind": "red", "gentle": gentle}
     round_trips_ms = [60 + 20 * at / flows for at in range(flows)]
     return {
@@ -81,11 +81,11 @@ def test_ns2_chooses_the_same_parameters(mbit: int) -> None:
         pytest.param(20, 10, 20, True, id="full at times"),
     ],
 )
-def test_ns2_agrees(flows: int, mbit: int, buffer: int, gentle: bool) -> None:
+def test_ns2_red_agrees(flows: int, mbit: int, buffer: int, gentle: bool) -> None:
     question: dict[str, Any] = {"flows": flows, "mbit": mbit, "buffer": buffer, "gentle": gentle}
     theirs = [ns2_red(seed=seed, **question) for seed in (1, 2)]
     (own,) = tcpcast.run(Scenario.from_dict(scenario(**question)), ["packet"])
-    # ns-2 leaves the packet in transmission out.
+    # ns-2 does not count the packet in transmission.
     figures = {
         "goodput_pps": (own["goodput_pps"], 0.01),
         "loss_ratio": (own["loss_ratio"], 0.05),
