@@ -1,8 +1,8 @@
-"""The native engine, which has one event a packet, against a simulator that has one an action.
+"""The native engine, with one event per packet, against a simulator with one event per action.
 
-Everything must be equal to the nanosecond: what each sender sends, what the bottleneck takes,
-drops and lets go, what each receiver gets and answers, what each sender hears, every timeout.
-Only arrivals of two sources at the very same time are left out: their order is a convention.
+All results must be equal to the nanosecond: sent packets, packets that enter, leave or are dropped
+at the bottleneck, received packets, acks, losses and timeouts. Only simultaneous arrivals of two
+sources are excluded, because their order is a convention.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.usefixtures("punctual_hosts")
 SECOND = 10**9
 TAPS = ["sender", "bottleneck-in", "bottleneck-out", "receiver"]
 SAME = {
-    # what the reference calls it: what the native engine's trace or capture does
+    # Event of the reference: event in the native engine's trace or capture.
     "sent": "sent",
     "sent again": "retransmitted",
     "timeout": "timeout",
@@ -44,7 +44,8 @@ Numbers = Any
 
 
 def numbers_of(scenario: dict[str, Any], warmup_s: float = 0.0) -> Numbers:
-    """What the packet engine gives the native module, with every flow traced and captured."""
+    """Return the packet engine's input for the native module, with all flows traced and
+    captured."""
     pcap = [{"link": tap, "file": f"{tap}.pcap"} for tap in TAPS]
     plain = Scenario.from_dict({"run": {"duration": "1000s"}, **scenario})
     flows = list(range(plain.senders))
@@ -54,7 +55,7 @@ def numbers_of(scenario: dict[str, Any], warmup_s: float = 0.0) -> Numbers:
 
 
 def advanced(run: _native.Simulation, until_s: float) -> Log:
-    """Let a run go on to a time; return its trace as the reference has it."""
+    """Advance a run to a time and return its trace in the reference's format."""
     until_ns = round(until_s * SECOND)
     assert run.advance(transfers=None, until_ns=until_ns, threads=1) == "done"
     log: Log = defaultdict(list)
@@ -67,13 +68,13 @@ def advanced(run: _native.Simulation, until_s: float) -> Log:
 
 
 def sent(numbers: Numbers, until_s: float) -> list[tuple[int, int, int]]:
-    """Return what the native engine sends for the first time, without a look at its captures."""
+    """Return the native engine's first transmissions without captures."""
     uncaptured = numbers | {"probes": numbers["probes"] | {"captures": []}}
     return advanced(_native.Simulation(uncaptured, 1), until_s)["sent"]
 
 
 class Native:
-    """A run of the native engine: its trace and captures as the reference has them, its sums."""
+    """A run of the native engine: trace and captures in the reference's format, and totals."""
 
     def __init__(self, numbers: Numbers, until_s: float) -> None:
         run = _native.Simulation(numbers, 1)
@@ -98,10 +99,10 @@ class Native:
 
 
 def compared(numbers: Numbers, until_s: float, *, unseen_s: float = 1.0) -> tuple[Network, Native]:
-    """Run both and hold one against the other, event for event.
+    """Run both simulators and compare them event by event.
 
-    What happens in the last ``unseen_s`` is not compared, because the native engine works it out
-    later, nor what follows the first tie.
+    Events in the last ``unseen_s`` are not compared, because the native engine computes them later,
+    nor events after the first tie.
     """
     network = Network(numbers)
     network.run(round(until_s * SECOND))
@@ -109,7 +110,7 @@ def compared(numbers: Numbers, until_s: float, *, unseen_s: float = 1.0) -> tupl
 
 
 def held(network: Network, numbers: Numbers, until_s: float, *, unseen_s: float = 1.0) -> Native:
-    """Run the native engine and hold it against a reference that has run as long."""
+    """Run the native engine and compare it with a reference that has run for the same time."""
     expected, native = network.log, Native(numbers, until_s)
     end = min(round((until_s - unseen_s) * SECOND), network.first_tie - 1)
     for ours, theirs in SAME.items():
@@ -124,13 +125,13 @@ def until(events: list[tuple[int, int, int]], end: int) -> list[tuple[int, int, 
 
 
 def bulk(flows: int, first_s: float, gap_s: float) -> dict[str, Any]:
-    """Bulk flows that start one after the other."""
+    """Bulk flows that start one by one."""
     starts = [f"{first_s + gap_s * at:.9f}s" for at in range(flows)]
     return {"kind": "bulk", "flows": flows, "start": starts}
 
 
 def file_each(packets: int, off: str) -> dict[str, Any]:
-    """One source whose silences and files are all alike."""
+    """One source with constant file sizes and OFF times."""
     distribution = {"distribution": "constant", "value": f"{packets}pkt"}
     return {
         "kind": "on-off",
@@ -154,7 +155,7 @@ DROP_TAIL = {
 
 @pytest.mark.parametrize("timer", ["ack", "send"])
 @pytest.mark.parametrize("stack", ["rfc-reno", "rfc-newreno", "rfc-newreno-patient"])
-def test_every_stack_on_a_drop_tail_queue(stack: str, timer: str) -> None:
+def test_every_stack_is_equal_on_a_drop_tail_queue(stack: str, timer: str) -> None:
     tcp = {"stack": stack, "receiver_window": 60, "rules": {"timer_restart": timer}}
     network, native = compared(numbers_of(DROP_TAIL | {"tcp": tcp}), 6.0)
     assert network.first_tie == NEVER
@@ -164,7 +165,7 @@ def test_every_stack_on_a_drop_tail_queue(stack: str, timer: str) -> None:
 
 @pytest.mark.parametrize("at_threshold", [False, True])
 @pytest.mark.parametrize("stack", ["rfc-reno", "rfc-newreno", "rfc-newreno-patient"])
-def test_windows_in_fractions_of_packets(stack: str, at_threshold: bool) -> None:
+def test_windows_in_fractions_of_packets_are_equal(stack: str, at_threshold: bool) -> None:
     rules = {"slow_start_at_ssthresh": at_threshold}
     tcp = {"stack": stack, "receiver_window": 60, "rules": rules}
     whole = sent(numbers_of(DROP_TAIL | {"tcp": tcp}), 6.0)
@@ -175,7 +176,7 @@ def test_windows_in_fractions_of_packets(stack: str, at_threshold: bool) -> None
     assert native.log["sent"] != whole
 
 
-def test_delayed_acks_with_losses() -> None:
+def test_delayed_acks_with_losses_are_equal() -> None:
     tcp = {
         "stack": "rfc-newreno",
         "receiver_window": 60,
@@ -205,8 +206,8 @@ LOSS_RULES: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("timer", ["ack", "send"])
 @pytest.mark.parametrize("stack", ["rfc-reno", "rfc-newreno", "rfc-newreno-patient"])
 @pytest.mark.parametrize("name", LOSS_RULES)
-def test_every_rule_of_finding_losses(name: str, stack: str, timer: str) -> None:
-    # Files of 5 to 26 packets on 5 of buffer: losses in windows of few, and at the ends of files.
+def test_every_loss_detection_rule_is_equal(name: str, stack: str, timer: str) -> None:
+    # Files of 5 to 26 packets with a buffer of 5: losses in small windows and at the ends of files.
     files = [file_each(size, f"{0.1 + 0.0137 * size:.4f}s") for size in (5, 9, 14, 26)]
     few = {
         "network": {
@@ -226,8 +227,8 @@ def test_every_rule_of_finding_losses(name: str, stack: str, timer: str) -> None
 
 
 @pytest.mark.parametrize("stack", ["rfc-reno", "rfc-newreno", "rfc-newreno-patient"])
-def test_a_doubled_timeout_ends_with_a_sample_or_an_ack(stack: str) -> None:
-    # Three packets of buffer, and the first of four users to come fills them for the others.
+def test_doubled_timeout_ends_with_a_sample_or_an_ack(stack: str) -> None:
+    # The buffer has three packets, and the first of four users fills it for the others.
     files = [file_each(size, f"{0.05 + 0.0137 * size:.4f}s") for size in (5, 9, 14, 26)]
     crowd = {
         "network": {
@@ -248,9 +249,9 @@ def test_a_doubled_timeout_ends_with_a_sample_or_an_ack(stack: str) -> None:
     assert timeouts[1] > timeouts[0] > 30
 
 
-def test_an_ack_that_waits_for_the_one_before_it() -> None:
-    # The delayed ack of a packet leaves 15 us before the next packet arrives, which is answered at
-    # once where it shows a gap; an ack takes 640 us on the egress link.
+def test_ack_that_waits_for_the_previous_one_is_equal() -> None:
+    # The delayed ack of a packet leaves 15 us before the next packet arrives. If that packet shows
+    # a gap, it is acknowledged immediately. An ack takes 640 us on the egress link.
     scenario = {
         "network": {
             "rtt": "31.7ms",
@@ -285,7 +286,7 @@ def times_of(events: list[tuple[int, int, int]], flow: int) -> list[int]:
     return [time for time, its_flow, _ in events if its_flow == flow]
 
 
-def test_bursts_of_many_sources_that_overlap_on_slow_ingress_links() -> None:
+def test_overlapping_bursts_on_slow_ingress_links_are_equal() -> None:
     # Each burst takes 10 x 1.3 ms on its own link; sources start 1.7 ms apart.
     network, native = compared(
         numbers_of(
@@ -335,7 +336,7 @@ CLASSES: dict[str, Any] = {
 }
 
 
-def test_classes_with_links_of_their_own() -> None:
+def test_classes_with_access_links_are_equal() -> None:
     network, native = compared(numbers_of(CLASSES), 10.0)
     assert network.first_tie == NEVER
     assert native.classes[3]["access_drops"] > 10
@@ -344,7 +345,7 @@ def test_classes_with_links_of_their_own() -> None:
     assert all(native.classes[at]["transfers"] > 1 for at in range(4))
 
 
-def test_a_drop_on_a_link_of_its_own_is_marked_when_it_happens() -> None:
+def test_drop_on_an_access_link_is_recorded_at_its_time() -> None:
     for link in ("ingress", "egress"):
         other = {"ingress": "egress", "egress": "ingress"}[link]
         scenario = {
@@ -454,7 +455,7 @@ OTHERS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("name", OTHERS)
-def test_other_networks(name: str) -> None:
+def test_other_networks_are_equal(name: str) -> None:
     short = "nanosecond" in name
     span = {"until_s": 0.12, "unseen_s": 0.01} if short else {"until_s": 6.0}
     network, native = compared(numbers_of(OTHERS[name]), **span)
@@ -463,9 +464,10 @@ def test_other_networks(name: str) -> None:
 
 
 @pytest.mark.parametrize(("size", "number"), [(54, 54), (106, 90)])
-def test_the_spurious_timeouts_of_the_special_case(size: int, number: int) -> None:
-    # Engset report, section 4.2: a queue on the last link outgrows a timeout that RTT samples taken
-    # once a flight keep at its minimum. It takes a timer that acknowledgements do not restart.
+def test_spurious_timeouts_of_the_special_case_are_equal(size: int, number: int) -> None:
+    # Engset report, section 4.2: a queue on the last link outgrows a timeout that RTT samples,
+    # taken once per flight, keep at its minimum. It requires a timer that acknowledgements do not
+    # restart.
     special: dict[str, Any] = {
         "network": {
             "packet": "576B",
@@ -484,7 +486,7 @@ def test_the_spurious_timeouts_of_the_special_case(size: int, number: int) -> No
 
 @cache
 def quiet_end() -> tuple[Network, Native]:
-    """Each source sends one file, all are over long before the end: nothing is in flight then."""
+    """Return sources with one file each, all of which end long before the run does."""
     laid = [
         {**entry, "traffic": file_each(70 + 30 * at, f"{10.0037 + 0.1791 * at:.4f}s")}
         for at, entry in enumerate(CLASSES["class"])
@@ -492,7 +494,7 @@ def quiet_end() -> tuple[Network, Native]:
     return compared(numbers_of(CLASSES | {"class": laid}), 19.5)
 
 
-def test_the_sums_of_a_run_that_is_over() -> None:
+def test_totals_of_a_finished_run_are_equal() -> None:
     network, native = quiet_end()
     log, count = network.log, len
     assert network.first_tie == NEVER
@@ -516,7 +518,7 @@ def test_the_sums_of_a_run_that_is_over() -> None:
 
 
 def times_in_flight(log: Log) -> list[int]:
-    """Of each packet, the time from its first sending to the ack that covers it; one file each."""
+    """Return the time from each packet's first transmission to the ack that covers it."""
     first: dict[tuple[int, int], int] = {}
     for time, source, number in sorted(log["sent"]):
         first.setdefault((source, number), time)
@@ -528,7 +530,7 @@ def times_in_flight(log: Log) -> list[int]:
     return times
 
 
-def test_the_queue_of_a_run_that_is_over() -> None:
+def test_queue_of_a_finished_run_is_equal() -> None:
     network, native = quiet_end()
     log = network.log
     dropped = Counter(log["dropped"])
@@ -549,15 +551,16 @@ def test_the_queue_of_a_run_that_is_over() -> None:
 
 @cache
 def reference_of_classes(until_s: float) -> Network:
-    """The reference knows of no warm-up."""
+    """Return the reference simulator of the classes; it has no warm-up."""
     network = Network(numbers_of(CLASSES))
     network.run(round(until_s * SECOND))
     return network
 
 
 @pytest.mark.parametrize("warmup_s", [0.0, 1.4031, 2.7013, 4.3])
-def test_the_active_sources_from_any_warm_up_on(warmup_s: float) -> None:
-    # Active: from the arrival of the first packet at the bottleneck to the last acknowledgement.
+def test_active_sources_are_equal_after_any_warm_up(warmup_s: float) -> None:
+    # A source is active from its first packet's arrival at the bottleneck to the last
+    # acknowledgement.
     until_s, start = 9.0, round(warmup_s * SECOND)
     numbers = numbers_of(CLASSES, warmup_s)
     network = reference_of_classes(until_s)
@@ -589,9 +592,9 @@ def log_of(log: Log, source: int) -> list[tuple[int, int, int]]:
     return [entry for entry in log["on time"] if entry[1] == source]
 
 
-def test_sources_in_step_send_and_finish_as_much() -> None:
-    # Ten sources start in the same nanosecond: the order in which they are served may differ, what
-    # they achieve together may not.
+def test_synchronised_sources_have_equal_totals() -> None:
+    # Ten sources start in the same nanosecond: their order of service may differ, but not their
+    # total throughput.
     distribution = {"distribution": "constant", "value": "40pkt"}
     traffic = {"kind": "on-off", "sources": 10, "off": {"distribution": "constant", "value": "1s"}}
     numbers = numbers_of(
@@ -717,26 +720,26 @@ def small_runs(draw: st.DrawFn) -> Numbers:
 
 
 PHASES = [Phase.explicit, Phase.reuse, Phase.generate]
-"""Without shrinking, which takes minutes: an example says which event differs as it is."""
+"""No shrinking, which takes minutes; the unshrunk example also names the event that differs."""
 
 unhurried = partial(settings, deadline=None, phases=PHASES, suppress_health_check=list(HealthCheck))
 
 
 @unhurried(max_examples=10, derandomize=True)
 @given(small_runs())
-def test_any_small_run(numbers: Numbers) -> None:
+def test_small_random_runs_are_equal(numbers: Numbers) -> None:
     compared(numbers, 4.0)
 
 
 @pytest.mark.long
 @unhurried(max_examples=1000)
 @given(small_runs())
-def test_very_many_small_runs(numbers: Numbers) -> None:
+def test_many_small_random_runs_are_equal(numbers: Numbers) -> None:
     compared(numbers, 4.0)
 
 
 def with_silences(rule: str, connection: str) -> dict[str, Any]:
-    """Four users whose files go over one connection each, with silences from 0.2 to 1.8 s."""
+    """Four users with a persistent connection each and OFF times from 0.2 to 1.8 s."""
     files = [(11, "0.2117s"), (26, "0.7013s"), (37, "1.3219s"), (64, "1.8031s")]
     laid = [file_each(size, off) | {"connection": connection} for size, off in files]
     return {
@@ -754,14 +757,14 @@ def with_silences(rule: str, connection: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("unit", ["packets", "bytes"])
 @pytest.mark.parametrize("rule", ["never", "rto", "700ms"])
-def test_connections_that_outlive_silences(rule: str, unit: str) -> None:
+def test_connections_that_outlive_off_times_are_equal(rule: str, unit: str) -> None:
     scenario = with_silences(rule, "persistent")
     scenario["tcp"]["rules"] = {"window_unit": unit}
     network, native = compared(numbers_of(scenario), 20.0)
     assert network.first_tie > 15 * SECOND
     assert len(native.log["dropped"]) > 30
     assert max(number for _, _, number in native.log["sent"]) > 300
-    # Each rule is another run, and none is that of new connections.
+    # Each rule gives a different run, and none equals the run with new connections.
     others = [with_silences(other, "persistent") for other in {"never", "rto", "700ms"} - {rule}]
     for other in [*others, with_silences(rule, "new")]:
         other["tcp"]["rules"] = {"window_unit": unit}

@@ -1,4 +1,4 @@
-"""The loss model rest-of-round, told from captures: rounds are found by their definition alone."""
+"""The loss model rest-of-round in captures, with rounds identified by their definition only."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from tcpcast.scenario import Scenario
 RATE = 0.02
 PLACES = ["sender", "bottleneck-in", "bottleneck-out"]
 QUEUE_AT_MOST_NS = 10_000_000
-# Of each packet that reached the bottleneck: whether it was lost there.
+# For each packet that reached the bottleneck: True if it was lost there.
 Fates = list[bool]
 
 
 def captured(changes: dict[str, Any], flows: int) -> dict[str, list[Captured]]:
-    """Run over a fast path: packets stand a little apart, and no queue lasts for a round trip."""
+    """Run flows over a fast path; packets have gaps, and no queue lasts for a round trip."""
     pcap = [{"link": place, "file": place, "packets": 10**6} for place in PLACES]
     scenario = Scenario.from_dict(
         {
@@ -44,7 +44,7 @@ def captured(changes: dict[str, Any], flows: int) -> dict[str, list[Captured]]:
 
 
 def rounds_of(at_sender: list[Captured]) -> list[list[Captured]]:
-    """Cut one flow's packets into rounds, as docs/reference/scenario.md says."""
+    """Split one flow's packets into rounds as defined in docs/reference/scenario.md."""
     rounds: list[list[Captured]] = []
     over, last = True, 0
     for packet in at_sender:
@@ -60,7 +60,7 @@ def rounds_of(at_sender: list[Captured]) -> list[list[Captured]]:
 
 
 def seen_at(later: list[Captured], packets: list[Captured]) -> list[bool]:
-    """Tell which of one flow's packets come by a later place, within far less than a round trip."""
+    """Return for each packet of a flow whether it passes a later tap within a round trip."""
     coming = deque((p.time_ns, p.number) for p in later if p.is_data)
     found = []
     for packet in packets:
@@ -74,7 +74,7 @@ def seen_at(later: list[Captured], packets: list[Captured]) -> list[bool]:
 
 
 def fates(changes: dict[str, Any], flows: int) -> list[Fates]:
-    """The outcome of the packets of each round that reached the bottleneck, in order."""
+    """Return the losses at the bottleneck by round, in order."""
     seen = captured(changes, flows)
     found = []
     for flow in range(flows):
@@ -101,24 +101,25 @@ CASES: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_once_a_packet_is_lost_so_is_the_rest_of_its_round(name: str) -> None:
+def test_loss_continues_to_the_end_of_the_round(name: str) -> None:
     rounds = fates(CASES[name], 3 if name == "three flows" else 1)
     assert len(rounds) > 1500
     for round_fates in rounds:
         assert round_fates == sorted(round_fates), "losses are not the end of a round"
-    # A packet with none lost before it in its round is lost with the rate, whatever went before.
+    # A packet without a loss before it in its round is lost with the rate, whatever came before the
+    # round.
     hit = sum(any(round_fates) for round_fates in rounds)
     at_risk = sum(round_fates.count(False) for round_fates in rounds) + hit
     spread = math.sqrt(at_risk * RATE * (1 - RATE))
     assert abs(hit - at_risk * RATE) < 4 * spread
-    # So a round of n packets is hit with probability 1 - (1 - rate)^n.
+    # Therefore a round of n packets has a loss with probability 1 - (1 - rate)^n.
     expected = sum(1 - (1 - RATE) ** len(round_fates) for round_fates in rounds)
     assert hit == pytest.approx(expected, rel=0.1)
     lost = sum(round_fates.count(True) for round_fates in rounds)
     assert lost > 1.5 * hit
 
 
-def test_a_window_of_one_has_rounds_of_one() -> None:
+def test_window_of_one_has_rounds_of_one() -> None:
     rounds = fates({"tcp.receiver_window": 1}, 1)
     assert {len(round_fates) for round_fates in rounds} == {1}
     lost = sum(round_fates[0] for round_fates in rounds)

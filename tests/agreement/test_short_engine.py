@@ -1,4 +1,4 @@
-"""Engines of transfers: what they take of a scenario, by size and by losses."""
+"""Engines for transfers: inputs from a scenario, results by size and by losses."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def steps(found: Answer) -> dict[str, float]:
 
 
 def transfers(sizes: Iterable[float] | None, **changes: Any) -> Any:
-    """Transfers as the note has them: b = 1, IW 2, p = 0.1, RTT 100 ms, ssthresh = M = 30."""
+    """Transfers with the note's parameters: b = 1, IW 2, p = 0.1, RTT 100 ms, ssthresh = M = 30."""
     tcp = {
         "initial_window": 2,
         "initial_ssthresh": 30.0,
@@ -79,14 +79,14 @@ NOTE = {
 """Seconds given k = 0, 1, 2, 3 lost transmissions."""
 
 
-def test_short_transfers_by_size_and_by_losses() -> None:
+def test_short_agrees_by_size_and_by_losses() -> None:
     found = short(transfers(NOTE), None)
     table = found.tables["by_losses"]
     for size, latencies in NOTE.items():
         for losses, seconds in enumerate(latencies):
             row = (table["size_pkts"] == size) & (table["losses"] == losses)
-            if row.any():  # not where so many losses are rare
-                # what meshes leave: 3.4075 prints as either
+            if row.any():  # except where this many losses are rare
+                # accuracy of the meshes: 3.4075 can print as either value
                 assert table["completion_time_s"][row] == pytest.approx([seconds], abs=5.5e-4)
     assert table["losses"].max() == 10
     by_size = found.tables["by_size"]
@@ -112,7 +112,7 @@ def test_short_without_loss_is_the_growth_of_the_window() -> None:
 
 
 @pytest.mark.parametrize(("packets", "regime"), [(20, "round trips"), (100_000, "bottleneck")])
-def test_the_link_takes_the_time_of_a_long_transfer(packets: int, regime: str) -> None:
+def test_long_transfer_takes_the_time_of_the_link(packets: int, regime: str) -> None:
     tables = {
         "network": {"rtt": "40ms", "bottleneck": {"rate": "100mbit", "buffer": "1bdp"}},
         "traffic": {"kind": "transfers", "size": [f"{packets}pkt"], "count": 20},
@@ -127,13 +127,13 @@ def test_delayed_acks_wait_for_their_timer() -> None:
     )
     fluid = lossless_latency_s(path, [1, 5])
     times = found.tables["by_size"]["completion_time_s"]
-    # The ack of a single packet comes when the timer says so.
+    # The ack of a single packet comes when the timer expires.
     assert times[0] == pytest.approx(fluid[0] + 0.2)
     assert times[1] > fluid[1]
 
 
-def test_limited_transmit_and_the_last_packets() -> None:
-    """Relative to neither, given one loss of eight packets (Figure 10): 12 % and 47 %."""
+def test_limited_transmit_and_last_packets_agree_with_figure_10() -> None:
+    """Reduction against neither, given one loss of eight packets (Figure 10): 12 % and 47 %."""
 
     def given_one_loss(**tcp: Any) -> float:
         table = short(transfers([8], **tcp), None).tables["by_losses"]
@@ -145,13 +145,13 @@ def test_limited_transmit_and_the_last_packets() -> None:
     assert round(1 - proposal / base, 2) == 0.47
 
 
-def test_short_is_fed_by_a_measurement() -> None:
+def test_short_uses_a_measurement() -> None:
     measured = {"loss_ratio": Metric(0.05), "rtt_mean_s": Metric(0.2)}
     found = short(transfers([10]), Answer("packet", metrics=measured))
     assert (steps(found)["p"], steps(found)["RTT"]) == (0.05, 0.2)
 
 
-def test_short_warns_of_what_it_has_not() -> None:
+def test_short_warns_of_unsupported_features() -> None:
     (alone,) = short(transfers([10], arrivals=object()), None).warnings
     assert "alone" in alone
     # A link of 1 Mbit/s carries 8.333 packets in a round trip, and the window grows to 12.
@@ -165,7 +165,7 @@ def test_short_warns_of_what_it_has_not() -> None:
 
 
 @pytest.mark.parametrize("engine", [short, cardwell])
-def test_transfers_warn_of_losses_that_go_together_and_of_others_on_the_path(
+def test_transfers_warn_of_correlated_losses_and_competing_traffic(
     engine: Callable[[Any, Any], Answer],
 ) -> None:
     (bursty,) = engine(
@@ -177,15 +177,16 @@ def test_transfers_warn_of_losses_that_go_together_and_of_others_on_the_path(
 
 
 @pytest.mark.parametrize("engine", [short, cardwell])
-def test_no_transfer_takes_less_than_a_round_trip(engine: Callable[[Any, Any], Answer]) -> None:
-    """The formulas have parts of a round trip: a packet of an initial window of two takes half."""
+def test_transfer_takes_at_least_a_round_trip(engine: Callable[[Any, Any], Answer]) -> None:
+    """The formulas contain fractions of round trips: one packet with an initial window of two takes
+    half."""
     found = engine(transfers([1, 2, 30], loss="0.1%"), None)
     one, two, _ = found.tables["by_size"]["completion_time_s"]
     assert 0.1 < one < two < 0.11
     assert found.notes == []
 
 
-def test_limited_transmit_above_the_usual_threshold() -> None:
+def test_limited_transmit_works_above_the_usual_threshold() -> None:
     changes = {"limited_transmit": True, "last_packets_threshold": 6, "duplicate_threshold": 6}
     (warning,) = short(transfers([8], **changes), None).warnings
     assert "only on 2 of 5" in warning
@@ -193,7 +194,7 @@ def test_limited_transmit_above_the_usual_threshold() -> None:
     assert short(transfers([8], **changes), None).notes == []
 
 
-def test_no_duplicate_is_below_a_threshold_of_one() -> None:
+def test_threshold_of_one_has_no_lower_duplicates() -> None:
     one = {"duplicate_threshold": 1, "last_packets_threshold": 1}
     second = short(transfers([5], **one, **ON_SECOND), None)
     none = short(transfers([5], **one), None)
@@ -207,13 +208,15 @@ def test_no_duplicate_is_below_a_threshold_of_one() -> None:
         ([301], {}, "301 packets loses 30.1 on the mean"),
     ],
 )
-def test_short_does_not_apply(sizes: list[float], changes: dict[str, Any], why: str) -> None:
+def test_short_is_rejected_outside_its_domain(
+    sizes: list[float], changes: dict[str, Any], why: str
+) -> None:
     with pytest.raises(NotApplicable, match=why):
         short(transfers(sizes, **changes), None)
 
 
 @pytest.mark.parametrize("engine", [short, cardwell])
-def test_transfers_of_listed_sizes_only(engine: Callable[[Any, Any], Answer]) -> None:
+def test_transfers_require_listed_sizes(engine: Callable[[Any, Any], Answer]) -> None:
     with pytest.raises(NotApplicable, match="transfers"):
         engine(load("lossy-path"), None)
     with pytest.raises(NotApplicable, match="needs single sizes"):
@@ -221,8 +224,9 @@ def test_transfers_of_listed_sizes_only(engine: Callable[[Any, Any], Answer]) ->
 
 
 @pytest.mark.parametrize("ingress", ["unlimited", "100mbit"])
-def test_the_link_limits_transfers_that_arrive(ingress: str) -> None:
-    """Their class has 0 flows, which multiplied the rates of own links: no link was left."""
+def test_link_limits_arriving_transfers(ingress: str) -> None:
+    """Regression: their class has 0 flows, which multiplied the rates of access links, so that no
+    link remained."""
     alone = load("short-transfers").with_changes(
         {
             "tcp": {"stack": "linux-cubic"},
@@ -241,7 +245,7 @@ def test_the_link_limits_transfers_that_arrive(ingress: str) -> None:
     assert steps(found)["C_link"] == pytest.approx(50e6 / (8 * 1500))
 
 
-def test_cardwell_by_size() -> None:
+def test_cardwell_agrees_by_size() -> None:
     found = cardwell(transfers([8, 200]), None)
     expected = cardwell_latency(
         size_pkts=[8, 200],

@@ -1,4 +1,4 @@
-"""The table of engines and stacks beside what the engines do when they are asked."""
+"""The table of engines and stacks against the behaviour of the engines."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ ON_OFF = {
 
 
 def question(engine: str, stack: str) -> Scenario:
-    """Return a scenario of the traffic that an engine takes."""
+    """Return a scenario with the type of traffic that an engine supports."""
     family = REGISTRY[engine].family
     tables: dict[str, Any] = BULK if family == PATH else FILES if family == TRANSFERS else ON_OFF
     return Scenario.from_dict({**tables, "tcp": {"stack": stack}})
 
 
-# The kernel answers in real time; what it refuses is in tests/emulation.
+# The kernel engine runs in real time; tests/emulation checks its refusals.
 ASKED = [name for name in REGISTRY if name not in {"packet", "trace", "kernel"}]
 
 
 @pytest.mark.parametrize("stack", STACKS)
-def test_the_table_says_what_each_engine_does_with_a_stack(stack: str) -> None:
+def test_table_agrees_with_each_engine_and_stack(stack: str) -> None:
     told = {name: fit(name, stack).verdict is Verdict.REFUSED for name in ASKED}
     found = {
         name: answer(question(name, stack), [name])[0].not_applicable is not None for name in ASKED
@@ -52,14 +52,14 @@ def test_the_table_says_what_each_engine_does_with_a_stack(stack: str) -> None:
 
 
 @pytest.mark.parametrize("stack", STACKS)
-def test_every_verdict_but_applies_has_words(stack: str) -> None:
+def test_every_verdict_except_applies_has_an_explanation(stack: str) -> None:
     for name in REGISTRY:
         found = fit(name, stack)
         assert bool(found.words) == (found.verdict is not Verdict.APPLIES)
 
 
 @pytest.mark.parametrize("stack", ["linux-cubic", "rfc-newreno"])
-def test_a_run_leaves_out_the_formulas_of_its_traffic_that_the_stack_refuses(stack: str) -> None:
+def test_run_omits_formulas_that_the_stack_rejects(stack: str) -> None:
     for tables, family in ((BULK, PATH), (FILES, TRANSFERS)):
         scenario = Scenario.from_dict({**tables, "tcp": {"stack": stack}})
         names = [name for given in left_out(scenario).values() for name in given]
@@ -72,7 +72,7 @@ def test_a_run_leaves_out_the_formulas_of_its_traffic_that_the_stack_refuses(sta
         ]
 
 
-def test_what_brings_a_formula_back_is_of_its_family() -> None:
+def test_suggested_stack_is_of_the_family_of_the_formula() -> None:
     engset, loops = left_out(question("engset", "linux-cubic"), suggestions=True)
     assert engset.endswith('; write tcp.stack = "engset-newreno"')
     assert loops.endswith('; write tcp.stack = "max-plus-reno"')
@@ -80,7 +80,7 @@ def test_what_brings_a_formula_back_is_of_its_family() -> None:
     assert reason.endswith('; use engine cubic-response, or write tcp.stack = "linux-reno"')
 
 
-def test_one_sentence_tells_of_all_that_is_left_out() -> None:
+def test_one_message_names_all_omitted_formulas() -> None:
     assert left_out_text(question("pftk", "linux-cubic"), question("short", "linux-cubic")) == (
         "left out as models of Reno's window, not linux-cubic's: mathis, td-only, pftk-approx, "
         'pftk, parallel, parallel-cumulative (back with tcp.stack = "linux-reno" or "pftk-reno"); '
@@ -99,7 +99,7 @@ def test_one_sentence_tells_of_all_that_is_left_out() -> None:
 
 
 @pytest.mark.parametrize("stack", ["engset-newreno", "linux-cubic"])
-def test_a_formula_that_lacks_a_queue_is_not_left_out_for_the_stack(stack: str) -> None:
+def test_formula_without_the_queue_is_not_attributed_to_the_stack(stack: str) -> None:
     rate = {"bucket": "10mbit", "burst": "15KB", "policer": True}
     scenario = question("engset", stack).with_changes(
         {"network.bottleneck": {"rate": rate}, "tcp.stack": stack}
@@ -110,7 +110,7 @@ def test_a_formula_that_lacks_a_queue_is_not_left_out_for_the_stack(stack: str) 
 
 
 @pytest.mark.parametrize("engine", ["pftk", "engset", "restart-sqrt", "cardwell"])
-def test_a_model_answers_for_what_brings_it_back(engine: str) -> None:
+def test_model_answers_with_the_suggested_stack(engine: str) -> None:
     entry = REGISTRY[engine]
     assert isinstance(entry, Formula)
     for stack in supported_presets(entry):

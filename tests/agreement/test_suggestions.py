@@ -1,4 +1,4 @@
-"""Each suggestion of each refusal, applied: the engine that it names does not refuse again."""
+"""Every suggestion of every refusal, applied: the suggested engine does not refuse again."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def variants() -> Iterator[tuple[str, Scenario]]:
 
 
 def refusals() -> Iterator[tuple[str, str, Scenario, Answer]]:
-    """Yield each refusal, without a run of an engine that accepts."""
+    """Yield each refusal without running engines that accept the scenario."""
     for title, scenario in variants():
         for name, entry in REGISTRY.items():
             try:
@@ -100,10 +100,10 @@ def refusals() -> Iterator[tuple[str, str, Scenario, Answer]]:
 
 
 def accepts(name: str, scenario: Scenario, each: Suggestion) -> str | None:
-    """Apply a suggestion; return the refusal, None if there is an answer."""
+    """Apply a suggestion; return the refusal, or None if there is an answer."""
     changed, engine = scenario.with_changes(each.changes), each.engine or name
     if engine == "kernel" or (engine, each.feed) == ("packet", ""):
-        engines.check(engine, changed)  # a run takes long
+        engines.check(engine, changed)  # skip slow runs
         return None
     shorter = {k: v for k, v in SHORT.items() if changed.isolated_transfers is None}
     if engine in {"mean-field", "fixed-point"} or each.feed:
@@ -112,7 +112,7 @@ def accepts(name: str, scenario: Scenario, each: Suggestion) -> str | None:
     return next(a.not_applicable for a in answers if a.engine == engine)
 
 
-def test_each_suggestion_of_each_refusal_is_accepted() -> None:
+def test_every_suggestion_of_every_refusal_is_accepted() -> None:
     listed = list(refusals())
     assert len(listed) > 1000
     tried: dict[Any, None] = {}
@@ -128,14 +128,14 @@ def test_each_suggestion_of_each_refusal_is_accepted() -> None:
     assert not wrong, "\n".join(wrong)
 
 
-def test_every_refusal_of_a_request_suggests_something() -> None:
+def test_every_refusal_of_a_request_has_a_suggestion() -> None:
     silent = [
         f"{title}, {name}: {why}" for title, name, _, why in refusals() if not why.suggestions
     ]
     assert not silent
 
 
-def test_a_plan_is_not_refused_again_by_what_its_model_suggests() -> None:
+def test_plan_is_accepted_with_the_suggestion_of_its_model() -> None:
     tried = 0
     for _, scenario in variants():
         try:
@@ -147,7 +147,7 @@ def test_a_plan_is_not_refused_again_by_what_its_model_suggests() -> None:
     assert tried > 20
 
 
-def test_a_check_of_engset_does_not_solve_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_engset_check_does_not_solve_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
     module = importlib.import_module("tcpcast.engines.formula.engset")
     monkeypatch.setattr(module, "solve_engset", None)
     check("engset", load("web-10mbit"))

@@ -1,4 +1,4 @@
-"""Captures of today's stacks, read back: what the simulator counted, with SACK and timestamps."""
+"""Captures of modern stacks with SACK and timestamps, compared with the simulator's counters."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def loop(
 
 
 def simulated(asked: Scenario) -> Counted:
-    """Write the captures of a scenario, and return what the simulator counts."""
+    """Write the captures of a scenario, and return the simulator's counters."""
     tcpcast.run(asked, ["packet"])
     run = _native.Simulation(configuration(asked, 0.0), 1)
     run.advance(transfers=None, until_ns=SECONDS * 10**9, threads=1)
@@ -64,7 +64,7 @@ def summed(capture: Capture, column: str) -> Any:
     return capture.connections[column].sum()
 
 
-def test_packets_and_retransmissions_are_the_engine_s(
+def test_packets_and_retransmissions_equal_engine_counters(
     loop: tuple[str, Counted, Capture, Capture],
 ) -> None:
     stack, counted, sender, _ = loop
@@ -74,24 +74,28 @@ def test_packets_and_retransmissions_are_the_engine_s(
     assert set(sender.connections["segment_bytes"]) == {payload}
 
 
-def test_loss_indications_are_the_engine_s(loop: tuple[str, Counted, Capture, Capture]) -> None:
+def test_loss_indications_equal_engine_counters(
+    loop: tuple[str, Counted, Capture, Capture],
+) -> None:
     _, counted, sender, _ = loop
     assert summed(sender, "td") == pytest.approx(counted["fast_retransmits"], rel=0.05, abs=2)
     assert summed(sender, "to") == pytest.approx(counted["timeout_sequences"], rel=0.1, abs=2)
     assert summed(sender, "timeouts") == pytest.approx(counted["timeouts"], rel=0.1, abs=2)
 
 
-def test_round_trips_are_seen_at_the_sender(loop: tuple[str, Counted, Capture, Capture]) -> None:
+def test_round_trips_are_measured_at_the_sender(
+    loop: tuple[str, Counted, Capture, Capture],
+) -> None:
     _, counted, sender, _ = loop
     mean = counted["rtt_sum_ns"] * 1e-9 / counted["rtt_samples"]
     assert np.mean(sender.connections["rtt_mean_s"]) == pytest.approx(mean, rel=0.1)
 
 
-def test_both_taps_see_the_same_flow(loop: tuple[str, Counted, Capture, Capture]) -> None:
+def test_both_taps_record_the_same_flow(loop: tuple[str, Counted, Capture, Capture]) -> None:
     _, counted, _, receiver = loop
     lost = counted["random_drops"] + counted["queue_drops"]
     arrived = summed(receiver, "data_packets")
-    # What is in flight at the end has not arrived.
+    # Packets in flight at the end have not arrived.
     assert counted["sent"] - lost - 200 <= arrived <= counted["sent"] - lost
 
 
@@ -111,23 +115,25 @@ def files(
     return request.param, counted, tcpcast.trace(folder / "sender.pcap")
 
 
-def test_tails_and_timeouts_of_files_are_the_engine_s(files: tuple[str, Counted, Capture]) -> None:
+def test_tail_losses_and_timeouts_of_files_equal_engine_counters(
+    files: tuple[str, Counted, Capture],
+) -> None:
     _, counted, capture = files
     assert summed(capture, "retransmissions") == counted["retransmitted"]
-    # A probe may be the FIN, which the reader counts apart.
+    # A tail loss probe may be the FIN, which the reader counts separately.
     tails = summed(capture, "tail_loss_probes") + summed(capture, "fin_retransmissions")
     assert tails == pytest.approx(counted["tail_retransmissions"], rel=0.1, abs=3)
     for seen, cell in (("timeouts", "timeouts"), ("td", "fast_retransmits")):
         assert summed(capture, seen) == pytest.approx(counted[cell], rel=0.1, abs=3), seen
 
 
-def test_files_are_as_long_as_they_were_asked_for(files: tuple[str, Counted, Capture]) -> None:
+def test_files_have_the_specified_sizes(files: tuple[str, Counted, Capture]) -> None:
     _, counted, capture = files
     assert set(capture.connections["unique_bytes"].tolist()) >= {2000, 20000}
     assert counted["lacking_bytes"] > 0
 
 
-def test_spurious_retransmissions_are_those_that_the_receiver_had(
+def test_spurious_retransmissions_equal_duplicates_at_the_receiver(
     loop: tuple[str, Counted, Capture, Capture],
 ) -> None:
     stack, counted, sender, _ = loop

@@ -1,4 +1,4 @@
-"""Which engines answer for today's stacks, and what they are fed."""
+"""Engines that support modern stacks, and their inputs."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_formulas_answer_for_the_window_that_they_model(stack: str, formulas: se
     assert answers(stack).keys() == formulas | {"packet"}
 
 
-def test_a_model_of_reno_that_is_asked_for_another_window_says_what_to_ask() -> None:
+def test_reno_model_suggests_an_engine_for_other_windows() -> None:
     reno = "it models the window of Reno, and the scenario's stack is linux-cubic; "
     assert answers("linux-cubic", ["pftk"])["pftk"].not_applicable == (
         reno + 'use engine cubic-response, or write tcp.stack = "linux-reno"'
@@ -54,7 +54,7 @@ def test_a_model_of_reno_that_is_asked_for_another_window_says_what_to_ask() -> 
     assert refused["pftk"].suggestions == (Suggestion({"tcp.stack": "linux-reno"}),)
 
 
-def test_formulas_are_fed_as_the_stack_has_it() -> None:
+def test_formulas_use_the_properties_of_the_stack() -> None:
     steps = steps_of(answers("linux-reno", ["pftk"])["pftk"])
     # The window grows with the packets acked, and the timeout is the sum.
     assert (steps["b"]["value"], steps["T0"]["value"]) == (1, pytest.approx(0.26))
@@ -63,7 +63,7 @@ def test_formulas_are_fed_as_the_stack_has_it() -> None:
     assert (steps["b"]["value"], steps["T0"]["value"]) == (2, 1.0)
 
 
-def test_pftk_fed_by_the_simulation_is_near_it() -> None:
+def test_pftk_with_simulated_inputs_is_close_to_the_simulation() -> None:
     scenario = Scenario.from_dict(
         BASE | {"tcp": {"stack": "linux-reno"}, "run": {"duration": "200s", "warmup": "10s"}}
     )
@@ -71,7 +71,7 @@ def test_pftk_fed_by_the_simulation_is_near_it() -> None:
     assert pftk["send_rate_pps"] == pytest.approx(packet["send_rate_pps"], rel=0.2)
 
 
-def test_scaled_and_iterated_engines_say_that_they_do_not_apply() -> None:
+def test_scaled_and_iterated_engines_are_not_applicable() -> None:
     users = {
         "traffic": {
             "kind": "on-off",

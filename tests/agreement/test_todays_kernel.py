@@ -1,7 +1,7 @@
-"""Today's stacks beside a real kernel over an emulated link: cells of our own measurements.
+"""Modern stacks against a real kernel over an emulated link: selected measurements.
 
-Linux 6.18, November 2026; ``tcpcast reproduce kernel`` answers all of them. Here are single flows
-over a drop-tail queue, pairs of flows, random loss and short transfers.
+Linux 6.18, November 2026; ``tcpcast reproduce kernel`` compares all of them. This file has single
+flows over a drop-tail queue, pairs of flows, random loss and short transfers.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ TRANSFERS = (
 
 
 def differing(cell: Cell, effort: Effort, quantities: set[str]) -> list[str]:
-    """Return what of some quantities of a cell is apart by more than is allowed."""
+    """Return the quantities of a cell that differ by more than the tolerance."""
     replied = Reply(cell.series, cell.name, effort, cell).run(lambda _: None)
     lines = [line for line in of_cell(cell, replied) if line.name in quantities]
     assert {line.name for line in lines} == quantities
@@ -77,22 +77,22 @@ def differing(cell: Cell, effort: Effort, quantities: set[str]) -> list[str]:
 
 
 @pytest.mark.parametrize("name", DROPTAIL)
-def test_one_flow_over_a_drop_tail_queue(name: str) -> None:
+def test_single_flow_over_a_drop_tail_queue_agrees(name: str) -> None:
     cell = CELLS["F1", name]
     assert not differing(cell, EFFORT, {"goodput_bps", "loss_ratio", "queue_delay_s"})
 
 
 @pytest.mark.parametrize("name", SHARED)
-def test_two_flows_share_a_drop_tail_queue(name: str) -> None:
+def test_two_flows_over_a_drop_tail_queue_agree(name: str) -> None:
     assert not differing(CELLS["F2", name], PAIRS_EFFORT, {"share"})
 
 
 @pytest.mark.parametrize("name", LOSSES)
-def test_one_flow_under_random_loss(name: str) -> None:
+def test_single_flow_under_random_loss_agrees(name: str) -> None:
     cell = CELLS["F6", name]
     assert not differing(cell, EFFORT, {"goodput_bps", "loss_indications"})
 
 
 @pytest.mark.parametrize("name", TRANSFERS)
-def test_short_transfers(name: str) -> None:
+def test_short_transfers_agree(name: str) -> None:
     assert not differing(CELLS["F5", name], EFFORT, {"delivery_time_s"})

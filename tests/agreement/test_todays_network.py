@@ -1,4 +1,4 @@
-"""Today's stacks in the network: links that are filled and shared, transfers, files, hops."""
+"""Modern stacks in the network: full and shared links, transfers, files, hops."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ def answered(changes: dict[str, Any], *, threads: int | None = None) -> tcpcast.
 
 
 @pytest.mark.parametrize("stack", TODAYS_PRESETS)
-def test_a_lone_flow_fills_a_link_with_room_for_a_window(stack: str) -> None:
+def test_single_flow_fills_a_link_with_a_large_buffer(stack: str) -> None:
     answer = answered({"tcp.stack": stack})
-    # BBR leaves room for its probes of the round-trip time, version 3 for others' flows as well.
-    # Without SACK the repair of slow start's losses, one a round trip, goes on after the warm-up.
+    # BBR leaves capacity for its RTT probes, and version 3 also for other flows. Without SACK, the
+    # repair of slow start's losses, one per round trip, continues after the warm-up.
     least = {"linux-bbr": 0.95, "bbr3": 0.95, "linux-reno-classic": 0.8}.get(stack, 0.985)
     assert least * LINK_PPS < answer["goodput_pps"] <= LINK_PPS * 1.0001
     payload = 1460 if stack == "rfc-sack" else 1448
     assert answer["goodput_bps"] == pytest.approx(8 * payload * answer["goodput_pps"])
 
 
-def test_a_receiver_s_window_limits() -> None:
+def test_receiver_window_limits_the_rate() -> None:
     answer = answered({"tcp.receiver_window": 20})
-    # Acks are delayed by a packet at the most, and nothing is lost.
+    # Acks are delayed by at most one packet, and there is no loss.
     assert answer["goodput_pps"] == pytest.approx(20 / 0.06, rel=0.02)
     assert answer["loss_ratio"] == 0
 
@@ -62,7 +62,7 @@ def test_classes_of_any_stack_share_a_link(stacks: tuple[str, ...], least: float
     assert 0 < answer["jain_index"] <= 1
 
 
-def test_flows_that_start_later_take_their_share() -> None:
+def test_later_flows_get_their_share() -> None:
     classes = [
         {"name": name, "flows": 1, "traffic": {"kind": "bulk", "start": [start]}}
         for name, start in (("early", "0s"), ("late", "40s"))
@@ -78,7 +78,7 @@ def test_flows_that_start_later_take_their_share() -> None:
 
 
 @pytest.mark.parametrize("stack", ["linux-cubic", "linux-bbr", "rfc-sack"])
-def test_a_transfer_takes_the_round_trips_of_its_windows(stack: str) -> None:
+def test_transfer_takes_the_round_trips_of_its_windows(stack: str) -> None:
     answer = answered(
         {
             "network": {"rtt": "100ms", "bottleneck": {"rate": "1gbit", "buffer": "1000pkt"}},
@@ -88,7 +88,7 @@ def test_a_transfer_takes_the_round_trips_of_its_windows(stack: str) -> None:
         }
     )
     times = answer.tables["by_size"]["delivery_time_s"]
-    # 10 packets, then 20 where the window grows by packets acked; RFC 5681 grows by acks.
+    # 10 packets, then 20 if the window grows by packets acked; RFC 5681 grows by acks.
     assert times[0] == pytest.approx(0.05, abs=0.002)
     rounds = 1.5 if stack != "rfc-sack" else 2.5
     assert times[1] == pytest.approx(0.1 * rounds, abs=0.065 if stack == "linux-bbr" else 0.01)
@@ -96,7 +96,7 @@ def test_a_transfer_takes_the_round_trips_of_its_windows(stack: str) -> None:
 
 @pytest.mark.parametrize("connection", ["new", "persistent"])
 @pytest.mark.parametrize("stack", ["linux-cubic", "linux-bbr", "linux-reno-classic"])
-def test_users_of_a_link_get_their_files(stack: str, connection: str) -> None:
+def test_all_users_of_a_link_get_their_files(stack: str, connection: str) -> None:
     answer = answered(
         {
             "traffic": {
@@ -110,7 +110,7 @@ def test_users_of_a_link_get_their_files(stack: str, connection: str) -> None:
             "run": {"transfers": 4000, "warmup": "5s", "seed": 1},
         }
     )
-    # 40 files of 12 packets in a second and a few round trips: the link has room for them.
+    # 40 files of 12 packets in a second and a few round trips: the link has enough capacity.
     assert 0.06 < answer["on_time_s"] < 0.4
     assert answer["loss_ratio"] < 0.02
     assert answer["mean_size_pkts"] == pytest.approx(12, rel=0.05)
@@ -136,8 +136,8 @@ LINKS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("link", LINKS)
-def test_the_same_seed_gives_the_same_on_any_number_of_threads(link: str) -> None:
-    """And every packet is accounted for at the end of a run, or it fails."""
+def test_seed_determines_results_for_any_number_of_threads(link: str) -> None:
+    """The run itself fails if a packet is unaccounted for at its end."""
     classes = [
         {"name": name, "flows": 2, "tcp": {"stack": name}}
         for name in ("linux-cubic", "linux-bbr", "rfc-newreno", "rfc-sack")

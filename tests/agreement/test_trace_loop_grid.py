@@ -1,4 +1,5 @@
-"""The loop on many small runs: stacks, queues, kinds of loss, ways to acknowledge and to time."""
+"""Captures of many small runs, read back: stacks, queues, losses, acknowledgement and timer
+rules."""
 
 from __future__ import annotations
 
@@ -55,7 +56,7 @@ DEPTHS = range(2, 7)
 
 
 def compared(stack: str, queue: str, loss: str, rule: str, folder: Path) -> dict[str, Any]:
-    """Return what the capture says and what the engine counted, by name."""
+    """Return the capture's results and the engine's counters by name."""
     file = folder / "sender.pcap"
     question = Scenario.from_dict(
         {
@@ -89,7 +90,7 @@ def compared(stack: str, queue: str, loss: str, rule: str, folder: Path) -> dict
 
 @pytest.mark.parametrize("stack", STACKS)
 @pytest.mark.parametrize("loss", LOSSES)
-def test_every_count_is_the_engine_s(stack: str, loss: str, tmp_path: Path) -> None:
+def test_all_counts_equal_engine_counters(stack: str, loss: str, tmp_path: Path) -> None:
     different, losses = {}, 0
     for queue, rule in product(QUEUES, RULES):
         both = compared(stack, queue, loss, rule, tmp_path)

@@ -1,4 +1,4 @@
-"""Fast retransmits at other duplicate thresholds than three; b of senders that count bytes."""
+"""Fast retransmits at duplicate thresholds other than three; b of senders that count bytes."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize("threshold", [3, 5, 8, 10])
-def test_a_raised_threshold_makes_no_timeouts(threshold: int, tmp_path: Path) -> None:
-    """Linux raises its threshold after reordering: what follows on the fifth to tenth duplicate."""
+def test_raised_threshold_causes_no_timeouts(threshold: int, tmp_path: Path) -> None:
+    """Linux raises its threshold after reordering: retransmissions after five to ten duplicates."""
     file = tmp_path / "sender.pcap"
     bottleneck = {"rate": "20mbit", "buffer": "100pkt", "loss": "0.5%"}
     (answer,) = tcpcast.run(
@@ -62,7 +62,8 @@ def directions(**columns: list[float] | list[bool] | list[str]) -> Table:
 
 
 def growth(each: list[float]) -> Table:
-    """Thirty rounds of congestion avoidance of each direction, that grow by so many packets."""
+    """Thirty rounds of congestion avoidance per direction, with a growth of ``each`` packets per
+    round."""
     rounds = 30
     grown = np.concatenate([np.round(1000 * step * np.arange(rounds)) for step in each])
     count = grown.size
@@ -77,30 +78,30 @@ def growth(each: list[float]) -> Table:
     }
 
 
-def test_slow_start_says_how_a_window_grows() -> None:
+def test_slow_start_shows_the_growth_of_the_window() -> None:
     table = directions(start_growth=[1.0, 0.5, 1.0, np.nan], start_acks=[0.5, 0.5, 1.0, np.nan])
     found = growing(table, growth([0.0]) | {"direction": np.zeros(30, dtype=np.int64)})
-    # A delayed acknowledgement for two packets tells; one for each packet does not.
+    # A delayed acknowledgement for two packets is conclusive; one ack per packet is not.
     assert found["window_grows_by"].tolist()[:2] == ["packets", "acks"]
     assert found["window_grows_by"].tolist()[2:] == ["unknown", "unknown"]
 
 
-def test_congestion_avoidance_says_so_too_but_not_of_cubic() -> None:
+def test_congestion_avoidance_shows_the_growth_except_for_cubic() -> None:
     table = directions(sack=[False, False, True, True])
     found = growing(table, growth([1.0, 0.5, 1.0, 0.5]))
     assert found["window_grows_by"].tolist() == ["packets", "acks", "packets", "unknown"]
 
 
-def test_cubic_and_bbr_count_packets_where_nothing_else_tells() -> None:
+def test_cubic_and_bbr_count_packets_by_default() -> None:
     like = ["unknown", "reno", "cubic", "bbr", "cubic"]
-    # In the last one a slow start tells, whatever it looks like.
+    # In the last direction slow start is conclusive, whatever the identified control.
     table = directions(looks_like=like, sack=[True] * 5, start_acks=[1.0] * 4 + [0.5])
     table["start_growth"] = np.array([1.0] * 4 + [0.5])
     found = growing(table, growth([0.5] * 5))
     assert found["window_grows_by"].tolist() == ["unknown", "unknown", "packets", "packets", "acks"]
 
 
-def test_models_are_fed_one_packet_an_ack_where_windows_grow_by_packets() -> None:
+def test_models_use_one_packet_per_ack_if_windows_grow_by_packets() -> None:
     names = ("rtt_mean_s", "t0_s", "w_max_pkts")
     table = directions(**{name: [1.0, 1.0, 1.0] for name in names})
     table["window_grows_by"] = np.array(["packets", "acks", "unknown"])

@@ -1,9 +1,9 @@
-"""tcpcast beside tcptrace, tshark and a third count on the reference captures.
+"""tcpcast against tcptrace, tshark and an independent count on the reference captures.
 
-``trace_differences.csv`` is the list of what differs; the reasons are in ``trace_reasons.csv``, and
-both are printed in ``docs/background/captures-method.md``. A difference that is not in the list
-fails, and so does one in it that is none. The captures are kept outside the project: they are
-looked for in ``TCPCAST_CAPTURES``, or in ``shared/captures`` beside it.
+``trace_differences.csv`` lists the known differences and ``trace_reasons.csv`` their reasons;
+``docs/background/captures-method.md`` prints both. A difference missing in the list is an error,
+and so is a listed one that does not exist. The captures are not part of the project: their folder
+is ``TCPCAST_CAPTURES``, or ``shared/captures`` next to the project.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ needs_tcptrace = pytest.mark.skipif(not installed("tcptrace"), reason="no tcptra
 
 FILES = sorted(path.name for path in FOLDER.iterdir() if ".pcap" in path.name) if FOLDER else []
 MOST_KIB = 200_000
-"""Most memory of one process that reads all malformed captures, Python and numpy in it."""
+"""Maximum memory of one process that reads all malformed captures, including Python and numpy."""
 
 
 def table(name: str) -> list[dict[str, str]]:
@@ -59,7 +59,7 @@ def references() -> Any:
 
 
 def tshark_is_as_old() -> bool:
-    """Whether this tshark counts as that of ``reference.csv``."""
+    """Return True if this tshark counts like the one used for ``reference.csv``."""
     if not installed("tshark"):
         return False
     run = subprocess.run(["tshark", "--version"], capture_output=True, text=True, check=False)
@@ -76,8 +76,9 @@ def test_each_difference_has_a_reason() -> None:
 
 @needs_captures
 @pytest.mark.parametrize("name", FILES)
-def test_differences_are_those_that_are_known(name: str, tmp_path: Path) -> None:
-    """If not: correct ``trace_differences.csv``, or whoever is wrong; then ``make docs-update``."""
+def test_differences_are_the_known_ones(name: str, tmp_path: Path) -> None:
+    """On failure, correct ``trace_differences.csv`` or the wrong program, then run ``make
+    docs-update``."""
     counted = references().get(name)
     if counted is None:
         if not (installed("tcptrace") and tshark_is_as_old()):
@@ -91,8 +92,8 @@ def test_differences_are_those_that_are_known(name: str, tmp_path: Path) -> None
 
 @needs_captures
 @pytest.mark.parametrize("name", FILES)
-def test_every_segment_is_read(name: str) -> None:
-    """Directions without data, too: as many segments as tshark sees."""
+def test_all_segments_are_read(name: str) -> None:
+    """Directions without data are included: the number of segments equals that of tshark."""
     counted = references().get(name, {})
     packets = [tools.figures["packets"]["tshark"] for tools in counted.values()]
     if not packets or "" in packets:
@@ -103,7 +104,7 @@ def test_every_segment_is_read(name: str) -> None:
 
 SHORT = {"snap54.pcap", "snap60.pcap", "snap66.pcap", "snap68.pcap"}
 WITHOUT_SACK = SHORT | {"seqwrap.pcap"}
-"""Options are cut, or the numbers in them were not shifted with the others."""
+"""Captures with truncated options, or with sequence numbers shifted in the header only."""
 
 READ_FROM_FIXED_HEADERS = {
     "packets", "data_packets", "bytes", "unique_bytes", "ip_bytes", "retransmissions",
@@ -117,12 +118,12 @@ OTHERWISE = {
     "ipv6-hbh.pcap": {"src", "dst", "ip_bytes", "missing_acks"},
     "pow2res.pcapng": {"start"},
 }
-"""What is not the same in a container, and cannot be."""
+"""Columns that necessarily differ in a container."""
 
 
 @needs_captures
-def test_the_container_changes_no_figure() -> None:
-    """The same 240 packets in 38 containers, link types and lengths kept."""
+def test_container_changes_no_value() -> None:
+    """The same 240 packets in 38 containers, with the same link types and lengths."""
     with (folder() / "variants.csv").open(encoding="utf-8", newline="") as content:
         names = [row["file"] for row in csv.DictReader(content)]
     assert len(names) == 38
@@ -140,8 +141,8 @@ def test_the_container_changes_no_figure() -> None:
 
 
 @needs_captures
-def test_the_page_shows_what_the_kernel_counted_and_what_is_measured() -> None:
-    """If not: the rows below belong into the page."""
+def test_page_contains_kernel_counts_and_measured_values() -> None:
+    """On failure, copy the rows below into the page."""
     page = HERE.parents[1] / "docs" / "background" / "captures-method.md"
     lines = set(page.read_text(encoding="utf-8").splitlines())
     expected = [f"| {' | '.join(cells)} |".replace("|  |", "| |") for cells in rows(folder())]
@@ -169,12 +170,12 @@ SOUND = {
     "err-buffertoosmall.pcapng", "ossfuzz_seed_fake_traces_2.pcapng", "own-gzipped.pcap",
     "own-many-flows.pcap", "own-vlan-deep.pcap", "own-wscale-255.pcap",
 }  # fmt: skip
-"""Files in this folder that hold what a reader has to take as it is."""
+"""Files in this folder that are valid for a reader."""
 
 
 @needs_captures
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="no /proc here")
-def test_damaged_and_hostile_files_end_soon_and_say_so() -> None:
+def test_damaged_and_hostile_files_end_soon_with_an_error() -> None:
     command = [sys.executable, "-c", MEASURED, str(folder() / "malformed")]
     run = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     lines = [json.loads(line) for line in run.stdout.splitlines()]
@@ -201,8 +202,8 @@ PATHS: dict[str, dict[str, Any]] = {
 
 @needs_tcptrace
 @pytest.mark.parametrize("path", PATHS)
-def test_tcptrace_counts_the_same_in_captures_of_the_simulator(path: str, tmp_path: Path) -> None:
-    """At the sender, where nothing fills a gap: each figure of each flow."""
+def test_tcptrace_counts_agree_in_captures_of_the_simulator(path: str, tmp_path: Path) -> None:
+    """All values of all flows at the sender's tap, where no gap is filled."""
     file = tmp_path / "sender.pcap"
     bottleneck = {"rate": "4mbit", "buffer": "20pkt", **PATHS[path]}
     tcpcast.run(
@@ -225,5 +226,5 @@ def test_tcptrace_counts_the_same_in_captures_of_the_simulator(path: str, tmp_pa
         said = theirs[direction]
         for quantity in ("packets", "data packets", "bytes", "unique bytes", "retransmitted"):
             assert figures[quantity] == int(said[quantity]), (direction, quantity)
-        # Printed to a tenth of a millisecond.
+        # tcptrace prints tenths of a millisecond.
         assert figures["RTT, ms"] == pytest.approx(float(said["RTT, ms"]), abs=0.06)

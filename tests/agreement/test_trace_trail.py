@@ -1,4 +1,4 @@
-"""Points of a time-sequence plot: thinned evenly, retransmissions last, only when asked for."""
+"""Points of a time-sequence plot: even thinning, retransmissions last, on request only."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ COLUMNS = ["direction", "time", "kind", "start_bytes", "end_bytes"]
 OTHERS = {"data", "ack", "window", "sacked"}
 
 
-def test_who_does_not_ask_gets_an_empty_table() -> None:
+def test_trail_is_empty_by_default() -> None:
     trail = tcpcast.trace(TRANSFER).trail
     assert list(trail) == COLUMNS
     assert {column.size for column in trail.values()} == {0}
 
 
-def test_every_segment_is_there_if_there_is_room() -> None:
+def test_trail_contains_all_segments_if_the_limit_allows() -> None:
     capture = tcpcast.trace(TRANSFER, trail_points=10_000)
     trail = capture.trail
     assert list(trail) == COLUMNS
@@ -42,7 +42,7 @@ def test_every_segment_is_there_if_there_is_room() -> None:
 
 
 @pytest.mark.parametrize("points", [20, 60, 150])
-def test_what_was_sent_again_is_thinned_last(points: int) -> None:
+def test_retransmissions_are_thinned_last(points: int) -> None:
     whole = tcpcast.trace(TRANSFER, trail_points=10_000).trail
     trail = tcpcast.trace(TRANSFER, trail_points=points).trail
     assert points / 2 - 5 <= trail["time"].size <= points
@@ -53,6 +53,6 @@ def test_what_was_sent_again_is_thinned_last(points: int) -> None:
         assert kept.size == 0 or every[::stride].tolist() == kept.tolist()
 
 
-def test_fewer_than_no_points_are_refused() -> None:
+def test_negative_number_of_points_is_rejected() -> None:
     with pytest.raises(CaptureError, match="write 0 for none"):
         tcpcast.trace(TRANSFER, trail_points=-1)

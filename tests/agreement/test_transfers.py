@@ -1,4 +1,4 @@
-"""Single transfers against what can be worked out by hand, and against other traffic."""
+"""Single transfers against values computed by hand, and against other traffic."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STANDARD_ERRORS = 4.0
 
 
 def answer(**tables: Any) -> Answer:
-    """A path without transmission times, unless told."""
+    """Return the answer for a path, by default without transmission times."""
     path = {"rtt": "100ms", "bottleneck": {}}
     tcp = {"stack": "rfc-newreno", **tables.pop("tcp", {"receiver_window": 1000})}
     scenario = Scenario.from_dict({"network": path, "run": {"seed": 1}} | tables | {"tcp": tcp})
@@ -48,7 +48,7 @@ def by_losses(found: Answer) -> dict[tuple[int, int], dict[str, float]]:
 
 
 def rounds(size: int, initial_window: int, limit: int = 10**9) -> int:
-    """Round trips of slow start: a window a round, each twice the one before, up to a limit."""
+    """Round trips of slow start: one window per round, doubled each time up to a limit."""
     window, sent, count = initial_window, 0, 0
     while sent < size:
         sent += min(window, limit)
@@ -59,35 +59,33 @@ def rounds(size: int, initial_window: int, limit: int = 10**9) -> int:
 
 @pytest.mark.parametrize("initial_window", [1, 2, 4, 10])
 @pytest.mark.parametrize("limit", [10**9, 12])
-def test_without_loss_a_transfer_climbs_the_staircase_of_slow_start(
-    initial_window: int, limit: int
-) -> None:
+def test_transfer_without_loss_follows_slow_start(initial_window: int, limit: int) -> None:
     tcp = {"initial_window": initial_window, "receiver_window": min(limit, 1000)}
     table = answer(traffic=alone(*range(1, 31)), tcp=tcp).tables["by_size"]
     by_hand = [RTT_S * rounds(size, initial_window, limit) for size in range(1, 31)]
     np.testing.assert_allclose(table["completion_time_s"], by_hand, rtol=1e-9)
-    # The last packet is there half a round trip before its ack is back.
+    # The last packet arrives half a round trip before its ack.
     np.testing.assert_allclose(table["delivery_time_s"], table["completion_time_s"] - RTT_S / 2)
 
 
-def test_transmission_times_count_once_for_each_packet_of_the_last_round() -> None:
-    network = {"rtt": "100ms", "bottleneck": {"rate": "12mbit"}}  # 1 ms a packet
+def test_transmission_times_count_once_per_packet_of_the_last_round() -> None:
+    network = {"rtt": "100ms", "bottleneck": {"rate": "12mbit"}}  # 1 ms per packet
     found = answer(network=network, traffic=alone(1, 2, 3, 6, 7, 14)).tables["by_size"]
     in_last_round = np.array([1, 2, 1, 4, 1, 8])
     by_hand = RTT_S * np.array([1, 1, 2, 2, 3, 3]) + 1e-3 * (in_last_round - 1)
     np.testing.assert_allclose(found["completion_time_s"], by_hand, rtol=0, atol=1e-8)
 
 
-def test_a_delayed_ack_holds_up_the_sender_and_not_the_receiver() -> None:
+def test_delayed_ack_delays_the_sender_but_not_the_receiver() -> None:
     tcp = {"delayed_acks": True, "ack_timeout": "200ms"}
     table = answer(traffic=alone(1, 2, 3), tcp=tcp).tables["by_size"]
     np.testing.assert_allclose(table["completion_time_s"], [0.3, 0.1, 0.4], rtol=1e-9)
     np.testing.assert_allclose(table["delivery_time_s"], [0.05, 0.05, 0.15], rtol=1e-9)
 
 
-# The times of all ways to lose k packets; each way has the probability p^k (1-p)^n, so that the
-# mean given k is the plain mean, whatever p is. RTO 1 s, doubled by each timeout and, as Karn's
-# rule has it (RFC 6298, section 5), kept until a packet that was not sent again is timed.
+# Times for all sets of k lost transmissions. Each set has the probability p^k (1-p)^n, so that the
+# mean given k is the plain mean for any p. RTO 1 s, doubled by each timeout and kept until a packet
+# that was not retransmitted is timed (Karn's rule, RFC 6298, section 5).
 WAYS = {
     (1, 0): [0.1],
     (1, 1): [1.1],
@@ -97,13 +95,14 @@ WAYS = {
     (2, 1): [1.1, 1.2],
     # Both; 1 twice; 2 twice.
     (2, 2): [1.2, 3.1, 3.2],
-    # Both and 1 again; both and, once 1 is through, 2 again after 2 s; 1 three times; 2 likewise.
+    # Both and 1 again; both and, after 1 has arrived, 2 again after 2 s; 1 three times; 2 three
+    # times.
     (2, 3): [3.2, 3.2, 7.1, 7.2],
 }
 
 
 @pytest.mark.parametrize("place", ["ingress", "bottleneck", "egress"])
-def test_times_given_the_losses_are_those_of_an_enumeration(place: str) -> None:
+def test_times_given_the_losses_agree_with_an_enumeration(place: str) -> None:
     loss = 0.4
     network = {"rtt": "100ms", place: {"loss": loss}}
     rows = by_losses(answer(network=network, traffic=alone(1, 2, count=20_000)))
@@ -119,17 +118,17 @@ def test_times_given_the_losses_are_those_of_an_enumeration(place: str) -> None:
 
 
 @pytest.mark.parametrize("place", ["ingress", "bottleneck", "egress"])
-def test_every_loss_is_told_wherever_it_is(place: str) -> None:
+def test_losses_at_all_places_are_counted(place: str) -> None:
     network = {"rtt": "100ms", place: {"loss": "30%"}}
     found = answer(network=network, traffic=alone(1, count=2000))
     lost = sum(losses * row["transfers"] for (_, losses), row in by_losses(found).items())
-    # One packet is never sent for nothing, so that each transmission but the last is a loss.
+    # No packet is retransmitted spuriously, so each transmission except the last is a loss.
     assert found["timeouts"] == lost > 500
     assert found["retransmit_ratio"] == pytest.approx(lost / (2000 + lost), rel=1e-12)
 
 
-def test_drops_by_a_queue_are_told_too() -> None:
-    # Windows 2, 4, 8 into a buffer of 3: the last round loses some of its packets, each time.
+def test_drops_by_a_queue_are_counted() -> None:
+    # Windows of 2, 4 and 8 with a buffer of 3: the last round loses some of its packets, each time.
     network = {"rtt": "100ms", "bottleneck": {"rate": "2mbit", "buffer": "3pkt"}}
     found = answer(network=network, traffic=alone(14, count=10), tcp={"receiver_window": 8})
     ((_, losses),) = by_losses(found)
@@ -137,7 +136,7 @@ def test_drops_by_a_queue_are_told_too() -> None:
     assert found.tables["drops_by_sequence"]["drops"].sum() == 10 * losses
 
 
-def test_a_transfer_is_as_it_is_without_the_others() -> None:
+def test_transfer_is_independent_of_other_transfers() -> None:
     network = {"rtt": "100ms", "bottleneck": {"rate": "5mbit", "buffer": "9pkt"}}
     sizes = [1, 40, 7, 25, 60]
     together = answer(network=network, traffic=alone(*sizes, count=3)).tables["by_size"]
@@ -145,12 +144,12 @@ def test_a_transfer_is_as_it_is_without_the_others() -> None:
         one = answer(network=network, traffic=alone(size)).tables["by_size"]
         for column in ("completion_time_s", "delivery_time_s"):
             assert together[column][at] == pytest.approx(one[column][0], rel=1e-12)
-        # Three of a size are too few for an interval.
+        # Three transfers of a size are too few for an interval.
         assert np.isnan([together["low"][at], together["high"][at]]).all()
 
 
 @pytest.mark.parametrize("delayed_acks", [False, True])
-def test_the_same_file_in_an_on_off_source_takes_as_long(delayed_acks: bool) -> None:
+def test_file_of_an_on_off_source_takes_the_same_time(delayed_acks: bool) -> None:
     network = {
         "rtt": "80ms",
         "ingress": {"rate": "20mbit"},
@@ -172,9 +171,9 @@ def test_the_same_file_in_an_on_off_source_takes_as_long(delayed_acks: bool) -> 
     assert found["loss_ratio"] > 0
 
 
-def test_a_burst_of_losses_does_not_reach_into_the_next_transfer() -> None:
-    # Half of the time is bad and nothing gets through it; a transfer ends in a good time. Unless
-    # the process begins afresh, hardly any transfer finds a bad one.
+def test_loss_burst_does_not_extend_into_the_next_transfer() -> None:
+    # The bad state has half of the time and loses all packets, and a transfer ends in the good
+    # state. Unless the process restarts, hardly any transfer starts in the bad state.
     loss = {"model": "gilbert-elliott", "to_bad": "1%", "to_good": "1%"}
     network = {"rtt": "100ms", "bottleneck": {"loss": loss}}
     rows = by_losses(answer(network=network, traffic=alone(1, count=2000)))
@@ -182,7 +181,7 @@ def test_a_burst_of_losses_does_not_reach_into_the_next_transfer() -> None:
     assert abs(unharmed - 1000) < STANDARD_ERRORS * math.sqrt(2000 / 4)
 
 
-def test_intervals_hold_the_truth() -> None:
+def test_intervals_contain_the_true_mean() -> None:
     # Mean of 1 packet at 20 % loss: sum over k of p^k (1-p) (RTT + 2^k - 1), timeouts below 64 s.
     network = {"rtt": "100ms", "bottleneck": {"loss": "20%"}}
     waits = list(itertools.accumulate(min(2.0**k, 64.0) for k in range(200)))
@@ -195,11 +194,11 @@ def test_intervals_hold_the_truth() -> None:
         assert time.low is not None
         assert time.high is not None
         held += time.low < truth < time.high
-    # Of a binomial of 40 and 95 %, fewer than 32 come once in 10,000.
+    # For a binomial of 40 and 95 %, the probability of fewer than 32 is 1 in 10,000.
     assert held >= 32
 
 
-def test_arriving_packets_make_the_queue_that_theory_has() -> None:
+def test_arriving_packets_queue_as_in_theory() -> None:
     # Transfers of one packet: Poisson arrivals at a server of constant time, M/D/1.
     load = 0.7
     network = {"rtt": "100ms", "bottleneck": {"rate": "10mbit"}}
@@ -214,13 +213,13 @@ def test_arriving_packets_make_the_queue_that_theory_has() -> None:
         half = (metric.high - metric.low) / 2
         assert half < 0.05 * theory
         assert abs(metric.value - theory) < 2 * half
-    # Little: the packets held are those that arrive in the time that one takes.
+    # Little's law: the mean number of packets is the arrival rate times the time per packet.
     waits = found["delivery_time_s"] - (RTT_S - 12e3 / 10e6 - 320 / 10e6) / 2
     assert found["queue_mean_pkts"] == pytest.approx(found["send_rate_pps"] * waits, rel=2e-3)
     assert found["offered_load"] == pytest.approx(load)
 
 
-def test_transfers_that_hardly_meet_are_as_alone() -> None:
+def test_transfers_that_rarely_overlap_equal_isolated_ones() -> None:
     network = {"rtt": "100ms", "bottleneck": {"rate": "10mbit"}, "egress": {"rate": "2mbit"}}
     sizes = [3, 12, 40]
     traffic = arriving([f"{size}pkt" for size in sizes], "1/h")
@@ -234,7 +233,7 @@ def test_transfers_that_hardly_meet_are_as_alone() -> None:
     assert not {"low", "high"} & rare.tables["by_losses"].keys()
 
 
-def test_arrivals_come_at_their_rate_and_live_as_long_as_they_take() -> None:
+def test_arrival_rate_and_number_in_progress_follow_littles_law() -> None:
     network = {"rtt": "50ms", "bottleneck": {"rate": "10mbit", "buffer": "150pkt"}}
     size = {"distribution": "exponential", "mean": "12pkt", "minimum": "3pkt"}
     found = answer(network=network, traffic=arriving(size, "50/s"), run={"duration": "600s"})
@@ -253,7 +252,7 @@ def test_arrivals_come_at_their_rate_and_live_as_long_as_they_take() -> None:
     assert "on_time_s" not in found.metrics
 
 
-def test_classes_may_arrive_beside_others() -> None:
+def test_arriving_classes_can_share_the_link_with_others() -> None:
     tables = {
         "network": {"rtt": "50ms", "bottleneck": {"rate": "10mbit", "buffer": "100pkt"}},
         "traffic": arriving(["5pkt", "20pkt"], "20/s"),

@@ -1,7 +1,7 @@
-"""Single transfers given their losses, against all ways to lose so many transmissions.
+"""Single transfers given their losses, against all sets of lost transmissions.
 
-The reference's sender and receiver on a path of infinite rate, once for each set of lost
-transmissions; the mean is weighted by the odds of the set.
+The reference's sender and receiver run on a path of infinite rate, once per set of lost
+transmissions; the mean is weighted by the probability of the set.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 LOSS = 0.1
 HALF_ROUND_NS = SECOND // 20
 SPURIOUS = 8
-"""More packets than these are never sent without need."""
+"""Limit of packets per transfer; more are never sent spuriously."""
 
 
 def lone_transfer(tcp: Any, size: int, lost: frozenset[int]) -> tuple[int, int]:
-    """Return how long a transfer takes in nanoseconds, and how many packets it sends."""
+    """Return the duration of a transfer in nanoseconds and the number of sent packets."""
     sender, receiver = Sender(tcp, size), Receiver(tcp)
     coming: list[tuple[int, int, str, int]] = []
     now = sent = 0
@@ -43,7 +43,7 @@ def lone_transfer(tcp: Any, size: int, lost: frozenset[int]) -> tuple[int, int]:
             sent += 1
 
     def acknowledge(ack: int) -> None:
-        # Of acks that arrive together the one of fewer packets was sent first.
+        # Among acks that arrive together, the ack of fewer packets was sent first.
         heapq.heappush(coming, (now + HALF_ROUND_NS, ack, "ack", ack))
 
     send(sender.start(0))
@@ -72,7 +72,7 @@ def exact_s(setting: Setting, rules: Rules, size: int, losses: int) -> float:
     for lost in combinations(range(size + SPURIOUS + 2 * losses), losses):
         took, sent = lone_transfer(numbers["tcp"], size, frozenset(lost))
         if losses and lost[-1] >= sent:
-            continue  # one of them never happened
+            continue  # one of them did not occur
         odds = (1 - LOSS) ** (sent - size)
         total, weight = total + odds * took, weight + odds
     return total / weight / SECOND
@@ -84,7 +84,7 @@ def scenario(setting: Setting, sizes: tuple[int, ...], transfers: int, rules: Ru
 
 
 def compared(setting: Setting, rules: Rules, transfers: int) -> dict[tuple[int, int], np.ndarray]:
-    """Return our mean, half of its interval and the exact mean by size and losses."""
+    """Return the simulated mean, half of its interval and the exact mean by size and losses."""
     sizes = (1, 2, 5, 8, 13)
     (found,) = answer(scenario(setting, sizes, transfers, rules), ["packet"])
     table = found.tables["by_losses"]
@@ -100,16 +100,16 @@ def compared(setting: Setting, rules: Rules, transfers: int) -> dict[tuple[int, 
 
 
 @pytest.mark.parametrize("setting", ALL, ids=lambda setting: setting.name)
-def test_transfers_take_the_times_of_all_ways_to_lose(setting: Setting) -> None:
+def test_times_agree_with_all_sets_of_losses(setting: Setting) -> None:
     rows = compared(setting, (), 20_000)
     assert len(rows) == 4 * 4 + 3
     for key, (mean, half, exact) in rows.items():
-        # 1.7 half-widths: one in a thousand is farther off.
+        # 1.7 half-widths: one value in a thousand is farther away.
         assert abs(mean - exact) < 1.7 * half + 1e-4 * exact, key
 
 
 @pytest.mark.parametrize("rules", [BACKOFF, FRACTIONS], ids=["doubling", "fractions"])
-def test_other_rules_take_theirs(rules: Rules) -> None:
+def test_other_rules_agree(rules: Rules) -> None:
     for key, (mean, half, exact) in compared(NEWRENO, rules, 20_000).items():
         assert abs(mean - exact) < 1.7 * half + 1e-4 * exact, key
     assert exact_s(NEWRENO, rules, 5, 3) < 0.9 * exact_s(NEWRENO, (), 5, 3)
@@ -123,17 +123,17 @@ def test_other_rules_take_theirs(rules: Rules) -> None:
         (8, (0.300, 1.000, 1.863, 2.961)),
     ],
 )
-def test_values_computed_apart_have_a_doubling_that_any_ack_ends(
+def test_enumerated_values_agree_with_a_reset_of_the_backoff_by_any_ack(
     size: int, published: tuple[float, ...]
 ) -> None:
     for losses, told in enumerate(published):
-        # Of 8 packets and two losses the other sender has details of its own.
+        # For 8 packets and two losses, the other sender differs in details.
         assert exact_s(NEWRENO, BACKOFF, size, losses) == pytest.approx(told, rel=5e-3)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("setting", ALL, ids=lambda setting: setting.name)
-def test_within_one_per_cent(setting: Setting) -> None:
+def test_error_is_below_one_percent(setting: Setting) -> None:
     rows = compared(setting, (), 3_000_000)
     for key, (mean, half, exact) in rows.items():
         assert half < 0.01 * exact, key

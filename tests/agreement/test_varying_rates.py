@@ -1,4 +1,4 @@
-"""Links whose rate is not constant, policers and jitter, from the scenario to the answer."""
+"""Links with variable rates, policers and jitter, from the scenario to the answer."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 BUCKET = {"bucket": "10mbit", "burst": "30KB"}
 POLICER = {**BUCKET, "policer": True}
 TRACE = {"opportunities": "0x2 3x7 30 31x30 48x40"}
-"""20 Mbit/s in the mean."""
+"""20 Mbit/s on average."""
 
 
 def scenario(bottleneck: dict[str, Any], **network: Any) -> Scenario:
@@ -47,13 +47,13 @@ def test_flows_fill_a_link_at_its_mean_rate(stack: str, rate: dict[str, Any], bp
     passed_bps = found["send_rate_pps"].value * (1 - found["loss_ratio"].value) * 12_000
     assert passed_bps == pytest.approx(found["utilisation"].value * bps, rel=2e-3)
     assert 0.9 < found["utilisation"].value < 1.005
-    # Little's law, the time in the queue being all the time at the link.
+    # Little's law; the time in the queue is the total time at the link.
     held = found["queue_delay_mean_s"].value * passed_bps / 12_000
     assert held == pytest.approx(found["queue_mean_pkts"].value, rel=0.02)
 
 
 @pytest.mark.parametrize("stack", ["rfc-newreno", "linux-cubic"])
-def test_a_policer_drops_and_has_no_queue(stack: str) -> None:
+def test_policer_drops_without_a_queue(stack: str) -> None:
     found = ask(scenario({"rate": POLICER}).with_changes({"tcp.stack": stack})).metrics
     assert found["queue_loss_ratio"].value == found["loss_ratio"].value > 0
     assert not {name for name in found if name.startswith(("queue_delay", "queue_m"))}
@@ -62,13 +62,13 @@ def test_a_policer_drops_and_has_no_queue(stack: str) -> None:
 
 
 @pytest.mark.parametrize("queue", QUEUE_WORDS)
-def test_every_queue_stands_before_a_shaper(queue: str) -> None:
+def test_every_queue_works_with_a_shaper(queue: str) -> None:
     found = ask(scenario({"rate": BUCKET, "buffer": "50pkt", "queue": queue})).metrics
     assert found["utilisation"].value > 0.8
     assert found["queue_mean_pkts"].value <= 50
 
 
-def test_a_burst_leaves_at_once() -> None:
+def test_burst_leaves_immediately() -> None:
     def times(rate: object) -> list[float]:
         asked = Scenario.from_dict(
             {
@@ -80,13 +80,14 @@ def test_a_burst_leaves_at_once() -> None:
         )
         return [float(time) for time in ask(asked).tables["by_size"]["delivery_time_s"]]
 
-    # Each transfer finds the bucket full: 20 packets are its burst, and take the propagation.
+    # Each transfer starts with a full bucket: 20 packets are its burst, and take only the
+    # propagation.
     assert times(BUCKET) == pytest.approx([0.020, 0.020], abs=1e-9)
     # A burst of ten: the last ten packets follow at 1.2 ms each.
     assert times({**BUCKET, "burst": "15KB"}) == pytest.approx([0.020, 0.032], abs=1e-9)
 
 
-def test_hops_that_are_shared_may_vary() -> None:
+def test_shared_hops_can_have_variable_rates() -> None:
     hops = [
         {"name": "policed", "rate": {"bucket": "12mbit", "burst": "60KB", "policer": True}},
         {"name": "cell", "rate": TRACE, "buffer": "100pkt"},
@@ -106,18 +107,18 @@ def test_hops_that_are_shared_may_vary() -> None:
     assert table["queue_max_pkts"][0] == 0
 
 
-def test_jitter_delays_and_reorders_only_where_asked() -> None:
+def test_jitter_delays_packets_and_reorders_only_on_request() -> None:
     link = {"rate": "20mbit", "buffer": "20pkt", "loss": "0.1%"}
     distribution = {"distribution": "exponential", "mean": "3ms"}
     kept = ask(scenario(link, jitter=distribution)).metrics
     free = ask(scenario(link, jitter={**distribution, "reorder": True})).metrics
-    # Three duplicates of an ack come from packets that overtook one, and not from losses.
+    # Three duplicate acks come from packets that overtook another, and not from losses.
     assert free["loss_indication_ratio"].value > 3 * kept["loss_indication_ratio"].value
 
 
 @pytest.mark.parametrize("reorder", [False, True])
 @pytest.mark.parametrize("stack", ["rfc-newreno", "linux-cubic"])
-def test_a_lone_packet_takes_the_jitter_longer(stack: str, reorder: bool) -> None:
+def test_single_packet_is_delayed_by_the_jitter(stack: str, reorder: bool) -> None:
     distribution = {"distribution": "uniform", "low": "2ms", "high": "4ms", "reorder": reorder}
     window = {"tcp.stack": stack, "tcp.receiver_window": 1, "tcp.delayed_acks": False}
     window["tcp.host_noise"] = "0s"
@@ -125,7 +126,7 @@ def test_a_lone_packet_takes_the_jitter_longer(stack: str, reorder: bool) -> Non
     assert found["rtt_mean_s"].value == pytest.approx(0.043, abs=1e-4)
 
 
-def test_a_trace_file_is_read_beside_the_scenario(tmp_path: Path) -> None:
+def test_trace_file_is_resolved_relative_to_the_scenario(tmp_path: Path) -> None:
     (tmp_path / "cell.trace").write_text("1\n1\n\n4\n", encoding="utf-8")
     tables = scenario({"rate": "1mbit", "buffer": "9pkt"}).resolved()
     tables["network"]["bottleneck"]["rate"] = {"trace": "cell.trace"}
@@ -148,7 +149,7 @@ def test_a_trace_file_is_read_beside_the_scenario(tmp_path: Path) -> None:
         ("1\n" * 1001, "line 1001: more than 1,000 opportunities"),
     ],
 )
-def test_a_malformed_trace_says_which_line(
+def test_malformed_trace_names_the_line(
     tmp_path: Path, text: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rates, "MOST_OPPORTUNITIES", 1000)
@@ -186,7 +187,7 @@ def test_a_malformed_trace_says_which_line(
         ),
     ],
 )
-def test_what_does_not_go_is_refused_with_what_to_write(
+def test_unsupported_combinations_are_rejected_with_a_suggestion(
     network: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(ScenarioError) as error:
@@ -200,7 +201,7 @@ def test_what_does_not_go_is_refused_with_what_to_write(
     assert message in str(error.value)
 
 
-def test_formulas_take_the_mean_rate_and_say_so() -> None:
+def test_formulas_use_the_mean_rate_with_a_warning() -> None:
     for rate, words in (
         (BUCKET, "is a token bucket: the model has a link of its mean rate, 10mbit, at all times"),
         (POLICER, "is a policer: the model has its rate, 10mbit, and none of its drops"),
@@ -213,7 +214,7 @@ def test_formulas_take_the_mean_rate_and_say_so() -> None:
         assert not math.isinf(bps)
 
 
-def test_engines_of_queues_refuse_a_policer_and_scaled_ones_any_varying_rate() -> None:
+def test_queue_engines_reject_policers_and_scaled_engines_reject_variable_rates() -> None:
     web = {
         "network": {"rtt": "40ms", "bottleneck": {"rate": POLICER}},
         "traffic": {

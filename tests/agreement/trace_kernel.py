@@ -1,4 +1,4 @@
-"""What tcpcast measures in captures at a Linux sender, beside what its kernel counted."""
+"""Measurements of tcpcast in captures at a Linux sender against the counters of its kernel."""
 
 from __future__ import annotations
 

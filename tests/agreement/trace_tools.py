@@ -1,8 +1,8 @@
-"""What tcptrace, tshark and a third count say of a capture, and tcpcast, direction by direction.
+"""Results of tcpcast, tcptrace, tshark and an independent count for a capture, per direction.
 
-The reference captures are not part of the project. Their figures by tcptrace 6.6.7, tshark 4.0 and
-a count of its own that somebody wrote for them are in ``reference.csv`` beside them; of captures
-that it leaves out the tools are asked when they are installed.
+The reference captures are not part of the project. Their values by tcptrace 6.6.7, tshark 4.0 and
+an independent count are in ``reference.csv`` in the same folder. For captures that it omits, the
+installed tools are run.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ QUANTITIES = {
     "duplicate acks": ("dupacks_{}", "duplicate_acks"),
     "RTT, ms": ("rtt_avg_ms_{}", "rtt_karn_mean_s"),
 }
-"""What is compared: the columns of ``reference.csv`` and of tcpcast's table."""
+"""Compared columns of ``reference.csv`` and of tcpcast's table."""
 
 LEFT_OUT = {("tcptrace", "duplicate acks"), ("tshark", "RTT, ms")}
-"""What a tool counts by another rule altogether; the documentation says by which."""
+"""Quantities that a tool counts by a different rule, which the documentation explains."""
 
 RTT_SHARE, RTT_MS = 0.03, 0.2
-"""Means of round trips closer than this are alike: tcptrace takes SYNs and FINs, too."""
+"""Tolerances of mean round trips: tcptrace also includes SYNs and FINs."""
 
 Direction = tuple[str, str, int]
-"""Who sends the data, to whom, and of how many connections between them this is, from 0."""
+"""Sender and receiver of the data, and the index of the connection between them."""
 
 
 @dataclass
 class Counted:
-    """What each tool counted in one direction, as it is written in a table; empty: nothing."""
+    """Values of each tool for one direction, as written in a table; empty if unknown."""
 
     figures: dict[str, dict[str, str]] = field(default_factory=lambda: defaultdict(dict))
 
@@ -57,7 +57,7 @@ class Counted:
         return any(figure not in ("", "0") for figure in self.figures["data packets"].values())
 
     def completed_by(self, other: Counted) -> bool:
-        """Take what another tool says in a row of its own, if this is one of the same direction."""
+        """Merge a row of another tool, if it has the same direction."""
         mine, others = self.figures["packets"], other.figures["packets"]
         if any(mine[tool] and others[tool] for tool in TOOLS):
             return False
@@ -67,7 +67,7 @@ class Counted:
 
 
 def captures() -> Path | None:
-    """Return the folder of the reference captures, if there is one."""
+    """Return the folder of the reference captures, or None."""
     told = os.environ.get("TCPCAST_CAPTURES")
     beside = [parent / "shared" / "captures" for parent in HERE.parents]
     places = [Path(told)] if told else beside
@@ -75,20 +75,20 @@ def captures() -> Path | None:
 
 
 def endpoint(address: str, port: str | int) -> str:
-    """Return an end as tcpcast writes it."""
+    """Return an endpoint in tcpcast's notation."""
     whole = address if not address.startswith(":") else "::" + address.lstrip(":")
-    known = ip_address(whole)  # tcptrace leaves a colon out of ::1
+    known = ip_address(whole)  # tcptrace omits a colon of ::1
     return f"[{known}]:{port}" if known.version == 6 else f"{known}:{port}"
 
 
 def again(retransmitted: str, out_of_order: str) -> str:
-    """Return retransmitted packets and, after a plus sign, those that a tool calls reordered."""
+    """Return retransmitted packets and, after a plus sign, packets that a tool calls reordered."""
     late = out_of_order not in ("", "0") and retransmitted != ""
     return f"{retransmitted}+{out_of_order}" if late else retransmitted
 
 
 def reference(path: Path) -> dict[str, dict[Direction, Counted]]:
-    """Return ``reference.csv``: of each capture, what was counted in each direction."""
+    """Return ``reference.csv``: values per capture and direction."""
     files: dict[str, dict[Direction, Counted]] = defaultdict(dict)
     with path.open(encoding="utf-8", newline="") as table:
         for row in csv.DictReader(table):
@@ -116,7 +116,7 @@ def _of_row(row: Mapping[str, str]) -> Counted:
 
 
 def own(capture: Capture) -> dict[Direction, dict[str, float]]:
-    """Return what tcpcast counts in each direction that carries data."""
+    """Return tcpcast's values for each direction that carries data."""
     table = capture.connections
     found: dict[Direction, dict[str, float]] = {}
     for place in range(table["src"].size):
@@ -129,7 +129,7 @@ def own(capture: Capture) -> dict[Direction, dict[str, float]]:
 
 
 def differences(capture: Path, counted: Mapping[Direction, Counted]) -> Iterator[tuple[str, ...]]:
-    """Yield each figure in which a tool differs: where, what, tcpcast's figure, the tools'."""
+    """Yield each value that differs: direction, quantity, tcpcast's value, the tools' values."""
     known = own(tcpcast.trace(capture))
     for direction, tools in counted.items():
         if not tools.has_data():
@@ -146,7 +146,7 @@ def differences(capture: Path, counted: Mapping[Direction, Counted]) -> Iterator
 
 
 def alike(quantity: str, here: str, there: str) -> bool:
-    """Whether two figures agree."""
+    """Return True if two values agree."""
     if quantity != "RTT, ms":
         return here == there.partition("+")[0]
     if here == "nan":
@@ -155,7 +155,7 @@ def alike(quantity: str, here: str, there: str) -> bool:
 
 
 def asked(capture: Path, folder: Path) -> dict[Direction, Counted]:
-    """Return what the installed tools say of a capture; ``folder`` is for what they write."""
+    """Run the installed tools on a capture; ``folder`` is for their output."""
     found: dict[Direction, Counted] = defaultdict(Counted)
     for tool, ask in (("tcptrace", ask_tcptrace), ("tshark", ask_tshark)):
         for direction, figures in ask(capture, folder).items():
@@ -173,7 +173,7 @@ def installed(*programs: str) -> bool:
 
 
 def ask_tcptrace(capture: Path, folder: Path) -> dict[Direction, dict[str, str]]:
-    """Return what tcptrace says of each direction; nothing of what it cannot read."""
+    """Return tcptrace's values per direction; empty if it cannot read the capture."""
     command = ["tcptrace", "-lnr", "--csv", str(capture.resolve())]
     run = subprocess.run(command, capture_output=True, cwd=folder, check=False)
     lines = run.stdout.decode(errors="replace").splitlines()
@@ -207,7 +207,7 @@ FIELDS = [
 
 
 def ask_tshark(capture: Path, folder: Path) -> dict[Direction, dict[str, str]]:
-    """Return what tshark says of each direction."""
+    """Return tshark's values per direction."""
     fields = [argument for name in FIELDS for argument in ("-e", name)]
     options = ["-Y", "tcp", "-T", "fields", "-E", "occurrence=l"]
     command = ["tshark", "-r", str(capture.resolve()), *options, *fields]

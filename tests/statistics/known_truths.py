@@ -1,6 +1,6 @@
-"""Processes whose means are known, snapshotted in slots as the packet engine does.
+"""Processes with known means, recorded in slots like those of the packet engine.
 
-Run as a program it prints the coverages of docs/background/statistics.md.
+Run as a program, this file prints the coverages of docs/background/statistics.md.
 """
 
 from __future__ import annotations
@@ -27,23 +27,24 @@ RUNS = 1000
 
 
 class Process(Protocol):
-    """A stationary process with a numerator and a denominator and the truth of their ratio."""
+    """A stationary process with a numerator, a denominator and the true ratio of their means."""
 
     truth: float
 
     def advance(self, slots: int) -> None:
-        """Go on until that many slots are whole."""
+        """Advance until the given number of slots is complete."""
 
     def snapshots(self) -> NDArray[np.float64]:
-        """Cumulative counters at the ends of the slots so far, a row of zeros first."""
+        """Return cumulative counters at the ends of the slots, after a row of zeros."""
 
 
 class MM1Waiting:
-    """M/M/1 at rho = 0.8, mean service 1: waiting times summed, customers counted.
+    """M/M/1 at rho = 0.8, mean service 1: sum of waiting times, number of customers.
 
     The mean wait is rho / (1 - rho) = 4 services. A slot lasts as long as 100 customers take to
     arrive on average; the relaxation time is 1 / (1 - sqrt(rho))**2 = 90 services, 72 customers.
-    Starts in the steady state: an empty wait with probability 1 - rho, else exponential, mean 5.
+    Starts in the steady state: the wait is zero with probability 1 - rho, otherwise exponential
+    with mean 5.
     """
 
     truth = 4.0
@@ -62,7 +63,7 @@ class MM1Waiting:
             gaps *= 1.25
             steps = self.random.standard_exponential(self.chunk)
             steps -= gaps
-            # Lindley: a wait is the walk less its lowest point so far.
+            # Lindley: the wait is the random walk minus its minimum so far.
             walk = np.cumsum(steps, out=steps)
             waits = walk - np.minimum(np.minimum.accumulate(walk), -self.wait)
             arrivals = np.cumsum(gaps, out=gaps)
@@ -99,8 +100,8 @@ class AR1:
         if missing <= 0:
             return
         innovations = self.random.standard_normal((missing, self.per_slot))
-        # A slot at a time: the last value is carried by 0.9**10, what is added is linear in the
-        # ten innovations, for the last value and for the sum.
+        # Computes one slot at a time: the last value contributes 0.9**10 of itself, plus a linear
+        # term of the ten innovations for the last value and for the sum.
         powers = 0.9 ** np.arange(self.per_slot, -1, -1)
         ends = innovations @ powers[1:]
         totals = innovations @ ((1.0 - 0.9 * powers[1:]) / 0.1)
@@ -132,7 +133,7 @@ class BurstyLoss:
             return
         packets = missing * self.per_slot
         cycles = packets // 400 + 200
-        # Runs without and with loss in turn; a run begun at random is geometric again.
+        # Alternating runs without and with loss; the rest of a geometric run is also geometric.
         good = self.random.geometric(0.2 * 0.01 / 0.99, cycles)
         bad = self.random.geometric(0.2, cycles)
         if self.random.random() < self.truth:
@@ -149,7 +150,7 @@ class BurstyLoss:
 
 
 def _lost_by(bad: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Packets lost by the end of each run of packets, good and bad in turn, 0 before the first."""
+    """Return the packets lost by the end of each run, good and bad in turn, after a zero."""
     lost = np.zeros(2 * len(bad) + 1)
     lost[2::2] = np.cumsum(bad)
     lost[3::2] = lost[2:-1:2]
@@ -159,7 +160,7 @@ def _lost_by(bad: NDArray[np.int64]) -> NDArray[np.float64]:
 def as_the_engine(
     snapshots: NDArray[np.float64], length: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Merge slots pairwise until there are fewer than 128; what is over is in the totals only."""
+    """Merge slots pairwise until there are fewer than 128; the totals include the remainder."""
     merged = 1
     while length // merged >= 128:
         merged *= 2
@@ -167,7 +168,7 @@ def as_the_engine(
 
 
 def estimate(process: Process, length: int, *, events: bool = False) -> Estimate:
-    """Run one replication to a length in slots and estimate the ratio."""
+    """Run one replication of the given number of slots and estimate the ratio."""
     process.advance(length)
     counters, totals = as_the_engine(process.snapshots(), length)
     units = blocks([counters], totals=[totals])
@@ -177,7 +178,7 @@ def estimate(process: Process, length: int, *, events: bool = False) -> Estimate
 
 
 def over_replications(replications: int, length: int, run: int) -> Estimate:
-    """Estimate the M/M/1 wait from replications of a length in slots each."""
+    """Estimate the M/M/1 wait from replications of the given number of slots."""
     counters, totals = [], []
     for replication in range(replications):
         process = MM1Waiting(np.random.default_rng([SEED, run, replication]))
@@ -193,7 +194,7 @@ def over_replications(replications: int, length: int, run: int) -> Estimate:
 
 
 def ratio_of_correlated_terms(run: int, pairs: int = 400) -> Estimate:
-    """Estimate E[X**2] / E[X] = 2 of exponential X from 32 units of so many independent pairs."""
+    """Estimate E[X**2] / E[X] = 2 of exponential X from 32 units of independent pairs."""
     x = np.random.default_rng([SEED, run]).standard_exponential((32, pairs))
     found = ratio((x * x).sum(axis=1), x.sum(axis=1))
     assert found is not None
@@ -219,7 +220,7 @@ def to_precision(process: Process, target: float, first: int = 64) -> tuple[Esti
 
 @dataclass(frozen=True)
 class Coverage:
-    """Share of runs whose interval holds the truth, and what the runs were like."""
+    """Share of runs whose interval contains the truth, and statistics of the runs."""
 
     share: float
     length: float
@@ -256,10 +257,10 @@ SHARES = (0.95, 0.9, 0.8, 0.5)
 def coverage_of_files(
     shares: Sequence[float], *, alike: bool, runs: int = RUNS
 ) -> dict[float, float]:
-    """Measure the coverage of what each share of lognormal goodputs exceeds, sigma 0.8.
+    """Measure the coverage of goodput quantiles of lognormal files, sigma 0.8.
 
-    They are independent, some 60 in each of 32 units; or ten to a slot, 765 slots, and each is like
-    the ones before: the logarithm is AR(1) with 0.9.
+    The files are independent, about 60 in each of 32 units, or correlated: ten per slot in 765
+    slots, with a logarithm that is AR(1) with 0.9.
     """
     truths = {share: 1e6 * math.exp(0.8 * ndtri(1.0 - share)) for share in shares}
     covered = dict.fromkeys(shares, 0)

@@ -1,4 +1,4 @@
-"""Runs that have not converged: a trend is found, its interval withheld, and chance is no trend."""
+"""Runs that have not converged: a trend withholds the interval, random fluctuations do not."""
 
 from __future__ import annotations
 
@@ -41,21 +41,21 @@ def goodputs_of(link: str, seed: int, **run: str) -> Any:
 
 
 @pytest.mark.parametrize("freedom", [1, 2, 3, 7, 8, 31])
-def test_student_beyond(freedom: int) -> None:
+def test_student_quantiles_beyond_the_table_agree(freedom: int) -> None:
     for t in (0.0, 0.1, 1.0, 2.3, 5.0, 20.0):
         expected = 2.0 * stats.t.sf(t, freedom)
         assert student_beyond(t, freedom) == pytest.approx(expected, abs=1e-13)
 
 
 @pytest.mark.parametrize("replications", [1, 4])
-def test_chance_is_rarely_a_trend(replications: int) -> None:
+def test_random_fluctuations_are_rarely_a_trend(replications: int) -> None:
     random = np.random.default_rng(SEED)
     levels = [trend(random.standard_normal(32), replications)[0] for _ in range(2000)]
     assert np.mean(np.array(levels) < 0.01) < 0.02
 
 
 @pytest.mark.parametrize("replications", [1, 4])
-def test_a_trend_behind_noise_is_found(replications: int) -> None:
+def test_trend_behind_noise_is_detected(replications: int) -> None:
     random = np.random.default_rng(SEED)
     rise = np.tile(np.linspace(9.0, 11.0, 32 // replications), replications)
     noisy = [
@@ -65,18 +65,18 @@ def test_a_trend_behind_noise_is_found(replications: int) -> None:
     assert sum(bool(drifting({"rate": e})) for e in noisy) > 95
 
 
-def test_a_trend_of_no_consequence_is_none() -> None:
+def test_negligible_trend_is_ignored() -> None:
     assert not drifting({"rate": statistics.mean(1000.0 + np.linspace(-1.0, 1.0, 32))})
 
 
-def test_independent_units() -> None:
+def test_correlation_reduces_the_independent_units() -> None:
     random = np.random.default_rng(SEED)
     slow = np.cumsum(random.standard_normal(32))
     assert independent_units(slow, 1) < 12
     assert independent_units(np.tile([1.0, -1.0], 16), 1) == 32
 
 
-def test_shares_that_drift_have_no_interval() -> None:
+def test_drifting_shares_have_no_interval() -> None:
     """The true goodput of BBR is 7.5 Mbit/s, and 100 s give 3.9."""
     answer = tcpcast.run(two_classes("100s"), engines=["packet"])
     table = answer["packet"].tables["by_class"]
@@ -90,7 +90,7 @@ def test_shares_that_drift_have_no_interval() -> None:
 
 
 @pytest.mark.parametrize("seed", range(1, 5))
-def test_a_few_losses_are_too_few_for_shares_next_to_bbr(seed: int) -> None:
+def test_few_losses_give_no_interval_for_shares_with_bbr(seed: int) -> None:
     """At 60 s, BBR gets 2.3 to 3.1 Mbit/s; half of the runs have no trend in their units."""
     scenario = two_classes("60s").with_changes({"run.seed": seed})
     table = tcpcast.run(scenario, engines=["packet"])["packet"].tables["by_class"]
@@ -99,7 +99,7 @@ def test_a_few_losses_are_too_few_for_shares_next_to_bbr(seed: int) -> None:
     assert all(doubt.startswith(reasons) for doubt in table["goodput_bps_interval_warning"])
 
 
-def test_the_warm_up_waits_for_the_classes() -> None:
+def test_warm_up_waits_for_the_classes() -> None:
     answer = tcpcast.run(two_classes("600s"), engines=["packet"])["packet"]
     assert answer.warmup_s is not None
     assert answer.warmup_s > 60.0
@@ -108,8 +108,8 @@ def test_the_warm_up_waits_for_the_classes() -> None:
     assert math.isnan(low) or low < 7.55e6 < high
 
 
-def test_a_slow_component_widens_the_interval() -> None:
-    """Units are AR(1) with 0.5: the variance rises towards frequency 0, where few cosines are."""
+def test_slow_component_widens_the_interval() -> None:
+    """Units are AR(1) with 0.5: the variance increases towards frequency 0, with few cosines."""
     random = np.random.default_rng(SEED)
     covered, runs = 0, 2000
     for _ in range(runs):
@@ -124,8 +124,9 @@ def test_a_slow_component_widens_the_interval() -> None:
     assert 0.93 < covered / runs < 0.97
 
 
-def test_bbr_classes_need_many_of_their_cycles() -> None:
-    """At 180 s, 30 % of the intervals missed the true rates, and tests of the units overlook it."""
+def test_bbr_classes_need_many_cycles() -> None:
+    """At 180 s, 30 % of the intervals missed the true rates, and tests of the units do not detect
+    it."""
     short = goodputs_of("2 bbr + 2 bbr", seed=4)
     assert np.isnan(short["goodput_bps_low"]).all()
     reason = "the run is too short: it measures less than 24 times 10 s"
@@ -133,7 +134,7 @@ def test_bbr_classes_need_many_of_their_cycles() -> None:
     assert np.isfinite(goodputs_of("2 bbr + 2 bbr", 2, duration="1000s")["goodput_bps_low"]).any()
 
 
-def test_a_long_warm_up_needs_a_longer_run() -> None:
+def test_long_warm_up_needs_a_longer_run() -> None:
     """The warm-up ends after 102 s of 300 s, and the rest is still 2 % too low on average."""
     found = goodputs_of("7 cubic + 1 bbr", seed=3)
     assert np.isnan(found["goodput_bps_low"]).all()

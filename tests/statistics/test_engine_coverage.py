@@ -1,4 +1,5 @@
-"""The packet engine's intervals: withheld or doubted where too little stands behind, else true."""
+"""Intervals of the packet engine: withheld or flagged if the data is insufficient, otherwise
+correct."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ def answered(name: str, **changes: Any) -> Any:
     return tcpcast.run(scenario, engines=["packet"])
 
 
-def test_one_file_has_no_value_and_no_interval() -> None:
+def test_single_file_has_neither_value_nor_interval() -> None:
     answers = answered("web-10mbit", run__transfers=1)
     [told] = answers.to_json()["answers"]
     for name, metric in told["metrics"].items():
@@ -50,7 +51,7 @@ def test_fifty_files_have_values_without_intervals() -> None:
     assert "too few files" in str(answers)
 
 
-def test_a_run_of_a_few_cycles_is_called_too_short() -> None:
+def test_run_of_a_few_cycles_is_too_short() -> None:
     answer = answered("web-10mbit", run__transfers=300)["packet"]
     doubt = answer.metrics["on_time_s"].interval_warning
     assert doubt is not None
@@ -62,7 +63,7 @@ def test_a_run_of_a_few_cycles_is_called_too_short() -> None:
     )
 
 
-def test_timeouts_that_are_nearly_all_alike_have_no_interval() -> None:
+def test_nearly_equal_timeouts_have_no_interval() -> None:
     found = answered("lossy-path", run__duration="60s")["packet"].metrics["t0_s"]
     assert (found.low, found.high) == (None, None)
     assert found.lacking in {"too few values", "too few timeouts"}
@@ -72,7 +73,7 @@ def test_timeouts_that_are_nearly_all_alike_have_no_interval() -> None:
     ("distribution", "needed"),
     [("Pareto 1.5", "no number is enough"), ("lognormal sd 10", "are needed")],
 )
-def test_a_heavy_tail_is_said_with_the_mean_drawn(distribution: str, needed: str) -> None:
+def test_heavy_tail_has_a_note_with_the_sampled_mean(distribution: str, needed: str) -> None:
     scenario = tcpcast.load("web-10mbit").with_changes(
         {"traffic.size": DISTRIBUTIONS[distribution], "run.transfers": 5000}
     )
@@ -91,7 +92,7 @@ def size_of(scenario: tcpcast.Scenario) -> Distribution[Any]:
     return traffic.size
 
 
-def test_what_a_distribution_of_sizes_says() -> None:
+def test_notes_depend_on_the_size_distribution() -> None:
     scenario = tcpcast.load("web-10mbit")
     exponential = size_of(scenario)
     sizes = np.maximum(1, np.rint(3 + np.random.default_rng(1).exponential(9, 10**6)))
@@ -103,7 +104,7 @@ def test_what_a_distribution_of_sizes_says() -> None:
     assert unseen_share(pareto, 1e12) == 1.0
 
 
-def test_no_precision_is_reached_on_a_doubted_interval() -> None:
+def test_precision_is_not_reached_with_a_flagged_interval() -> None:
     good = Estimate(1.0, 0.99, 1.01, 0.01, 32)
     target = {"loss_ratio": 0.1}
     assert not unmet_precision({"loss_ratio": good}, target)
@@ -115,8 +116,9 @@ def test_no_precision_is_reached_on_a_doubted_interval() -> None:
     assert next_length(100.0, {"loss_ratio": endless}, target) is None
 
 
-def test_slow_fluctuations_behind_fast_ones_widen() -> None:
-    """Neighbours correlate by 0.2 at most, and the mean varies by the slow part."""
+def test_slow_fluctuations_behind_fast_ones_widen_the_interval() -> None:
+    """Neighbours correlate by at most 0.2, and the slow part determines the variance of the
+    mean."""
     random = np.random.default_rng(20_090_517)
     covered, doubted, runs = 0, 0, 400
     for _ in range(runs):
@@ -134,7 +136,7 @@ def test_slow_fluctuations_behind_fast_ones_widen() -> None:
     assert covered / (runs - doubted) > 0.9
 
 
-def test_a_quantile_of_few_is_no_number() -> None:
+def test_quantile_of_few_values_is_nan() -> None:
     edges = np.arange(11.0)
     few = exceeded_by(np.eye(10)[:5], edges, 0.95)
     assert few is not None
@@ -153,10 +155,10 @@ def failing(found: list[Row]) -> list[str]:
 @pytest.mark.parametrize(
     "cell", list(cells(quick=True)), ids=lambda cell: f"{cell.distribution}, {cell.length}"
 )
-def test_the_grid(cell: Any) -> None:
+def test_coverage_holds_on_the_grid(cell: Any) -> None:
     with ProcessPoolExecutor(2) as pool:
         found = rows(cell, 400, pool)
-    # Of some twenty rows at two standard errors one may fail by chance.
+    # One of about twenty rows at two standard errors may fail by chance.
     assert len(failing(found)) <= 2, failing(found)
 
 
@@ -170,14 +172,14 @@ def isolated_transfers(loss: str, count: int) -> Any:
     return tcpcast.run(scenario, engines=["packet"])["packet"].metrics["completion_time_s"]
 
 
-def test_few_transfers_do_where_each_has_many_losses() -> None:
+def test_few_transfers_suffice_if_each_has_many_losses() -> None:
     many = isolated_transfers("2%", 1000)
     few = isolated_transfers("2%", 20)
     assert few.low <= many.value <= few.high
     assert few.interval_warning is None
 
 
-def test_each_size_has_an_interval_of_as_many_as_its_own_losses_ask_for() -> None:
+def test_interval_per_size_requires_transfers_by_its_own_losses() -> None:
     table = {
         "network": {"rtt": "40ms", "bottleneck": {"rate": "20mbit", "buffer": "500pkt"}},
         "traffic": {"kind": "transfers", "size": ["7pkt", "6000pkt"], "count": 20},
@@ -195,11 +197,11 @@ def _lows_by_size(scenario: Any) -> list[float]:
     return list(answer.tables["by_size"]["low"])
 
 
-def test_few_transfers_with_few_losses_each_have_no_interval() -> None:
+def test_few_transfers_with_few_losses_have_no_interval() -> None:
     assert isolated_transfers("0.05%", 20).lacking == "too few files"
 
 
-def test_few_transfers_do_where_nothing_is_random() -> None:
+def test_few_transfers_suffice_without_randomness() -> None:
     alike = isolated_transfers("0%", 20)
     assert alike.low == alike.value == alike.high
 
@@ -217,16 +219,16 @@ def marked(stack: str, *, ecn: bool, duration: str = "60s") -> Any:
     return tcpcast.run(tcpcast.Scenario.from_dict(table), engines=["packet"])["packet"]
 
 
-def test_marks_end_the_growth_of_a_window_as_losses_do() -> None:
+def test_marks_limit_the_window_like_losses() -> None:
     found = marked("linux-cubic", ecn=True)
     assert found["loss_ratio"] == 0.0 < found["ecn_mark_ratio"]
-    assert found["utilisation"] < 0.95  # the link does not hold it
+    assert found["utilisation"] < 0.95  # the link cannot hold the maximum window
     assert found.incomplete_reason is None
     assert found.metrics["goodput_bps"].trusted
     assert not any("steady state" in warning for warning in found.warnings)
 
 
-def test_a_flow_that_found_neither_loss_nor_mark_is_in_no_steady_state() -> None:
+def test_flow_without_loss_or_mark_is_not_in_steady_state() -> None:
     found = marked("linux-reno", ecn=True, duration="5100ms")
     assert found["utilisation"] < 0.95
     assert "no steady state: 2 of 2 flows are without a loss or a mark" in str(

@@ -1,4 +1,4 @@
-"""Quantiles with intervals: what they are on counts known by hand, and coverage on known truths."""
+"""Quantiles with intervals: values for counts known by hand, and coverage on known truths."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 EDGES = [0.0, 1.0, 2.0, 4.0]
 
 
-def test_within_a_bucket_they_are_spread_evenly() -> None:
+def test_values_within_a_bucket_are_interpolated_linearly() -> None:
     found = {share: exceeded_by([[200, 0, 200]], EDGES, share) for share in (0.75, 0.5, 0.25)}
     values = {share: estimate.value for share, estimate in found.items() if estimate}
     assert values == {0.75: 0.5, 0.5: 1.0, 0.25: 3.0}
@@ -28,7 +28,7 @@ def test_within_a_bucket_they_are_spread_evenly() -> None:
     assert exceeded_by([[0, 0, 0]], EDGES, 0.5) is None
 
 
-def test_units_that_are_alike_leave_no_doubt_and_others_do() -> None:
+def test_equal_units_have_zero_width() -> None:
     alike = exceeded_by([[10, 20, 10]] * 16, EDGES, 0.5)
     assert alike is not None
     assert (alike.low, alike.value, alike.high) == (1.5, 1.5, 1.5)
@@ -41,14 +41,14 @@ def test_units_that_are_alike_leave_no_doubt_and_others_do() -> None:
     assert apart.high - 1.5 == pytest.approx(1.5 - apart.low, rel=0.05)
 
 
-def test_few_below_have_no_interval() -> None:
+def test_few_values_below_give_no_interval() -> None:
     found = exceeded_by([[0, 10, 0]] * 9 + [[2, 8, 0]], EDGES, 0.98)
     assert found is not None
     assert found.value == 1.0
     assert found.low is None
 
 
-def test_the_tail_is_counted_from_each_bucket_on() -> None:
+def test_tail_counts_start_at_each_bucket() -> None:
     assert tail([1, 0, 3]).tolist() == [1.0, 0.75, 0.75]
     with pytest.raises(DomainError, match="nothing was counted"):
         tail([0, 0])
@@ -64,12 +64,12 @@ def test_the_tail_is_counted_from_each_bucket_on() -> None:
         ([[1, -1, 1]], 0.5),
     ],
 )
-def test_what_makes_no_sense_is_refused(counts: ArrayLike, share: float) -> None:
+def test_invalid_arguments_are_rejected(counts: ArrayLike, share: float) -> None:
     with pytest.raises(DomainError):
         exceeded_by(counts, EDGES, share)
 
 
-def test_the_buckets_are_as_fine_as_is_said_and_reach_both_ends() -> None:
+def test_buckets_have_the_stated_width_and_range() -> None:
     edges = edges_bps()
     assert (edges[0], edges[-1], len(edges)) == (1.0, 2.0**40, BUCKETS + 1)
     steps = edges[1:] / edges[:-1] - 1
@@ -79,11 +79,11 @@ def test_the_buckets_are_as_fine_as_is_said_and_reach_both_ends() -> None:
 
 
 @pytest.mark.parametrize(("alike", "runs"), [(False, RUNS // 20), (True, RUNS // 40)])
-def test_coverage(alike: bool, runs: int) -> None:
-    """Four standard errors; the long tests have the rest."""
+def test_coverage_is_as_expected(alike: bool, runs: int) -> None:
+    """Tolerance of four standard errors; the long tests are more precise."""
     off = 4 * math.sqrt(0.95 * 0.05 / runs)
     for share, covered in coverage_of_files((0.95, 0.5), alike=alike, runs=runs).items():
-        # Intervals that are too wide hold every truth.
+        # Intervals that are too wide contain every truth.
         assert 0.95 - off <= covered < 1, share
 
 
@@ -94,6 +94,6 @@ def test_coverage_for_independent_files() -> None:
 
 
 @pytest.mark.long
-def test_coverage_for_files_like_those_before_them() -> None:
+def test_coverage_for_correlated_files() -> None:
     for share, covered in coverage_of_files(SHARES, alike=True, runs=RUNS // 2).items():
         assert 0.92 <= covered <= 0.98, share

@@ -1,4 +1,4 @@
-"""Losses come in bursts: what tells of their rate, and what a run without any may say."""
+"""Bursty losses: data for their rate, and bounds from a run without losses."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def web(rate: int, seed: int, **changes: Any) -> tcpcast.Answer:
     return answer
 
 
-def test_few_bursts_of_losses_give_no_interval() -> None:
+def test_few_loss_bursts_give_no_interval() -> None:
     asked = {"run.duration": "60s"}
     seen = [web(60, seed, **asked).metrics["loss_ratio"] for seed in range(1000, 1012)]
     for found in seen:
@@ -41,7 +41,7 @@ def test_few_timeouts_are_not_called_losses() -> None:
     assert answer.metrics["to_indications"].lacking == "too few timeouts"
 
 
-def test_a_queue_that_was_never_long_has_losses_far_away() -> None:
+def test_short_queue_makes_losses_very_unlikely() -> None:
     answer = web(20, 1)
     found = answer.metrics["loss_ratio"]
     assert answer["queue_max_pkts"] < 75
@@ -50,7 +50,7 @@ def test_a_queue_that_was_never_long_has_losses_far_away() -> None:
     assert 0.0 < found.high < 1e-4
 
 
-def test_buffers_of_each_flow_are_not_compared_with_the_whole_queue() -> None:
+def test_per_flow_buffers_are_not_compared_with_the_whole_queue() -> None:
     queue = {"kind": "fq", "buffers": "individual"}
     answer = web(60, 1, **{"network.bottleneck.queue": queue})
     said = " ".join(answer.warnings)
@@ -58,14 +58,14 @@ def test_buffers_of_each_flow_are_not_compared_with_the_whole_queue() -> None:
     assert " of 150 packets" not in said
 
 
-def test_slow_files_need_a_longer_run_of_busy_periods() -> None:
+def test_slow_files_need_more_busy_periods() -> None:
     said = [line for line in web(60, 1).warnings if "of files reach" in line]
     assert any("are needed; check the interval of the goodput that 95 %" in line for line in said)
     assert not any("50 %" in line and "are needed" in line for line in said)
 
 
 @pytest.mark.parametrize(("duration", "short"), [("30s", True), ("80s", False)])
-def test_endless_flows_run_for_many_of_their_losses(duration: str, short: bool) -> None:
+def test_bulk_flows_need_many_losses(duration: str, short: bool) -> None:
     changes = {"run.duration": duration, "run.replications": 1}
     (answer,) = tcpcast.run(tcpcast.load("lossy-path", changes=changes), ["packet"])
     doubt = answer.metrics["goodput_bps"].interval_warning or ""

@@ -1,4 +1,4 @@
-"""The rules one by one: units, ratios, rare events, warm-up, correlation, stopping."""
+"""Individual rules: units, ratios, rare events, warm-up, correlation, stopping."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def estimate(value: float, half_width: float, **more: float) -> Estimate:
     ("replications", "units"), [(1, 32), (2, 32), (3, 33), (5, 35), (31, 62), (32, 32), (50, 50)]
 )
 @pytest.mark.parametrize("slots", [64, 95, 127])
-def test_units_are_about_32_and_lose_nothing(replications: int, units: int, slots: int) -> None:
+def test_about_32_units_contain_all_slots(replications: int, units: int, slots: int) -> None:
     tables = [snapshots(slots, seed) for seed in range(replications)]
     totals = [table[-1] + 7 for table in tables]
     cut = blocks(tables, totals=totals)
@@ -57,7 +57,7 @@ def test_units_are_about_32_and_lose_nothing(replications: int, units: int, slot
     assert np.array_equal(per_replication, np.array(totals))
 
 
-def test_batches_differ_by_one_slot_and_the_last_takes_the_remainder() -> None:
+def test_batches_differ_by_one_slot_and_the_last_has_the_remainder() -> None:
     clock = np.arange(96.0)[:, None]  # 95 slots of 1 s
     cut = blocks([clock], totals=[np.array([95.75])])[:, 0]
     assert set(cut[:-1]) == {2.0, 3.0}
@@ -65,14 +65,14 @@ def test_batches_differ_by_one_slot_and_the_last_takes_the_remainder() -> None:
     assert set(blocks([clock])[:, 0]) == {2.0, 3.0}
 
 
-def test_fewer_slots_than_batches() -> None:
+def test_fewer_slots_than_batches_give_fewer_batches() -> None:
     assert len(blocks([snapshots(10)])) == 10
     assert len(blocks([snapshots(10), snapshots(3)])) == 6
     ended_in_the_first_slot = blocks([np.zeros((1, 2))], totals=[np.array([3.0, 4.0])])
     assert ended_in_the_first_slot.tolist() == [[3.0, 4.0]]
 
 
-def test_blocks_refuses_what_it_cannot_cut() -> None:
+def test_blocks_rejects_invalid_arguments() -> None:
     with pytest.raises(DomainError, match="no replication"):
         blocks([])
     with pytest.raises(DomainError, match="no slot"):
@@ -86,7 +86,7 @@ def test_blocks_refuses_what_it_cannot_cut() -> None:
 # Ratios and means
 
 
-def test_a_mean_of_independent_units_is_the_t_interval() -> None:
+def test_mean_of_independent_units_has_the_t_interval() -> None:
     values = 10.0 + np.linspace(-1.0, 1.0, 41)  # symmetric: no skewness to correct
     found = mean(values, replications=41)
     low, high = stats.t.interval(0.95, 40, loc=10.0, scale=stats.sem(values))
@@ -95,7 +95,7 @@ def test_a_mean_of_independent_units_is_the_t_interval() -> None:
     assert (found.units, found.pairs) == (41, 0)
 
 
-def test_the_interval_leans_to_the_long_tail() -> None:
+def test_interval_is_longer_towards_the_long_tail() -> None:
     values = np.random.default_rng(SEED).lognormal(0.0, 1.0, 40)
     found = mean(values, replications=40)
     assert found is not None
@@ -107,7 +107,7 @@ def test_the_interval_leans_to_the_long_tail() -> None:
     assert (mirrored.low, mirrored.high) == pytest.approx((-found.high, -found.low))
 
 
-def test_the_value_is_the_plain_ratio_of_sums_and_scales() -> None:
+def test_value_is_the_scaled_ratio_of_sums() -> None:
     random = np.random.default_rng(SEED)
     x = random.integers(1, 50, 32)
     y = random.binomial(x, 0.3)
@@ -130,7 +130,7 @@ def test_positive_correlation_widens_and_order_matters() -> None:
     assert slow.half_width > 1.7 * quick.half_width
 
 
-def test_neighbours_of_different_replications_are_no_neighbours() -> None:
+def test_units_of_different_replications_are_not_neighbours() -> None:
     values = np.tile([1.0, -1.0, -1.0, 1.0], 8)  # alike across replications of two, unlike within
     found = mean(values, replications=16)
     assert found is not None
@@ -141,7 +141,7 @@ def test_neighbours_of_different_replications_are_no_neighbours() -> None:
     assert not correlated(np.roll(within, 1), replications=16)
 
 
-def test_a_constant_has_no_width_and_no_correlation() -> None:
+def test_constant_has_neither_width_nor_correlation() -> None:
     random = np.random.default_rng(SEED)
     transfers = random.integers(1, 10_000, 32)
     found = ratio(12.7 * transfers, transfers)
@@ -151,11 +151,11 @@ def test_a_constant_has_no_width_and_no_correlation() -> None:
     assert not found.correlated
 
 
-def test_nothing_seen_gives_no_estimate() -> None:
+def test_no_events_give_no_estimate() -> None:
     assert ratio(np.zeros(32), np.zeros(32)) is None
 
 
-def test_a_denominator_in_one_unit_gives_a_value_without_interval() -> None:
+def test_denominator_in_one_unit_gives_a_value_without_interval() -> None:
     one = np.zeros(32)
     one[3] = 4.0
     found = ratio(2.0 * one, one)
@@ -164,7 +164,7 @@ def test_a_denominator_in_one_unit_gives_a_value_without_interval() -> None:
     assert found.relative_half_width == math.inf
 
 
-def test_rare_units_lower_the_degrees_of_freedom() -> None:
+def test_rare_units_reduce_the_degrees_of_freedom() -> None:
     x = np.zeros(32)
     x[[2, 11, 17, 23, 30]] = 1.0
     y = x * np.linspace(0.0, 2.0, 32)
@@ -172,11 +172,12 @@ def test_rare_units_lower_the_degrees_of_freedom() -> None:
     assert found is not None
     assert found.units == 5
     among_the_five = stats.sem(y[x > 0.0]) * stats.t.ppf(0.975, 4)
-    # At least the interval that the five alone would give; 32 / 31 and 5 / 4 are the jackknife's.
+    # At least the interval of the five units by themselves; 32 / 31 and 5 / 4 are factors of the
+    # jackknife.
     assert found.half_width > 0.98 * among_the_five
 
 
-def test_limits_of_what_is_possible() -> None:
+def test_interval_stays_within_the_possible_range() -> None:
     busy = np.r_[np.full(31, 0.999), 0.9]
     found = ratio(busy, np.ones(32), at_most=1.0)
     scarce = ratio(np.r_[np.zeros(31), 50.0], np.full(32, 100.0))
@@ -188,7 +189,7 @@ def test_limits_of_what_is_possible() -> None:
     assert scarce.half_width > scarce.value
 
 
-def test_ratio_refuses_what_makes_no_sense() -> None:
+def test_ratio_rejects_invalid_arguments() -> None:
     with pytest.raises(DomainError, match="two equal columns"):
         ratio(np.ones(3), np.ones(4))
     with pytest.raises(DomainError, match="not negative"):
@@ -199,31 +200,32 @@ def test_ratio_refuses_what_makes_no_sense() -> None:
         ratio(np.ones(32), np.ones(32), replications=5)
 
 
-def test_a_count_is_the_mean_of_the_replications() -> None:
+def test_count_is_the_mean_of_the_replications() -> None:
     timeouts = np.random.default_rng(SEED).poisson(20.0, 64)
     found = replication_mean(timeouts, replications=2, events=True)
     assert found is not None
     assert found.value == timeouts.sum() / 2
-    # 32 batches a replication, Poisson: variance of a replication's total 640, of two's mean 320.
+    # 32 batches per replication, Poisson: the total of one replication has a variance of 640, the
+    # mean of two 320.
     assert found.half_width == pytest.approx(2.0 * math.sqrt(320.0), rel=0.35)
 
 
 # Rare events
 
 
-def test_no_event_is_bounded_by_the_rule_of_three() -> None:
+def test_zero_events_are_bounded_by_the_rule_of_three() -> None:
     found = ratio(np.zeros(32), np.full(32, 1000.0), events=True)
     assert found is not None
     assert (found.value, found.low) == (0.0, 0.0)
     assert found.high == pytest.approx(3.0 / 32_000.0, rel=2e-3)
     assert found.few
-    certain = ratio(np.zeros(32), np.full(32, 1000.0))  # not a count: a queue that was never there
+    certain = ratio(np.zeros(32), np.full(32, 1000.0))  # not a count: a queue that never existed
     assert certain is not None
     assert (certain.high, certain.few) == (0.0, False)
 
 
 @pytest.mark.parametrize("expected", [1.0, 4.0, 8.0])
-def test_few_events_cover(expected: float) -> None:
+def test_coverage_for_few_events(expected: float) -> None:
     random = np.random.default_rng(SEED)
     covered, runs = 0, 1000
     for _ in range(runs):
@@ -236,7 +238,7 @@ def test_few_events_cover(expected: float) -> None:
     assert covered / runs >= 0.94
 
 
-def test_tables_hold_what_scipy_has() -> None:
+def test_tables_agree_with_scipy() -> None:
     freedom = np.array([*STUDENT])
     assert np.array([*STUDENT.values()]) == pytest.approx(stats.t.ppf(0.975, freedom), rel=1e-13)
     counts = np.array([*GARWOOD])
@@ -245,7 +247,7 @@ def test_tables_hold_what_scipy_has() -> None:
     assert np.array([*GARWOOD.values()]) == pytest.approx(expected, rel=1e-13)
 
 
-def test_beyond_the_tables_intervals_are_as_exact() -> None:
+def test_intervals_beyond_the_tables_are_accurate() -> None:
     for freedom in (2.5, 32.0, 33.0, 1999.0):
         below, above = bent(2.0, freedom, 0.0, 50)
         assert (below, above) == pytest.approx((2 * stats.t.ppf(0.975, freedom),) * 2, rel=1e-13)
@@ -267,7 +269,7 @@ def test_few_events_in_one_unit_have_the_exact_interval() -> None:
 # Batch means
 
 
-def test_batch_means_are_means_of_all_observations() -> None:
+def test_batch_means_include_all_observations() -> None:
     series = np.random.default_rng(SEED).standard_normal(1003)
     means = batch_means(series)
     sizes = [
@@ -289,7 +291,7 @@ def mser_by_definition(z: np.ndarray) -> int:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_mser5_is_its_definition(seed: int) -> None:
+def test_mser5_agrees_with_its_definition(seed: int) -> None:
     random = np.random.default_rng(seed)
     series = 1e6 + random.standard_normal(403) + 8.0 * np.exp(-np.arange(403) / 40.0)
     best = mser_by_definition(series[:400].reshape(-1, 5).mean(axis=1))
@@ -308,12 +310,12 @@ def test_mser5_removes_a_transient_and_little_else() -> None:
         removed.append(mser5(noise + transient))
         kept.append(mser5(noise))
     assert all(one.found for one in removed)
-    # exp(-2) of the transient is left at 100, a bias of 1.35 when noise is 1; exp(-6) at 300.
+    # exp(-2) of the transient remains at 100, a bias of 1.35 with noise of 1; exp(-6) at 300.
     assert 100 <= np.median([one.index for one in removed]) <= 300
     assert np.median([one.index for one in kept]) <= 50
 
 
-def test_mser5_says_when_the_run_is_too_short_to_tell() -> None:
+def test_mser5_reports_a_run_that_is_too_short() -> None:
     random = np.random.default_rng(SEED)
     found = mser5(np.arange(1000.0) + random.standard_normal(1000))
     assert not found.found
@@ -327,7 +329,7 @@ def test_mser5_says_when_the_run_is_too_short_to_tell() -> None:
 # Correlation
 
 
-def test_correlated_rarely_cries_wolf_and_sees_what_is_there() -> None:
+def test_correlated_detects_correlation_with_few_false_positives() -> None:
     random = np.random.default_rng(SEED)
     white = random.standard_normal((4000, 32))
     assert sum(correlated(units) for units in white) / 4000 < 0.006
@@ -342,7 +344,7 @@ def test_correlated_rarely_cries_wolf_and_sees_what_is_there() -> None:
 # Stopping
 
 
-def test_of_many_metrics_one_that_is_correlated_by_chance_is_no_short_run() -> None:
+def test_one_correlated_metric_of_many_is_no_short_run() -> None:
     generator = np.random.default_rng(1)
     alone, together = 0, 0
     for _ in range(1000):
@@ -357,19 +359,19 @@ def test_of_many_metrics_one_that_is_correlated_by_chance_is_no_short_run() -> N
     assert too_short({}) == frozenset()
 
 
-def test_the_second_of_two_may_be_twice_as_likely_to_be_chance() -> None:
+def test_second_of_two_metrics_has_twice_the_significance_level() -> None:
     assert intervals.beyond_chance({"a": 0.009, "b": 0.019, "c": 0.9}, 0.02) == frozenset()
     assert intervals.beyond_chance({"a": 0.009, "b": 0.013, "c": 0.9}, 0.02) == {"a", "b"}
     assert intervals.beyond_chance({"a": 0.006, "b": 0.9, "c": 0.9}, 0.02) == {"a"}
 
 
-def test_a_target_bounds_the_error_not_only_the_half_width() -> None:
+def test_target_bounds_the_error_in_addition_to_the_half_width() -> None:
     target = {"loss_ratio": 0.25}
     assert precision_reached({"loss_ratio": estimate(1.0, 0.2)}, target)
     assert not precision_reached({"loss_ratio": estimate(1.0, 0.21)}, target)
 
 
-def test_every_reason_to_go_on_is_said() -> None:
+def test_all_reasons_to_continue_are_reported() -> None:
     estimates = {
         "wide": estimate(1.0, 0.5),
         "few": estimate(1.0, 0.001, few=True),
@@ -391,7 +393,7 @@ def test_every_reason_to_go_on_is_said() -> None:
         unmet_precision({}, {"loss_ratio": 0.0})
 
 
-def test_the_next_length_follows_the_half_width_within_bounds() -> None:
+def test_next_length_follows_the_half_width_within_bounds() -> None:
     target = {"loss_ratio": 0.1}
     goal = 0.1 / 1.1
     for wanted, growth in [(1.01, 1.5), (1.6, 1.05 * 1.6), (50.0, 2.0)]:
@@ -403,6 +405,6 @@ def test_the_next_length_follows_the_half_width_within_bounds() -> None:
     assert next_length(100.0, {}, target) == 200.0
 
 
-def test_the_slowest_metric_sets_the_length() -> None:
+def test_slowest_metric_sets_the_length() -> None:
     found = {"fast": estimate(1.0, 0.001), "slow": estimate(1.0, 1.0)}
     assert next_length(10.0, found, {"fast": 0.01, "slow": 0.01}) == 20.0
