@@ -92,7 +92,7 @@ def size_of(scenario: tcpcast.Scenario) -> Distribution[Any]:
     return traffic.size
 
 
-def test_notes_depend_on_the_size_distribution() -> None:
+def test_mean_and_unseen_share_follow_from_the_size_distribution() -> None:
     scenario = tcpcast.load("web-10mbit")
     exponential = size_of(scenario)
     sizes = np.maximum(1, np.rint(3 + np.random.default_rng(1).exponential(9, 10**6)))

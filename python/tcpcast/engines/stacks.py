@@ -70,7 +70,7 @@ MEASURED: dict[tuple[str, str], str] = {
     ("short", "linux-reno"): "within 15 % of packet, within 45 % from 2 to 8 losses",
 }
 """Errors in a formula's domain, fed by the scenario, over the cells of ``reproduce kernel``; of
-transfers over those of tests/agreement/test_todays_transfers.py."""
+transfers over those of tests/agreement/test_modern_transfers.py."""
 
 _UNCHECKED = Fit(Verdict.UNCHECKED, "applies, but is not checked beside this stack")
 _TRAFFIC = {"bulk": (PATH,), "transfers": (TRANSFERS,), "on-off": (USERS, FIXED_POINT, POPULATION)}

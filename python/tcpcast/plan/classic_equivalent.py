@@ -24,7 +24,7 @@ PRESET = "engset-newreno"
 
 ERROR = "up to 40 % below that of linux-cubic"
 """How far the model's mean rate was from simulations of linux-cubic: tests/agreement/
-test_plan_todays.py."""
+test_plan_modern.py."""
 
 
 def nearest(scenario: Scenario) -> tuple[Scenario, str]:
