@@ -35,7 +35,7 @@ class Agenda:
         self._pending: list[tuple[int, int, int, Callable[[], object]]] = []
         self._serial = 0
 
-    def at(self, time: int, rank: int, action: Callable[[], object]) -> None:
+    def schedule(self, time: int, rank: int, action: Callable[[], object]) -> None:
         assert time >= self.now
         self._serial += 1
         heapq.heappush(self._pending, (time, rank, self._serial, action))
@@ -62,45 +62,45 @@ class Link:
         self,
         agenda: Agenda,
         rate_bps: int | None,
-        then: Callable[[Packet], None],
+        deliver: Callable[[Packet], None],
         *,
         exact: bool = False,
-        most: int | None = None,
+        limit: int | None = None,
         dropped: Callable[[Packet], None] | None = None,
     ) -> None:
-        self._agenda, self._rate, self._then, self._exact = agenda, rate_bps, then, exact
-        self._most, self._dropped = most, dropped
-        self._held: deque[Packet] = deque()
+        self._agenda, self._rate, self._deliver_to, self._exact = agenda, rate_bps, deliver, exact
+        self._limit, self._dropped = limit, dropped
+        self._packets: deque[Packet] = deque()
         self._ends = 0  # multiples of 1/rate nanoseconds, as integers
 
     def __len__(self) -> int:
-        return len(self._held)
+        return len(self._packets)
 
     def offer(self, packet: Packet) -> None:
         if self._rate is None:
-            self._then(packet)
+            self._deliver_to(packet)
             return
-        if self._most is not None and len(self._held) >= self._most:
+        if self._limit is not None and len(self._packets) >= self._limit:
             assert self._dropped is not None
             self._dropped(packet)
             return
-        self._held.append(packet)
-        if len(self._held) == 1:
+        self._packets.append(packet)
+        if len(self._packets) == 1:
             self._begin(self._agenda.now * self._rate)
 
     def _begin(self, start: int) -> None:
         assert self._rate is not None
-        span = self._held[0].size * 8 * SECOND
+        span = self._packets[0].size * 8 * SECOND
         if not self._exact:
             span = rounded(span, self._rate) * self._rate
         self._ends = start + span
-        self._agenda.at(self._ends // self._rate, DEPARTURE, self._depart)
+        self._agenda.schedule(self._ends // self._rate, DEPARTURE, self._depart)
 
     def _depart(self) -> None:
-        packet = self._held.popleft()
-        if self._held:
+        packet = self._packets.popleft()
+        if self._packets:
             self._begin(self._ends)
-        self._then(packet)
+        self._deliver_to(packet)
 
 
 class FairLink:
@@ -113,14 +113,14 @@ class FairLink:
         self,
         agenda: Agenda,
         rate_bps: int,
-        then: Callable[[Packet], None],
+        deliver: Callable[[Packet], None],
         *,
         rules: dict[str, Any],
-        most: int | None,
+        limit: int | None,
         dropped: Callable[[Packet], None],
     ) -> None:
-        self._agenda, self._rate, self._then = agenda, rate_bps, then
-        self._rules, self._most, self._dropped = rules, most, dropped
+        self._agenda, self._rate, self._deliver_to = agenda, rate_bps, deliver
+        self._rules, self._limit, self._dropped = rules, limit, dropped
         self._round: list[int] = []
         self._waiting: dict[int, deque[Packet]] = defaultdict(deque)
         self._credit: dict[int, int] = {}
@@ -143,7 +143,7 @@ class FairLink:
         self._came_to[flow] = self._changes
 
     def offer(self, packet: Packet) -> None:
-        full = self._most is not None and self._held_for(packet) >= self._most
+        full = self._limit is not None and self._held_for(packet) >= self._limit
         flow = packet.source
         if flow not in self._round:
             self._round.append(flow)
@@ -177,7 +177,7 @@ class FairLink:
         self._note(flow)
         self._credit[flow] -= packet.size
         self._ends = start + packet.size * 8 * SECOND
-        self._agenda.at(self._ends // self._rate, DEPARTURE, self._depart)
+        self._agenda.schedule(self._ends // self._rate, DEPARTURE, self._depart)
 
     def _depart(self) -> None:
         packet, self._sending = self._sending, None
@@ -192,7 +192,7 @@ class FairLink:
         if self._sending is None and self._round:
             self._credit[self._round[0]] += self._rules["quantum_bytes"]
             self._begin(self._ends)
-        self._then(packet)
+        self._deliver_to(packet)
 
 
 class Receiver:
@@ -370,12 +370,12 @@ class Sender:
             self.duplicates, 0
         )
 
-    def _send_new(self, now: int, most: int) -> list[int]:
+    def _send_new(self, now: int, limit: int) -> list[int]:
         """RFC 3042, section 2: new data within rwnd and two packets beyond cwnd."""
         if self.nxt <= self.highest:  # retransmissions are pending
             return []
         numbers: list[int] = []
-        while len(numbers) < most and self.nxt + len(numbers) <= self.size:
+        while len(numbers) < limit and self.nxt + len(numbers) <= self.size:
             outstanding = self.nxt + len(numbers) + 1 - self.una
             if outstanding > min(self.cwnd // self.unit + 2, self.tcp["receiver_window"]):
                 break
@@ -456,14 +456,16 @@ class User:
         self._sender, self._receiver = Sender(network.tcp, 0), Receiver(network.tcp)
         ingress, egress = group["ingress"], group["egress"]
 
-        def later(delay: int, then: Callable[[Packet], None]) -> Callable[[Packet], None]:
-            return lambda packet: agenda.at(agenda.now + delay, ARRIVAL, lambda: then(packet))
+        def later(delay: int, deliver: Callable[[Packet], None]) -> Callable[[Packet], None]:
+            return lambda packet: agenda.schedule(
+                agenda.now + delay, ARRIVAL, lambda: deliver(packet)
+            )
 
         def link(
-            access: dict[str, Any], then: Callable[[Packet], None], most: int | None = None
+            access: dict[str, Any], deliver: Callable[[Packet], None], most: int | None = None
         ) -> Link:
             lost = network.note("dropped on access")
-            return Link(agenda, access["rate_bps"], then, most=most, dropped=lost)
+            return Link(agenda, access["rate_bps"], deliver, limit=most, dropped=lost)
 
         delay = ingress["delay_ns"]
         self._ingress = link(ingress, later(delay, network.set_out), ingress["limit_pkts"])
@@ -478,7 +480,7 @@ class User:
         self._egress_back = link(egress, later(delay, network.enter_back))
 
     def begin_at(self, time: int) -> None:
-        self._agenda.at(time, TIMER, self._begin)
+        self._agenda.schedule(time, TIMER, self._begin)
 
     def _note(self, what: str, number: int) -> None:
         self._network.log[what].append((self._agenda.now, self._index, number))
@@ -489,8 +491,8 @@ class User:
         now = self._agenda.now
         if self._connection and files is not None and files["persistent"]:
             self._began = now
-            silence = now - self._last_ack, now - self._last_sent
-            self._transmit(self._sender.more(size, *silence, now))
+            off_time = now - self._last_ack, now - self._last_sent
+            self._transmit(self._sender.more(size, *off_time, now))
             return
         self._sender, self._ever_sent = Sender(self._network.tcp, size), set()
         self._connection, self._began = self._connection + 1, self._agenda.now
@@ -504,7 +506,7 @@ class User:
             self._last_sent = self._agenda.now
             self._ingress.offer(Packet(self._index, self._connection, number, size))
         if self._sender.deadline is not None:
-            self._agenda.at(self._sender.deadline, TIMER, self._timer)
+            self._agenda.schedule(self._sender.deadline, TIMER, self._timer)
 
     def _timer(self) -> None:
         if self._sender.deadline == self._agenda.now:
@@ -535,7 +537,7 @@ class User:
         if ack is not None:
             self._acknowledge(ack)
         elif self._receiver.deadline is not None:
-            self._agenda.at(self._receiver.deadline, TIMER, self._ack_timer)
+            self._agenda.schedule(self._receiver.deadline, TIMER, self._ack_timer)
 
     def _ack_timer(self) -> None:
         if self._receiver.deadline == self._agenda.now:
@@ -556,20 +558,20 @@ class Hops:
         network: Network,
         hops: list[dict[str, Any]],
         name: str,
-        then: Callable[[Packet], None],
+        deliver: Callable[[Packet], None],
     ) -> None:
         self._network = network
-        self.enter = then
+        self.enter = deliver
         for at in reversed(range(len(hops))):
             self.enter = self._made(hops[at], f"{name} {at}", self.enter)
 
     def _made(
-        self, hop: dict[str, Any], name: str, then: Callable[[Packet], None]
+        self, hop: dict[str, Any], name: str, deliver: Callable[[Packet], None]
     ) -> Callable[[Packet], None]:
         network, agenda = self._network, self._network.agenda
 
         def leave(packet: Packet) -> None:
-            agenda.at(agenda.now + hop["delay_ns"], ARRIVAL, lambda: then(packet))
+            agenda.schedule(agenda.now + hop["delay_ns"], ARRIVAL, lambda: deliver(packet))
 
         def lost(packet: Packet) -> None:
             network.note("dropped" if hop["shared"] else "dropped on access")(packet)
@@ -579,8 +581,8 @@ class Hops:
             rate, most = hop["rate_bps"], hop["buffer_pkts"]
             if hop["queue"] != "drop-tail":
                 rules = hop["queue"]["fair"]
-                return FairLink(agenda, rate, leave, rules=rules, most=most, dropped=lost)
-            return Link(agenda, rate, leave, exact=hop["shared"], most=most, dropped=lost)
+                return FairLink(agenda, rate, leave, rules=rules, limit=most, dropped=lost)
+            return Link(agenda, rate, leave, exact=hop["shared"], limit=most, dropped=lost)
 
         links: dict[int, Link | FairLink] = defaultdict(made)
 
@@ -607,12 +609,12 @@ class Network:
         rate, most = numbers["bottleneck_bps"], numbers["buffer_pkts"]
         lost = self.note("dropped")
         self._queue: Link | FairLink = Link(
-            self.agenda, rate, self._leave, exact=True, most=most, dropped=lost
+            self.agenda, rate, self._leave, exact=True, limit=most, dropped=lost
         )
         if numbers["queue"] != "drop-tail":
             rules = numbers["queue"]["fair"]
             self._queue = FairLink(
-                self.agenda, rate, self._leave, rules=rules, most=most, dropped=lost
+                self.agenda, rate, self._leave, rules=rules, limit=most, dropped=lost
             )
         self._back = Link(self.agenda, rate, self._leave_back, exact=True)
         self._numbers = numbers

@@ -42,23 +42,23 @@ SCENARIO: dict[str, Any] = {
 }
 
 
-def scenario(folder: Path, **more: Any) -> Scenario:
+def make_scenario(folder: Path, **more: Any) -> Scenario:
     pcap = [{"link": tap, "file": str(folder / f"{tap}.pcap"), **more} for tap in TAPS]
     return Scenario.from_dict(SCENARIO | {"probes": {"pcap": pcap}})
 
 
 @pytest.fixture(scope="module")
-def captured(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Captured]]:
+def capture_packets(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Captured]]:
     folder = tmp_path_factory.mktemp("captures")
-    (answer,) = tcpcast.run(scenario(folder), ["packet"])
+    (answer,) = tcpcast.run(make_scenario(folder), ["packet"])
     assert not any("capture" in warning for warning in answer.warnings)
     return {tap: read_capture((folder / f"{tap}.pcap").read_bytes(), PACKET) for tap in TAPS}
 
 
 @pytest.fixture(scope="module")
-def sums(tmp_path_factory: pytest.TempPathFactory) -> dict[str, int]:
+def engine_totals(tmp_path_factory: pytest.TempPathFactory) -> dict[str, int]:
     """Counters of the engine for the same run."""
-    numbers = configuration(scenario(tmp_path_factory.mktemp("unused")), 0.0)
+    numbers = configuration(make_scenario(tmp_path_factory.mktemp("unused")), 0.0)
     run = _native.Simulation(numbers, 1)
     run.advance(transfers=None, until_ns=119 * 10**9, threads=1)
     cells = run.counters()[0][-1].tolist()[len(_native.LINK_CELLS) :]
@@ -74,38 +74,42 @@ def acks(packets: list[Captured]) -> list[Captured]:
 
 
 def test_counts_equal_engine_counters(
-    captured: dict[str, list[Captured]], sums: dict[str, int]
+    capture_packets: dict[str, list[Captured]], engine_totals: dict[str, int]
 ) -> None:
-    lost = sums["queue_drops"] + sums["random_drops"]
-    assert sums["queue_drops"] > 0
-    assert sums["random_drops"] > 0
-    assert sums["transfers"] == 14
-    assert len(data(captured["sender"])) == len(data(captured["bottleneck-in"])) == sums["sent"]
-    assert len(data(captured["bottleneck-out"])) == sums["sent"] - lost
-    assert len(data(captured["receiver"])) == sums["sent"] - lost
+    lost = engine_totals["queue_drops"] + engine_totals["random_drops"]
+    assert engine_totals["queue_drops"] > 0
+    assert engine_totals["random_drops"] > 0
+    assert engine_totals["transfers"] == 14
+    assert (
+        len(data(capture_packets["sender"]))
+        == len(data(capture_packets["bottleneck-in"]))
+        == engine_totals["sent"]
+    )
+    assert len(data(capture_packets["bottleneck-out"])) == engine_totals["sent"] - lost
+    assert len(data(capture_packets["receiver"])) == engine_totals["sent"] - lost
     # One ack per arriving packet, and no ack is lost.
-    assert {tap: len(acks(captured[tap])) for tap in TAPS} == dict.fromkeys(
-        TAPS, sums["sent"] - lost
+    assert {tap: len(acks(capture_packets[tap])) for tap in TAPS} == dict.fromkeys(
+        TAPS, engine_totals["sent"] - lost
     )
 
 
 def test_captured_retransmissions_equal_engine_retransmissions(
-    captured: dict[str, list[Captured]], sums: dict[str, int]
+    capture_packets: dict[str, list[Captured]], engine_totals: dict[str, int]
 ) -> None:
-    sent = Counter((p.flow, p.connection, p.number) for p in data(captured["sender"]))
-    assert sum(times - 1 for times in sent.values()) == sums["retransmitted"] > 10
-    received = {(p.flow, p.connection, p.number) for p in data(captured["receiver"])}
-    assert len(received) == sums["delivered"] == 14 * 60
+    sent = Counter((p.flow, p.connection, p.number) for p in data(capture_packets["sender"]))
+    assert sum(times - 1 for times in sent.values()) == engine_totals["retransmitted"] > 10
+    received = {(p.flow, p.connection, p.number) for p in data(capture_packets["receiver"])}
+    assert len(received) == engine_totals["delivered"] == 14 * 60
     assert received == set(sent)
 
 
 @pytest.mark.parametrize("tap", TAPS)
-def test_capture_times_are_monotonic(captured: dict[str, list[Captured]], tap: str) -> None:
-    times = [packet.time_ns for packet in captured[tap]]
+def test_capture_times_are_monotonic(capture_packets: dict[str, list[Captured]], tap: str) -> None:
+    times = [packet.time_ns for packet in capture_packets[tap]]
     assert times == sorted(times)
 
 
-def test_packet_passes_the_taps_in_order(captured: dict[str, list[Captured]]) -> None:
+def test_packet_passes_the_taps_in_order(capture_packets: dict[str, list[Captured]]) -> None:
     # The bottleneck and the access links preserve order, so the n-th packet of a connection at one
     # tap, if it is not lost, is the n-th at the next tap.
     for one, other, forward in [
@@ -119,7 +123,11 @@ def test_packet_passes_the_taps_in_order(captured: dict[str, list[Captured]]) ->
             for connection in (1, 2):
                 kind = data if forward else acks
                 before, after = (
-                    [p for p in kind(captured[tap]) if (p.flow, p.connection) == (flow, connection)]
+                    [
+                        p
+                        for p in kind(capture_packets[tap])
+                        if (p.flow, p.connection) == (flow, connection)
+                    ]
                     for tap in (one, other)
                 )
                 assert [p.number for p in before] == [p.number for p in after]
@@ -127,14 +135,14 @@ def test_packet_passes_the_taps_in_order(captured: dict[str, list[Captured]]) ->
 
 
 def test_first_packet_takes_the_link_times(
-    captured: dict[str, list[Captured]],
+    capture_packets: dict[str, list[Captured]],
 ) -> None:
     # 240 us, 3 ms and 1.2 ms for 1500 bytes; 6.4, 80 and 32 us for 40 bytes. The remainder of the
     # 40 ms is propagation between the bottleneck and the egress link, half of it in each direction.
     propagation = (40_000_000 - 240_000 - 3_000_000 - 1_200_000 - 6_400 - 80_000 - 32_000) // 2
     first = {
         (tap, is_data): min(
-            p.time_ns for p in captured[tap] if p.is_data == is_data and p.connection == 1
+            p.time_ns for p in capture_packets[tap] if p.is_data == is_data and p.connection == 1
         )
         for tap in TAPS
         for is_data in (True, False)
@@ -158,8 +166,10 @@ def ones_complement(words: bytes) -> int:
 
 
 @pytest.mark.parametrize("tap", TAPS)
-def test_headers_and_checksums_are_correct(captured: dict[str, list[Captured]], tap: str) -> None:
-    for packet in captured[tap][:200]:
+def test_headers_and_checksums_are_correct(
+    capture_packets: dict[str, list[Captured]], tap: str
+) -> None:
+    for packet in capture_packets[tap][:200]:
         header = packet.header
         assert header[0] == 0x45
         assert int.from_bytes(header[2:4]) == packet.length == (PACKET if packet.is_data else ACK)
@@ -171,38 +181,38 @@ def test_headers_and_checksums_are_correct(captured: dict[str, list[Captured]], 
         assert header[32] >> 4 == 5
 
 
-@pytest.mark.parametrize("most", [1, 100, 1000])
+@pytest.mark.parametrize("limit", [1, 100, 1000])
 def test_truncated_capture_contains_the_first_packets(
-    tmp_path: Path, captured: dict[str, list[Captured]], most: int
+    tmp_path: Path, capture_packets: dict[str, list[Captured]], limit: int
 ) -> None:
-    (answer,) = tcpcast.run(scenario(tmp_path, packets=most), ["packet"])
+    (answer,) = tcpcast.run(make_scenario(tmp_path, packets=limit), ["packet"])
     for tap in TAPS:
         file = tmp_path / f"{tap}.pcap"
         content = file.read_bytes()
-        found = read_capture(content, PACKET)
-        assert found == captured[tap][: len(found)], tap
+        result = read_capture(content, PACKET)
+        assert result == capture_packets[tap][: len(result)], tap
         # Each handshake has three packets, two of them with eight bytes of options.
-        handshakes = {(p.flow, p.connection) for p in found}
-        assert most - 3 <= len(found) + 3 * len(handshakes) <= most + 2
-        assert len(content) <= 24 + 56 * most + 16 * (len(handshakes) + 1)
-        assert any(str(file) in w and f"{most} packets" in w for w in answer.warnings)
+        handshakes = {(p.flow, p.connection) for p in result}
+        assert limit - 3 <= len(result) + 3 * len(handshakes) <= limit + 2
+        assert len(content) <= 24 + 56 * limit + 16 * (len(handshakes) + 1)
+        assert any(str(file) in w and f"{limit} packets" in w for w in answer.warnings)
 
 
 def test_missing_folder_is_reported_before_the_run(tmp_path: Path) -> None:
     (tmp_path / "nowhere").write_text("no folder")
-    endless = scenario(tmp_path / "nowhere").with_changes({"run.duration": "20000000s"})
+    endless = make_scenario(tmp_path / "nowhere").with_changes({"run.duration": "20000000s"})
     with pytest.raises(EnvironmentFault, match=r"cannot write .*nowhere"):
         tcpcast.run(endless, ["packet"])
 
 
 def test_interrupted_run_removes_its_files_and_keeps_existing_ones(tmp_path: Path) -> None:
-    asked = scenario(tmp_path)
+    request = make_scenario(tmp_path)
     (tmp_path / "sender.pcap").write_text("of before")
-    run = _native.Simulation(configuration(asked, 0.0), 1)
+    run = _native.Simulation(configuration(request, 0.0), 1)
     replaced = RunOptions(force=True)
 
     def stopped() -> None:
-        with Captures(asked, run, replaced):
+        with Captures(request, run, replaced):
             run.advance(transfers=None, until_ns=50 * 10**9, threads=1)
             raise RuntimeError
 
@@ -211,7 +221,7 @@ def test_interrupted_run_removes_its_files_and_keeps_existing_ones(tmp_path: Pat
     assert [file.name for file in tmp_path.iterdir()] == ["sender.pcap"]
     assert (tmp_path / "sender.pcap").read_text() == "of before"
     answer = tcpcast.Answer(engine="packet")
-    with Captures(asked, run, replaced) as captures:
+    with Captures(request, run, replaced) as captures:
         captures.put(answer)
     assert not answer.write_errors
     assert not answer.notes
@@ -219,7 +229,7 @@ def test_interrupted_run_removes_its_files_and_keeps_existing_ones(tmp_path: Pat
 
 
 def test_packets_are_written_during_the_run(tmp_path: Path) -> None:
-    run = _native.Simulation(configuration(scenario(tmp_path, packets=10**8), 0.0), 1)
+    run = _native.Simulation(configuration(make_scenario(tmp_path, packets=10**8), 0.0), 1)
     file = tmp_path / "written"
     run.begin_capture(0, file)
     run.advance(transfers=None, until_ns=119 * 10**9, threads=1)

@@ -23,20 +23,20 @@ def answer(scenario: tcpcast.Scenario) -> tcpcast.Answer:
 
 
 def test_class_with_top_level_tcp_gives_the_same_run() -> None:
-    told = {"stack": "rfc-newreno", "receiver_window": 44}
+    tcp = {"stack": "rfc-newreno", "receiver_window": 44}
     plain = tcpcast.load("two-classes", changes=WEB)
-    named = plain.with_changes({"class.near.tcp": told, "class.far.tcp": told})
-    assert answer(named).metrics == answer(plain).metrics
+    by_class_tcp = plain.with_changes({"class.near.tcp": tcp, "class.far.tcp": tcp})
+    assert answer(by_class_tcp).metrics == answer(plain).metrics
 
 
 def test_single_class_tcp_equals_top_level_tcp() -> None:
     own = {"stack": "rfc-reno", "initial_window": 4, "min_rto": "300ms"}
     changes = {f"tcp.{key}": value for key, value in own.items()}
-    of_all = tcpcast.load("two-classes", changes=WEB | changes)
+    top_level = tcpcast.load("two-classes", changes=WEB | changes)
     tables = tcpcast.load("two-classes", changes=WEB).resolved()
     for entry in tables["class"]:
         entry["tcp"] = own
-    assert answer(tcpcast.Scenario.from_dict(tables)).metrics == answer(of_all).metrics
+    assert answer(tcpcast.Scenario.from_dict(tables)).metrics == answer(top_level).metrics
 
 
 def test_each_class_has_its_own_receiver_window() -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tcpcast.captures import Capture
 
 
-def captured(
+def capture_controls(
     stack: str, folder: Path, *, seconds: int = 60, ecn: bool = False, **link: str
 ) -> Capture:
     bottleneck = {"rate": "20mbit", "buffer": "101pkt", "loss": "0%", **link}
@@ -44,7 +44,7 @@ def captured(
 def test_congestion_control_is_identified_in_captures(
     stack: str, control: str, loss: str, tmp_path: Path
 ) -> None:
-    capture = captured(stack, tmp_path, loss=loss)
+    capture = capture_controls(stack, tmp_path, loss=loss)
     assert capture.connections["looks_like"].tolist() == [control]
 
 
@@ -93,8 +93,8 @@ PROBING = [100, 125, 75, 100, 100, 100, 100, 100] * 6
 def test_reduction_and_falling_flights_identify_the_control(
     reduction: float, flights: list[int], control: str
 ) -> None:
-    found = looks_like(**directions(reduction, flights, "congestion_window"))
-    assert found["looks_like"].tolist() == [control]
+    result = looks_like(**directions(reduction, flights, "congestion_window"))
+    assert result["looks_like"].tolist() == [control]
 
 
 @pytest.mark.parametrize(
@@ -107,22 +107,22 @@ def test_reduction_and_falling_flights_identify_the_control(
     ],
 )
 def test_rate_above_the_loss_limit_identifies_bbr(changed: dict[str, Any], control: str) -> None:
-    given = directions(0.7, RISING, "congestion_window")
-    given["table"] |= {name: np.array([value]) for name, value in changed.items()}
-    assert looks_like(**given)["looks_like"].tolist() == [control]
+    table = directions(0.7, RISING, "congestion_window")
+    table["table"] |= {name: np.array([value]) for name, value in changed.items()}
+    assert looks_like(**table)["looks_like"].tolist() == [control]
 
 
 def test_flights_reduced_by_ecn_marks_are_ignored() -> None:
     """Half as many reductions by CWR as falls (RFC 3168, section 6.1.2)."""
-    given = directions(np.nan, PROBING, "congestion_window")
+    table = directions(np.nan, PROBING, "congestion_window")
     for marks, control in ((2, "bbr"), (12, "unknown")):
-        given["table"]["window_reductions"] = np.array([marks])
-        assert looks_like(**given)["looks_like"].tolist() == [control]
+        table["table"]["window_reductions"] = np.array([marks])
+        assert looks_like(**table)["looks_like"].tolist() == [control]
 
 
 @pytest.mark.parametrize("stack", ["linux-cubic", "linux-reno"])
 def test_ecn_is_not_mistaken_for_bbr(stack: str, tmp_path: Path) -> None:
-    capture = captured(stack, tmp_path, ecn=True, queue="codel")
+    capture = capture_controls(stack, tmp_path, ecn=True, queue="codel")
     assert capture.connections["window_reductions"][0] >= 10
     assert capture.connections["looks_like"].tolist() == ["unknown"]
 
@@ -132,7 +132,7 @@ def test_bbr_is_identified_at_frequent_losses(loss: str, tmp_path: Path) -> None
     for stack, is_bbr in (("linux-bbr", True), ("linux-cubic", False)):
         folder = tmp_path / stack
         folder.mkdir()
-        capture = captured(stack, folder, rate="100mbit", buffer="12pkt", loss=loss)
+        capture = capture_controls(stack, folder, rate="100mbit", buffer="12pkt", loss=loss)
         assert (capture.connections["looks_like"][0] == "bbr") is is_bbr
 
 

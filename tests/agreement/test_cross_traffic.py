@@ -35,15 +35,15 @@ def probe(seconds: float, mean_off_s: float = 0.5) -> dict[str, Any]:
     }
 
 
-def scenario(*cross: dict[str, Any], **tables: Any) -> Scenario:
+def make_scenario(*cross: dict[str, Any], **tables: Any) -> Scenario:
     network = {"rtt": "20ms", "bottleneck": {"rate": "10mbit", "buffer": "unlimited"}}
     tcp = {"stack": "rfc-newreno"}
-    asked = {"network": network, "cross": list(cross), "tcp": tcp} | tables
-    return Scenario.from_dict(asked)
+    scenario = {"network": network, "cross": list(cross), "tcp": tcp} | tables
+    return Scenario.from_dict(scenario)
 
 
-def simulated(asked: Scenario, **options: Any) -> Answer:
-    (answer,) = tcpcast.run(asked, ["packet"], **options)
+def simulate(scenario: Scenario, **options: Any) -> Answer:
+    (answer,) = tcpcast.run(scenario, ["packet"], **options)
     return answer
 
 
@@ -53,14 +53,14 @@ def columns(answer: Answer) -> dict[str, Any]:
 
 @pytest.mark.parametrize("load", [0.5, 0.8])
 def test_poisson_wait_follows_pollaczek_khinchine(load: float) -> None:
-    asked = scenario({"model": "poisson", "mean": f"{100 * load:g}%"}, **probe(8000))
-    answer = simulated(asked)
+    scenario = make_scenario({"model": "poisson", "mean": f"{100 * load:g}%"}, **probe(8000))
+    answer = simulate(scenario)
     # M/D/1 with a mean wait of rho s / (2 (1 - rho)), plus 0.2 % load by the probe itself.
     own = PACKET_S / (0.5 + 0.02)
     rho = load + own
     wait = rho * PACKET_S / (2 * (1 - rho))
-    found = answer.metrics["on_time_s"]
-    assert found.value == pytest.approx(0.020 + wait, abs=0.03 * wait)
+    result = answer.metrics["on_time_s"]
+    assert result.value == pytest.approx(0.020 + wait, abs=0.03 * wait)
     assert answer["utilisation"] == pytest.approx(rho, rel=0.005)
     queue = rho + rho**2 / (2 * (1 - rho))
     assert answer["queue_mean_pkts"] == pytest.approx(queue, rel=0.03)
@@ -76,7 +76,7 @@ def test_full_buffer_loses_the_excess_load() -> None:
     tables = probe(2000) | {
         "network": {"rtt": "20ms", "bottleneck": {"rate": "10mbit", "buffer": "40pkt"}}
     }
-    answer = simulated(scenario({"model": "poisson", "mean": "200%"}, **tables))
+    answer = simulate(make_scenario({"model": "poisson", "mean": "200%"}, **tables))
     row = columns(answer)
     assert answer["utilisation"] == pytest.approx(1.0, abs=1e-4)
     carried = row["carried_bps"][0]
@@ -88,7 +88,7 @@ def test_full_buffer_loses_the_excess_load() -> None:
 
 def test_noise_has_mean_and_deviation_of_a_normal_truncated_at_zero() -> None:
     noise = {"model": "fgn", "mean": "80%", "sd": "40%", "hurst": 0.6, "bin": "10ms"}
-    answer = simulated(scenario(noise, **probe(2000)))
+    answer = simulate(make_scenario(noise, **probe(2000)))
     row = columns(answer)
     # Zero is two standard deviations below the mean.
     mean = norm.cdf(2) + norm.pdf(2) / 2
@@ -118,14 +118,14 @@ def mean_work_s(mean: float, sd: float, bin_s: float) -> float:
     drift = (np.maximum(0.0, generator.normal(mean, sd, 1_000_000)) - 1.0) * bin_s
     walk = np.concatenate([[0.0], np.cumsum(drift)])
     begins = (walk - np.minimum.accumulate(walk))[:-1]
-    within = begins + drift * generator.random(drift.size)
-    return float(np.maximum(0.0, within).mean())
+    in_bin = begins + drift * generator.random(drift.size)
+    return float(np.maximum(0.0, in_bin).mean())
 
 
 @pytest.mark.parametrize(("shared", "sources"), [(True, 1), (False, 1), (False, 50)])
 def test_router_backlog_follows_a_random_walk(shared: bool, sources: int) -> None:
     noise = {"model": "fgn", "mean": "80%", "sd": "40%", "hurst": 0.5, "hop": "router"}
-    answer = simulated(scenario(noise, **own_router(shared=shared, sources=sources)))
+    answer = simulate(make_scenario(noise, **own_router(shared=shared, sources=sources)))
     wait = answer.metrics["on_time_s"].value - 0.020
     # The difference between packets and a fluid is 0.15 ms.
     assert wait == pytest.approx(mean_work_s(0.8, 0.4, 0.01), rel=0.04)
@@ -145,7 +145,7 @@ def test_router_backlog_follows_a_random_walk(shared: bool, sources: int) -> Non
 def test_full_backbone_router_agrees_with_table_5() -> None:
     # Baccelli, Hong and Liu, Table 5: mean load 100 %, standard deviation half of it.
     noise = {"model": "fgn", "mean": "100%", "sd": "50%", "hurst": 0.7, "hop": "router"}
-    answer = simulated(scenario(noise, **own_router(shared=False, sources=50)))
+    answer = simulate(make_scenario(noise, **own_router(shared=False, sources=50)))
     row = columns(answer)
     # Truncation at 0 raises the mean load above the capacity; the excess is lost.
     assert row["offered_bps"][0] == pytest.approx(row["rate_mean_bps"][0], rel=1e-6)
@@ -160,21 +160,21 @@ def test_routers_per_source_have_independent_noise() -> None:
     # If all routers had the same noise, its error would be in the total but in no interval: of
     # twelve intervals from runs with different seeds, ten or eleven would miss the total mean.
     noise = {"model": "fgn", "mean": "80%", "sd": "40%", "hurst": 0.7, "hop": "router"}
-    asked = scenario(noise, **own_router(shared=False, sources=60))
-    asked = asked.with_changes({"run.duration": "60s"})
+    scenario = make_scenario(noise, **own_router(shared=False, sources=60))
+    scenario = scenario.with_changes({"run.duration": "60s"})
     seeds = range(1, 13)
-    answers = [simulated(asked.with_changes({"run.seed": seed})) for seed in seeds]
-    found = [answer.metrics["on_time_s"] for answer in answers]
-    mean = sum(metric.value for metric in found) / len(found)
-    assert all(metric.low is not None and metric.high is not None for metric in found)
-    missed = [metric for metric in found if not (metric.low or 0) <= mean <= (metric.high or 0)]
+    answers = [simulate(scenario.with_changes({"run.seed": seed})) for seed in seeds]
+    result = [answer.metrics["on_time_s"] for answer in answers]
+    mean = sum(metric.value for metric in result) / len(result)
+    assert all(metric.low is not None and metric.high is not None for metric in result)
+    missed = [metric for metric in result if not (metric.low or 0) <= mean <= (metric.high or 0)]
     assert len(missed) <= 4, missed
 
 
 def test_full_router_loses_as_much_as_packet_by_packet() -> None:
     noise = {"model": "fgn", "mean": "100%", "sd": "50%", "hurst": 0.7, "hop": "router"}
     noise["bin"] = "100ms"
-    lost, others = [], []
+    lost, cross_losses = [], []
     for shared in (True, False):
         tables = own_router(shared=shared)
         tables["traffic"] |= {
@@ -182,11 +182,11 @@ def test_full_router_loses_as_much_as_packet_by_packet() -> None:
             "size": {"distribution": "constant", "value": "20pkt"},
         }
         tables["run"] = {"duration": "500s", "warmup": "20s", "replications": 2}
-        answer = simulated(scenario(noise, **tables))
+        answer = simulate(make_scenario(noise, **tables))
         lost.append(answer["other_loss_ratio"])
-        others += columns(answer)["loss_ratio"]
+        cross_losses += columns(answer)["loss_ratio"]
     # The noise differs, and cross traffic loses a tenth of the time in which the router is full.
-    assert others[1] == pytest.approx(others[0], rel=0.25)
+    assert cross_losses[1] == pytest.approx(cross_losses[0], rel=0.25)
     assert lost[1] == pytest.approx(lost[0], rel=0.25)
 
 
@@ -201,8 +201,8 @@ def bulk(queue: Any, **more: Any) -> dict[str, Any]:
 
 def test_stream_gets_at_most_its_share_in_a_fair_queue() -> None:
     flood = {"model": "poisson", "mean": "300%"}
-    fair = simulated(scenario(flood, **bulk({"kind": "fq", "drop": "longest"})))
-    plain = simulated(scenario(flood, **bulk("droptail")))
+    fair = simulate(make_scenario(flood, **bulk({"kind": "fq", "drop": "longest"})))
+    plain = simulate(make_scenario(flood, **bulk("droptail")))
     share = PACKET_S * 0.5 / PACKET_S**2  # packets/s
     assert fair["goodput_pps"] == pytest.approx(share, rel=0.03)
     assert plain["goodput_pps"] < 0.1 * share
@@ -216,13 +216,13 @@ def test_recording_is_replayed_unchanged_with_a_warning_at_wraparound(tmp_path: 
     network = {"rtt": "20ms", "bottleneck": {"rate": "10mbit"}}
     tcp = {"stack": "rfc-newreno"}
     tables = {"network": network, "cross": [stream], "tcp": tcp, **probe(120)}
-    asked = Scenario.from_dict(tables, folder=tmp_path)
-    assert Scenario.from_dict(asked.resolved()) == asked
-    answer = simulated(asked)
+    scenario = Scenario.from_dict(tables, folder=tmp_path)
+    assert Scenario.from_dict(scenario.resolved()) == scenario
+    answer = simulate(scenario)
     assert columns(answer)["offered_bps"][0] == pytest.approx(6 * 12_000, rel=1e-9)
     assert columns(answer)["mean_bps"][0] == pytest.approx(6 * 12_000, rel=1e-9)
     assert any("cross.others was recorded for 1 s and is repeated" in w for w in answer.warnings)
-    shifted = simulated(asked.with_changes({"cross.others.offset": "0s"}))
+    shifted = simulate(scenario.with_changes({"cross.others.offset": "0s"}))
     assert shifted["on_time_s"] != answer["on_time_s"]
 
 
@@ -241,16 +241,16 @@ def test_cross_traffic_at_another_hop_gives_the_same_queue() -> None:
     ]
     network = {"rtt": "20ms", "hop": hops}
     tables = probe(1000)
-    there = simulated(scenario(stream | {"hop": "first"}, **tables | {"network": network}))
+    at_hop = simulate(make_scenario(stream | {"hop": "first"}, **tables | {"network": network}))
     del hops[1]["measured"]
-    here = simulated(scenario(stream, **tables | {"network": network}))
+    at_bottleneck = simulate(make_scenario(stream, **tables | {"network": network}))
     # Same packets and same probes.
-    assert here["on_time_s"] == pytest.approx(there["on_time_s"], rel=1e-9)
-    for name, column in here.tables["cross"].items():
-        np.testing.assert_array_equal(column, there.tables["cross"][name])
-    by_hop = there.tables["by_hop"]
-    assert by_hop["utilisation"][0] == pytest.approx(here["utilisation"], rel=1e-6)
-    assert by_hop["queue_mean_pkts"][0] == pytest.approx(here["queue_mean_pkts"], rel=1e-6)
+    assert at_bottleneck["on_time_s"] == pytest.approx(at_hop["on_time_s"], rel=1e-9)
+    for name, column in at_bottleneck.tables["cross"].items():
+        np.testing.assert_array_equal(column, at_hop.tables["cross"][name])
+    by_hop = at_hop.tables["by_hop"]
+    assert by_hop["utilisation"][0] == pytest.approx(at_bottleneck["utilisation"], rel=1e-6)
+    assert by_hop["queue_mean_pkts"][0] == pytest.approx(at_bottleneck["queue_mean_pkts"], rel=1e-6)
 
 
 @pytest.mark.parametrize("queue", ["droptail", "red", {"kind": "fq", "drop": "longest"}])
@@ -259,14 +259,14 @@ def test_results_are_independent_of_threads(queue: Any, stack: str) -> None:
     tables = bulk(queue, tcp={"stack": stack})
     tables["run"] |= {"replications": 3, "duration": "30s"}
     tables["traffic"]["flows"] = 3
-    asked = scenario(*STREAMS, **tables)
-    once, thrice = (simulated(asked, threads=n) for n in (1, 3))
-    assert dict(once.metrics) == dict(thrice.metrics)
-    for name, column in once.tables["cross"].items():
-        np.testing.assert_array_equal(column, thrice.tables["cross"][name])
-    row = columns(once)
+    scenario = make_scenario(*STREAMS, **tables)
+    one_thread, three_threads = (simulate(scenario, threads=n) for n in (1, 3))
+    assert dict(one_thread.metrics) == dict(three_threads.metrics)
+    for name, column in one_thread.tables["cross"].items():
+        np.testing.assert_array_equal(column, three_threads.tables["cross"][name])
+    row = columns(one_thread)
     carried = np.array(row["carried_bps"])
-    assert carried.sum() + once["goodput_pps"] * 12_000 <= 1.001 * RATE
+    assert carried.sum() + one_thread["goodput_pps"] * 12_000 <= 1.001 * RATE
     # Offered packets are carried, lost, or queued at the begin or the end.
     lost = np.array(row["loss_ratio"]) * row["offered_bps"]
     np.testing.assert_allclose(carried + lost, row["offered_bps"], rtol=0.02)
@@ -274,32 +274,32 @@ def test_results_are_independent_of_threads(queue: Any, stack: str) -> None:
 
 def test_hops_per_source_are_independent_of_threads() -> None:
     noise = {"model": "fgn", "mean": "80%", "sd": "40%", "hurst": 0.7, "hop": "router"}
-    asked = scenario(noise, **own_router(shared=False, sources=30))
-    asked = asked.with_changes({"run.replications": 3, "run.duration": "30s"})
-    once, thrice = (simulated(asked, threads=n) for n in (1, 3))
-    assert dict(once.metrics) == dict(thrice.metrics)
-    other = simulated(asked.with_changes({"run.seed": 2}))
-    assert other["on_time_s"] != once["on_time_s"]
+    scenario = make_scenario(noise, **own_router(shared=False, sources=30))
+    scenario = scenario.with_changes({"run.replications": 3, "run.duration": "30s"})
+    one_thread, three_threads = (simulate(scenario, threads=n) for n in (1, 3))
+    assert dict(one_thread.metrics) == dict(three_threads.metrics)
+    other = simulate(scenario.with_changes({"run.seed": 2}))
+    assert other["on_time_s"] != one_thread["on_time_s"]
 
 
 def test_metrics_of_cross_traffic_are_absent_without_it() -> None:
-    asked = scenario(**bulk("droptail"))
-    assert configuration(asked, 1.0)["cross"] == []
-    assert "cross" not in simulated(asked).tables
-    assert "cross" not in asked.resolved()
+    scenario = make_scenario(**bulk("droptail"))
+    assert configuration(scenario, 1.0)["cross"] == []
+    assert "cross" not in simulate(scenario).tables
+    assert "cross" not in scenario.resolved()
 
 
 def test_formulas_warn_that_they_ignore_cross_traffic() -> None:
     loss = {"rate": "10mbit", "loss": "1%"}
     tables = bulk("droptail", network={"rtt": "20ms", "bottleneck": loss})
-    asked = scenario({"model": "poisson", "mean": "50%"}, **tables)
-    (answer,) = tcpcast.run(asked, ["pftk"])
+    scenario = make_scenario({"model": "poisson", "mean": "50%"}, **tables)
+    (answer,) = tcpcast.run(scenario, ["pftk"])
     assert any("cross traffic is left out" in warning for warning in answer.warnings)
-    measured = tcpcast.run(asked, ["packet", "pftk"], feed="measured")
+    measured = tcpcast.run(scenario, ["packet", "pftk"], feed="measured")
     assert not any("cross traffic" in warning for warning in measured[1].warnings)
 
 
 def test_engset_rejects_cross_traffic() -> None:
-    asked = tcpcast.load("web-10mbit", changes={"cross": [{"model": "poisson", "mean": "10%"}]})
-    (answer,) = tcpcast.run(asked, ["engset"])
+    scenario = tcpcast.load("web-10mbit", changes={"cross": [{"model": "poisson", "mean": "10%"}]})
+    (answer,) = tcpcast.run(scenario, ["engset"])
     assert "the scenario has cross traffic on it" in str(answer.not_applicable)

@@ -16,12 +16,12 @@ RTT_S = 0.138
 EPOCHS, FIRST = 4000, 200
 
 
-def seconds_of(packets: float, most: float, k: float) -> float:
+def seconds_of(packets: float, max_window: float, k: float) -> float:
     """Return the time in seconds that the window function takes to send ``packets``."""
 
     def missing(t: float) -> float:
         # Packets sent in t seconds: most t + C/4 ((t - K)^4 - K^4), divided by the RTT.
-        return most * t + SCALE / 4 * ((t - k) ** 4 - k**4) - packets * RTT_S
+        return max_window * t + SCALE / 4 * ((t - k) ** 4 - k**4) - packets * RTT_S
 
     latest = k + 1.0
     while missing(latest) < 0:
@@ -38,12 +38,12 @@ def window_function_pps(loss: float, *, random: bool) -> float:
     rng = np.random.default_rng(1)
     at_loss, before, packets, seconds = (RTT_S / loss) ** 0.75, 0.0, 0.0, 0.0
     for epoch in range(EPOCHS):
-        most = at_loss * (1 + DECREASE) / 2 if at_loss < before else at_loss
-        before, start = most, DECREASE * at_loss
-        k = np.cbrt(max(most - start, 0.0) / SCALE)
+        max_window = at_loss * (1 + DECREASE) / 2 if at_loss < before else at_loss
+        before, start = max_window, DECREASE * at_loss
+        k = np.cbrt(max(max_window - start, 0.0) / SCALE)
         sent = rng.exponential(1 / loss) if random else 1 / loss
-        took = seconds_of(sent, most, k)
-        at_loss = most + SCALE * (took - k) ** 3
+        took = seconds_of(sent, max_window, k)
+        at_loss = max_window + SCALE * (took - k) ** 3
         if epoch >= FIRST:
             packets, seconds = packets + sent, seconds + took
     return packets / seconds
@@ -70,16 +70,18 @@ def test_long_fast_path_differs_by_random_losses_only() -> None:
     }
     scenario = Scenario.from_dict(tables)
     (formula,) = tcpcast.run(scenario, ["cubic-response"])
-    packet, fed = tcpcast.run(scenario, ["packet", "cubic-response"], feed="measured")
+    packet, measured = tcpcast.run(scenario, ["packet", "cubic-response"], feed="measured")
     sent = packet["send_rate_pps"]
     assert -0.25 < formula["send_rate_pps"] / sent - 1 < -0.08
     # The losses of one window are one loss indication; with random intervals the rates agree.
-    assert RANDOM_LOSSES * fed["send_rate_pps"] == pytest.approx(sent, rel=0.06)
+    assert RANDOM_LOSSES * measured["send_rate_pps"] == pytest.approx(sent, rel=0.06)
 
 
 def test_predict_names_the_cause(capsys: pytest.CaptureFixture[str]) -> None:
     path = ["--rtt", "138ms", "--loss", "0.01%", "--rate", "1gbit", "--flows", "4"]
     assert main(["predict", *path, "--packet"]) == 0
-    out = " ".join(capsys.readouterr().out.split())
-    assert "by simulation; limited by loss" in out
-    assert "it has equal numbers of packets between losses; at random ones CUBIC sends 13%" in out
+    output = " ".join(capsys.readouterr().out.split())
+    assert "by simulation; limited by loss" in output
+    assert (
+        "it has equal numbers of packets between losses; at random ones CUBIC sends 13%" in output
+    )

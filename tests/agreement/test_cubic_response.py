@@ -31,5 +31,5 @@ def test_steady_cubic_agrees_at_10_gbit_and_138_ms() -> None:
     assert sent.high is not None
     half = (sent.high - sent.low) / 2
     assert packet["loss_indication_ratio"] == pytest.approx(1e-5, rel=0.15)
-    apart = 0.15 * sent.value + half
-    assert model["send_rate_pps"] == pytest.approx(sent.value, abs=apart)
+    tolerance = 0.15 * sent.value + half
+    assert model["send_rate_pps"] == pytest.approx(sent.value, abs=tolerance)

@@ -26,20 +26,20 @@ OUTSIDE = [
 
 @pytest.mark.parametrize("path", INSIDE, ids=str)
 def test_error_inside_the_domain_is_as_stated(path: Bulk | Transfer) -> None:
-    found = [each for each in errors(path, packets=100_000) if each.trusted]
-    assert found
-    for each in found:
-        stated = DOMAINS[each.formula].error
-        assert stated is not None
-        assert abs(each.error) <= stated, str(each)
+    result = [each for each in errors(path, packets=100_000) if each.trusted]
+    assert result
+    for each in result:
+        max_error = DOMAINS[each.formula].error
+        assert max_error is not None
+        assert abs(each.error) <= max_error, str(each)
 
 
 @pytest.mark.parametrize("path", OUTSIDE, ids=str)
 def test_error_above_the_stated_one_is_untrusted(path: Bulk | Transfer) -> None:
     for each in errors(path, packets=50_000):
-        stated = DOMAINS[each.formula].error
-        assert stated is not None
-        assert not each.trusted or abs(each.error) <= stated, str(each)
+        max_error = DOMAINS[each.formula].error
+        assert max_error is not None
+        assert not each.trusted or abs(each.error) <= max_error, str(each)
 
 
 def test_every_formula_has_a_domain() -> None:

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tcpcast.scenario import Scenario
-from test_many_sources import RULE_C, local_loop, simulated, within
+from test_many_sources import RULE_C, local_loop, simulate, within
 
 if TYPE_CHECKING:
     from tcpcast.answer import Answer
 
 PATH_S = 0.10265
 CAPACITY_PPS = 1e8 / 12e3
-ROOM_PKTS = 10_000
-CAP_S = ROOM_PKTS / CAPACITY_PPS + PATH_S
+BUFFER_PKTS = 10_000
+MAX_RTT_S = BUFFER_PKTS / CAPACITY_PPS + PATH_S
 """Upper limit of the mean round trip by Little's law with a full buffer."""
 
 
@@ -29,16 +29,16 @@ RULES: dict[str, dict[str, Any]] = {"B": {}, "C": RULE_C}
 
 
 @cache
-def answered(sources: int, rule: str, drop: str, **run: Any) -> Answer:
+def simulate_loop(sources: int, rule: str, drop: str, **run: Any) -> Answer:
     scenario = local_loop(sources)
     tables = scenario.resolved()
     tables["network"]["bottleneck"]["queue"] = {"kind": "fq", "drop": drop}
     tables["tcp"]["rules"] = {"max_plus": RULES[rule]}
     tables["run"] = {"duration": "110s", "warmup": "80s", **run}
-    return simulated(Scenario.from_dict(tables))
+    return simulate(Scenario.from_dict(tables))
 
 
-def waited_s(answer: Answer) -> float:
+def expected_rtt_s(answer: Answer) -> float:
     """Return the mean time in the queue, by Little's law, plus the base RTT."""
     return answer["queue_mean_pkts"] / answer["goodput_pps"] + PATH_S
 
@@ -46,20 +46,20 @@ def waited_s(answer: Answer) -> float:
 @pytest.mark.parametrize("sources", [2500, 5000])
 def test_rules_agree_without_loss_below_the_threshold(sources: int) -> None:
     answers = [
-        answered(sources, rule, drop)
+        simulate_loop(sources, rule, drop)
         for rule, drop in (("B", "longest"), ("C", "longest"), ("B", "arriving"))
     ]
     assert all(answer["loss_ratio"] == 0 and answer["timeouts"] == 0 for answer in answers)
-    figures = [(answer["connection_rate_bps"], answer["rtt_mean_s"]) for answer in answers]
-    assert figures[0] == figures[1] == figures[2]
+    values = [(answer["connection_rate_bps"], answer["rtt_mean_s"]) for answer in answers]
+    assert values[0] == values[1] == values[2]
 
 
 @pytest.mark.parametrize("rule", ["B", "C"])
 @pytest.mark.parametrize("sources", [7500, 10_000])
 def test_drop_arrival_round_trips_follow_from_the_queue(sources: int, rule: str) -> None:
-    answer = answered(sources, rule, "arriving")
-    assert answer["rtt_mean_s"] == within(waited_s(answer), 2e-3)
-    assert answer["rtt_mean_s"] < CAP_S
+    answer = simulate_loop(sources, rule, "arriving")
+    assert answer["rtt_mean_s"] == within(expected_rtt_s(answer), 2e-3)
+    assert answer["rtt_mean_s"] < MAX_RTT_S
     # The values of the report's fixed point, 1.77 and 2.21 s, are impossible.
     assert answer["rtt_mean_s"] < 1.77 * 0.8
     assert answer["goodput_pps"] == within(CAPACITY_PPS, 1e-3)
@@ -68,13 +68,13 @@ def test_drop_arrival_round_trips_follow_from_the_queue(sources: int, rule: str)
 @pytest.mark.parametrize("rule", ["B", "C"])
 @pytest.mark.parametrize("sources", [7500, 10_000])
 def test_evicted_packets_contribute_their_wait(sources: int, rule: str) -> None:
-    answer = answered(sources, rule, "longest")
+    answer = simulate_loop(sources, rule, "longest")
     lost = answer["loss_ratio"] / (1 - answer["loss_ratio"])
     # The queue's mean wait is an average over departing and evicted packets.
-    assert waited_s(answer) > answer["rtt_mean_s"]
-    assert waited_s(answer) < (1 + lost) * answer["rtt_mean_s"]
-    assert answer["rtt_mean_s"] < CAP_S
-    other = answered(sources, rule, "arriving")
+    assert expected_rtt_s(answer) > answer["rtt_mean_s"]
+    assert expected_rtt_s(answer) < (1 + lost) * answer["rtt_mean_s"]
+    assert answer["rtt_mean_s"] < MAX_RTT_S
+    other = simulate_loop(sources, rule, "arriving")
     # By rule C, windows of one and two packets lose a quarter of their packets with both drop
     # policies.
     fewer = 1.0 if (sources, rule) == (10_000, "C") else 1.15
@@ -83,7 +83,7 @@ def test_evicted_packets_contribute_their_wait(sources: int, rule: str) -> None:
 
 def test_twice_the_threshold_agrees() -> None:
     """Each flow has one or two queued packets, so the drop policy matters."""
-    answer = answered(10_000, "B", "longest", seed=2)
+    answer = simulate_loop(10_000, "B", "longest", seed=2)
     # Files take about as long as the run, so the mean over finished files is withheld. The rate per
     # connection is the total rate over the number of active connections.
     assert math.isnan(answer["connection_rate_bps"])
@@ -98,12 +98,14 @@ def test_twice_the_threshold_agrees() -> None:
 
 def test_twice_the_threshold_agrees_by_the_simplest_rules() -> None:
     """The threshold after a halving is two packets; with one packet losses were 21.82 %."""
-    assert answered(10_000, "C", "longest")["loss_ratio"] == within(0.2585, 0.02)
+    assert simulate_loop(10_000, "C", "longest")["loss_ratio"] == within(0.2585, 0.02)
 
 
 def test_every_ack_is_an_rto_sample() -> None:
     """One sample per window gave .222 % of timeouts; the independent simulator has .027 %."""
-    assert answered(7500, "B", "arriving")["timeout_ratio"] == pytest.approx(0.00027, abs=0.00025)
+    assert simulate_loop(7500, "B", "arriving")["timeout_ratio"] == pytest.approx(
+        0.00027, abs=0.00025
+    )
 
 
 @pytest.mark.parametrize(
@@ -128,14 +130,14 @@ def test_variance_alone_causes_no_loss(
         },
         run={"duration": duration, "warmup": "120s"},
     )
-    answer = simulated(scenario)
+    answer = simulate(scenario)
     assert answer["loss_ratio"] == 0
     assert answer["rtt_mean_s"] == within(published_rtt_s, 0.25)
 
 
-def transfers_without_end(buffer: str, **queue: Any) -> Answer:
+def bulk_flows(buffer: str, **queue: Any) -> Answer:
     """Section 6: 24 unsynchronised bulk flows, 100 packets per second, 11 ms."""
-    return simulated(
+    return simulate(
         Scenario.from_dict(
             {
                 "network": {
@@ -165,7 +167,7 @@ def transfers_without_end(buffer: str, **queue: Any) -> Answer:
 )
 def test_per_flow_buffers_agree_with_table_1(buffer: str, loss: float, rtt_s: float) -> None:
     """Columns of the fixed point in Table 1: agreement within about 10 %; ns-2's loss is lower."""
-    answer = transfers_without_end(buffer, buffers="individual")
+    answer = bulk_flows(buffer, buffers="individual")
     assert answer["loss_ratio"] == within(loss, 0.13)
     assert answer["rtt_mean_s"] == within(rtt_s, 0.14)
     assert answer["goodput_pps"] == within(100.0, 1e-3)
@@ -178,7 +180,7 @@ def test_per_flow_buffers_agree_with_table_1(buffer: str, loss: float, rtt_s: fl
 def test_shared_buffer_agrees_with_table_2(drop: str, buffer: str, rtt_s: float) -> None:
     """Columns of the fixed point in Table 2: its round trips are too short, as if all flows lost
     packets simultaneously."""
-    answer = transfers_without_end(buffer, drop=drop)
+    answer = bulk_flows(buffer, drop=drop)
     assert answer["rtt_mean_s"] > 1.1 * rtt_s
     assert answer["rtt_mean_s"] < float(buffer.removesuffix("pkt")) / 100 + 0.05
     assert answer["goodput_pps"] == within(100.0, 1e-3)
@@ -197,7 +199,7 @@ NOTE = {
 @pytest.mark.parametrize("sources", NOTE)
 def test_sixteen_replications_agree(sources: int) -> None:
     loss, goodput_kbps, rtt_s = NOTE[sources]
-    answer = answered(sources, "B", "longest", duration="1200s", replications=16)
+    answer = simulate_loop(sources, "B", "longest", duration="1200s", replications=16)
     assert answer["connection_rate_bps"] == within(1e3 * goodput_kbps, 0.03)
     assert answer["loss_ratio"] == within(loss, 0.03)
     # Our values include the wait at the source's access link, a few milliseconds.
@@ -220,7 +222,7 @@ def test_files_and_timeouts_agree_with_other_seeds(sources: int) -> None:
     """Shares of files agree with the note; timeouts are slightly more frequent."""
     loss, goodput_kbps, rtt_s = NOTE[sources]
     run = {"duration": "600s", "replications": 16, "seed": 2}
-    answer = answered(sources, "B", "longest", **run)
+    answer = simulate_loop(sources, "B", "longest", **run)
     assert answer["connection_rate_bps"] == within(1e3 * goodput_kbps, 0.01)
     assert answer["loss_ratio"] == within(loss, 0.025)
     assert answer["rtt_mean_s"] == pytest.approx(rtt_s, abs=8e-3)

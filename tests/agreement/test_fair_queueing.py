@@ -42,8 +42,8 @@ def test_fair_queue_equals_the_reference_simulator(name: str) -> None:
     links = {"ingress": {"rate": "97mbit"}, "egress": {"rate": "16.7713mbit"}}
     files = [file_each(size, f"{0.1 + 0.00137 * size:.5f}s") for size in (31, 77, 152)]
     classes: list[dict[str, Any]] = [
-        {"name": f"n{at}", "rtt": f"{57.3173 + 3.317391 * at:.6f}ms", "traffic": laid}
-        for at, laid in enumerate(files)
+        {"name": f"n{index}", "rtt": f"{57.3173 + 3.317391 * index:.6f}ms", "traffic": traffic}
+        for index, traffic in enumerate(files)
     ]
     classes.append({"name": "far", "rtt": "203.728519ms", "traffic": bulk(2, 0.0137, 0.3117)})
     classes.append({"name": "near", "rtt": "13.177431ms", "traffic": bulk(1, 0.0737, 0.3117)})
@@ -88,8 +88,8 @@ def scenario(*, flows: int, buffer: int, quantum: int, replications: int) -> Sce
                 "start": {"distribution": "uniform", "low": "0s", "high": "1s"},
             },
             "class": [
-                {"name": f"flow{at}", "flows": 1, "rtt": f"{60 + 20 * at / flows:.6f}ms"}
-                for at in range(flows)
+                {"name": f"flow{index}", "flows": 1, "rtt": f"{60 + 20 * index / flows:.6f}ms"}
+                for index in range(flows)
             ],
             "tcp": {"stack": "rfc-newreno-patient"},
             "run": run,
@@ -108,14 +108,14 @@ def scenario(*, flows: int, buffer: int, quantum: int, replications: int) -> Sce
 )
 def test_ns2_drr_agrees(flows: int, buffer: int, quantum: int, runs: int) -> None:
     question = {"flows": flows, "buffer": buffer, "quantum": quantum}
-    theirs = [ns2_drr(seed=seed, **question) for seed in range(1, runs + 1)]
+    references = [ns2_drr(seed=seed, **question) for seed in range(1, runs + 1)]
     (own,) = tcpcast.run(scenario(**question, replications=runs), ["packet"])
     # ns-2 does not count the packet in transmission.
-    figures = {
+    values = {
         "goodput_pps": (own["goodput_pps"], 0.005),
         "loss_ratio": (own["loss_ratio"], 0.05),
         "waiting_mean_pkts": (own["queue_mean_pkts"] - own["utilisation"], 0.05),
     }
-    for name, (value, within) in figures.items():
-        mean = fmean(run[name] for run in theirs)
-        assert abs(value / mean - 1) <= within, f"{name}: {value} against {mean}"
+    for name, (value, tolerance) in values.items():
+        mean = fmean(run[name] for run in references)
+        assert abs(value / mean - 1) <= tolerance, f"{name}: {value} against {mean}"

@@ -13,7 +13,7 @@ from tcpcast.engines.fixed_point import convergence
 from tcpcast.engines.fixed_point.configuration import offered_load
 from tcpcast.scenario import Scenario
 from tcpcast_papers.fixed_point.settings import NOISES, Length, LocalLoop
-from test_many_sources import local_loop, usual, within
+from test_many_sources import local_loop, simulate_local_loop, within
 
 if TYPE_CHECKING:
     from tcpcast.answer import Answer
@@ -21,45 +21,45 @@ if TYPE_CHECKING:
 START = {"distribution": "uniform", "low": "0s", "high": "10s"}
 
 
-def answered(scenario: Scenario, engine: str = "fixed-point", threads: int = 1) -> Answer:
+def simulate(scenario: Scenario, engine: str = "fixed-point", threads: int = 1) -> Answer:
     (answer,) = tcpcast.run(scenario, [engine], threads=threads)
     return answer
 
 
-def asked(scenario: Scenario, **table: Any) -> Scenario:
+def with_threads(scenario: Scenario, **table: Any) -> Scenario:
     return Scenario.from_dict({**scenario.resolved(), "fixed_point": table})
 
 
-def figures(answer: Answer) -> dict[str, float]:
+def reference_metrics(answer: Answer) -> dict[str, float]:
     """Return the metrics of the reference flows, whether or not the answer was accepted."""
     table = answer.tables["reference_flows"]
     return dict(zip(table["metric"].tolist(), table["value"].tolist(), strict=True))
 
 
-def shown_without_trust(answer: Answer, doubt: str) -> bool:
+def has_untrusted_values(answer: Answer, doubt: str) -> bool:
     """Return True if all values are those of the reference flows, untrusted and without
     intervals."""
     metrics = answer.metrics
-    assert figures(answer) == {name: metric.value for name, metric in metrics.items()}
+    assert reference_metrics(answer) == {name: metric.value for name, metric in metrics.items()}
     return bool(metrics) and all(
         not m.trusted and m.low is None and m.interval_warning == doubt for m in metrics.values()
     )
 
 
-def failed(answer: Answer) -> set[str]:
+def failed_test(answer: Answer) -> set[str]:
     table = answer.tables["convergence"]
     return set(table["what"][~table["passed"]].tolist())
 
 
 @pytest.fixture(scope="module")
 def overload() -> tuple[Scenario, Answer]:
-    return local_loop(7500), usual(7500)
+    return local_loop(7500), simulate_local_loop(7500)
 
 
 def test_equal_rates_are_no_fixed_point_in_overload(overload: tuple[Scenario, Answer]) -> None:
     scenario, exact = overload
-    answer = answered(asked(scenario, scheme=0, steps=5))
-    assert shown_without_trust(answer, "above the threshold")
+    answer = simulate(with_threads(scenario, scheme=0, steps=5))
+    assert has_untrusted_values(answer, "above the threshold")
     assert answer.incomplete_reason is not None
     assert answer.incomplete_reason.startswith("no fixed point holds above the threshold (")
     assert "1.5 times what the link carries" in answer.incomplete_reason
@@ -68,14 +68,14 @@ def test_equal_rates_are_no_fixed_point_in_overload(overload: tuple[Scenario, An
     )
     assert exit_code([answer]) == 1
     # By the report, equal rates are insufficient symmetry, because queues and losses differ.
-    assert failed(answer) & {"own queue", "loss"}
-    assert figures(answer)["rtt_mean_s"] > 1.1 * exact["rtt_mean_s"]
+    assert failed_test(answer) & {"own queue", "loss"}
+    assert reference_metrics(answer)["rtt_mean_s"] > 1.1 * exact["rtt_mean_s"]
 
 
 @pytest.mark.parametrize("table", [{"scheme": 0}, {"scheme": 1}, {"conditional": True}, {}])
 def test_all_schemes_agree_at_low_load(table: dict[str, Any]) -> None:
-    exact = usual(2500)
-    answer = answered(asked(local_loop(2500), **table, references=250, steps=6))
+    exact = simulate_local_loop(2500)
+    answer = simulate(with_threads(local_loop(2500), **table, references=250, steps=6))
     assert answer.incomplete_reason is None
     assert answer["connection_rate_bps"] == within(exact["connection_rate_bps"], 0.05)
     assert answer["rtt_mean_s"] == within(exact["rtt_mean_s"], 0.02)
@@ -90,19 +90,19 @@ def test_answer_above_the_threshold_is_withheld_even_if_tests_pass(
     module = importlib.import_module("tcpcast.engines.fixed_point")
     monkeypatch.setattr(module, "tested", lambda *_: convergence.Tested())
     short = {"run": {"duration": "70s", "warmup": "60s"}}
-    below = answered(asked(local_loop(400, **short), steps=2))
-    assert below.incomplete_reason is None
-    assert below.metrics
-    above = answered(asked(local_loop(5500, **short), steps=2, step="5s"))
-    assert shown_without_trust(above, "above the threshold")
+    small = simulate(with_threads(local_loop(400, **short), steps=2))
+    assert small.incomplete_reason is None
+    assert small.metrics
+    above = simulate(with_threads(local_loop(5500, **short), steps=2, step="5s"))
+    assert has_untrusted_values(above, "above the threshold")
     assert above.incomplete_reason is not None
     assert above.incomplete_reason.startswith("no fixed point holds above the threshold: ")
     assert "reference_flows" in above.tables
 
 
 def test_failed_test_below_the_threshold_names_other_engines() -> None:
-    answer = answered(asked(local_loop(4900), scheme=0, steps=4, step="10s"))
-    assert shown_without_trust(answer, "no fixed point")
+    answer = simulate(with_threads(local_loop(4900), scheme=0, steps=4, step="10s"))
+    assert has_untrusted_values(answer, "no fixed point")
     assert answer.incomplete_reason is not None
     assert answer.incomplete_reason.startswith("no fixed point was reached (")
     assert "write --engine packet" in answer.incomplete_reason
@@ -128,26 +128,26 @@ def test_each_class_has_its_own_fixed_point() -> None:
         for name, delay in (("near", "10ms"), ("far", "100ms"))
     ]
     scenario = Scenario.from_dict(tables)
-    exact = answered(scenario, "packet").tables["by_class"]
-    answer = answered(asked(scenario, references=100, steps=8))
-    found = answer.tables["by_class"]
-    assert found["name"].tolist() == ["near", "far"]
+    exact = simulate(scenario, "packet").tables["by_class"]
+    answer = simulate(with_threads(scenario, references=100, steps=8))
+    result = answer.tables["by_class"]
+    assert result["name"].tolist() == ["near", "far"]
     assert set(answer.tables["convergence"]["class"].tolist()) == {"near", "far", "all"}
-    for at in (0, 1):
+    for index in (0, 1):
         for metric, share in (("connection_rate_bps", 0.1), ("rtt_mean_s", 0.05)):
-            assert found[metric][at] == within(exact[metric][at], share)
-    assert found["rtt_mean_s"][1] > found["rtt_mean_s"][0] + 0.05
+            assert result[metric][index] == within(exact[metric][index], share)
+    assert result["rtt_mean_s"][1] > result["rtt_mean_s"][0] + 0.05
 
 
 def test_packet_engine_is_suggested_without_fixed_point() -> None:
     """Regression: max-plus-reno was suggested, whose answer was withheld."""
     bulk = tcpcast.load("bufferbloat", changes={"traffic.flows": 4, "run.replications": 1})
     for scenario in (tcpcast.load("two-classes"), bulk):
-        (found,) = tcpcast.run(scenario, ["fixed-point"])
-        assert not found.applies
-        assert [each.engine for each in found.suggestions] == ["packet"]
-    (found,) = tcpcast.run(bulk.with_changes({"tcp.stack": "max-plus-reno"}), ["fixed-point"])
-    assert "bulk flows differ from those that are followed" in (found.incomplete_reason or "")
+        (result,) = tcpcast.run(scenario, ["fixed-point"])
+        assert not result.applies
+        assert [each.engine for each in result.suggestions] == ["packet"]
+    (result,) = tcpcast.run(bulk.with_changes({"tcp.stack": "max-plus-reno"}), ["fixed-point"])
+    assert "bulk flows differ from those that are followed" in (result.incomplete_reason or "")
 
 
 def test_bulk_flows_with_per_flow_buffers_agree() -> None:
@@ -170,11 +170,11 @@ def test_bulk_flows_with_per_flow_buffers_agree() -> None:
             "run": {"duration": "1100s", "warmup": "100s"},
         }
     )
-    exact = answered(scenario, "packet")
-    found = figures(answered(asked(scenario)))
-    assert found["goodput_pps"] == within(exact["goodput_pps"], 0.01)
-    assert found["loss_ratio"] == within(exact["loss_ratio"], 0.05)
-    assert found["rtt_mean_s"] == within(exact["rtt_mean_s"], 0.03)
+    exact = simulate(scenario, "packet")
+    result = reference_metrics(simulate(with_threads(scenario)))
+    assert result["goodput_pps"] == within(exact["goodput_pps"], 0.01)
+    assert result["loss_ratio"] == within(exact["loss_ratio"], 0.05)
+    assert result["rtt_mean_s"] == within(exact["rtt_mean_s"], 0.03)
 
 
 def behind_backbone(sources: int, case: int, seconds: float, warmup_s: float = 100.0) -> Scenario:
@@ -183,12 +183,12 @@ def behind_backbone(sources: int, case: int, seconds: float, warmup_s: float = 1
 
 
 def check_behind_backbone(scenario: Scenario, exact: Answer, **table: Any) -> Answer:
-    answer = answered(asked(scenario, **table))
-    found = figures(answer)
-    assert found["connection_rate_bps"] == within(exact["connection_rate_bps"], 0.05)
-    assert found["rtt_mean_s"] == within(exact["rtt_mean_s"], 0.05)
-    goodput, wanted = (each.tables["file_goodput"]["goodput_bps"][0] for each in (answer, exact))
-    assert goodput == within(wanted, 0.1)
+    answer = simulate(with_threads(scenario, **table))
+    result = reference_metrics(answer)
+    assert result["connection_rate_bps"] == within(exact["connection_rate_bps"], 0.05)
+    assert result["rtt_mean_s"] == within(exact["rtt_mean_s"], 0.05)
+    goodput, expected = (each.tables["file_goodput"]["goodput_bps"][0] for each in (answer, exact))
+    assert goodput == within(expected, 0.1)
     return answer
 
 
@@ -196,7 +196,7 @@ def check_behind_backbone(scenario: Scenario, exact: Answer, **table: Any) -> An
 def backbone() -> tuple[Scenario, Answer]:
     # The noise is correlated in time: 250 flows need that long to sample it.
     scenario = behind_backbone(2500, 2, 1000.0)
-    return scenario, answered(scenario, "packet")
+    return scenario, simulate(scenario, "packet")
 
 
 # The test below covers a fuller router in a shorter run.
@@ -213,15 +213,15 @@ def test_losses_at_per_flow_hops_agree() -> None:
     tables["network"]["hop"][0]["buffer"] = "200pkt"
     tables["traffic"]["correlation"] = 0.5
     scenario = Scenario.from_dict(tables)
-    exact = answered(scenario, "packet")
-    answer = answered(asked(scenario, step="15s"))
+    exact = simulate(scenario, "packet")
+    answer = simulate(with_threads(scenario, step="15s"))
     assert "loss at own hops" in answer.tables["convergence"]["what"]
-    found = figures(answer)
-    assert found["other_loss_ratio"] == within(exact["other_loss_ratio"], 0.1)
-    assert found["connection_rate_bps"] == within(exact["connection_rate_bps"], 0.05)
-    assert found["rtt_mean_s"] == within(exact["rtt_mean_s"], 0.05)
-    goodput, wanted = (each.tables["file_goodput"]["goodput_bps"][0] for each in (answer, exact))
-    assert goodput == within(wanted, 0.1)
+    result = reference_metrics(answer)
+    assert result["other_loss_ratio"] == within(exact["other_loss_ratio"], 0.1)
+    assert result["connection_rate_bps"] == within(exact["connection_rate_bps"], 0.05)
+    assert result["rtt_mean_s"] == within(exact["rtt_mean_s"], 0.05)
+    goodput, expected = (each.tables["file_goodput"]["goodput_bps"][0] for each in (answer, exact))
+    assert goodput == within(expected, 0.1)
 
 
 OTHER_HOP: dict[str, Any] = {
@@ -246,7 +246,7 @@ def test_one_router_must_be_shared(changes: dict[str, Any], advice: str) -> None
         tables["network"] |= changes["network"]
     else:
         tables |= changes
-    answer = answered(Scenario.from_dict(tables))
+    answer = simulate(Scenario.from_dict(tables))
     assert answer.not_applicable is not None
     assert advice in answer.not_applicable
 
@@ -254,8 +254,8 @@ def test_one_router_must_be_shared(changes: dict[str, Any], advice: str) -> None
 def test_results_are_independent_of_threads_and_order() -> None:
     tables = local_loop(300).resolved()
     tables["run"] |= {"replications": 3, "duration": "140s"}
-    scenario = asked(Scenario.from_dict(tables), conditional=True, steps=4)
-    one, three = answered(scenario), answered(scenario, threads=3)
+    scenario = with_threads(Scenario.from_dict(tables), conditional=True, steps=4)
+    one, three = simulate(scenario), simulate(scenario, threads=3)
     for name, table in one.tables.items():
         for column, values in table.items():
             assert np.array_equal(
@@ -279,6 +279,6 @@ def test_results_are_independent_of_threads_and_order() -> None:
     ],
 )
 def test_unsupported_scenarios_are_rejected(changes: dict[str, Any], advice: str) -> None:
-    answer = answered(local_loop(300).with_changes(changes))
+    answer = simulate(local_loop(300).with_changes(changes))
     assert answer.not_applicable is not None
     assert advice in answer.not_applicable

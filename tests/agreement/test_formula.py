@@ -103,7 +103,7 @@ def test_few_sources_have_a_warning() -> None:
 
 
 @pytest.mark.parametrize(
-    ("size", "warned"),
+    ("size", "has_warning"),
     [
         ({"distribution": "ep", "mean": "12pkt", "minimum": "3pkt"}, True),
         ({"distribution": "ee", "mean": "12pkt", "minimum": "3pkt", "c": 7}, True),
@@ -116,9 +116,9 @@ def test_few_sources_have_a_warning() -> None:
         ({"distribution": "ep", "mean": "100pkt", "minimum": "3pkt"}, False),  # 2 WR - 2 = 86 < 100
     ],
 )
-def test_long_tails_have_a_warning(size: dict[str, Any], warned: bool) -> None:
+def test_long_tails_have_a_warning(size: dict[str, Any], has_warning: bool) -> None:
     (result,) = answer(web(traffic__size=size), ["engset"])
-    assert any("long tail" in w for w in result.warnings) == warned
+    assert any("long tail" in w for w in result.warnings) == has_warning
 
 
 def test_special_setting_warns_of_its_queue_and_timeouts() -> None:
@@ -132,7 +132,7 @@ def test_special_setting_warns_of_its_queue_and_timeouts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "why"),
+    ("changes", "reason"),
     [
         ({"network.bottleneck.rate": "unlimited"}, "bottleneck with a rate"),
         ({"network.bottleneck.loss": "1%"}, "random loss"),
@@ -145,10 +145,10 @@ def test_special_setting_warns_of_its_queue_and_timeouts() -> None:
         ({"traffic": {"kind": "bulk", "flows": 3}, "run": {"duration": "10s"}}, "bulk"),
     ],
 )
-def test_refusal_states_the_reason(changes: dict[str, Any], why: str) -> None:
+def test_refusal_states_the_reason(changes: dict[str, Any], reason: str) -> None:
     (result,) = answer(web().with_changes(changes), ["engset"])
     assert result.not_applicable is not None
-    assert why in result.not_applicable
+    assert reason in result.not_applicable
     assert result.metrics == {}
 
 

@@ -22,7 +22,7 @@ SHORT: dict[str, Any] = {
 }
 
 
-def answered(*changes: dict[str, Any]) -> tcpcast.Answer:
+def simulate(*changes: dict[str, Any]) -> tcpcast.Answer:
     scenario = Scenario.from_dict(SHORT)
     for change in changes:
         scenario = scenario.with_changes(change)
@@ -36,7 +36,7 @@ def answered(*changes: dict[str, Any]) -> tcpcast.Answer:
 def test_data_follows_the_syn_after_the_handshake_round_trips(
     handshake: str, round_trips: float
 ) -> None:
-    answer = answered({"tcp.handshake": handshake})
+    answer = simulate({"tcp.handshake": handshake})
     before = answer["total_time_s"] - answer["delivery_time_s"]
     # The packets of a handshake have other transmission times than the packets of the RTT.
     assert before == pytest.approx(round_trips * RTT_S, abs=0.002)
@@ -45,25 +45,29 @@ def test_data_follows_the_syn_after_the_handshake_round_trips(
 
 
 def test_total_time_is_absent_without_a_handshake() -> None:
-    answer = answered({"tcp.handshake": "none"})
+    answer = simulate({"tcp.handshake": "none"})
     assert "total_time_s" not in answer.metrics
     assert "total_time_s" not in answer.tables["by_size"]
     assert set(answer.tables["transfer_times"]["quantity"]) == {"completion_time", "delivery_time"}
 
 
 def test_file_time_is_independent_of_the_handshake() -> None:
-    without, with_it = (answered({"tcp.handshake": name}) for name in ("none", "tls13"))
-    assert with_it["delivery_time_s"] == pytest.approx(without["delivery_time_s"], abs=0.001)
+    without_handshake, with_handshake = (
+        simulate({"tcp.handshake": name}) for name in ("none", "tls13")
+    )
+    assert with_handshake["delivery_time_s"] == pytest.approx(
+        without_handshake["delivery_time_s"], abs=0.001
+    )
     # A client that has just sent data would delay the ack of a single packet by 40 ms, but the FIN
     # after it is acknowledged immediately.
-    ends = with_it.tables["by_size"]["completion_time_s"]
-    before = without.tables["by_size"]["completion_time_s"]
+    ends = with_handshake.tables["by_size"]["completion_time_s"]
+    before = without_handshake.tables["by_size"]["completion_time_s"]
     assert ends - before == pytest.approx([0.0, 0.0], abs=1e-5)
 
 
 def test_lost_syn_acks_appear_in_the_tail_of_total_times() -> None:
     lossy = {"network.bottleneck.loss": "3%", "traffic.size": ["1pkt"], "traffic.count": 20_000}
-    answer = answered(lossy)
+    answer = simulate(lossy)
     times = answer.tables["transfer_times"]
     total = {
         name: values[list(times["quantity"]).index("total_time")] for name, values in times.items()
@@ -87,9 +91,9 @@ def test_files_on_a_persistent_connection_have_no_total_time() -> None:
         },
         "run.transfers": 500,
     }
-    new = answered(web)
+    new = simulate(web)
     assert new["total_time_s"] == pytest.approx(new["on_time_s"] + RTT_S, abs=0.01)
-    persistent = answered(web, {"traffic.connection": "persistent"})
+    persistent = simulate(web, {"traffic.connection": "persistent"})
     assert "total_time_s" not in persistent.metrics
 
 
@@ -114,19 +118,19 @@ def pair(*stacks: str, **span: str) -> tcpcast.Answer:
 @pytest.mark.parametrize("stack", ["linux-cubic", "linux-bbr", "rfc-newreno"])
 def test_class_rates_cover_its_active_time(stack: str) -> None:
     answer = pair("linux-cubic", stack, start="20s", stop="40s")
-    stays, guest = answer.tables["by_class"]["goodput_pps"]
+    permanent, guest = answer.tables["by_class"]["goodput_pps"]
     # The guest class is active for 20 of the 50 measured seconds.
-    assert stays * 50 + guest * 20 == pytest.approx(answer["goodput_pps"] * 50, rel=1e-9)
+    assert permanent * 50 + guest * 20 == pytest.approx(answer["goodput_pps"] * 50, rel=1e-9)
     assert guest > 100
-    rates = np.array([stays, guest])
+    rates = np.array([permanent, guest])
     jain = rates.sum() ** 2 / (2 * (rates**2).sum())
     assert answer["jain_index"] == pytest.approx(jain, rel=0.001)
 
 
 def test_class_that_stops_in_the_warm_up_leaves_the_link() -> None:
     answer = pair("linux-cubic", "linux-bbr", stop="5s")
-    stays, guest = answer.tables["by_class"]["goodput_pps"]
-    assert stays > 1600
+    permanent, guest = answer.tables["by_class"]["goodput_pps"]
+    assert permanent > 1600
     assert not guest > 0
 
 

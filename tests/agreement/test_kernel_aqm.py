@@ -33,9 +33,9 @@ class Measured:
 
 def path(rate_mbit: float, rtt_ms: float, waiting: int, loss: float = 0.0) -> dict[str, Any]:
     """Return the configuration of a path with a propagation delay of ``rtt_ms``."""
-    taken = (PACKET_BITS + ACK_BITS) / (rate_mbit * 1e6)
+    transmission_s = (PACKET_BITS + ACK_BITS) / (rate_mbit * 1e6)
     return {
-        "rtt": f"{rtt_ms + 1e3 * (LINK_S + taken):.6f}ms",
+        "rtt": f"{rtt_ms + 1e3 * (LINK_S + transmission_s):.6f}ms",
         "ack": "52B",
         "bottleneck": {
             "rate": f"{rate_mbit}mbit",
@@ -55,13 +55,13 @@ def run(seconds: tuple[float, float], replications: int = 3) -> dict[str, Any]:
 
 
 def half_width(answer: tcpcast.Answer, metric: str) -> float:
-    found = answer.metrics[metric]
-    if found.low is None or found.high is None:
+    result = answer.metrics[metric]
+    if result.low is None or result.high is None:
         return 0.0
-    return (found.high - found.low) / 2
+    return (result.high - result.low) / 2
 
 
-def answered(tables: dict[str, Any]) -> tcpcast.Answer:
+def simulate(tables: dict[str, Any]) -> tcpcast.Answer:
     (answer,) = tcpcast.run(Scenario.from_dict(tables), ["packet"])
     return answer
 
@@ -105,7 +105,7 @@ AQM = {
 }
 
 
-FURTHER_APART: dict[tuple[str, bool, tuple[str, ...]], float] = {
+LARGER_TOLERANCES: dict[tuple[str, bool, tuple[str, ...]], float] = {
     ("codel", False, ("linux-cubic", "linux-bbr")): 0.25
 }
 """Allowed deviation from the kernel's losses and delay in these cases: 1.09 % of losses against
@@ -119,7 +119,7 @@ def test_flows_over_aqm_agree_with_the_kernel(cell: tuple[str, bool, tuple[str, 
     goodput, signals, sent, delay_ms, share = AQM[cell]
     network = path(20, 60, 1000)
     network["bottleneck"]["queue"] = queue
-    answer = answered(
+    answer = simulate(
         {
             "network": network,
             "traffic": {
@@ -127,26 +127,26 @@ def test_flows_over_aqm_agree_with_the_kernel(cell: tuple[str, bool, tuple[str, 
                 "start": {"distribution": "uniform", "low": "0s", "high": "2s"},
             },
             "class": [
-                {"name": f"f{at}", "flows": 1, "tcp": {"stack": stack, "ecn": ecn}}
-                for at, stack in enumerate(stacks)
+                {"name": f"f{index}", "flows": 1, "tcp": {"stack": stack, "ecn": ecn}}
+                for index, stack in enumerate(stacks)
             ],
             "run": run((15, 75), replications=6),
         }
     )
-    apart = 0.03 * goodput.mean + goodput.half_width + half_width(answer, "goodput_bps")
-    assert answer["goodput_bps"] == pytest.approx(goodput.mean, abs=apart)
+    allowed = 0.03 * goodput.mean + goodput.half_width + half_width(answer, "goodput_bps")
+    assert answer["goodput_bps"] == pytest.approx(goodput.mean, abs=allowed)
     metric = "ecn_mark_ratio" if ecn else "loss_ratio"
     # One episode per run if there are few.
-    tolerance = FURTHER_APART.get(cell, 0.1)
-    apart = max(tolerance * signals.mean, 1.0) + signals.half_width
-    apart = apart / sent + 1e-4 + half_width(answer, metric)
-    assert answer[metric] == pytest.approx(signals.mean / sent, abs=apart)
+    tolerance = LARGER_TOLERANCES.get(cell, 0.1)
+    allowed = max(tolerance * signals.mean, 1.0) + signals.half_width
+    allowed = allowed / sent + 1e-4 + half_width(answer, metric)
+    assert answer[metric] == pytest.approx(signals.mean / sent, abs=allowed)
     if ecn:
         assert answer["loss_ratio"] == 0
-    apart = tolerance * delay_ms.mean + 0.2 + delay_ms.half_width
-    apart += 1e3 * half_width(answer, "queue_delay_mean_s")
-    assert 1e3 * answer["queue_delay_mean_s"] == pytest.approx(delay_ms.mean, abs=apart)
+    allowed = tolerance * delay_ms.mean + 0.2 + delay_ms.half_width
+    allowed += 1e3 * half_width(answer, "queue_delay_mean_s")
+    assert 1e3 * answer["queue_delay_mean_s"] == pytest.approx(delay_ms.mean, abs=allowed)
     rates = answer.tables["by_class"]["goodput_pps"]
     if share is not None:
-        apart = 0.05 + share.half_width
-        assert rates[0] / sum(rates) == pytest.approx(share.mean, abs=apart)
+        allowed = 0.05 + share.half_width
+        assert rates[0] / sum(rates) == pytest.approx(share.mean, abs=allowed)

@@ -24,19 +24,19 @@ def metrics(network: dict[str, Any]) -> dict[str, float]:
             "run": {"warmup": "5s", "duration": "35s", "replications": 4, "seed": 1},
         }
     )
-    found = tcpcast.run(scenario, "packet")["packet"].metrics
-    return {name: metric.value for name, metric in found.items()}
+    result = tcpcast.run(scenario, "packet")["packet"].metrics
+    return {name: metric.value for name, metric in result.items()}
 
 
 @pytest.mark.parametrize("queue", ["droptail", "codel"])
-@pytest.mark.parametrize(("at", "transmitted"), [("before", 1 - LOSS), ("behind", 1.0)])
-def test_packets_lost_after_the_link_load_it(at: str, transmitted: float, queue: str) -> None:
-    found = metrics({"bottleneck": {**LINK, "loss_at": at, "queue": queue}})
-    passed = found["send_rate_pps"] * (1 - found["queue_loss_ratio"])
-    assert found["utilisation"] * RATE_PPS == pytest.approx(transmitted * passed, rel=0.01)
-    assert found["random_loss_ratio"] == pytest.approx(LOSS, rel=0.05)
-    assert found["loss_ratio"] >= found["random_loss_ratio"]
-    assert found["goodput_pps"] == pytest.approx((1 - LOSS) * passed, rel=0.01)
+@pytest.mark.parametrize(("position", "transmitted"), [("before", 1 - LOSS), ("behind", 1.0)])
+def test_packets_lost_after_the_link_load_it(position: str, transmitted: float, queue: str) -> None:
+    result = metrics({"bottleneck": {**LINK, "loss_at": position, "queue": queue}})
+    passed = result["send_rate_pps"] * (1 - result["queue_loss_ratio"])
+    assert result["utilisation"] * RATE_PPS == pytest.approx(transmitted * passed, rel=0.01)
+    assert result["random_loss_ratio"] == pytest.approx(LOSS, rel=0.05)
+    assert result["loss_ratio"] >= result["random_loss_ratio"]
+    assert result["goodput_pps"] == pytest.approx((1 - LOSS) * passed, rel=0.01)
 
 
 @pytest.mark.parametrize(
@@ -54,16 +54,16 @@ def test_less_is_delivered_if_the_loss_is_after_the_queue(network: dict[str, Any
     """BBR uses the maximum delivery rate as bandwidth: (1 - p) times the link rate, or all of
     it."""
     before = metrics(network)["goodput_pps"] / RATE_PPS
-    behind = metrics(_behind(network))["goodput_pps"] / RATE_PPS
+    after_queue = metrics(_after_queue(network))["goodput_pps"] / RATE_PPS
     assert 0.87 < before < 0.92
-    assert 0.80 < behind < 0.87
+    assert 0.80 < after_queue < 0.87
 
 
-def _behind(network: dict[str, Any]) -> dict[str, Any]:
-    def moved(link: dict[str, Any]) -> dict[str, Any]:
+def _after_queue(network: dict[str, Any]) -> dict[str, Any]:
+    def move_loss(link: dict[str, Any]) -> dict[str, Any]:
         return {**link, "loss_at": "behind"} if "loss" in link else link
 
     return {
-        key: [moved(each) for each in table] if isinstance(table, list) else moved(table)
+        key: [move_loss(each) for each in table] if isinstance(table, list) else move_loss(table)
         for key, table in network.items()
     }

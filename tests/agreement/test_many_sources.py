@@ -32,15 +32,15 @@ def local_loop(sources: int, **changes: Any) -> Scenario:
     return Scenario.from_dict(tables)
 
 
-def simulated(scenario: Scenario) -> Answer:
+def simulate(scenario: Scenario) -> Answer:
     (answer,) = tcpcast.run(scenario, ["packet"])
     return answer
 
 
 @cache
-def usual(sources: int) -> Answer:
+def simulate_local_loop(sources: int) -> Answer:
     """The local loop with the usual rules."""
-    return simulated(local_loop(sources))
+    return simulate(local_loop(sources))
 
 
 def within(value: float, share: float) -> Any:
@@ -48,7 +48,7 @@ def within(value: float, share: float) -> Any:
 
 
 def test_half_load_is_carried_without_loss() -> None:
-    answer = usual(2500)
+    answer = simulate_local_loop(2500)
     assert answer["loss_ratio"] == 0
     assert answer["connection_rate_bps"] == within(1116e3, 0.03)
     # The independent simulator's round trips exclude the wait at the source's access link, ours
@@ -57,7 +57,7 @@ def test_half_load_is_carried_without_loss() -> None:
 
 
 def test_overload_is_shared_and_the_buffer_is_full() -> None:
-    answer = usual(7500)
+    answer = simulate_local_loop(7500)
     assert answer["loss_ratio"] == within(0.0463, 0.05)
     assert answer["rtt_mean_s"] == within(1.29, 0.01)
     assert answer["connection_rate_bps"] == within(39.9e3, 0.02)
@@ -71,7 +71,7 @@ def test_overload_is_shared_and_the_buffer_is_full() -> None:
 
 def test_simpler_rules_lose_more() -> None:
     tcp = {"stack": "max-plus-reno", "receiver_window": 40, "rules": {"max_plus": RULE_C}}
-    plain, simple = usual(7500), simulated(local_loop(7500, tcp=tcp))
+    plain, simple = simulate_local_loop(7500), simulate(local_loop(7500, tcp=tcp))
     assert simple["loss_ratio"] > 1.2 * plain["loss_ratio"]
     assert simple["timeouts"] == 0
     assert simple["connection_rate_bps"] == within(plain["connection_rate_bps"], 0.03)
@@ -91,7 +91,7 @@ def completed(start: str) -> float:
         },
         run={"duration": "4s", "warmup": "0s"},
     )
-    return simulated(scenario)["transfers"]
+    return simulate(scenario)["transfers"]
 
 
 def test_equilibrium_start_gives_a_constant_completion_rate() -> None:
@@ -118,15 +118,15 @@ def test_active_sources_agree() -> None:
 
 def test_sizes_can_be_truncated_to_whole_packets() -> None:
     down = local_loop(300, traffic={"size_rounding": "down"})
-    assert simulated(local_loop(300))["mean_size_pkts"] == within(50.0, 0.03)
-    (cut,) = [simulated(down)["mean_size_pkts"]]
-    assert cut == within(simulated(local_loop(300))["mean_size_pkts"] - 0.5, 0.003)
+    assert simulate(local_loop(300))["mean_size_pkts"] == within(50.0, 0.03)
+    (truncated,) = [simulate(down)["mean_size_pkts"]]
+    assert truncated == within(simulate(local_loop(300))["mean_size_pkts"] - 0.5, 0.003)
 
 
 def test_endless_immediate_retransmission_is_reported() -> None:
     crowded = local_loop(100, run={"duration": "20s", "warmup": "5s"})
     link = {"network.bottleneck.rate": "100kbit", "network.bottleneck.buffer": "20pkt"}
-    answer = simulated(crowded.with_changes(link))
+    answer = simulate(crowded.with_changes(link))
     assert any("retransmits at once" in warning for warning in answer.warnings)
-    waits = simulated(local_loop(100, tcp={"stack": "rfc-newreno"}).with_changes(link))
-    assert not any("retransmits at once" in warning for warning in waits.warnings)
+    queued = simulate(local_loop(100, tcp={"stack": "rfc-newreno"}).with_changes(link))
+    assert not any("retransmits at once" in warning for warning in queued.warnings)

@@ -41,15 +41,19 @@ def within(value: float, share: float) -> Any:
 def check(cases: list[tuple[int, float]], **tables: Any) -> None:
     for sources, load, metric, truth, value, error in rows(cases, **tables):
         if metric in LIMITS:
-            told = f"{metric} of {sources} sources at {load}: {value:.6g} for {truth:.6g}"
-            assert abs(error) <= LIMITS[metric], told
+            message = f"{metric} of {sources} sources at {load}: {value:.6g} for {truth:.6g}"
+            assert abs(error) <= LIMITS[metric], message
 
 
 def test_fully_simulated_population_is_no_check_of_packet() -> None:
     small = tcpcast.load("web-10mbit", changes={"run.transfers": 500, "run.warmup": "1s"})
-    for flows, warned in ((134, True), (100, False)):
-        (found,) = tcpcast.run(small.with_changes({"mean_field": {"flows": flows}}), ["mean-field"])
-        assert any("equal figures of both are no check" in w for w in found.warnings) == warned
+    for flows, has_warning in ((134, True), (100, False)):
+        (result,) = tcpcast.run(
+            small.with_changes({"mean_field": {"flows": flows}}), ["mean-field"]
+        )
+        assert (
+            any("equal figures of both are no check" in w for w in result.warnings) == has_warning
+        )
 
 
 @pytest.mark.parametrize(("sources", "load"), [(10_000, 0.8), (100_000, 1.2), (100_000, 2.0)])
@@ -67,9 +71,9 @@ def test_results_agree_at_all_loads(sources: int, load: float) -> None:
 @pytest.mark.long
 def test_exact_values_equal_the_packet_engine() -> None:
     for load in (0.5, 2.0):
-        found = figures(ask(local_loop(10_000, load), "packet"))
+        result = figures(ask(local_loop(10_000, load), "packet"))
         for metric, truth in exact_figures()[10_000, load].items():
-            assert found[metric] == within(truth, 0.02), (metric, load)
+            assert result[metric] == within(truth, 0.02), (metric, load)
 
 
 def test_population_correction_is_needed_in_addition_to_scaling() -> None:
@@ -77,11 +81,11 @@ def test_population_correction_is_needed_in_addition_to_scaling() -> None:
     much longer."""
     exact = exact_figures()[10_000, 1.0]["rtt_mean_s"] - 0.1027
     few = {"run": {"duration": "400s", "warmup": "100s"}}
-    stand = ask(local_loop(10_000, 1.0, mean_field={"flows": 500}, **few), "mean-field")
+    scaled = ask(local_loop(10_000, 1.0, mean_field={"flows": 500}, **few), "mean-field")
     alone = ask(local_loop(500, 1.0, **few), "packet")
-    wait, wait_alone = stand["rtt_mean_s"] - 0.1027, alone["rtt_mean_s"] - 0.1027
+    wait, unscaled_wait = scaled["rtt_mean_s"] - 0.1027, alone["rtt_mean_s"] - 0.1027
     assert exact < wait < 2.5 * exact
-    assert wait_alone > 2 * wait
+    assert unscaled_wait > 2 * wait
 
 
 def test_small_population_is_simulated_exactly() -> None:
@@ -153,9 +157,9 @@ def test_newreno_agrees(queue: str, load: float) -> None:
         "run": {"duration": "700s", "warmup": "200s"},
     }
     scenario = local_loop(20_000, load, **tables).with_changes({"network.bottleneck.queue": queue})
-    found, exact = (figures(ask(scenario, engine)) for engine in ("mean-field", "packet"))
+    result, exact = (figures(ask(scenario, engine)) for engine in ("mean-field", "packet"))
     for metric, limit in LIMITS.items():
-        assert found[metric] == within(exact[metric], limit), metric
+        assert result[metric] == within(exact[metric], limit), metric
 
 
 def test_classes_keep_their_shares() -> None:
@@ -187,16 +191,16 @@ def test_classes_keep_their_shares() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"traffic": {"kind": "bulk", "flows": 10}}, "on/off sources; use engine packet"),
         ({"probes": {"flows": [1]}}, "leave probes.flows"),
     ],
 )
-def test_unsupported_scenarios_are_rejected(changes: dict[str, Any], said: str) -> None:
+def test_unsupported_scenarios_are_rejected(changes: dict[str, Any], message: str) -> None:
     answer = ask(local_loop(10_000, 1.0, **changes), "mean-field")
     assert answer.not_applicable is not None
-    assert said in answer.not_applicable
+    assert message in answer.not_applicable
 
 
 @pytest.mark.parametrize("where", ["bottleneck", "hop.first"])
@@ -242,11 +246,11 @@ def test_too_few_sources_have_a_warning_with_the_number_needed(scenario: Any, en
 
 def test_full_drop_tail_queue_with_cross_traffic_has_a_warning() -> None:
     brief = {"run.duration": "40s", "run.warmup": "30s"}
-    for queue, is_told in (("droptail", True), ("fq", False)):
+    for queue, has_warning in (("droptail", True), ("fq", False)):
         scenario = crossed("poisson", 20_000, 2.0, queue, mean_field={"flows": 10_000})
         answer = ask(scenario.with_changes(brief), "mean-field")
         assert answer.tables["cross"]["loss_ratio"][0] > 0.01
-        assert any("full drop-tail queue (loop)" in text for text in answer.warnings) == is_told
+        assert any("full drop-tail queue (loop)" in text for text in answer.warnings) == has_warning
 
 
 def test_path_that_cannot_be_shortened_has_a_warning() -> None:
@@ -264,30 +268,30 @@ AGREEMENT = {"run": {"duration": "90s", "warmup": "50s"}, "mean_field": {"flows"
 
 
 def check_beside_exact(scenario: tcpcast.Scenario) -> tuple[Any, Any]:
-    found, exact = (ask(scenario, engine) for engine in ("mean-field", "packet"))
-    told, truth = figures(found), figures(exact)
+    result, exact = (ask(scenario, engine) for engine in ("mean-field", "packet"))
+    message, truth = figures(result), figures(exact)
     for metric, limit in LIMITS.items():
-        assert told[metric] == within(truth[metric], limit), metric
-    return found, exact
+        assert message[metric] == within(truth[metric], limit), metric
+    return result, exact
 
 
 @pytest.mark.parametrize("load", [pytest.param(0.8, marks=pytest.mark.long), 1.2])
 def test_hops_per_source_agree_with_exact_simulation(load: float) -> None:
-    found, exact = check_beside_exact(behind_backbones(10_000, load, **AGREEMENT))
-    hops, truth = (answer.tables["by_hop"] for answer in (found, exact))
+    result, exact = check_beside_exact(behind_backbones(10_000, load, **AGREEMENT))
+    hops, truth = (answer.tables["by_hop"] for answer in (result, exact))
     assert hops["hop"].tolist() == ["backbone", "loop"]
     for column in ("arrived", "utilisation"):
         assert hops[column].tolist() == within(truth[column].tolist(), 0.05), column
     # Each source waits behind cross traffic with the values of a single hop.
     assert hops["queue_mean_pkts"][0] == within(truth["queue_mean_pkts"][0], 0.3)
-    cross, cross_truth = (answer.tables["cross"] for answer in (found, exact))
+    cross, cross_truth = (answer.tables["cross"] for answer in (result, exact))
     assert cross["carried_bps"].tolist() == cross_truth["carried_bps"].tolist()
 
 
 def test_two_shared_hops_agree_with_exact_simulation() -> None:
     scenario = in_series(10_000, 2.0, [{"name": "first", "times": 1.05}, {}], **AGREEMENT)
-    found, exact = check_beside_exact(scenario)
-    hops, truth = (answer.tables["by_hop"] for answer in (found, exact))
+    result, exact = check_beside_exact(scenario)
+    hops, truth = (answer.tables["by_hop"] for answer in (result, exact))
     for column in ("arrived", "utilisation"):
         assert hops[column].tolist() == within(truth[column].tolist(), 0.03), column
     for column in ("loss_ratio", "queue_mean_pkts", "queue_max_pkts"):
@@ -308,10 +312,10 @@ def test_two_shared_hops_agree_with_exact_simulation() -> None:
 def test_cross_traffic_agrees_with_exact_simulation(distribution: str) -> None:
     # Bursts as long as those of the Pareto distribution need a longer run to agree.
     run = {"duration": "140s", "warmup": "60s"} if distribution == "pareto" else AGREEMENT["run"]
-    found, exact = check_beside_exact(
+    result, exact = check_beside_exact(
         crossed(distribution, 10_000, 0.9, "droptail", **AGREEMENT | {"run": run})
     )
-    cross, truth = (answer.tables["cross"] for answer in (found, exact))
+    cross, truth = (answer.tables["cross"] for answer in (result, exact))
     for column in ("offered_bps", "carried_bps"):
         assert cross[column][0] == within(truth[column][0], 0.02), column
     if distribution == "fgn":
@@ -319,8 +323,8 @@ def test_cross_traffic_agrees_with_exact_simulation(distribution: str) -> None:
 
 
 def test_stream_in_a_fair_queue_gets_the_remaining_rate() -> None:
-    found, exact = check_beside_exact(crossed("poisson", 10_000, 0.8, "fq", **AGREEMENT))
-    cross, truth = (answer.tables["cross"]["carried_bps"][0] for answer in (found, exact))
+    result, exact = check_beside_exact(crossed("poisson", 10_000, 0.8, "fq", **AGREEMENT))
+    cross, truth = (answer.tables["cross"]["carried_bps"][0] for answer in (result, exact))
     assert cross == within(truth, 0.08)
     assert 0.1 < exact.tables["cross"]["loss_ratio"][0] < 0.6
 
@@ -381,7 +385,7 @@ def test_missing_time_in_one_direction_is_taken_from_the_other() -> None:
 
 
 def test_cross_traffic_is_thinned_to_every_kth_packet() -> None:
-    def process_of(told: Config) -> Any:
+    def cross_process(told: Config) -> Any:
         (stream,) = told["cross"]
         return stream["process"]
 
@@ -393,8 +397,8 @@ def test_cross_traffic_is_thinned_to_every_kth_packet() -> None:
     }
     for distribution, changed in changes.items():
         scenario = crossed(distribution, 20_000, 1.2, "droptail")
-        whole = process_of(configuration(scenario, 0.0))
-        small = process_of(scaled_configuration(scenario, 0.0, each=4.0))
+        whole = cross_process(configuration(scenario, 0.0))
+        small = cross_process(scaled_configuration(scenario, 0.0, each=4.0))
         for key in ("rate", "mean", "sd", "peak"):
             if key in whole:
                 assert small[key] * 4 == within(whole[key], 1e-12), (distribution, key)

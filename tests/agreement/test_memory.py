@@ -13,7 +13,7 @@ from tcpcast.engines.packet.configuration import configuration
 GIB = 2**30
 
 
-def refused(changes: dict[str, Any]) -> str:
+def refusal(changes: dict[str, Any]) -> str:
     scenario = tcpcast.load("web-10mbit", changes=changes)
     (answer,) = tcpcast.run(scenario, ["packet"])
     assert answer.not_applicable is not None
@@ -22,17 +22,17 @@ def refused(changes: dict[str, Any]) -> str:
 
 def test_too_many_sources_for_the_memory_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "free_bytes", lambda: GIB)
-    told = refused({"traffic.sources": 10_000_000, "run.replications": 1})
-    assert "1 replication of 10,000,000 sources would take about" in told
-    assert "1 GiB are free; fewer sources fit; use engine mean-field, or write traffic" in told
-    assert "mean-field" in told
+    message = refusal({"traffic.sources": 10_000_000, "run.replications": 1})
+    assert "1 replication of 10,000,000 sources would take about" in message
+    assert "1 GiB are free; fewer sources fit; use engine mean-field, or write traffic" in message
+    assert "mean-field" in message
 
 
 def test_too_many_replications_for_the_memory_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "free_bytes", lambda: GIB)
-    told = refused({"run.replications": 40_001})
-    assert "40,001 replications of" in told
-    assert told.endswith("fewer replications fit; write run.replications = 645")
+    message = refusal({"run.replications": 40_001})
+    assert "40,001 replications of" in message
+    assert message.endswith("fewer replications fit; write run.replications = 645")
 
 
 def test_free_memory_is_reported_if_known(
@@ -51,15 +51,15 @@ def test_free_memory_is_reported_if_known(
     assert memory.free_bytes() == 4_096_000
 
 
-def begun(replications: int, sources: int = 88) -> _native.Simulation:
+def started(replications: int, sources: int = 88) -> _native.Simulation:
     scenario = tcpcast.load("web-10mbit", changes={"traffic.sources": sources})
     return _native.Simulation(configuration(scenario, 0.0), replications)
 
 
 def test_set_up_counts_towards_the_time_limit() -> None:
-    run = begun(1, sources=1_000_000)
-    told = run.advance(transfers=None, until_ns=10**18, threads=1, max_wall_s=0.0)
-    assert told == "out-of-time"
+    run = started(1, sources=1_000_000)
+    status = run.advance(transfers=None, until_ns=10**18, threads=1, max_wall_s=0.0)
+    assert status == "out-of-time"
     assert run.clocks() == [(0, False)]
     packets, on_times = run.sources()[0]
     assert packets.size == on_times.size == 1_000_000
@@ -67,9 +67,9 @@ def test_set_up_counts_towards_the_time_limit() -> None:
 
 
 def test_replications_that_never_started_are_omitted() -> None:
-    run = begun(40_001)
-    told = run.advance(transfers=None, until_ns=10**18, threads=2, max_wall_s=0.0)
-    assert told == "out-of-time"
+    run = started(40_001)
+    status = run.advance(transfers=None, until_ns=10**18, threads=2, max_wall_s=0.0)
+    assert status == "out-of-time"
     assert 1 <= len(run.clocks()) <= 3
     assert len(run.counters()) == len(run.sources()) == len(run.clocks())
 
@@ -86,8 +86,8 @@ def test_started_replications_are_reported() -> None:
 def test_run_is_stopped_before_its_packets_fill_the_memory(
     monkeypatch: pytest.MonkeyPatch, warmup: str | None
 ) -> None:
-    taken = iter([GIB])
-    monkeypatch.setattr(memory, "resident_bytes", lambda: next(taken, 4 * GIB))
+    free_memory = iter([GIB])
+    monkeypatch.setattr(memory, "resident_bytes", lambda: next(free_memory, 4 * GIB))
     monkeypatch.setattr(memory, "free_bytes", lambda: 5 * GIB)
     changes = {"run.duration": "100000s", "run.warmup": warmup, "run.max_wall": "60s"}
     (answer,) = tcpcast.run(tcpcast.load("lossy-path", changes=changes), ["packet"])

@@ -21,7 +21,7 @@ SECONDS = 120
 Counted = dict[str, int]
 
 
-def scenario(stack: str, folder: Path) -> Scenario:
+def make_scenario(stack: str, folder: Path) -> Scenario:
     taps = [
         {"link": tap, "file": str(folder / f"{tap}.pcap"), "packets": 1_000_000}
         for tap in ("sender", "receiver")
@@ -45,16 +45,16 @@ def loop(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[str, Counted, Capture, Capture]:
     folder = tmp_path_factory.mktemp("loop")
-    asked = scenario(request.param, folder)
-    counted = simulated(asked)
+    scenario = make_scenario(request.param, folder)
+    counted = simulate(scenario)
     sender, receiver = (tcpcast.trace(folder / f"{tap}.pcap") for tap in ("sender", "receiver"))
     return request.param, counted, sender, receiver
 
 
-def simulated(asked: Scenario) -> Counted:
+def simulate(scenario: Scenario) -> Counted:
     """Write the captures of a scenario, and return the simulator's counters."""
-    tcpcast.run(asked, ["packet"])
-    run = _native.Simulation(configuration(asked, 0.0), 1)
+    tcpcast.run(scenario, ["packet"])
+    run = _native.Simulation(configuration(scenario, 0.0), 1)
     run.advance(transfers=None, until_ns=SECONDS * 10**9, threads=1)
     cells = run.counters()[0][-1].tolist()[len(_native.LINK_CELLS) :]
     return dict(zip(_native.CLASS_CELLS, cells, strict=False))
@@ -111,7 +111,7 @@ def files(
         "arrivals": {"distribution": "poisson", "rate": "10/s"},
     }
     changes = {"network.bottleneck.loss": "5%", "traffic": traffic}
-    counted = simulated(scenario(request.param, folder).with_changes(changes))
+    counted = simulate(make_scenario(request.param, folder).with_changes(changes))
     return request.param, counted, tcpcast.trace(folder / "sender.pcap")
 
 
@@ -123,8 +123,8 @@ def test_tail_losses_and_timeouts_of_files_equal_engine_counters(
     # A tail loss probe may be the FIN, which the reader counts separately.
     tails = summed(capture, "tail_loss_probes") + summed(capture, "fin_retransmissions")
     assert tails == pytest.approx(counted["tail_retransmissions"], rel=0.1, abs=3)
-    for seen, cell in (("timeouts", "timeouts"), ("td", "fast_retransmits")):
-        assert summed(capture, seen) == pytest.approx(counted[cell], rel=0.1, abs=3), seen
+    for column, cell in (("timeouts", "timeouts"), ("td", "fast_retransmits")):
+        assert summed(capture, column) == pytest.approx(counted[cell], rel=0.1, abs=3), column
 
 
 def test_files_have_the_specified_sizes(files: tuple[str, Counted, Capture]) -> None:
@@ -139,5 +139,5 @@ def test_spurious_retransmissions_equal_duplicates_at_the_receiver(
     stack, counted, sender, _ = loop
     if stack in ("linux-reno-classic", "rfc-sack"):
         pytest.skip("without DSACK the receiver does not tell")
-    told = summed(sender, "spurious_dsack")
-    assert told == pytest.approx(counted["spurious_retransmissions"], rel=0.1, abs=3)
+    reported = summed(sender, "spurious_dsack")
+    assert reported == pytest.approx(counted["spurious_retransmissions"], rel=0.1, abs=3)

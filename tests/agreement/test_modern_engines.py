@@ -46,12 +46,12 @@ def test_reno_model_suggests_an_engine_for_other_windows() -> None:
     assert answers("linux-cubic", ["pftk"])["pftk"].not_applicable == (
         reno + 'use engine cubic-response, or write tcp.stack = "linux-reno"'
     )
-    refused = answers("linux-cubic", ["pftk", "cubic-response"])
-    assert refused["pftk"].not_applicable == reno + 'write tcp.stack = "linux-reno"'
-    assert refused["cubic-response"].not_applicable is None
-    assert not any("this is what" in text for text in refused["cubic-response"].warnings)
-    refused = answers("dctcp", ["pftk"])
-    assert refused["pftk"].suggestions == (Suggestion({"tcp.stack": "linux-reno"}),)
+    refusals = answers("linux-cubic", ["pftk", "cubic-response"])
+    assert refusals["pftk"].not_applicable == reno + 'write tcp.stack = "linux-reno"'
+    assert refusals["cubic-response"].not_applicable is None
+    assert not any("this is what" in text for text in refusals["cubic-response"].warnings)
+    refusals = answers("dctcp", ["pftk"])
+    assert refusals["pftk"].suggestions == (Suggestion({"tcp.stack": "linux-reno"}),)
 
 
 def test_formulas_use_the_properties_of_the_stack() -> None:
@@ -82,7 +82,7 @@ def test_scaled_and_iterated_engines_are_not_applicable() -> None:
         "tcp": {"stack": "linux-cubic"},
     }
     scenario = Scenario.from_dict(BASE | users)
-    found = {a.engine: a for a in tcpcast.run(scenario, ["mean-field", "fixed-point", "engset"])}
-    assert "has not been checked for today's TCP" in (found["mean-field"].not_applicable or "")
-    assert "instantaneous loss feedback" in (found["fixed-point"].not_applicable or "")
-    assert "it models the window of Reno" in (found["engset"].not_applicable or "")
+    result = {a.engine: a for a in tcpcast.run(scenario, ["mean-field", "fixed-point", "engset"])}
+    assert "has not been checked for today's TCP" in (result["mean-field"].not_applicable or "")
+    assert "instantaneous loss feedback" in (result["fixed-point"].not_applicable or "")
+    assert "it models the window of Reno" in (result["engset"].not_applicable or "")

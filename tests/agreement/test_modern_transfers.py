@@ -26,7 +26,7 @@ LOSSLESS = [
 ]
 
 
-def asked(rtt: str, rate: str, sizes: list[int], loss: str = "0%", **tcp: Any) -> Scenario:
+def make_scenario(rtt: str, rate: str, sizes: list[int], loss: str = "0%", **tcp: Any) -> Scenario:
     count = 1 if loss == "0%" else 1000 if max(sizes) < 1000 else 80
     return Scenario.from_dict(
         {
@@ -42,15 +42,15 @@ def times(scenario: Scenario) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any
     """Return the times by the formula and by the simulation for each size."""
     short, packet = tcpcast.run(scenario, ["short", "packet"])
     assert short.metrics["completion_time_s"].trusted
-    found = (np.asarray(a.tables["by_size"]["completion_time_s"]) for a in (short, packet))
-    return next(found), next(found)
+    result = (np.asarray(a.tables["by_size"]["completion_time_s"]) for a in (short, packet))
+    return next(result), next(result)
 
 
 @pytest.mark.parametrize(("rtt", "loss", "rate", "sizes", "error"), POINTS)
 def test_linux_transfers_with_losses_agree(
     rtt: str, loss: str, rate: str, sizes: list[int], error: tuple[float, float]
 ) -> None:
-    short, packet = times(asked(rtt, rate, sizes, loss))
+    short, packet = times(make_scenario(rtt, rate, sizes, loss))
     apart = short / packet - 1
     assert apart.min() > error[0], apart
     assert apart.max() < error[1], apart
@@ -58,20 +58,22 @@ def test_linux_transfers_with_losses_agree(
 
 @pytest.mark.parametrize(("rtt", "rate", "sizes"), LOSSLESS)
 def test_linux_transfers_without_loss_are_exact(rtt: str, rate: str, sizes: list[int]) -> None:
-    short, packet = times(asked(rtt, rate, sizes))
+    short, packet = times(make_scenario(rtt, rate, sizes))
     # The last ack may be delayed, and HyStart leaves slow start before the link is full.
     assert short == pytest.approx(packet, rel=0.02, abs=0.001)
 
 
 def test_time_since_the_syn_has_one_round_trip_more() -> None:
-    scenario = asked("100ms", "100mbit", [10, 100], "1%")
+    scenario = make_scenario("100ms", "100mbit", [10, 100], "1%")
     short, packet = tcpcast.run(scenario, ["short", "packet"])
     assert short["total_time_s"] == pytest.approx(packet["total_time_s"], rel=0.05)
     # A lost SYN-ACK is retransmitted after 1 s, 2 s, ...: twice as long each time.
-    beside = short["total_time_s"] - short["completion_time_s"]
-    assert beside == pytest.approx(0.1 + 0.01 / (1 - 2 * 0.01), rel=1e-6)
-    (without,) = tcpcast.run(asked("100ms", "100mbit", [10], handshake="none"), ["short"])
-    assert "total_time_s" not in without.metrics
+    handshake_s = short["total_time_s"] - short["completion_time_s"]
+    assert handshake_s == pytest.approx(0.1 + 0.01 / (1 - 2 * 0.01), rel=1e-6)
+    (without_handshake,) = tcpcast.run(
+        make_scenario("100ms", "100mbit", [10], handshake="none"), ["short"]
+    )
+    assert "total_time_s" not in without_handshake.metrics
 
 
 def test_table_of_engines_and_stacks_contains_the_error() -> None:
@@ -84,12 +86,12 @@ def test_table_of_engines_and_stacks_contains_the_error() -> None:
 
 def test_moderate_losses_are_within_the_domain() -> None:
     """Up to the long-term goodput, the formula is more accurate than slow start alone."""
-    scenario = asked("40ms", "50mbit", [600, 1400], "0.5%")
+    scenario = make_scenario("40ms", "50mbit", [600, 1400], "0.5%")
     short, packet = times(scenario.with_changes({"traffic.count": 300}))
     assert np.abs(short / packet - 1).max() < 0.25, short / packet
 
 
 def test_many_losses_are_outside_the_domain() -> None:
-    (short,) = tcpcast.run(asked("60ms", "20mbit", [3000], "1%"), ["short"])
+    (short,) = tcpcast.run(make_scenario("60ms", "20mbit", [3000], "1%"), ["short"])
     assert not short.metrics["completion_time_s"].trusted
     assert "30 losses per transfer with SACK, more than 8" in short.warnings[0]

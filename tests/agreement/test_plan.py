@@ -36,8 +36,8 @@ def test_buffer_is_the_inverse_of_the_loss() -> None:
     plan = plan_buffer(web(traffic__sources=98), loss=0.0491)
     assert plan.value == 200  # Table 6: a loss of 4.91 %
     for packets, keeps in ((plan.value, True), (plan.value - 1, False)):
-        there = web(traffic__sources=98, network__bottleneck__buffer=f"{packets}pkt")
-        (result,) = answer(there, ["engset"])
+        changed = web(traffic__sources=98, network__bottleneck__buffer=f"{packets}pkt")
+        (result,) = answer(changed, ["engset"])
         assert (result["loss_ratio"] <= 0.0491) == keeps
 
 
@@ -46,8 +46,8 @@ def test_other_buffer_rules_agree_with_table_5() -> None:
     for rate, packets in (("2mbit", (100, 50)), ("10mbit", (500, 250)), ("50mbit", (2500, 1250))):
         scenario = web(network__bottleneck__rate=rate)
         rules = plan_buffer(scenario).tables["rules"]
-        named = dict(zip(rules["rule"].tolist(), rules["buffer_pkts"].tolist(), strict=True))
-        assert (named["600 ms of the link"], named["bandwidth x 300 ms"]) == packets
+        buffers = dict(zip(rules["rule"].tolist(), rules["buffer_pkts"].tolist(), strict=True))
+        assert (buffers["600 ms of the link"], buffers["bandwidth x 300 ms"]) == packets
     assert rules["delay_s"][3:5] == pytest.approx([0.6, 0.3])
 
 
@@ -87,11 +87,11 @@ def test_buffer_rule_warns_above_its_load() -> None:
 @pytest.mark.parametrize("rate_bps", [154.9e3, 300e3, 547.8e3, 799e3])
 def test_users_are_the_exact_maximum(rate_bps: float) -> None:
     plan = plan_users(web(), rate_bps=rate_bps)
-    most = int(plan.value)
-    assert rate_with(most) >= rate_bps > rate_with(most + 1)
+    max_users = int(plan.value)
+    assert rate_with(max_users) >= rate_bps > rate_with(max_users + 1)
     table = plan.tables["model"]
-    assert table["sources"].tolist() == [most - 1, most, most + 1]
-    assert table["connection_rate_bps"][1] == pytest.approx(rate_with(most))
+    assert table["sources"].tolist() == [max_users - 1, max_users, max_users + 1]
+    assert table["connection_rate_bps"][1] == pytest.approx(rate_with(max_users))
 
 
 def test_users_agree_with_table_6() -> None:
@@ -140,8 +140,8 @@ def test_rate_with_delays_changes_the_round_trip() -> None:
         }
     )
     plan = plan_rate(scenario, rate_bps=300e3)
-    there = scenario.with_changes({"network.bottleneck.rate": f"{plan.value}bit"})
-    (result,) = answer(there, ["engset"])
+    changed = scenario.with_changes({"network.bottleneck.rate": f"{plan.value}bit"})
+    (result,) = answer(changed, ["engset"])
     assert result["connection_rate_bps"] == pytest.approx(300e3, rel=1e-6)
     middle = plan.tables["model"]["bottleneck_bps"] == plan.value
     assert plan.tables["model"]["loss_ratio"][middle] == pytest.approx([result["loss_ratio"]])
@@ -202,20 +202,20 @@ def test_plan_is_serialised_as_json() -> None:
 # ---------------------------------------------------------------- search by simulation
 
 
-Figure = Callable[[Scenario], tuple[str, float]]
+MetricFunction = Callable[[Scenario], tuple[str, float]]
 
 
 @pytest.fixture
-def simulated(monkeypatch: pytest.MonkeyPatch) -> Callable[[Figure], list[Scenario]]:
+def simulated(monkeypatch: pytest.MonkeyPatch) -> Callable[[MetricFunction], list[Scenario]]:
     """Replace the simulator by a function and record the simulated scenarios."""
 
-    def install(figure: Figure) -> list[Scenario]:
-        asked: list[Scenario] = []
+    def install(figure: MetricFunction) -> list[Scenario]:
+        scenarios: list[Scenario] = []
 
         def run(scenario: Scenario, engines: list[str], options: object) -> list[Answer]:
             del options
             assert engines == ["packet"]
-            asked.append(scenario)
+            scenarios.append(scenario)
             name, value = figure(scenario)
             metric = Metric(value, value * 0.98, value * 1.02)
             about = [
@@ -225,14 +225,16 @@ def simulated(monkeypatch: pytest.MonkeyPatch) -> Callable[[Figure], list[Scenar
             return [Answer(engine="packet", metrics={name: metric}, notes=warnings)]
 
         monkeypatch.setattr(verification, "answer", run)
-        return asked
+        return scenarios
 
     return install
 
 
-def test_buffer_is_verified_by_simulation(simulated: Callable[[Figure], list[Scenario]]) -> None:
+def test_buffer_is_verified_by_simulation(
+    simulated: Callable[[MetricFunction], list[Scenario]],
+) -> None:
     """A loss of exp(-B/50): 1 % needs 231 packets."""
-    asked = simulated(lambda s: ("loss_ratio", math.exp(-s.buffer_pkts / 50)))
+    scenarios = simulated(lambda s: ("loss_ratio", math.exp(-s.buffer_pkts / 50)))
     plan = plan_buffer(web(), loss=0.01, verify=True, transfers=30_000)
     assert plan.simulated is not None
     assert 231 <= plan.simulated <= 232
@@ -242,27 +244,29 @@ def test_buffer_is_verified_by_simulation(simulated: Callable[[Figure], list[Sce
     assert {plan.value, plan.simulated} <= set(buffers)
     assert table["loss_ratio"] == pytest.approx(np.exp(-table["buffer_pkts"] / 50))
     assert table["low"] == pytest.approx(table["loss_ratio"] * 0.98)
-    assert len(plan.verified) == len(buffers) == len(asked) <= 14
-    assert {s.run.transfers for s in asked} == {30_000}
+    assert len(plan.verified) == len(buffers) == len(scenarios) <= 14
+    assert {s.run.transfers for s in scenarios} == {30_000}
     assert list(map(str, plan.warnings[1:])) == ["simulated", "loss_ratio is short"]
 
 
-def test_users_are_verified_by_simulation(simulated: Callable[[Figure], list[Scenario]]) -> None:
+def test_users_are_verified_by_simulation(
+    simulated: Callable[[MetricFunction], list[Scenario]],
+) -> None:
     """N users get 30 Mbit/s over N each: 100 sources get 300 kbit/s."""
-    asked = simulated(lambda s: ("connection_rate_bps", 30e6 / s.senders))
+    scenarios = simulated(lambda s: ("connection_rate_bps", 30e6 / s.senders))
     plan = plan_users(web(), rate_bps=300e3, verify=True)
     assert plan.value == 102
     assert plan.simulated == 100
     assert (plan.simulated_low, plan.simulated_high) == (98, 102)
-    assert asked[0].senders == 102
-    assert len(asked) <= 9
-    assert plan.tables["simulated"]["sources"].tolist() == sorted(s.senders for s in asked)
+    assert scenarios[0].senders == 102
+    assert len(scenarios) <= 9
+    assert plan.tables["simulated"]["sources"].tolist() == sorted(s.senders for s in scenarios)
     assert plan.there is not None
     assert plan.there.value == pytest.approx(300e3)
 
 
 def test_users_are_searched_further_if_the_model_is_far_off(
-    simulated: Callable[[Figure], list[Scenario]], monkeypatch: pytest.MonkeyPatch
+    simulated: Callable[[MetricFunction], list[Scenario]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(curve, "POINTS", 2)  # tables that take long for many sources
     for share, own in ((40e6, 133), (20e6, 66), (1e9, 3333)):
@@ -277,20 +281,22 @@ def test_users_are_searched_further_if_the_model_is_far_off(
 
 
 def test_users_of_a_class_are_verified_by_simulation(
-    simulated: Callable[[Figure], list[Scenario]],
+    simulated: Callable[[MetricFunction], list[Scenario]],
 ) -> None:
-    asked = simulated(lambda s: ("connection_rate_bps", 30e6 / s.senders))
+    scenarios = simulated(lambda s: ("connection_rate_bps", 30e6 / s.senders))
     one = web().with_changes({"class": [{"name": "all", "sources": 134}]})
     assert plan_users(one, rate_bps=300e3, verify=True).simulated == 100
-    assert {s.populations[0].name for s in asked} == {"all"}
+    assert {s.populations[0].name for s in scenarios} == {"all"}
 
 
-def test_rate_is_verified_by_simulation(simulated: Callable[[Figure], list[Scenario]]) -> None:
+def test_rate_is_verified_by_simulation(
+    simulated: Callable[[MetricFunction], list[Scenario]],
+) -> None:
     """Each user gets a fortieth of the link: 300 kbit/s need 12 Mbit/s."""
-    asked = simulated(lambda s: ("connection_rate_bps", s.network.bottleneck.rate_bps / 40))
+    scenarios = simulated(lambda s: ("connection_rate_bps", s.network.bottleneck.rate_bps / 40))
     plan = plan_rate(web(), rate_bps=300e3, verify=True)
     assert plan.simulated == pytest.approx(12e6, rel=1e-3)
-    assert plan.value in [s.network.bottleneck.rate_bps for s in asked]
+    assert plan.value in [s.network.bottleneck.rate_bps for s in scenarios]
 
 
 def test_interrupted_check_keeps_finished_runs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,18 +35,18 @@ def simulator(
     monkeypatch: pytest.MonkeyPatch, metric: str, distribution: Callable[[int], float]
 ) -> list[int]:
     """Replace the simulator by a function of the buffer."""
-    seen: list[int] = []
+    buffers: list[int] = []
 
     def run(scenario: Scenario, engines: list[str], options: object) -> list[Answer]:
         del engines, options
         buffer = round(scenario.network.bottleneck.buffer.amount)
-        seen.append(buffer)
+        buffers.append(buffer)
         value = distribution(buffer)
         error = 0.01 * (1 - value if metric == "utilisation" else value)
         return [Answer("packet", metrics={metric: Metric(value, value - error, value + error)})]
 
     monkeypatch.setattr(verification, "answer", run)
-    return seen
+    return buffers
 
 
 def test_buffer_that_fills_the_link_with_bulk_flows() -> None:
@@ -64,12 +64,12 @@ def test_buffer_that_fills_the_link_with_bulk_flows() -> None:
 
 
 def test_search_uses_the_distance_to_a_full_link(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = simulator(monkeypatch, "utilisation", lambda pkts: 1 - 0.5 / pkts)
+    buffers = simulator(monkeypatch, "utilisation", lambda pkts: 1 - 0.5 / pkts)
     plan = plan_buffer(bulk(), utilisation=0.99)
     assert plan.simulated == pytest.approx(50, abs=1)
     assert plan.there is not None
     assert plan.there.value == pytest.approx(0.99, abs=2e-4)
-    assert len(seen) <= 14
+    assert len(buffers) <= 14
     assert plan.to_json()["leading"]["by"] == "simulation"
 
 
@@ -98,10 +98,10 @@ def test_step_between_two_buffers_is_the_answer(monkeypatch: pytest.MonkeyPatch)
     simulated = vars(verification)["answer"]
 
     def run(scenario: Scenario, engines: list[str], options: object) -> list[Answer]:
-        (found,) = simulated(scenario, engines, options)
-        if found["utilisation"] < 0.3:
-            found.metrics["utilisation"] = Metric(found["utilisation"])
-        return [found]
+        (result,) = simulated(scenario, engines, options)
+        if result["utilisation"] < 0.3:
+            result.metrics["utilisation"] = Metric(result["utilisation"])
+        return [result]
 
     monkeypatch.setattr(verification, "answer", run)
     plan = plan_buffer(bulk(), utilisation=0.9)

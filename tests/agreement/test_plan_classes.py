@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 
 def simulator(monkeypatch: pytest.MonkeyPatch, distribution: Distribution) -> list[Scenario]:
     """Replace the simulator by a function that gives the rate of each class."""
-    seen: list[Scenario] = []
+    scenarios: list[Scenario] = []
 
     def run(scenario: Scenario, engines: list[str], options: object) -> list[Answer]:
         del engines, options
-        seen.append(scenario)
+        scenarios.append(scenario)
         rates = distribution(scenario)
         values = np.array(list(rates.values()))
         table: dict[str, Any] = {"name": np.array(list(rates)), "connection_rate_bps": values}
@@ -61,7 +61,7 @@ def simulator(monkeypatch: pytest.MonkeyPatch, distribution: Distribution) -> li
         return [Answer("packet", metrics=metrics, tables=tables)]
 
     monkeypatch.setattr(verification, "answer", run)
-    return seen
+    return scenarios
 
 
 def by_number(scenario: Scenario) -> dict[str, float]:
@@ -70,15 +70,15 @@ def by_number(scenario: Scenario) -> dict[str, float]:
 
 
 def counts(scenario: Scenario) -> dict[str, int]:
-    return {people.name: people.count for people in scenario.populations}
+    return {population.name: population.count for population in scenario.populations}
 
 
 def test_all_classes_grow_in_proportion(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = simulator(monkeypatch, by_number)
+    scenarios = simulator(monkeypatch, by_number)
     plan = plan_users(load("two-classes"), rate_bps=100e3)
     assert plan.simulated == pytest.approx(200, rel=0.02)
     assert plan.leads_by_simulation
-    assert all(abs(counts(s)["near"] - 0.6 * s.senders) <= 1 for s in seen)
+    assert all(abs(counts(s)["near"] - 0.6 * s.senders) <= 1 for s in scenarios)
     total = round(plan.simulated or 0)
     near = round(0.6 * total)
     assert plan.recommendation == f"{total} sources are {near} of near, {total - near} of far."
@@ -92,10 +92,10 @@ def test_all_classes_grow_in_proportion(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_slowest_class_counts_if_one_class_grows(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = simulator(monkeypatch, by_number)
+    scenarios = simulator(monkeypatch, by_number)
     plan = plan_users(load("two-classes"), rate_bps=100e3, grows="near")
     assert plan.simulated == pytest.approx(160, rel=0.02)
-    assert {counts(s)["far"] for s in seen} == {40}
+    assert {counts(s)["far"] for s in scenarios} == {40}
     assert "near grows; far stays at 40. The class with the lowest mean rate counts." in plan.notes
 
 
@@ -123,14 +123,14 @@ def test_classes_that_cannot_grow_are_rejected(capsys: Capture) -> None:
 def test_classes_grow_until_the_slowest_files_miss_the_target(
     grows: str | None, sources: int, far: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen = simulator(monkeypatch, by_number)
+    scenarios = simulator(monkeypatch, by_number)
     plan = plan_quality(load("two-classes"), share=0.9, above_bps=100e3, grows=grows)
     assert plan.value == pytest.approx(sources, rel=0.03)
     assert plan.scenario is not None
     assert counts(plan.scenario)["far"] == pytest.approx(far, rel=0.05)
     assert any(note.endswith("The class with the lowest goodput counts.") for note in plan.notes)
     assert "share_above" not in plan.tables["curve"]  # the table of all files has no classes
-    assert min(s.senders for s in seen) == (2 if grows is None else 41)
+    assert min(s.senders for s in scenarios) == (2 if grows is None else 41)
     with pytest.raises(DomainError, match=r"even with one source of (each class|near)"):
         plan_quality(load("two-classes"), share=0.9, above_bps=20e6, grows=grows)
 
@@ -231,10 +231,10 @@ def test_warnings_of_runs_are_counted_by_kind() -> None:
         other = Note("too short", ("jain_index",), kind="check")
         return Answer("packet", notes=[note, other])
 
-    found = run_warnings([short(70), short(80), Answer("packet")], ("loss_ratio",))
-    assert list(map(str, found)) == ["in 2 of 3 runs: 70 s are needed"]
-    assert isinstance(found[0], Note)
-    assert found[0].kind == "check"
+    result = run_warnings([short(70), short(80), Answer("packet")], ("loss_ratio",))
+    assert list(map(str, result)) == ["in 2 of 3 runs: 70 s are needed"]
+    assert isinstance(result[0], Note)
+    assert result[0].kind == "check"
 
 
 def test_three_worst_warnings_are_shown() -> None:

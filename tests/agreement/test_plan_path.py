@@ -183,8 +183,8 @@ def test_streams_have_warnings() -> None:
     small = path(network__rtt="30ms", network__bottleneck__rate="1mbit")
     assert any("fast retransmit" in w for w in map(str, plan_streams(small).warnings))
     bursts = {"model": "gilbert-elliott", "to_bad": "0.1%", "to_good": "50%"}
-    found = plan_streams(path(network__bottleneck__loss=bursts))
-    assert any("correlated" in w for w in map(str, found.warnings))
+    result = plan_streams(path(network__bottleneck__loss=bursts))
+    assert any("correlated" in w for w in map(str, result.warnings))
 
 
 @pytest.mark.parametrize(
@@ -308,16 +308,16 @@ def test_suggested_changes_are_sufficient() -> None:
     rows = (0, 1, 3, 4)
     for row, (key, value) in zip(rows, changed.items(), strict=True):
         scenario = lossy(tcp__delayed_acks=True, tcp__receiver_window=400)
-        again = plan_max_loss(scenario.with_changes({key: value}), goodput_bps=40e6)
-        assert ways["loss_ratio"][row] == pytest.approx(again.value, rel=1e-5)
+        improved = plan_max_loss(scenario.with_changes({key: value}), goodput_bps=40e6)
+        assert ways["loss_ratio"][row] == pytest.approx(improved.value, rel=1e-5)
 
 
 def test_loss_of_the_scenario_is_ignored() -> None:
-    asked = {
+    arguments = {
         plan_max_loss(lossy(network__bottleneck__loss=p), goodput_bps=5e6).value
         for p in (0.01, 0.2)
     }
-    assert len(asked) == 1
+    assert len(arguments) == 1
     plan = plan_max_loss(lossy(), goodput_bps=5e6)
     assert plan.scenario is not None
     assert plan.scenario.network.bottleneck.loss is not None
@@ -371,22 +371,22 @@ def test_both_plans_are_serialised_as_json() -> None:
 
 # ---------------------------------------------------------------- search by simulation
 
-Figures = dict[str, float]
+Metrics = dict[str, float]
 
 
 @pytest.fixture
 def simulated(
     monkeypatch: pytest.MonkeyPatch,
-) -> Callable[[Callable[[Scenario], Figures]], list[Scenario]]:
+) -> Callable[[Callable[[Scenario], Metrics]], list[Scenario]]:
     """Replace the simulator by a function and record the simulated scenarios."""
 
-    def install(figures: Callable[[Scenario], Figures]) -> list[Scenario]:
-        asked: list[Scenario] = []
+    def install(figures: Callable[[Scenario], Metrics]) -> list[Scenario]:
+        scenarios: list[Scenario] = []
 
         def run(scenario: Scenario, engines: list[str], options: object) -> list[Answer]:
             del options
             assert engines == ["packet"]
-            asked.append(scenario)
+            scenarios.append(scenario)
             metrics = {
                 name: Metric(value, value * 0.98, value * 1.02)
                 for name, value in figures(scenario).items()
@@ -394,7 +394,7 @@ def simulated(
             return [Answer(engine="packet", metrics=metrics)]
 
         monkeypatch.setattr(verification, "answer", run)
-        return asked
+        return scenarios
 
     return install
 
@@ -402,39 +402,39 @@ def simulated(
 def test_streams_are_verified_by_simulation(simulated: Callable[..., list[Scenario]]) -> None:
     """Flows that send 200 packets/s each: 41.7 flows fill the link of 8,333 packets/s."""
 
-    def figures(scenario: Scenario) -> Figures:
+    def figures(scenario: Scenario) -> Metrics:
         sent = min(200.0 * scenario.senders, 100e6 / PACKET_BITS)
         busy = sent * PACKET_BITS / 100e6
         return {"send_rate_pps": sent, "goodput_bps": sent * 11_000, "utilisation": busy}
 
-    asked = simulated(figures)
+    scenarios = simulated(figures)
     plan = plan_streams(path(), verify=True)
     value = int(plan.value)
     assert plan.simulated == math.ceil(100e6 / PACKET_BITS / 200)
-    assert [s.senders for s in asked] == [value // 2, value, 2 * value, plan.simulated]
+    assert [s.senders for s in scenarios] == [value // 2, value, 2 * value, plan.simulated]
     table = plan.tables["simulated"]
     assert table["flows"].tolist() == sorted([value // 2, value, 2 * value, plan.simulated])
     assert table["utilisation"][-1] == pytest.approx(1)
     assert plan.there is not None
     half = parallel_pps(value // 2, 1e-3, 0.2) * 0.999 * PAYLOAD_BITS
     assert table["model_bps"][0] == pytest.approx(half)
-    assert {s.run.warmup_s for s in asked} != {None}
-    assert {s.run.replications for s in asked} == {1}
+    assert {s.run.warmup_s for s in scenarios} != {None}
+    assert {s.run.replications for s in scenarios} == {1}
 
 
 def test_loss_is_verified_by_simulation(simulated: Callable[..., list[Scenario]]) -> None:
     """Goodput falls as p^-0.7; the simulated loss is found between two runs."""
     for factor in (0.7, 1.0, 1.4, 3.0):
 
-        def figures(scenario: Scenario, factor: float = factor) -> Figures:
+        def figures(scenario: Scenario, factor: float = factor) -> Metrics:
             loss = scenario.network.bottleneck.loss
             assert loss is not None
             return {"goodput_bps": factor * 5e6 * (loss.mean_ratio() / 1.2e-3) ** -0.7}
 
-        asked = simulated(figures)
+        scenarios = simulated(figures)
         plan = plan_max_loss(lossy(), goodput_bps=5e6, verify=True)
         assert plan.simulated == pytest.approx(1.2e-3 * factor ** (1 / 0.7), rel=0.01)
-        assert len(asked) <= 12
+        assert len(scenarios) <= 12
         losses = plan.tables["simulated"]["loss_ratio"].tolist()
         assert plan.value in losses
         assert losses == sorted(losses)
@@ -448,7 +448,7 @@ def test_loss_verification_gives_up(simulated: Callable[..., list[Scenario]]) ->
 
 
 def test_too_large_scenarios_are_not_simulated(simulated: Callable[..., list[Scenario]]) -> None:
-    asked = simulated(lambda _: {})
+    scenarios = simulated(lambda _: {})
     fast = path(network__bottleneck__rate="1000gbit", network__bottleneck__loss="0.0001%")
     for plan in (
         plan_streams(fast, verify=True),
@@ -456,7 +456,7 @@ def test_too_large_scenarios_are_not_simulated(simulated: Callable[..., list[Sce
     ):
         assert plan.simulated is None
         assert any("not checked by simulation" in w for w in map(str, plan.warnings))
-    assert asked == []
+    assert scenarios == []
     assert MOST_PACKETS == 5e8
 
 
@@ -484,14 +484,14 @@ def test_interrupted_streams_keep_finished_runs(monkeypatch: pytest.MonkeyPatch)
 # ---------------------------------------------------------------- comparison with the packet engine
 
 
-def agrees(plan: Plan, rel: float) -> None:
+def assert_simulation_agrees(plan: Plan, rel: float) -> None:
     assert plan.simulated == pytest.approx(plan.value, rel=rel)
 
 
 def test_simulation_agrees_on_the_flows() -> None:
     """62 flows by algorithm 1 over 200 ms; half as many flows fill half of the link."""
     plan = plan_streams(path(tcp__delayed_acks=True), verify=True)
-    agrees(plan, 0.1)
+    assert_simulation_agrees(plan, 0.1)
     busy = plan.tables["simulated"]["utilisation"]
     assert busy[0] == pytest.approx(0.5, abs=0.05)
     assert busy[1] > 0.9
@@ -500,7 +500,7 @@ def test_simulation_agrees_on_the_flows() -> None:
 
 def test_simulation_agrees_on_a_window_limited_loss() -> None:
     plan = plan_max_loss(lossy(tcp__receiver_window=44), goodput_bps=5e6, verify=True)
-    agrees(plan, 0.1)
+    assert_simulation_agrees(plan, 0.1)
     table = plan.tables["simulated"]
     at_value = table["loss_ratio"] == plan.value
     assert table["goodput_bps"][at_value] == pytest.approx([5e6], rel=0.02)

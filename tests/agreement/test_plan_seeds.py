@@ -45,10 +45,10 @@ QUESTIONS: dict[str, tuple[str, dict[str, Any], Callable[[Scenario], Plan]]] = {
 def test_interval_contains_the_answers_of_other_seeds(name: str) -> None:
     file, changes, plan = QUESTIONS[name]
     plans = [plan(load(file).with_changes({**changes, "run.seed": seed})) for seed in SEEDS]
-    found = [_answer(each) for each in plans]
-    told = [each for each in found if each is not None]
-    assert len(told) >= 8
-    values, lows, highs = np.array(told, dtype=float).T
+    result = [_answer(each) for each in plans]
+    decided = [each for each in result if each is not None]
+    assert len(decided) >= 8
+    values, lows, highs = np.array(decided, dtype=float).T
     inside = (lows[:, None] <= values) & (values <= highs[:, None])
     others = ~np.eye(len(values), dtype=bool)
     assert inside[others].mean() > 0.92

@@ -29,7 +29,7 @@ def ns2_red(
 def scenario(*, flows: int, mbit: int, buffer: int, gentle: bool) -> dict[str, Any]:
     """The same scenario for tcpcast; round trips differ to prevent synchronisation."""
     red = {"kind": "red", "gentle": gentle}
-    round_trips_ms = [60 + 20 * at / flows for at in range(flows)]
+    round_trips_ms = [60 + 20 * index / flows for index in range(flows)]
     return {
         "network": {
             "rtt": "60ms",
@@ -42,8 +42,8 @@ def scenario(*, flows: int, mbit: int, buffer: int, gentle: bool) -> dict[str, A
             "start": {"distribution": "uniform", "low": "0s", "high": "1s"},
         },
         "class": [
-            {"name": f"flow{at}", "flows": 1, "rtt": f"{rtt:.6f}ms"}
-            for at, rtt in enumerate(round_trips_ms)
+            {"name": f"flow{index}", "flows": 1, "rtt": f"{rtt:.6f}ms"}
+            for index, rtt in enumerate(round_trips_ms)
         ],
         "tcp": {"stack": "rfc-newreno-patient"},
         "run": {"duration": f"{SECONDS}s", "warmup": f"{WARMUP_S}s", "replications": 2},
@@ -54,7 +54,7 @@ def scenario(*, flows: int, mbit: int, buffer: int, gentle: bool) -> dict[str, A
 @pytest.mark.parametrize("mbit", [1, 10, 100, 1000])
 def test_ns2_chooses_the_same_parameters(mbit: int) -> None:
     question: dict[str, Any] = {"flows": 1, "mbit": mbit, "buffer": 100, "gentle": True}
-    theirs = ns2_red(seed=1, seconds=1, **question)
+    expected = ns2_red(seed=1, seconds=1, **question)
     own = Scenario.from_dict(scenario(**question)).network.red_parameters()
     assert own is not None
     for name, value in (
@@ -63,7 +63,7 @@ def test_ns2_chooses_the_same_parameters(mbit: int) -> None:
         ("max_probability", own.max_probability),
         ("weight", own.weight),
     ):
-        assert value == pytest.approx(theirs[name], rel=1e-9), name
+        assert value == pytest.approx(expected[name], rel=1e-9), name
 
 
 @needs_ns2
@@ -83,14 +83,14 @@ def test_ns2_chooses_the_same_parameters(mbit: int) -> None:
 )
 def test_ns2_red_agrees(flows: int, mbit: int, buffer: int, gentle: bool) -> None:
     question: dict[str, Any] = {"flows": flows, "mbit": mbit, "buffer": buffer, "gentle": gentle}
-    theirs = [ns2_red(seed=seed, **question) for seed in (1, 2)]
+    expected = [ns2_red(seed=seed, **question) for seed in (1, 2)]
     (own,) = tcpcast.run(Scenario.from_dict(scenario(**question)), ["packet"])
     # ns-2 does not count the packet in transmission.
-    figures = {
+    values = {
         "goodput_pps": (own["goodput_pps"], 0.01),
         "loss_ratio": (own["loss_ratio"], 0.05),
         "waiting_mean_pkts": (own["queue_mean_pkts"] - own["utilisation"], 0.05),
     }
-    for name, (value, within) in figures.items():
-        mean = fmean(run[name] for run in theirs)
-        assert abs(value / mean - 1) <= within, f"{name}: {value} against {mean}"
+    for name, (value, tolerance) in values.items():
+        mean = fmean(run[name] for run in expected)
+        assert abs(value / mean - 1) <= tolerance, f"{name}: {value} against {mean}"

@@ -12,7 +12,7 @@ from functools import cache, partial
 from typing import Any
 
 import pytest
-from capture_file import Written
+from capture_file import CaptureFiles
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from reference_simulator import NEVER, Log, Network
@@ -49,8 +49,8 @@ def numbers_of(scenario: dict[str, Any], warmup_s: float = 0.0) -> Numbers:
     pcap = [{"link": tap, "file": f"{tap}.pcap"} for tap in TAPS]
     plain = Scenario.from_dict({"run": {"duration": "1000s"}, **scenario})
     flows = list(range(plain.senders))
-    watched = {"probes": {"flows": flows, "pcap": pcap}}
-    scenario = {"run": {"duration": "1000s"}, **scenario, **watched}
+    options = {"probes": {"flows": flows, "pcap": pcap}}
+    scenario = {"run": {"duration": "1000s"}, **scenario, **options}
     return configuration(Scenario.from_dict(scenario), warmup_s)
 
 
@@ -67,7 +67,7 @@ def advanced(run: _native.Simulation, until_s: float) -> Log:
     return log
 
 
-def sent(numbers: Numbers, until_s: float) -> list[tuple[int, int, int]]:
+def first_transmissions(numbers: Numbers, until_s: float) -> list[tuple[int, int, int]]:
     """Return the native engine's first transmissions without captures."""
     uncaptured = numbers | {"probes": numbers["probes"] | {"captures": []}}
     return advanced(_native.Simulation(uncaptured, 1), until_s)["sent"]
@@ -78,9 +78,9 @@ class Native:
 
     def __init__(self, numbers: Numbers, until_s: float) -> None:
         run = _native.Simulation(numbers, 1)
-        written = Written(run, len(TAPS))
+        files = CaptureFiles(run, len(TAPS))
         self.log = advanced(run, until_s)
-        for tap, packets in zip(TAPS, written.read(numbers["packet_bytes"]), strict=True):
+        for tap, packets in zip(TAPS, files.read(numbers["packet_bytes"]), strict=True):
             data, acks = self.log[tap], self.log[f"{tap}, acks"]
             for packet in packets:
                 event = (packet.time_ns, packet.flow, packet.number)
@@ -89,7 +89,8 @@ class Native:
         width = len(_native.CLASS_CELLS)
         self.link = dict(zip(_native.LINK_CELLS, last, strict=False))
         rows = [
-            last[len(_native.LINK_CELLS) + at * width :] for at in range(len(numbers["classes"]))
+            last[len(_native.LINK_CELLS) + index * width :]
+            for index in range(len(numbers["classes"]))
         ]
         self.classes = [dict(zip(_native.CLASS_CELLS, row, strict=False)) for row in rows]
         self.totals = run.totals()
@@ -106,17 +107,21 @@ def compared(numbers: Numbers, until_s: float, *, unseen_s: float = 1.0) -> tupl
     """
     network = Network(numbers)
     network.run(round(until_s * SECOND))
-    return network, held(network, numbers, until_s, unseen_s=unseen_s)
+    return network, compare_with_reference(network, numbers, until_s, unseen_s=unseen_s)
 
 
-def held(network: Network, numbers: Numbers, until_s: float, *, unseen_s: float = 1.0) -> Native:
+def compare_with_reference(
+    network: Network, numbers: Numbers, until_s: float, *, unseen_s: float = 1.0
+) -> Native:
     """Run the native engine and compare it with a reference that has run for the same time."""
     expected, native = network.log, Native(numbers, until_s)
     end = min(round((until_s - unseen_s) * SECOND), network.first_tie - 1)
-    for ours, theirs in SAME.items():
-        if ours == "dropped" and expected["dropped on access"]:
+    for native_kind, reference_kind in SAME.items():
+        if native_kind == "dropped" and expected["dropped on access"]:
             continue
-        assert until(native.log[theirs], end) == until(expected[ours], end), ours
+        assert until(native.log[reference_kind], end) == until(expected[native_kind], end), (
+            native_kind
+        )
     return native
 
 
@@ -126,7 +131,7 @@ def until(events: list[tuple[int, int, int]], end: int) -> list[tuple[int, int, 
 
 def bulk(flows: int, first_s: float, gap_s: float) -> dict[str, Any]:
     """Bulk flows that start one by one."""
-    starts = [f"{first_s + gap_s * at:.9f}s" for at in range(flows)]
+    starts = [f"{first_s + gap_s * index:.9f}s" for index in range(flows)]
     return {"kind": "bulk", "flows": flows, "start": starts}
 
 
@@ -168,7 +173,7 @@ def test_every_stack_is_equal_on_a_drop_tail_queue(stack: str, timer: str) -> No
 def test_windows_in_fractions_of_packets_are_equal(stack: str, at_threshold: bool) -> None:
     rules = {"slow_start_at_ssthresh": at_threshold}
     tcp = {"stack": stack, "receiver_window": 60, "rules": rules}
-    whole = sent(numbers_of(DROP_TAIL | {"tcp": tcp}), 6.0)
+    whole = first_transmissions(numbers_of(DROP_TAIL | {"tcp": tcp}), 6.0)
     scenario = DROP_TAIL | {"tcp": tcp | {"rules": rules | {"window_unit": "bytes"}}}
     network, native = compared(numbers_of(scenario), 6.0)
     assert network.first_tie == NEVER
@@ -216,34 +221,34 @@ def test_every_loss_detection_rule_is_equal(name: str, stack: str, timer: str) -
             "bottleneck": {"rate": "1.3019mbit", "buffer": "5pkt"},
             "egress": {"rate": "6.7713mbit"},
         },
-        "class": [{"name": f"n{at}", "traffic": laid} for at, laid in enumerate(files)],
+        "class": [{"name": f"n{index}", "traffic": traffic} for index, traffic in enumerate(files)],
         "traffic": {"kind": "on-off", "off": files[0]["off"], "size": files[0]["size"]},
     }
     plain = {"stack": stack, "receiver_window": 60, "rules": {"timer_restart": timer}}
     network, native = compared(numbers_of(few | {"tcp": overlay(plain, LOSS_RULES[name])}), 6.0)
     assert network.first_tie == NEVER
     assert len(native.log["dropped"]) > 10
-    assert native.log["sent"] != sent(numbers_of(few | {"tcp": plain}), 6.0)
+    assert native.log["sent"] != first_transmissions(numbers_of(few | {"tcp": plain}), 6.0)
 
 
 @pytest.mark.parametrize("stack", ["rfc-reno", "rfc-newreno", "rfc-newreno-patient"])
 def test_doubled_timeout_ends_with_a_sample_or_an_ack(stack: str) -> None:
     # The buffer has three packets, and the first of four users fills it for the others.
     files = [file_each(size, f"{0.05 + 0.0137 * size:.4f}s") for size in (5, 9, 14, 26)]
-    crowd = {
+    others = {
         "network": {
             "rtt": "61.3ms",
             "ingress": {"rate": "97mbit"},
             "bottleneck": {"rate": "0.3019mbit", "buffer": "3pkt"},
             "egress": {"rate": "6.7713mbit"},
         },
-        "class": [{"name": f"n{at}", "traffic": laid} for at, laid in enumerate(files)],
+        "class": [{"name": f"n{index}", "traffic": traffic} for index, traffic in enumerate(files)],
         "traffic": {"kind": "on-off", "off": files[0]["off"], "size": files[0]["size"]},
     }
     timeouts = []
     for until in ("sample", "ack"):
         tcp = {"stack": stack, "min_rto": "200ms", "rules": {"backoff_until": until}}
-        network, native = compared(numbers_of(crowd | {"tcp": tcp}), 12.0)
+        network, native = compared(numbers_of(others | {"tcp": tcp}), 12.0)
         assert network.first_tie == NEVER
         timeouts.append(len(native.log["timeout"]))
     assert timeouts[1] > timeouts[0] > 30
@@ -270,7 +275,7 @@ def test_ack_that_waits_for_the_previous_one_is_equal() -> None:
     }
     network, _ = compared(numbers_of(scenario), 6.0)
     assert network.first_tie == NEVER
-    waits = [
+    wait_times = [
         reached - answered
         for flow in range(5)
         for answered, reached in zip(
@@ -278,12 +283,12 @@ def test_ack_that_waits_for_the_previous_one_is_equal() -> None:
             strict=False,
         )
     ]
-    assert min(waits) == 640_000
-    assert sum(wait > 640_000 for wait in waits) > 5
+    assert min(wait_times) == 640_000
+    assert sum(wait > 640_000 for wait in wait_times) > 5
 
 
 def times_of(events: list[tuple[int, int, int]], flow: int) -> list[int]:
-    return [time for time, its_flow, _ in events if its_flow == flow]
+    return [time for time, event_flow, _ in events if event_flow == flow]
 
 
 def test_overlapping_bursts_on_slow_ingress_links_are_equal() -> None:
@@ -340,9 +345,9 @@ def test_classes_with_access_links_are_equal() -> None:
     network, native = compared(numbers_of(CLASSES), 10.0)
     assert network.first_tie == NEVER
     assert native.classes[3]["access_drops"] > 10
-    for at in (0, 1, 2, 3, 4):
-        assert native.classes[at]["queue_drops"] > 0
-    assert all(native.classes[at]["transfers"] > 1 for at in range(4))
+    for index in (0, 1, 2, 3, 4):
+        assert native.classes[index]["queue_drops"] > 0
+    assert all(native.classes[index]["transfers"] > 1 for index in range(4))
 
 
 def test_drop_on_an_access_link_is_recorded_at_its_time() -> None:
@@ -363,8 +368,8 @@ def test_drop_on_an_access_link_is_recorded_at_its_time() -> None:
         assert native.total("queue_drops") == 0
         assert native.total("access_drops") > 10
         end = 4 * SECOND
-        found, wanted = native.log["dropped"], network.log["dropped on access"]
-        assert until(found, end) == until(wanted, end), link
+        result, expected = native.log["dropped"], network.log["dropped on access"]
+        assert until(result, end) == until(expected, end), link
 
 
 OTHERS: dict[str, dict[str, Any]] = {
@@ -487,11 +492,11 @@ def test_spurious_timeouts_of_the_special_case_are_equal(size: int, number: int)
 @cache
 def quiet_end() -> tuple[Network, Native]:
     """Return sources with one file each, all of which end long before the run does."""
-    laid = [
-        {**entry, "traffic": file_each(70 + 30 * at, f"{10.0037 + 0.1791 * at:.4f}s")}
-        for at, entry in enumerate(CLASSES["class"])
+    traffic = [
+        {**entry, "traffic": file_each(70 + 30 * index, f"{10.0037 + 0.1791 * index:.4f}s")}
+        for index, entry in enumerate(CLASSES["class"])
     ]
-    return compared(numbers_of(CLASSES | {"class": laid}), 19.5)
+    return compared(numbers_of(CLASSES | {"class": traffic}), 19.5)
 
 
 def test_totals_of_a_finished_run_are_equal() -> None:
@@ -512,9 +517,9 @@ def test_totals_of_a_finished_run_are_equal() -> None:
     in_flight = times_in_flight(log)
     assert native.total("acked") == count(in_flight) == native.total("transfer_packets")
     assert native.total("in_flight_ns") == sum(in_flight)
-    for at, row in enumerate(native.classes):
-        assert row["on_time_ns"] == sum(entry[2] for entry in log["on time"] if entry[1] == at)
-        assert row["queue_drops"] == sum(entry[1] == at for entry in log["dropped"])
+    for index, row in enumerate(native.classes):
+        assert row["on_time_ns"] == sum(entry[2] for entry in log["on time"] if entry[1] == index)
+        assert row["queue_drops"] == sum(entry[1] == index for entry in log["dropped"])
 
 
 def times_in_flight(log: Log) -> list[int]:
@@ -537,14 +542,16 @@ def test_queue_of_a_finished_run_is_equal() -> None:
     entered = [entry[0] for entry in log["at bottleneck"] if not dropped[entry]]
     left = [entry[0] for entry in log["left bottleneck"]]
     assert native.link["queue_integral"] == sum(left) - sum(entered)
-    held, since, times = 0, 0, Counter[int]()
-    for time, step in sorted([(at, -1) for at in left] + [(at, 1) for at in entered]):
-        times[held] += time - since
-        held, since = held + step, time
+    length, since, times = 0, 0, Counter[int]()
+    for time, step in sorted(
+        [(moment, -1) for moment in left] + [(moment, 1) for moment in entered]
+    ):
+        times[length] += time - since
+        length, since = length + step, time
     assert native.link["busy_ns"] == sum(times.values()) - times[0]
-    found = Counter(entry[2] for entry in log["found"])
-    seen = native.totals["queue_seen"].tolist()
-    assert seen == [found[queue] for queue in range(len(seen))]
+    result = Counter(entry[2] for entry in log["found"])
+    queue_counts = native.totals["queue_seen"].tolist()
+    assert queue_counts == [result[queue] for queue in range(len(queue_counts))]
     at_length = native.totals["queue_time_ns"].tolist()
     assert at_length[1:] == [times[queue] for queue in range(1, len(at_length))]
 
@@ -564,15 +571,15 @@ def test_active_sources_are_equal_after_any_warm_up(warmup_s: float) -> None:
     until_s, start = 9.0, round(warmup_s * SECOND)
     numbers = numbers_of(CLASSES, warmup_s)
     network = reference_of_classes(until_s)
-    native = held(network, numbers, until_s)
+    native = compare_with_reference(network, numbers, until_s)
     steps = births_and_deaths(network.log)
     expected, active, since = Counter[int](), 0, 0
     for time, step in [*steps, (round(until_s * SECOND), 0)]:
         expected[active] += max(0, time - max(since, start))
         active, since = active + step, time
-    found = native.totals["states_time_ns"].tolist()
-    assert found == [expected[active] for active in range(len(found))]
-    assert sum(found) == round(until_s * SECOND) - start
+    result = native.totals["states_time_ns"].tolist()
+    assert result == [expected[active] for active in range(len(result))]
+    assert sum(result) == round(until_s * SECOND) - start
 
 
 def births_and_deaths(log: Log) -> list[tuple[int, int]]:
@@ -616,8 +623,8 @@ def test_synchronised_sources_have_equal_totals() -> None:
     assert [time for time, _, _ in native.log["bottleneck-out"]] == times
 
 
-def rates(least: int, most: int) -> st.SearchStrategy[int | None]:
-    return st.none() | st.integers(least, most)
+def rates(minimum: int, maximum: int) -> st.SearchStrategy[int | None]:
+    return st.none() | st.integers(minimum, maximum)
 
 
 @st.composite
@@ -722,23 +729,25 @@ def small_runs(draw: st.DrawFn) -> Numbers:
 PHASES = [Phase.explicit, Phase.reuse, Phase.generate]
 """No shrinking, which takes minutes; the unshrunk example also names the event that differs."""
 
-unhurried = partial(settings, deadline=None, phases=PHASES, suppress_health_check=list(HealthCheck))
+without_deadline = partial(
+    settings, deadline=None, phases=PHASES, suppress_health_check=list(HealthCheck)
+)
 
 
-@unhurried(max_examples=10, derandomize=True)
+@without_deadline(max_examples=10, derandomize=True)
 @given(small_runs())
 def test_small_random_runs_are_equal(numbers: Numbers) -> None:
     compared(numbers, 4.0)
 
 
 @pytest.mark.long
-@unhurried(max_examples=1000)
+@without_deadline(max_examples=1000)
 @given(small_runs())
 def test_many_small_random_runs_are_equal(numbers: Numbers) -> None:
     compared(numbers, 4.0)
 
 
-def with_silences(rule: str, connection: str) -> dict[str, Any]:
+def with_off_times(rule: str, connection: str) -> dict[str, Any]:
     """Four users with a persistent connection each and OFF times from 0.2 to 1.8 s."""
     files = [(11, "0.2117s"), (26, "0.7013s"), (37, "1.3219s"), (64, "1.8031s")]
     laid = [file_each(size, off) | {"connection": connection} for size, off in files]
@@ -749,7 +758,7 @@ def with_silences(rule: str, connection: str) -> dict[str, Any]:
             "bottleneck": {"rate": "2.3019mbit", "buffer": "11pkt"},
             "egress": {"rate": "6.7713mbit"},
         },
-        "class": [{"name": f"n{at}", "traffic": traffic} for at, traffic in enumerate(laid)],
+        "class": [{"name": f"n{index}", "traffic": traffic} for index, traffic in enumerate(laid)],
         "traffic": laid[0],
         "tcp": {"stack": "rfc-newreno", "receiver_window": 30, "idle_restart": rule},
     }
@@ -758,14 +767,14 @@ def with_silences(rule: str, connection: str) -> dict[str, Any]:
 @pytest.mark.parametrize("unit", ["packets", "bytes"])
 @pytest.mark.parametrize("rule", ["never", "rto", "700ms"])
 def test_connections_that_outlive_off_times_are_equal(rule: str, unit: str) -> None:
-    scenario = with_silences(rule, "persistent")
+    scenario = with_off_times(rule, "persistent")
     scenario["tcp"]["rules"] = {"window_unit": unit}
     network, native = compared(numbers_of(scenario), 20.0)
     assert network.first_tie > 15 * SECOND
     assert len(native.log["dropped"]) > 30
     assert max(number for _, _, number in native.log["sent"]) > 300
     # Each rule gives a different run, and none equals the run with new connections.
-    others = [with_silences(other, "persistent") for other in {"never", "rto", "700ms"} - {rule}]
-    for other in [*others, with_silences(rule, "new")]:
+    others = [with_off_times(other, "persistent") for other in {"never", "rto", "700ms"} - {rule}]
+    for other in [*others, with_off_times(rule, "new")]:
         other["tcp"]["rules"] = {"window_unit": unit}
-        assert sent(numbers_of(other), 20.0) != native.log["sent"]
+        assert first_transmissions(numbers_of(other), 20.0) != native.log["sent"]

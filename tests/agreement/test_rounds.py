@@ -7,21 +7,21 @@ from collections import deque
 from typing import Any
 
 import pytest
-from capture_file import Captured, Written
+from capture_file import Captured, CaptureFiles
 from tcpcast import _native
 from tcpcast.engines.packet.configuration import configuration
 from tcpcast.scenario import Scenario
 
 RATE = 0.02
-PLACES = ["sender", "bottleneck-in", "bottleneck-out"]
+TAPS = ["sender", "bottleneck-in", "bottleneck-out"]
 QUEUE_AT_MOST_NS = 10_000_000
 # For each packet that reached the bottleneck: True if it was lost there.
 Fates = list[bool]
 
 
-def captured(changes: dict[str, Any], flows: int) -> dict[str, list[Captured]]:
+def capture_packets(changes: dict[str, Any], flows: int) -> dict[str, list[Captured]]:
     """Run flows over a fast path; packets have gaps, and no queue lasts for a round trip."""
-    pcap = [{"link": place, "file": place, "packets": 10**6} for place in PLACES]
+    pcap = [{"link": tap, "file": tap, "packets": 10**6} for tap in TAPS]
     scenario = Scenario.from_dict(
         {
             "network": {
@@ -38,22 +38,22 @@ def captured(changes: dict[str, Any], flows: int) -> dict[str, list[Captured]]:
         }
     ).with_changes(changes)
     run = _native.Simulation(configuration(scenario, 0.0), 1)
-    written = Written(run, len(PLACES))
+    files = CaptureFiles(run, len(TAPS))
     assert run.advance(transfers=None, until_ns=300 * 10**9, threads=1) == "done"
-    return dict(zip(PLACES, written.read(1500), strict=True))
+    return dict(zip(TAPS, files.read(1500), strict=True))
 
 
 def rounds_of(at_sender: list[Captured]) -> list[list[Captured]]:
     """Split one flow's packets into rounds as defined in docs/reference/scenario.md."""
     rounds: list[list[Captured]] = []
-    over, last = True, 0
+    is_complete, last = True, 0
     for packet in at_sender:
         if not packet.is_data:
-            over = over or packet.number > rounds[-1][0].number
+            is_complete = is_complete or packet.number > rounds[-1][0].number
             continue
-        if over or packet.number <= last:
+        if is_complete or packet.number <= last:
             rounds.append([])
-            over = False
+            is_complete = False
         rounds[-1].append(packet)
         last = packet.number
     return rounds
@@ -62,31 +62,31 @@ def rounds_of(at_sender: list[Captured]) -> list[list[Captured]]:
 def seen_at(later: list[Captured], packets: list[Captured]) -> list[bool]:
     """Return for each packet of a flow whether it passes a later tap within a round trip."""
     coming = deque((p.time_ns, p.number) for p in later if p.is_data)
-    found = []
+    result = []
     for packet in packets:
-        there = bool(coming) and coming[0][1] == packet.number
-        there = there and coming[0][0] - packet.time_ns < QUEUE_AT_MOST_NS
-        found.append(there)
-        if there:
+        reached = bool(coming) and coming[0][1] == packet.number
+        reached = reached and coming[0][0] - packet.time_ns < QUEUE_AT_MOST_NS
+        result.append(reached)
+        if reached:
             coming.popleft()
     assert not coming or coming[0][0] > packets[-1].time_ns
-    return found
+    return result
 
 
 def fates(changes: dict[str, Any], flows: int) -> list[Fates]:
     """Return the losses at the bottleneck by round, in order."""
-    seen = captured(changes, flows)
-    found = []
+    seen = capture_packets(changes, flows)
+    result = []
     for flow in range(flows):
-        sender, before, behind = ([p for p in seen[at] if p.flow == flow] for at in PLACES)
+        sender, before, behind = ([p for p in seen[tap] if p.flow == flow] for tap in TAPS)
         rounds = rounds_of(sender)
         packets = [packet for one_round in rounds for packet in one_round]
         arrived = iter(seen_at(before, packets))
         passed = iter(seen_at(behind, packets))
         for one_round in rounds:
             marks = [(next(arrived), next(passed)) for _ in one_round]
-            found.append([not through for there, through in marks if there])
-    return found
+            result.append([not passed_link for reached, passed_link in marks if reached])
+    return result
 
 
 CASES: dict[str, dict[str, Any]] = {

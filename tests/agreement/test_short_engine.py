@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 ON_SECOND = {"limited_transmit": True, "rules": SimpleNamespace(limited_transmit_on="second")}
 
 
-def steps(found: Answer) -> dict[str, float]:
-    return {entry["symbol"]: entry["value"] for entry in found.steps}
+def steps(result: Answer) -> dict[str, float]:
+    return {entry["symbol"]: entry["value"] for entry in result.steps}
 
 
 def transfers(sizes: Iterable[float] | None, **changes: Any) -> Any:
@@ -46,25 +46,25 @@ def transfers(sizes: Iterable[float] | None, **changes: Any) -> Any:
         "is_modern": False,
         "handshake": None,
     }
-    given = {"loss": "10%", "arrivals": None, "rate": "unlimited", **changes}
+    inputs = {"loss": "10%", "arrivals": None, "rate": "unlimited", **changes}
     traffic = SimpleNamespace(
         kind="transfers",
         sizes=None if sizes is None else list(sizes),
         count=1000,
-        arrivals=given["arrivals"],
+        arrivals=inputs["arrivals"],
     )
-    bottleneck = Link.model_validate({"loss": given["loss"], "rate": given["rate"]})
+    bottleneck = Link.model_validate({"loss": inputs["loss"], "rate": inputs["rate"]})
     links = [PathLink("ingress", Link()), PathLink("bottleneck", bottleneck, True, True)]
-    sender = SimpleNamespace(**{name: given.get(name, value) for name, value in tcp.items()})
+    sender = SimpleNamespace(**{name: inputs.get(name, value) for name, value in tcp.items()})
     sender.packets_per_growth = 2 if sender.delayed_acks else 1
     sender.timeout_s = lambda rtt_s: max(sender.min_rto_s, rtt_s)
-    people = SimpleNamespace(
+    population = SimpleNamespace(
         rtt_s=0.1, traffic=traffic, name="all", count=1, links=lambda _: links, tcp=sender
     )
     return SimpleNamespace(
         captured=None,
         own_packets=(),
-        populations=[people],
+        populations=[population],
         network=SimpleNamespace(bottleneck=bottleneck, packet_bytes=1500),
         tcp=sender,
     )
@@ -80,8 +80,8 @@ NOTE = {
 
 
 def test_short_agrees_by_size_and_by_losses() -> None:
-    found = short(transfers(NOTE), None)
-    table = found.tables["by_losses"]
+    result = short(transfers(NOTE), None)
+    table = result.tables["by_losses"]
     for size, latencies in NOTE.items():
         for losses, seconds in enumerate(latencies):
             row = (table["size_pkts"] == size) & (table["losses"] == losses)
@@ -89,26 +89,26 @@ def test_short_agrees_by_size_and_by_losses() -> None:
                 # accuracy of the meshes: 3.4075 can print as either value
                 assert table["completion_time_s"][row] == pytest.approx([seconds], abs=5.5e-4)
     assert table["losses"].max() == 10
-    by_size = found.tables["by_size"]
+    by_size = result.tables["by_size"]
     assert by_size["size_pkts"].tolist() == list(NOTE)
     for size, mean in zip(*by_size.values(), strict=True):
         rows = table["size_pkts"] == size
         part = (table["probability"] * table["completion_time_s"])[rows].sum()
         assert part == pytest.approx(mean, rel=0.02)
-    assert found["completion_time_s"] == pytest.approx(by_size["completion_time_s"].mean())
-    assert found.regime == "loss recovery"
-    assert steps(found)["y_to"] == 2
-    assert steps(found)["FileSize_min"] == 5
-    assert found.notes == []
-    assert json.loads(encode(found.to_json()["provenance"]))["steps"][0]["value"] == 0.1
+    assert result["completion_time_s"] == pytest.approx(by_size["completion_time_s"].mean())
+    assert result.regime == "loss recovery"
+    assert steps(result)["y_to"] == 2
+    assert steps(result)["FileSize_min"] == 5
+    assert result.notes == []
+    assert json.loads(encode(result.to_json()["provenance"]))["steps"][0]["value"] == 0.1
 
 
 def test_short_without_loss_is_the_growth_of_the_window() -> None:
-    found = short(transfers([6, 14], loss="0%"), None)
-    assert found.tables["by_size"]["size_pkts"].tolist() == [6, 14]
-    assert found.tables["by_size"]["completion_time_s"] == pytest.approx([0.2, 0.3])
-    assert found.tables["by_losses"]["losses"].tolist() == [0, 0]
-    assert found.regime == "round trips"
+    result = short(transfers([6, 14], loss="0%"), None)
+    assert result.tables["by_size"]["size_pkts"].tolist() == [6, 14]
+    assert result.tables["by_size"]["completion_time_s"] == pytest.approx([0.2, 0.3])
+    assert result.tables["by_losses"]["losses"].tolist() == [0, 0]
+    assert result.regime == "round trips"
 
 
 @pytest.mark.parametrize(("packets", "regime"), [(20, "round trips"), (100_000, "bottleneck")])
@@ -121,12 +121,12 @@ def test_long_transfer_takes_the_time_of_the_link(packets: int, regime: str) -> 
 
 
 def test_delayed_acks_wait_for_their_timer() -> None:
-    found = short(transfers([1, 5], loss="0%", delayed_acks=True), None)
+    result = short(transfers([1, 5], loss="0%", delayed_acks=True), None)
     path = ShortTransfer(
         rtt_s=0.1, initial_ssthresh_pkts=30, receiver_window_pkts=30, acked_packets=2
     )
     fluid = lossless_latency_s(path, [1, 5])
-    times = found.tables["by_size"]["completion_time_s"]
+    times = result.tables["by_size"]["completion_time_s"]
     # The ack of a single packet comes when the timer expires.
     assert times[0] == pytest.approx(fluid[0] + 0.2)
     assert times[1] > fluid[1]
@@ -147,8 +147,8 @@ def test_limited_transmit_and_last_packets_agree_with_figure_10() -> None:
 
 def test_short_uses_a_measurement() -> None:
     measured = {"loss_ratio": Metric(0.05), "rtt_mean_s": Metric(0.2)}
-    found = short(transfers([10]), Answer("packet", metrics=measured))
-    assert (steps(found)["p"], steps(found)["RTT"]) == (0.05, 0.2)
+    result = short(transfers([10]), Answer("packet", metrics=measured))
+    assert (steps(result)["p"], steps(result)["RTT"]) == (0.05, 0.2)
 
 
 def test_short_warns_of_unsupported_features() -> None:
@@ -180,10 +180,10 @@ def test_transfers_warn_of_correlated_losses_and_competing_traffic(
 def test_transfer_takes_at_least_a_round_trip(engine: Callable[[Any, Any], Answer]) -> None:
     """The formulas contain fractions of round trips: one packet with an initial window of two takes
     half."""
-    found = engine(transfers([1, 2, 30], loss="0.1%"), None)
-    one, two, _ = found.tables["by_size"]["completion_time_s"]
+    result = engine(transfers([1, 2, 30], loss="0.1%"), None)
+    one, two, _ = result.tables["by_size"]["completion_time_s"]
     assert 0.1 < one < two < 0.11
-    assert found.notes == []
+    assert result.notes == []
 
 
 def test_limited_transmit_works_above_the_usual_threshold() -> None:
@@ -202,16 +202,16 @@ def test_threshold_of_one_has_no_lower_duplicates() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sizes", "changes", "why"),
+    ("sizes", "changes", "reason"),
     [
         ([5], {"last_packets_threshold": 2}, "write tcp.rules.last_packets_threshold = 1"),
         ([301], {}, "301 packets loses 30.1 on the mean"),
     ],
 )
 def test_short_is_rejected_outside_its_domain(
-    sizes: list[float], changes: dict[str, Any], why: str
+    sizes: list[float], changes: dict[str, Any], reason: str
 ) -> None:
-    with pytest.raises(NotApplicable, match=why):
+    with pytest.raises(NotApplicable, match=reason):
         short(transfers(sizes, **changes), None)
 
 
@@ -240,13 +240,13 @@ def test_link_limits_arriving_transfers(ingress: str) -> None:
     arriving = alone.with_changes(
         {"run.duration": "60s", "traffic.arrivals": {"distribution": "poisson", "rate": "1/s"}}
     )
-    expected, found = short(alone, None), short(arriving, None)
-    assert found["completion_time_s"] == expected["completion_time_s"]
-    assert steps(found)["C_link"] == pytest.approx(50e6 / (8 * 1500))
+    expected, result = short(alone, None), short(arriving, None)
+    assert result["completion_time_s"] == expected["completion_time_s"]
+    assert steps(result)["C_link"] == pytest.approx(50e6 / (8 * 1500))
 
 
 def test_cardwell_agrees_by_size() -> None:
-    found = cardwell(transfers([8, 200]), None)
+    result = cardwell(transfers([8, 200]), None)
     expected = cardwell_latency(
         size_pkts=[8, 200],
         rtt_s=0.1,
@@ -257,11 +257,11 @@ def test_cardwell_agrees_by_size() -> None:
         receiver_window_pkts=30,
         connection=False,
     )
-    assert found.tables["by_size"]["completion_time_s"] == pytest.approx(expected.latency_s)
-    assert found["completion_time_s"] == pytest.approx(expected.latency_s.mean())
-    assert found.regime == "congestion avoidance"
+    assert result.tables["by_size"]["completion_time_s"] == pytest.approx(expected.latency_s)
+    assert result["completion_time_s"] == pytest.approx(expected.latency_s.mean())
+    assert result.regime == "congestion avoidance"
     parts = ["slow start", "first loss", "congestion avoidance", "delayed ack"]
-    assert sum(steps(found)[part] for part in parts) == pytest.approx(steps(found)["E[L]"])
+    assert sum(steps(result)[part] for part in parts) == pytest.approx(steps(result)["E[L]"])
     few = cardwell(transfers([8]), None)
     assert few.regime == "first loss"
     with pytest.raises(NotApplicable, match="above 0"):

@@ -34,25 +34,25 @@ def path(
 
 
 def sizing(**changes: Any) -> PathSizing:
-    found = path_sizing(path(**changes))
-    assert found is not None
-    return found
+    result = path_sizing(path(**changes))
+    assert result is not None
+    return result
 
 
 def test_window_of_each_flow_is_its_part_of_the_bdp() -> None:
-    found = sizing()
-    assert found.bdp_bytes == pytest.approx(172.5e6)
-    assert found.bdp_pkts == pytest.approx(115_000)
-    assert found.window_pkts == 7188  # 7187.5
-    assert found.window_bytes == 7188 * 1448
+    result = sizing()
+    assert result.bdp_bytes == pytest.approx(172.5e6)
+    assert result.bdp_pkts == pytest.approx(115_000)
+    assert result.window_pkts == 7188  # 7187.5
+    assert result.window_bytes == 7188 * 1448
 
 
 def test_socket_buffers_keep_the_link_full_after_reductions() -> None:
-    found = sizing()
+    result = sizing()
     # 7187.5/0.7 packets: CUBIC keeps 70 % of them (RFC 9438), which still fill the link.
-    assert found.full_window_pkts == 10_268
-    assert found.full_window_bytes == 10_268 * 1448
-    assert found.socket_buffer_bytes == 2 * 10_268 * 1448
+    assert result.full_window_pkts == 10_268
+    assert result.full_window_bytes == 10_268 * 1448
+    assert result.socket_buffer_bytes == 2 * 10_268 * 1448
     assert sizing(stack="linux-reno").full_window_pkts == 14_375  # half remains
     assert sizing(stack="linux-bbr").full_window_pkts == 14_375  # two BDP in flight
 
@@ -77,14 +77,14 @@ def test_keys_are_at_least_the_defaults_of_linux_6_16() -> None:
 def test_too_small_keys_are_named_with_the_version(
     rate: str, wmem: int | None, rmem: str | None
 ) -> None:
-    found = sizing(rate=rate, rtt="100ms", flows=1)
-    (said,) = sizing_texts(found)[1:]
+    result = sizing(rate=rate, rtt="100ms", flows=1)
+    (message,) = sizing_texts(result)[1:]
     if wmem is None:
-        assert "the defaults of tcp_rmem and tcp_wmem allow it" in said
+        assert "the defaults of tcp_rmem and tcp_wmem allow it" in message
         return
-    assert f"net.ipv4.tcp_wmem=4096 16384 {wmem}" in said
-    assert ("net.ipv4.tcp_rmem" in said) == (rmem is not None)
-    assert ("before Linux 6.16 net.ipv4.tcp_rmem" in said) == (rmem == "before")
+    assert f"net.ipv4.tcp_wmem=4096 16384 {wmem}" in message
+    assert ("net.ipv4.tcp_rmem" in message) == (rmem is not None)
+    assert ("before Linux 6.16 net.ipv4.tcp_rmem" in message) == (rmem == "before")
 
 
 def test_defaults_allow_half_of_the_smaller_buffer_per_round_trip() -> None:
@@ -96,18 +96,19 @@ def test_defaults_allow_half_of_the_smaller_buffer_per_round_trip() -> None:
 def test_cubic_streams_follow_the_response_function() -> None:
     # A window of 115,000 packets; one CUBIC flow has 1.17 (RTT/p)^(3/4) with RFC 9438's beta.
     window = (0.4 * 3.7 / (4 * 0.3)) ** 0.25 * (0.138 / 1e-5) ** 0.75
-    found = sizing()
-    assert found.cubic_flows == pytest.approx(115_000 / window, abs=1)
-    assert found.bbr_flows == 1
+    result = sizing()
+    assert result.cubic_flows == pytest.approx(115_000 / window, abs=1)
+    assert result.bbr_flows == 1
     assert (
-        streams_text(found) == f"To fill the link: {found.cubic_flows} flows of CUBIC or 1 of BBR."
+        streams_text(result)
+        == f"To fill the link: {result.cubic_flows} flows of CUBIC or 1 of BBR."
     )
 
 
 def test_bbr_does_not_fill_the_link_above_20_percent_loss() -> None:
-    found = sizing(loss="25%")
-    assert found.bbr_flows is None
-    assert "BBR keeps no rate above a loss of 20 %" in streams_text(found)
+    result = sizing(loss="25%")
+    assert result.bbr_flows is None
+    assert "BBR keeps no rate above a loss of 20 %" in streams_text(result)
 
 
 def test_time_of_an_amount() -> None:

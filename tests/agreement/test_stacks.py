@@ -31,7 +31,7 @@ ON_OFF = {
 }
 
 
-def question(engine: str, stack: str) -> Scenario:
+def make_scenario(engine: str, stack: str) -> Scenario:
     """Return a scenario with the type of traffic that an engine supports."""
     family = REGISTRY[engine].family
     tables: dict[str, Any] = BULK if family == PATH else FILES if family == TRANSFERS else ON_OFF
@@ -39,23 +39,24 @@ def question(engine: str, stack: str) -> Scenario:
 
 
 # The kernel engine runs in real time; tests/emulation checks its refusals.
-ASKED = [name for name in REGISTRY if name not in {"packet", "trace", "kernel"}]
+ENGINES = [name for name in REGISTRY if name not in {"packet", "trace", "kernel"}]
 
 
 @pytest.mark.parametrize("stack", STACKS)
 def test_table_agrees_with_each_engine_and_stack(stack: str) -> None:
-    told = {name: fit(name, stack).verdict is Verdict.REFUSED for name in ASKED}
-    found = {
-        name: answer(question(name, stack), [name])[0].not_applicable is not None for name in ASKED
+    refused = {name: fit(name, stack).verdict is Verdict.REFUSED for name in ENGINES}
+    result = {
+        name: answer(make_scenario(name, stack), [name])[0].not_applicable is not None
+        for name in ENGINES
     }
-    assert found == told
+    assert result == refused
 
 
 @pytest.mark.parametrize("stack", STACKS)
 def test_every_verdict_except_applies_has_an_explanation(stack: str) -> None:
     for name in REGISTRY:
-        found = fit(name, stack)
-        assert bool(found.words) == (found.verdict is not Verdict.APPLIES)
+        result = fit(name, stack)
+        assert bool(result.words) == (result.verdict is not Verdict.APPLIES)
 
 
 @pytest.mark.parametrize("stack", ["linux-cubic", "rfc-newreno"])
@@ -73,35 +74,37 @@ def test_run_omits_formulas_that_the_stack_rejects(stack: str) -> None:
 
 
 def test_suggested_stack_is_of_the_family_of_the_formula() -> None:
-    engset, loops = left_out(question("engset", "linux-cubic"), suggestions=True)
+    engset, local_loop = left_out(make_scenario("engset", "linux-cubic"), suggestions=True)
     assert engset.endswith('; write tcp.stack = "engset-newreno"')
-    assert loops.endswith('; write tcp.stack = "max-plus-reno"')
-    (reason,) = left_out(question("pftk", "linux-cubic"), suggestions=True)
+    assert local_loop.endswith('; write tcp.stack = "max-plus-reno"')
+    (reason,) = left_out(make_scenario("pftk", "linux-cubic"), suggestions=True)
     assert reason.endswith('; use engine cubic-response, or write tcp.stack = "linux-reno"')
 
 
 def test_one_message_names_all_omitted_formulas() -> None:
-    assert left_out_text(question("pftk", "linux-cubic"), question("short", "linux-cubic")) == (
+    assert left_out_text(
+        make_scenario("pftk", "linux-cubic"), make_scenario("short", "linux-cubic")
+    ) == (
         "left out as models of Reno's window, not linux-cubic's: mathis, td-only, pftk-approx, "
         'pftk, parallel, parallel-cumulative (back with tcp.stack = "linux-reno" or "pftk-reno"); '
         'cardwell (back with tcp.stack = "linux-reno")'
     )
-    assert left_out_text(question("engset", "linux-cubic")) == (
+    assert left_out_text(make_scenario("engset", "linux-cubic")) == (
         "left out as models of Reno's window, not linux-cubic's: engset (back with tcp.stack = "
         '"engset-newreno"); restart-sqrt, fair-share, overload-bound (back with tcp.stack = '
         '"max-plus-reno")'
     )
-    asked = left_out_text(question("engset", "linux-cubic"), asked=["engset"])
-    assert asked.endswith(
+    message = left_out_text(make_scenario("engset", "linux-cubic"), asked=["engset"])
+    assert message.endswith(
         'cubic\'s: restart-sqrt, fair-share, overload-bound (back with tcp.stack = "max-plus-reno")'
     )
-    assert not left_out_text(question("pftk", "linux-reno"))
+    assert not left_out_text(make_scenario("pftk", "linux-reno"))
 
 
 @pytest.mark.parametrize("stack", ["engset-newreno", "linux-cubic"])
 def test_formula_without_the_queue_is_not_attributed_to_the_stack(stack: str) -> None:
     rate = {"bucket": "10mbit", "burst": "15KB", "policer": True}
-    scenario = question("engset", stack).with_changes(
+    scenario = make_scenario("engset", stack).with_changes(
         {"network.bottleneck": {"rate": rate}, "tcp.stack": stack}
     )
     (reason,) = left_out(scenario)

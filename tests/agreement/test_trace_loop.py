@@ -75,10 +75,10 @@ def changed(base: dict[str, Any], changes: dict[str, Any]) -> Scenario:
     document["network"]["bottleneck"] = dict(base["network"]["bottleneck"])
     for key, value in changes.items():
         *path, last = key.split(".")
-        place = document
+        section = document
         for name in path:
-            place = place[name]
-        place[last] = value
+            section = section[name]
+        section[last] = value
     return Scenario.from_dict(document)
 
 
@@ -94,7 +94,7 @@ def test_timeouts_equal_engine_counters_by_depth(loop: Loop) -> None:
     assert loop.summed("to") == loop.counted["timeout_sequences"]
     for depth in range(2, 7):
         # The engine counts sequences of at least this depth, the reader those that ended at it.
-        reached = sum(loop.summed(f"to_depth_{deep}") for deep in range(depth, 7))
+        reached = sum(loop.summed(f"to_depth_{deeper}") for deeper in range(depth, 7))
         assert reached == loop.counted[f"sequences_of_{depth}"], depth
 
 
@@ -130,8 +130,8 @@ def test_first_timeout_duration_equals_the_engine(loop: Loop) -> None:
         assert np.isnan(loop.sender.connections["t0_s"]).all()
         return
     table = loop.sender.connections
-    known = table["to"] > 0
-    mean = (table["t0_s"] * table["to"])[known].sum() / table["to"].sum()
+    has_timeouts = table["to"] > 0
+    mean = (table["t0_s"] * table["to"])[has_timeouts].sum() / table["to"].sum()
     assert mean == pytest.approx(loop.answer["t0_s"], rel=0.02)
 
 
@@ -206,12 +206,12 @@ LIMITS: dict[str, tuple[dict[str, Any], str, float]] = {
 
 @pytest.mark.parametrize("case", LIMITS)
 def test_transfer_with_a_single_limit_is_classified(case: str, tmp_path: Path) -> None:
-    changes, expected, least = LIMITS[case]
+    changes, expected, min_share = LIMITS[case]
     tap = {"link": "sender", "file": str(tmp_path / "sender.pcap"), "packets": 1_000_000}
     tcpcast.run(changed(ALONE | {"probes": {"pcap": [tap]}}, changes), ["packet"])
     table = tcpcast.trace(tmp_path / "sender.pcap").connections
     assert table["limited_by"].tolist() == [expected]
-    assert table[f"share_{expected}"][0] > least
+    assert table[f"share_{expected}"][0] > min_share
     (rate,) = table["bottleneck_rate_bps"]
     if expected == "bottleneck":
         # 40 of 1500 bytes are headers.
@@ -267,8 +267,8 @@ def test_capture_after_the_loss_contains_arrived_packets_only(loop: Loop) -> Non
     lost = loop.counted["queue_drops"] + loop.counted["random_drops"]
     table = loop.receiver.connections
     # Packets in flight at the end have not arrived.
-    under_way = loop.counted["sent"] - lost - int(table["data_packets"].sum())
-    assert 0 <= under_way <= 30 * len(table["src"])
+    in_flight = loop.counted["sent"] - lost - int(table["data_packets"].sum())
+    assert 0 <= in_flight <= 30 * len(table["src"])
 
 
 def test_intervals_add_up_to_the_total(loop: Loop) -> None:

@@ -83,7 +83,7 @@ def compared(stack: str, queue: str, loss: str, rule: str, folder: Path) -> dict
 
     both = {name: (read(name), counted[engine]) for name, engine in SAME.items()}
     for depth in DEPTHS:
-        reached = sum(read(f"to_depth_{deep}") for deep in range(depth, DEPTHS.stop))
+        reached = sum(read(f"to_depth_{deeper}") for deeper in range(depth, DEPTHS.stop))
         both[f"depth {depth}"] = (reached, counted[f"sequences_of_{depth}"])
     return both | {"unexplained": (read("unexplained"), 0)}
 

@@ -38,13 +38,13 @@ def test_raised_threshold_causes_no_timeouts(threshold: int, tmp_path: Path) -> 
         ),
         ["packet"],
     )
-    found = tcpcast.trace(file).connections
+    result = tcpcast.trace(file).connections
     for column, metric in (
         ("timeouts", "timeouts"),
         ("td", "td_indications"),
         ("to", "to_indications"),
     ):
-        assert found[column].sum() == answer.metrics[metric].value, column
+        assert result[column].sum() == answer.metrics[metric].value, column
 
 
 def directions(**columns: list[float] | list[bool] | list[str]) -> Table:
@@ -61,18 +61,18 @@ def directions(**columns: list[float] | list[bool] | list[str]) -> Table:
     return plain | {name: np.array(values) for name, values in columns.items()}
 
 
-def growth(each: list[float]) -> Table:
+def growth(growths: list[float]) -> Table:
     """Thirty rounds of congestion avoidance per direction, with a growth of ``each`` packets per
     round."""
     rounds = 30
-    grown = np.concatenate([np.round(1000 * step * np.arange(rounds)) for step in each])
-    count = grown.size
-    seconds = np.tile(np.arange(rounds), len(each)).astype("timedelta64[s]")
+    bytes_grown = np.concatenate([np.round(1000 * step * np.arange(rounds)) for step in growths])
+    count = bytes_grown.size
+    seconds = np.tile(np.arange(rounds), len(growths)).astype("timedelta64[s]")
     return {
-        "direction": np.repeat(np.arange(len(each)), rounds),
+        "direction": np.repeat(np.arange(len(growths)), rounds),
         "time": np.datetime64("2020-01-01", "ns") + seconds,
         "rtt_s": np.ones(count),
-        "flight_bytes": 10_000 + grown,
+        "flight_bytes": 10_000 + bytes_grown,
         "retransmissions": np.zeros(count, dtype=np.int64),
         "limited_by": np.full(count, "congestion_window"),
     }
@@ -80,25 +80,31 @@ def growth(each: list[float]) -> Table:
 
 def test_slow_start_shows_the_growth_of_the_window() -> None:
     table = directions(start_growth=[1.0, 0.5, 1.0, np.nan], start_acks=[0.5, 0.5, 1.0, np.nan])
-    found = growing(table, growth([0.0]) | {"direction": np.zeros(30, dtype=np.int64)})
+    result = growing(table, growth([0.0]) | {"direction": np.zeros(30, dtype=np.int64)})
     # A delayed acknowledgement for two packets is conclusive; one ack per packet is not.
-    assert found["window_grows_by"].tolist()[:2] == ["packets", "acks"]
-    assert found["window_grows_by"].tolist()[2:] == ["unknown", "unknown"]
+    assert result["window_grows_by"].tolist()[:2] == ["packets", "acks"]
+    assert result["window_grows_by"].tolist()[2:] == ["unknown", "unknown"]
 
 
 def test_congestion_avoidance_shows_the_growth_except_for_cubic() -> None:
     table = directions(sack=[False, False, True, True])
-    found = growing(table, growth([1.0, 0.5, 1.0, 0.5]))
-    assert found["window_grows_by"].tolist() == ["packets", "acks", "packets", "unknown"]
+    result = growing(table, growth([1.0, 0.5, 1.0, 0.5]))
+    assert result["window_grows_by"].tolist() == ["packets", "acks", "packets", "unknown"]
 
 
 def test_cubic_and_bbr_count_packets_by_default() -> None:
-    like = ["unknown", "reno", "cubic", "bbr", "cubic"]
+    controls = ["unknown", "reno", "cubic", "bbr", "cubic"]
     # In the last direction slow start is conclusive, whatever the identified control.
-    table = directions(looks_like=like, sack=[True] * 5, start_acks=[1.0] * 4 + [0.5])
+    table = directions(looks_like=controls, sack=[True] * 5, start_acks=[1.0] * 4 + [0.5])
     table["start_growth"] = np.array([1.0] * 4 + [0.5])
-    found = growing(table, growth([0.5] * 5))
-    assert found["window_grows_by"].tolist() == ["unknown", "unknown", "packets", "packets", "acks"]
+    result = growing(table, growth([0.5] * 5))
+    assert result["window_grows_by"].tolist() == [
+        "unknown",
+        "unknown",
+        "packets",
+        "packets",
+        "acks",
+    ]
 
 
 def test_models_use_one_packet_per_ack_if_windows_grow_by_packets() -> None:

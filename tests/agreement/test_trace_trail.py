@@ -27,10 +27,10 @@ def test_trail_contains_all_segments_if_the_limit_allows() -> None:
     capture = tcpcast.trace(TRANSFER, trail_points=10_000)
     trail = capture.trail
     assert list(trail) == COLUMNS
-    sent_again = ~np.isin(trail["kind"], list(OTHERS))
-    assert sent_again.sum() == capture.connections["retransmissions"].sum() == 9
-    assert sorted(trail["time"][sent_again]) == sorted(capture.retransmissions["time"])
-    assert set(trail["kind"][sent_again]) == set(capture.retransmissions["cause"])
+    is_retransmission = ~np.isin(trail["kind"], list(OTHERS))
+    assert is_retransmission.sum() == capture.connections["retransmissions"].sum() == 9
+    assert sorted(trail["time"][is_retransmission]) == sorted(capture.retransmissions["time"])
+    assert set(trail["kind"][is_retransmission]) == set(capture.retransmissions["cause"])
     data = trail["kind"] == "data"
     assert data.sum() == 136 - 9
     # First transmissions cover the stream without a gap.
@@ -48,9 +48,11 @@ def test_retransmissions_are_thinned_last(points: int) -> None:
     assert points / 2 - 5 <= trail["time"].size <= points
     assert (~np.isin(trail["kind"], list(OTHERS))).sum() == 9
     for kind in OTHERS:
-        every, kept = (table["time"][table["kind"] == kind] for table in (whole, trail))
-        stride = max(1, 1 << int(np.ceil(np.log2(every.size / kept.size)))) if kept.size else 0
-        assert kept.size == 0 or every[::stride].tolist() == kept.tolist()
+        every, thinned = (table["time"][table["kind"] == kind] for table in (whole, trail))
+        stride = (
+            max(1, 1 << int(np.ceil(np.log2(every.size / thinned.size)))) if thinned.size else 0
+        )
+        assert thinned.size == 0 or every[::stride].tolist() == thinned.tolist()
 
 
 def test_negative_number_of_points_is_rejected() -> None:

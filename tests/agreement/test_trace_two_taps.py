@@ -62,13 +62,13 @@ def counted(question: Scenario, seconds: float, transfers: int | None = None) ->
 
 def records(path: Path) -> list[tuple[int, bytes]]:
     """Return the records of a capture: time in ns, and the remaining bytes."""
-    content, at, found = path.read_bytes(), HEAD, []
-    while at < len(content):
-        seconds, nanos, kept, _ = RECORD.unpack_from(content, at)
-        end = at + RECORD.size + kept
-        found.append((seconds * 10**9 + nanos, content[at + 8 : end]))
-        at = end
-    return found
+    content, offset, result = path.read_bytes(), HEAD, []
+    while offset < len(content):
+        seconds, nanos, captured_bytes, _ = RECORD.unpack_from(content, offset)
+        end = offset + RECORD.size + captured_bytes
+        result.append((seconds * 10**9 + nanos, content[offset + 8 : end]))
+        offset = end
+    return result
 
 
 def written(like: Path, path: Path, rest: Iterable[tuple[int, bytes]]) -> Path:
@@ -99,10 +99,10 @@ def test_losses_between_the_taps_equal_bottleneck_drops(run: Any) -> None:
     handshakes = capture.connections["src"].size
     assert total(capture, "packets_seen_before") == truth["arrived"] + handshakes
     # A drop at the end, without a later packet of its flow, may also be a packet in flight.
-    under_way = total(capture, "under_way")
-    assert total(capture, "lost_between") + under_way == drops
+    in_flight = total(capture, "under_way")
+    assert total(capture, "lost_between") + in_flight == drops
     # Losses just before the end; a burst or the rest of a round has several.
-    assert under_way <= 20
+    assert in_flight <= 20
     table = capture.connections
     assert table["lost_between"].sum() == total(capture, "lost_between")
     per_flow = table["lost_between"] / (table["packets_seen_before"] - table["under_way"])
@@ -113,11 +113,11 @@ def test_losses_between_the_taps_equal_bottleneck_drops(run: Any) -> None:
 def test_order_of_the_captures_does_not_matter(run: Any) -> None:
     folder, _ = run
     taps = [folder / f"bottleneck-{end}.pcap" for end in ("in", "out")]
-    there, back = tcpcast.trace(taps[0], after=taps[1]), tcpcast.trace(taps[1], after=taps[0])
-    assert there.between["passes"].tolist() == ["before-after"]
-    assert back.between["passes"].tolist() == ["after-before"]
+    forward, backward = tcpcast.trace(taps[0], after=taps[1]), tcpcast.trace(taps[1], after=taps[0])
+    assert forward.between["passes"].tolist() == ["before-after"]
+    assert backward.between["passes"].tolist() == ["after-before"]
     for name in ("lost_between", "under_way", "loss_ratio_between", "transit_max_s"):
-        assert total(there, name) == total(back, name)
+        assert total(forward, name) == total(backward, name)
 
 
 def test_p_r_of_a_single_flow_is_exact(tmp_path: Path) -> None:
@@ -195,13 +195,13 @@ def test_reordering_is_not_loss(taps: Any, tmp_path: Path) -> None:
 
 
 def test_connections_missing_at_one_tap_are_ignored(taps: Any, tmp_path: Path) -> None:
-    gone = bytes([10, 0, 0, 1])
-    rest = [(time, record) for time, record in records(taps("receiver")) if gone not in record]
+    address = bytes([10, 0, 0, 1])
+    rest = [(time, record) for time, record in records(taps("receiver")) if address not in record]
     after = written(taps("receiver"), tmp_path / "some.pcap", rest)
     capture = tcpcast.trace(taps("sender"), after=after)
-    lacking = capture.connections["seen_at_both"] == 0
-    assert lacking.sum() == 1
-    assert np.isnan(capture.connections["loss_ratio_between"][lacking]).all()
+    is_missing = capture.connections["seen_at_both"] == 0
+    assert is_missing.sum() == 1
+    assert np.isnan(capture.connections["loss_ratio_between"][is_missing]).all()
     assert any("missing at the second tap" in line for line in capture.warnings)
 
 

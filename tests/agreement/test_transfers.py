@@ -23,9 +23,9 @@ def answer(**tables: Any) -> Answer:
     path = {"rtt": "100ms", "bottleneck": {}}
     tcp = {"stack": "rfc-newreno", **tables.pop("tcp", {"receiver_window": 1000})}
     scenario = Scenario.from_dict({"network": path, "run": {"seed": 1}} | tables | {"tcp": tcp})
-    (found,) = tcpcast.run(scenario, ["packet"])
-    assert found.incomplete_reason is None
-    return found
+    (result,) = tcpcast.run(scenario, ["packet"])
+    assert result.incomplete_reason is None
+    return result
 
 
 def alone(*sizes: int, count: int = 1) -> dict[str, Any]:
@@ -40,11 +40,11 @@ def arriving(size: Any, rate: str) -> dict[str, Any]:
     }
 
 
-def by_losses(found: Answer) -> dict[tuple[int, int], dict[str, float]]:
-    table = found.tables["by_losses"]
+def by_losses(result: Answer) -> dict[tuple[int, int], dict[str, float]]:
+    table = result.tables["by_losses"]
     rows = zip(*(column.tolist() for column in table.values()), strict=True)
-    told = [dict(zip(table, row, strict=True)) for row in rows]
-    return {(row["size_pkts"], row["losses"]): row for row in told}
+    records = [dict(zip(table, row, strict=True)) for row in rows]
+    return {(row["size_pkts"], row["losses"]): row for row in records}
 
 
 def rounds(size: int, initial_window: int, limit: int = 10**9) -> int:
@@ -70,10 +70,10 @@ def test_transfer_without_loss_follows_slow_start(initial_window: int, limit: in
 
 def test_transmission_times_count_once_per_packet_of_the_last_round() -> None:
     network = {"rtt": "100ms", "bottleneck": {"rate": "12mbit"}}  # 1 ms per packet
-    found = answer(network=network, traffic=alone(1, 2, 3, 6, 7, 14)).tables["by_size"]
+    result = answer(network=network, traffic=alone(1, 2, 3, 6, 7, 14)).tables["by_size"]
     in_last_round = np.array([1, 2, 1, 4, 1, 8])
     by_hand = RTT_S * np.array([1, 1, 2, 2, 3, 3]) + 1e-3 * (in_last_round - 1)
-    np.testing.assert_allclose(found["completion_time_s"], by_hand, rtol=0, atol=1e-8)
+    np.testing.assert_allclose(result["completion_time_s"], by_hand, rtol=0, atol=1e-8)
 
 
 def test_delayed_ack_delays_the_sender_but_not_the_receiver() -> None:
@@ -86,7 +86,7 @@ def test_delayed_ack_delays_the_sender_but_not_the_receiver() -> None:
 # Times for all sets of k lost transmissions. Each set has the probability p^k (1-p)^n, so that the
 # mean given k is the plain mean for any p. RTO 1 s, doubled by each timeout and kept until a packet
 # that was not retransmitted is timed (Karn's rule, RFC 6298, section 5).
-WAYS = {
+LOSS_TIMES = {
     (1, 0): [0.1],
     (1, 1): [1.1],
     (1, 2): [3.1],
@@ -101,51 +101,51 @@ WAYS = {
 }
 
 
-@pytest.mark.parametrize("place", ["ingress", "bottleneck", "egress"])
-def test_times_given_the_losses_agree_with_an_enumeration(place: str) -> None:
+@pytest.mark.parametrize("where", ["ingress", "bottleneck", "egress"])
+def test_times_given_the_losses_agree_with_an_enumeration(where: str) -> None:
     loss = 0.4
-    network = {"rtt": "100ms", place: {"loss": loss}}
+    network = {"rtt": "100ms", where: {"loss": loss}}
     rows = by_losses(answer(network=network, traffic=alone(1, 2, count=20_000)))
-    for (size, losses), ways in WAYS.items():
+    for (size, losses), sets in LOSS_TIMES.items():
         row = rows[size, losses]
         share = math.comb(size + losses - 1, losses) * loss**losses * (1 - loss) ** size
-        spread = math.sqrt(20_000 * share * (1 - share))
-        assert abs(row["transfers"] - 20_000 * share) < STANDARD_ERRORS * spread
-        error = np.std(ways) / math.sqrt(row["transfers"])
-        by_hand = np.mean(ways)
+        deviation = math.sqrt(20_000 * share * (1 - share))
+        assert abs(row["transfers"] - 20_000 * share) < STANDARD_ERRORS * deviation
+        error = np.std(sets) / math.sqrt(row["transfers"])
+        by_hand = np.mean(sets)
         assert abs(row["completion_time_s"] - by_hand) <= STANDARD_ERRORS * error + 1e-9
         assert row["low"] <= row["completion_time_s"] <= row["high"]
 
 
-@pytest.mark.parametrize("place", ["ingress", "bottleneck", "egress"])
-def test_losses_at_all_places_are_counted(place: str) -> None:
-    network = {"rtt": "100ms", place: {"loss": "30%"}}
-    found = answer(network=network, traffic=alone(1, count=2000))
-    lost = sum(losses * row["transfers"] for (_, losses), row in by_losses(found).items())
+@pytest.mark.parametrize("where", ["ingress", "bottleneck", "egress"])
+def test_losses_at_all_places_are_counted(where: str) -> None:
+    network = {"rtt": "100ms", where: {"loss": "30%"}}
+    result = answer(network=network, traffic=alone(1, count=2000))
+    lost = sum(losses * row["transfers"] for (_, losses), row in by_losses(result).items())
     # No packet is retransmitted spuriously, so each transmission except the last is a loss.
-    assert found["timeouts"] == lost > 500
-    assert found["retransmit_ratio"] == pytest.approx(lost / (2000 + lost), rel=1e-12)
+    assert result["timeouts"] == lost > 500
+    assert result["retransmit_ratio"] == pytest.approx(lost / (2000 + lost), rel=1e-12)
 
 
 def test_drops_by_a_queue_are_counted() -> None:
     # Windows of 2, 4 and 8 with a buffer of 3: the last round loses some of its packets, each time.
     network = {"rtt": "100ms", "bottleneck": {"rate": "2mbit", "buffer": "3pkt"}}
-    found = answer(network=network, traffic=alone(14, count=10), tcp={"receiver_window": 8})
-    ((_, losses),) = by_losses(found)
+    result = answer(network=network, traffic=alone(14, count=10), tcp={"receiver_window": 8})
+    ((_, losses),) = by_losses(result)
     assert losses > 0
-    assert found.tables["drops_by_sequence"]["drops"].sum() == 10 * losses
+    assert result.tables["drops_by_sequence"]["drops"].sum() == 10 * losses
 
 
 def test_transfer_is_independent_of_other_transfers() -> None:
     network = {"rtt": "100ms", "bottleneck": {"rate": "5mbit", "buffer": "9pkt"}}
     sizes = [1, 40, 7, 25, 60]
-    together = answer(network=network, traffic=alone(*sizes, count=3)).tables["by_size"]
+    combined = answer(network=network, traffic=alone(*sizes, count=3)).tables["by_size"]
     for at, size in enumerate(sorted(sizes)):
         one = answer(network=network, traffic=alone(size)).tables["by_size"]
         for column in ("completion_time_s", "delivery_time_s"):
-            assert together[column][at] == pytest.approx(one[column][0], rel=1e-12)
+            assert combined[column][at] == pytest.approx(one[column][0], rel=1e-12)
         # Three transfers of a size are too few for an interval.
-        assert np.isnan([together["low"][at], together["high"][at]]).all()
+        assert np.isnan([combined["low"][at], combined["high"][at]]).all()
 
 
 @pytest.mark.parametrize("delayed_acks", [False, True])
@@ -165,10 +165,10 @@ def test_file_of_an_on_off_source_takes_the_same_time(delayed_acks: bool) -> Non
     }
     run = {"transfers": 120, "warmup": "0s"}
     source = answer(network=network, traffic=on_off, tcp=tcp, run=run)
-    found = answer(network=network, traffic=alone(60), tcp=tcp)
-    assert found["completion_time_s"] == pytest.approx(source["on_time_s"], rel=1e-12)
-    assert found["loss_ratio"] == pytest.approx(source["loss_ratio"], rel=1e-12)
-    assert found["loss_ratio"] > 0
+    result = answer(network=network, traffic=alone(60), tcp=tcp)
+    assert result["completion_time_s"] == pytest.approx(source["on_time_s"], rel=1e-12)
+    assert result["loss_ratio"] == pytest.approx(source["loss_ratio"], rel=1e-12)
+    assert result["loss_ratio"] > 0
 
 
 def test_loss_burst_does_not_extend_into_the_next_transfer() -> None:
@@ -177,25 +177,25 @@ def test_loss_burst_does_not_extend_into_the_next_transfer() -> None:
     loss = {"model": "gilbert-elliott", "to_bad": "1%", "to_good": "1%"}
     network = {"rtt": "100ms", "bottleneck": {"loss": loss}}
     rows = by_losses(answer(network=network, traffic=alone(1, count=2000)))
-    unharmed = rows[1, 0]["transfers"]
-    assert abs(unharmed - 1000) < STANDARD_ERRORS * math.sqrt(2000 / 4)
+    lossless = rows[1, 0]["transfers"]
+    assert abs(lossless - 1000) < STANDARD_ERRORS * math.sqrt(2000 / 4)
 
 
 def test_intervals_contain_the_true_mean() -> None:
     # Mean of 1 packet at 20 % loss: sum over k of p^k (1-p) (RTT + 2^k - 1), timeouts below 64 s.
     network = {"rtt": "100ms", "bottleneck": {"loss": "20%"}}
-    waits = list(itertools.accumulate(min(2.0**k, 64.0) for k in range(200)))
-    truth = RTT_S + sum(0.8 * 0.2**k * waits[k - 1] for k in range(1, 200))
-    held = 0
+    timeouts = list(itertools.accumulate(min(2.0**k, 64.0) for k in range(200)))
+    truth = RTT_S + sum(0.8 * 0.2**k * timeouts[k - 1] for k in range(1, 200))
+    covered = 0
     for seed in range(1, 41):
         run = {"seed": seed, "replications": 2}
-        found = answer(network=network, traffic=alone(1, count=500), run=run)
-        time = found.metrics["completion_time_s"]
+        result = answer(network=network, traffic=alone(1, count=500), run=run)
+        time = result.metrics["completion_time_s"]
         assert time.low is not None
         assert time.high is not None
-        held += time.low < truth < time.high
+        covered += time.low < truth < time.high
     # For a binomial of 40 and 95 %, the probability of fewer than 32 is 1 in 10,000.
-    assert held >= 32
+    assert covered >= 32
 
 
 def test_arriving_packets_queue_as_in_theory() -> None:
@@ -204,19 +204,19 @@ def test_arriving_packets_queue_as_in_theory() -> None:
     network = {"rtt": "100ms", "bottleneck": {"rate": "10mbit"}}
     per_second = load * 10e6 / 12e3
     run = {"transfers": 150_000, "warmup": "10s"}
-    found = answer(network=network, traffic=arriving("1pkt", f"{per_second:.6f}/s"), run=run)
-    held = load + load**2 / (2 * (1 - load))
-    queue, busy = found.metrics["queue_mean_pkts"], found.metrics["utilisation"]
-    for metric, theory in ((queue, held), (busy, load)):
+    result = answer(network=network, traffic=arriving("1pkt", f"{per_second:.6f}/s"), run=run)
+    mean_pkts = load + load**2 / (2 * (1 - load))
+    queue, busy = result.metrics["queue_mean_pkts"], result.metrics["utilisation"]
+    for metric, theory in ((queue, mean_pkts), (busy, load)):
         assert metric.low is not None
         assert metric.high is not None
         half = (metric.high - metric.low) / 2
         assert half < 0.05 * theory
         assert abs(metric.value - theory) < 2 * half
     # Little's law: the mean number of packets is the arrival rate times the time per packet.
-    waits = found["delivery_time_s"] - (RTT_S - 12e3 / 10e6 - 320 / 10e6) / 2
-    assert found["queue_mean_pkts"] == pytest.approx(found["send_rate_pps"] * waits, rel=2e-3)
-    assert found["offered_load"] == pytest.approx(load)
+    timeouts = result["delivery_time_s"] - (RTT_S - 12e3 / 10e6 - 320 / 10e6) / 2
+    assert result["queue_mean_pkts"] == pytest.approx(result["send_rate_pps"] * timeouts, rel=2e-3)
+    assert result["offered_load"] == pytest.approx(load)
 
 
 def test_transfers_that_rarely_overlap_equal_isolated_ones() -> None:
@@ -227,8 +227,8 @@ def test_transfers_that_rarely_overlap_equal_isolated_ones() -> None:
     each = answer(network=network, traffic=alone(*sizes))
     for table in ("by_size", "by_losses"):
         for column in ("size_pkts", "completion_time_s", "delivery_time_s"):
-            wanted = each.tables[table][column]
-            np.testing.assert_allclose(rare.tables[table][column], wanted, rtol=1e-9)
+            expected = each.tables[table][column]
+            np.testing.assert_allclose(rare.tables[table][column], expected, rtol=1e-9)
     assert {"low", "high"} <= each.tables["by_losses"].keys()
     assert not {"low", "high"} & rare.tables["by_losses"].keys()
 
@@ -236,20 +236,20 @@ def test_transfers_that_rarely_overlap_equal_isolated_ones() -> None:
 def test_arrival_rate_and_number_in_progress_follow_littles_law() -> None:
     network = {"rtt": "50ms", "bottleneck": {"rate": "10mbit", "buffer": "150pkt"}}
     size = {"distribution": "exponential", "mean": "12pkt", "minimum": "3pkt"}
-    found = answer(network=network, traffic=arriving(size, "50/s"), run={"duration": "600s"})
-    begun = found["transfers"]
-    measured_s = 600 - (found.warmup_s or 0.0)
-    assert abs(begun - 50 * measured_s) < STANDARD_ERRORS * math.sqrt(50 * measured_s)
-    states = found.tables["states"]
+    result = answer(network=network, traffic=arriving(size, "50/s"), run={"duration": "600s"})
+    started = result["transfers"]
+    measured_s = 600 - (result.warmup_s or 0.0)
+    assert abs(started - 50 * measured_s) < STANDARD_ERRORS * math.sqrt(50 * measured_s)
+    states = result.tables["states"]
     active = float(states["active"] @ states["probability"])
-    assert active == pytest.approx(begun / measured_s * found["completion_time_s"], rel=2e-3)
-    by_size = found.tables["by_size"]
-    assert by_size["transfers"].sum() == begun
-    mean = by_size["transfers"] @ by_size["completion_time_s"] / begun
-    assert mean == pytest.approx(found["completion_time_s"], rel=1e-12)
-    percentiles = found.tables["percentiles"]
+    assert active == pytest.approx(started / measured_s * result["completion_time_s"], rel=2e-3)
+    by_size = result.tables["by_size"]
+    assert by_size["transfers"].sum() == started
+    mean = by_size["transfers"] @ by_size["completion_time_s"] / started
+    assert mean == pytest.approx(result["completion_time_s"], rel=1e-12)
+    percentiles = result.tables["percentiles"]
     assert percentiles["quantity"].tolist() == ["completion_time", "connection_rate", "queue"]
-    assert "on_time_s" not in found.metrics
+    assert "on_time_s" not in result.metrics
 
 
 def test_arriving_classes_can_share_the_link_with_others() -> None:
@@ -264,11 +264,11 @@ def test_arriving_classes_can_share_the_link_with_others() -> None:
         "run": {"duration": "200s", "warmup": "20s"},
         "tcp": {"stack": "rfc-newreno", "receiver_window": 20},
     }
-    found = answer(**tables)
-    table = found.tables["by_class"]
+    result = answer(**tables)
+    table = result.tables["by_class"]
     near, far, rest = table["completion_time_s"]
     assert far > near + 0.15
     assert math.isnan(rest)
-    assert found.tables["by_size"]["size_pkts"].tolist() == [5, 20]
-    transfers = found.tables["by_size"]["transfers"].sum()
+    assert result.tables["by_size"]["size_pkts"].tolist() == [5, 20]
+    transfers = result.tables["by_size"]["transfers"].sum()
     assert abs(transfers - 30 * 180) < STANDARD_ERRORS * math.sqrt(30 * 180)

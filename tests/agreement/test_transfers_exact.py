@@ -67,7 +67,7 @@ def lone_transfer(tcp: Any, size: int, lost: frozenset[int]) -> tuple[int, int]:
 @cache
 def exact_s(setting: Setting, rules: Rules, size: int, losses: int) -> float:
     """Return the mean over all sets of ``losses`` lost transmissions."""
-    numbers = configuration(scenario(setting, (size,), 1, rules), 0.0)
+    numbers = configuration(make_scenario(setting, (size,), 1, rules), 0.0)
     total = weight = 0.0
     for lost in combinations(range(size + SPURIOUS + 2 * losses), losses):
         took, sent = lone_transfer(numbers["tcp"], size, frozenset(lost))
@@ -78,30 +78,32 @@ def exact_s(setting: Setting, rules: Rules, size: int, losses: int) -> float:
     return total / weight / SECOND
 
 
-def scenario(setting: Setting, sizes: tuple[int, ...], transfers: int, rules: Rules) -> Scenario:
+def make_scenario(
+    setting: Setting, sizes: tuple[int, ...], transfers: int, rules: Rules
+) -> Scenario:
     asked = setting.scenario(sizes, transfers=transfers, seed=1, loss=LOSS, rules=rules)
     return asked.with_changes({"network.bottleneck.rate": "100gbit"})
 
 
-def compared(setting: Setting, rules: Rules, transfers: int) -> dict[tuple[int, int], np.ndarray]:
+def compare(setting: Setting, rules: Rules, transfers: int) -> dict[tuple[int, int], np.ndarray]:
     """Return the simulated mean, half of its interval and the exact mean by size and losses."""
     sizes = (1, 2, 5, 8, 13)
-    (found,) = answer(scenario(setting, sizes, transfers, rules), ["packet"])
-    table = found.tables["by_losses"]
+    (result,) = answer(make_scenario(setting, sizes, transfers, rules), ["packet"])
+    table = result.tables["by_losses"]
     rows = {}
     for size, losses, mean, high in zip(
         *(table[name].tolist() for name in ("size_pkts", "losses", "completion_time_s", "high")),
         strict=True,
     ):
         if losses <= (3 if size <= 8 else 2) and math.isfinite(high):
-            told = exact_s(setting, rules, size, losses)
-            rows[size, losses] = np.array([mean, high - mean, told])
+            expected = exact_s(setting, rules, size, losses)
+            rows[size, losses] = np.array([mean, high - mean, expected])
     return rows
 
 
 @pytest.mark.parametrize("setting", ALL, ids=lambda setting: setting.name)
 def test_times_agree_with_all_sets_of_losses(setting: Setting) -> None:
-    rows = compared(setting, (), 20_000)
+    rows = compare(setting, (), 20_000)
     assert len(rows) == 4 * 4 + 3
     for key, (mean, half, exact) in rows.items():
         # 1.7 half-widths: one value in a thousand is farther away.
@@ -110,7 +112,7 @@ def test_times_agree_with_all_sets_of_losses(setting: Setting) -> None:
 
 @pytest.mark.parametrize("rules", [BACKOFF, FRACTIONS], ids=["doubling", "fractions"])
 def test_other_rules_agree(rules: Rules) -> None:
-    for key, (mean, half, exact) in compared(NEWRENO, rules, 20_000).items():
+    for key, (mean, half, exact) in compare(NEWRENO, rules, 20_000).items():
         assert abs(mean - exact) < 1.7 * half + 1e-4 * exact, key
     assert exact_s(NEWRENO, rules, 5, 3) < 0.9 * exact_s(NEWRENO, (), 5, 3)
 
@@ -126,15 +128,15 @@ def test_other_rules_agree(rules: Rules) -> None:
 def test_enumerated_values_agree_with_a_reset_of_the_backoff_by_any_ack(
     size: int, published: tuple[float, ...]
 ) -> None:
-    for losses, told in enumerate(published):
+    for losses, expected in enumerate(published):
         # For 8 packets and two losses, the other sender differs in details.
-        assert exact_s(NEWRENO, BACKOFF, size, losses) == pytest.approx(told, rel=5e-3)
+        assert exact_s(NEWRENO, BACKOFF, size, losses) == pytest.approx(expected, rel=5e-3)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("setting", ALL, ids=lambda setting: setting.name)
 def test_error_is_below_one_percent(setting: Setting) -> None:
-    rows = compared(setting, (), 3_000_000)
+    rows = compare(setting, (), 3_000_000)
     for key, (mean, half, exact) in rows.items():
         assert half < 0.01 * exact, key
         assert mean == pytest.approx(exact, rel=0.01), key

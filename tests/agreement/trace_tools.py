@@ -77,8 +77,8 @@ def captures() -> Path | None:
 def endpoint(address: str, port: str | int) -> str:
     """Return an endpoint in tcpcast's notation."""
     whole = address if not address.startswith(":") else "::" + address.lstrip(":")
-    known = ip_address(whole)  # tcptrace omits a colon of ::1
-    return f"[{known}]:{port}" if known.version == 6 else f"{known}:{port}"
+    listed_lines = ip_address(whole)  # tcptrace omits a colon of ::1
+    return f"[{listed_lines}]:{port}" if listed_lines.version == 6 else f"{listed_lines}:{port}"
 
 
 def again(retransmitted: str, out_of_order: str) -> str:
@@ -93,12 +93,12 @@ def reference(path: Path) -> dict[str, dict[Direction, Counted]]:
     with path.open(encoding="utf-8", newline="") as table:
         for row in csv.DictReader(table):
             ends = endpoint(row["src"], row["sport"]), endpoint(row["dst"], row["dport"])
-            known = files[row["file"]]
-            number = sum(direction[:2] == ends for direction in known)
-            before = known.get((*ends, number - 1))
+            listed_lines = files[row["file"]]
+            number = sum(direction[:2] == ends for direction in listed_lines)
+            before = listed_lines.get((*ends, number - 1))
             counted = _of_row(row)
             if before is None or not before.completed_by(counted):
-                known[*ends, number] = counted
+                listed_lines[*ends, number] = counted
     return files
 
 
@@ -118,29 +118,29 @@ def _of_row(row: Mapping[str, str]) -> Counted:
 def own(capture: Capture) -> dict[Direction, dict[str, float]]:
     """Return tcpcast's values for each direction that carries data."""
     table = capture.connections
-    found: dict[Direction, dict[str, float]] = {}
+    result: dict[Direction, dict[str, float]] = {}
     for place in range(table["src"].size):
         ends = str(table["src"][place]), str(table["dst"][place])
-        number = sum(direction[:2] == ends for direction in found)
+        number = sum(direction[:2] == ends for direction in result)
         figures = {name: table[column][place] for name, (_, column) in QUANTITIES.items()}
         figures["RTT, ms"] = round(1e3 * float(figures["RTT, ms"]), 3)
-        found[*ends, number] = figures
-    return found
+        result[*ends, number] = figures
+    return result
 
 
 def differences(capture: Path, counted: Mapping[Direction, Counted]) -> Iterator[tuple[str, ...]]:
     """Yield each value that differs: direction, quantity, tcpcast's value, the tools' values."""
-    known = own(tcpcast.trace(capture))
+    listed_lines = own(tcpcast.trace(capture))
     for direction, tools in counted.items():
         if not tools.has_data():
             continue
         source, to, number = direction
-        figures = known.get(direction)
-        for quantity, said in tools.figures.items():
+        figures = listed_lines.get(direction)
+        for quantity, output in tools.figures.items():
             here = "absent" if figures is None else f"{figures[quantity]:g}"
             if figures is not None and quantity != "RTT, ms":
                 here = str(int(figures[quantity]))
-            cells = {tool: "" if (tool, quantity) in LEFT_OUT else said[tool] for tool in TOOLS}
+            cells = {tool: "" if (tool, quantity) in LEFT_OUT else output[tool] for tool in TOOLS}
             if any(cell and not alike(quantity, here, cell) for cell in cells.values()):
                 yield capture.name, source, to, str(number), quantity, here, *cells.values()
 
@@ -156,16 +156,16 @@ def alike(quantity: str, here: str, there: str) -> bool:
 
 def asked(capture: Path, folder: Path) -> dict[Direction, Counted]:
     """Run the installed tools on a capture; ``folder`` is for their output."""
-    found: dict[Direction, Counted] = defaultdict(Counted)
+    result: dict[Direction, Counted] = defaultdict(Counted)
     for tool, ask in (("tcptrace", ask_tcptrace), ("tshark", ask_tshark)):
         for direction, figures in ask(capture, folder).items():
             for quantity, figure in figures.items():
-                found[direction].figures[quantity][tool] = figure
-    for counted in found.values():
+                result[direction].figures[quantity][tool] = figure
+    for counted in result.values():
         for quantity in QUANTITIES:
             figures = counted.figures[quantity]
             counted.figures[quantity] = {tool: figures.get(tool, "") for tool in TOOLS}
-    return dict(found)
+    return dict(result)
 
 
 def installed(*programs: str) -> bool:
@@ -178,13 +178,13 @@ def ask_tcptrace(capture: Path, folder: Path) -> dict[Direction, dict[str, str]]
     run = subprocess.run(command, capture_output=True, cwd=folder, check=False)
     lines = run.stdout.decode(errors="replace").splitlines()
     table = [line for line in lines if line.strip() and not line.startswith("#")]
-    found: dict[Direction, dict[str, str]] = {}
+    result: dict[Direction, dict[str, str]] = {}
     for row in csv.DictReader(table, skipinitialspace=True):
         for one, other in ("ab", "ba"):
             ends = [endpoint(row[f"host_{end}"], row[f"port_{end}"]) for end in (one, other)]
-            number = sum(list(direction[:2]) == ends for direction in found)
-            found[ends[0], ends[1], number] = _of_tcptrace(row, f"_{one}2{other}")
-    return found
+            number = sum(list(direction[:2]) == ends for direction in result)
+            result[ends[0], ends[1], number] = _of_tcptrace(row, f"_{one}2{other}")
+    return result
 
 
 def _of_tcptrace(row: Mapping[str, Any], way: str) -> dict[str, str]:
@@ -221,12 +221,12 @@ def ask_tshark(capture: Path, folder: Path) -> dict[Direction, dict[str, str]]:
         for place, one in enumerate((1, int(length) > 0, int(length), retransmitted, late)):
             sent[place] += one
         heard[5] += duplicate
-    found: dict[Direction, dict[str, str]] = {}
+    result: dict[Direction, dict[str, str]] = {}
     for (_, source, to), counts in sums.items():
-        number = sum(direction[:2] == (source, to) for direction in found)
+        number = sum(direction[:2] == (source, to) for direction in result)
         packets, data, octets, twice, reordered, duplicates = map(str, counts)
-        found[source, to, number] = {
+        result[source, to, number] = {
             "packets": packets, "data packets": data, "bytes": octets,
             "retransmitted": again(twice, reordered), "duplicate acks": duplicates,
         }  # fmt: skip
-    return found
+    return result

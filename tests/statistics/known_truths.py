@@ -75,9 +75,9 @@ class MM1Waiting:
 
     def _snapshot(self, arrivals: NDArray[np.float64], summed: NDArray[np.float64]) -> None:
         whole = int(arrivals[-1] // self.slot)
-        seen = np.searchsorted(arrivals, np.arange(self.whole + 1, whole + 1) * self.slot)
+        index = np.searchsorted(arrivals, np.arange(self.whole + 1, whole + 1) * self.slot)
         summed = np.concatenate(([0.0], summed))
-        self.rows.append(np.column_stack((self.waits + summed[seen], self.customers + seen)))
+        self.rows.append(np.column_stack((self.waits + summed[index], self.customers + index)))
         self.whole = whole
 
     def snapshots(self) -> NDArray[np.float64]:
@@ -109,8 +109,8 @@ class AR1:
         for slot in range(missing):
             totals[slot] += carried * self.last
             self.last = powers[0] * self.last + ends[slot]
-        grown = self.sums[-1] + np.cumsum(totals + self.truth * self.per_slot)
-        self.sums = np.concatenate((self.sums, grown))
+        cumulative = self.sums[-1] + np.cumsum(totals + self.truth * self.per_slot)
+        self.sums = np.concatenate((self.sums, cumulative))
 
     def snapshots(self) -> NDArray[np.float64]:
         count = np.arange(len(self.sums), dtype=np.float64) * self.per_slot
@@ -142,8 +142,8 @@ class BurstyLoss:
         assert ends[-1] >= packets
         at = np.arange(1, missing + 1) * self.per_slot
         lost = np.interp(at, np.concatenate(([0], ends)), _lost_by(bad))
-        grown = self.rows[-1] + np.column_stack((lost, at))
-        self.rows = np.concatenate((self.rows, grown))
+        cumulative = self.rows[-1] + np.column_stack((lost, at))
+        self.rows = np.concatenate((self.rows, cumulative))
 
     def snapshots(self) -> NDArray[np.float64]:
         return self.rows
@@ -172,9 +172,9 @@ def estimate(process: Process, length: int, *, events: bool = False) -> Estimate
     process.advance(length)
     counters, totals = as_the_engine(process.snapshots(), length)
     units = blocks([counters], totals=[totals])
-    found = ratio(units[:, 0], units[:, 1], events=events)
-    assert found is not None
-    return found
+    result = ratio(units[:, 0], units[:, 1], events=events)
+    assert result is not None
+    return result
 
 
 def over_replications(replications: int, length: int, run: int) -> Estimate:
@@ -188,33 +188,33 @@ def over_replications(replications: int, length: int, run: int) -> Estimate:
         counters.append(merged)
         totals.append(total)
     units = blocks(counters, totals=totals)
-    found = ratio(units[:, 0], units[:, 1], replications=replications)
-    assert found is not None
-    return found
+    result = ratio(units[:, 0], units[:, 1], replications=replications)
+    assert result is not None
+    return result
 
 
 def ratio_of_correlated_terms(run: int, pairs: int = 400) -> Estimate:
     """Estimate E[X**2] / E[X] = 2 of exponential X from 32 units of independent pairs."""
     x = np.random.default_rng([SEED, run]).standard_exponential((32, pairs))
-    found = ratio((x * x).sum(axis=1), x.sum(axis=1))
-    assert found is not None
-    return found
+    result = ratio((x * x).sum(axis=1), x.sum(axis=1))
+    assert result is not None
+    return result
 
 
-def covers(found: Estimate, truth: float) -> bool:
-    assert found.low is not None
-    assert found.high is not None
-    return found.low <= truth <= found.high
+def covers(result: Estimate, truth: float) -> bool:
+    assert result.low is not None
+    assert result.high is not None
+    return result.low <= truth <= result.high
 
 
 def to_precision(process: Process, target: float, first: int = 64) -> tuple[Estimate, int]:
     """Run one replication until the relative half-width is reached."""
     length = first
     while True:
-        found = estimate(process, length)
-        longer = next_length(length, {"mean": found}, {"mean": target})
+        result = estimate(process, length)
+        longer = next_length(length, {"mean": result}, {"mean": target})
         if longer is None:
-            return found, length
+            return result, length
         length = math.ceil(longer)
 
 
@@ -236,26 +236,26 @@ def measure(
     runs: int = RUNS,
 ) -> Coverage:
     """Measure coverage over independent runs, of a length in slots or to a precision."""
-    covered, lengths, widths, warned = 0, [], [], 0
+    covered, lengths, widths, flagged = 0, [], [], 0
     for run in range(runs):
         process = make(np.random.default_rng([SEED, run]))
         if target is not None:
-            found, slots = to_precision(process, target)
+            result, slots = to_precision(process, target)
         else:
             assert length is not None
-            found, slots = estimate(process, length), length
-        covered += covers(found, process.truth)
+            result, slots = estimate(process, length), length
+        covered += covers(result, process.truth)
         lengths.append(slots)
-        widths.append(found.half_width / process.truth)
-        warned += found.correlated
-    return Coverage(covered / runs, float(np.mean(lengths)), float(np.mean(widths)), warned / runs)
+        widths.append(result.half_width / process.truth)
+        flagged += result.correlated
+    return Coverage(covered / runs, float(np.mean(lengths)), float(np.mean(widths)), flagged / runs)
 
 
 SHARES = (0.95, 0.9, 0.8, 0.5)
 
 
 def coverage_of_files(
-    shares: Sequence[float], *, alike: bool, runs: int = RUNS
+    shares: Sequence[float], *, correlated_files: bool, runs: int = RUNS
 ) -> dict[float, float]:
     """Measure the coverage of goodput quantiles of lognormal files, sigma 0.8.
 
@@ -265,12 +265,12 @@ def coverage_of_files(
     truths = {share: 1e6 * math.exp(0.8 * ndtri(1.0 - share)) for share in shares}
     covered = dict.fromkeys(shares, 0)
     for run in range(runs):
-        random = np.random.default_rng([SEED, run, int(alike)])
-        counts = _files_in_slots(random) if alike else _files_in_units(random)
+        random = np.random.default_rng([SEED, run, int(correlated_files)])
+        counts = _files_in_slots(random) if correlated_files else _files_in_units(random)
         for share, truth in truths.items():
-            found = exceeded_by(counts.counts, counts.edges, share)
-            assert found is not None
-            covered[share] += covers(found, truth)
+            result = exceeded_by(counts.counts, counts.edges, share)
+            assert result is not None
+            covered[share] += covers(result, truth)
     return {share: count / runs for share, count in covered.items()}
 
 
@@ -299,27 +299,27 @@ def main() -> None:
     print(f"{RUNS} runs each, seed {SEED}")
     print("process (one slot)                   asked      covered  slots  half-width  warned   s")
     for name, make in processes.items():
-        asks: list[tuple[str, int | None, float | None]] = [
+        targets_asked: list[tuple[str, int | None, float | None]] = [
             (f"{slots} slots", slots, None) for slots in (64, 128, 255, 510, 765, 1530)
         ]
         targets = (0.05, 0.02, 0.01) if make is AR1 else (0.2, 0.1, 0.05)
-        asks += [(f"within {t:.0%}", None, t) for t in targets]
-        for asked, length, target in asks:
+        targets_asked += [(f"within {t:.0%}", None, t) for t in targets]
+        for asked, length, target in targets_asked:
             began = time.perf_counter()
-            found = measure(make, length=length, target=target)
+            result = measure(make, length=length, target=target)
             print(
-                f"{name:36s} {asked:10s} {found.share:7.3f} {found.length:7.0f}"
-                f" {found.relative_half_width:10.1%} {found.correlated:8.1%}"
+                f"{name:36s} {asked:10s} {result.share:7.3f} {result.length:7.0f}"
+                f" {result.relative_half_width:10.1%} {result.correlated:8.1%}"
                 f" {time.perf_counter() - began:5.1f}",
                 flush=True,
             )
     for replications in (4, 20, 40):
         found_all = [over_replications(replications, 1200 // replications, r) for r in range(RUNS)]
-        share = sum(covers(found, MM1Waiting.truth) for found in found_all) / RUNS
+        share = sum(covers(result, MM1Waiting.truth) for result in found_all) / RUNS
         print(f"M/M/1, {replications} replications, 1,200 slots in all: covered {share:.3f}")
     for alike in (False, True):
         kind = "each like those before" if alike else "independent"
-        found_of = coverage_of_files(SHARES, alike=alike)
+        found_of = coverage_of_files(SHARES, correlated_files=alike)
         shares = ", ".join(f"{share:.0%}: {covered:.3f}" for share, covered in found_of.items())
         print(f"what shares of lognormal goodputs exceed, {kind}: {shares}", flush=True)
     share = sum(covers(ratio_of_correlated_terms(run), 2.0) for run in range(RUNS)) / RUNS

@@ -82,7 +82,7 @@ def test_drifting_shares_have_no_interval() -> None:
     table = answer["packet"].tables["by_class"]
     assert np.isnan(table["goodput_bps_low"]).all()
     assert all(
-        doubt.startswith("still drifting: ") for doubt in table["goodput_bps_interval_warning"]
+        warning.startswith("still drifting: ") for warning in table["goodput_bps_interval_warning"]
     )
     assert answer["packet"].metrics["jain_index"].lacking == "still drifting"
     assert 'run.duration = "400s", run.warmup = "100s"' in " ".join(answer["packet"].warnings)
@@ -96,7 +96,7 @@ def test_few_losses_give_no_interval_for_shares_with_bbr(seed: int) -> None:
     table = tcpcast.run(scenario, engines=["packet"])["packet"].tables["by_class"]
     assert np.isnan(table["goodput_bps_low"]).all()
     reasons = ("the run is too short: it measures less than 8 times", "still drifting: ")
-    assert all(doubt.startswith(reasons) for doubt in table["goodput_bps_interval_warning"])
+    assert all(warning.startswith(reasons) for warning in table["goodput_bps_interval_warning"])
 
 
 def test_warm_up_waits_for_the_classes() -> None:
@@ -114,13 +114,13 @@ def test_slow_component_widens_the_interval() -> None:
     covered, runs = 0, 2000
     for _ in range(runs):
         units = random.standard_normal(92)
-        for at in range(1, units.size):
-            units[at] += 0.5 * units[at - 1]
-        found = statistics.mean(units[60:])
-        assert found is not None
-        assert found.low is not None
-        assert found.high is not None
-        covered += found.low <= 0.0 <= found.high
+        for lag in range(1, units.size):
+            units[lag] += 0.5 * units[lag - 1]
+        result = statistics.mean(units[60:])
+        assert result is not None
+        assert result.low is not None
+        assert result.high is not None
+        covered += result.low <= 0.0 <= result.high
     assert 0.93 < covered / runs < 0.97
 
 
@@ -130,16 +130,16 @@ def test_bbr_classes_need_many_cycles() -> None:
     short = goodputs_of("2 bbr + 2 bbr", seed=4)
     assert np.isnan(short["goodput_bps_low"]).all()
     reason = "the run is too short: it measures less than 24 times 10 s"
-    assert any(doubt.startswith(reason) for doubt in short["goodput_bps_interval_warning"])
+    assert any(warning.startswith(reason) for warning in short["goodput_bps_interval_warning"])
     assert np.isfinite(goodputs_of("2 bbr + 2 bbr", 2, duration="1000s")["goodput_bps_low"]).any()
 
 
 def test_long_warm_up_needs_a_longer_run() -> None:
     """The warm-up ends after 102 s of 300 s, and the rest is still 2 % too low on average."""
-    found = goodputs_of("7 cubic + 1 bbr", seed=3)
-    assert np.isnan(found["goodput_bps_low"]).all()
+    result = goodputs_of("7 cubic + 1 bbr", seed=3)
+    assert np.isnan(result["goodput_bps_low"]).all()
     reason = "the run is too short: its warm-up takes more than a third"
-    assert all(doubt.startswith(reason) for doubt in found["goodput_bps_interval_warning"])
+    assert all(warning.startswith(reason) for warning in result["goodput_bps_interval_warning"])
 
 
 @pytest.mark.long

@@ -19,33 +19,33 @@ EDGES = [0.0, 1.0, 2.0, 4.0]
 
 
 def test_values_within_a_bucket_are_interpolated_linearly() -> None:
-    found = {share: exceeded_by([[200, 0, 200]], EDGES, share) for share in (0.75, 0.5, 0.25)}
-    values = {share: estimate.value for share, estimate in found.items() if estimate}
+    result = {share: exceeded_by([[200, 0, 200]], EDGES, share) for share in (0.75, 0.5, 0.25)}
+    values = {share: estimate.value for share, estimate in result.items() if estimate}
     assert values == {0.75: 0.5, 0.5: 1.0, 0.25: 3.0}
-    one = found[0.5]
+    one = result[0.5]
     assert one is not None
     assert (one.low, one.high) == (None, None), "one unit tells of no spread"
     assert exceeded_by([[0, 0, 0]], EDGES, 0.5) is None
 
 
 def test_equal_units_have_zero_width() -> None:
-    alike = exceeded_by([[10, 20, 10]] * 16, EDGES, 0.5)
-    assert alike is not None
-    assert (alike.low, alike.value, alike.high) == (1.5, 1.5, 1.5)
-    apart = exceeded_by([[20, 20, 0], [20, 20, 0], [0, 20, 20], [0, 20, 20]] * 4, EDGES, 0.5)
-    assert apart is not None
-    assert apart.low is not None
-    assert apart.high is not None
-    assert apart.value == 1.5
-    assert 1.0 < apart.low < 1.4
-    assert apart.high - 1.5 == pytest.approx(1.5 - apart.low, rel=0.05)
+    equal = exceeded_by([[10, 20, 10]] * 16, EDGES, 0.5)
+    assert equal is not None
+    assert (equal.low, equal.value, equal.high) == (1.5, 1.5, 1.5)
+    different = exceeded_by([[20, 20, 0], [20, 20, 0], [0, 20, 20], [0, 20, 20]] * 4, EDGES, 0.5)
+    assert different is not None
+    assert different.low is not None
+    assert different.high is not None
+    assert different.value == 1.5
+    assert 1.0 < different.low < 1.4
+    assert different.high - 1.5 == pytest.approx(1.5 - different.low, rel=0.05)
 
 
 def test_few_values_below_give_no_interval() -> None:
-    found = exceeded_by([[0, 10, 0]] * 9 + [[2, 8, 0]], EDGES, 0.98)
-    assert found is not None
-    assert found.value == 1.0
-    assert found.low is None
+    result = exceeded_by([[0, 10, 0]] * 9 + [[2, 8, 0]], EDGES, 0.98)
+    assert result is not None
+    assert result.value == 1.0
+    assert result.low is None
 
 
 def test_tail_counts_start_at_each_bucket() -> None:
@@ -78,11 +78,11 @@ def test_buckets_have_the_stated_width_and_range() -> None:
     assert np.flatnonzero(ends.counts[0]).tolist() == [0, BUCKETS - 1]
 
 
-@pytest.mark.parametrize(("alike", "runs"), [(False, RUNS // 20), (True, RUNS // 40)])
-def test_coverage_is_as_expected(alike: bool, runs: int) -> None:
+@pytest.mark.parametrize(("correlated_files", "runs"), [(False, RUNS // 20), (True, RUNS // 40)])
+def test_coverage_is_as_expected(correlated_files: bool, runs: int) -> None:
     """Tolerance of four standard errors; the long tests are more precise."""
     off = 4 * math.sqrt(0.95 * 0.05 / runs)
-    for share, covered in coverage_of_files((0.95, 0.5), alike=alike, runs=runs).items():
+    for share, covered in coverage_of_files((0.95, 0.5), alike=correlated_files, runs=runs).items():
         # Intervals that are too wide contain every truth.
         assert 0.95 - off <= covered < 1, share
 

@@ -18,20 +18,20 @@ ARRIVALS: dict[str, Any] = {
 
 
 def web(rate: int, seed: int, **changes: Any) -> tcpcast.Answer:
-    asked = ARRIVALS | {"traffic.arrivals.rate": f"{rate}/s", "run.seed": seed} | changes
-    (answer,) = tcpcast.run(tcpcast.load("web-10mbit", changes=asked), ["packet"])
+    changes_made = ARRIVALS | {"traffic.arrivals.rate": f"{rate}/s", "run.seed": seed} | changes
+    (answer,) = tcpcast.run(tcpcast.load("web-10mbit", changes=changes_made), ["packet"])
     return answer
 
 
 def test_few_loss_bursts_give_no_interval() -> None:
-    asked = {"run.duration": "60s"}
-    seen = [web(60, seed, **asked).metrics["loss_ratio"] for seed in range(1000, 1012)]
-    for found in seen:
-        assert found.low is None
-        assert found.interval_warning is not None
-        came = "none, and the queue reached" if found.value == 0.0 else "they came in"
-        assert found.interval_warning.startswith(f"too few losses: {came}")
-    assert {found.value == 0.0 for found in seen} == {True, False}
+    changes_made = {"run.duration": "60s"}
+    estimates = [web(60, seed, **changes_made).metrics["loss_ratio"] for seed in range(1000, 1012)]
+    for result in estimates:
+        assert result.low is None
+        assert result.interval_warning is not None
+        reason = "none, and the queue reached" if result.value == 0.0 else "they came in"
+        assert result.interval_warning.startswith(f"too few losses: {reason}")
+    assert {result.value == 0.0 for result in estimates} == {True, False}
 
 
 def test_few_timeouts_are_not_called_losses() -> None:
@@ -43,11 +43,11 @@ def test_few_timeouts_are_not_called_losses() -> None:
 
 def test_short_queue_makes_losses_very_unlikely() -> None:
     answer = web(20, 1)
-    found = answer.metrics["loss_ratio"]
+    result = answer.metrics["loss_ratio"]
     assert answer["queue_max_pkts"] < 75
-    assert found.low == found.value == 0.0
-    assert found.high is not None
-    assert 0.0 < found.high < 1e-4
+    assert result.low == result.value == 0.0
+    assert result.high is not None
+    assert 0.0 < result.high < 1e-4
 
 
 def test_per_flow_buffers_are_not_compared_with_the_whole_queue() -> None:
@@ -68,5 +68,5 @@ def test_slow_files_need_more_busy_periods() -> None:
 def test_bulk_flows_need_many_losses(duration: str, short: bool) -> None:
     changes = {"run.duration": duration, "run.replications": 1}
     (answer,) = tcpcast.run(tcpcast.load("lossy-path", changes=changes), ["packet"])
-    doubt = answer.metrics["goodput_bps"].interval_warning or ""
-    assert doubt.startswith("the run is too short: ") == short
+    warning = answer.metrics["goodput_bps"].interval_warning or ""
+    assert warning.startswith("the run is too short: ") == short

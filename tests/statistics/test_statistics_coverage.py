@@ -25,8 +25,8 @@ from known_truths import (
 @pytest.fixture(params=[RUNS // 8, pytest.param(RUNS, marks=pytest.mark.long)])
 def runs(request: pytest.FixtureRequest) -> int:
     """Return the number of runs of a process."""
-    found: int = request.param
-    return found
+    result: int = request.param
+    return result
 
 
 @pytest.fixture
@@ -38,56 +38,56 @@ def slack(runs: int) -> float:
 
 def test_mm1_waiting_at_fixed_length(runs: int, slack: float) -> None:
     # 76,500 customers: about 1,100 relaxation times, 33 per batch.
-    found = measure(MM1Waiting, length=765, runs=runs)
-    assert 0.93 - slack <= found.share <= 0.97 + slack
-    assert found.relative_half_width < 0.14
-    assert found.correlated < 0.01
+    result = measure(MM1Waiting, length=765, runs=runs)
+    assert 0.93 - slack <= result.share <= 0.97 + slack
+    assert result.relative_half_width < 0.14
+    assert result.correlated < 0.01
 
 
 def test_ar1_at_fixed_length(runs: int, slack: float) -> None:
     # 7,650 observations: about 765 relaxation times, 24 per batch.
-    found = measure(AR1, length=765, runs=runs)
-    assert 0.93 - slack <= found.share <= 0.97 + slack
-    assert found.relative_half_width < 0.03
-    assert found.correlated < 0.01
+    result = measure(AR1, length=765, runs=runs)
+    assert 0.93 - slack <= result.share <= 0.97 + slack
+    assert result.relative_half_width < 0.03
+    assert result.correlated < 0.01
 
 
 def test_bursty_loss_at_fixed_length(runs: int, slack: float) -> None:
     # 76,500 packets, 765 lost in about 150 bursts.
-    found = measure(BurstyLoss, length=765, runs=runs)
-    assert 0.93 - slack <= found.share <= 0.97 + slack
+    result = measure(BurstyLoss, length=765, runs=runs)
+    assert 0.93 - slack <= result.share <= 0.97 + slack
 
 
 @pytest.mark.parametrize("target", [0.20, 0.10])
 def test_mm1_waiting_to_a_precision(target: float, runs: int, slack: float) -> None:
     # The first check is at 64 slots: 6,400 customers, 3 relaxation times per batch.
-    found = measure(MM1Waiting, target=target, runs=runs)
+    result = measure(MM1Waiting, target=target, runs=runs)
     # The measured coverage is 0.895 at 20 %, within one standard error (0.009) of 0.90.
-    assert found.share >= (0.875 if target == 0.20 else 0.90) - slack
-    assert found.relative_half_width <= target
-    assert found.length > 64
+    assert result.share >= (0.875 if target == 0.20 else 0.90) - slack
+    assert result.relative_half_width <= target
+    assert result.length > 64
 
 
 @pytest.mark.long
 def test_mm1_waiting_to_five_percent() -> None:
-    found = measure(MM1Waiting, target=0.05)
-    assert found.share >= 0.90
-    assert found.relative_half_width <= 0.05
+    result = measure(MM1Waiting, target=0.05)
+    assert result.share >= 0.90
+    assert result.relative_half_width <= 0.05
 
 
 @pytest.mark.parametrize("target", [0.05, 0.02])
 def test_ar1_to_a_precision(target: float, runs: int, slack: float) -> None:
     # The first check is at 64 slots: 640 observations, 2 relaxation times per batch.
-    found = measure(AR1, target=target, runs=runs)
-    assert found.share >= 0.90 - slack
-    assert found.relative_half_width <= target
-    assert found.length > 64
+    result = measure(AR1, target=target, runs=runs)
+    assert result.share >= 0.90 - slack
+    assert result.relative_half_width <= target
+    assert result.length > 64
 
 
 def test_bursty_loss_to_a_precision(runs: int, slack: float) -> None:
-    found = measure(BurstyLoss, target=0.10, runs=runs)
-    assert found.share >= 0.90 - slack
-    assert found.relative_half_width <= 0.10
+    result = measure(BurstyLoss, target=0.10, runs=runs)
+    assert result.share >= 0.90 - slack
+    assert result.relative_half_width <= 0.10
 
 
 def test_run_too_short_for_its_interval_is_flagged() -> None:
@@ -95,18 +95,18 @@ def test_run_too_short_for_its_interval_is_flagged() -> None:
     class Short(AR1):
         per_slot = 1
 
-    found = measure(Short, length=64, runs=300)
-    assert found.share < 0.90
-    assert found.correlated > 0.90
+    result = measure(Short, length=64, runs=300)
+    assert result.share < 0.90
+    assert result.correlated > 0.90
 
 
 def test_jackknife_of_a_ratio_with_correlated_terms() -> None:
     # Y = X**2, X exponential: the ratio of means is 2, and the delta method's variance of n pairs
     # is Var(Y - 2 X) / n = 8 / n. If Y and X were independent, it would be (20 + 4) / n.
     estimates = [ratio_of_correlated_terms(run, pairs=400) for run in range(RUNS)]
-    width = np.mean([found.half_width for found in estimates])
-    bias = np.mean([found.value for found in estimates]) - 2.0
-    assert 0.93 <= sum(covers(found, 2.0) for found in estimates) / RUNS <= 0.97
+    width = np.mean([result.half_width for result in estimates])
+    bias = np.mean([result.value for result in estimates]) - 2.0
+    assert 0.93 <= sum(covers(result, 2.0) for result in estimates) / RUNS <= 0.97
     # The t quantile of 8 frequencies and the correction for skewness cost a quarter.
     assert 0.98 < width / (2.0395 * np.sqrt(8.0 / (32 * 400))) < 1.3
     # The remaining bias of the plain ratio is negligible compared with the interval.
@@ -118,5 +118,5 @@ def test_replications_of_mm1(replications: int, runs: int, slack: float) -> None
     # The same total length of 1,200 slots; 300 runs, so one standard error is 0.0126.
     count = 3 * runs // 10
     estimates = [over_replications(replications, 1200 // replications, r) for r in range(count)]
-    share = sum(covers(found, MM1Waiting.truth) for found in estimates) / count
+    share = sum(covers(result, MM1Waiting.truth) for result in estimates) / count
     assert 0.92 - slack <= share <= 0.985 + slack

@@ -88,35 +88,35 @@ def test_blocks_rejects_invalid_arguments() -> None:
 
 def test_mean_of_independent_units_has_the_t_interval() -> None:
     values = 10.0 + np.linspace(-1.0, 1.0, 41)  # symmetric: no skewness to correct
-    found = mean(values, replications=41)
+    result = mean(values, replications=41)
     low, high = stats.t.interval(0.95, 40, loc=10.0, scale=stats.sem(values))
-    assert found is not None
-    assert (found.value, found.low, found.high) == pytest.approx((10.0, low, high), rel=1e-9)
-    assert (found.units, found.pairs) == (41, 0)
+    assert result is not None
+    assert (result.value, result.low, result.high) == pytest.approx((10.0, low, high), rel=1e-9)
+    assert (result.units, result.pairs) == (41, 0)
 
 
 def test_interval_is_longer_towards_the_long_tail() -> None:
     values = np.random.default_rng(SEED).lognormal(0.0, 1.0, 40)
-    found = mean(values, replications=40)
-    assert found is not None
-    assert found.low is not None
-    assert found.high is not None
-    assert found.high - found.value > 1.2 * (found.value - found.low)
+    result = mean(values, replications=40)
+    assert result is not None
+    assert result.low is not None
+    assert result.high is not None
+    assert result.high - result.value > 1.2 * (result.value - result.low)
     mirrored = mean(-values, replications=40)
     assert mirrored is not None
-    assert (mirrored.low, mirrored.high) == pytest.approx((-found.high, -found.low))
+    assert (mirrored.low, mirrored.high) == pytest.approx((-result.high, -result.low))
 
 
 def test_value_is_the_scaled_ratio_of_sums() -> None:
     random = np.random.default_rng(SEED)
     x = random.integers(1, 50, 32)
     y = random.binomial(x, 0.3)
-    found = ratio(y, x)
+    result = ratio(y, x)
     scaled = ratio(3.0 * y, 2.0 * x)
-    assert found is not None
+    assert result is not None
     assert scaled is not None
-    assert found.value == y.sum() / x.sum()
-    assert scaled.half_width == pytest.approx(1.5 * found.half_width, rel=1e-9)
+    assert result.value == y.sum() / x.sum()
+    assert scaled.half_width == pytest.approx(1.5 * result.half_width, rel=1e-9)
 
 
 def test_positive_correlation_widens_and_order_matters() -> None:
@@ -132,10 +132,10 @@ def test_positive_correlation_widens_and_order_matters() -> None:
 
 def test_units_of_different_replications_are_not_neighbours() -> None:
     values = np.tile([1.0, -1.0, -1.0, 1.0], 8)  # alike across replications of two, unlike within
-    found = mean(values, replications=16)
-    assert found is not None
-    assert found.lag1 == pytest.approx(-1.0)
-    assert found.pairs == 16
+    result = mean(values, replications=16)
+    assert result is not None
+    assert result.lag1 == pytest.approx(-1.0)
+    assert result.pairs == 16
     within = np.repeat(np.random.default_rng(SEED).standard_normal(16), 2)
     assert correlated(within, replications=16)
     assert not correlated(np.roll(within, 1), replications=16)
@@ -144,11 +144,11 @@ def test_units_of_different_replications_are_not_neighbours() -> None:
 def test_constant_has_neither_width_nor_correlation() -> None:
     random = np.random.default_rng(SEED)
     transfers = random.integers(1, 10_000, 32)
-    found = ratio(12.7 * transfers, transfers)
-    assert found is not None
-    assert found.value == pytest.approx(12.7)
-    assert found.half_width == 0.0
-    assert not found.correlated
+    result = ratio(12.7 * transfers, transfers)
+    assert result is not None
+    assert result.value == pytest.approx(12.7)
+    assert result.half_width == 0.0
+    assert not result.correlated
 
 
 def test_no_events_give_no_estimate() -> None:
@@ -158,33 +158,33 @@ def test_no_events_give_no_estimate() -> None:
 def test_denominator_in_one_unit_gives_a_value_without_interval() -> None:
     one = np.zeros(32)
     one[3] = 4.0
-    found = ratio(2.0 * one, one)
-    assert found == Estimate(2.0, None, None, math.inf, 1)
-    assert found is not None
-    assert found.relative_half_width == math.inf
+    result = ratio(2.0 * one, one)
+    assert result == Estimate(2.0, None, None, math.inf, 1)
+    assert result is not None
+    assert result.relative_half_width == math.inf
 
 
 def test_rare_units_reduce_the_degrees_of_freedom() -> None:
     x = np.zeros(32)
     x[[2, 11, 17, 23, 30]] = 1.0
     y = x * np.linspace(0.0, 2.0, 32)
-    found = ratio(y, x)
-    assert found is not None
-    assert found.units == 5
+    result = ratio(y, x)
+    assert result is not None
+    assert result.units == 5
     among_the_five = stats.sem(y[x > 0.0]) * stats.t.ppf(0.975, 4)
     # At least the interval of the five units by themselves; 32 / 31 and 5 / 4 are factors of the
     # jackknife.
-    assert found.half_width > 0.98 * among_the_five
+    assert result.half_width > 0.98 * among_the_five
 
 
 def test_interval_stays_within_the_possible_range() -> None:
     busy = np.r_[np.full(31, 0.999), 0.9]
-    found = ratio(busy, np.ones(32), at_most=1.0)
+    result = ratio(busy, np.ones(32), at_most=1.0)
     scarce = ratio(np.r_[np.zeros(31), 50.0], np.full(32, 100.0))
-    assert found is not None
+    assert result is not None
     assert scarce is not None
-    assert found.high is not None
-    assert found.high <= 1.0
+    assert result.high is not None
+    assert result.high <= 1.0
     assert scarce.low == 0.0
     assert scarce.half_width > scarce.value
 
@@ -202,26 +202,26 @@ def test_ratio_rejects_invalid_arguments() -> None:
 
 def test_count_is_the_mean_of_the_replications() -> None:
     timeouts = np.random.default_rng(SEED).poisson(20.0, 64)
-    found = replication_mean(timeouts, replications=2, events=True)
-    assert found is not None
-    assert found.value == timeouts.sum() / 2
+    result = replication_mean(timeouts, replications=2, events=True)
+    assert result is not None
+    assert result.value == timeouts.sum() / 2
     # 32 batches per replication, Poisson: the total of one replication has a variance of 640, the
     # mean of two 320.
-    assert found.half_width == pytest.approx(2.0 * math.sqrt(320.0), rel=0.35)
+    assert result.half_width == pytest.approx(2.0 * math.sqrt(320.0), rel=0.35)
 
 
 # Rare events
 
 
 def test_zero_events_are_bounded_by_the_rule_of_three() -> None:
-    found = ratio(np.zeros(32), np.full(32, 1000.0), events=True)
-    assert found is not None
-    assert (found.value, found.low) == (0.0, 0.0)
-    assert found.high == pytest.approx(3.0 / 32_000.0, rel=2e-3)
-    assert found.few
-    certain = ratio(np.zeros(32), np.full(32, 1000.0))  # not a count: a queue that never existed
-    assert certain is not None
-    assert (certain.high, certain.few) == (0.0, False)
+    result = ratio(np.zeros(32), np.full(32, 1000.0), events=True)
+    assert result is not None
+    assert (result.value, result.low) == (0.0, 0.0)
+    assert result.high == pytest.approx(3.0 / 32_000.0, rel=2e-3)
+    assert result.few
+    zero = ratio(np.zeros(32), np.full(32, 1000.0))  # not a count: a queue that never existed
+    assert zero is not None
+    assert (zero.high, zero.few) == (0.0, False)
 
 
 @pytest.mark.parametrize("expected", [1.0, 4.0, 8.0])
@@ -229,12 +229,12 @@ def test_coverage_for_few_events(expected: float) -> None:
     random = np.random.default_rng(SEED)
     covered, runs = 0, 1000
     for _ in range(runs):
-        found = ratio(random.poisson(expected / 32, 32), np.ones(32), events=True)
-        assert found is not None
-        assert found.low is not None
-        assert found.high is not None
-        assert found.few == (found.value * 32 < 9.5)
-        covered += found.low <= expected / 32 <= found.high
+        result = ratio(random.poisson(expected / 32, 32), np.ones(32), events=True)
+        assert result is not None
+        assert result.low is not None
+        assert result.high is not None
+        assert result.few == (result.value * 32 < 9.5)
+        covered += result.low <= expected / 32 <= result.high
     assert covered / runs >= 0.94
 
 
@@ -257,13 +257,13 @@ def test_intervals_beyond_the_tables_are_accurate() -> None:
 
 
 def test_few_events_in_one_unit_have_the_exact_interval() -> None:
-    found = ratio([0, 5, 0], [0, 100, 0], events=True)
-    assert found is not None
+    result = ratio([0, 5, 0], [0, 100, 0], events=True)
+    assert result is not None
     exact = stats.poisson  # Garwood: P(N >= 5 | low) = P(N <= 5 | high) = 2.5 %
-    assert found.low is not None
-    assert found.high is not None
-    assert exact.sf(4, 100 * found.low) == pytest.approx(0.025)
-    assert exact.cdf(5, 100 * found.high) == pytest.approx(0.025)
+    assert result.low is not None
+    assert result.high is not None
+    assert exact.sf(4, 100 * result.low) == pytest.approx(0.025)
+    assert exact.cdf(5, 100 * result.high) == pytest.approx(0.025)
 
 
 # Batch means
@@ -295,10 +295,10 @@ def test_mser5_agrees_with_its_definition(seed: int) -> None:
     random = np.random.default_rng(seed)
     series = 1e6 + random.standard_normal(403) + 8.0 * np.exp(-np.arange(403) / 40.0)
     best = mser_by_definition(series[:400].reshape(-1, 5).mean(axis=1))
-    found = mser5(series)
-    assert found.found == (best <= 40)
-    if found.found:
-        assert found.index == 5 * best
+    result = mser5(series)
+    assert result.found == (best <= 40)
+    if result.found:
+        assert result.index == 5 * best
 
 
 def test_mser5_removes_a_transient_and_little_else() -> None:
@@ -317,9 +317,9 @@ def test_mser5_removes_a_transient_and_little_else() -> None:
 
 def test_mser5_reports_a_run_that_is_too_short() -> None:
     random = np.random.default_rng(SEED)
-    found = mser5(np.arange(1000.0) + random.standard_normal(1000))
-    assert not found.found
-    assert found.index <= 500
+    result = mser5(np.arange(1000.0) + random.standard_normal(1000))
+    assert not result.found
+    assert result.index <= 500
     assert mser5(np.full(100, 3.25)) == Truncation(0, found=True)
     for series in (np.ones(49), np.r_[np.ones(60), math.nan]):
         with pytest.raises(DomainError, match="at least 50"):
@@ -333,11 +333,11 @@ def test_correlated_detects_correlation_with_few_false_positives() -> None:
     random = np.random.default_rng(SEED)
     white = random.standard_normal((4000, 32))
     assert sum(correlated(units) for units in white) / 4000 < 0.006
-    walked = np.empty((1000, 32))
-    walked[:, 0] = random.standard_normal(1000)
+    walks = np.empty((1000, 32))
+    walks[:, 0] = random.standard_normal(1000)
     for unit in range(1, 32):
-        walked[:, unit] = 0.8 * walked[:, unit - 1] + 0.6 * random.standard_normal(1000)
-    assert sum(correlated(units) for units in walked) / 1000 > 0.8
+        walks[:, unit] = 0.8 * walks[:, unit - 1] + 0.6 * random.standard_normal(1000)
+    assert sum(correlated(units) for units in walks) / 1000 > 0.8
     assert not correlated(white[0], replications=32)
 
 
@@ -346,16 +346,16 @@ def test_correlated_detects_correlation_with_few_false_positives() -> None:
 
 def test_one_correlated_metric_of_many_is_no_short_run() -> None:
     generator = np.random.default_rng(1)
-    alone, together = 0, 0
+    single, combined = 0, 0
     for _ in range(1000):
         answer = {f"{n}": mean(generator.standard_normal(32)) for n in range(20)}
-        alone += any(e is not None and e.correlated for e in answer.values())
-        together += bool(too_short(answer))
-    assert alone >= 30
-    assert together <= 10
+        single += any(e is not None and e.correlated for e in answer.values())
+        combined += bool(too_short(answer))
+    assert single >= 30
+    assert combined <= 10
     answer = {f"{n}": mean(np.cumsum(generator.standard_normal(32))) for n in range(3)}
-    chance = {f"white {n}": mean(generator.standard_normal(32)) for n in range(17)}
-    assert too_short(answer | chance | {"none": None}) >= answer.keys()
+    metrics = {f"white {n}": mean(generator.standard_normal(32)) for n in range(17)}
+    assert too_short(answer | metrics | {"none": None}) >= answer.keys()
     assert too_short({}) == frozenset()
 
 
@@ -396,9 +396,9 @@ def test_all_reasons_to_continue_are_reported() -> None:
 def test_next_length_follows_the_half_width_within_bounds() -> None:
     target = {"loss_ratio": 0.1}
     goal = 0.1 / 1.1
-    for wanted, growth in [(1.01, 1.5), (1.6, 1.05 * 1.6), (50.0, 2.0)]:
-        found = {"loss_ratio": estimate(1.0, goal * math.sqrt(wanted))}
-        assert next_length(100.0, found, target) == pytest.approx(100.0 * growth)
+    for expected, growth in [(1.01, 1.5), (1.6, 1.05 * 1.6), (50.0, 2.0)]:
+        result = {"loss_ratio": estimate(1.0, goal * math.sqrt(expected))}
+        assert next_length(100.0, result, target) == pytest.approx(100.0 * growth)
     assert next_length(100.0, {"loss_ratio": estimate(1.0, 0.99 * goal)}, target) is None
     assert next_length(100.0, {"loss_ratio": estimate(1.0, 0.01, lag1=0.5)}, target) == 150.0
     assert next_length(100.0, {"loss_ratio": None}, target) == 200.0
@@ -406,5 +406,5 @@ def test_next_length_follows_the_half_width_within_bounds() -> None:
 
 
 def test_slowest_metric_sets_the_length() -> None:
-    found = {"fast": estimate(1.0, 0.001), "slow": estimate(1.0, 1.0)}
-    assert next_length(10.0, found, {"fast": 0.01, "slow": 0.01}) == 20.0
+    result = {"fast": estimate(1.0, 0.001), "slow": estimate(1.0, 1.0)}
+    assert next_length(10.0, result, {"fast": 0.01, "slow": 0.01}) == 20.0

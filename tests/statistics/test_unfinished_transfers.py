@@ -42,8 +42,8 @@ def test_mean_over_survivors_is_replaced_by_a_lower_bound() -> None:
     assert 3.6e-3 < on_time.at_least < 20e-3
     assert math.isnan(answer.metrics["connection_rate_bps"].value)
     assert answer.to_json()["metrics"]["on_time_s"]["at_least"] == on_time.at_least
-    shown = str(tcpcast.run(incast("20ms"), engines=["packet"]))
-    assert f"≥ {1e3 * on_time.at_least:.3f}" in shown
+    text = str(tcpcast.run(incast("20ms"), engines=["packet"]))
+    assert f"≥ {1e3 * on_time.at_least:.3f}" in text
 
 
 def test_long_run_has_a_mean() -> None:
