@@ -317,9 +317,9 @@ def main() -> None:
         found_all = [over_replications(replications, 1200 // replications, r) for r in range(RUNS)]
         share = sum(covers(result, MM1Waiting.truth) for result in found_all) / RUNS
         print(f"M/M/1, {replications} replications, 1,200 slots in all: covered {share:.3f}")
-    for alike in (False, True):
-        kind = "each like those before" if alike else "independent"
-        found_of = coverage_of_files(SHARES, correlated_files=alike)
+    for correlated_files in (False, True):
+        kind = "each like those before" if correlated_files else "independent"
+        found_of = coverage_of_files(SHARES, correlated_files=correlated_files)
         shares = ", ".join(f"{share:.0%}: {covered:.3f}" for share, covered in found_of.items())
         print(f"what shares of lognormal goodputs exceed, {kind}: {shares}", flush=True)
     share = sum(covers(ratio_of_correlated_terms(run), 2.0) for run in range(RUNS)) / RUNS

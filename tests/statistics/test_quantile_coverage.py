@@ -82,18 +82,20 @@ def test_buckets_have_the_stated_width_and_range() -> None:
 def test_coverage_is_as_expected(correlated_files: bool, runs: int) -> None:
     """Tolerance of four standard errors; the long tests are more precise."""
     off = 4 * math.sqrt(0.95 * 0.05 / runs)
-    for share, covered in coverage_of_files((0.95, 0.5), alike=correlated_files, runs=runs).items():
+    for share, covered in coverage_of_files(
+        (0.95, 0.5), correlated_files=correlated_files, runs=runs
+    ).items():
         # Intervals that are too wide contain every truth.
         assert 0.95 - off <= covered < 1, share
 
 
 @pytest.mark.long
 def test_coverage_for_independent_files() -> None:
-    for share, covered in coverage_of_files(SHARES, alike=False).items():
+    for share, covered in coverage_of_files(SHARES, correlated_files=False).items():
         assert 0.93 <= covered <= 0.97, share
 
 
 @pytest.mark.long
 def test_coverage_for_correlated_files() -> None:
-    for share, covered in coverage_of_files(SHARES, alike=True, runs=RUNS // 2).items():
+    for share, covered in coverage_of_files(SHARES, correlated_files=True, runs=RUNS // 2).items():
         assert 0.92 <= covered <= 0.98, share
