@@ -124,7 +124,7 @@ class FairLink:
         self._round: list[int] = []
         self._waiting: dict[int, deque[Packet]] = defaultdict(deque)
         self._credit: dict[int, int] = {}
-        self._came_to: dict[int, int] = {}
+        self._last_change: dict[int, int] = {}
         self._changes = 0
         self._sending: Packet | None = None
         self._ends = 0  # multiples of 1/rate nanoseconds, as integers
@@ -132,7 +132,7 @@ class FairLink:
     def __len__(self) -> int:
         return sum(map(len, self._waiting.values())) + (self._sending is not None)
 
-    def _held_for(self, packet: Packet) -> int:
+    def _queued_for(self, packet: Packet) -> int:
         if self._rules["buffers"] == "shared":
             return len(self)
         of_flow = self._sending is not None and self._sending.source == packet.source
@@ -140,36 +140,36 @@ class FairLink:
 
     def _note(self, flow: int) -> None:
         self._changes += 1
-        self._came_to[flow] = self._changes
+        self._last_change[flow] = self._changes
 
     def offer(self, packet: Packet) -> None:
-        full = self._limit is not None and self._held_for(packet) >= self._limit
+        full = self._limit is not None and self._queued_for(packet) >= self._limit
         flow = packet.source
         if flow not in self._round:
             self._round.append(flow)
             self._credit[flow] = 0
-        before = self._came_to.get(flow, 0)
+        before = self._last_change.get(flow, 0)
         self._waiting[flow].append(packet)
         self._note(flow)
         if full and self._make_room(flow) is packet:
-            self._came_to[flow] = before
+            self._last_change[flow] = before
         if self._sending is None and self._waiting[flow]:
             self._credit[flow] += self._rules["quantum_bytes"]
             self._begin(self._agenda.now * self._rate)
 
     def _make_room(self, flow: int) -> Packet:
-        """Evict the first or last packet of a flow after ``packet`` was enqueued."""
+        """Evict and return the first or last packet of a flow."""
         if self._rules["drop"] != "arriving":
             lengths = {other: len(queue) for other, queue in self._waiting.items()}
-            flow = max(lengths, key=lambda other: (lengths[other], self._came_to.get(other, 0)))
+            flow = max(lengths, key=lambda other: (lengths[other], self._last_change.get(other, 0)))
         queue = self._waiting[flow]
-        gone = queue.popleft() if self._rules["drop"] == "longest-head" else queue.pop()
+        evicted = queue.popleft() if self._rules["drop"] == "longest-head" else queue.pop()
         self._note(flow)
-        self._dropped(gone)
+        self._dropped(evicted)
         serving = self._sending is not None and self._sending.source == flow
         if not queue and not serving:
             self._round.remove(flow)
-        return gone
+        return evicted
 
     def _begin(self, start: int) -> None:
         flow = self._round[0]
@@ -261,13 +261,13 @@ class Sender:
         self.rto = self.tcp["initial_rto_ns"]
         return self._send(now)
 
-    def more(self, size: int, heard: int, sent: int, now: int) -> list[int]:
-        """Start the next file, ``heard`` after the last ack and ``sent`` after the last packet."""
+    def add_file(self, size: int, ack_age: int, send_age: int, now: int) -> list[int]:
+        """Start the next file, with the times since the last ack and the last packet."""
         rule = self.tcp["idle_restart"]
-        if rule == "after-timeout" and sent > self.rto:
+        if rule == "after-timeout" and send_age > self.rto:
             self.cwnd = min(self.cwnd, self.tcp["initial_window"] * self.unit)
             self.acks_counted = 0
-        elif isinstance(rule, dict) and heard > rule["after"]:
+        elif isinstance(rule, dict) and ack_age > rule["after"]:
             self.cwnd = self.tcp["initial_window"] * self.unit
             self.ssthresh = self.tcp["initial_ssthresh"] * self.unit
             self.acks_counted = 0
@@ -345,7 +345,7 @@ class Sender:
             return []
         threshold = self._threshold()
         if self.duplicates < threshold:
-            return self._send_new(now, self._most_new())
+            return self._send_new(now, self._max_new())
         assert self.duplicates == threshold
         self._halve()
         self.cwnd = self.ssthresh + threshold * self.unit
@@ -357,13 +357,12 @@ class Sender:
         return [self.una, *new]
 
     def _threshold(self) -> int:
-        """Duplicate threshold by Ayesta and Avrachenkov, section 3.1; lower for the last
-        packets."""
+        """Duplicate threshold by Ayesta and Avrachenkov, section 3.1."""
         threshold = int(self.tcp["duplicate_threshold"])
         last = range(self.size - threshold + 1, self.size + 1)
         return int(self.tcp["last_packets_threshold"]) if self.una in last else threshold
 
-    def _most_new(self) -> int:
+    def _max_new(self) -> int:
         """Return the limit of new packets for this duplicate: RFC 3042, or all on the second."""
         rule = self.tcp["limited_transmit"]
         return {"off": {}, "each-duplicate": {1: 1, 2: 1}, "on-second": {2: 2}}[rule].get(
@@ -383,10 +382,10 @@ class Sender:
         return self._sent(numbers, now)
 
     def on_timeout(self, now: int) -> list[int]:
-        again = self.timed_out == self.una
-        if not again:
+        is_repeated = self.timed_out == self.una
+        if not is_repeated:
             self._halve()
-        self.guard = -1 if again else self.highest
+        self.guard = -1 if is_repeated else self.highest
         self.cwnd, self.acks_counted, self.duplicates = self.unit, 0, 0
         self.timed_out, self.nxt, self.recovering, self.timed = self.una, self.una, False, None
         self.rto = min(2 * self.rto, self.tcp["max_rto_ns"])
@@ -411,9 +410,9 @@ class Sender:
 
     def _sent(self, numbers: list[int], now: int) -> list[int]:
         if numbers and not self.recovering:
-            fresh = [number for number in numbers if number > self.highest]
-            if fresh and self.timed is None and not self.backed_off:
-                self.timed = fresh[0], now
+            new = [number for number in numbers if number > self.highest]
+            if new and self.timed is None and not self.backed_off:
+                self.timed = new[0], now
             if self.deadline is None or self.tcp["timer_restart"] == "send":
                 self._set_timer(now)
         if numbers:
@@ -450,7 +449,7 @@ class User:
     def __init__(self, network: Network, index: int, group: dict[str, Any]) -> None:
         self._network, self._index, self._group = network, index, group
         self._agenda = agenda = network.agenda
-        self._connection, self._heard, self._began = 0, 0, 0
+        self._connection, self._receiver_connection, self._began = 0, 0, 0
         self._last_ack, self._last_sent = 0, 0
         self._ever_sent: set[int] = set()
         self._sender, self._receiver = Sender(network.tcp, 0), Receiver(network.tcp)
@@ -462,28 +461,28 @@ class User:
             )
 
         def link(
-            access: dict[str, Any], deliver: Callable[[Packet], None], most: int | None = None
+            access: dict[str, Any], deliver: Callable[[Packet], None], limit: int | None = None
         ) -> Link:
             lost = network.note("dropped on access")
-            return Link(agenda, access["rate_bps"], deliver, limit=most, dropped=lost)
+            return Link(agenda, access["rate_bps"], deliver, limit=limit, dropped=lost)
 
         delay = ingress["delay_ns"]
-        self._ingress = link(ingress, later(delay, network.set_out), ingress["limit_pkts"])
-        self._ingress_back = link(ingress, self._hear)
+        self._ingress = link(ingress, later(delay, network.enter_first_hop), ingress["limit_pkts"])
+        self._ingress_back = link(ingress, self._receive_ack)
         back = group["back_ns"] + network.time_back("hops_before") + delay
         self.back = later(back, self._ingress_back.offer)
         delay = egress["delay_ns"]
         egress_link = link(egress, later(delay, self._deliver), egress["limit_pkts"])
         self.arrive = egress_link.offer
-        self.forward = later(group["forward_ns"], network.go_on)
+        self.forward = later(group["forward_ns"], network.enter_next_hop)
         delay += network.time_back("hops_after")
         self._egress_back = link(egress, later(delay, network.enter_back))
 
     def begin_at(self, time: int) -> None:
         self._agenda.schedule(time, TIMER, self._begin)
 
-    def _note(self, what: str, number: int) -> None:
-        self._network.log[what].append((self._agenda.now, self._index, number))
+    def _note(self, event: str, number: int) -> None:
+        self._network.log[event].append((self._agenda.now, self._index, number))
 
     def _begin(self) -> None:
         files = self._group["traffic"].get("on-off")
@@ -492,7 +491,7 @@ class User:
         if self._connection and files is not None and files["persistent"]:
             self._began = now
             off_time = now - self._last_ack, now - self._last_sent
-            self._transmit(self._sender.more(size, *off_time, now))
+            self._transmit(self._sender.add_file(size, *off_time, now))
             return
         self._sender, self._ever_sent = Sender(self._network.tcp, size), set()
         self._connection, self._began = self._connection + 1, self._agenda.now
@@ -500,7 +499,7 @@ class User:
 
     def _transmit(self, numbers: list[int]) -> None:
         for number in numbers:
-            self._note("sent again" if number in self._ever_sent else "sent", number)
+            self._note("retransmitted" if number in self._ever_sent else "sent", number)
             self._ever_sent.add(number)
             size = self._network.packet_bytes
             self._last_sent = self._agenda.now
@@ -513,8 +512,8 @@ class User:
             self._note("timeout", self._sender.una)
             self._transmit(self._sender.on_timeout(self._agenda.now))
 
-    def _hear(self, ack: Packet) -> None:
-        self._note("heard", ack.number)
+    def _receive_ack(self, ack: Packet) -> None:
+        self._note("ack received", ack.number)
         if ack.connection != self._connection or self._sender.finished():
             return
         samples = len(self._sender.samples)
@@ -528,8 +527,11 @@ class User:
             self.begin_at(self._agenda.now + nanoseconds(off["value"]))
 
     def _deliver(self, packet: Packet) -> None:
-        if packet.connection != self._heard:
-            self._heard, self._receiver = packet.connection, Receiver(self._network.tcp)
+        if packet.connection != self._receiver_connection:
+            self._receiver_connection, self._receiver = (
+                packet.connection,
+                Receiver(self._network.tcp),
+            )
         self._note("delivered", packet.number)
         if packet.number not in self._receiver.arrived:
             self._note("distinct", packet.number)
@@ -544,14 +546,13 @@ class User:
             self._acknowledge(self._receiver.acknowledge())
 
     def _acknowledge(self, number: int) -> None:
-        self._note("answered", number)
-        ack = Packet(self._index, self._heard, number, self._network.ack_bytes)
+        self._note("ack sent", number)
+        ack = Packet(self._index, self._receiver_connection, number, self._network.ack_bytes)
         self._egress_back.offer(ack)
 
 
 class Hops:
-    """Hops in series; links of hops that are not shared are created when a source first uses
-    them."""
+    """Hops in series; links that are not shared are created at their first use."""
 
     def __init__(
         self,
@@ -562,10 +563,10 @@ class Hops:
     ) -> None:
         self._network = network
         self.enter = deliver
-        for at in reversed(range(len(hops))):
-            self.enter = self._made(hops[at], f"{name} {at}", self.enter)
+        for index in reversed(range(len(hops))):
+            self.enter = self._add_hop(hops[index], f"{name} {index}", self.enter)
 
-    def _made(
+    def _add_hop(
         self, hop: dict[str, Any], name: str, deliver: Callable[[Packet], None]
     ) -> Callable[[Packet], None]:
         network, agenda = self._network, self._network.agenda
@@ -577,18 +578,18 @@ class Hops:
             network.note("dropped" if hop["shared"] else "dropped on access")(packet)
             network.note(f"dropped at {name}")(packet)
 
-        def made() -> Link | FairLink:
-            rate, most = hop["rate_bps"], hop["buffer_pkts"]
+        def make_link() -> Link | FairLink:
+            rate, limit = hop["rate_bps"], hop["buffer_pkts"]
             if hop["queue"] != "drop-tail":
                 rules = hop["queue"]["fair"]
-                return FairLink(agenda, rate, leave, rules=rules, limit=most, dropped=lost)
-            return Link(agenda, rate, leave, exact=hop["shared"], limit=most, dropped=lost)
+                return FairLink(agenda, rate, leave, rules=rules, limit=limit, dropped=lost)
+            return Link(agenda, rate, leave, exact=hop["shared"], limit=limit, dropped=lost)
 
-        links: dict[int, Link | FairLink] = defaultdict(made)
+        links: dict[int, Link | FairLink] = defaultdict(make_link)
 
         def enter(packet: Packet) -> None:
             if hop["shared"]:
-                network.arrives(f"at {name}", packet)
+                network.record_arrival(f"at {name}", packet)
             else:
                 network.note(f"at {name}")(packet)
             links[0 if hop["shared"] else packet.source].offer(packet)
@@ -597,8 +598,7 @@ class Hops:
 
 
 class Network:
-    """All users and the bottleneck between them, built from the native simulator's plain
-    numbers."""
+    """All users and the bottleneck, built from the native simulator's plain numbers."""
 
     def __init__(self, numbers: dict[str, Any]) -> None:
         assert numbers["loss"] is None
@@ -606,59 +606,58 @@ class Network:
         self.log: Log = defaultdict(list)
         self.first_tie = NEVER
         self.packet_bytes, self.ack_bytes = numbers["packet_bytes"], numbers["ack_bytes"]
-        rate, most = numbers["bottleneck_bps"], numbers["buffer_pkts"]
+        rate, limit = numbers["bottleneck_bps"], numbers["buffer_pkts"]
         lost = self.note("dropped")
         self._queue: Link | FairLink = Link(
-            self.agenda, rate, self._leave, exact=True, limit=most, dropped=lost
+            self.agenda, rate, self._leave, exact=True, limit=limit, dropped=lost
         )
         if numbers["queue"] != "drop-tail":
             rules = numbers["queue"]["fair"]
             self._queue = FairLink(
-                self.agenda, rate, self._leave, rules=rules, limit=most, dropped=lost
+                self.agenda, rate, self._leave, rules=rules, limit=limit, dropped=lost
             )
         self._back = Link(self.agenda, rate, self._leave_back, exact=True)
         self._numbers = numbers
-        self.set_out = Hops(self, numbers["hops_before"], "before", self.enter).enter
-        behind = Hops(self, numbers["hops_after"], "after", self._arrive)
-        self.go_on = behind.enter
+        self.enter_first_hop = Hops(self, numbers["hops_before"], "before", self.enter).enter
+        hops_after = Hops(self, numbers["hops_after"], "after", self._arrive)
+        self.enter_next_hop = hops_after.enter
         self._users: list[User] = []
         for group in numbers["classes"]:
-            for at in range(group["sources"]):
+            for index in range(group["sources"]):
                 self._users.append(User(self, len(self._users), group))
-                self._users[-1].begin_at(nanoseconds(_first_start(group, at)))
+                self._users[-1].begin_at(nanoseconds(_first_start(group, index)))
 
     def run(self, until: int) -> Log:
         self.agenda.run(until)
         return self.log
 
-    def note(self, what: str) -> Callable[[Packet], None]:
-        entries = self.log[what]
+    def note(self, event: str) -> Callable[[Packet], None]:
+        entries = self.log[event]
         return lambda packet: entries.append((self.agenda.now, packet.source, packet.number))
 
-    def time_back(self, which: str) -> int:
+    def time_back(self, key: str) -> int:
         """Return the time of an ack over the hops where it never waits."""
         total = 0
-        for hop in self._numbers[which]:
+        for hop in self._numbers[key]:
             total += rounded(self.ack_bytes * 8 * SECOND, hop["rate_bps"]) + hop["delay_ns"]
         return total
 
     def enter(self, packet: Packet) -> None:
-        self.arrives("at bottleneck", packet)
-        self.log["found"].append((self.agenda.now, packet.source, len(self._queue)))
+        self.record_arrival("at bottleneck", packet)
+        self.log["queue length"].append((self.agenda.now, packet.source, len(self._queue)))
         self._queue.offer(packet)
 
     def enter_back(self, ack: Packet) -> None:
-        self.arrives("at return", ack)
+        self.record_arrival("at return", ack)
         self._back.offer(ack)
 
-    def arrives(self, where: str, packet: Packet) -> None:
-        """Record the first time at which two sources arrive together; their order is a
-        convention."""
-        if self.log[where]:
-            time, source, _ = self.log[where][-1]
+    def record_arrival(self, place: str, packet: Packet) -> None:
+        """Record the first simultaneous arrival of two sources; their order is a convention."""
+        if self.log[place]:
+            time, source, _ = self.log[place][-1]
             if time == self.agenda.now and source != packet.source:
                 self.first_tie = min(self.first_tie, time)
-        self.note(where)(packet)
+        self.note(place)(packet)
 
     def _leave(self, packet: Packet) -> None:
         self.note("left bottleneck")(packet)
@@ -681,13 +680,13 @@ def rounded(dividend: int, divisor: int) -> int:
     return (2 * dividend + divisor) // (2 * divisor)
 
 
-def _first_start(group: dict[str, Any], at: int) -> float:
+def _first_start(group: dict[str, Any], index: int) -> float:
     traffic = group["traffic"]
     if "on-off" in traffic:
         distribution = traffic["on-off"]["off"]
     elif "times" in traffic["bulk"]["start"]:
         times = traffic["bulk"]["start"]["times"]
-        return float(times[at % len(times)])
+        return float(times[index % len(times)])
     else:
         distribution = traffic["bulk"]["start"]["drawn"]
     assert distribution["distribution"] == "constant"

@@ -66,7 +66,7 @@ def ns2_drr(*, seed: int, flows: int, buffer: int, quantum: int) -> dict[str, fl
 
 
 def scenario(*, flows: int, buffer: int, quantum: int, replications: int) -> Scenario:
-    """The same scenario for tcpcast; ns-2's DRR drops the packet that has waited longest."""
+    """Scenario of the ns-2 run for tcpcast; ns-2's DRR drops the packet that has waited longest."""
     queue = {
         "kind": "fq",
         "scheduler": "drr",

@@ -91,9 +91,9 @@ def test_unlimited_buffer_has_no_loss() -> None:
     ("buffer", "packets"), [("225KB", 150), ("225999B", 150), ("2bdp", 84), ("75pkt", 75)]
 )
 def test_buffer_accepts_other_units(buffer: str, packets: int) -> None:
-    (asked,) = answer(web(network__bottleneck__buffer=buffer), ["engset"])
+    (other_unit,) = answer(web(network__bottleneck__buffer=buffer), ["engset"])
     (plain,) = answer(web(network__bottleneck__buffer=f"{packets}pkt"), ["engset"])
-    assert asked["loss_ratio"] == plain["loss_ratio"]
+    assert other_unit["loss_ratio"] == plain["loss_ratio"]
 
 
 def test_few_sources_have_a_warning() -> None:

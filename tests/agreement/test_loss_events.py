@@ -159,10 +159,12 @@ def test_single_flow_has_almost_one_event_per_indication() -> None:
 
 def test_excess_of_indications_has_a_warning() -> None:
     scenario = make_scenario({"run.duration": "10s", "probes.flows": [], "probes.pcap": []})
-    seen = metric_estimates.snapshot(scenario, advanced(configuration(scenario, 0.0), 10))
-    assert metric_estimates.estimates(scenario, seen)["loss_event_ratio_cumulative"] is not None
-    assert not [text for text in interval_notes.warnings({}, seen, {}) if "loss_event" in str(text)]
-    reduced = dataclasses.replace(seen, loss_events=None)
+    counters = metric_estimates.snapshot(scenario, advanced(configuration(scenario, 0.0), 10))
+    assert metric_estimates.estimates(scenario, counters)["loss_event_ratio_cumulative"] is not None
+    assert not [
+        text for text in interval_notes.warnings({}, counters, {}) if "loss_event" in str(text)
+    ]
+    reduced = dataclasses.replace(counters, loss_events=None)
     assert metric_estimates.estimates(scenario, reduced)["loss_event_ratio_cumulative"] is None
     (warning,) = interval_notes.warnings({}, reduced, {})
     assert str(warning).startswith("loss_event_ratio_cumulative is left out")
@@ -175,7 +177,7 @@ def test_timeout_sequences_are_counted_by_depth() -> None:
     (answer,) = tcpcast.run(scenario.with_changes({"probes.pcap": []}), ["packet"])
     table = answer.tables["timeout_depths"]
     assert table["depth"].tolist() == ["T0", "T1", "T2", "T3", "T4", "T5+"]
-    # The depth of a sequence is that of its last timeout. Sequences that began in the warm-up are
+    # A sequence has the depth of its last timeout. Sequences that began in the warm-up are
     # excluded.
     deepest: dict[tuple[int, int], int] = {}
     number = dict.fromkeys(range(FLOWS), 0)

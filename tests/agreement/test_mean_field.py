@@ -310,7 +310,7 @@ def test_two_shared_hops_agree_with_exact_simulation() -> None:
     ],
 )
 def test_cross_traffic_agrees_with_exact_simulation(distribution: str) -> None:
-    # Bursts as long as those of the Pareto distribution need a longer run to agree.
+    # Bursts as long as with the Pareto distribution need a longer run to agree.
     run = {"duration": "140s", "warmup": "60s"} if distribution == "pareto" else AGREEMENT["run"]
     result, exact = check_beside_exact(
         crossed(distribution, 10_000, 0.9, "droptail", **AGREEMENT | {"run": run})
@@ -367,8 +367,8 @@ def test_hops_per_source_stay_and_shared_hops_shrink() -> None:
     rates = [20e9, 60e9, 40e9]
     longer = sum(199 * 1540 * 8e9 / rate for rate in rates)
     (of_small,), (of_whole,) = (
-        [group["forward_ns"] + group["back_ns"] for group in told["classes"]]
-        for told in (small, whole)
+        [group["forward_ns"] + group["back_ns"] for group in config["classes"]]
+        for config in (small, whole)
     )
     assert of_whole - of_small == within(longer, 1e-5)
 
@@ -385,8 +385,8 @@ def test_missing_time_in_one_direction_is_taken_from_the_other() -> None:
 
 
 def test_cross_traffic_is_thinned_to_every_kth_packet() -> None:
-    def cross_process(told: Config) -> Any:
-        (stream,) = told["cross"]
+    def cross_process(config: Config) -> Any:
+        (stream,) = config["cross"]
         return stream["process"]
 
     changes: dict[str, dict[str, Any]] = {

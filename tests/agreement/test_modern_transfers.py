@@ -51,9 +51,9 @@ def test_linux_transfers_with_losses_agree(
     rtt: str, loss: str, rate: str, sizes: list[int], error: tuple[float, float]
 ) -> None:
     short, packet = times(make_scenario(rtt, rate, sizes, loss))
-    apart = short / packet - 1
-    assert apart.min() > error[0], apart
-    assert apart.max() < error[1], apart
+    relative = short / packet - 1
+    assert relative.min() > error[0], relative
+    assert relative.max() < error[1], relative
 
 
 @pytest.mark.parametrize(("rtt", "rate", "sizes"), LOSSLESS)

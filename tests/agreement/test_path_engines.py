@@ -37,7 +37,7 @@ def ask(engine: str, scenario: Scenario, measured: Answer | None = None) -> Answ
 
 
 def measurement(**metrics: float) -> Answer:
-    """Return an answer like that of ``packet``, with the given metrics only."""
+    """Return a ``packet`` answer with the given metrics only."""
     return Answer("packet", metrics={name: Metric(value) for name, value in metrics.items()})
 
 

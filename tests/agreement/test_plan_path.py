@@ -289,16 +289,16 @@ def test_full_link_limits_the_loss() -> None:
 
 def test_suggested_changes_are_sufficient() -> None:
     plan = plan_max_loss(lossy(tcp__delayed_acks=True, tcp__receiver_window=400), goodput_bps=40e6)
-    ways = plan.tables["ways"]
-    assert ways["change"].tolist() == [
+    suggestions = plan.tables["ways"]
+    assert suggestions["change"].tolist() == [
         "half the RTT: 40 ms",
         "2 flows",
         "packets of 9000 B",
         "an ack for every packet",
         "twice the window: 800 packets",
     ]
-    np.testing.assert_allclose(ways["times"], ways["loss_ratio"] / plan.value)
-    assert (ways["times"] >= 1).all()
+    np.testing.assert_allclose(suggestions["times"], suggestions["loss_ratio"] / plan.value)
+    assert (suggestions["times"] >= 1).all()
     changed = {
         "network.rtt": "40ms",
         "traffic.flows": 2,
@@ -309,7 +309,7 @@ def test_suggested_changes_are_sufficient() -> None:
     for row, (key, value) in zip(rows, changed.items(), strict=True):
         scenario = lossy(tcp__delayed_acks=True, tcp__receiver_window=400)
         improved = plan_max_loss(scenario.with_changes({key: value}), goodput_bps=40e6)
-        assert ways["loss_ratio"][row] == pytest.approx(improved.value, rel=1e-5)
+        assert suggestions["loss_ratio"][row] == pytest.approx(improved.value, rel=1e-5)
 
 
 def test_loss_of_the_scenario_is_ignored() -> None:

@@ -27,7 +27,7 @@ def ns2_red(
 
 
 def scenario(*, flows: int, mbit: int, buffer: int, gentle: bool) -> dict[str, Any]:
-    """The same scenario for tcpcast; round trips differ to prevent synchronisation."""
+    """Scenario of the ns-2 run for tcpcast; round trips differ to prevent synchronisation."""
     red = {"kind": "red", "gentle": gentle}
     round_trips_ms = [60 + 20 * index / flows for index in range(flows)]
     return {

@@ -28,16 +28,16 @@ TAPS = ["sender", "bottleneck-in", "bottleneck-out", "receiver"]
 SAME = {
     # Event of the reference: event in the native engine's trace or capture.
     "sent": "sent",
-    "sent again": "retransmitted",
+    "retransmitted": "retransmitted",
     "timeout": "timeout",
     "dropped": "dropped",
     "at bottleneck": "bottleneck-in",
     "left bottleneck": "bottleneck-out",
     "delivered": "receiver",
-    "answered": "receiver, acks",
+    "ack sent": "receiver, acks",
     "at return": "bottleneck-out, acks",
     "left return": "bottleneck-in, acks",
-    "heard": "sender, acks",
+    "ack received": "sender, acks",
 }
 Numbers = Any
 """The plain data that the native module takes."""
@@ -279,7 +279,7 @@ def test_ack_that_waits_for_the_previous_one_is_equal() -> None:
         reached - answered
         for flow in range(5)
         for answered, reached in zip(
-            *(times_of(network.log[name], flow) for name in ("answered", "at return")),
+            *(times_of(network.log[name], flow) for name in ("ack sent", "at return")),
             strict=False,
         )
     ]
@@ -505,8 +505,8 @@ def test_totals_of_a_finished_run_are_equal() -> None:
     assert network.first_tie == NEVER
     assert native.total("transfers") == count(log["on time"]) == 5
     assert native.total("on_time_ns") == sum(entry[2] for entry in log["on time"])
-    assert native.total("sent") == count(log["sent"]) + count(log["sent again"])
-    assert native.total("retransmitted") == count(log["sent again"]) > 0
+    assert native.total("sent") == count(log["sent"]) + count(log["retransmitted"])
+    assert native.total("retransmitted") == count(log["retransmitted"]) > 0
     assert native.total("delivered") == count(log["distinct"])
     assert native.total("arrived") == count(log["at bottleneck"])
     assert native.total("queue_drops") == count(log["dropped"]) > 0
@@ -528,7 +528,7 @@ def times_in_flight(log: Log) -> list[int]:
     for time, source, number in sorted(log["sent"]):
         first.setdefault((source, number), time)
     times, covered = [], Counter[int]()
-    for time, source, expected in sorted(log["heard"]):
+    for time, source, expected in sorted(log["ack received"]):
         for number in range(covered[source] + 1, expected):
             times.append(time - first[source, number])
         covered[source] = max(covered[source], expected - 1)
@@ -549,7 +549,7 @@ def test_queue_of_a_finished_run_is_equal() -> None:
         times[length] += time - since
         length, since = length + step, time
     assert native.link["busy_ns"] == sum(times.values()) - times[0]
-    result = Counter(entry[2] for entry in log["found"])
+    result = Counter(entry[2] for entry in log["queue length"])
     queue_counts = native.totals["queue_seen"].tolist()
     assert queue_counts == [result[queue] for queue in range(len(queue_counts))]
     at_length = native.totals["queue_time_ns"].tolist()

@@ -59,7 +59,7 @@ def rounds_of(at_sender: list[Captured]) -> list[list[Captured]]:
     return rounds
 
 
-def seen_at(later: list[Captured], packets: list[Captured]) -> list[bool]:
+def has_passed(later: list[Captured], packets: list[Captured]) -> list[bool]:
     """Return for each packet of a flow whether it passes a later tap within a round trip."""
     coming = deque((p.time_ns, p.number) for p in later if p.is_data)
     result = []
@@ -75,14 +75,14 @@ def seen_at(later: list[Captured], packets: list[Captured]) -> list[bool]:
 
 def fates(changes: dict[str, Any], flows: int) -> list[Fates]:
     """Return the losses at the bottleneck by round, in order."""
-    seen = capture_packets(changes, flows)
+    captured = capture_packets(changes, flows)
     result = []
     for flow in range(flows):
-        sender, before, behind = ([p for p in seen[tap] if p.flow == flow] for tap in TAPS)
+        sender, before, behind = ([p for p in captured[tap] if p.flow == flow] for tap in TAPS)
         rounds = rounds_of(sender)
         packets = [packet for one_round in rounds for packet in one_round]
-        arrived = iter(seen_at(before, packets))
-        passed = iter(seen_at(behind, packets))
+        arrived = iter(has_passed(before, packets))
+        passed = iter(has_passed(behind, packets))
         for one_round in rounds:
             marks = [(next(arrived), next(passed)) for _ in one_round]
             result.append([not passed_link for reached, passed_link in marks if reached])

@@ -23,13 +23,13 @@ from trace_kernel import rows
 from trace_tools import (
     HERE,
     TOOLS,
-    ask_tcptrace,
-    asked,
     captures,
     differences,
     installed,
-    own,
     reference,
+    run_tcptrace,
+    run_tools,
+    tcpcast_values,
 )
 
 FOLDER = captures()
@@ -39,7 +39,7 @@ needs_captures = pytest.mark.skipif(
 needs_tcptrace = pytest.mark.skipif(not installed("tcptrace"), reason="no tcptrace: make peers")
 
 FILES = sorted(path.name for path in FOLDER.iterdir() if ".pcap" in path.name) if FOLDER else []
-MOST_KIB = 200_000
+MAX_KIB = 200_000
 """Maximum memory of one process that reads all malformed captures, including Python and numpy."""
 
 
@@ -58,7 +58,7 @@ def references() -> Any:
     return reference(folder() / "reference.csv")
 
 
-def tshark_is_as_old() -> bool:
+def is_tshark_compatible() -> bool:
     """Return True if this tshark counts like the one used for ``reference.csv``."""
     if not installed("tshark"):
         return False
@@ -81,13 +81,13 @@ def test_differences_are_the_known_ones(name: str, tmp_path: Path) -> None:
     docs-update``."""
     counted = references().get(name)
     if counted is None:
-        if not (installed("tcptrace") and tshark_is_as_old()):
-            pytest.skip("no figures, and no tcptrace with tshark 4.0 to ask: make peers")
-        counted = asked(folder() / name, tmp_path)
-    found = [",".join(row) for row in differences(folder() / name, counted)]
+        if not (installed("tcptrace") and is_tshark_compatible()):
+            pytest.skip("no values, and tcptrace or tshark 4.0 is missing: make peers")
+        counted = run_tools(folder() / name, tmp_path)
+    result = [",".join(row) for row in differences(folder() / name, counted)]
     listed = [row for row in table("trace_differences.csv") if row["capture"] == name]
     known = [",".join(list(row.values())[:-1]) for row in listed]
-    assert found == known
+    assert result == known
 
 
 @needs_captures
@@ -95,7 +95,7 @@ def test_differences_are_the_known_ones(name: str, tmp_path: Path) -> None:
 def test_all_segments_are_read(name: str) -> None:
     """Directions without data are included: the number of segments equals that of tshark."""
     counted = references().get(name, {})
-    packets = [tools.figures["packets"]["tshark"] for tools in counted.values()]
+    packets = [tools.values["packets"]["tshark"] for tools in counted.values()]
     if not packets or "" in packets:
         pytest.skip("not all directions are in reference.csv")
     damaged = {"ndpi-reasm-sll.pcapng": 1}
@@ -112,7 +112,7 @@ READ_FROM_FIXED_HEADERS = {
     "rtt_karn_mean_s", "throughput_bps", "goodput_bps", "packets_per_ack", "duplicate_acks",
     "missing_bytes", "capture_duplicates", "tap_side", "handshake_rtt_s", "segment_bytes",
 }  # fmt: skip
-OTHERWISE = {
+DIFFERENT_COLUMNS = {
     "dup-capture.pcap": {"capture_duplicates"},
     "ipv6.pcap": {"src", "dst", "ip_bytes", "missing_acks"},
     "ipv6-hbh.pcap": {"src", "dst", "ip_bytes", "missing_acks"},
@@ -123,21 +123,21 @@ OTHERWISE = {
 
 @needs_captures
 def test_container_changes_no_value() -> None:
-    """The same 240 packets in 38 containers, with the same link types and lengths."""
+    """All 38 containers have equal 240 packets, with the same link types and lengths."""
     with (folder() / "variants.csv").open(encoding="utf-8", newline="") as content:
         names = [row["file"] for row in csv.DictReader(content)]
     assert len(names) == 38
     base = tcpcast.trace(folder() / "variants" / "base-us-le.pcap").connections
     for name in names:
-        found = tcpcast.trace(folder() / "variants" / name).connections
-        columns = READ_FROM_FIXED_HEADERS if name in WITHOUT_SACK else found.keys()
-        for column in columns - OTHERWISE.get(name, set()):
-            kind = found[column].dtype.kind
+        result = tcpcast.trace(folder() / "variants" / name).connections
+        columns = READ_FROM_FIXED_HEADERS if name in WITHOUT_SACK else result.keys()
+        for column in columns - DIFFERENT_COLUMNS.get(name, set()):
+            kind = result[column].dtype.kind
             if name == "pow2res.pcapng" and kind == "f":  # of 2^-20 s
                 close = pytest.approx(base[column], rel=2e-4, abs=2e-6, nan_ok=True)
-                assert found[column] == close, column
+                assert result[column] == close, column
             else:
-                np.testing.assert_array_equal(found[column], base[column], f"{name}: {column}")
+                np.testing.assert_array_equal(result[column], base[column], f"{name}: {column}")
 
 
 @needs_captures
@@ -160,13 +160,13 @@ for path in sorted(Path(sys.argv[1]).iterdir()):
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         code = main(["trace", "--json", str(path)])
     took = time.monotonic() - began
-    found = json.loads(out.getvalue())["captures"] if code < 2 else []
+    result = json.loads(out.getvalue())["captures"] if code < 2 else []
     # Not getrusage: that begins with what the process took that started this one.
     peak = int(re.search(r"VmHWM:\\s*(\\d+) kB", Path("/proc/self/status").read_text())[1])
-    print(json.dumps([path.name, code, took, peak, err.getvalue(), found]))
+    print(json.dumps([path.name, code, took, peak, err.getvalue(), result]))
 """
 
-SOUND = {
+VALID = {
     "err-buffertoosmall.pcapng", "ossfuzz_seed_fake_traces_2.pcapng", "own-gzipped.pcap",
     "own-many-flows.pcap", "own-vlan-deep.pcap", "own-wscale-255.pcap",
 }  # fmt: skip
@@ -180,14 +180,14 @@ def test_damaged_and_hostile_files_end_soon_with_an_error() -> None:
     run = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     lines = [json.loads(line) for line in run.stdout.splitlines()]
     assert len(lines) == len(list((folder() / "malformed").iterdir())) >= 60
-    for name, code, took, peak_kib, said, found in lines:
+    for name, code, took, peak_kib, output, result in lines:
         assert took < 5, name
-        assert peak_kib < MOST_KIB, name
+        assert peak_kib < MAX_KIB, name
         assert code in (0, 1, 2), name
-        assert said or name in SOUND, name
-        warnings = [warning for capture in found for warning in capture["warnings"]]
-        assert all(warning in said for warning in warnings) or code == 2, name
-        assert ("damaged; the results are of the packets before" in said) == (code == 1), name
+        assert output or name in VALID, name
+        warnings = [warning for capture in result for warning in capture["warnings"]]
+        assert all(warning in output for warning in warnings) or code == 2, name
+        assert ("damaged; the results are of the packets before" in output) == (code == 1), name
     codes = {name: code for name, code, *_ in lines}
     assert {name for name, code in codes.items() if code == 2} == {"err-eof.bin", "own-text.pcap"}
     assert sum(code == 1 for code in codes.values()) >= 7
@@ -218,13 +218,13 @@ def test_tcptrace_counts_agree_in_captures_of_the_simulator(path: str, tmp_path:
         ),
         ["packet"],
     )
-    theirs = ask_tcptrace(file, tmp_path)
-    ours = own(tcpcast.trace(file))
-    assert len(ours) == 3
-    assert sum(figures["retransmitted"] for figures in ours.values()) > 10
-    for direction, figures in ours.items():
-        said = theirs[direction]
+    expected = run_tcptrace(file, tmp_path)
+    actual = tcpcast_values(tcpcast.trace(file))
+    assert len(actual) == 3
+    assert sum(values["retransmitted"] for values in actual.values()) > 10
+    for direction, values in actual.items():
+        texts = expected[direction]
         for quantity in ("packets", "data packets", "bytes", "unique bytes", "retransmitted"):
-            assert figures[quantity] == int(said[quantity]), (direction, quantity)
+            assert values[quantity] == int(texts[quantity]), (direction, quantity)
         # tcptrace prints tenths of a millisecond.
-        assert figures["RTT, ms"] == pytest.approx(float(said["RTT, ms"]), abs=0.06)
+        assert values["RTT, ms"] == pytest.approx(float(texts["RTT, ms"]), abs=0.06)

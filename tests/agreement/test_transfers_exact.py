@@ -49,7 +49,7 @@ def lone_transfer(tcp: Any, size: int, lost: frozenset[int]) -> tuple[int, int]:
     send(sender.start(0))
     while not sender.finished():
         first = coming[0][0] if coming else math.inf
-        timers = (due for due in (sender.deadline, receiver.deadline) if due is not None)
+        timers = (time for time in (sender.deadline, receiver.deadline) if time is not None)
         now = int(min(first, *timers))
         if first <= now:
             _, _, what, number = heapq.heappop(coming)
@@ -81,8 +81,8 @@ def exact_s(setting: Setting, rules: Rules, size: int, losses: int) -> float:
 def make_scenario(
     setting: Setting, sizes: tuple[int, ...], transfers: int, rules: Rules
 ) -> Scenario:
-    asked = setting.scenario(sizes, transfers=transfers, seed=1, loss=LOSS, rules=rules)
-    return asked.with_changes({"network.bottleneck.rate": "100gbit"})
+    lossy = setting.scenario(sizes, transfers=transfers, seed=1, loss=LOSS, rules=rules)
+    return lossy.with_changes({"network.bottleneck.rate": "100gbit"})
 
 
 def compare(setting: Setting, rules: Rules, transfers: int) -> dict[tuple[int, int], np.ndarray]:

@@ -1,4 +1,4 @@
-"""Processes with known means, recorded in slots like those of the packet engine.
+"""Processes with known means, recorded in slots like in the packet engine.
 
 Run as a program, this file prints the coverages of docs/background/statistics.md.
 """
@@ -304,11 +304,11 @@ def main() -> None:
         ]
         targets = (0.05, 0.02, 0.01) if make is AR1 else (0.2, 0.1, 0.05)
         targets_asked += [(f"within {t:.0%}", None, t) for t in targets]
-        for asked, length, target in targets_asked:
+        for label, length, target in targets_asked:
             began = time.perf_counter()
             result = measure(make, length=length, target=target)
             print(
-                f"{name:36s} {asked:10s} {result.share:7.3f} {result.length:7.0f}"
+                f"{name:36s} {label:10s} {result.share:7.3f} {result.length:7.0f}"
                 f" {result.relative_half_width:10.1%} {result.correlated:8.1%}"
                 f" {time.perf_counter() - began:5.1f}",
                 flush=True,

@@ -53,15 +53,15 @@ def test_short_queue_makes_losses_very_unlikely() -> None:
 def test_per_flow_buffers_are_not_compared_with_the_whole_queue() -> None:
     queue = {"kind": "fq", "buffers": "individual"}
     answer = web(60, 1, **{"network.bottleneck.queue": queue})
-    said = " ".join(answer.warnings)
-    assert "packets of all flows together" in said
-    assert " of 150 packets" not in said
+    texts = " ".join(answer.warnings)
+    assert "packets of all flows together" in texts
+    assert " of 150 packets" not in texts
 
 
 def test_slow_files_need_more_busy_periods() -> None:
-    said = [line for line in web(60, 1).warnings if "of files reach" in line]
-    assert any("are needed; check the interval of the goodput that 95 %" in line for line in said)
-    assert not any("50 %" in line and "are needed" in line for line in said)
+    texts = [line for line in web(60, 1).warnings if "of files reach" in line]
+    assert any("are needed; check the interval of the goodput that 95 %" in line for line in texts)
+    assert not any("50 %" in line and "are needed" in line for line in texts)
 
 
 @pytest.mark.parametrize(("duration", "short"), [("30s", True), ("80s", False)])

@@ -303,16 +303,16 @@ def test_mser5_agrees_with_its_definition(seed: int) -> None:
 
 def test_mser5_removes_a_transient_and_little_else() -> None:
     random = np.random.default_rng(SEED)
-    removed, kept = [], []
+    removed, without_transient = [], []
     for _ in range(200):
         noise = random.standard_normal(2000)
         transient = 10.0 * np.exp(-np.arange(2000) / 50.0)
         removed.append(mser5(noise + transient))
-        kept.append(mser5(noise))
+        without_transient.append(mser5(noise))
     assert all(one.found for one in removed)
     # exp(-2) of the transient remains at 100, a bias of 1.35 with noise of 1; exp(-6) at 300.
     assert 100 <= np.median([one.index for one in removed]) <= 300
-    assert np.median([one.index for one in kept]) <= 50
+    assert np.median([one.index for one in without_transient]) <= 50
 
 
 def test_mser5_reports_a_run_that_is_too_short() -> None:
