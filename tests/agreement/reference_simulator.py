@@ -92,7 +92,7 @@ class Link:
         assert self._rate is not None
         span = self._packets[0].size * 8 * SECOND
         if not self._exact:
-            span = rounded(span, self._rate) * self._rate
+            span = round_quotient(span, self._rate) * self._rate
         self._ends = start + span
         self._agenda.schedule(self._ends // self._rate, DEPARTURE, self._depart)
 
@@ -639,7 +639,7 @@ class Network:
         """Return the time of an ack over the hops where it never waits."""
         total = 0
         for hop in self._numbers[key]:
-            total += rounded(self.ack_bytes * 8 * SECOND, hop["rate_bps"]) + hop["delay_ns"]
+            total += round_quotient(self.ack_bytes * 8 * SECOND, hop["rate_bps"]) + hop["delay_ns"]
         return total
 
     def enter(self, packet: Packet) -> None:
@@ -675,7 +675,7 @@ def nanoseconds(seconds: float) -> int:
     return round(seconds * SECOND)
 
 
-def rounded(dividend: int, divisor: int) -> int:
+def round_quotient(dividend: int, divisor: int) -> int:
     """Return the integer nearest to a quotient, rounding half up."""
     return (2 * dividend + divisor) // (2 * divisor)
 

@@ -18,7 +18,7 @@ WINDOWS: dict[str, Any] = {
 }
 
 
-def answer(scenario: tcpcast.Scenario) -> tcpcast.Answer:
+def simulate(scenario: tcpcast.Scenario) -> tcpcast.Answer:
     return tcpcast.run(scenario, ["packet"])[0]
 
 
@@ -26,7 +26,7 @@ def test_class_with_top_level_tcp_gives_the_same_run() -> None:
     tcp = {"stack": "rfc-newreno", "receiver_window": 44}
     plain = tcpcast.load("two-classes", changes=WEB)
     by_class_tcp = plain.with_changes({"class.near.tcp": tcp, "class.far.tcp": tcp})
-    assert answer(by_class_tcp).metrics == answer(plain).metrics
+    assert simulate(by_class_tcp).metrics == simulate(plain).metrics
 
 
 def test_single_class_tcp_equals_top_level_tcp() -> None:
@@ -36,11 +36,11 @@ def test_single_class_tcp_equals_top_level_tcp() -> None:
     tables = tcpcast.load("two-classes", changes=WEB).resolved()
     for entry in tables["class"]:
         entry["tcp"] = own
-    assert answer(tcpcast.Scenario.from_dict(tables)).metrics == answer(top_level).metrics
+    assert simulate(tcpcast.Scenario.from_dict(tables)).metrics == simulate(top_level).metrics
 
 
 def test_each_class_has_its_own_receiver_window() -> None:
-    wide, narrow = answer(tcpcast.Scenario.from_dict(WINDOWS)).tables["by_class"]["goodput_pps"]
+    wide, narrow = simulate(tcpcast.Scenario.from_dict(WINDOWS)).tables["by_class"]["goodput_pps"]
     assert wide == pytest.approx(3 * 20 / 0.06, rel=0.005)
     assert narrow == pytest.approx(3 * 5 / 0.06, rel=0.005)
 
@@ -57,7 +57,7 @@ def test_initial_window_applies_to_its_class_only() -> None:
             {"name": "ten", "sources": 5, "tcp": {"initial_window": 10}},
         ],
     }
-    two, ten = answer(tcpcast.Scenario.from_dict(tables)).tables["by_class"]["on_time_s"]
+    two, ten = simulate(tcpcast.Scenario.from_dict(tables)).tables["by_class"]["on_time_s"]
     # 2 + 4 + 4 packets take three round trips, 10 packets take one.
     assert two == pytest.approx(3 * 0.06, rel=0.01)
     assert ten == pytest.approx(0.06, rel=0.01)

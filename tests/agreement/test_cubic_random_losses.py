@@ -16,7 +16,7 @@ RTT_S = 0.138
 EPOCHS, FIRST = 4000, 200
 
 
-def seconds_of(packets: float, max_window: float, k: float) -> float:
+def sending_time_s(packets: float, max_window: float, k: float) -> float:
     """Return the time in seconds that the window function takes to send ``packets``."""
 
     def missing(t: float) -> float:
@@ -42,7 +42,7 @@ def window_function_pps(loss: float, *, random: bool) -> float:
         before, start = max_window, DECREASE * at_loss
         k = np.cbrt(max(max_window - start, 0.0) / SCALE)
         sent = rng.exponential(1 / loss) if random else 1 / loss
-        took = seconds_of(sent, max_window, k)
+        took = sending_time_s(sent, max_window, k)
         at_loss = max_window + SCALE * (took - k) ** 3
         if epoch >= FIRST:
             packets, seconds = packets + sent, seconds + took

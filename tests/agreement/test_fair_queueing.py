@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import tcpcast
 from tcpcast.scenario import Scenario
-from test_reference import SECOND, bulk, compared, file_each, numbers_of
+from test_reference import SECOND, assert_equal_events, bulk, file_each, native_input
 
 from benches.peers import ns2
 
@@ -53,7 +53,7 @@ def test_fair_queue_equals_the_reference_simulator(name: str) -> None:
         "class": classes,
         "tcp": {"stack": "rfc-newreno", "receiver_window": 40},
     }
-    network, native = compared(numbers_of(scenario), 12.0)
+    network, native = assert_equal_events(native_input(scenario), 12.0)
     # With long turns, packets of different flows sooner or later arrive at the same time.
     assert network.first_tie > 6 * SECOND
     assert len([drop for drop in native.log["dropped"] if drop[0] < network.first_tie]) > 30

@@ -10,7 +10,15 @@ import tcpcast
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tcpcast.scenario import Scenario
-from test_reference import PHASES, SECOND, bulk, compared, file_each, numbers_of, small_runs
+from test_reference import (
+    PHASES,
+    SECOND,
+    assert_equal_events,
+    bulk,
+    file_each,
+    native_input,
+    small_runs,
+)
 
 ARRIVED, QUEUE_DROPS, RANDOM_DROPS, BUSY, HELD, LONGEST = range(6)
 """Indices of a hop's counters in the native totals."""
@@ -80,7 +88,9 @@ QUESTIONS = [*((name, "packets") for name in TANDEMS), ("everywhere", "bytes")]
 @pytest.mark.parametrize(("name", "unit"), QUESTIONS)
 def test_hops_equal_the_reference_simulator(name: str, unit: str) -> None:
     hops = TANDEMS[name]
-    network, native = compared(numbers_of(in_series(hops, rules={"window_unit": unit})), 7.0)
+    network, native = assert_equal_events(
+        native_input(in_series(hops, rules={"window_unit": unit})), 7.0
+    )
     assert len([drop for drop in native.log["dropped"] if drop[0] < network.first_tie]) > 20
     assert native.total("transfers") > 8
     scenario = Scenario.from_dict(in_series(hops) | {"run": {"duration": "9s"}})
@@ -104,7 +114,7 @@ def test_counters_of_hops_balance_after_all_files_end() -> None:
     del scenario["class"][3:]
     for index, group in enumerate(scenario["class"]):
         group["traffic"]["off"] = {"distribution": "constant", "value": f"{5 + 0.0137 * index}s"}
-    network, native = compared(numbers_of(scenario), 9.9)
+    network, native = assert_equal_events(native_input(scenario), 9.9)
     assert network.first_tie > 9 * SECOND
     assert native.total("sent") > 200
     labels = ["before 0", "before 1", "", "after 0"]
@@ -178,14 +188,14 @@ without_deadline = partial(
 @without_deadline(max_examples=10, derandomize=True)
 @given(runs_in_series())
 def test_small_random_runs_equal_the_reference(numbers: dict[str, Any]) -> None:
-    compared(numbers, 4.0, unseen_s=1.5)
+    assert_equal_events(numbers, 4.0, unseen_s=1.5)
 
 
 @pytest.mark.long
 @without_deadline(max_examples=1000)
 @given(runs_in_series())
 def test_many_small_random_runs_equal_the_reference(numbers: dict[str, Any]) -> None:
-    compared(numbers, 4.0, unseen_s=1.5)
+    assert_equal_events(numbers, 4.0, unseen_s=1.5)
 
 
 def simulate(network: dict[str, Any], **changes: Any) -> tcpcast.Answer:
@@ -226,22 +236,22 @@ def test_single_hop_equals_the_bottleneck(queue: Any, stack: str) -> None:
 
 
 @pytest.mark.parametrize("stack", STACKS)
-@pytest.mark.parametrize("where", ["own", "before", "after"])
-def test_hops_without_a_rate_add_delay_only(where: str, stack: str) -> None:
+@pytest.mark.parametrize("element", ["own", "before", "after"])
+def test_hops_without_a_rate_add_delay_only(element: str, stack: str) -> None:
     tcp = {"stack": stack, "receiver_window": 44}
     ends = {"egress": {"rate": "10mbit", "delay": "5ms"}}
     slow = {"rate": "3mbit", "buffer": "25pkt"}
-    other = {"name": where, "delay": "3ms", "shared": where != "own"}
+    other = {"name": element, "delay": "3ms", "shared": element != "own"}
     hops = [other, {"name": "slow", "delay": "20ms", **slow}]
     series = simulate(
         {
             **ends,
             "ingress": {"rate": "20mbit", "delay": "1ms"},
-            "hop": hops[::-1] if where == "after" else hops,
+            "hop": hops[::-1] if element == "after" else hops,
         },
         tcp=tcp,
     )
-    before, behind = ("1ms", "23ms") if where == "after" else ("4ms", "20ms")
+    before, behind = ("1ms", "23ms") if element == "after" else ("4ms", "20ms")
     plain = simulate(
         {
             **ends,
@@ -252,9 +262,9 @@ def test_hops_without_a_rate_add_delay_only(where: str, stack: str) -> None:
     )
     assert plain["loss_ratio"] > 0.01
     assert series["other_loss_ratio"] == 0
-    assert sorted(series.tables["by_hop"]["hop"].tolist()) == sorted(["slow", where])
+    assert sorted(series.tables["by_hop"]["hop"].tolist()) == sorted(["slow", element])
     del series.metrics["other_loss_ratio"], series.tables["by_hop"]
-    if where == "before":
+    if element == "before":
         # Packets in flight at the end of the run are counted when they reach the first hop.
         for name in ("loss_ratio", "goodput_pps", "on_time_s", "queue_mean_pkts", "rtt_mean_s"):
             assert series[name] == pytest.approx(plain[name], rel=1e-3), name

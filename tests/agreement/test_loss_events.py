@@ -47,14 +47,16 @@ def make_scenario(changes: dict[str, Any]) -> Scenario:
     ).with_changes(changes)
 
 
-def advanced(numbers: Config, seconds: float, replications: int = 1) -> _native.Simulation:
+def advance_simulation(
+    numbers: Config, seconds: float, replications: int = 1
+) -> _native.Simulation:
     run = _native.Simulation(numbers, replications)
     until_ns = round(seconds * SECOND)
     assert run.advance(transfers=None, until_ns=until_ns, threads=1) == "done"
     return run
 
 
-def timeouts_of(run: _native.Simulation) -> list[tuple[int, int, int]]:
+def list_timeouts(run: _native.Simulation) -> list[tuple[int, int, int]]:
     """Return time, source and depth (preceding timeouts of the same packet) of each timeout."""
     traces = run.traces()
     columns = (traces[name].tolist() for name in ("mark_time_ns", "mark_flow", "mark_number"))
@@ -67,7 +69,7 @@ def timeouts_of(run: _native.Simulation) -> list[tuple[int, int, int]]:
     return result
 
 
-def fast_retransmits_of(captured: list[Captured]) -> list[tuple[int, int]]:
+def list_fast_retransmits(captured: list[Captured]) -> list[tuple[int, int]]:
     """Return the packets retransmitted at the time of a duplicate acknowledgement for them."""
     result, last_acks = [], dict.fromkeys(range(FLOWS), (0, 0, 0))
     for packet in captured:
@@ -108,7 +110,7 @@ def test_indications_and_events_equal_captures_and_traces(changes: dict[str, Any
     files = CaptureFiles(run, 1)
     assert run.advance(transfers=None, until_ns=160 * SECOND, threads=1) == "done"
     (captured,) = files.read(1500)
-    timeouts, fast = timeouts_of(run), fast_retransmits_of(captured)
+    timeouts, fast = list_timeouts(run), list_fast_retransmits(captured)
     last = run.counters()[0][-1]
     assert last[CELLS["fast_retransmits"]] == len(fast) > 50
     assert last[CELLS["timeouts"]] == len(timeouts) > 50
@@ -131,7 +133,7 @@ def test_metric_is_events_per_packet_sent(seed: int, replications: int, warmup: 
         {**changes, "run.duration": "40s", "probes.flows": [], "probes.pcap": []}
     )
     (answer,) = tcpcast.run(scenario, ["packet"])
-    run = advanced(configuration(scenario, warmup), 40, replications)
+    run = advance_simulation(configuration(scenario, warmup), 40, replications)
     rows = [rows[-1] for rows in run.counters()]
     rtt_ns = sum(int(row[CELLS["rtt_sum_ns"]]) for row in rows) / sum(
         int(row[CELLS["rtt_samples"]]) for row in rows
@@ -159,7 +161,9 @@ def test_single_flow_has_almost_one_event_per_indication() -> None:
 
 def test_excess_of_indications_has_a_warning() -> None:
     scenario = make_scenario({"run.duration": "10s", "probes.flows": [], "probes.pcap": []})
-    counters = metric_estimates.snapshot(scenario, advanced(configuration(scenario, 0.0), 10))
+    counters = metric_estimates.snapshot(
+        scenario, advance_simulation(configuration(scenario, 0.0), 10)
+    )
     assert metric_estimates.estimates(scenario, counters)["loss_event_ratio_cumulative"] is not None
     assert not [
         text for text in interval_notes.warnings({}, counters, {}) if "loss_event" in str(text)
@@ -173,7 +177,7 @@ def test_excess_of_indications_has_a_warning() -> None:
 def test_timeout_sequences_are_counted_by_depth() -> None:
     half = {"network.bottleneck.loss": "50%", "run.warmup": "10s", "run.duration": "1000s"}
     scenario = make_scenario(half)
-    run = advanced(configuration(scenario, 10.0), 1000)
+    run = advance_simulation(configuration(scenario, 10.0), 1000)
     (answer,) = tcpcast.run(scenario.with_changes({"probes.pcap": []}), ["packet"])
     table = answer.tables["timeout_depths"]
     assert table["depth"].tolist() == ["T0", "T1", "T2", "T3", "T4", "T5+"]
@@ -181,7 +185,7 @@ def test_timeout_sequences_are_counted_by_depth() -> None:
     # excluded.
     deepest: dict[tuple[int, int], int] = {}
     number = dict.fromkeys(range(FLOWS), 0)
-    for time, flow, depth in timeouts_of(run):
+    for time, flow, depth in list_timeouts(run):
         if depth == 0:
             number[flow] += 1
         if depth > 0 and (flow, number[flow]) not in deepest:
@@ -214,7 +218,7 @@ def test_one_hour_in_intervals_of_100_seconds() -> None:
     per_interval = np.diff(np.array(rows).astype(np.int64), axis=0)
     assert (per_interval[:, list(_native.LINK_CELLS).index("time_ns")] == 100 * SECOND).all()
     # Pauses do not change the run: a run without pauses has the same results.
-    whole = advanced(numbers, 3600)
+    whole = advance_simulation(numbers, 3600)
     assert np.array_equal(whole.counters()[0], run.counters()[0])
     # Each interval contains its own events.
     times = whole.loss_events(0)

@@ -77,7 +77,7 @@ def test_simpler_rules_lose_more() -> None:
     assert simple["connection_rate_bps"] == within(plain["connection_rate_bps"], 0.03)
 
 
-def completed(start: str) -> float:
+def count_completed(start: str) -> float:
     """Files completed in the first four seconds by sources that do not compete."""
     scenario = local_loop(
         20_000,
@@ -97,21 +97,21 @@ def completed(start: str) -> float:
 def test_equilibrium_start_gives_a_constant_completion_rate() -> None:
     on_s = 2 * 0.1015
     expected = 20_000 * 4 / (30 + on_s)
-    assert completed("equilibrium") == within(expected, 0.06)
-    assert completed("silent") < 0.2 * expected
+    assert count_completed("equilibrium") == within(expected, 0.06)
+    assert count_completed("silent") < 0.2 * expected
 
 
 def test_active_sources_agree() -> None:
-    def active(sources: int) -> float:
+    def count_active(sources: int) -> float:
         ((share, within_s),) = [start for start in starts(local_loop(sources)) if start]
         assert within_s == pytest.approx(0.1025, abs=1e-3)
         return share
 
     # 5000 sources are OFF for 30 s per file of 50 packets: a load of 8333 packets per second.
-    assert active(10_000) == within(0.5, 0.01)
-    assert active(7500) == within(1 / 3, 0.01)
-    assert active(2500) == active(100)
-    assert 0.01 < active(2500) < 0.03
+    assert count_active(10_000) == within(0.5, 0.01)
+    assert count_active(7500) == within(1 / 3, 0.01)
+    assert count_active(2500) == count_active(100)
+    assert 0.01 < count_active(2500) < 0.03
     silent = local_loop(100, traffic={**local_loop(100).resolved()["traffic"], "start": "silent"})
     assert starts(silent) == [None]
 

@@ -142,8 +142,8 @@ def test_base_rtt_is_not_extended() -> None:
     small: Any = scaled_configuration(scenario, 0.0, each=200.0)
     time_of = 8e9 / whole["bottleneck_bps"]
     for key, size in (("forward_ns", 1500), ("back_ns", 40)):
-        (of_whole,), (of_small,) = ([c[key] for c in d["classes"]] for d in (whole, small))
-        assert of_small + 200 * size * time_of == within(of_whole + size * time_of, 1e-6)
+        (whole_value,), (small_value,) = ([c[key] for c in d["classes"]] for d in (whole, small))
+        assert small_value + 200 * size * time_of == within(whole_value + size * time_of, 1e-6)
     assert small["bottleneck_bps"] * 200 == within(whole["bottleneck_bps"], 1e-6)
     assert small["buffer_pkts"] * 200 == within(whole["buffer_pkts"], 1e-3)
 
@@ -203,12 +203,12 @@ def test_unsupported_scenarios_are_rejected(changes: dict[str, Any], message: st
     assert message in answer.not_applicable
 
 
-@pytest.mark.parametrize("where", ["bottleneck", "hop.first"])
-def test_red_is_rejected_at_any_hop(where: str) -> None:
+@pytest.mark.parametrize("element", ["bottleneck", "hop.first"])
+def test_red_is_rejected_at_any_hop(element: str) -> None:
     scenario = local_loop(10_000, 1.0)
-    if where != "bottleneck":
+    if element != "bottleneck":
         scenario = in_series(10_000, 1.0, [{"name": "first", "times": 2}, {}])
-    answer = ask(scenario.with_changes({f"network.{where}.queue": "red"}), "mean-field")
+    answer = ask(scenario.with_changes({f"network.{element}.queue": "red"}), "mean-field")
     assert answer.not_applicable is not None
     assert 'queue = "fq"' in answer.not_applicable
 
@@ -358,19 +358,19 @@ def test_hops_per_source_stay_and_shared_hops_shrink() -> None:
     whole_own, whole_first = whole["hops_before"]
     (whole_turns,) = whole["hops_after"]
     assert own == whole_own
-    for of_small, of_whole in ((first, whole_first), (turns, whole_turns)):
-        assert of_small["rate_bps"] * 200 == within(of_whole["rate_bps"], 1e-6)
-        assert of_small["delay_ns"] == of_whole["delay_ns"]
+    for small_value, whole_value in ((first, whole_first), (turns, whole_turns)):
+        assert small_value["rate_bps"] * 200 == within(whole_value["rate_bps"], 1e-6)
+        assert small_value["delay_ns"] == whole_value["delay_ns"]
     assert first["buffer_pkts"] * 200 == within(whole_first["buffer_pkts"], 1e-3)
     assert turns["buffer_pkts"] == whole_turns["buffer_pkts"]
     # The total length of the three shared links does not increase.
     rates = [20e9, 60e9, 40e9]
     longer = sum(199 * 1540 * 8e9 / rate for rate in rates)
-    (of_small,), (of_whole,) = (
+    (small_value,), (whole_value,) = (
         [group["forward_ns"] + group["back_ns"] for group in config["classes"]]
         for config in (small, whole)
     )
-    assert of_whole - of_small == within(longer, 1e-5)
+    assert whole_value - small_value == within(longer, 1e-5)
 
 
 def test_missing_time_in_one_direction_is_taken_from_the_other() -> None:

@@ -60,7 +60,7 @@ def simulate(scenario: Scenario) -> Counted:
     return dict(zip(_native.CLASS_CELLS, cells, strict=False))
 
 
-def summed(capture: Capture, column: str) -> Any:
+def column_sum(capture: Capture, column: str) -> Any:
     return capture.connections[column].sum()
 
 
@@ -68,8 +68,8 @@ def test_packets_and_retransmissions_equal_engine_counters(
     loop: tuple[str, Counted, Capture, Capture],
 ) -> None:
     stack, counted, sender, _ = loop
-    assert summed(sender, "data_packets") == counted["sent"]
-    assert summed(sender, "retransmissions") == counted["retransmitted"] > 50
+    assert column_sum(sender, "data_packets") == counted["sent"]
+    assert column_sum(sender, "retransmissions") == counted["retransmitted"] > 50
     payload = 1460 if stack == "rfc-sack" else 1448
     assert set(sender.connections["segment_bytes"]) == {payload}
 
@@ -78,9 +78,9 @@ def test_loss_indications_equal_engine_counters(
     loop: tuple[str, Counted, Capture, Capture],
 ) -> None:
     _, counted, sender, _ = loop
-    assert summed(sender, "td") == pytest.approx(counted["fast_retransmits"], rel=0.05, abs=2)
-    assert summed(sender, "to") == pytest.approx(counted["timeout_sequences"], rel=0.1, abs=2)
-    assert summed(sender, "timeouts") == pytest.approx(counted["timeouts"], rel=0.1, abs=2)
+    assert column_sum(sender, "td") == pytest.approx(counted["fast_retransmits"], rel=0.05, abs=2)
+    assert column_sum(sender, "to") == pytest.approx(counted["timeout_sequences"], rel=0.1, abs=2)
+    assert column_sum(sender, "timeouts") == pytest.approx(counted["timeouts"], rel=0.1, abs=2)
 
 
 def test_round_trips_are_measured_at_the_sender(
@@ -94,7 +94,7 @@ def test_round_trips_are_measured_at_the_sender(
 def test_both_taps_record_the_same_flow(loop: tuple[str, Counted, Capture, Capture]) -> None:
     _, counted, _, receiver = loop
     lost = counted["random_drops"] + counted["queue_drops"]
-    arrived = summed(receiver, "data_packets")
+    arrived = column_sum(receiver, "data_packets")
     # Packets in flight at the end have not arrived.
     assert counted["sent"] - lost - 200 <= arrived <= counted["sent"] - lost
 
@@ -119,12 +119,12 @@ def test_tail_losses_and_timeouts_of_files_equal_engine_counters(
     files: tuple[str, Counted, Capture],
 ) -> None:
     _, counted, capture = files
-    assert summed(capture, "retransmissions") == counted["retransmitted"]
+    assert column_sum(capture, "retransmissions") == counted["retransmitted"]
     # A tail loss probe may be the FIN, which the reader counts separately.
-    tails = summed(capture, "tail_loss_probes") + summed(capture, "fin_retransmissions")
+    tails = column_sum(capture, "tail_loss_probes") + column_sum(capture, "fin_retransmissions")
     assert tails == pytest.approx(counted["tail_retransmissions"], rel=0.1, abs=3)
     for column, cell in (("timeouts", "timeouts"), ("td", "fast_retransmits")):
-        assert summed(capture, column) == pytest.approx(counted[cell], rel=0.1, abs=3), column
+        assert column_sum(capture, column) == pytest.approx(counted[cell], rel=0.1, abs=3), column
 
 
 def test_files_have_the_specified_sizes(files: tuple[str, Counted, Capture]) -> None:
@@ -139,5 +139,5 @@ def test_spurious_retransmissions_equal_duplicates_at_the_receiver(
     stack, counted, sender, _ = loop
     if stack in ("linux-reno-classic", "rfc-sack"):
         pytest.skip("without DSACK the receiver does not tell")
-    reported = summed(sender, "spurious_dsack")
+    reported = column_sum(sender, "spurious_dsack")
     assert reported == pytest.approx(counted["spurious_retransmissions"], rel=0.1, abs=3)

@@ -17,12 +17,14 @@ BASE: dict[str, Any] = {
 RENO = {"mathis", "td-only", "pftk-approx", "pftk", "parallel", "parallel-cumulative"}
 
 
-def answers(stack: str, engines: list[str] | None = None, **tcp: Any) -> dict[str, tcpcast.Answer]:
+def run_engines(
+    stack: str, engines: list[str] | None = None, **tcp: Any
+) -> dict[str, tcpcast.Answer]:
     scenario = Scenario.from_dict(BASE | {"tcp": {"stack": stack, **tcp}})
     return {answer.engine: answer for answer in tcpcast.run(scenario, engines)}
 
 
-def steps_of(answer: tcpcast.Answer) -> dict[str, Any]:
+def named_steps(answer: tcpcast.Answer) -> dict[str, Any]:
     return {step["symbol"]: step for step in answer.steps}
 
 
@@ -38,28 +40,28 @@ def steps_of(answer: tcpcast.Answer) -> dict[str, Any]:
     ],
 )
 def test_formulas_answer_for_the_window_that_they_model(stack: str, formulas: set[str]) -> None:
-    assert answers(stack).keys() == formulas | {"packet"}
+    assert run_engines(stack).keys() == formulas | {"packet"}
 
 
 def test_reno_model_suggests_an_engine_for_other_windows() -> None:
     reno = "it models the window of Reno, and the scenario's stack is linux-cubic; "
-    assert answers("linux-cubic", ["pftk"])["pftk"].not_applicable == (
+    assert run_engines("linux-cubic", ["pftk"])["pftk"].not_applicable == (
         reno + 'use engine cubic-response, or write tcp.stack = "linux-reno"'
     )
-    refusals = answers("linux-cubic", ["pftk", "cubic-response"])
+    refusals = run_engines("linux-cubic", ["pftk", "cubic-response"])
     assert refusals["pftk"].not_applicable == reno + 'write tcp.stack = "linux-reno"'
     assert refusals["cubic-response"].not_applicable is None
     assert not any("this is what" in text for text in refusals["cubic-response"].warnings)
-    refusals = answers("dctcp", ["pftk"])
+    refusals = run_engines("dctcp", ["pftk"])
     assert refusals["pftk"].suggestions == (Suggestion({"tcp.stack": "linux-reno"}),)
 
 
 def test_formulas_use_the_properties_of_the_stack() -> None:
-    steps = steps_of(answers("linux-reno", ["pftk"])["pftk"])
+    steps = named_steps(run_engines("linux-reno", ["pftk"])["pftk"])
     # The window grows with the packets acked, and the timeout is the sum.
     assert (steps["b"]["value"], steps["T0"]["value"]) == (1, pytest.approx(0.26))
     assert steps["T0"]["source"] == "RTT + tcp.min_rto"
-    steps = steps_of(answers("rfc-sack", ["pftk"])["pftk"])
+    steps = named_steps(run_engines("rfc-sack", ["pftk"])["pftk"])
     assert (steps["b"]["value"], steps["T0"]["value"]) == (2, 1.0)
 
 

@@ -64,7 +64,7 @@ TRANSFERS = (
 )
 
 
-def differing(cell: Cell, effort: Effort, quantities: set[str]) -> list[str]:
+def find_differences(cell: Cell, effort: Effort, quantities: set[str]) -> list[str]:
     """Return the quantities of a cell that differ by more than the tolerance."""
     replied = Reply(cell.series, cell.name, effort, cell).run(lambda _: None)
     lines = [line for line in of_cell(cell, replied) if line.name in quantities]
@@ -79,20 +79,20 @@ def differing(cell: Cell, effort: Effort, quantities: set[str]) -> list[str]:
 @pytest.mark.parametrize("name", DROPTAIL)
 def test_single_flow_over_a_drop_tail_queue_agrees(name: str) -> None:
     cell = CELLS["F1", name]
-    assert not differing(cell, EFFORT, {"goodput_bps", "loss_ratio", "queue_delay_s"})
+    assert not find_differences(cell, EFFORT, {"goodput_bps", "loss_ratio", "queue_delay_s"})
 
 
 @pytest.mark.parametrize("name", SHARED)
 def test_two_flows_over_a_drop_tail_queue_agree(name: str) -> None:
-    assert not differing(CELLS["F2", name], PAIRS_EFFORT, {"share"})
+    assert not find_differences(CELLS["F2", name], PAIRS_EFFORT, {"share"})
 
 
 @pytest.mark.parametrize("name", LOSSES)
 def test_single_flow_under_random_loss_agrees(name: str) -> None:
     cell = CELLS["F6", name]
-    assert not differing(cell, EFFORT, {"goodput_bps", "loss_indications"})
+    assert not find_differences(cell, EFFORT, {"goodput_bps", "loss_indications"})
 
 
 @pytest.mark.parametrize("name", TRANSFERS)
 def test_short_transfers_agree(name: str) -> None:
-    assert not differing(CELLS["F5", name], EFFORT, {"delivery_time_s"})
+    assert not find_differences(CELLS["F5", name], EFFORT, {"delivery_time_s"})

@@ -37,7 +37,7 @@ def make_scenario(**changes: Any) -> Scenario:
     )
 
 
-def run(scenario: Scenario, over_time: bool = True) -> Answers:
+def simulate(scenario: Scenario, over_time: bool = True) -> Answers:
     return tcpcast.run(scenario, "packet", threads=1, over_time=over_time)
 
 
@@ -62,7 +62,7 @@ def mean(table: dict[str, Any], column: str, begin: float) -> float:
 )
 def test_tables_do_not_change_the_run(changes: dict[str, Any]) -> None:
     scenario = make_scenario(**changes)
-    (without_tables,), (with_tables,) = run(scenario, over_time=False), run(scenario)
+    (without_tables,), (with_tables,) = simulate(scenario, over_time=False), simulate(scenario)
     assert not TABLES & without_tables.tables.keys()
     assert with_tables.metrics == without_tables.metrics
     assert with_tables.warnings == without_tables.warnings
@@ -72,7 +72,7 @@ def test_tables_do_not_change_the_run(changes: dict[str, Any]) -> None:
 
 
 def test_tables_cover_the_whole_run_and_add_up_to_the_metrics() -> None:
-    (answer,) = run(make_scenario())
+    (answer,) = simulate(make_scenario())
     queue, flows = (answer.tables[f"{name}_over_time"] for name in ("queue", "flows"))
     for table in (queue, *(rows(flows, name) for name in ("near", "far"))):
         assert table["from_s"][0] == 0
@@ -81,7 +81,7 @@ def test_tables_cover_the_whole_run_and_add_up_to_the_metrics() -> None:
         assert 100 < len(table["to_s"]) <= time_series.MOST_SLOTS
     begin = queue["from_s"][queue["from_s"] >= 7][0]
     late = Answers(
-        list(run(make_scenario(run__warmup=f"{begin}s"), over_time=False)), make_scenario()
+        list(simulate(make_scenario(run__warmup=f"{begin}s"), over_time=False)), make_scenario()
     )[0]
     assert mean(queue, "queue_pkts", begin) == pytest.approx(late["queue_mean_pkts"], rel=1e-6)
     goodput = sum(mean(rows(flows, name), "goodput_bps", begin) for name in ("near", "far"))
@@ -94,32 +94,34 @@ def rows(table: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def test_three_replications_give_intervals() -> None:
-    queue = run(make_scenario())[0].tables["queue_over_time"]
+    queue = simulate(make_scenario())[0].tables["queue_over_time"]
     is_known = np.isfinite(queue["queue_pkts_low"])
     assert is_known.all()
     assert (queue["queue_pkts_low"] <= queue["queue_pkts"]).all()
     assert (queue["queue_pkts"] <= queue["queue_pkts_high"]).all()
-    queue = run(make_scenario(run__replications=2))[0].tables["queue_over_time"]
+    queue = simulate(make_scenario(run__replications=2))[0].tables["queue_over_time"]
     assert np.isnan(queue["queue_pkts_low"]).all()
 
 
 def test_windows_are_shown_for_one_flow_per_class_within_the_trace() -> None:
     scenario = make_scenario(run__replications=1)
-    windows = run(scenario)[0].tables["windows_over_time"]
+    windows = simulate(scenario)[0].tables["windows_over_time"]
     assert sorted({*zip(windows["class"].tolist(), windows["flow"].tolist(), strict=True)}) == [
         ("far", 2), ("near", 0),
     ]  # fmt: skip
     assert (windows["low_pkts"] <= windows["mean_pkts"] + 1e-9).all()
     assert (windows["mean_pkts"] <= windows["high_pkts"] + 1e-9).all()
-    traced = run(scenario.with_changes({"probes.flows": [2]}), over_time=False)[0].tables["windows"]
+    traced = simulate(scenario.with_changes({"probes.flows": [2]}), over_time=False)[0].tables[
+        "windows"
+    ]
     far = windows["class"] == "far"
     assert windows["high_pkts"][far].max() == traced["cwnd_pkts"].max()
-    assert "sequences" not in run(scenario)[0].tables
+    assert "sequences" not in simulate(scenario)[0].tables
 
 
 def test_memory_is_independent_of_the_duration(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(time_series, "TRACE_POINTS", 300)
-    windows = run(make_scenario(run__replications=1, run__duration="300s"))[0].tables[
+    windows = simulate(make_scenario(run__replications=1, run__duration="300s"))[0].tables[
         "windows_over_time"
     ]
     assert windows["to_s"].max() == pytest.approx(300)
@@ -141,7 +143,7 @@ def test_replications_of_different_lengths_are_combined() -> None:
             "run": {"transfers": 40, "warmup": "1s", "replications": 9},
         }
     )
-    (answer,) = run(scenario)
+    (answer,) = simulate(scenario)
     table = answer.tables["flows_over_time"]
     assert table["to_s"][-1] == pytest.approx(max(answer.provenance["simulated_s"]))
     assert np.isfinite(table["goodput_bps"]).all()
@@ -166,7 +168,7 @@ def test_distributions_of_isolated_transfers_agree_with_their_percentiles() -> N
             "tcp": {"stack": "rfc-newreno"},
         }
     )
-    (answer,) = run(scenario)
+    (answer,) = simulate(scenario)
     assert "queue_over_time" not in answer.tables
     distribution, by_size = answer.tables["completion_distribution"], answer.tables["by_size"]
     assert sorted(set(distribution["size_pkts"].tolist())) == [1, 10, 40]

@@ -32,7 +32,7 @@ def lossy(**changes: Any) -> Scenario:
     return load("lossy-path", changes={key.replace("__", "."): v for key, v in changes.items()})
 
 
-def ask(engine: str, scenario: Scenario, measured: Answer | None = None) -> Answer:
+def run_engine(engine: str, scenario: Scenario, measured: Answer | None = None) -> Answer:
     return REGISTRY[engine].ask(scenario, RunOptions(), measured)
 
 
@@ -226,7 +226,7 @@ def test_algorithm_2_uses_a_measurement(loss: float, rate: float) -> None:
         rtt_mean_s=0.06,
         t0_s=0.24,
     )
-    result = ask("parallel-cumulative", lossy(tcp__delayed_acks=True), measured)
+    result = run_engine("parallel-cumulative", lossy(tcp__delayed_acks=True), measured)
     assert round(result["send_rate_pps"], 3) == rate
     assert steps(result)["p_e"] == loss
     assert "packet" in sources(result)["p_r"]
@@ -337,15 +337,15 @@ def test_requested_order_is_kept_and_other_engines_get_no_measurement() -> None:
 
 def test_missing_measurements_are_reported() -> None:
     measured = measurement(loss_indication_ratio=0.02, rtt_mean_s=0.08, t0_s=math.nan)
-    result = ask("pftk", lossy(tcp__min_rto="10ms"), measured)
+    result = run_engine("pftk", lossy(tcp__min_rto="10ms"), measured)
     assert (steps(result)["p"], steps(result)["RTT"], steps(result)["T0"]) == (0.02, 0.08, 0.08)
     assert "no timeout" in sources(result)["T0"]
     with pytest.raises(NotApplicable, match="no loss indication"):
-        ask("pftk", lossy(), measurement(loss_indication_ratio=0.0, rtt_mean_s=0.08))
+        run_engine("pftk", lossy(), measurement(loss_indication_ratio=0.0, rtt_mean_s=0.08))
     with pytest.raises(NotApplicable, match="loss_event_ratio_cumulative"):
-        ask("parallel-cumulative", lossy(), measured)
+        run_engine("parallel-cumulative", lossy(), measured)
     with pytest.raises(NotApplicable, match="bottleneck"):
-        ask("parallel-cumulative", lossy(network__egress__loss="1%"), measured)
+        run_engine("parallel-cumulative", lossy(network__egress__loss="1%"), measured)
 
 
 def test_measurement_source_is_named(capsys: pytest.CaptureFixture[str]) -> None:
@@ -383,7 +383,7 @@ def test_bbr_uses_the_link_and_its_delivery_rate() -> None:
     assert result["goodput_bps"] == pytest.approx(1980 * 8 * 1460)
     assert result.regime == "bottleneck"
     assert any("BBR could reach" in text for text in result.warnings)
-    assert ask("bbr-bound", scenario, measurement(loss_ratio=0.5)).metrics == result.metrics
+    assert run_engine("bbr-bound", scenario, measurement(loss_ratio=0.5)).metrics == result.metrics
 
 
 @pytest.mark.parametrize(

@@ -211,7 +211,7 @@ def test_each_run_has_its_own_seed(monkeypatch: pytest.MonkeyPatch) -> None:
 # ---------------------------------------------------------------- fit
 
 
-def scattered(noise: float, seed: int, values: Floats) -> list[Point]:
+def noisy_rows(noise: float, seed: int, values: Floats) -> list[Point]:
     random = np.random.default_rng(seed)
     metrics = values**-2.0 * random.gamma(1 / noise**2, noise**2, len(values))
     return [Point(x, y) for x, y in zip(values.tolist(), metrics.tolist(), strict=True)]
@@ -219,7 +219,7 @@ def scattered(noise: float, seed: int, values: Floats) -> list[Point]:
 
 def test_fit_is_of_the_mean_instead_of_the_logarithm() -> None:
     """With a noise of 60 % the mean of the logarithms is 20 % too low."""
-    points = scattered(0.6, 3, np.tile(np.geomspace(5, 20, 50), 40))
+    points = noisy_rows(0.6, 3, np.tile(np.geomspace(5, 20, 50), 40))
     result = crossing(points, 0.01)
     assert result is not None
     assert result.value == pytest.approx(10, rel=0.02)
@@ -228,7 +228,7 @@ def test_fit_is_of_the_mean_instead_of_the_logarithm() -> None:
 def test_interval_of_the_fit_covers_other_answers() -> None:
     """The interval covers the difference of two answers: it contains 95 % of other answers."""
     result = [
-        crossing(scattered(0.1, seed, np.geomspace(8, 12.5, 10)), 0.01) for seed in range(200)
+        crossing(noisy_rows(0.1, seed, np.geomspace(8, 12.5, 10)), 0.01) for seed in range(200)
     ]
     decided = [each for each in result if each is not None]
     assert len(decided) == 200

@@ -43,7 +43,7 @@ Numbers = Any
 """The plain data that the native module takes."""
 
 
-def numbers_of(scenario: dict[str, Any], warmup_s: float = 0.0) -> Numbers:
+def native_input(scenario: dict[str, Any], warmup_s: float = 0.0) -> Numbers:
     """Return the packet engine's input for the native module, with all flows traced and
     captured."""
     pcap = [{"link": tap, "file": f"{tap}.pcap"} for tap in TAPS]
@@ -54,7 +54,7 @@ def numbers_of(scenario: dict[str, Any], warmup_s: float = 0.0) -> Numbers:
     return configuration(Scenario.from_dict(scenario), warmup_s)
 
 
-def advanced(run: _native.Simulation, until_s: float) -> Log:
+def advance_run(run: _native.Simulation, until_s: float) -> Log:
     """Advance a run to a time and return its trace in the reference's format."""
     until_ns = round(until_s * SECOND)
     assert run.advance(transfers=None, until_ns=until_ns, threads=1) == "done"
@@ -70,7 +70,7 @@ def advanced(run: _native.Simulation, until_s: float) -> Log:
 def first_transmissions(numbers: Numbers, until_s: float) -> list[tuple[int, int, int]]:
     """Return the native engine's first transmissions without captures."""
     uncaptured = numbers | {"probes": numbers["probes"] | {"captures": []}}
-    return advanced(_native.Simulation(uncaptured, 1), until_s)["sent"]
+    return advance_run(_native.Simulation(uncaptured, 1), until_s)["sent"]
 
 
 class Native:
@@ -79,7 +79,7 @@ class Native:
     def __init__(self, numbers: Numbers, until_s: float) -> None:
         run = _native.Simulation(numbers, 1)
         files = CaptureFiles(run, len(TAPS))
-        self.log = advanced(run, until_s)
+        self.log = advance_run(run, until_s)
         for tap, packets in zip(TAPS, files.read(numbers["packet_bytes"]), strict=True):
             data, acks = self.log[tap], self.log[f"{tap}, acks"]
             for packet in packets:
@@ -99,7 +99,9 @@ class Native:
         return sum(row[cell] for row in self.classes)
 
 
-def compared(numbers: Numbers, until_s: float, *, unseen_s: float = 1.0) -> tuple[Network, Native]:
+def assert_equal_events(
+    numbers: Numbers, until_s: float, *, unseen_s: float = 1.0
+) -> tuple[Network, Native]:
     """Run both simulators and compare them event by event.
 
     Events in the last ``unseen_s`` are not compared, because the native engine computes them later,
@@ -162,7 +164,7 @@ DROP_TAIL = {
 @pytest.mark.parametrize("stack", ["rfc-reno", "rfc-newreno", "rfc-newreno-patient"])
 def test_every_stack_is_equal_on_a_drop_tail_queue(stack: str, timer: str) -> None:
     tcp = {"stack": stack, "receiver_window": 60, "rules": {"timer_restart": timer}}
-    network, native = compared(numbers_of(DROP_TAIL | {"tcp": tcp}), 6.0)
+    network, native = assert_equal_events(native_input(DROP_TAIL | {"tcp": tcp}), 6.0)
     assert network.first_tie == NEVER
     assert len(native.log["dropped"]) > 30
     assert len(native.log["timeout"]) > 0
@@ -173,9 +175,9 @@ def test_every_stack_is_equal_on_a_drop_tail_queue(stack: str, timer: str) -> No
 def test_windows_in_fractions_of_packets_are_equal(stack: str, at_threshold: bool) -> None:
     rules = {"slow_start_at_ssthresh": at_threshold}
     tcp = {"stack": stack, "receiver_window": 60, "rules": rules}
-    whole = first_transmissions(numbers_of(DROP_TAIL | {"tcp": tcp}), 6.0)
+    whole = first_transmissions(native_input(DROP_TAIL | {"tcp": tcp}), 6.0)
     scenario = DROP_TAIL | {"tcp": tcp | {"rules": rules | {"window_unit": "bytes"}}}
-    network, native = compared(numbers_of(scenario), 6.0)
+    network, native = assert_equal_events(native_input(scenario), 6.0)
     assert network.first_tie == NEVER
     assert len(native.log["dropped"]) > 30
     assert native.log["sent"] != whole
@@ -188,7 +190,7 @@ def test_delayed_acks_with_losses_are_equal() -> None:
         "delayed_acks": True,
         "ack_timeout": "93ms",
     }
-    network, native = compared(numbers_of(DROP_TAIL | {"tcp": tcp}), 8.0)
+    network, native = assert_equal_events(native_input(DROP_TAIL | {"tcp": tcp}), 8.0)
     assert network.first_tie == NEVER
     assert len(native.log["dropped"]) > 30
     assert 0 < len(native.log["sender, acks"]) < 0.75 * len(native.log["receiver"])
@@ -225,10 +227,12 @@ def test_every_loss_detection_rule_is_equal(name: str, stack: str, timer: str) -
         "traffic": {"kind": "on-off", "off": files[0]["off"], "size": files[0]["size"]},
     }
     plain = {"stack": stack, "receiver_window": 60, "rules": {"timer_restart": timer}}
-    network, native = compared(numbers_of(few | {"tcp": overlay(plain, LOSS_RULES[name])}), 6.0)
+    network, native = assert_equal_events(
+        native_input(few | {"tcp": overlay(plain, LOSS_RULES[name])}), 6.0
+    )
     assert network.first_tie == NEVER
     assert len(native.log["dropped"]) > 10
-    assert native.log["sent"] != first_transmissions(numbers_of(few | {"tcp": plain}), 6.0)
+    assert native.log["sent"] != first_transmissions(native_input(few | {"tcp": plain}), 6.0)
 
 
 @pytest.mark.parametrize("stack", ["rfc-reno", "rfc-newreno", "rfc-newreno-patient"])
@@ -248,7 +252,7 @@ def test_doubled_timeout_ends_with_a_sample_or_an_ack(stack: str) -> None:
     timeouts = []
     for until in ("sample", "ack"):
         tcp = {"stack": stack, "min_rto": "200ms", "rules": {"backoff_until": until}}
-        network, native = compared(numbers_of(others | {"tcp": tcp}), 12.0)
+        network, native = assert_equal_events(native_input(others | {"tcp": tcp}), 12.0)
         assert network.first_tie == NEVER
         timeouts.append(len(native.log["timeout"]))
     assert timeouts[1] > timeouts[0] > 30
@@ -273,13 +277,13 @@ def test_ack_that_waits_for_the_previous_one_is_equal() -> None:
             "ack_timeout": "15.985ms",
         },
     }
-    network, _ = compared(numbers_of(scenario), 6.0)
+    network, _ = assert_equal_events(native_input(scenario), 6.0)
     assert network.first_tie == NEVER
     wait_times = [
         reached - answered
         for flow in range(5)
         for answered, reached in zip(
-            *(times_of(network.log[name], flow) for name in ("ack sent", "at return")),
+            *(event_times(network.log[name], flow) for name in ("ack sent", "at return")),
             strict=False,
         )
     ]
@@ -287,14 +291,14 @@ def test_ack_that_waits_for_the_previous_one_is_equal() -> None:
     assert sum(wait > 640_000 for wait in wait_times) > 5
 
 
-def times_of(events: list[tuple[int, int, int]], flow: int) -> list[int]:
+def event_times(events: list[tuple[int, int, int]], flow: int) -> list[int]:
     return [time for time, event_flow, _ in events if event_flow == flow]
 
 
 def test_overlapping_bursts_on_slow_ingress_links_are_equal() -> None:
     # Each burst takes 10 x 1.3 ms on its own link; sources start 1.7 ms apart.
-    network, native = compared(
-        numbers_of(
+    network, native = assert_equal_events(
+        native_input(
             {
                 "network": {
                     "rtt": "47.9ms",
@@ -342,7 +346,7 @@ CLASSES: dict[str, Any] = {
 
 
 def test_classes_with_access_links_are_equal() -> None:
-    network, native = compared(numbers_of(CLASSES), 10.0)
+    network, native = assert_equal_events(native_input(CLASSES), 10.0)
     assert network.first_tie == NEVER
     assert native.classes[3]["access_drops"] > 10
     for index in (0, 1, 2, 3, 4):
@@ -363,7 +367,7 @@ def test_drop_on_an_access_link_is_recorded_at_its_time() -> None:
             "traffic": bulk(1, 0.0137, 0.4711),
             "tcp": {"stack": "rfc-newreno", "receiver_window": 44},
         }
-        network, native = compared(numbers_of(scenario), 5.0)
+        network, native = assert_equal_events(native_input(scenario), 5.0)
         assert network.first_tie == NEVER
         assert native.total("queue_drops") == 0
         assert native.total("access_drops") > 10
@@ -463,7 +467,7 @@ OTHERS: dict[str, dict[str, Any]] = {
 def test_other_networks_are_equal(name: str) -> None:
     short = "nanosecond" in name
     span = {"until_s": 0.12, "unseen_s": 0.01} if short else {"until_s": 6.0}
-    network, native = compared(numbers_of(OTHERS[name]), **span)
+    network, native = assert_equal_events(native_input(OTHERS[name]), **span)
     assert network.first_tie == NEVER
     assert len(native.log["receiver"]) > 300
 
@@ -483,7 +487,7 @@ def test_spurious_timeouts_of_the_special_case_are_equal(size: int, number: int)
         "traffic": file_each(size, "1s"),
         "tcp": {"stack": "rfc-newreno", "receiver_window": 44, "rules": {"timer_restart": "send"}},
     }
-    _, native = compared(numbers_of(special), 12.0)
+    _, native = assert_equal_events(native_input(special), 12.0)
     assert native.total("transfers") >= 1
     assert native.log["timeout"][0][2] == number
     assert not native.log["dropped"]
@@ -496,7 +500,7 @@ def quiet_end() -> tuple[Network, Native]:
         {**entry, "traffic": file_each(70 + 30 * index, f"{10.0037 + 0.1791 * index:.4f}s")}
         for index, entry in enumerate(CLASSES["class"])
     ]
-    return compared(numbers_of(CLASSES | {"class": traffic}), 19.5)
+    return assert_equal_events(native_input(CLASSES | {"class": traffic}), 19.5)
 
 
 def test_totals_of_a_finished_run_are_equal() -> None:
@@ -557,9 +561,9 @@ def test_queue_of_a_finished_run_is_equal() -> None:
 
 
 @cache
-def reference_of_classes(until_s: float) -> Network:
+def run_reference(until_s: float) -> Network:
     """Return the reference simulator of the classes; it has no warm-up."""
-    network = Network(numbers_of(CLASSES))
+    network = Network(native_input(CLASSES))
     network.run(round(until_s * SECOND))
     return network
 
@@ -569,8 +573,8 @@ def test_active_sources_are_equal_after_any_warm_up(warmup_s: float) -> None:
     # A source is active from its first packet's arrival at the bottleneck to the last
     # acknowledgement.
     until_s, start = 9.0, round(warmup_s * SECOND)
-    numbers = numbers_of(CLASSES, warmup_s)
-    network = reference_of_classes(until_s)
+    numbers = native_input(CLASSES, warmup_s)
+    network = run_reference(until_s)
     native = compare_with_reference(network, numbers, until_s)
     steps = births_and_deaths(network.log)
     expected, active, since = Counter[int](), 0, 0
@@ -587,7 +591,9 @@ def births_and_deaths(log: Log) -> list[tuple[int, int]]:
     for source in {entry[1] for entry in log["at bottleneck"]}:
         arrivals = [entry[0] for entry in log["at bottleneck"] if entry[1] == source]
         deaths = [entry[0] for entry in log["on time"] if entry[1] == source]
-        begins = [end - entry[2] for end, entry in zip(deaths, log_of(log, source), strict=True)]
+        begins = [
+            end - entry[2] for end, entry in zip(deaths, filter_log(log, source), strict=True)
+        ]
         began = [entry[0] for entry in log["sent"] if entry[1] == source and entry[2] == 1]
         assert began[: len(begins)] == begins
         births = [next(time for time in arrivals if time >= start) for start in began]
@@ -595,7 +601,7 @@ def births_and_deaths(log: Log) -> list[tuple[int, int]]:
     return sorted(steps)
 
 
-def log_of(log: Log, source: int) -> list[tuple[int, int, int]]:
+def filter_log(log: Log, source: int) -> list[tuple[int, int, int]]:
     return [entry for entry in log["on time"] if entry[1] == source]
 
 
@@ -604,7 +610,7 @@ def test_synchronised_sources_have_equal_totals() -> None:
     # total throughput.
     distribution = {"distribution": "constant", "value": "40pkt"}
     traffic = {"kind": "on-off", "sources": 10, "off": {"distribution": "constant", "value": "1s"}}
-    numbers = numbers_of(
+    numbers = native_input(
         {
             "network": {
                 "rtt": "50ms",
@@ -615,7 +621,7 @@ def test_synchronised_sources_have_equal_totals() -> None:
             "tcp": {"stack": "rfc-newreno", "receiver_window": 44},
         }
     )
-    network, native = compared(numbers, 1.99)
+    network, native = assert_equal_events(numbers, 1.99)
     assert network.first_tie < NEVER
     assert native.total("transfers") == len(network.log["on time"]) == 10
     assert native.total("delivered") == len(network.log["distinct"]) == 400
@@ -737,14 +743,14 @@ without_deadline = partial(
 @without_deadline(max_examples=10, derandomize=True)
 @given(small_runs())
 def test_small_random_runs_are_equal(numbers: Numbers) -> None:
-    compared(numbers, 4.0)
+    assert_equal_events(numbers, 4.0)
 
 
 @pytest.mark.long
 @without_deadline(max_examples=1000)
 @given(small_runs())
 def test_many_small_random_runs_are_equal(numbers: Numbers) -> None:
-    compared(numbers, 4.0)
+    assert_equal_events(numbers, 4.0)
 
 
 def with_off_times(rule: str, connection: str) -> dict[str, Any]:
@@ -769,7 +775,7 @@ def with_off_times(rule: str, connection: str) -> dict[str, Any]:
 def test_connections_that_outlive_off_times_are_equal(rule: str, unit: str) -> None:
     scenario = with_off_times(rule, "persistent")
     scenario["tcp"]["rules"] = {"window_unit": unit}
-    network, native = compared(numbers_of(scenario), 20.0)
+    network, native = assert_equal_events(native_input(scenario), 20.0)
     assert network.first_tie > 15 * SECOND
     assert len(native.log["dropped"]) > 30
     assert max(number for _, _, number in native.log["sent"]) > 300
@@ -777,4 +783,4 @@ def test_connections_that_outlive_off_times_are_equal(rule: str, unit: str) -> N
     others = [with_off_times(other, "persistent") for other in {"never", "rto", "700ms"} - {rule}]
     for other in [*others, with_off_times(rule, "new")]:
         other["tcp"]["rules"] = {"window_unit": unit}
-        assert first_transmissions(numbers_of(other), 20.0) != native.log["sent"]
+        assert first_transmissions(native_input(other), 20.0) != native.log["sent"]

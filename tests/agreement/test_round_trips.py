@@ -11,7 +11,7 @@ from tcpcast.scenario import Scenario
 RTT_S = 0.1
 
 
-def answered(stack: str = "rfc-newreno", **changes: Any) -> tcpcast.Answer:
+def simulate(stack: str = "rfc-newreno", **changes: Any) -> tcpcast.Answer:
     """Run one flow with a window of 10 packets on an idle path of 100 ms."""
     scenario = Scenario.from_dict(
         {
@@ -27,7 +27,7 @@ def answered(stack: str = "rfc-newreno", **changes: Any) -> tcpcast.Answer:
 
 @pytest.mark.parametrize("stack", ["rfc-newreno", "max-plus-reno"])
 def test_round_trips_agree_with_the_path_without_loss(stack: str) -> None:
-    answer = answered(stack)
+    answer = simulate(stack)
     # Up to nine packets wait for the rest of their burst.
     assert RTT_S <= answer["rtt_mean_s"] <= RTT_S + 10 * 0.00012
     assert RTT_S <= answer["rtt_packet_mean_s"] <= RTT_S + 10 * 0.00012
@@ -38,14 +38,14 @@ def test_round_trips_agree_with_the_path_without_loss(stack: str) -> None:
 def test_round_trip_starts_when_a_packet_is_queued_at_its_access_link() -> None:
     slow = {"network.ingress.rate": "1.2mbit"}
     # 100 packets per second: the ten packets in flight wait at the sender's access link.
-    assert answered(**slow)["rtt_packet_mean_s"] == pytest.approx(0.1, rel=0.02)
+    assert simulate(**slow)["rtt_packet_mean_s"] == pytest.approx(0.1, rel=0.02)
     wider: dict[str, Any] = {**slow, "tcp.receiver_window": 40}
-    assert answered(**wider)["rtt_packet_mean_s"] == pytest.approx(0.4, rel=0.02)
+    assert simulate(**wider)["rtt_packet_mean_s"] == pytest.approx(0.4, rel=0.02)
 
 
 def test_repair_is_timed_from_the_first_transmission() -> None:
     lossy = {"network.bottleneck.loss": "5%", "run.duration": "2000s"}
-    answer = answered(**lossy)
+    answer = simulate(**lossy)
     # TCP's samples exclude retransmitted packets and the packets that wait behind them.
     assert answer["rtt_mean_s"] == pytest.approx(RTT_S, rel=0.02)
     assert answer["rtt_packet_mean_s"] > 1.2 * RTT_S
@@ -58,6 +58,6 @@ def test_repair_is_timed_from_the_first_transmission() -> None:
 
 
 def test_instantaneous_loss_feedback_times_arriving_packets_only() -> None:
-    answer = answered("max-plus-reno", **{"network.bottleneck.loss": "5%"})
+    answer = simulate("max-plus-reno", **{"network.bottleneck.loss": "5%"})
     assert answer["rtt_packet_mean_s"] == answer["rtt_mean_s"]
     assert answer["rtt_packet_mean_s"] == pytest.approx(RTT_S, rel=0.02)

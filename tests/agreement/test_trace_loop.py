@@ -56,7 +56,7 @@ def loop(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         {"link": tap, "file": str(folder / f"{tap}.pcap"), "packets": 1_000_000}
         for tap in ("sender", "receiver")
     ]
-    scenario = changed(BASE | {"probes": {"pcap": taps}}, PATHS[request.param])
+    scenario = apply_changes(BASE | {"probes": {"pcap": taps}}, PATHS[request.param])
     (answer,) = tcpcast.run(scenario, ["packet"])
     run = _native.Simulation(configuration(scenario, 0.0), 1)
     run.advance(transfers=None, until_ns=SECONDS * 10**9, threads=1)
@@ -69,7 +69,7 @@ def loop(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     )
 
 
-def changed(base: dict[str, Any], changes: dict[str, Any]) -> Scenario:
+def apply_changes(base: dict[str, Any], changes: dict[str, Any]) -> Scenario:
     """Return the scenario with dotted keys replaced."""
     document = {name: dict(v) if isinstance(v, dict) else v for name, v in base.items()}
     document["network"]["bottleneck"] = dict(base["network"]["bottleneck"])
@@ -208,7 +208,7 @@ LIMITS: dict[str, tuple[dict[str, Any], str, float]] = {
 def test_transfer_with_a_single_limit_is_classified(case: str, tmp_path: Path) -> None:
     changes, expected, min_share = LIMITS[case]
     tap = {"link": "sender", "file": str(tmp_path / "sender.pcap"), "packets": 1_000_000}
-    tcpcast.run(changed(ALONE | {"probes": {"pcap": [tap]}}, changes), ["packet"])
+    tcpcast.run(apply_changes(ALONE | {"probes": {"pcap": [tap]}}, changes), ["packet"])
     table = tcpcast.trace(tmp_path / "sender.pcap").connections
     assert table["limited_by"].tolist() == [expected]
     assert table[f"share_{expected}"][0] > min_share
@@ -232,7 +232,7 @@ def test_small_files_on_new_connections_stay_in_slow_start(tmp_path: Path) -> No
     }
     tap = {"link": "sender", "file": str(tmp_path / "sender.pcap"), "packets": 100_000}
     document = ALONE | {"traffic": traffic, "probes": {"pcap": [tap]}}
-    tcpcast.run(changed(document, {}), ["packet"])
+    tcpcast.run(apply_changes(document, {}), ["packet"])
     table = tcpcast.trace(tmp_path / "sender.pcap").connections
     assert table["src"].size > 50
     assert set(table["limited_by"]) == {"slow_start"}
@@ -246,7 +246,7 @@ def test_capture_announces_the_window_to_the_models(tmp_path: Path) -> None:
     network = {"rtt": "40ms", "bottleneck": {"rate": "20mbit", "buffer": "100pkt", "loss": "0.1%"}}
     changes = {"receiver_window": 16, "stack": "rfc-newreno"}
     document = ALONE | {"network": network, "tcp": changes, "probes": {"pcap": [tap]}}
-    tcpcast.run(changed(document, {"traffic.flows": 1}), ["packet"])
+    tcpcast.run(apply_changes(document, {"traffic.flows": 1}), ["packet"])
     table = tcpcast.trace(tmp_path / "sender.pcap").connections
     assert table["syn_captured"].tolist() == [True]
     assert (table["mss_bytes"][0], table["w_max_pkts"][0]) == (1460, 16)

@@ -55,7 +55,7 @@ SAME = {
 DEPTHS = range(2, 7)
 
 
-def compared(stack: str, queue: str, loss: str, rule: str, folder: Path) -> dict[str, Any]:
+def compare_counts(stack: str, queue: str, loss: str, rule: str, folder: Path) -> dict[str, Any]:
     """Return the capture's results and the engine's counters by name."""
     file = folder / "sender.pcap"
     question = Scenario.from_dict(
@@ -93,7 +93,7 @@ def compared(stack: str, queue: str, loss: str, rule: str, folder: Path) -> dict
 def test_all_counts_equal_engine_counters(stack: str, loss: str, tmp_path: Path) -> None:
     different, losses = {}, 0
     for queue, rule in product(QUEUES, RULES):
-        both = compared(stack, queue, loss, rule, tmp_path)
+        both = compare_counts(stack, queue, loss, rule, tmp_path)
         losses += both["td"][1] + both["to"][1]
         wrong = {name: pair for name, pair in both.items() if pair[0] != pair[1]}
         if wrong:

@@ -52,7 +52,9 @@ def scenario(folder: Path, link: dict[str, Any], **tables: Any) -> Scenario:
     return Scenario.from_dict(document | tables)
 
 
-def counted(question: Scenario, seconds: float, transfers: int | None = None) -> dict[str, int]:
+def engine_totals(
+    question: Scenario, seconds: float, transfers: int | None = None
+) -> dict[str, int]:
     """Run the simulation again and return the engine's totals."""
     run = _native.Simulation(configuration(question, 0.0), 1)
     run.advance(transfers=transfers, until_ns=int(seconds * 1e9), threads=1)
@@ -71,7 +73,7 @@ def records(path: Path) -> list[tuple[int, bytes]]:
     return result
 
 
-def written(like: Path, path: Path, rest: Iterable[tuple[int, bytes]]) -> Path:
+def write_capture(like: Path, path: Path, rest: Iterable[tuple[int, bytes]]) -> Path:
     stamped = (struct.pack("<II", *divmod(time, 10**9)) + record for time, record in rest)
     path.write_bytes(like.read_bytes()[:HEAD] + b"".join(stamped))
     return path
@@ -87,7 +89,7 @@ def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     folder = tmp_path_factory.mktemp("between")
     question = scenario(folder, LOSSES[request.param])
     tcpcast.run(question, ["packet"])
-    return folder, counted(question, SECONDS)
+    return folder, engine_totals(question, SECONDS)
 
 
 def test_losses_between_the_taps_equal_bottleneck_drops(run: Any) -> None:
@@ -129,7 +131,7 @@ def test_p_r_of_a_single_flow_is_exact(tmp_path: Path) -> None:
         run={},
     )
     tcpcast.run(question, ["packet"])
-    truth = counted(question, 10_000, 100)
+    truth = engine_totals(question, 10_000, 100)
     capture = tcpcast.trace(tmp_path / "bottleneck-in.pcap", after=tmp_path / "bottleneck-out.pcap")
     drops = truth["queue_drops"] + truth["random_drops"]
     assert drops > 100
@@ -161,7 +163,7 @@ def test_clock_offset_between_taps_is_tolerated(taps: Any, tmp_path: Path, ahead
     shifted = []
     for tap, shift in (("sender", start), ("receiver", start + round(ahead_s * 1e9))):
         moved = [(time + shift, record) for time, record in records(taps(tap))]
-        shifted.append(written(taps(tap), tmp_path / tap, moved))
+        shifted.append(write_capture(taps(tap), tmp_path / tap, moved))
     capture = tcpcast.trace(shifted[0], after=shifted[1])
     for name in ("lost_between", "under_way", "seen_at_both"):
         assert total(capture, name) == total(true, name)
@@ -172,7 +174,7 @@ def test_clock_offset_between_taps_is_tolerated(taps: Any, tmp_path: Path, ahead
 
 def test_taps_with_different_start_and_end_are_aligned(taps: Any, tmp_path: Path) -> None:
     rest = [(time, record) for time, record in records(taps("receiver")) if 10e9 < time < 20e9]
-    after = written(taps("receiver"), tmp_path / "part.pcap", rest)
+    after = write_capture(taps("receiver"), tmp_path / "part.pcap", rest)
     capture = tcpcast.trace(taps("sender"), after=after)
     whole = tcpcast.trace(taps("sender"), after=taps("receiver"))
     assert 0.2 < total(capture, "lost_between") / total(whole, "lost_between") < 0.5
@@ -186,7 +188,7 @@ def test_reordering_is_not_loss(taps: Any, tmp_path: Path) -> None:
     late = [
         (time + int(rng.integers(0, 40_000_000)), rec) for time, rec in records(taps("receiver"))
     ]
-    after = written(taps("receiver"), tmp_path / "late.pcap", sorted(late))
+    after = write_capture(taps("receiver"), tmp_path / "late.pcap", sorted(late))
     capture = tcpcast.trace(taps("sender"), after=after)
     whole = tcpcast.trace(taps("sender"), after=taps("receiver"))
     assert total(capture, "seen_at_both") == total(whole, "seen_at_both")
@@ -197,7 +199,7 @@ def test_reordering_is_not_loss(taps: Any, tmp_path: Path) -> None:
 def test_connections_missing_at_one_tap_are_ignored(taps: Any, tmp_path: Path) -> None:
     address = bytes([10, 0, 0, 1])
     rest = [(time, record) for time, record in records(taps("receiver")) if address not in record]
-    after = written(taps("receiver"), tmp_path / "some.pcap", rest)
+    after = write_capture(taps("receiver"), tmp_path / "some.pcap", rest)
     capture = tcpcast.trace(taps("sender"), after=after)
     is_missing = capture.connections["seen_at_both"] == 0
     assert is_missing.sum() == 1

@@ -18,7 +18,7 @@ RTT_S = 0.1
 STANDARD_ERRORS = 4.0
 
 
-def answer(**tables: Any) -> Answer:
+def simulate_path(**tables: Any) -> Answer:
     """Return the answer for a path, by default without transmission times."""
     path = {"rtt": "100ms", "bottleneck": {}}
     tcp = {"stack": "rfc-newreno", **tables.pop("tcp", {"receiver_window": 1000})}
@@ -28,11 +28,11 @@ def answer(**tables: Any) -> Answer:
     return result
 
 
-def alone(*sizes: int, count: int = 1) -> dict[str, Any]:
+def isolated_transfers(*sizes: int, count: int = 1) -> dict[str, Any]:
     return {"kind": "transfers", "size": [f"{size}pkt" for size in sizes], "count": count}
 
 
-def arriving(size: Any, rate: str) -> dict[str, Any]:
+def arriving_transfers(size: Any, rate: str) -> dict[str, Any]:
     return {
         "kind": "transfers",
         "size": size,
@@ -61,7 +61,7 @@ def rounds(size: int, initial_window: int, limit: int = 10**9) -> int:
 @pytest.mark.parametrize("limit", [10**9, 12])
 def test_transfer_without_loss_follows_slow_start(initial_window: int, limit: int) -> None:
     tcp = {"initial_window": initial_window, "receiver_window": min(limit, 1000)}
-    table = answer(traffic=alone(*range(1, 31)), tcp=tcp).tables["by_size"]
+    table = simulate_path(traffic=isolated_transfers(*range(1, 31)), tcp=tcp).tables["by_size"]
     by_hand = [RTT_S * rounds(size, initial_window, limit) for size in range(1, 31)]
     np.testing.assert_allclose(table["completion_time_s"], by_hand, rtol=1e-9)
     # The last packet arrives half a round trip before its ack.
@@ -70,7 +70,9 @@ def test_transfer_without_loss_follows_slow_start(initial_window: int, limit: in
 
 def test_transmission_times_count_once_per_packet_of_the_last_round() -> None:
     network = {"rtt": "100ms", "bottleneck": {"rate": "12mbit"}}  # 1 ms per packet
-    result = answer(network=network, traffic=alone(1, 2, 3, 6, 7, 14)).tables["by_size"]
+    result = simulate_path(network=network, traffic=isolated_transfers(1, 2, 3, 6, 7, 14)).tables[
+        "by_size"
+    ]
     in_last_round = np.array([1, 2, 1, 4, 1, 8])
     by_hand = RTT_S * np.array([1, 1, 2, 2, 3, 3]) + 1e-3 * (in_last_round - 1)
     np.testing.assert_allclose(result["completion_time_s"], by_hand, rtol=0, atol=1e-8)
@@ -78,7 +80,7 @@ def test_transmission_times_count_once_per_packet_of_the_last_round() -> None:
 
 def test_delayed_ack_delays_the_sender_but_not_the_receiver() -> None:
     tcp = {"delayed_acks": True, "ack_timeout": "200ms"}
-    table = answer(traffic=alone(1, 2, 3), tcp=tcp).tables["by_size"]
+    table = simulate_path(traffic=isolated_transfers(1, 2, 3), tcp=tcp).tables["by_size"]
     np.testing.assert_allclose(table["completion_time_s"], [0.3, 0.1, 0.4], rtol=1e-9)
     np.testing.assert_allclose(table["delivery_time_s"], [0.05, 0.05, 0.15], rtol=1e-9)
 
@@ -105,7 +107,7 @@ LOSS_TIMES = {
 def test_times_given_the_losses_agree_with_an_enumeration(where: str) -> None:
     loss = 0.4
     network = {"rtt": "100ms", where: {"loss": loss}}
-    rows = by_losses(answer(network=network, traffic=alone(1, 2, count=20_000)))
+    rows = by_losses(simulate_path(network=network, traffic=isolated_transfers(1, 2, count=20_000)))
     for (size, losses), sets in LOSS_TIMES.items():
         row = rows[size, losses]
         share = math.comb(size + losses - 1, losses) * loss**losses * (1 - loss) ** size
@@ -120,7 +122,7 @@ def test_times_given_the_losses_agree_with_an_enumeration(where: str) -> None:
 @pytest.mark.parametrize("where", ["ingress", "bottleneck", "egress"])
 def test_losses_at_all_places_are_counted(where: str) -> None:
     network = {"rtt": "100ms", where: {"loss": "30%"}}
-    result = answer(network=network, traffic=alone(1, count=2000))
+    result = simulate_path(network=network, traffic=isolated_transfers(1, count=2000))
     lost = sum(losses * row["transfers"] for (_, losses), row in by_losses(result).items())
     # No packet is retransmitted spuriously, so each transmission except the last is a loss.
     assert result["timeouts"] == lost > 500
@@ -130,7 +132,9 @@ def test_losses_at_all_places_are_counted(where: str) -> None:
 def test_drops_by_a_queue_are_counted() -> None:
     # Windows of 2, 4 and 8 with a buffer of 3: the last round loses some of its packets, each time.
     network = {"rtt": "100ms", "bottleneck": {"rate": "2mbit", "buffer": "3pkt"}}
-    result = answer(network=network, traffic=alone(14, count=10), tcp={"receiver_window": 8})
+    result = simulate_path(
+        network=network, traffic=isolated_transfers(14, count=10), tcp={"receiver_window": 8}
+    )
     ((_, losses),) = by_losses(result)
     assert losses > 0
     assert result.tables["drops_by_sequence"]["drops"].sum() == 10 * losses
@@ -139,9 +143,11 @@ def test_drops_by_a_queue_are_counted() -> None:
 def test_transfer_is_independent_of_other_transfers() -> None:
     network = {"rtt": "100ms", "bottleneck": {"rate": "5mbit", "buffer": "9pkt"}}
     sizes = [1, 40, 7, 25, 60]
-    combined = answer(network=network, traffic=alone(*sizes, count=3)).tables["by_size"]
+    combined = simulate_path(network=network, traffic=isolated_transfers(*sizes, count=3)).tables[
+        "by_size"
+    ]
     for at, size in enumerate(sorted(sizes)):
-        one = answer(network=network, traffic=alone(size)).tables["by_size"]
+        one = simulate_path(network=network, traffic=isolated_transfers(size)).tables["by_size"]
         for column in ("completion_time_s", "delivery_time_s"):
             assert combined[column][at] == pytest.approx(one[column][0], rel=1e-12)
         # Three transfers of a size are too few for an interval.
@@ -164,8 +170,8 @@ def test_file_of_an_on_off_source_takes_the_same_time(delayed_acks: bool) -> Non
         "size": {"distribution": "constant", "value": "60pkt"},
     }
     run = {"transfers": 120, "warmup": "0s"}
-    source = answer(network=network, traffic=on_off, tcp=tcp, run=run)
-    result = answer(network=network, traffic=alone(60), tcp=tcp)
+    source = simulate_path(network=network, traffic=on_off, tcp=tcp, run=run)
+    result = simulate_path(network=network, traffic=isolated_transfers(60), tcp=tcp)
     assert result["completion_time_s"] == pytest.approx(source["on_time_s"], rel=1e-12)
     assert result["loss_ratio"] == pytest.approx(source["loss_ratio"], rel=1e-12)
     assert result["loss_ratio"] > 0
@@ -176,7 +182,7 @@ def test_loss_burst_does_not_extend_into_the_next_transfer() -> None:
     # state. Unless the process restarts, hardly any transfer starts in the bad state.
     loss = {"model": "gilbert-elliott", "to_bad": "1%", "to_good": "1%"}
     network = {"rtt": "100ms", "bottleneck": {"loss": loss}}
-    rows = by_losses(answer(network=network, traffic=alone(1, count=2000)))
+    rows = by_losses(simulate_path(network=network, traffic=isolated_transfers(1, count=2000)))
     lossless = rows[1, 0]["transfers"]
     assert abs(lossless - 1000) < STANDARD_ERRORS * math.sqrt(2000 / 4)
 
@@ -189,7 +195,7 @@ def test_intervals_contain_the_true_mean() -> None:
     covered = 0
     for seed in range(1, 41):
         run = {"seed": seed, "replications": 2}
-        result = answer(network=network, traffic=alone(1, count=500), run=run)
+        result = simulate_path(network=network, traffic=isolated_transfers(1, count=500), run=run)
         time = result.metrics["completion_time_s"]
         assert time.low is not None
         assert time.high is not None
@@ -204,7 +210,9 @@ def test_arriving_packets_queue_as_in_theory() -> None:
     network = {"rtt": "100ms", "bottleneck": {"rate": "10mbit"}}
     per_second = load * 10e6 / 12e3
     run = {"transfers": 150_000, "warmup": "10s"}
-    result = answer(network=network, traffic=arriving("1pkt", f"{per_second:.6f}/s"), run=run)
+    result = simulate_path(
+        network=network, traffic=arriving_transfers("1pkt", f"{per_second:.6f}/s"), run=run
+    )
     mean_pkts = load + load**2 / (2 * (1 - load))
     queue, busy = result.metrics["queue_mean_pkts"], result.metrics["utilisation"]
     for metric, theory in ((queue, mean_pkts), (busy, load)):
@@ -222,9 +230,9 @@ def test_arriving_packets_queue_as_in_theory() -> None:
 def test_transfers_that_rarely_overlap_equal_isolated_ones() -> None:
     network = {"rtt": "100ms", "bottleneck": {"rate": "10mbit"}, "egress": {"rate": "2mbit"}}
     sizes = [3, 12, 40]
-    traffic = arriving([f"{size}pkt" for size in sizes], "1/h")
-    rare = answer(network=network, traffic=traffic, run={"transfers": 60, "warmup": "0s"})
-    each = answer(network=network, traffic=alone(*sizes))
+    traffic = arriving_transfers([f"{size}pkt" for size in sizes], "1/h")
+    rare = simulate_path(network=network, traffic=traffic, run={"transfers": 60, "warmup": "0s"})
+    each = simulate_path(network=network, traffic=isolated_transfers(*sizes))
     for table in ("by_size", "by_losses"):
         for column in ("size_pkts", "completion_time_s", "delivery_time_s"):
             expected = each.tables[table][column]
@@ -236,7 +244,9 @@ def test_transfers_that_rarely_overlap_equal_isolated_ones() -> None:
 def test_arrival_rate_and_number_in_progress_follow_littles_law() -> None:
     network = {"rtt": "50ms", "bottleneck": {"rate": "10mbit", "buffer": "150pkt"}}
     size = {"distribution": "exponential", "mean": "12pkt", "minimum": "3pkt"}
-    result = answer(network=network, traffic=arriving(size, "50/s"), run={"duration": "600s"})
+    result = simulate_path(
+        network=network, traffic=arriving_transfers(size, "50/s"), run={"duration": "600s"}
+    )
     started = result["transfers"]
     measured_s = 600 - (result.warmup_s or 0.0)
     assert abs(started - 50 * measured_s) < STANDARD_ERRORS * math.sqrt(50 * measured_s)
@@ -255,7 +265,7 @@ def test_arrival_rate_and_number_in_progress_follow_littles_law() -> None:
 def test_arriving_classes_can_share_the_link_with_others() -> None:
     tables = {
         "network": {"rtt": "50ms", "bottleneck": {"rate": "10mbit", "buffer": "100pkt"}},
-        "traffic": arriving(["5pkt", "20pkt"], "20/s"),
+        "traffic": arriving_transfers(["5pkt", "20pkt"], "20/s"),
         "class": [
             {"name": "near"},
             {"name": "far", "rtt": "200ms", "traffic": {"arrivals": {"rate": "10/s"}}},
@@ -264,7 +274,7 @@ def test_arriving_classes_can_share_the_link_with_others() -> None:
         "run": {"duration": "200s", "warmup": "20s"},
         "tcp": {"stack": "rfc-newreno", "receiver_window": 20},
     }
-    result = answer(**tables)
+    result = simulate_path(**tables)
     table = result.tables["by_class"]
     near, far, rest = table["completion_time_s"]
     assert far > near + 0.15

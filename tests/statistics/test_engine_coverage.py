@@ -20,7 +20,7 @@ from tcpcast.statistics import Estimate, next_length, ratio, unmet_precision
 from benches.coverage import DISTRIBUTIONS, Row, cells, rows
 
 
-def answered(name: str, **changes: Any) -> Any:
+def simulate_packaged(name: str, **changes: Any) -> Any:
     scenario = tcpcast.load(name).with_changes(
         {key.replace("__", "."): value for key, value in changes.items()}
     )
@@ -28,7 +28,7 @@ def answered(name: str, **changes: Any) -> Any:
 
 
 def test_single_file_has_neither_value_nor_interval() -> None:
-    answers = answered("web-10mbit", run__transfers=1)
+    answers = simulate_packaged("web-10mbit", run__transfers=1)
     [document] = answers.to_json()["answers"]
     for name, metric in document["metrics"].items():
         if name not in {"transfers", "unfinished_transfers", "queue_max_pkts"}:
@@ -44,7 +44,7 @@ def test_single_file_has_neither_value_nor_interval() -> None:
 
 
 def test_fifty_files_have_values_without_intervals() -> None:
-    answers = answered("web-10mbit", run__transfers=50)
+    answers = simulate_packaged("web-10mbit", run__transfers=50)
     result = answers["packet"].metrics["on_time_s"]
     assert math.isfinite(result.value)
     assert (result.low, result.high, result.lacking) == (None, None, "too few files")
@@ -52,19 +52,21 @@ def test_fifty_files_have_values_without_intervals() -> None:
 
 
 def test_run_of_a_few_cycles_is_too_short() -> None:
-    answer = answered("web-10mbit", run__transfers=300)["packet"]
+    answer = simulate_packaged("web-10mbit", run__transfers=300)["packet"]
     doubt = answer.metrics["on_time_s"].interval_warning
     assert doubt is not None
     assert doubt.startswith("the run is too short: ")
     assert any(doubt in warning for warning in answer.warnings)
     assert (
-        answered("web-10mbit", run__transfers=4000)["packet"].metrics["on_time_s"].interval_warning
+        simulate_packaged("web-10mbit", run__transfers=4000)["packet"]
+        .metrics["on_time_s"]
+        .interval_warning
         is None
     )
 
 
 def test_nearly_equal_timeouts_have_no_interval() -> None:
-    result = answered("lossy-path", run__duration="60s")["packet"].metrics["t0_s"]
+    result = simulate_packaged("lossy-path", run__duration="60s")["packet"].metrics["t0_s"]
     assert (result.low, result.high) == (None, None)
     assert result.lacking in {"too few values", "too few timeouts"}
 
