@@ -26,7 +26,7 @@ def simulate(scenario: Scenario, engine: str = "fixed-point", threads: int = 1) 
     return answer
 
 
-def with_threads(scenario: Scenario, **table: Any) -> Scenario:
+def with_options(scenario: Scenario, **table: Any) -> Scenario:
     return Scenario.from_dict({**scenario.resolved(), "fixed_point": table})
 
 
@@ -36,17 +36,17 @@ def reference_metrics(answer: Answer) -> dict[str, float]:
     return dict(zip(table["metric"].tolist(), table["value"].tolist(), strict=True))
 
 
-def has_untrusted_values(answer: Answer, doubt: str) -> bool:
+def has_untrusted_values(answer: Answer, reason: str) -> bool:
     """Return True if all values come from the reference flows, untrusted and without
     intervals."""
     metrics = answer.metrics
     assert reference_metrics(answer) == {name: metric.value for name, metric in metrics.items()}
     return bool(metrics) and all(
-        not m.trusted and m.low is None and m.interval_warning == doubt for m in metrics.values()
+        not m.trusted and m.low is None and m.interval_warning == reason for m in metrics.values()
     )
 
 
-def failed_test(answer: Answer) -> set[str]:
+def failed_tests(answer: Answer) -> set[str]:
     table = answer.tables["convergence"]
     return set(table["what"][~table["passed"]].tolist())
 
@@ -58,7 +58,7 @@ def overload() -> tuple[Scenario, Answer]:
 
 def test_equal_rates_are_no_fixed_point_in_overload(overload: tuple[Scenario, Answer]) -> None:
     scenario, exact = overload
-    answer = simulate(with_threads(scenario, scheme=0, steps=5))
+    answer = simulate(with_options(scenario, scheme=0, steps=5))
     assert has_untrusted_values(answer, "above the threshold")
     assert answer.incomplete_reason is not None
     assert answer.incomplete_reason.startswith("no fixed point holds above the threshold (")
@@ -68,14 +68,14 @@ def test_equal_rates_are_no_fixed_point_in_overload(overload: tuple[Scenario, An
     )
     assert exit_code([answer]) == 1
     # By the report, equal rates are insufficient symmetry, because queues and losses differ.
-    assert failed_test(answer) & {"own queue", "loss"}
+    assert failed_tests(answer) & {"own queue", "loss"}
     assert reference_metrics(answer)["rtt_mean_s"] > 1.1 * exact["rtt_mean_s"]
 
 
 @pytest.mark.parametrize("table", [{"scheme": 0}, {"scheme": 1}, {"conditional": True}, {}])
 def test_all_schemes_agree_at_low_load(table: dict[str, Any]) -> None:
     exact = simulate_local_loop(2500)
-    answer = simulate(with_threads(local_loop(2500), **table, references=250, steps=6))
+    answer = simulate(with_options(local_loop(2500), **table, references=250, steps=6))
     assert answer.incomplete_reason is None
     assert answer["connection_rate_bps"] == within(exact["connection_rate_bps"], 0.05)
     assert answer["rtt_mean_s"] == within(exact["rtt_mean_s"], 0.02)
@@ -90,10 +90,10 @@ def test_answer_above_the_threshold_is_withheld_even_if_tests_pass(
     module = importlib.import_module("tcpcast.engines.fixed_point")
     monkeypatch.setattr(module, "tested", lambda *_: convergence.Tested())
     short = {"run": {"duration": "70s", "warmup": "60s"}}
-    small = simulate(with_threads(local_loop(400, **short), steps=2))
+    small = simulate(with_options(local_loop(400, **short), steps=2))
     assert small.incomplete_reason is None
     assert small.metrics
-    above = simulate(with_threads(local_loop(5500, **short), steps=2, step="5s"))
+    above = simulate(with_options(local_loop(5500, **short), steps=2, step="5s"))
     assert has_untrusted_values(above, "above the threshold")
     assert above.incomplete_reason is not None
     assert above.incomplete_reason.startswith("no fixed point holds above the threshold: ")
@@ -101,7 +101,7 @@ def test_answer_above_the_threshold_is_withheld_even_if_tests_pass(
 
 
 def test_failed_test_below_the_threshold_names_other_engines() -> None:
-    answer = simulate(with_threads(local_loop(4900), scheme=0, steps=4, step="10s"))
+    answer = simulate(with_options(local_loop(4900), scheme=0, steps=4, step="10s"))
     assert has_untrusted_values(answer, "no fixed point")
     assert answer.incomplete_reason is not None
     assert answer.incomplete_reason.startswith("no fixed point was reached (")
@@ -129,7 +129,7 @@ def test_each_class_has_its_own_fixed_point() -> None:
     ]
     scenario = Scenario.from_dict(tables)
     exact = simulate(scenario, "packet").tables["by_class"]
-    answer = simulate(with_threads(scenario, references=100, steps=8))
+    answer = simulate(with_options(scenario, references=100, steps=8))
     result = answer.tables["by_class"]
     assert result["name"].tolist() == ["near", "far"]
     assert set(answer.tables["convergence"]["class"].tolist()) == {"near", "far", "all"}
@@ -171,7 +171,7 @@ def test_bulk_flows_with_per_flow_buffers_agree() -> None:
         }
     )
     exact = simulate(scenario, "packet")
-    result = reference_metrics(simulate(with_threads(scenario)))
+    result = reference_metrics(simulate(with_options(scenario)))
     assert result["goodput_pps"] == within(exact["goodput_pps"], 0.01)
     assert result["loss_ratio"] == within(exact["loss_ratio"], 0.05)
     assert result["rtt_mean_s"] == within(exact["rtt_mean_s"], 0.03)
@@ -183,7 +183,7 @@ def behind_backbone(sources: int, case: int, seconds: float, warmup_s: float = 1
 
 
 def check_behind_backbone(scenario: Scenario, exact: Answer, **table: Any) -> Answer:
-    answer = simulate(with_threads(scenario, **table))
+    answer = simulate(with_options(scenario, **table))
     result = reference_metrics(answer)
     assert result["connection_rate_bps"] == within(exact["connection_rate_bps"], 0.05)
     assert result["rtt_mean_s"] == within(exact["rtt_mean_s"], 0.05)
@@ -214,7 +214,7 @@ def test_losses_at_per_flow_hops_agree() -> None:
     tables["traffic"]["correlation"] = 0.5
     scenario = Scenario.from_dict(tables)
     exact = simulate(scenario, "packet")
-    answer = simulate(with_threads(scenario, step="15s"))
+    answer = simulate(with_options(scenario, step="15s"))
     assert "loss at own hops" in answer.tables["convergence"]["what"]
     result = reference_metrics(answer)
     assert result["other_loss_ratio"] == within(exact["other_loss_ratio"], 0.1)
@@ -254,7 +254,7 @@ def test_one_router_must_be_shared(changes: dict[str, Any], advice: str) -> None
 def test_results_are_independent_of_threads_and_order() -> None:
     tables = local_loop(300).resolved()
     tables["run"] |= {"replications": 3, "duration": "140s"}
-    scenario = with_threads(Scenario.from_dict(tables), conditional=True, steps=4)
+    scenario = with_options(Scenario.from_dict(tables), conditional=True, steps=4)
     one, three = simulate(scenario), simulate(scenario, threads=3)
     for name, table in one.tables.items():
         for column, values in table.items():

@@ -161,7 +161,7 @@ for path in sorted(Path(sys.argv[1]).iterdir()):
         code = main(["trace", "--json", str(path)])
     took = time.monotonic() - began
     result = json.loads(out.getvalue())["captures"] if code < 2 else []
-    # Not getrusage: that begins with what the process took that started this one.
+    # Not getrusage: its peak includes the memory of the parent process.
     peak = int(re.search(r"VmHWM:\\s*(\\d+) kB", Path("/proc/self/status").read_text())[1])
     print(json.dumps([path.name, code, took, peak, err.getvalue(), result]))
 """
