@@ -251,12 +251,12 @@ def test_hops_without_a_rate_add_delay_only(element: str, stack: str) -> None:
         },
         tcp=tcp,
     )
-    before, behind = ("1ms", "23ms") if element == "after" else ("4ms", "20ms")
+    before, after = ("1ms", "23ms") if element == "after" else ("4ms", "20ms")
     plain = simulate(
         {
             **ends,
             "ingress": {"rate": "20mbit", "delay": before},
-            "bottleneck": slow | {"delay": behind},
+            "bottleneck": slow | {"delay": after},
         },
         tcp=tcp,
     )

@@ -354,15 +354,15 @@ def test_hops_per_source_stay_and_shared_hops_shrink() -> None:
     scenario = in_series(1_000_000, 1.0, hops)
     whole: Any = configuration(scenario, 0.0)
     small: Any = scaled_configuration(scenario, 0.0, each=200.0)
-    (own, first), (turns,) = small["hops_before"], small["hops_after"]
+    (own, first), (shared_hop,) = small["hops_before"], small["hops_after"]
     whole_own, whole_first = whole["hops_before"]
-    (whole_turns,) = whole["hops_after"]
+    (whole_shared,) = whole["hops_after"]
     assert own == whole_own
-    for small_value, whole_value in ((first, whole_first), (turns, whole_turns)):
+    for small_value, whole_value in ((first, whole_first), (shared_hop, whole_shared)):
         assert small_value["rate_bps"] * 200 == within(whole_value["rate_bps"], 1e-6)
         assert small_value["delay_ns"] == whole_value["delay_ns"]
     assert first["buffer_pkts"] * 200 == within(whole_first["buffer_pkts"], 1e-3)
-    assert turns["buffer_pkts"] == whole_turns["buffer_pkts"]
+    assert shared_hop["buffer_pkts"] == whole_shared["buffer_pkts"]
     # The total length of the three shared links does not increase.
     rates = [20e9, 60e9, 40e9]
     longer = sum(199 * 1540 * 8e9 / rate for rate in rates)

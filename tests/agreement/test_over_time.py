@@ -177,9 +177,11 @@ def test_distributions_of_isolated_transfers_agree_with_their_percentiles() -> N
             name: column[distribution["size_pkts"] == size] for name, column in distribution.items()
         }
         for share, name in ((0.5, "p50"), (0.95, "p95")):
-            within = of_size["time_s"][np.searchsorted(of_size["share"], share)]
-            assert within == pytest.approx(by_size[name][index], rel=0.02)
-        inside = (of_size["low"] <= of_size["share"]) & (of_size["share"] <= of_size["high"])
-        assert inside.all()
+            reached_shares = of_size["time_s"][np.searchsorted(of_size["share"], share)]
+            assert reached_shares == pytest.approx(by_size[name][index], rel=0.02)
+        contains_share = (of_size["low"] <= of_size["share"]) & (
+            of_size["share"] <= of_size["high"]
+        )
+        assert contains_share.all()
         middle = np.abs(of_size["share"] - 0.5).argmin()
         assert 0.02 < of_size["high"][middle] - of_size["low"][middle] < 0.12

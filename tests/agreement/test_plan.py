@@ -35,10 +35,10 @@ def test_buffer_is_the_inverse_of_the_loss() -> None:
     """The rule's buffer has at most the requested loss; one packet less has more."""
     plan = plan_buffer(web(traffic__sources=98), loss=0.0491)
     assert plan.value == 200  # Table 6: a loss of 4.91 %
-    for packets, keeps in ((plan.value, True), (plan.value - 1, False)):
+    for packets, meets_target in ((plan.value, True), (plan.value - 1, False)):
         changed = web(traffic__sources=98, network__bottleneck__buffer=f"{packets}pkt")
         (result,) = answer(changed, ["engset"])
-        assert (result["loss_ratio"] <= 0.0491) == keeps
+        assert (result["loss_ratio"] <= 0.0491) == meets_target
 
 
 def test_other_buffer_rules_agree_with_table_5() -> None:
@@ -57,7 +57,7 @@ def test_grid_contains_the_values_of_the_paper() -> None:
     assert len(grid["rtt_s"]) == 16
     row = int(np.flatnonzero((grid["mean_size_pkts"] == 500) & (grid["rtt_s"] == 0.05))[0])
     assert grid["sources_exact"][row] == pytest.approx(3.04, abs=0.005)
-    assert [int(grid[f"sources_{how}"][row]) for how in ("floor", "round", "ceil")] == [3, 3, 4]
+    assert [int(grid[f"sources_{mode}"][row]) for mode in ("floor", "round", "ceil")] == [3, 3, 4]
     assert grid["plain_ceil_pkts"][row] == pytest.approx(201.8, abs=0.05)
     assert grid["buffer_ceil_pkts"][row] == pytest.approx(229.5, abs=0.05)
     fast = plan_buffer(web(network__bottleneck__rate="50mbit")).tables["grid"]

@@ -380,7 +380,7 @@ def simulated(
 ) -> Callable[[Callable[[Scenario], Metrics]], list[Scenario]]:
     """Replace the simulator by a function and record the simulated scenarios."""
 
-    def install(figures: Callable[[Scenario], Metrics]) -> list[Scenario]:
+    def install(metrics_of: Callable[[Scenario], Metrics]) -> list[Scenario]:
         scenarios: list[Scenario] = []
 
         def run(scenario: Scenario, engines: list[str], options: object) -> list[Answer]:
@@ -389,7 +389,7 @@ def simulated(
             scenarios.append(scenario)
             metrics = {
                 name: Metric(value, value * 0.98, value * 1.02)
-                for name, value in figures(scenario).items()
+                for name, value in metrics_of(scenario).items()
             }
             return [Answer(engine="packet", metrics=metrics)]
 
@@ -402,12 +402,12 @@ def simulated(
 def test_streams_are_verified_by_simulation(simulated: Callable[..., list[Scenario]]) -> None:
     """Flows that send 200 packets/s each: 41.7 flows fill the link of 8,333 packets/s."""
 
-    def figures(scenario: Scenario) -> Metrics:
+    def metrics_of(scenario: Scenario) -> Metrics:
         sent = min(200.0 * scenario.senders, 100e6 / PACKET_BITS)
         busy = sent * PACKET_BITS / 100e6
         return {"send_rate_pps": sent, "goodput_bps": sent * 11_000, "utilisation": busy}
 
-    scenarios = simulated(figures)
+    scenarios = simulated(metrics_of)
     plan = plan_streams(path(), verify=True)
     value = int(plan.value)
     assert plan.simulated == math.ceil(100e6 / PACKET_BITS / 200)
@@ -426,12 +426,12 @@ def test_loss_is_verified_by_simulation(simulated: Callable[..., list[Scenario]]
     """Goodput falls as p^-0.7; the simulated loss is found between two runs."""
     for factor in (0.7, 1.0, 1.4, 3.0):
 
-        def figures(scenario: Scenario, factor: float = factor) -> Metrics:
+        def metrics_of(scenario: Scenario, factor: float = factor) -> Metrics:
             loss = scenario.network.bottleneck.loss
             assert loss is not None
             return {"goodput_bps": factor * 5e6 * (loss.mean_ratio() / 1.2e-3) ** -0.7}
 
-        scenarios = simulated(figures)
+        scenarios = simulated(metrics_of)
         plan = plan_max_loss(lossy(), goodput_bps=5e6, verify=True)
         assert plan.simulated == pytest.approx(1.2e-3 * factor ** (1 / 0.7), rel=0.01)
         assert len(scenarios) <= 12

@@ -39,15 +39,15 @@ class Runs(Simulations):
     """Replaces simulations by a function of one value with noise of known size."""
 
     def __init__(
-        self, distribution: Distribution, spread: float = 1e-6, noise: float = 0.0, *, seed: int = 5
+        self, distribution: Distribution, rtol: float = 1e-6, noise: float = 0.0, *, seed: int = 5
     ) -> None:
         super().__init__(load("web-10mbit"), QUESTION, None)
-        self.distribution, self.spread, self.noise = distribution, spread, noise
+        self.distribution, self.rtol, self.noise = distribution, rtol, noise
         self.random = np.random.default_rng(seed)
 
     def _simulate(self, value: float) -> Answer:
         observed = self.distribution(value) * math.exp(self.noise * self.random.standard_normal())
-        bounds = (observed * (1 - self.spread), observed * (1 + self.spread)) if self.spread else ()
+        bounds = (observed * (1 - self.rtol), observed * (1 + self.rtol)) if self.rtol else ()
         return Answer("packet", metrics={"loss_ratio": Metric(observed, *bounds)})
 
 
@@ -85,7 +85,7 @@ def test_fractional_answers_are_found(target: float, start: float) -> None:
 
 
 def test_rising_metric_is_searched() -> None:
-    runs = Runs(lambda x: 3 * x, spread=0.01)
+    runs = Runs(lambda x: 3 * x, rtol=0.01)
     result = solve(runs, Goal(target=300.0, rises=True, smallest=True), 55)
     assert result is not None
     assert result.value == pytest.approx(100, abs=1)
@@ -101,14 +101,14 @@ def test_missing_answer_is_reported() -> None:
 
 def test_flat_curve_in_noise_is_undecided() -> None:
     """From 20 to 200 the curve falls by a tenth, which is also the uncertainty of the runs."""
-    runs = Runs(lambda x: x**-0.05, spread=0.1, noise=0.05)
+    runs = Runs(lambda x: x**-0.05, rtol=0.1, noise=0.05)
     result = solve(runs, Goal(target=0.81), 60)
     assert result is not None
     assert result.undecided
     assert result.high is not None
     assert result.low is not None
     assert result.high - result.low > UNDECIDED * result.value
-    steep = solve(Runs(lambda x: (x / 60) ** -3, spread=0.1, noise=0.05), Goal(target=0.81), 60)
+    steep = solve(Runs(lambda x: (x / 60) ** -3, rtol=0.1, noise=0.05), Goal(target=0.81), 60)
     assert steep is not None
     assert not steep.undecided
     assert steep.low is not None
@@ -118,7 +118,7 @@ def test_flat_curve_in_noise_is_undecided() -> None:
 
 
 def test_unclosed_interval_is_undecided() -> None:
-    result = solve(Runs(lambda x: 0.9 if x < 60 else 0.89, spread=0.2), Goal(target=0.895), 60)
+    result = solve(Runs(lambda x: 0.9 if x < 60 else 0.89, rtol=0.2), Goal(target=0.895), 60)
     assert result is not None
     assert result.is_open
     assert result.undecided
@@ -127,7 +127,7 @@ def test_unclosed_interval_is_undecided() -> None:
 def test_runs_without_interval_close_no_bracket() -> None:
     """Regression: short runs have too few losses for an interval; the answer was 2,731, between
     2,730 and 2,731."""
-    runs = Runs(lambda x: 1 / x, spread=0.0)
+    runs = Runs(lambda x: 1 / x, rtol=0.0)
     result = solve(runs, Goal(target=1 / 2731, smallest=True), 900)
     assert result is not None
     assert result.undecided
@@ -138,18 +138,18 @@ def test_runs_without_interval_close_no_bracket() -> None:
 @pytest.mark.parametrize("interval_scale", [0.1, 1.0])
 def test_interval_contains_the_answers_of_other_seeds(noise: float, interval_scale: float) -> None:
     """Intervals of short runs are too narrow, here by a factor of ten; the scatter widens them."""
-    spread, goal = 1.96 * noise * interval_scale, Goal(target=1 / 1000, smallest=True)
+    rtol, goal = 1.96 * noise * interval_scale, Goal(target=1 / 1000, smallest=True)
     answers = []
     for seed in range(40):
-        runs = Runs(lambda x: (1000 / x) ** 2.5 / 1000, spread, noise, seed=seed)
+        runs = Runs(lambda x: (1000 / x) ** 2.5 / 1000, rtol, noise, seed=seed)
         result = solve(runs, goal, 700)
         assert result is not None
         assert len(runs.answers) < 30
         answers += [] if result.undecided else [result]
     assert len(answers) > (30 if noise < 0.2 else 20)
     assert np.median([result.value for result in answers]) == pytest.approx(1000, rel=noise / 2)
-    inside = [a.low <= b.value <= a.high for a in answers for b in answers if a is not b]  # type: ignore[operator]
-    assert np.mean(inside) > 0.93
+    is_covered = [a.low <= b.value <= a.high for a in answers for b in answers if a is not b]  # type: ignore[operator]
+    assert np.mean(is_covered) > 0.93
     if noise == 0.01:
         assert np.mean([result.high - result.low for result in answers]) < 30  # type: ignore[operator]
 
@@ -180,8 +180,8 @@ def test_curvature_is_not_mistaken_for_noise(rises: bool) -> None:
         answers.append(result)
     assert len(answers) >= 38
     assert np.mean([result.value for result in answers]) == pytest.approx(104, rel=0.01)
-    inside = [a.low <= b.value <= a.high for a in answers for b in answers if a is not b]  # type: ignore[operator]
-    assert np.mean(inside) > 0.92
+    is_covered = [a.low <= b.value <= a.high for a in answers for b in answers if a is not b]  # type: ignore[operator]
+    assert np.mean(is_covered) > 0.92
 
 
 def test_scatter_beyond_the_intervals_of_runs_is_reported() -> None:
@@ -232,8 +232,8 @@ def test_interval_of_the_fit_covers_other_answers() -> None:
     ]
     decided = [each for each in result if each is not None]
     assert len(decided) == 200
-    inside = [a.low <= b.value <= a.high for a in decided for b in decided if a is not b]
-    assert np.mean(inside) == pytest.approx(0.95, abs=0.02)
+    is_covered = [a.low <= b.value <= a.high for a in decided for b in decided if a is not b]
+    assert np.mean(is_covered) == pytest.approx(0.95, abs=0.02)
 
 
 def test_fit_that_does_not_fall_has_no_limit() -> None:
@@ -251,7 +251,7 @@ def simulator(
     monkeypatch: pytest.MonkeyPatch,
     name: str,
     distribution: Callable[[Scenario], float],
-    spread: float,
+    rtol: float,
 ) -> list[Scenario]:
     """Replace the simulator by a function."""
     scenarios: list[Scenario] = []
@@ -260,7 +260,7 @@ def simulator(
         del engines, options
         scenarios.append(scenario)
         value = distribution(scenario)
-        metric = Metric(value, value * (1 - spread), value * (1 + spread))
+        metric = Metric(value, value * (1 - rtol), value * (1 + rtol))
         return [Answer(engine="packet", metrics={name: metric})]
 
     monkeypatch.setattr(verification, "answer", run)
@@ -339,13 +339,13 @@ def test_warnings_of_run_appear_in_a_plan() -> None:
     """At 200 kbit/s the model has 36 % of loss, outside its authors' domain; at 600 kbit/s,
     none."""
     web = load("web-10mbit")
-    crowded, free = plan_users(web, rate_bps=200e3), plan_users(web, rate_bps=700e3)
-    assert "loss_ratio" in crowded.untrusted
-    assert free.untrusted == ""
-    text = as_text(plan_parts(crowded, web), 100)
+    slow_target, fast_target = plan_users(web, rate_bps=200e3), plan_users(web, rate_bps=700e3)
+    assert "loss_ratio" in slow_target.untrusted
+    assert fast_target.untrusted == ""
+    text = as_text(plan_parts(slow_target, web), 100)
     assert "by the model      119 sources†" in text
     assert " † the model: outside the stated range of engset" in text
-    assert "†" not in as_text(plan_parts(free, web), 100)
+    assert "†" not in as_text(plan_parts(fast_target, web), 100)
 
 
 def test_check_in_noise_is_undecided_with_a_suggestion(

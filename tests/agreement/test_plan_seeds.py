@@ -49,9 +49,9 @@ def test_interval_contains_the_answers_of_other_seeds(name: str) -> None:
     decided = [each for each in result if each is not None]
     assert len(decided) >= 8
     values, lows, highs = np.array(decided, dtype=float).T
-    inside = (lows[:, None] <= values) & (values <= highs[:, None])
+    is_covered = (lows[:, None] <= values) & (values <= highs[:, None])
     others = ~np.eye(len(values), dtype=bool)
-    assert inside[others].mean() > 0.92
+    assert is_covered[others].mean() > 0.92
 
 
 def _answer(plan: Plan) -> tuple[float, float | None, float | None] | None:

@@ -756,7 +756,7 @@ def test_many_small_random_runs_are_equal(numbers: Numbers) -> None:
 def with_off_times(rule: str, connection: str) -> dict[str, Any]:
     """Four users with a persistent connection each and OFF times from 0.2 to 1.8 s."""
     files = [(11, "0.2117s"), (26, "0.7013s"), (37, "1.3219s"), (64, "1.8031s")]
-    laid = [file_each(size, off) | {"connection": connection} for size, off in files]
+    traffics = [file_each(size, off) | {"connection": connection} for size, off in files]
     return {
         "network": {
             "rtt": "61.3ms",
@@ -764,8 +764,10 @@ def with_off_times(rule: str, connection: str) -> dict[str, Any]:
             "bottleneck": {"rate": "2.3019mbit", "buffer": "11pkt"},
             "egress": {"rate": "6.7713mbit"},
         },
-        "class": [{"name": f"n{index}", "traffic": traffic} for index, traffic in enumerate(laid)],
-        "traffic": laid[0],
+        "class": [
+            {"name": f"n{index}", "traffic": traffic} for index, traffic in enumerate(traffics)
+        ],
+        "traffic": traffics[0],
         "tcp": {"stack": "rfc-newreno", "receiver_window": 30, "idle_restart": rule},
     }
 

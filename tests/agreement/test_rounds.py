@@ -78,11 +78,11 @@ def fates(changes: dict[str, Any], flows: int) -> list[Fates]:
     captured = capture_packets(changes, flows)
     result = []
     for flow in range(flows):
-        sender, before, behind = ([p for p in captured[tap] if p.flow == flow] for tap in TAPS)
+        sender, before, after = ([p for p in captured[tap] if p.flow == flow] for tap in TAPS)
         rounds = rounds_of(sender)
         packets = [packet for one_round in rounds for packet in one_round]
         arrived = iter(has_passed(before, packets))
-        passed = iter(has_passed(behind, packets))
+        passed = iter(has_passed(after, packets))
         for one_round in rounds:
             marks = [(next(arrived), next(passed)) for _ in one_round]
             result.append([not passed_link for reached, passed_link in marks if reached])
@@ -110,8 +110,8 @@ def test_loss_continues_to_the_end_of_the_round(name: str) -> None:
     # round.
     hit = sum(any(round_fates) for round_fates in rounds)
     at_risk = sum(round_fates.count(False) for round_fates in rounds) + hit
-    spread = math.sqrt(at_risk * RATE * (1 - RATE))
-    assert abs(hit - at_risk * RATE) < 4 * spread
+    deviation = math.sqrt(at_risk * RATE * (1 - RATE))
+    assert abs(hit - at_risk * RATE) < 4 * deviation
     # Therefore a round of n packets has a loss with probability 1 - (1 - rate)^n.
     expected = sum(1 - (1 - RATE) ** len(round_fates) for round_fates in rounds)
     assert hit == pytest.approx(expected, rel=0.1)

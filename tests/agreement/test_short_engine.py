@@ -125,11 +125,11 @@ def test_delayed_acks_wait_for_their_timer() -> None:
     path = ShortTransfer(
         rtt_s=0.1, initial_ssthresh_pkts=30, receiver_window_pkts=30, acked_packets=2
     )
-    fluid = lossless_latency_s(path, [1, 5])
+    latency_s = lossless_latency_s(path, [1, 5])
     times = result.tables["by_size"]["completion_time_s"]
     # The ack of a single packet comes when the timer expires.
-    assert times[0] == pytest.approx(fluid[0] + 0.2)
-    assert times[1] > fluid[1]
+    assert times[0] == pytest.approx(latency_s[0] + 0.2)
+    assert times[1] > latency_s[1]
 
 
 def test_limited_transmit_and_last_packets_agree_with_figure_10() -> None:

@@ -118,7 +118,7 @@ def test_every_suggestion_of_every_refusal_is_accepted() -> None:
     listed = list(refusals())
     assert len(listed) > 1000
     checked: dict[Any, None] = {}
-    wrong = []
+    errors = []
     for title, name, scenario, refusal in listed:
         for each in refusal.suggestions:
             key = (scenario, name, each.engine, each.feed, json.dumps(each.changes))
@@ -126,8 +126,8 @@ def test_every_suggestion_of_every_refusal_is_accepted() -> None:
                 continue
             checked[key] = None
             if (repeated := accepts(name, scenario, each)) is not None:
-                wrong.append(f"{title}, {name}: {each}: {repeated}")
-    assert not wrong, "\n".join(wrong)
+                errors.append(f"{title}, {name}: {each}: {repeated}")
+    assert not errors, "\n".join(errors)
 
 
 def test_every_refusal_of_a_request_has_a_suggestion() -> None:

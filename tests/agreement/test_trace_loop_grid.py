@@ -95,8 +95,8 @@ def test_all_counts_equal_engine_counters(stack: str, loss: str, tmp_path: Path)
     for queue, rule in product(QUEUES, RULES):
         both = compare_counts(stack, queue, loss, rule, tmp_path)
         losses += both["td"][1] + both["to"][1]
-        wrong = {name: pair for name, pair in both.items() if pair[0] != pair[1]}
-        if wrong:
-            different[queue, rule] = wrong
+        differing = {name: pair for name, pair in both.items() if pair[0] != pair[1]}
+        if differing:
+            different[queue, rule] = differing
     assert losses > 100
     assert not different

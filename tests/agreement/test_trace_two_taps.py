@@ -73,9 +73,9 @@ def records(path: Path) -> list[tuple[int, bytes]]:
     return result
 
 
-def write_capture(like: Path, path: Path, rest: Iterable[tuple[int, bytes]]) -> Path:
+def write_capture(template: Path, path: Path, rest: Iterable[tuple[int, bytes]]) -> Path:
     stamped = (struct.pack("<II", *divmod(time, 10**9)) + record for time, record in rest)
-    path.write_bytes(like.read_bytes()[:HEAD] + b"".join(stamped))
+    path.write_bytes(template.read_bytes()[:HEAD] + b"".join(stamped))
     return path
 
 

@@ -103,10 +103,10 @@ LOSS_TIMES = {
 }
 
 
-@pytest.mark.parametrize("where", ["ingress", "bottleneck", "egress"])
-def test_times_given_the_losses_agree_with_an_enumeration(where: str) -> None:
+@pytest.mark.parametrize("link", ["ingress", "bottleneck", "egress"])
+def test_times_given_the_losses_agree_with_an_enumeration(link: str) -> None:
     loss = 0.4
-    network = {"rtt": "100ms", where: {"loss": loss}}
+    network = {"rtt": "100ms", link: {"loss": loss}}
     rows = by_losses(simulate_path(network=network, traffic=isolated_transfers(1, 2, count=20_000)))
     for (size, losses), sets in LOSS_TIMES.items():
         row = rows[size, losses]
@@ -119,9 +119,9 @@ def test_times_given_the_losses_agree_with_an_enumeration(where: str) -> None:
         assert row["low"] <= row["completion_time_s"] <= row["high"]
 
 
-@pytest.mark.parametrize("where", ["ingress", "bottleneck", "egress"])
-def test_losses_at_all_places_are_counted(where: str) -> None:
-    network = {"rtt": "100ms", where: {"loss": "30%"}}
+@pytest.mark.parametrize("link", ["ingress", "bottleneck", "egress"])
+def test_losses_at_all_places_are_counted(link: str) -> None:
+    network = {"rtt": "100ms", link: {"loss": "30%"}}
     result = simulate_path(network=network, traffic=isolated_transfers(1, count=2000))
     lost = sum(losses * row["transfers"] for (_, losses), row in by_losses(result).items())
     # No packet is retransmitted spuriously, so each transmission except the last is a loss.
@@ -146,12 +146,12 @@ def test_transfer_is_independent_of_other_transfers() -> None:
     combined = simulate_path(network=network, traffic=isolated_transfers(*sizes, count=3)).tables[
         "by_size"
     ]
-    for at, size in enumerate(sorted(sizes)):
+    for index, size in enumerate(sorted(sizes)):
         one = simulate_path(network=network, traffic=isolated_transfers(size)).tables["by_size"]
         for column in ("completion_time_s", "delivery_time_s"):
-            assert combined[column][at] == pytest.approx(one[column][0], rel=1e-12)
+            assert combined[column][index] == pytest.approx(one[column][0], rel=1e-12)
         # Three transfers of a size are too few for an interval.
-        assert np.isnan([combined["low"][at], combined["high"][at]]).all()
+        assert np.isnan([combined["low"][index], combined["high"][index]]).all()
 
 
 @pytest.mark.parametrize("delayed_acks", [False, True])

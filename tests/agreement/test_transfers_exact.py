@@ -52,8 +52,8 @@ def lone_transfer(tcp: Any, size: int, lost: frozenset[int]) -> tuple[int, int]:
         timers = (time for time in (sender.deadline, receiver.deadline) if time is not None)
         now = int(min(first, *timers))
         if first <= now:
-            _, _, what, number = heapq.heappop(coming)
-            if what == "ack":
+            _, _, kind, number = heapq.heappop(coming)
+            if kind == "ack":
                 send(sender.on_ack(number, now))
             elif (ack := receiver.on_data(number, now)) is not None:
                 acknowledge(ack)

@@ -65,12 +65,12 @@ class MM1Waiting:
             steps -= gaps
             # Lindley: the wait is the random walk minus its minimum so far.
             walk = np.cumsum(steps, out=steps)
-            waits = walk - np.minimum(np.minimum.accumulate(walk), -self.wait)
+            wait_times = walk - np.minimum(np.minimum.accumulate(walk), -self.wait)
             arrivals = np.cumsum(gaps, out=gaps)
             arrivals += self.now
-            self._snapshot(arrivals, np.cumsum(waits))
-            self.now, self.wait = float(arrivals[-1]), float(waits[-1])
-            self.waits += float(waits.sum())
+            self._snapshot(arrivals, np.cumsum(wait_times))
+            self.now, self.wait = float(arrivals[-1]), float(wait_times[-1])
+            self.waits += float(wait_times.sum())
             self.customers += self.chunk
 
     def _snapshot(self, arrivals: NDArray[np.float64], summed: NDArray[np.float64]) -> None:

@@ -59,9 +59,9 @@ def test_about_32_units_contain_all_slots(replications: int, units: int, slots: 
 
 def test_batches_differ_by_one_slot_and_the_last_has_the_remainder() -> None:
     clock = np.arange(96.0)[:, None]  # 95 slots of 1 s
-    cut = blocks([clock], totals=[np.array([95.75])])[:, 0]
-    assert set(cut[:-1]) == {2.0, 3.0}
-    assert cut[-1] == 3.75
+    units = blocks([clock], totals=[np.array([95.75])])[:, 0]
+    assert set(units[:-1]) == {2.0, 3.0}
+    assert units[-1] == 3.75
     assert set(blocks([clock])[:, 0]) == {2.0, 3.0}
 
 
@@ -249,8 +249,8 @@ def test_tables_agree_with_scipy() -> None:
 
 def test_intervals_beyond_the_tables_are_accurate() -> None:
     for freedom in (2.5, 32.0, 33.0, 1999.0):
-        below, above = bent(2.0, freedom, 0.0, 50)
-        assert (below, above) == pytest.approx((2 * stats.t.ppf(0.975, freedom),) * 2, rel=1e-13)
+        lower, above = bent(2.0, freedom, 0.0, 50)
+        assert (lower, above) == pytest.approx((2 * stats.t.ppf(0.975, freedom),) * 2, rel=1e-13)
     low, high = with_poisson(30.0, 2.0, math.inf, -math.inf)
     assert 2 * low == pytest.approx(stats.gamma.ppf(0.025, 30), rel=1e-13)
     assert 2 * high == pytest.approx(stats.gamma.ppf(0.975, 31), rel=1e-13)
@@ -286,8 +286,8 @@ def test_batch_means_include_all_observations() -> None:
 
 
 def mser_by_definition(z: np.ndarray) -> int:
-    spread = [((z[d:] - z[d:].mean()) ** 2).sum() / (len(z) - d) ** 2 for d in range(len(z) - 4)]
-    return int(np.argmin(spread))
+    error = [((z[d:] - z[d:].mean()) ** 2).sum() / (len(z) - d) ** 2 for d in range(len(z) - 4)]
+    return int(np.argmin(error))
 
 
 @pytest.mark.parametrize("seed", range(20))
