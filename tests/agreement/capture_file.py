@@ -1,5 +1,4 @@
-"""Reader for files of ``probes.pcap``, written from the format's definition, not from the
-writer."""
+"""Reader for files of ``probes.pcap``, written independently from the format's definition."""
 
 from __future__ import annotations
 

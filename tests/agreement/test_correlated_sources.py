@@ -36,8 +36,7 @@ def make_scenario(correlation: float | None, **traffic: Any) -> Scenario:
 
 @cache
 def sizes_and_off_times(correlation: float | None) -> tuple[Any, Any]:
-    """Return each file's size and the OFF time after it, accurate to the duration of a file's
-    end."""
+    """Return each file's size and the OFF time after it, to within the time of a file's end."""
     table = simulate(make_scenario(correlation)).tables["sequences"]
     begins = np.flatnonzero(table["sequence"] == 1)
     sizes = table["sequence"][begins[1:] - 1]

@@ -178,8 +178,8 @@ def test_per_flow_buffers_agree_with_table_1(buffer: str, loss: float, rtt_s: fl
 @pytest.mark.parametrize(("buffer", "rtt_s"), [("150pkt", 1.29), ("300pkt", 2.07)])
 @pytest.mark.parametrize("drop", ["arriving", "longest"])
 def test_shared_buffer_agrees_with_table_2(drop: str, buffer: str, rtt_s: float) -> None:
-    """Columns of the fixed point in Table 2: its round trips are too short, as if all flows lost
-    packets simultaneously."""
+    """Fixed point in Table 2: its round trips are too short, as if all flows lost
+    simultaneously."""
     answer = bulk_flows(buffer, drop=drop)
     assert answer["rtt_mean_s"] > 1.1 * rtt_s
     assert answer["rtt_mean_s"] < float(buffer.removesuffix("pkt")) / 100 + 0.05

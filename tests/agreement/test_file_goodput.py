@@ -105,8 +105,7 @@ def isolated_source(size: str, stack: dict[str, Any], connection: str, **probes:
 @pytest.mark.parametrize("stack", ["rfc-newreno", "max-plus-reno"])
 @pytest.mark.parametrize("connection", ["new", "persistent"])
 def test_idle_path_time_is_transmission_and_propagation(stack: str, connection: str) -> None:
-    """Four packets of 1 ms plus 50 ms; four more packets one round later, after 101 ms and 27
-    us."""
+    """Four packets of 1 ms plus 50 ms; four more one round later, after 101 ms and 27 us."""
     tcp = {"stack": stack, "idle_restart": "never"}
     first = 4 * BITS / 0.054
     result = goodput_levels(isolated_source("4pkt", tcp, connection))

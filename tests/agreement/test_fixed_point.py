@@ -37,8 +37,7 @@ def reference_metrics(answer: Answer) -> dict[str, float]:
 
 
 def has_untrusted_values(answer: Answer, reason: str) -> bool:
-    """Return True if all values come from the reference flows, untrusted and without
-    intervals."""
+    """Return True if all values are from the reference flows, untrusted, without intervals."""
     metrics = answer.metrics
     assert reference_metrics(answer) == {name: metric.value for name, metric in metrics.items()}
     return bool(metrics) and all(

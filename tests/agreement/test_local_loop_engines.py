@@ -188,8 +188,7 @@ def test_formulas_use_simulated_inputs() -> None:
 
 
 def test_formulas_agree_with_simulated_inputs() -> None:
-    """In overload the flows share the link equally, within a few per cent; lost packets are not
-    part of a share."""
+    """In overload the flows share the link equally, within a few per cent, without lost packets."""
     names = ["fair-share", "restart-sqrt", "packet"]
     shared, root, packet = tcpcast.run(
         loop({"traffic.start": "equilibrium"}), names, feed="measured"

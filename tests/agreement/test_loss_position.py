@@ -51,8 +51,7 @@ def test_packets_lost_after_the_link_load_it(position: str, transmitted: float, 
     ids=["bottleneck", "ingress", "egress", "shared hop", "own hop"],
 )
 def test_less_is_delivered_if_the_loss_is_after_the_queue(network: dict[str, Any]) -> None:
-    """BBR uses the maximum delivery rate as bandwidth: (1 - p) times the link rate, or all of
-    it."""
+    """BBR's bandwidth is the maximum delivery rate: (1 - p) times the link rate, or all of it."""
     before = metrics(network)["goodput_pps"] / RATE_PPS
     after_queue = metrics(_after_queue(network))["goodput_pps"] / RATE_PPS
     assert 0.87 < before < 0.92

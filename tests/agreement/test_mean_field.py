@@ -77,8 +77,7 @@ def test_exact_values_equal_the_packet_engine() -> None:
 
 
 def test_population_correction_is_needed_in_addition_to_scaling() -> None:
-    """Just below saturation 500 sources represent 10,000; without the correction their queue is
-    much longer."""
+    """Just below saturation, 500 uncorrected sources have a much longer queue than 10,000."""
     exact = exact_figures()[10_000, 1.0]["rtt_mean_s"] - 0.1027
     few = {"run": {"duration": "400s", "warmup": "100s"}}
     scaled = ask(local_loop(10_000, 1.0, mean_field={"flows": 500}, **few), "mean-field")

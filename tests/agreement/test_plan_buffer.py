@@ -88,8 +88,7 @@ def test_smallest_buffer_can_suffice(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_step_between_two_buffers_is_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With 1 packet the run does not converge and has no interval; the answer was undecided
-    before."""
+    """Regression: with 1 packet the run has no interval, and the answer was undecided."""
 
     def distribution(pkts: int) -> float:
         return 1 - 0.09 / (pkts - 3) if pkts > 4 else 0.2 * pkts

@@ -166,8 +166,8 @@ def test_rate_for_one_of_several_classes(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_rate_above_the_formula_is_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Regression: engset-newreno gives at most 13.7 Mbit/s on this path, and the target was
-    rejected although linux-cubic reaches it."""
+    """Regression: targets above engset-newreno's 13.7 Mbit/s were rejected; linux-cubic reaches
+    them."""
 
     def distribution(scenario: Scenario) -> dict[str, float]:
         return {"": 15e6 / (1 + 20e6 / scenario.network.bottleneck.rate_bps)}
@@ -181,8 +181,7 @@ def test_rate_above_the_formula_is_simulated(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_rate_without_interval_rejects_no_target(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Regression: the mean of two sources with too few files, by chance below the target, was the
-    reason of a refusal."""
+    """Regression: two sources with too few files, by chance below the target, caused a refusal."""
 
     def distribution(scenario: Scenario) -> dict[str, float]:
         few = 0.01 if scenario.senders == 2 else 1.0

@@ -159,8 +159,7 @@ def test_pftk_answers_if_most_flows_would_be_in_timeout() -> None:
 
 
 def test_algorithm_1_multiplies_where_pftk_divides() -> None:
-    """The reason for the rule: a rate factor of 1 - s against 1/(1 + s), with s timeouts per
-    period."""
+    """The rate factor is 1 - s instead of 1/(1 + s), with s timeouts per period."""
     rtt, p = 0.06, 1e-2
     for t0 in (0.06, 0.2, 0.4):
         model = parallel_throughput(

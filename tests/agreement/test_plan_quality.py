@@ -280,7 +280,7 @@ def test_engine_without_goodput_is_rejected(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_withheld_answers_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tables of reference flows that fail the tests are no answer, at 125 sources or in the
+    """Tables of reference flows that fail the tests are rejected, at 125 sources or in the
     search."""
     sources_refused: list[int] = []
 

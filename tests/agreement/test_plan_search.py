@@ -57,8 +57,7 @@ class Runs(Simulations):
 def test_integer_answers_are_next_to_the_threshold(
     threshold: int, start: int, smallest: bool
 ) -> None:
-    """For 1/x, the smallest value that is at most 1/t is t, and so is the largest that is at least
-    1/t."""
+    """For 1/x and a target of 1/t, both the smallest value below and the largest above are t."""
     runs = Runs(lambda x: 1 / x)
     result = solve(runs, Goal(target=1 / threshold, smallest=smallest), start)
     if threshold == 1 and (smallest or start == 1):
@@ -125,8 +124,7 @@ def test_unclosed_interval_is_undecided() -> None:
 
 
 def test_runs_without_interval_close_no_bracket() -> None:
-    """Regression: short runs have too few losses for an interval; the answer was 2,731, between
-    2,730 and 2,731."""
+    """Regression: without an interval, short runs gave 2,731, between 2,730 and 2,731."""
     runs = Runs(lambda x: 1 / x, rtol=0.0)
     result = solve(runs, Goal(target=1 / 2731, smallest=True), 900)
     assert result is not None
@@ -287,8 +285,8 @@ def loss_of(scenario: Scenario) -> float:
 def test_loss_is_simulated_and_leads_if_the_model_is_far_off(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """At 5 kbit/s the model gives 26.66 %; the simulation gives 0.57 kbit/s at that loss, and 5
-    kbit/s at 10.7 %."""
+    """5 kbit/s: the model gives a loss of 26.66 %, where 0.57 kbit/s are simulated; correct is 10.7
+    %."""
 
     def distribution(scenario: Scenario) -> float:
         return 5e3 * float((loss_of(scenario) / 0.107) ** -2.4)
@@ -336,8 +334,7 @@ def test_contradicted_model_is_marked(
 
 
 def test_warnings_of_run_appear_in_a_plan() -> None:
-    """At 200 kbit/s the model has 36 % of loss, outside its authors' domain; at 600 kbit/s,
-    none."""
+    """At 200 kbit/s the model has 36 % of loss, outside its domain; at 600 kbit/s it has none."""
     web = load("web-10mbit")
     slow_target, fast_target = plan_users(web, rate_bps=200e3), plan_users(web, rate_bps=700e3)
     assert "loss_ratio" in slow_target.untrusted

@@ -44,8 +44,7 @@ Numbers = Any
 
 
 def native_input(scenario: dict[str, Any], warmup_s: float = 0.0) -> Numbers:
-    """Return the packet engine's input for the native module, with all flows traced and
-    captured."""
+    """Return the native module's input, with all flows traced and captured."""
     pcap = [{"link": tap, "file": f"{tap}.pcap"} for tap in TAPS]
     plain = Scenario.from_dict({"run": {"duration": "1000s"}, **scenario})
     flows = list(range(plain.senders))

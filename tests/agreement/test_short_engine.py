@@ -178,8 +178,7 @@ def test_transfers_warn_of_correlated_losses_and_competing_traffic(
 
 @pytest.mark.parametrize("engine", [short, cardwell])
 def test_transfer_takes_at_least_a_round_trip(engine: Callable[[Any, Any], Answer]) -> None:
-    """The formulas contain fractions of round trips: one packet with an initial window of two takes
-    half."""
+    """The formulas have fractions of round trips: one packet with a window of two takes half."""
     result = engine(transfers([1, 2, 30], loss="0.1%"), None)
     one, two, _ = result.tables["by_size"]["completion_time_s"]
     assert 0.1 < one < two < 0.11
@@ -225,8 +224,7 @@ def test_transfers_require_listed_sizes(engine: Callable[[Any, Any], Answer]) ->
 
 @pytest.mark.parametrize("ingress", ["unlimited", "100mbit"])
 def test_link_limits_arriving_transfers(ingress: str) -> None:
-    """Regression: their class has 0 flows, which multiplied the rates of access links, so that no
-    link remained."""
+    """Regression: a class with 0 flows multiplied the rates of access links to zero."""
     alone = load("short-transfers").with_changes(
         {
             "tcp": {"stack": "linux-cubic"},

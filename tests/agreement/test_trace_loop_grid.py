@@ -1,5 +1,4 @@
-"""Captures of many small runs, read back: stacks, queues, losses, acknowledgement and timer
-rules."""
+"""Captures of many small runs, read back: stacks, queues, losses, acknowledgements, timers."""
 
 from __future__ import annotations
 

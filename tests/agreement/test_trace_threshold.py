@@ -62,8 +62,7 @@ def directions(**columns: list[float] | list[bool] | list[str]) -> Table:
 
 
 def growth(growths: list[float]) -> Table:
-    """Thirty rounds of congestion avoidance per direction, with a growth of ``each`` packets per
-    round."""
+    """Thirty rounds of congestion avoidance per direction, with the given growths in packets."""
     rounds = 30
     bytes_grown = np.concatenate([np.round(1000 * step * np.arange(rounds)) for step in growths])
     count = bytes_grown.size

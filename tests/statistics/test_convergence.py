@@ -125,7 +125,7 @@ def test_slow_component_widens_the_interval() -> None:
 
 
 def test_bbr_classes_need_many_cycles() -> None:
-    """At 180 s, 30 % of the intervals missed the true rates, and tests of the units do not detect
+    """At 180 s, 30 % of the intervals missed the true rates, and no test of the units detects
     it."""
     short = goodputs_of("2 bbr + 2 bbr", seed=4)
     assert np.isnan(short["goodput_bps_low"]).all()

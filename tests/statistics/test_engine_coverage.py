@@ -1,5 +1,4 @@
-"""Intervals of the packet engine: withheld or flagged if the data is insufficient, otherwise
-correct."""
+"""Intervals of the packet engine: withheld or flagged if the data is insufficient."""
 
 from __future__ import annotations
 
@@ -119,8 +118,7 @@ def test_precision_is_not_reached_with_a_flagged_interval() -> None:
 
 
 def test_slow_fluctuations_behind_fast_ones_widen_the_interval() -> None:
-    """Neighbours correlate by at most 0.2, and the slow part determines the variance of the
-    mean."""
+    """Neighbours correlate by at most 0.2; the slow part determines the variance of the mean."""
     random = np.random.default_rng(20_090_517)
     covered, flagged, runs = 0, 0, 400
     for _ in range(runs):
