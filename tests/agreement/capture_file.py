@@ -1,4 +1,4 @@
-"""Reads what ``probes.pcap`` writes, from the format's definition and not from the writer."""
+"""Reader for files of ``probes.pcap``, written independently from the format's definition."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ SYN = 2
 OFFSET_NS = 10**9
 """Added to times by captures of classic stacks whose round trips take at most 500 ms."""
 ADDRESS_BITS = 0xFFFFFF
-"""Of an address, those that are of the source and not of the network."""
+"""Bits of an address that identify the source, without the network part."""
 
 
 class Captured(NamedTuple):
-    """A packet of the capture; ``number`` counts packets from 1, as the simulator does."""
+    """One captured packet; ``number`` counts packets from 1, like the simulator."""
 
     time_ns: int
     flow: int
@@ -35,47 +35,47 @@ class Captured(NamedTuple):
     header: bytes
 
 
-class Written:
+class CaptureFiles:
     """Captures of a run of the native module, which writes them during the run."""
 
     def __init__(self, run: _native.Simulation, captures: int) -> None:
         self._run, self._folder = run, tempfile.TemporaryDirectory()
-        self._files = [Path(self._folder.name) / str(at) for at in range(captures)]
-        for at, file in enumerate(self._files):
-            run.begin_capture(at, file)
+        self._files = [Path(self._folder.name) / str(index) for index in range(captures)]
+        for index, file in enumerate(self._files):
+            run.begin_capture(index, file)
 
     def read(self, packet_bytes: int) -> list[list[Captured]]:
-        """Return the packets of each capture, none of which is truncated."""
-        assert not any(self._run.end_capture(at) for at in range(len(self._files)))
-        found = [read_capture(file.read_bytes(), packet_bytes) for file in self._files]
+        """Return the packets of each capture; fail if the writer omitted any."""
+        assert not any(self._run.end_capture(index) for index in range(len(self._files)))
+        result = [read_capture(file.read_bytes(), packet_bytes) for file in self._files]
         self._folder.cleanup()
-        return found
+        return result
 
 
 def read_capture(content: bytes, packet_bytes: int) -> list[Captured]:
     """Return the packets of a capture without the handshakes that the writer adds.
 
-    A wrong header or a cut record is an error.
+    Raise an error for a wrong header or a truncated record.
     """
     magic, major, minor, _, _, _, link = struct.unpack_from("<IHHiIII", content)
     assert (magic, major, minor, link) == (NANOSECOND_MAGIC, 2, 4, RAW_IP)
-    found, opened, at = [], set(), FILE_HEADER
-    while at < len(content):
-        seconds, nanoseconds, kept, length = RECORD_START.unpack_from(content, at)
-        header = content[at + RECORD_HEADER : at + RECORD_HEADER + kept]
-        at += RECORD_HEADER + kept
-        assert len(header) == kept
+    result, opened, offset = [], set(), FILE_HEADER
+    while offset < len(content):
+        seconds, nanoseconds, captured_bytes, length = RECORD_START.unpack_from(content, offset)
+        header = content[offset + RECORD_HEADER : offset + RECORD_HEADER + captured_bytes]
+        offset += RECORD_HEADER + captured_bytes
+        assert len(header) == captured_bytes
         if header[33] & SYN:
             continue
-        assert kept == HEADERS
+        assert captured_bytes == HEADERS
         time_ns = seconds * 10**9 + nanoseconds - OFFSET_NS
         packet = _read(header, time_ns, length, packet_bytes)
         if (packet.flow, packet.connection) in opened:
-            found.append(packet)
-        else:  # the acknowledgement of the SYN-ACK
+            result.append(packet)
+        else:  # acknowledgement of the SYN-ACK
             assert not packet.is_data
             opened.add((packet.flow, packet.connection))
-    return found
+    return result
 
 
 def _read(header: bytes, time_ns: int, length: int, packet_bytes: int) -> Captured:

@@ -1,13 +1,13 @@
-"""A second simulator of the same network and TCP: simple, slow, written from the definitions.
+"""A second, simple and slow implementation of the same network and TCP, from the definitions.
 
-Every link is a queue whose packets leave one by one in events of their own, every arrival is an
-event, and so is every timer. Nothing is computed ahead. It takes the native simulator's plain
-numbers and gives what happened as lists, in integer nanoseconds, so that the two can be compared
-event for event. Only distributions that are constants, and no random loss.
+Every link is a queue with one event per departure; each arrival and each timer is an event. Nothing
+is computed ahead. It takes the native simulator's plain numbers and returns lists of events with
+times in integer nanoseconds, so that both simulators can be compared event by event. It supports
+only constant distributions and no random loss.
 
-The rules that both keep: at equal times departures come before arrivals and timers come last; the
-bottleneck does not lose the fractions of nanoseconds of a busy period, while an access link takes
-a whole number of them for each packet; timeouts are in whole nanoseconds, each term cut.
+Rules of both simulators: at equal times departures come before arrivals, and timers come last. The
+bottleneck carries fractions of nanoseconds over within a busy period, while an access link takes a
+whole number of nanoseconds per packet. Timeouts are whole nanoseconds; each term is truncated.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ PACKET = 2**32
 
 
 class Agenda:
-    """Next event: by time, then departures, arrivals, timers, then in scheduling order."""
+    """Scheduled events, ordered by time, then departures, arrivals, timers, then insertion."""
 
     def __init__(self) -> None:
         self.now = 0
         self._pending: list[tuple[int, int, int, Callable[[], object]]] = []
         self._serial = 0
 
-    def at(self, time: int, rank: int, action: Callable[[], object]) -> None:
+    def schedule(self, time: int, rank: int, action: Callable[[], object]) -> None:
         assert time >= self.now
         self._serial += 1
         heapq.heappush(self._pending, (time, rank, self._serial, action))
@@ -56,83 +56,83 @@ class Packet:
 
 
 class Link:
-    """First in, first out; what finds the buffer full is dropped."""
+    """A FIFO link that drops packets if its buffer is full."""
 
     def __init__(
         self,
         agenda: Agenda,
         rate_bps: int | None,
-        then: Callable[[Packet], None],
+        deliver: Callable[[Packet], None],
         *,
         exact: bool = False,
-        most: int | None = None,
+        limit: int | None = None,
         dropped: Callable[[Packet], None] | None = None,
     ) -> None:
-        self._agenda, self._rate, self._then, self._exact = agenda, rate_bps, then, exact
-        self._most, self._dropped = most, dropped
-        self._held: deque[Packet] = deque()
-        self._ends = 0  # in nanoseconds by the rate: whole numbers
+        self._agenda, self._rate, self._deliver_to, self._exact = agenda, rate_bps, deliver, exact
+        self._limit, self._dropped = limit, dropped
+        self._packets: deque[Packet] = deque()
+        self._ends = 0  # multiples of 1/rate nanoseconds, as integers
 
     def __len__(self) -> int:
-        return len(self._held)
+        return len(self._packets)
 
     def offer(self, packet: Packet) -> None:
         if self._rate is None:
-            self._then(packet)
+            self._deliver_to(packet)
             return
-        if self._most is not None and len(self._held) >= self._most:
+        if self._limit is not None and len(self._packets) >= self._limit:
             assert self._dropped is not None
             self._dropped(packet)
             return
-        self._held.append(packet)
-        if len(self._held) == 1:
+        self._packets.append(packet)
+        if len(self._packets) == 1:
             self._begin(self._agenda.now * self._rate)
 
     def _begin(self, start: int) -> None:
         assert self._rate is not None
-        span = self._held[0].size * 8 * SECOND
+        span = self._packets[0].size * 8 * SECOND
         if not self._exact:
-            span = rounded(span, self._rate) * self._rate
+            span = round_quotient(span, self._rate) * self._rate
         self._ends = start + span
-        self._agenda.at(self._ends // self._rate, DEPARTURE, self._depart)
+        self._agenda.schedule(self._ends // self._rate, DEPARTURE, self._depart)
 
     def _depart(self) -> None:
-        packet = self._held.popleft()
-        if self._held:
+        packet = self._packets.popleft()
+        if self._packets:
             self._begin(self._ends)
-        self._then(packet)
+        self._deliver_to(packet)
 
 
 class FairLink:
-    """A queue for each flow; whose turn it is is found by looking at all of them in order.
+    """One queue per flow; the next flow is found by a linear search in service order.
 
-    ``round_`` lists the flows that have packets or one in transmission, the one in service first.
+    ``round_`` lists the flows with queued or transmitted packets; the flow in service comes first.
     """
 
     def __init__(
         self,
         agenda: Agenda,
         rate_bps: int,
-        then: Callable[[Packet], None],
+        deliver: Callable[[Packet], None],
         *,
         rules: dict[str, Any],
-        most: int | None,
+        limit: int | None,
         dropped: Callable[[Packet], None],
     ) -> None:
-        self._agenda, self._rate, self._then = agenda, rate_bps, then
-        self._rules, self._most, self._dropped = rules, most, dropped
+        self._agenda, self._rate, self._deliver_to = agenda, rate_bps, deliver
+        self._rules, self._limit, self._dropped = rules, limit, dropped
         self._round: list[int] = []
         self._waiting: dict[int, deque[Packet]] = defaultdict(deque)
         self._credit: dict[int, int] = {}
-        self._came_to: dict[int, int] = {}
+        self._last_change: dict[int, int] = {}
         self._changes = 0
         self._sending: Packet | None = None
-        self._ends = 0  # in nanoseconds by the rate: whole numbers
+        self._ends = 0  # multiples of 1/rate nanoseconds, as integers
 
     def __len__(self) -> int:
         return sum(map(len, self._waiting.values())) + (self._sending is not None)
 
-    def _held_for(self, packet: Packet) -> int:
+    def _queued_for(self, packet: Packet) -> int:
         if self._rules["buffers"] == "shared":
             return len(self)
         of_flow = self._sending is not None and self._sending.source == packet.source
@@ -140,36 +140,36 @@ class FairLink:
 
     def _note(self, flow: int) -> None:
         self._changes += 1
-        self._came_to[flow] = self._changes
+        self._last_change[flow] = self._changes
 
     def offer(self, packet: Packet) -> None:
-        full = self._most is not None and self._held_for(packet) >= self._most
+        full = self._limit is not None and self._queued_for(packet) >= self._limit
         flow = packet.source
         if flow not in self._round:
             self._round.append(flow)
             self._credit[flow] = 0
-        before = self._came_to.get(flow, 0)
+        before = self._last_change.get(flow, 0)
         self._waiting[flow].append(packet)
         self._note(flow)
         if full and self._make_room(flow) is packet:
-            self._came_to[flow] = before
+            self._last_change[flow] = before
         if self._sending is None and self._waiting[flow]:
             self._credit[flow] += self._rules["quantum_bytes"]
             self._begin(self._agenda.now * self._rate)
 
     def _make_room(self, flow: int) -> Packet:
-        """The queue already contains the packet: drop the first or last packet of a flow."""
+        """Evict and return the first or last packet of a flow."""
         if self._rules["drop"] != "arriving":
             lengths = {other: len(queue) for other, queue in self._waiting.items()}
-            flow = max(lengths, key=lambda other: (lengths[other], self._came_to.get(other, 0)))
+            flow = max(lengths, key=lambda other: (lengths[other], self._last_change.get(other, 0)))
         queue = self._waiting[flow]
-        gone = queue.popleft() if self._rules["drop"] == "longest-head" else queue.pop()
+        evicted = queue.popleft() if self._rules["drop"] == "longest-head" else queue.pop()
         self._note(flow)
-        self._dropped(gone)
+        self._dropped(evicted)
         serving = self._sending is not None and self._sending.source == flow
         if not queue and not serving:
             self._round.remove(flow)
-        return gone
+        return evicted
 
     def _begin(self, start: int) -> None:
         flow = self._round[0]
@@ -177,7 +177,7 @@ class FairLink:
         self._note(flow)
         self._credit[flow] -= packet.size
         self._ends = start + packet.size * 8 * SECOND
-        self._agenda.at(self._ends // self._rate, DEPARTURE, self._depart)
+        self._agenda.schedule(self._ends // self._rate, DEPARTURE, self._depart)
 
     def _depart(self) -> None:
         packet, self._sending = self._sending, None
@@ -192,11 +192,11 @@ class FairLink:
         if self._sending is None and self._round:
             self._credit[self._round[0]] += self._rules["quantum_bytes"]
             self._begin(self._ends)
-        self._then(packet)
+        self._deliver_to(packet)
 
 
 class Receiver:
-    """Acknowledges each packet, or each second one (RFC 5681, section 4.2)."""
+    """Acknowledges each packet, or every second packet (RFC 5681, section 4.2)."""
 
     def __init__(self, tcp: dict[str, Any]) -> None:
         self.arrived: set[int] = set()
@@ -228,7 +228,7 @@ class Receiver:
 
 @dataclass
 class Sender:
-    """Windows in packets; each method returns the numbers to send, in order."""
+    """Congestion control with windows in packets; methods return the numbers to send, in order."""
 
     tcp: dict[str, Any]
     size: int
@@ -261,13 +261,13 @@ class Sender:
         self.rto = self.tcp["initial_rto_ns"]
         return self._send(now)
 
-    def more(self, size: int, heard: int, sent: int, now: int) -> list[int]:
-        """Resume, ``heard`` after the last ACK and ``sent`` after the last packet."""
+    def add_file(self, size: int, ack_age: int, send_age: int, now: int) -> list[int]:
+        """Start the next file, with the times since the last ack and the last packet."""
         rule = self.tcp["idle_restart"]
-        if rule == "after-timeout" and sent > self.rto:
+        if rule == "after-timeout" and send_age > self.rto:
             self.cwnd = min(self.cwnd, self.tcp["initial_window"] * self.unit)
             self.acks_counted = 0
-        elif isinstance(rule, dict) and heard > rule["after"]:
+        elif isinstance(rule, dict) and ack_age > rule["after"]:
             self.cwnd = self.tcp["initial_window"] * self.unit
             self.ssthresh = self.tcp["initial_ssthresh"] * self.unit
             self.acks_counted = 0
@@ -296,7 +296,7 @@ class Sender:
         self.backed_off = False
         if self.finished():
             self.deadline = None
-            if self.recovering:  # for later files on this connection
+            if self.recovering:  # for the next files of this connection
                 self.recovering, self.acks_counted, self.cwnd = False, 0, self.ssthresh
                 if self.tcp["slow_start_at_ssthresh"]:
                     self._grow()
@@ -320,7 +320,7 @@ class Sender:
         if self.cwnd < self.ssthresh + self.tcp["slow_start_at_ssthresh"]:
             self.cwnd += self.unit
             return
-        if self.bytewise:  # RFC 5681, equation (3), a packet being 2^32
+        if self.bytewise:  # RFC 5681, equation (3), with 2^32 per packet
             self.cwnd += -(-(2**64) // self.cwnd)
             return
         self.acks_counted += 1
@@ -331,7 +331,7 @@ class Sender:
         self.cwnd = max(0, self.cwnd - acked * self.unit) + self.unit
         if self.tcp["recovery"]["newreno"]["restart_timer"]:
             self._set_timer(now)
-        # What was the next to send may be the very packet that is sent again.
+        # The next packet in order may be the retransmitted packet itself.
         self.nxt = max(self.nxt, self.una + 1)
         return [self.una, *self._send(now)]
 
@@ -345,36 +345,36 @@ class Sender:
             return []
         threshold = self._threshold()
         if self.duplicates < threshold:
-            return self._send_new(now, self._most_new())
+            return self._send_new(now, self._max_new())
         assert self.duplicates == threshold
         self._halve()
         self.cwnd = self.ssthresh + threshold * self.unit
         self.recover = self.highest
         self.recovering, self.timed = True, None
         self._set_timer(now)
-        # RFC 5681, section 3.2, step 5: what was never sent, if the inflated window has room.
+        # RFC 5681, section 3.2, step 5: new data if the inflated window allows it.
         new = self._send(now) if self.nxt > self.highest else []
         return [self.una, *new]
 
     def _threshold(self) -> int:
-        """Ayesta and Avrachenkov, section 3.1: another one if una is one of the last packets."""
+        """Duplicate threshold by Ayesta and Avrachenkov, section 3.1."""
         threshold = int(self.tcp["duplicate_threshold"])
         last = range(self.size - threshold + 1, self.size + 1)
         return int(self.tcp["last_packets_threshold"]) if self.una in last else threshold
 
-    def _most_new(self) -> int:
-        """How many new packets this duplicate may send: RFC 3042, or all upon the second."""
+    def _max_new(self) -> int:
+        """Return the limit of new packets for this duplicate: RFC 3042, or all on the second."""
         rule = self.tcp["limited_transmit"]
         return {"off": {}, "each-duplicate": {1: 1, 2: 1}, "on-second": {2: 2}}[rule].get(
             self.duplicates, 0
         )
 
-    def _send_new(self, now: int, most: int) -> list[int]:
-        """RFC 3042, section 2: what was never sent, within rwnd and two packets beyond cwnd."""
-        if self.nxt <= self.highest:  # there is more to be sent again
+    def _send_new(self, now: int, limit: int) -> list[int]:
+        """RFC 3042, section 2: new data within rwnd and two packets beyond cwnd."""
+        if self.nxt <= self.highest:  # retransmissions are pending
             return []
         numbers: list[int] = []
-        while len(numbers) < most and self.nxt + len(numbers) <= self.size:
+        while len(numbers) < limit and self.nxt + len(numbers) <= self.size:
             outstanding = self.nxt + len(numbers) + 1 - self.una
             if outstanding > min(self.cwnd // self.unit + 2, self.tcp["receiver_window"]):
                 break
@@ -382,10 +382,10 @@ class Sender:
         return self._sent(numbers, now)
 
     def on_timeout(self, now: int) -> list[int]:
-        again = self.timed_out == self.una
-        if not again:
+        is_repeated = self.timed_out == self.una
+        if not is_repeated:
             self._halve()
-        self.guard = -1 if again else self.highest
+        self.guard = -1 if is_repeated else self.highest
         self.cwnd, self.acks_counted, self.duplicates = self.unit, 0, 0
         self.timed_out, self.nxt, self.recovering, self.timed = self.una, self.una, False, None
         self.rto = min(2 * self.rto, self.tcp["max_rto_ns"])
@@ -410,9 +410,9 @@ class Sender:
 
     def _sent(self, numbers: list[int], now: int) -> list[int]:
         if numbers and not self.recovering:
-            fresh = [number for number in numbers if number > self.highest]
-            if fresh and self.timed is None and not self.backed_off:
-                self.timed = fresh[0], now
+            new = [number for number in numbers if number > self.highest]
+            if new and self.timed is None and not self.backed_off:
+                self.timed = new[0], now
             if self.deadline is None or self.tcp["timer_restart"] == "send":
                 self._set_timer(now)
         if numbers:
@@ -440,47 +440,49 @@ class Sender:
 
 
 Log = dict[str, list[tuple[int, int, int]]]
-"""By what happened: (time, source, number), in the order in which it did."""
+"""Events by kind: (time, source, number), in order of occurrence."""
 
 
 class User:
-    """One source, its receiver and their own links."""
+    """One source with its receiver and access links."""
 
     def __init__(self, network: Network, index: int, group: dict[str, Any]) -> None:
         self._network, self._index, self._group = network, index, group
         self._agenda = agenda = network.agenda
-        self._connection, self._heard, self._began = 0, 0, 0
+        self._connection, self._receiver_connection, self._began = 0, 0, 0
         self._last_ack, self._last_sent = 0, 0
         self._ever_sent: set[int] = set()
         self._sender, self._receiver = Sender(network.tcp, 0), Receiver(network.tcp)
         ingress, egress = group["ingress"], group["egress"]
 
-        def later(delay: int, then: Callable[[Packet], None]) -> Callable[[Packet], None]:
-            return lambda packet: agenda.at(agenda.now + delay, ARRIVAL, lambda: then(packet))
+        def later(delay: int, deliver: Callable[[Packet], None]) -> Callable[[Packet], None]:
+            return lambda packet: agenda.schedule(
+                agenda.now + delay, ARRIVAL, lambda: deliver(packet)
+            )
 
         def link(
-            access: dict[str, Any], then: Callable[[Packet], None], most: int | None = None
+            access: dict[str, Any], deliver: Callable[[Packet], None], limit: int | None = None
         ) -> Link:
             lost = network.note("dropped on access")
-            return Link(agenda, access["rate_bps"], then, most=most, dropped=lost)
+            return Link(agenda, access["rate_bps"], deliver, limit=limit, dropped=lost)
 
         delay = ingress["delay_ns"]
-        self._ingress = link(ingress, later(delay, network.set_out), ingress["limit_pkts"])
-        self._ingress_back = link(ingress, self._hear)
+        self._ingress = link(ingress, later(delay, network.enter_first_hop), ingress["limit_pkts"])
+        self._ingress_back = link(ingress, self._receive_ack)
         back = group["back_ns"] + network.time_back("hops_before") + delay
         self.back = later(back, self._ingress_back.offer)
         delay = egress["delay_ns"]
         egress_link = link(egress, later(delay, self._deliver), egress["limit_pkts"])
         self.arrive = egress_link.offer
-        self.forward = later(group["forward_ns"], network.go_on)
+        self.forward = later(group["forward_ns"], network.enter_next_hop)
         delay += network.time_back("hops_after")
         self._egress_back = link(egress, later(delay, network.enter_back))
 
     def begin_at(self, time: int) -> None:
-        self._agenda.at(time, TIMER, self._begin)
+        self._agenda.schedule(time, TIMER, self._begin)
 
-    def _note(self, what: str, number: int) -> None:
-        self._network.log[what].append((self._agenda.now, self._index, number))
+    def _note(self, event: str, number: int) -> None:
+        self._network.log[event].append((self._agenda.now, self._index, number))
 
     def _begin(self) -> None:
         files = self._group["traffic"].get("on-off")
@@ -488,8 +490,8 @@ class User:
         now = self._agenda.now
         if self._connection and files is not None and files["persistent"]:
             self._began = now
-            silence = now - self._last_ack, now - self._last_sent
-            self._transmit(self._sender.more(size, *silence, now))
+            off_time = now - self._last_ack, now - self._last_sent
+            self._transmit(self._sender.add_file(size, *off_time, now))
             return
         self._sender, self._ever_sent = Sender(self._network.tcp, size), set()
         self._connection, self._began = self._connection + 1, self._agenda.now
@@ -497,21 +499,21 @@ class User:
 
     def _transmit(self, numbers: list[int]) -> None:
         for number in numbers:
-            self._note("sent again" if number in self._ever_sent else "sent", number)
+            self._note("retransmitted" if number in self._ever_sent else "sent", number)
             self._ever_sent.add(number)
             size = self._network.packet_bytes
             self._last_sent = self._agenda.now
             self._ingress.offer(Packet(self._index, self._connection, number, size))
         if self._sender.deadline is not None:
-            self._agenda.at(self._sender.deadline, TIMER, self._timer)
+            self._agenda.schedule(self._sender.deadline, TIMER, self._timer)
 
     def _timer(self) -> None:
         if self._sender.deadline == self._agenda.now:
             self._note("timeout", self._sender.una)
             self._transmit(self._sender.on_timeout(self._agenda.now))
 
-    def _hear(self, ack: Packet) -> None:
-        self._note("heard", ack.number)
+    def _receive_ack(self, ack: Packet) -> None:
+        self._note("ack received", ack.number)
         if ack.connection != self._connection or self._sender.finished():
             return
         samples = len(self._sender.samples)
@@ -525,8 +527,11 @@ class User:
             self.begin_at(self._agenda.now + nanoseconds(off["value"]))
 
     def _deliver(self, packet: Packet) -> None:
-        if packet.connection != self._heard:
-            self._heard, self._receiver = packet.connection, Receiver(self._network.tcp)
+        if packet.connection != self._receiver_connection:
+            self._receiver_connection, self._receiver = (
+                packet.connection,
+                Receiver(self._network.tcp),
+            )
         self._note("delivered", packet.number)
         if packet.number not in self._receiver.arrived:
             self._note("distinct", packet.number)
@@ -534,57 +539,57 @@ class User:
         if ack is not None:
             self._acknowledge(ack)
         elif self._receiver.deadline is not None:
-            self._agenda.at(self._receiver.deadline, TIMER, self._ack_timer)
+            self._agenda.schedule(self._receiver.deadline, TIMER, self._ack_timer)
 
     def _ack_timer(self) -> None:
         if self._receiver.deadline == self._agenda.now:
             self._acknowledge(self._receiver.acknowledge())
 
     def _acknowledge(self, number: int) -> None:
-        self._note("answered", number)
-        ack = Packet(self._index, self._heard, number, self._network.ack_bytes)
+        self._note("ack sent", number)
+        ack = Packet(self._index, self._receiver_connection, number, self._network.ack_bytes)
         self._egress_back.offer(ack)
 
 
 class Hops:
-    """Hops in series; the links of one that is not shared are made as sources come there."""
+    """Hops in series; links that are not shared are created at their first use."""
 
     def __init__(
         self,
         network: Network,
         hops: list[dict[str, Any]],
         name: str,
-        then: Callable[[Packet], None],
+        deliver: Callable[[Packet], None],
     ) -> None:
         self._network = network
-        self.enter = then
-        for at in reversed(range(len(hops))):
-            self.enter = self._made(hops[at], f"{name} {at}", self.enter)
+        self.enter = deliver
+        for index in reversed(range(len(hops))):
+            self.enter = self._add_hop(hops[index], f"{name} {index}", self.enter)
 
-    def _made(
-        self, hop: dict[str, Any], name: str, then: Callable[[Packet], None]
+    def _add_hop(
+        self, hop: dict[str, Any], name: str, deliver: Callable[[Packet], None]
     ) -> Callable[[Packet], None]:
         network, agenda = self._network, self._network.agenda
 
         def leave(packet: Packet) -> None:
-            agenda.at(agenda.now + hop["delay_ns"], ARRIVAL, lambda: then(packet))
+            agenda.schedule(agenda.now + hop["delay_ns"], ARRIVAL, lambda: deliver(packet))
 
         def lost(packet: Packet) -> None:
             network.note("dropped" if hop["shared"] else "dropped on access")(packet)
             network.note(f"dropped at {name}")(packet)
 
-        def made() -> Link | FairLink:
-            rate, most = hop["rate_bps"], hop["buffer_pkts"]
+        def make_link() -> Link | FairLink:
+            rate, limit = hop["rate_bps"], hop["buffer_pkts"]
             if hop["queue"] != "drop-tail":
                 rules = hop["queue"]["fair"]
-                return FairLink(agenda, rate, leave, rules=rules, most=most, dropped=lost)
-            return Link(agenda, rate, leave, exact=hop["shared"], most=most, dropped=lost)
+                return FairLink(agenda, rate, leave, rules=rules, limit=limit, dropped=lost)
+            return Link(agenda, rate, leave, exact=hop["shared"], limit=limit, dropped=lost)
 
-        links: dict[int, Link | FairLink] = defaultdict(made)
+        links: dict[int, Link | FairLink] = defaultdict(make_link)
 
         def enter(packet: Packet) -> None:
             if hop["shared"]:
-                network.arrives(f"at {name}", packet)
+                network.record_arrival(f"at {name}", packet)
             else:
                 network.note(f"at {name}")(packet)
             links[0 if hop["shared"] else packet.source].offer(packet)
@@ -593,7 +598,7 @@ class Hops:
 
 
 class Network:
-    """All users and the bottleneck between them, from the native simulator's plain numbers."""
+    """All users and the bottleneck, built from the native simulator's plain numbers."""
 
     def __init__(self, numbers: dict[str, Any]) -> None:
         assert numbers["loss"] is None
@@ -601,58 +606,58 @@ class Network:
         self.log: Log = defaultdict(list)
         self.first_tie = NEVER
         self.packet_bytes, self.ack_bytes = numbers["packet_bytes"], numbers["ack_bytes"]
-        rate, most = numbers["bottleneck_bps"], numbers["buffer_pkts"]
+        rate, limit = numbers["bottleneck_bps"], numbers["buffer_pkts"]
         lost = self.note("dropped")
         self._queue: Link | FairLink = Link(
-            self.agenda, rate, self._leave, exact=True, most=most, dropped=lost
+            self.agenda, rate, self._leave, exact=True, limit=limit, dropped=lost
         )
         if numbers["queue"] != "drop-tail":
             rules = numbers["queue"]["fair"]
             self._queue = FairLink(
-                self.agenda, rate, self._leave, rules=rules, most=most, dropped=lost
+                self.agenda, rate, self._leave, rules=rules, limit=limit, dropped=lost
             )
         self._back = Link(self.agenda, rate, self._leave_back, exact=True)
         self._numbers = numbers
-        self.set_out = Hops(self, numbers["hops_before"], "before", self.enter).enter
-        behind = Hops(self, numbers["hops_after"], "after", self._arrive)
-        self.go_on = behind.enter
+        self.enter_first_hop = Hops(self, numbers["hops_before"], "before", self.enter).enter
+        hops_after = Hops(self, numbers["hops_after"], "after", self._arrive)
+        self.enter_next_hop = hops_after.enter
         self._users: list[User] = []
         for group in numbers["classes"]:
-            for at in range(group["sources"]):
+            for index in range(group["sources"]):
                 self._users.append(User(self, len(self._users), group))
-                self._users[-1].begin_at(nanoseconds(_first_start(group, at)))
+                self._users[-1].begin_at(nanoseconds(_first_start(group, index)))
 
     def run(self, until: int) -> Log:
         self.agenda.run(until)
         return self.log
 
-    def note(self, what: str) -> Callable[[Packet], None]:
-        entries = self.log[what]
+    def note(self, event: str) -> Callable[[Packet], None]:
+        entries = self.log[event]
         return lambda packet: entries.append((self.agenda.now, packet.source, packet.number))
 
-    def time_back(self, which: str) -> int:
-        """Return the time of an ACK over some hops, without queueing."""
+    def time_back(self, key: str) -> int:
+        """Return the time of an ack over the hops where it never waits."""
         total = 0
-        for hop in self._numbers[which]:
-            total += rounded(self.ack_bytes * 8 * SECOND, hop["rate_bps"]) + hop["delay_ns"]
+        for hop in self._numbers[key]:
+            total += round_quotient(self.ack_bytes * 8 * SECOND, hop["rate_bps"]) + hop["delay_ns"]
         return total
 
     def enter(self, packet: Packet) -> None:
-        self.arrives("at bottleneck", packet)
-        self.log["found"].append((self.agenda.now, packet.source, len(self._queue)))
+        self.record_arrival("at bottleneck", packet)
+        self.log["queue length"].append((self.agenda.now, packet.source, len(self._queue)))
         self._queue.offer(packet)
 
     def enter_back(self, ack: Packet) -> None:
-        self.arrives("at return", ack)
+        self.record_arrival("at return", ack)
         self._back.offer(ack)
 
-    def arrives(self, where: str, packet: Packet) -> None:
-        """Record when two sources first arrive at the same time: their order is a convention."""
-        if self.log[where]:
-            time, source, _ = self.log[where][-1]
+    def record_arrival(self, place: str, packet: Packet) -> None:
+        """Record the first simultaneous arrival of two sources; their order is a convention."""
+        if self.log[place]:
+            time, source, _ = self.log[place][-1]
             if time == self.agenda.now and source != packet.source:
                 self.first_tie = min(self.first_tie, time)
-        self.note(where)(packet)
+        self.note(place)(packet)
 
     def _leave(self, packet: Packet) -> None:
         self.note("left bottleneck")(packet)
@@ -670,18 +675,18 @@ def nanoseconds(seconds: float) -> int:
     return round(seconds * SECOND)
 
 
-def rounded(dividend: int, divisor: int) -> int:
-    """Return the whole number next to a quotient, the larger of two as near."""
+def round_quotient(dividend: int, divisor: int) -> int:
+    """Return the integer nearest to a quotient, rounding half up."""
     return (2 * dividend + divisor) // (2 * divisor)
 
 
-def _first_start(group: dict[str, Any], at: int) -> float:
+def _first_start(group: dict[str, Any], index: int) -> float:
     traffic = group["traffic"]
     if "on-off" in traffic:
         distribution = traffic["on-off"]["off"]
     elif "times" in traffic["bulk"]["start"]:
         times = traffic["bulk"]["start"]["times"]
-        return float(times[at % len(times)])
+        return float(times[index % len(times)])
     else:
         distribution = traffic["bulk"]["start"]["drawn"]
     assert distribution["distribution"] == "constant"

@@ -1,4 +1,4 @@
-"""Captures at the four places: every packet once, in order, with right headers and right times."""
+"""Captures at the four taps: each packet appears once, in order, with correct headers and times."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 TAPS = ["sender", "bottleneck-in", "bottleneck-out", "receiver"]
 PACKET, ACK = 1500, 40
 
-# Two files in 12 s; the first ends long before the second begins, so no packet is in flight then.
+# Two files in 12 s each. The last file ends long before the next starts, so that no packet is in
+# flight.
 SCENARIO: dict[str, Any] = {
     "network": {
         "rtt": "40ms",
@@ -41,23 +42,23 @@ SCENARIO: dict[str, Any] = {
 }
 
 
-def scenario(folder: Path, **more: Any) -> Scenario:
+def make_scenario(folder: Path, **more: Any) -> Scenario:
     pcap = [{"link": tap, "file": str(folder / f"{tap}.pcap"), **more} for tap in TAPS]
     return Scenario.from_dict(SCENARIO | {"probes": {"pcap": pcap}})
 
 
 @pytest.fixture(scope="module")
-def captured(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Captured]]:
+def capture_packets(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Captured]]:
     folder = tmp_path_factory.mktemp("captures")
-    (answer,) = tcpcast.run(scenario(folder), ["packet"])
+    (answer,) = tcpcast.run(make_scenario(folder), ["packet"])
     assert not any("capture" in warning for warning in answer.warnings)
     return {tap: read_capture((folder / f"{tap}.pcap").read_bytes(), PACKET) for tap in TAPS}
 
 
 @pytest.fixture(scope="module")
-def sums(tmp_path_factory: pytest.TempPathFactory) -> dict[str, int]:
-    """The engine's own counters of the same run."""
-    numbers = configuration(scenario(tmp_path_factory.mktemp("unused")), 0.0)
+def engine_totals(tmp_path_factory: pytest.TempPathFactory) -> dict[str, int]:
+    """Counters of the engine for the same run."""
+    numbers = configuration(make_scenario(tmp_path_factory.mktemp("unused")), 0.0)
     run = _native.Simulation(numbers, 1)
     run.advance(transfers=None, until_ns=119 * 10**9, threads=1)
     cells = run.counters()[0][-1].tolist()[len(_native.LINK_CELLS) :]
@@ -72,41 +73,45 @@ def acks(packets: list[Captured]) -> list[Captured]:
     return [packet for packet in packets if not packet.is_data]
 
 
-def test_the_counts_are_the_engine_s(
-    captured: dict[str, list[Captured]], sums: dict[str, int]
+def test_counts_equal_engine_counters(
+    capture_packets: dict[str, list[Captured]], engine_totals: dict[str, int]
 ) -> None:
-    lost = sums["queue_drops"] + sums["random_drops"]
-    assert sums["queue_drops"] > 0
-    assert sums["random_drops"] > 0
-    assert sums["transfers"] == 14
-    assert len(data(captured["sender"])) == len(data(captured["bottleneck-in"])) == sums["sent"]
-    assert len(data(captured["bottleneck-out"])) == sums["sent"] - lost
-    assert len(data(captured["receiver"])) == sums["sent"] - lost
-    # One ack for each packet that arrives, and nothing loses an ack.
-    assert {tap: len(acks(captured[tap])) for tap in TAPS} == dict.fromkeys(
-        TAPS, sums["sent"] - lost
+    lost = engine_totals["queue_drops"] + engine_totals["random_drops"]
+    assert engine_totals["queue_drops"] > 0
+    assert engine_totals["random_drops"] > 0
+    assert engine_totals["transfers"] == 14
+    assert (
+        len(data(capture_packets["sender"]))
+        == len(data(capture_packets["bottleneck-in"]))
+        == engine_totals["sent"]
+    )
+    assert len(data(capture_packets["bottleneck-out"])) == engine_totals["sent"] - lost
+    assert len(data(capture_packets["receiver"])) == engine_totals["sent"] - lost
+    # One ack per arriving packet, and no ack is lost.
+    assert {tap: len(acks(capture_packets[tap])) for tap in TAPS} == dict.fromkeys(
+        TAPS, engine_totals["sent"] - lost
     )
 
 
-def test_what_was_sent_twice_is_what_the_engine_sent_again(
-    captured: dict[str, list[Captured]], sums: dict[str, int]
+def test_captured_retransmissions_equal_engine_retransmissions(
+    capture_packets: dict[str, list[Captured]], engine_totals: dict[str, int]
 ) -> None:
-    sent = Counter((p.flow, p.connection, p.number) for p in data(captured["sender"]))
-    assert sum(times - 1 for times in sent.values()) == sums["retransmitted"] > 10
-    received = {(p.flow, p.connection, p.number) for p in data(captured["receiver"])}
-    assert len(received) == sums["delivered"] == 14 * 60
+    sent = Counter((p.flow, p.connection, p.number) for p in data(capture_packets["sender"]))
+    assert sum(times - 1 for times in sent.values()) == engine_totals["retransmitted"] > 10
+    received = {(p.flow, p.connection, p.number) for p in data(capture_packets["receiver"])}
+    assert len(received) == engine_totals["delivered"] == 14 * 60
     assert received == set(sent)
 
 
 @pytest.mark.parametrize("tap", TAPS)
-def test_time_does_not_go_back(captured: dict[str, list[Captured]], tap: str) -> None:
-    times = [packet.time_ns for packet in captured[tap]]
+def test_capture_times_are_monotonic(capture_packets: dict[str, list[Captured]], tap: str) -> None:
+    times = [packet.time_ns for packet in capture_packets[tap]]
     assert times == sorted(times)
 
 
-def test_a_packet_is_seen_at_each_place_in_turn(captured: dict[str, list[Captured]]) -> None:
-    # The bottleneck and the links of a source keep packets in order, so the n-th of a connection
-    # at one place that is not lost is the n-th at the next.
+def test_packet_passes_the_taps_in_order(capture_packets: dict[str, list[Captured]]) -> None:
+    # The bottleneck and the access links preserve order, so the n-th packet of a connection at one
+    # tap, if it is not lost, is the n-th at the next tap.
     for one, other, forward in [
         ("sender", "bottleneck-in", True),
         ("bottleneck-out", "receiver", True),
@@ -118,22 +123,26 @@ def test_a_packet_is_seen_at_each_place_in_turn(captured: dict[str, list[Capture
             for connection in (1, 2):
                 kind = data if forward else acks
                 before, after = (
-                    [p for p in kind(captured[tap]) if (p.flow, p.connection) == (flow, connection)]
+                    [
+                        p
+                        for p in kind(capture_packets[tap])
+                        if (p.flow, p.connection) == (flow, connection)
+                    ]
                     for tap in (one, other)
                 )
                 assert [p.number for p in before] == [p.number for p in after]
                 assert all(p.time_ns < q.time_ns for p, q in zip(before, after, strict=True))
 
 
-def test_the_first_packet_takes_the_times_of_the_links(
-    captured: dict[str, list[Captured]],
+def test_first_packet_takes_the_link_times(
+    capture_packets: dict[str, list[Captured]],
 ) -> None:
-    # 240 us, 3 ms and 1.2 ms for 1500 bytes; 6.4, 80 and 32 us for 40; the rest of 40 ms is
-    # propagation between the bottleneck and the egress link, half of it each way.
+    # 240 us, 3 ms and 1.2 ms for 1500 bytes; 6.4, 80 and 32 us for 40 bytes. The remainder of the
+    # 40 ms is propagation between the bottleneck and the egress link, half of it in each direction.
     propagation = (40_000_000 - 240_000 - 3_000_000 - 1_200_000 - 6_400 - 80_000 - 32_000) // 2
     first = {
         (tap, is_data): min(
-            p.time_ns for p in captured[tap] if p.is_data == is_data and p.connection == 1
+            p.time_ns for p in capture_packets[tap] if p.is_data == is_data and p.connection == 1
         )
         for tap in TAPS
         for is_data in (True, False)
@@ -157,53 +166,53 @@ def ones_complement(words: bytes) -> int:
 
 
 @pytest.mark.parametrize("tap", TAPS)
-def test_headers_and_their_checksums_are_right(
-    captured: dict[str, list[Captured]], tap: str
+def test_headers_and_checksums_are_correct(
+    capture_packets: dict[str, list[Captured]], tap: str
 ) -> None:
-    for packet in captured[tap][:200]:
+    for packet in capture_packets[tap][:200]:
         header = packet.header
         assert header[0] == 0x45
         assert int.from_bytes(header[2:4]) == packet.length == (PACKET if packet.is_data else ACK)
         assert header[9] == 6
         assert ones_complement(header[:20]) == 0xFFFF
         pseudo = header[12:20] + struct.pack(">HH", 6, packet.length - 20)
-        # The payload is zeros, which add nothing.
+        # The payload consists of zeros, which do not change the sum.
         assert ones_complement(pseudo + header[20:]) == 0xFFFF
         assert header[32] >> 4 == 5
 
 
-@pytest.mark.parametrize("most", [1, 100, 1000])
-def test_a_capture_that_is_cut_holds_the_first_packets(
-    tmp_path: Path, captured: dict[str, list[Captured]], most: int
+@pytest.mark.parametrize("limit", [1, 100, 1000])
+def test_truncated_capture_contains_the_first_packets(
+    tmp_path: Path, capture_packets: dict[str, list[Captured]], limit: int
 ) -> None:
-    (answer,) = tcpcast.run(scenario(tmp_path, packets=most), ["packet"])
+    (answer,) = tcpcast.run(make_scenario(tmp_path, packets=limit), ["packet"])
     for tap in TAPS:
         file = tmp_path / f"{tap}.pcap"
         content = file.read_bytes()
-        found = read_capture(content, PACKET)
-        assert found == captured[tap][: len(found)], tap
-        # Three packets of each handshake, of which two have options of eight bytes.
-        handshakes = {(p.flow, p.connection) for p in found}
-        assert most - 3 <= len(found) + 3 * len(handshakes) <= most + 2
-        assert len(content) <= 24 + 56 * most + 16 * (len(handshakes) + 1)
-        assert any(str(file) in w and f"{most} packets" in w for w in answer.warnings)
+        result = read_capture(content, PACKET)
+        assert result == capture_packets[tap][: len(result)], tap
+        # Each handshake has three packets, two of them with eight bytes of options.
+        handshakes = {(p.flow, p.connection) for p in result}
+        assert limit - 3 <= len(result) + 3 * len(handshakes) <= limit + 2
+        assert len(content) <= 24 + 56 * limit + 16 * (len(handshakes) + 1)
+        assert any(str(file) in w and f"{limit} packets" in w for w in answer.warnings)
 
 
-def test_a_folder_that_is_not_there_is_named_before_the_run(tmp_path: Path) -> None:
+def test_missing_folder_is_reported_before_the_run(tmp_path: Path) -> None:
     (tmp_path / "nowhere").write_text("no folder")
-    endless = scenario(tmp_path / "nowhere").with_changes({"run.duration": "20000000s"})
+    endless = make_scenario(tmp_path / "nowhere").with_changes({"run.duration": "20000000s"})
     with pytest.raises(MachineError, match=r"cannot write .*nowhere"):
         tcpcast.run(endless, ["packet"])
 
 
-def test_a_run_that_is_stopped_leaves_no_files_and_those_that_were_there(tmp_path: Path) -> None:
-    asked = scenario(tmp_path)
+def test_interrupted_run_removes_its_files_and_keeps_existing_ones(tmp_path: Path) -> None:
+    request = make_scenario(tmp_path)
     (tmp_path / "sender.pcap").write_text("of before")
-    run = _native.Simulation(configuration(asked, 0.0), 1)
+    run = _native.Simulation(configuration(request, 0.0), 1)
     replaced = RunOptions(force=True)
 
     def stopped() -> None:
-        with Captures(asked, run, replaced):
+        with Captures(request, run, replaced):
             run.advance(transfers=None, until_ns=50 * 10**9, threads=1)
             raise RuntimeError
 
@@ -212,31 +221,31 @@ def test_a_run_that_is_stopped_leaves_no_files_and_those_that_were_there(tmp_pat
     assert [file.name for file in tmp_path.iterdir()] == ["sender.pcap"]
     assert (tmp_path / "sender.pcap").read_text() == "of before"
     answer = tcpcast.Answer(engine="packet")
-    with Captures(asked, run, replaced) as captures:
+    with Captures(request, run, replaced) as captures:
         captures.put(answer)
     assert not answer.write_errors
     assert not answer.notes
     assert sorted(file.stem for file in tmp_path.iterdir()) == sorted(TAPS)
 
 
-def test_packets_are_written_while_it_runs(tmp_path: Path) -> None:
-    run = _native.Simulation(configuration(scenario(tmp_path, packets=10**8), 0.0), 1)
+def test_packets_are_written_during_the_run(tmp_path: Path) -> None:
+    run = _native.Simulation(configuration(make_scenario(tmp_path, packets=10**8), 0.0), 1)
     file = tmp_path / "written"
     run.begin_capture(0, file)
     run.advance(transfers=None, until_ns=119 * 10**9, threads=1)
-    # Packets in the writer's buffer, and those of one RTT, are still missing.
+    # The writer's buffer and the packets of one round trip are not yet written.
     assert file.stat().st_size > 50_000
     assert run.end_capture(0) is False
     assert len(read_capture(file.read_bytes(), PACKET)) > 2 * 14 * 60
 
 
-def test_a_trace_of_which_points_are_left_out_says_so() -> None:
+def test_trace_with_omitted_points_has_a_warning() -> None:
     changes = {"probes.flows": list(range(134)), "run.transfers": 100_000}
     (answer,) = tcpcast.run(tcpcast.load("web-10mbit", changes=changes), ["packet"])
     assert 100_000 < answer.tables["windows"]["time_s"].size <= 1_000_000
     thinned = [note for note in answer.notes if "there are too many points" in str(note)]
     assert thinned
-    assert all(note.about(answer.metrics) is None for note in thinned)  # of no metric
+    assert all(note.about(answer.metrics) is None for note in thinned)  # affects no metric
     (short,) = tcpcast.run(
         tcpcast.load("web-10mbit", changes=changes | {"run.transfers": 1_000}), ["packet"]
     )

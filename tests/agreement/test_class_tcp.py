@@ -1,4 +1,4 @@
-"""Classes with their own TCP settings, packet by packet."""
+"""Classes with their own TCP in the packet engine."""
 
 from typing import Any
 
@@ -18,34 +18,34 @@ WINDOWS: dict[str, Any] = {
 }
 
 
-def answer(scenario: tcpcast.Scenario) -> tcpcast.Answer:
+def simulate(scenario: tcpcast.Scenario) -> tcpcast.Answer:
     return tcpcast.run(scenario, ["packet"])[0]
 
 
-def test_a_class_that_says_what_the_top_level_says_is_the_same_run() -> None:
-    told = {"stack": "rfc-newreno", "receiver_window": 44}
+def test_class_with_top_level_tcp_gives_the_same_run() -> None:
+    tcp = {"stack": "rfc-newreno", "receiver_window": 44}
     plain = tcpcast.load("two-classes", changes=WEB)
-    named = plain.with_changes({"class.near.tcp": told, "class.far.tcp": told})
-    assert answer(named).metrics == answer(plain).metrics
+    by_class_tcp = plain.with_changes({"class.near.tcp": tcp, "class.far.tcp": tcp})
+    assert simulate(by_class_tcp).metrics == simulate(plain).metrics
 
 
-def test_one_class_with_its_tcp_is_the_run_in_which_all_have_it() -> None:
+def test_single_class_tcp_equals_top_level_tcp() -> None:
     own = {"stack": "rfc-reno", "initial_window": 4, "min_rto": "300ms"}
     changes = {f"tcp.{key}": value for key, value in own.items()}
-    of_all = tcpcast.load("two-classes", changes=WEB | changes)
+    top_level = tcpcast.load("two-classes", changes=WEB | changes)
     tables = tcpcast.load("two-classes", changes=WEB).resolved()
     for entry in tables["class"]:
         entry["tcp"] = own
-    assert answer(tcpcast.Scenario.from_dict(tables)).metrics == answer(of_all).metrics
+    assert simulate(tcpcast.Scenario.from_dict(tables)).metrics == simulate(top_level).metrics
 
 
-def test_each_class_keeps_to_its_own_window() -> None:
-    wide, narrow = answer(tcpcast.Scenario.from_dict(WINDOWS)).tables["by_class"]["goodput_pps"]
+def test_each_class_has_its_own_receiver_window() -> None:
+    wide, narrow = simulate(tcpcast.Scenario.from_dict(WINDOWS)).tables["by_class"]["goodput_pps"]
     assert wide == pytest.approx(3 * 20 / 0.06, rel=0.005)
     assert narrow == pytest.approx(3 * 5 / 0.06, rel=0.005)
 
 
-def test_a_larger_initial_window_is_of_its_class_alone() -> None:
+def test_initial_window_applies_to_its_class_only() -> None:
     tables = WINDOWS | {
         "traffic": {
             "kind": "on-off",
@@ -57,7 +57,7 @@ def test_a_larger_initial_window_is_of_its_class_alone() -> None:
             {"name": "ten", "sources": 5, "tcp": {"initial_window": 10}},
         ],
     }
-    two, ten = answer(tcpcast.Scenario.from_dict(tables)).tables["by_class"]["on_time_s"]
-    # 2 + 4 + 4 packets take three round trips, 10 packets one.
+    two, ten = simulate(tcpcast.Scenario.from_dict(tables)).tables["by_class"]["on_time_s"]
+    # 2 + 4 + 4 packets take three round trips, 10 packets take one.
     assert two == pytest.approx(3 * 0.06, rel=0.01)
     assert ten == pytest.approx(0.06, rel=0.01)

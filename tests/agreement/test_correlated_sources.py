@@ -1,4 +1,4 @@
-"""Sizes and silences that go together, as they come out of a run: read from a traced source."""
+"""Correlated file sizes and OFF times, read from a traced source."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import pytest
 from scipy.stats import ks_2samp, spearmanr
 from tcpcast.errors import ScenarioError
 from tcpcast.scenario import Scenario
-from test_many_sources import simulated
+from test_many_sources import simulate
 
 RTT_S = 0.1
 
 
-def scenario(correlation: float | None, **traffic: Any) -> Scenario:
+def make_scenario(correlation: float | None, **traffic: Any) -> Scenario:
     tables: dict[str, Any] = {
         "network": {"rtt": "100ms", "bottleneck": {"rate": "1gbit"}},
         "traffic": {
@@ -35,33 +35,35 @@ def scenario(correlation: float | None, **traffic: Any) -> Scenario:
 
 
 @cache
-def sizes_and_silences(correlation: float | None) -> tuple[Any, Any]:
-    """Return the size of each file and the silence after it, to within the time of a file's end."""
-    table = simulated(scenario(correlation)).tables["sequences"]
+def sizes_and_off_times(correlation: float | None) -> tuple[Any, Any]:
+    """Return each file's size and the OFF time after it, to within the time of a file's end."""
+    table = simulate(make_scenario(correlation)).tables["sequences"]
     begins = np.flatnonzero(table["sequence"] == 1)
     sizes = table["sequence"][begins[1:] - 1]
-    silences = table["time_s"][begins[1:]] - table["time_s"][begins[1:] - 1] - RTT_S
-    return sizes, silences
+    off_times = table["time_s"][begins[1:]] - table["time_s"][begins[1:] - 1] - RTT_S
+    return sizes, off_times
 
 
-@pytest.mark.parametrize("asked", [-0.3, 0.8])
-def test_ranks_are_correlated_as_asked_and_each_keeps_its_distribution(asked: float) -> None:
-    sizes, silences = sizes_and_silences(asked)
+@pytest.mark.parametrize("correlation", [-0.3, 0.8])
+def test_rank_correlation_is_as_specified_and_distributions_are_unchanged(
+    correlation: float,
+) -> None:
+    sizes, off_times = sizes_and_off_times(correlation)
     assert len(sizes) > 3000
-    # Whole packets have ties, of which there are few.
-    assert spearmanr(sizes, silences).statistic == pytest.approx(asked, abs=0.05)
-    for drawn, alone in zip((sizes, silences), sizes_and_silences(None), strict=True):
+    # Sizes in whole packets have few ties.
+    assert spearmanr(sizes, off_times).statistic == pytest.approx(correlation, abs=0.05)
+    for drawn, alone in zip((sizes, off_times), sizes_and_off_times(None), strict=True):
         assert ks_2samp(drawn, alone).pvalue > 0.001
     # The next file is independent of the OFF time before it.
-    assert abs(spearmanr(sizes[1:], silences[:-1]).statistic) < 0.05
+    assert abs(spearmanr(sizes[1:], off_times[:-1]).statistic) < 0.05
 
 
-def test_without_a_correlation_the_draws_are_those_of_before() -> None:
-    without, none = simulated(scenario(None)), simulated(scenario(0.0))
-    assert without.metrics == none.metrics
-    sizes, silences = sizes_and_silences(None)
-    assert abs(spearmanr(sizes, silences).statistic) < 0.05
-    assert simulated(scenario(0.1)).metrics != none.metrics
+def test_zero_correlation_keeps_the_random_draws() -> None:
+    uncorrelated, zero = simulate(make_scenario(None)), simulate(make_scenario(0.0))
+    assert uncorrelated.metrics == zero.metrics
+    sizes, off_times = sizes_and_off_times(None)
+    assert abs(spearmanr(sizes, off_times).statistic) < 0.05
+    assert simulate(make_scenario(0.1)).metrics != zero.metrics
 
 
 @pytest.mark.parametrize(
@@ -72,10 +74,10 @@ def test_without_a_correlation_the_draws_are_those_of_before() -> None:
         {"distribution": "empirical", "values": ["3pkt", "5pkt"], "weights": [1, 0]},
     ],
 )
-def test_nothing_goes_with_a_constant(size: dict[str, Any]) -> None:
-    with pytest.raises(ScenarioError) as refused:
-        scenario(0.5, size=size)
-    expected = "traffic.correlation: size is constant, so it has no correlation; leave it out"
-    assert str(refused.value) == expected
-    assert scenario(0.0, size=size)
-    assert scenario(0.5, size={"distribution": "empirical", "values": ["3pkt", "5pkt"]})
+def test_constant_is_uncorrelated(size: dict[str, Any]) -> None:
+    with pytest.raises(ScenarioError) as error:
+        make_scenario(0.5, size=size)
+    expected = "traffic.correlation: nothing goes with size, which is constant; leave it out"
+    assert str(error.value) == expected
+    assert make_scenario(0.0, size=size)
+    assert make_scenario(0.5, size={"distribution": "empirical", "values": ["3pkt", "5pkt"]})

@@ -1,4 +1,4 @@
-"""Cross traffic compared with queueing theory, with its own distributions, and with its effects."""
+"""Cross traffic against queueing theory, its own distributions and simulated sources."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from tcpcast.answer import Answer
 
 RATE, PACKET_S = 10e6, 1.2e-3
-"""A packet of 1500 B on 10 Mbit/s."""
+"""Transmission time of 1500 B at 10 Mbit/s."""
 
 
 def probe(seconds: float, mean_off_s: float = 0.5) -> dict[str, Any]:
-    """A packet from time to time, to sample the queue."""
+    """Single packets at random times that sample the queue."""
     return {
         "traffic": {
             "kind": "on-off",
@@ -35,15 +35,15 @@ def probe(seconds: float, mean_off_s: float = 0.5) -> dict[str, Any]:
     }
 
 
-def scenario(*cross: dict[str, Any], **tables: Any) -> Scenario:
+def make_scenario(*cross: dict[str, Any], **tables: Any) -> Scenario:
     network = {"rtt": "20ms", "bottleneck": {"rate": "10mbit", "buffer": "unlimited"}}
     tcp = {"stack": "rfc-newreno"}
-    asked = {"network": network, "cross": list(cross), "tcp": tcp} | tables
-    return Scenario.from_dict(asked)
+    scenario = {"network": network, "cross": list(cross), "tcp": tcp} | tables
+    return Scenario.from_dict(scenario)
 
 
-def simulated(asked: Scenario, **options: Any) -> Answer:
-    (answer,) = tcpcast.run(asked, ["packet"], **options)
+def simulate(scenario: Scenario, **options: Any) -> Answer:
+    (answer,) = tcpcast.run(scenario, ["packet"], **options)
     return answer
 
 
@@ -52,45 +52,45 @@ def columns(answer: Answer) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("load", [0.5, 0.8])
-def test_a_probe_waits_among_poisson_packets_as_pollaczek_and_khinchine_say(load: float) -> None:
-    asked = scenario({"model": "poisson", "mean": f"{100 * load:g}%"}, **probe(8000))
-    answer = simulated(asked)
-    # M/D/1: a wait of rho s / (2 (1 - rho)), plus the probe's own load, 0.2 %.
+def test_poisson_wait_follows_pollaczek_khinchine(load: float) -> None:
+    scenario = make_scenario({"model": "poisson", "mean": f"{100 * load:g}%"}, **probe(8000))
+    answer = simulate(scenario)
+    # M/D/1 with a mean wait of rho s / (2 (1 - rho)), plus 0.2 % load by the probe itself.
     own = PACKET_S / (0.5 + 0.02)
     rho = load + own
     wait = rho * PACKET_S / (2 * (1 - rho))
-    found = answer.metrics["on_time_s"]
-    assert found.value == pytest.approx(0.020 + wait, abs=0.03 * wait)
+    result = answer.metrics["on_time_s"]
+    assert result.value == pytest.approx(0.020 + wait, abs=0.03 * wait)
     assert answer["utilisation"] == pytest.approx(rho, rel=0.005)
     queue = rho + rho**2 / (2 * (1 - rho))
     assert answer["queue_mean_pkts"] == pytest.approx(queue, rel=0.03)
     row = columns(answer)
     assert row["offered_bps"][0] == pytest.approx(load * RATE, rel=0.003)
     assert row["loss_ratio"] == [0.0]
-    # What was measured is of the probe alone.
+    # Metrics cover the probe only.
     assert answer["send_rate_pps"] == pytest.approx(1 / 0.52, rel=0.03)
     assert answer["loss_ratio"] == 0.0
 
 
-def test_a_full_buffer_loses_as_many_as_the_link_cannot_carry() -> None:
+def test_full_buffer_loses_the_excess_load() -> None:
     tables = probe(2000) | {
         "network": {"rtt": "20ms", "bottleneck": {"rate": "10mbit", "buffer": "40pkt"}}
     }
-    answer = simulated(scenario({"model": "poisson", "mean": "200%"}, **tables))
+    answer = simulate(make_scenario({"model": "poisson", "mean": "200%"}, **tables))
     row = columns(answer)
     assert answer["utilisation"] == pytest.approx(1.0, abs=1e-4)
     carried = row["carried_bps"][0]
     assert carried == pytest.approx(RATE, rel=0.003)
     assert row["loss_ratio"][0] == pytest.approx(0.5, abs=0.005)
-    # Poisson arrivals find the queue as it is over time, probes and others alike.
+    # Poisson arrivals see time averages (PASTA), both probes and cross packets.
     assert answer["loss_ratio"] == pytest.approx(0.5, abs=0.06)
 
 
-def test_a_noise_has_the_mean_and_deviation_of_a_normal_variable_cut_at_nought() -> None:
+def test_noise_has_mean_and_deviation_of_a_normal_truncated_at_zero() -> None:
     noise = {"model": "fgn", "mean": "80%", "sd": "40%", "hurst": 0.6, "bin": "10ms"}
-    answer = simulated(scenario(noise, **probe(2000)))
+    answer = simulate(make_scenario(noise, **probe(2000)))
     row = columns(answer)
-    # Two deviations from 0.
+    # Zero is two standard deviations below the mean.
     mean = norm.cdf(2) + norm.pdf(2) / 2
     second = (1 + 0.25) * norm.cdf(2) + norm.pdf(2) / 2
     assert row["rate_mean_bps"][0] / (0.8 * RATE) == pytest.approx(mean, abs=0.02)
@@ -102,7 +102,7 @@ def test_a_noise_has_the_mean_and_deviation_of_a_normal_variable_cut_at_nought()
 
 
 def own_router(*, shared: bool, sources: int = 1) -> dict[str, Any]:
-    """An 80 Mbit/s router, shared or one per source, before a link that is never full."""
+    """An 80 Mbit/s router, shared by all sources or one per source, before an idle link."""
     router = {"name": "router", "rate": "80mbit", "buffer": "1000pkt", "shared": shared}
     link = {"name": "link", "rate": "1gbit", "measured": True}
     seconds = (1500 if shared else 3000) // sources
@@ -113,21 +113,21 @@ def own_router(*, shared: bool, sources: int = 1) -> dict[str, Any]:
 
 @cache
 def mean_work_s(mean: float, sd: float, bin_s: float) -> float:
-    """Return the mean work before a link, in time, whose load in each bin is normal, cut at 0."""
+    """Return the mean queued work in seconds for a load per bin that is normal, truncated at 0."""
     generator = np.random.default_rng(1)
     drift = (np.maximum(0.0, generator.normal(mean, sd, 1_000_000)) - 1.0) * bin_s
     walk = np.concatenate([[0.0], np.cumsum(drift)])
     begins = (walk - np.minimum.accumulate(walk))[:-1]
-    within = begins + drift * generator.random(drift.size)
-    return float(np.maximum(0.0, within).mean())
+    in_bin = begins + drift * generator.random(drift.size)
+    return float(np.maximum(0.0, in_bin).mean())
 
 
 @pytest.mark.parametrize(("shared", "sources"), [(True, 1), (False, 1), (False, 50)])
-def test_work_before_a_router_is_that_of_a_random_walk(shared: bool, sources: int) -> None:
+def test_router_backlog_follows_a_random_walk(shared: bool, sources: int) -> None:
     noise = {"model": "fgn", "mean": "80%", "sd": "40%", "hurst": 0.5, "hop": "router"}
-    answer = simulated(scenario(noise, **own_router(shared=shared, sources=sources)))
+    answer = simulate(make_scenario(noise, **own_router(shared=shared, sources=sources)))
     wait = answer.metrics["on_time_s"].value - 0.020
-    # Packets of others, or a fluid: 0.15 ms more or less.
+    # The difference between packets and a fluid is 0.15 ms.
     assert wait == pytest.approx(mean_work_s(0.8, 0.4, 0.01), rel=0.04)
     row = columns(answer)
     assert row["hop"] == ["router"]
@@ -142,12 +142,12 @@ def test_work_before_a_router_is_that_of_a_random_walk(shared: bool, sources: in
     assert answer["other_loss_ratio"] == 0.0
 
 
-def test_the_paper_s_backbone_router_when_it_is_full() -> None:
-    # Baccelli, Hong and Liu, Table 5: mean load 100 %, deviation half of it.
+def test_full_backbone_router_agrees_with_table_5() -> None:
+    # Baccelli, Hong and Liu, Table 5: mean load 100 %, standard deviation half of it.
     noise = {"model": "fgn", "mean": "100%", "sd": "50%", "hurst": 0.7, "hop": "router"}
-    answer = simulated(scenario(noise, **own_router(shared=False, sources=50)))
+    answer = simulate(make_scenario(noise, **own_router(shared=False, sources=50)))
     row = columns(answer)
-    # Cut at 0 more than the link carries is offered, and what does not fit is lost.
+    # Truncation at 0 raises the mean load above the capacity; the excess is lost.
     assert row["offered_bps"][0] == pytest.approx(row["rate_mean_bps"][0], rel=1e-6)
     assert 0.0 < row["loss_ratio"][0] < 0.1
     lost = answer.metrics["other_loss_ratio"]
@@ -156,25 +156,25 @@ def test_the_paper_s_backbone_router_when_it_is_full() -> None:
     assert 0.03 < answer["on_time_s"] < 0.5
 
 
-def test_a_router_of_each_source_s_own_is_not_the_same_for_all() -> None:
-    # Were one noise for all of them, its chance would be in all and in no interval: of twelve
-    # intervals, each of a run with another seed, ten or eleven would miss the mean of all.
+def test_routers_per_source_have_independent_noise() -> None:
+    # If all routers had the same noise, its error would be in the total but in no interval: of
+    # twelve intervals from runs with different seeds, ten or eleven would miss the total mean.
     noise = {"model": "fgn", "mean": "80%", "sd": "40%", "hurst": 0.7, "hop": "router"}
-    asked = scenario(noise, **own_router(shared=False, sources=60))
-    asked = asked.with_changes({"run.duration": "60s"})
+    scenario = make_scenario(noise, **own_router(shared=False, sources=60))
+    scenario = scenario.with_changes({"run.duration": "60s"})
     seeds = range(1, 13)
-    answers = [simulated(asked.with_changes({"run.seed": seed})) for seed in seeds]
-    found = [answer.metrics["on_time_s"] for answer in answers]
-    mean = sum(metric.value for metric in found) / len(found)
-    assert all(metric.low is not None and metric.high is not None for metric in found)
-    missed = [metric for metric in found if not (metric.low or 0) <= mean <= (metric.high or 0)]
+    answers = [simulate(scenario.with_changes({"run.seed": seed})) for seed in seeds]
+    result = [answer.metrics["on_time_s"] for answer in answers]
+    mean = sum(metric.value for metric in result) / len(result)
+    assert all(metric.low is not None and metric.high is not None for metric in result)
+    missed = [metric for metric in result if not (metric.low or 0) <= mean <= (metric.high or 0)]
     assert len(missed) <= 4, missed
 
 
-def test_a_full_router_loses_as_many_of_a_source_as_it_does_packet_by_packet() -> None:
+def test_full_router_loses_as_much_as_packet_by_packet() -> None:
     noise = {"model": "fgn", "mean": "100%", "sd": "50%", "hurst": 0.7, "hop": "router"}
     noise["bin"] = "100ms"
-    lost, others = [], []
+    lost, cross_losses = [], []
     for shared in (True, False):
         tables = own_router(shared=shared)
         tables["traffic"] |= {
@@ -182,11 +182,11 @@ def test_a_full_router_loses_as_many_of_a_source_as_it_does_packet_by_packet() -
             "size": {"distribution": "constant", "value": "20pkt"},
         }
         tables["run"] = {"duration": "500s", "warmup": "20s", "replications": 2}
-        answer = simulated(scenario(noise, **tables))
+        answer = simulate(make_scenario(noise, **tables))
         lost.append(answer["other_loss_ratio"])
-        others += columns(answer)["loss_ratio"]
-    # Their noise is not the same, and what others lose is a tenth, of the time that it is full.
-    assert others[1] == pytest.approx(others[0], rel=0.25)
+        cross_losses += columns(answer)["loss_ratio"]
+    # The noise differs, and cross traffic loses a tenth of the time in which the router is full.
+    assert cross_losses[1] == pytest.approx(cross_losses[0], rel=0.25)
     assert lost[1] == pytest.approx(lost[0], rel=0.25)
 
 
@@ -199,30 +199,30 @@ def bulk(queue: Any, **more: Any) -> dict[str, Any]:
     } | more
 
 
-def test_in_a_fair_queue_a_stream_takes_no_more_than_its_share() -> None:
+def test_stream_gets_at_most_its_share_in_a_fair_queue() -> None:
     flood = {"model": "poisson", "mean": "300%"}
-    fair = simulated(scenario(flood, **bulk({"kind": "fq", "drop": "longest"})))
-    plain = simulated(scenario(flood, **bulk("droptail")))
+    fair = simulate(make_scenario(flood, **bulk({"kind": "fq", "drop": "longest"})))
+    plain = simulate(make_scenario(flood, **bulk("droptail")))
     share = PACKET_S * 0.5 / PACKET_S**2  # packets/s
     assert fair["goodput_pps"] == pytest.approx(share, rel=0.03)
     assert plain["goodput_pps"] < 0.1 * share
     assert columns(fair)["carried_bps"][0] == pytest.approx(RATE / 2, rel=0.03)
 
 
-def test_a_recording_is_sent_as_it_is_and_named_when_it_begins_again(tmp_path: Path) -> None:
+def test_recording_is_replayed_unchanged_with_a_warning_at_wraparound(tmp_path: Path) -> None:
     rows = "time_s,bytes\n0,3000\n0.1,1500\n0.4,4500\n"
     (tmp_path / "others.csv").write_text(rows)
     stream = {"model": "trace", "file": "others.csv", "period": "1s", "name": "others"}
     network = {"rtt": "20ms", "bottleneck": {"rate": "10mbit"}}
     tcp = {"stack": "rfc-newreno"}
     tables = {"network": network, "cross": [stream], "tcp": tcp, **probe(120)}
-    asked = Scenario.from_dict(tables, folder=tmp_path)
-    assert Scenario.from_dict(asked.resolved()) == asked
-    answer = simulated(asked)
+    scenario = Scenario.from_dict(tables, folder=tmp_path)
+    assert Scenario.from_dict(scenario.resolved()) == scenario
+    answer = simulate(scenario)
     assert columns(answer)["offered_bps"][0] == pytest.approx(6 * 12_000, rel=1e-9)
     assert columns(answer)["mean_bps"][0] == pytest.approx(6 * 12_000, rel=1e-9)
     assert any("cross.others was recorded for 1 s and is repeated" in w for w in answer.warnings)
-    shifted = simulated(asked.with_changes({"cross.others.offset": "0s"}))
+    shifted = simulate(scenario.with_changes({"cross.others.offset": "0s"}))
     assert shifted["on_time_s"] != answer["on_time_s"]
 
 
@@ -233,7 +233,7 @@ STREAMS: list[dict[str, Any]] = [
 ]
 
 
-def test_at_a_hop_beside_the_bottleneck_it_is_the_same_queue() -> None:
+def test_cross_traffic_at_another_hop_gives_the_same_queue() -> None:
     stream = {"model": "poisson", "mean": "80%"}
     hops: list[dict[str, Any]] = [
         {"name": "first", "rate": "10mbit"},
@@ -241,65 +241,65 @@ def test_at_a_hop_beside_the_bottleneck_it_is_the_same_queue() -> None:
     ]
     network = {"rtt": "20ms", "hop": hops}
     tables = probe(1000)
-    there = simulated(scenario(stream | {"hop": "first"}, **tables | {"network": network}))
+    at_hop = simulate(make_scenario(stream | {"hop": "first"}, **tables | {"network": network}))
     del hops[1]["measured"]
-    here = simulated(scenario(stream, **tables | {"network": network}))
-    # The same packets, and the same probes.
-    assert here["on_time_s"] == pytest.approx(there["on_time_s"], rel=1e-9)
-    for name, column in here.tables["cross"].items():
-        np.testing.assert_array_equal(column, there.tables["cross"][name])
-    by_hop = there.tables["by_hop"]
-    assert by_hop["utilisation"][0] == pytest.approx(here["utilisation"], rel=1e-6)
-    assert by_hop["queue_mean_pkts"][0] == pytest.approx(here["queue_mean_pkts"], rel=1e-6)
+    at_bottleneck = simulate(make_scenario(stream, **tables | {"network": network}))
+    # Same packets and same probes.
+    assert at_bottleneck["on_time_s"] == pytest.approx(at_hop["on_time_s"], rel=1e-9)
+    for name, column in at_bottleneck.tables["cross"].items():
+        np.testing.assert_array_equal(column, at_hop.tables["cross"][name])
+    by_hop = at_hop.tables["by_hop"]
+    assert by_hop["utilisation"][0] == pytest.approx(at_bottleneck["utilisation"], rel=1e-6)
+    assert by_hop["queue_mean_pkts"][0] == pytest.approx(at_bottleneck["queue_mean_pkts"], rel=1e-6)
 
 
 @pytest.mark.parametrize("queue", ["droptail", "red", {"kind": "fq", "drop": "longest"}])
 @pytest.mark.parametrize("stack", ["rfc-newreno", "max-plus-reno"])
-def test_threads_make_no_difference(queue: Any, stack: str) -> None:
+def test_results_are_independent_of_threads(queue: Any, stack: str) -> None:
     tables = bulk(queue, tcp={"stack": stack})
     tables["run"] |= {"replications": 3, "duration": "30s"}
     tables["traffic"]["flows"] = 3
-    asked = scenario(*STREAMS, **tables)
-    once, thrice = (simulated(asked, threads=n) for n in (1, 3))
-    assert dict(once.metrics) == dict(thrice.metrics)
-    for name, column in once.tables["cross"].items():
-        np.testing.assert_array_equal(column, thrice.tables["cross"][name])
-    row = columns(once)
+    scenario = make_scenario(*STREAMS, **tables)
+    one_thread, three_threads = (simulate(scenario, threads=n) for n in (1, 3))
+    assert dict(one_thread.metrics) == dict(three_threads.metrics)
+    for name, column in one_thread.tables["cross"].items():
+        np.testing.assert_array_equal(column, three_threads.tables["cross"][name])
+    row = columns(one_thread)
     carried = np.array(row["carried_bps"])
-    assert carried.sum() + once["goodput_pps"] * 12_000 <= 1.001 * RATE
-    # What is offered is carried, lost, or in the queue at one end or the other.
+    assert carried.sum() + one_thread["goodput_pps"] * 12_000 <= 1.001 * RATE
+    # Offered packets are carried, lost, or queued at the begin or the end.
     lost = np.array(row["loss_ratio"]) * row["offered_bps"]
     np.testing.assert_allclose(carried + lost, row["offered_bps"], rtol=0.02)
 
 
-def test_threads_make_no_difference_to_hops_of_sources_own() -> None:
+def test_hops_per_source_are_independent_of_threads() -> None:
     noise = {"model": "fgn", "mean": "80%", "sd": "40%", "hurst": 0.7, "hop": "router"}
-    asked = scenario(noise, **own_router(shared=False, sources=30))
-    asked = asked.with_changes({"run.replications": 3, "run.duration": "30s"})
-    once, thrice = (simulated(asked, threads=n) for n in (1, 3))
-    assert dict(once.metrics) == dict(thrice.metrics)
-    other = simulated(asked.with_changes({"run.seed": 2}))
-    assert other["on_time_s"] != once["on_time_s"]
+    scenario = make_scenario(noise, **own_router(shared=False, sources=30))
+    scenario = scenario.with_changes({"run.replications": 3, "run.duration": "30s"})
+    one_thread, three_threads = (simulate(scenario, threads=n) for n in (1, 3))
+    assert dict(one_thread.metrics) == dict(three_threads.metrics)
+    other = simulate(scenario.with_changes({"run.seed": 2}))
+    assert other["on_time_s"] != one_thread["on_time_s"]
 
 
-def test_without_cross_traffic_nothing_is_said_of_it() -> None:
-    asked = scenario(**bulk("droptail"))
-    assert configuration(asked, 1.0)["cross"] == []
-    assert "cross" not in simulated(asked).tables
-    assert "cross" not in asked.resolved()
+def test_metrics_of_cross_traffic_are_absent_without_it() -> None:
+    scenario = make_scenario(**bulk("droptail"))
+    assert configuration(scenario, 1.0)["cross"] == []
+    assert "cross" not in simulate(scenario).tables
+    assert "cross" not in scenario.resolved()
 
 
-def test_formulas_say_that_they_leave_it_out() -> None:
+def test_formulas_warn_that_they_ignore_cross_traffic() -> None:
     loss = {"rate": "10mbit", "loss": "1%"}
     tables = bulk("droptail", network={"rtt": "20ms", "bottleneck": loss})
-    asked = scenario({"model": "poisson", "mean": "50%"}, **tables)
-    (answer,) = tcpcast.run(asked, ["pftk"])
+    scenario = make_scenario({"model": "poisson", "mean": "50%"}, **tables)
+    (answer,) = tcpcast.run(scenario, ["pftk"])
     assert any("cross traffic is left out" in warning for warning in answer.warnings)
-    measured = tcpcast.run(asked, ["packet", "pftk"], feed="measured")
+    measured = tcpcast.run(scenario, ["packet", "pftk"], feed="measured")
     assert not any("cross traffic" in warning for warning in measured[1].warnings)
 
 
-def test_engset_refuses_it() -> None:
-    asked = tcpcast.load("web-10mbit", changes={"cross": [{"model": "poisson", "mean": "10%"}]})
-    (answer,) = tcpcast.run(asked, ["engset"])
+def test_engset_rejects_cross_traffic() -> None:
+    scenario = tcpcast.load("web-10mbit", changes={"cross": [{"model": "poisson", "mean": "10%"}]})
+    (answer,) = tcpcast.run(scenario, ["engset"])
     assert "the scenario has cross traffic on it" in str(answer.not_applicable)

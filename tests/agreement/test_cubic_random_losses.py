@@ -1,4 +1,4 @@
-"""CUBIC's response function compared with random losses: why simulations send more."""
+"""CUBIC's response function against random losses: the reason for higher simulated rates."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ RTT_S = 0.138
 EPOCHS, FIRST = 4000, 200
 
 
-def seconds_of(packets: float, most: float, k: float) -> float:
-    """Return the time in which the window function sends this many packets."""
+def sending_time_s(packets: float, max_window: float, k: float) -> float:
+    """Return the time in seconds that the window function takes to send ``packets``."""
 
     def missing(t: float) -> float:
-        # The packets of t seconds: most t + C/4 ((t - K)^4 - K^4), over the RTT.
-        return most * t + SCALE / 4 * ((t - k) ** 4 - k**4) - packets * RTT_S
+        # Packets sent in t seconds: most t + C/4 ((t - K)^4 - K^4), divided by the RTT.
+        return max_window * t + SCALE / 4 * ((t - k) ** 4 - k**4) - packets * RTT_S
 
     latest = k + 1.0
     while missing(latest) < 0:
@@ -30,27 +30,27 @@ def seconds_of(packets: float, most: float, k: float) -> float:
 
 
 def window_function_pps(loss: float, *, random: bool) -> float:
-    """Return the rate of RFC 9438's window function, with its fast convergence.
+    """Return the rate of RFC 9438's window function with fast convergence.
 
-    A loss comes after 1/p packets, or after a number from the distribution that independent losses
-    have; nothing else differs.
+    A loss comes after 1/p packets, or after a geometric number of packets as for independent
+    losses; the rest is equal.
     """
     rng = np.random.default_rng(1)
     at_loss, before, packets, seconds = (RTT_S / loss) ** 0.75, 0.0, 0.0, 0.0
     for epoch in range(EPOCHS):
-        most = at_loss * (1 + DECREASE) / 2 if at_loss < before else at_loss
-        before, start = most, DECREASE * at_loss
-        k = np.cbrt(max(most - start, 0.0) / SCALE)
+        max_window = at_loss * (1 + DECREASE) / 2 if at_loss < before else at_loss
+        before, start = max_window, DECREASE * at_loss
+        k = np.cbrt(max(max_window - start, 0.0) / SCALE)
         sent = rng.exponential(1 / loss) if random else 1 / loss
-        took = seconds_of(sent, most, k)
-        at_loss = most + SCALE * (took - k) ** 3
+        took = sending_time_s(sent, max_window, k)
+        at_loss = max_window + SCALE * (took - k) ** 3
         if epoch >= FIRST:
             packets, seconds = packets + sent, seconds + took
     return packets / seconds
 
 
 @pytest.mark.parametrize("loss", [1e-4, 1e-5])
-def test_equal_intervals_give_the_response_function_random_ones_an_eighth_more(loss: float) -> None:
+def test_random_intervals_raise_the_rate_by_one_eighth(loss: float) -> None:
     formula = float(cubic_response(rtt_s=RTT_S, loss_ratio=loss).rate_pps)
     assert window_function_pps(loss, random=False) == pytest.approx(formula, rel=0.03)
     assert window_function_pps(loss, random=True) == pytest.approx(
@@ -58,8 +58,8 @@ def test_equal_intervals_give_the_response_function_random_ones_an_eighth_more(l
     )
 
 
-def test_a_long_fast_path_differs_by_the_randomness_of_its_losses() -> None:
-    """As 16 flows at 10 Gbit/s and a loss of 1e-5, with a tenth of the packets."""
+def test_long_fast_path_differs_by_random_losses_only() -> None:
+    """Equivalent to 16 flows at 10 Gbit/s with a loss of 1e-5, with a tenth of the packets."""
     tables: dict[str, Any] = {
         "network": {
             "rtt": "138ms",
@@ -70,16 +70,18 @@ def test_a_long_fast_path_differs_by_the_randomness_of_its_losses() -> None:
     }
     scenario = Scenario.from_dict(tables)
     (formula,) = tcpcast.run(scenario, ["cubic-response"])
-    packet, fed = tcpcast.run(scenario, ["packet", "cubic-response"], feed="measured")
+    packet, measured = tcpcast.run(scenario, ["packet", "cubic-response"], feed="measured")
     sent = packet["send_rate_pps"]
     assert -0.25 < formula["send_rate_pps"] / sent - 1 < -0.08
-    # Losses of one window are one loss indication; with that and random losses it agrees.
-    assert RANDOM_LOSSES * fed["send_rate_pps"] == pytest.approx(sent, rel=0.06)
+    # The losses of one window are one loss indication; with random intervals the rates agree.
+    assert RANDOM_LOSSES * measured["send_rate_pps"] == pytest.approx(sent, rel=0.06)
 
 
 def test_predict_names_the_cause(capsys: pytest.CaptureFixture[str]) -> None:
     path = ["--rtt", "138ms", "--loss", "0.01%", "--rate", "1gbit", "--flows", "4"]
     assert main(["predict", *path, "--packet"]) == 0
-    out = " ".join(capsys.readouterr().out.split())
-    assert "by simulation; limited by loss" in out
-    assert "the formula assumes periodic losses; with random losses CUBIC sends 13%" in out
+    output = " ".join(capsys.readouterr().out.split())
+    assert "by simulation; limited by loss" in output
+    assert (
+        "it has equal numbers of packets between losses; at random ones CUBIC sends 13%" in output
+    )

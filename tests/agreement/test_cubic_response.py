@@ -1,4 +1,4 @@
-"""CUBIC's response function compared with simulated CUBIC on a long, fast path."""
+"""CUBIC's response function against simulated CUBIC on a long, fast path."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from tcpcast.scenario import Scenario
 
 
 @pytest.mark.long
-def test_cubic_over_10_gbit_and_138_ms_in_its_steady_state() -> None:
-    """Slow start overshoots by far here: the first 200 s are left out.
+def test_steady_cubic_agrees_at_10_gbit_and_138_ms() -> None:
+    """The first 200 s are excluded, because slow start overshoots far on this path.
 
-    Long: of 19 million packets 120 are lost. At a loss of 1e-4 the same agreement is seen in
-    ``test_a_long_fast_path_differs_by_the_randomness_of_its_losses``.
+    The run is long because only 120 of 19 million packets are lost. At a loss of 1e-4,
+    ``test_long_fast_path_differs_by_random_losses_only`` shows the same agreement.
     """
     scenario = Scenario.from_dict(
         {
@@ -31,5 +31,5 @@ def test_cubic_over_10_gbit_and_138_ms_in_its_steady_state() -> None:
     assert sent.high is not None
     half = (sent.high - sent.low) / 2
     assert packet["loss_indication_ratio"] == pytest.approx(1e-5, rel=0.15)
-    apart = 0.15 * sent.value + half
-    assert model["send_rate_pps"] == pytest.approx(sent.value, abs=apart)
+    tolerance = 0.15 * sent.value + half
+    assert model["send_rate_pps"] == pytest.approx(sent.value, abs=tolerance)

@@ -1,4 +1,4 @@
-"""Ends of files with modern TCP: a last packet that is not full, and FIN."""
+"""Ends of files in modern stacks: a partial last packet, and FIN."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RTT_S = 0.1
 FIN, SYN, ECE, CWR = 0x01, 0x02, 0x40, 0x80
 
 
-def scenario(stack: str, size: Any, **more: Any) -> Scenario:
+def make_scenario(stack: str, size: Any, **more: Any) -> Scenario:
     return Scenario.from_dict(
         {
             "network": {"rtt": "100ms", "bottleneck": {"rate": "1mbit", **more.get("link", {})}},
@@ -31,9 +31,9 @@ def scenario(stack: str, size: Any, **more: Any) -> Scenario:
 
 
 @pytest.mark.parametrize("stack", MODERN_PRESETS)
-def test_the_last_packet_takes_the_time_of_its_own_length(stack: str) -> None:
+def test_last_packet_takes_the_time_of_its_length(stack: str) -> None:
     def delivery_s(size: str) -> float:
-        return tcpcast.run(scenario(stack, size), ["packet"])["packet"]["delivery_time_s"]
+        return tcpcast.run(make_scenario(stack, size), ["packet"])["packet"]["delivery_time_s"]
 
     payload = 1460 if stack == "rfc-sack" else 1448
     full, short = delivery_s("2pkt"), delivery_s(f"{2 * payload - 1000}B")
@@ -41,23 +41,25 @@ def test_the_last_packet_takes_the_time_of_its_own_length(stack: str) -> None:
     assert delivery_s(f"{2 * payload}B") == full
 
 
-def test_classic_stacks_have_full_packets() -> None:
-    runs = [tcpcast.run(scenario("rfc-newreno", size), ["packet"]) for size in ("2pkt", "1900B")]
+def test_classic_stacks_send_full_packets() -> None:
+    runs = [
+        tcpcast.run(make_scenario("rfc-newreno", size), ["packet"]) for size in ("2pkt", "1900B")
+    ]
     values = [{name: run["packet"][name] for name in run["packet"].metrics} for run in runs]
     assert values[0] == values[1]
 
 
 @pytest.mark.parametrize("queue", ["droptail", "codel", "red"])
-def test_goodput_counts_the_bytes_that_there_are(queue: str) -> None:
-    # Files of 148 bytes, a packet each: a tenth of a packet.
-    asked = scenario(
+def test_goodput_counts_payload_bytes(queue: str) -> None:
+    # Files of 148 bytes fit into one packet, a tenth of a full one.
+    scenario = make_scenario(
         "linux-cubic",
         "148B",
         link={"queue": queue, "buffer": "100pkt"},
         traffic={"arrivals": {"distribution": "poisson", "rate": "20/s"}},
         run={"duration": "100s", "warmup": "10s"},
     )
-    answer = tcpcast.run(asked, ["packet"])["packet"]
+    answer = tcpcast.run(scenario, ["packet"])["packet"]
     assert answer["goodput_bps"] == pytest.approx(answer["goodput_pps"] * 8 * 148, rel=1e-9)
     # SYN-ACK, the file and FIN: 40, 200 and 52 bytes.
     busy = answer["goodput_pps"] * 8 * (40 + 200 + 52) / RATE
@@ -65,49 +67,53 @@ def test_goodput_counts_the_bytes_that_there_are(queue: str) -> None:
 
 
 def packets(file: Path) -> list[tuple[bool, int, int, int]]:
-    """Return of each packet: from the sender, codepoint, flags, bytes of payload."""
-    data, at, found = file.read_bytes(), 24, []
-    while at < len(data):
-        (kept,) = struct.unpack_from("<I", data, at + 8)
-        header = data[at + 16 : at + 16 + kept]
-        at += 16 + kept
+    """Return sender flag, codepoint, TCP flags and payload bytes of each packet."""
+    data, offset, result = file.read_bytes(), 24, []
+    while offset < len(data):
+        (captured_bytes,) = struct.unpack_from("<I", data, offset + 8)
+        header = data[offset + 16 : offset + 16 + captured_bytes]
+        offset += 16 + captured_bytes
         (length,) = struct.unpack_from(">H", header, 2)
         payload = length - 20 - 4 * (header[32] >> 4)
-        found.append((header[13] < 128, header[1] & 3, header[33], payload))
-    return found
+        result.append((header[13] < 128, header[1] & 3, header[33], payload))
+    return result
 
 
-def captured(tmp_path: Path, size: str, *, ecn: bool, **link: Any) -> list[Any]:
+def capture_packets(tmp_path: Path, size: str, *, ecn: bool, **link: Any) -> list[Any]:
     file = tmp_path / "sender.pcap"
     probes = {"pcap": [{"link": "bottleneck-out", "file": str(file), "packets": 100_000}]}
-    asked = scenario("linux-cubic", size, tcp={"ecn": ecn}, link=link, probes=probes)
-    tcpcast.run(asked, ["packet"])
+    scenario = make_scenario("linux-cubic", size, tcp={"ecn": ecn}, link=link, probes=probes)
+    tcpcast.run(scenario, ["packet"])
     return packets(file)
 
 
-def test_captures_show_fin(tmp_path: Path) -> None:
-    sent = [packet for packet in captured(tmp_path, "2000B", ecn=False) if packet[0]]
+def test_captures_contain_fin(tmp_path: Path) -> None:
+    sent = [packet for packet in capture_packets(tmp_path, "2000B", ecn=False) if packet[0]]
     assert [(flags & (FIN | SYN), payload) for _, _, flags, payload in sent] == [
         (SYN, 0),
         (0, 1448),
         (0, 552),
         (FIN, 0),
     ]
-    # More than the initial window: FIN is on the last packet.
+    # The file is larger than the initial window, so that FIN is on the last packet.
     (tmp_path / "sender.pcap").unlink()
-    sent = [packet for packet in captured(tmp_path, "15000B", ecn=False) if packet[0]]
+    sent = [packet for packet in capture_packets(tmp_path, "15000B", ecn=False) if packet[0]]
     assert sent[-1][2] & FIN
     assert sent[-1][3] == 15000 - 10 * 1448
     assert not any(flags & FIN for _, _, flags, _ in sent[:-1])
 
 
-def test_captures_show_ecn(tmp_path: Path) -> None:
-    seen = captured(tmp_path, "500pkt", ecn=True, queue="codel", buffer="1000pkt")
-    opening = [(sender, flags & (ECE | CWR)) for sender, _, flags, _ in seen if flags & SYN]
+def test_captures_contain_ecn(tmp_path: Path) -> None:
+    packets_seen = capture_packets(tmp_path, "500pkt", ecn=True, queue="codel", buffer="1000pkt")
+    opening = [(sender, flags & (ECE | CWR)) for sender, _, flags, _ in packets_seen if flags & SYN]
     assert opening == [(False, ECE | CWR), (True, ECE)]
-    data = [(codepoint, flags) for sender, codepoint, flags, payload in seen if sender and payload]
+    data = [
+        (codepoint, flags)
+        for sender, codepoint, flags, payload in packets_seen
+        if sender and payload
+    ]
     assert {codepoint for codepoint, _ in data} == {2, 3}
     assert any(flags & CWR for _, flags in data)
-    acks = [(codepoint, flags) for sender, codepoint, flags, _ in seen if not sender]
+    acks = [(codepoint, flags) for sender, codepoint, flags, _ in packets_seen if not sender]
     assert {codepoint for codepoint, _ in acks} == {0}
     assert any(flags & ECE and not flags & SYN for _, flags in acks)

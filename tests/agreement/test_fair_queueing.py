@@ -1,4 +1,4 @@
-"""Fair queueing compared with a simulator with an event per step, and with ns-2's DRR."""
+"""Fair queueing against the event-by-event reference simulator and ns-2's DRR."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import tcpcast
 from tcpcast.scenario import Scenario
-from test_reference import SECOND, bulk, compared, file_each, numbers_of
+from test_reference import SECOND, assert_equal_events, bulk, file_each, native_input
 
 from benches.peers import ns2
 
@@ -31,7 +31,7 @@ QUEUES: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("name", QUEUES)
-def test_it_is_what_a_simulator_does_that_steps_from_event_to_event(name: str) -> None:
+def test_fair_queue_equals_the_reference_simulator(name: str) -> None:
     queue = {"kind": "fq", **QUEUES[name]}
     individual = queue.get("buffers") == "individual"
     bottleneck = {
@@ -42,8 +42,8 @@ def test_it_is_what_a_simulator_does_that_steps_from_event_to_event(name: str) -
     links = {"ingress": {"rate": "97mbit"}, "egress": {"rate": "16.7713mbit"}}
     files = [file_each(size, f"{0.1 + 0.00137 * size:.5f}s") for size in (31, 77, 152)]
     classes: list[dict[str, Any]] = [
-        {"name": f"n{at}", "rtt": f"{57.3173 + 3.317391 * at:.6f}ms", "traffic": laid}
-        for at, laid in enumerate(files)
+        {"name": f"n{index}", "rtt": f"{57.3173 + 3.317391 * index:.6f}ms", "traffic": traffic}
+        for index, traffic in enumerate(files)
     ]
     classes.append({"name": "far", "rtt": "203.728519ms", "traffic": bulk(2, 0.0137, 0.3117)})
     classes.append({"name": "near", "rtt": "13.177431ms", "traffic": bulk(1, 0.0737, 0.3117)})
@@ -53,20 +53,20 @@ def test_it_is_what_a_simulator_does_that_steps_from_event_to_event(name: str) -
         "class": classes,
         "tcp": {"stack": "rfc-newreno", "receiver_window": 40},
     }
-    network, native = compared(numbers_of(scenario), 12.0)
-    # Packets of different flows come at one time sooner or later where turns are long.
+    network, native = assert_equal_events(native_input(scenario), 12.0)
+    # With long turns, packets of different flows sooner or later arrive at the same time.
     assert network.first_tie > 6 * SECOND
     assert len([drop for drop in native.log["dropped"] if drop[0] < network.first_tie]) > 30
     assert native.total("transfers") > 20
 
 
 def ns2_drr(*, seed: int, flows: int, buffer: int, quantum: int) -> dict[str, float]:
-    """Run flows through ns-2's DRR at 10 Mbit/s; its figures from 20 s on."""
+    """Run flows through ns-2's DRR at 10 Mbit/s and return its results from 20 s onwards."""
     return ns2.run(SCRIPT, seed, flows, 10, buffer, quantum, SECONDS, WARMUP_S)
 
 
 def scenario(*, flows: int, buffer: int, quantum: int, replications: int) -> Scenario:
-    """The same scenario; ns-2's DRR drops the packet that has waited longest."""
+    """Scenario of the ns-2 run for tcpcast; ns-2's DRR drops the packet that has waited longest."""
     queue = {
         "kind": "fq",
         "scheduler": "drr",
@@ -88,8 +88,8 @@ def scenario(*, flows: int, buffer: int, quantum: int, replications: int) -> Sce
                 "start": {"distribution": "uniform", "low": "0s", "high": "1s"},
             },
             "class": [
-                {"name": f"flow{at}", "flows": 1, "rtt": f"{60 + 20 * at / flows:.6f}ms"}
-                for at in range(flows)
+                {"name": f"flow{index}", "flows": 1, "rtt": f"{60 + 20 * index / flows:.6f}ms"}
+                for index in range(flows)
             ],
             "tcp": {"stack": "rfc-newreno-patient"},
             "run": run,
@@ -106,16 +106,16 @@ def scenario(*, flows: int, buffer: int, quantum: int, replications: int) -> Sce
         pytest.param(40, 300, 1500, 4, id="more flows", marks=pytest.mark.long),
     ],
 )
-def test_ns2_agrees(flows: int, buffer: int, quantum: int, runs: int) -> None:
+def test_ns2_drr_agrees(flows: int, buffer: int, quantum: int, runs: int) -> None:
     question = {"flows": flows, "buffer": buffer, "quantum": quantum}
-    theirs = [ns2_drr(seed=seed, **question) for seed in range(1, runs + 1)]
+    references = [ns2_drr(seed=seed, **question) for seed in range(1, runs + 1)]
     (own,) = tcpcast.run(scenario(**question, replications=runs), ["packet"])
-    # ns-2 leaves the packet in transmission out.
-    figures = {
+    # ns-2 does not count the packet in transmission.
+    values = {
         "goodput_pps": (own["goodput_pps"], 0.005),
         "loss_ratio": (own["loss_ratio"], 0.05),
         "waiting_mean_pkts": (own["queue_mean_pkts"] - own["utilisation"], 0.05),
     }
-    for name, (value, within) in figures.items():
-        mean = fmean(run[name] for run in theirs)
-        assert abs(value / mean - 1) <= within, f"{name}: {value} against {mean}"
+    for name, (value, tolerance) in values.items():
+        mean = fmean(run[name] for run in references)
+        assert abs(value / mean - 1) <= tolerance, f"{name}: {value} against {mean}"

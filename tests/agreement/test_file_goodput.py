@@ -1,4 +1,4 @@
-"""The goodput of files: exact where a path is empty, and against an independent simulator's."""
+"""File goodput: exact on an idle path, and against an independent simulator."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import lognorm
 from tcpcast.scenario import Scenario
-from test_many_sources import local_loop, simulated
+from test_many_sources import local_loop, simulate
 
 if TYPE_CHECKING:
     from tcpcast.answer import Answer
@@ -18,19 +18,19 @@ BITS = 8 * 1500
 
 
 def loop(sources: int, *, probes: dict[str, Any] | None = None, **changes: Any) -> Scenario:
-    """The local loop with probes, over 180 s from the warm-up on."""
+    """The local loop with probes, over 180 s after the warm-up."""
     tables = local_loop(sources, **{"run": {"duration": "300s", "warmup": "120s"}, **changes})
     return Scenario.from_dict({**tables.resolved(), "probes": probes or {}})
 
 
 @cache
-def seen(sources: int) -> Answer:
-    """The local loop over 180 s from the warm-up on, or 80 s where files are alike."""
+def simulate_loop(sources: int) -> Answer:
+    """Run the local loop over 180 s after the warm-up, or 80 s if all files have the same size."""
     duration = "300s" if sources <= 5000 else "200s"
-    return simulated(loop(sources, run={"duration": duration, "warmup": "120s"}))
+    return simulate(loop(sources, run={"duration": duration, "warmup": "120s"}))
 
 
-def exceeded(answer: Answer) -> dict[float, float]:
+def goodput_levels(answer: Answer) -> dict[float, float]:
     table = answer.tables["file_goodput"]
     return dict(zip(table["share"].tolist(), table["goodput_bps"].tolist(), strict=True))
 
@@ -44,24 +44,24 @@ def exceeded(answer: Answer) -> dict[float, float]:
         (10_000, (19.4, 19.6, 19.7, 20.0)),
     ],
 )
-def test_goodput_quantiles(sources: int, levels_kbps: tuple[float, ...]) -> None:
-    answer = seen(sources)
+def test_goodput_quantiles_agree(sources: int, levels_kbps: tuple[float, ...]) -> None:
+    answer = simulate_loop(sources)
     table = answer.tables["file_goodput"]
     assert table["share"].tolist() == [0.95, 0.9, 0.8, 0.5]
-    for level, found, low, high in zip(
+    for level, result, low, high in zip(
         levels_kbps, table["goodput_bps"], table["low"], table["high"], strict=True
     ):
-        assert low <= found <= high
-        within = found == pytest.approx(1e3 * level, rel=0.03)
-        assert within or low <= 1e3 * level <= high
+        assert low <= result <= high
+        is_close = result == pytest.approx(1e3 * level, rel=0.03)
+        assert is_close or low <= 1e3 * level <= high
 
 
-def test_windows_restart_after_off_time() -> None:
-    """A share P(silence > 10 s) of files, each of 49.5 packets: the note's p_idle, 1.650 %."""
+def test_window_restarts_after_long_off_times_agree() -> None:
+    """P(OFF > 10 s) per file of 49.5 packets: the note's p_idle, 1.650 %."""
     sigma = np.sqrt(np.log(2.0))
     longer = lognorm(sigma, scale=30 * np.exp(-(sigma**2) / 2)).sf(10.0)
     assert longer / 49.5 == pytest.approx(0.0165, rel=1e-3)
-    answer = simulated(loop(2500, traffic={"size_rounding": "down"}))
+    answer = simulate(loop(2500, traffic={"size_rounding": "down"}))
     metric = answer.metrics["idle_restart_ratio"]
     assert metric.low is not None
     assert metric.high is not None
@@ -69,20 +69,20 @@ def test_windows_restart_after_off_time() -> None:
     assert metric.value == pytest.approx(0.0165, rel=0.03)
     assert answer["timeout_ratio"] == 0
     never = {"tcp": {"stack": "max-plus-reno", "receiver_window": 40, "idle_restart": "never"}}
-    assert simulated(loop(300, **never))["idle_restart_ratio"] == 0
-    fresh = simulated(loop(300, traffic={"connection": "new"}))
+    assert simulate(loop(300, **never))["idle_restart_ratio"] == 0
+    fresh = simulate(loop(300, traffic={"connection": "new"}))
     assert "idle_restart_ratio" not in fresh.metrics
 
 
-def test_timeout_ratio_is_timeouts_over_packets() -> None:
-    answer = seen(7500)
+def test_timeouts_per_packet_are_timeouts_over_packets() -> None:
+    answer = simulate_loop(7500)
     expected = answer["timeouts"] / (answer["send_rate_pps"] * 80)
     assert answer["timeout_ratio"] == pytest.approx(expected, rel=1e-9)
     assert 0.001 < expected < 0.003
 
 
-def alone(size: str, stack: dict[str, Any], connection: str, **probes: Any) -> Answer:
-    """Files of one source on an idle path: all take the same time."""
+def isolated_source(size: str, stack: dict[str, Any], connection: str, **probes: Any) -> Answer:
+    """Files of a single source on an idle path, which all take the same time."""
     scenario = {
         "network": {
             "bottleneck": {"rate": "12mbit", "delay": "20ms"},
@@ -99,21 +99,21 @@ def alone(size: str, stack: dict[str, Any], connection: str, **probes: Any) -> A
         "run": {"transfers": 200, "warmup": "5s"},
         "probes": probes,
     }
-    return simulated(Scenario.from_dict(scenario))
+    return simulate(Scenario.from_dict(scenario))
 
 
 @pytest.mark.parametrize("stack", ["rfc-newreno", "max-plus-reno"])
 @pytest.mark.parametrize("connection", ["new", "persistent"])
-def test_block_time_on_idle_path(stack: str, connection: str) -> None:
-    """Four packets of 1 ms plus 50 ms delay; four more one round later, 101 ms and 27 us."""
+def test_idle_path_time_is_transmission_and_propagation(stack: str, connection: str) -> None:
+    """Four packets of 1 ms plus 50 ms; four more one round later, after 101 ms and 27 us."""
     tcp = {"stack": stack, "idle_restart": "never"}
     first = 4 * BITS / 0.054
-    found = exceeded(alone("4pkt", tcp, connection))
-    assert list(found.values()) == pytest.approx([first] * 4, rel=0.008)
-    answer = alone("8pkt", tcp, connection, goodput_packets=4, goodput_least="4pkt")
+    result = goodput_levels(isolated_source("4pkt", tcp, connection))
+    assert list(result.values()) == pytest.approx([first] * 4, rel=0.008)
+    answer = isolated_source("8pkt", tcp, connection, goodput_packets=4, goodput_least="4pkt")
     round_s = 0.1 + 1540 * 8 / 12e6
     both = 8 * BITS / (round_s + 0.054)
-    assert list(exceeded(answer).values()) == pytest.approx([both] * 4, rel=0.008)
+    assert list(goodput_levels(answer).values()) == pytest.approx([both] * 4, rel=0.008)
     tail = answer.tables["file_goodput_tail"]
     by_packets = dict(zip(tail["goodput_bps"], tail["by_packets"], strict=True))
     second = 4 * BITS / round_s
@@ -121,41 +121,41 @@ def test_block_time_on_idle_path(stack: str, connection: str) -> None:
     assert np.array_equal(tail["by_file"], tail["by_large_file"])
 
 
-def test_block_of_complete_file_equals_file() -> None:
-    table = alone("10pkt", {}, "new", goodput_packets=10).tables["file_goodput_tail"]
+def test_block_as_long_as_a_file_is_the_file() -> None:
+    table = isolated_source("10pkt", {}, "new", goodput_packets=10).tables["file_goodput_tail"]
     assert np.array_equal(table["by_packets"], table["by_file"])
     assert "by_large_file" not in table, "no file has more than 10 packets"
 
 
-def test_no_blocks_by_default() -> None:
-    answer = simulated(loop(300))
+def test_blocks_are_absent_unless_requested() -> None:
+    answer = simulate(loop(300))
     assert list(answer.tables["file_goodput_tail"]) == ["goodput_bps", "by_file", "by_large_file"]
 
 
-def test_classes_sum_to_total() -> None:
+def test_classes_add_up_to_the_total() -> None:
     tables = local_loop(400).resolved()
     classes = [
         {"name": "near", "sources": 300},
         {"name": "far", "sources": 100, "ingress": {"delay": "130ms"}},
     ]
     del tables["traffic"]["sources"]
-    answer = simulated(Scenario.from_dict({**tables, "class": classes}))
+    answer = simulate(Scenario.from_dict({**tables, "class": classes}))
     table = answer.tables["file_goodput_by_class"]
     assert table["name"].tolist() == ["near"] * 4 + ["far"] * 4
     near, far = table["goodput_bps"][:4], table["goodput_bps"][4:]
-    whole = np.array(list(exceeded(answer).values()))
+    whole = np.array(list(goodput_levels(answer).values()))
     assert (far < 0.6 * near).all()
     assert ((far < whole) & (whole < near)).all()
-    assert "file_goodput_by_class" not in simulated(loop(300)).tables
+    assert "file_goodput_by_class" not in simulate(loop(300)).tables
 
 
 def test_larger_files_are_faster() -> None:
-    table = simulated(loop(300)).tables["file_goodput_by_size"]
+    table = simulate(loop(300)).tables["file_goodput_by_size"]
     assert list(table) == ["low_pkts", "high_pkts", "goodput_median_bps"]
     assert (np.diff(table["goodput_median_bps"]) > 0).all()
 
 
-def test_only_arriving_transfers_have_file_goodput() -> None:
+def test_arriving_transfers_have_goodput_and_isolated_ones_none() -> None:
     arriving = {
         "network": {"rtt": "50ms", "bottleneck": {"rate": "10mbit", "buffer": "100pkt"}},
         "traffic": {
@@ -165,9 +165,9 @@ def test_only_arriving_transfers_have_file_goodput() -> None:
         },
         "run": {"duration": "60s", "warmup": "5s"},
     }
-    table = simulated(Scenario.from_dict(arriving)).tables["file_goodput"]
+    table = simulate(Scenario.from_dict(arriving)).tables["file_goodput"]
     assert (np.diff(table["goodput_bps"]) > 0).all()
-    lone = {**arriving, "traffic": {"kind": "transfers", "size": "20pkt"}, "run": {}}
-    assert "file_goodput" not in simulated(Scenario.from_dict(lone)).tables
+    isolated = {**arriving, "traffic": {"kind": "transfers", "size": "20pkt"}, "run": {}}
+    assert "file_goodput" not in simulate(Scenario.from_dict(isolated)).tables
     bulk = {**arriving, "traffic": {"kind": "bulk", "flows": 2}}
-    assert "file_goodput" not in simulated(Scenario.from_dict(bulk)).tables
+    assert "file_goodput" not in simulate(Scenario.from_dict(bulk)).tables

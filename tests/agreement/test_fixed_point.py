@@ -1,4 +1,4 @@
-"""Fixed points compared with exact simulation of the same sources: section 7's local loop."""
+"""Fixed-point engines against exact simulation of the sources in section 7's local loop."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tcpcast.engines.fixed_point import convergence
 from tcpcast.engines.fixed_point.configuration import offered_load
 from tcpcast.scenario import Scenario
 from tcpcast_papers.fixed_point.settings import NOISES, Length, LocalLoop
-from test_many_sources import local_loop, usual, within
+from test_many_sources import local_loop, simulate_local_loop, within
 
 if TYPE_CHECKING:
     from tcpcast.answer import Answer
@@ -21,44 +21,44 @@ if TYPE_CHECKING:
 START = {"distribution": "uniform", "low": "0s", "high": "10s"}
 
 
-def answered(scenario: Scenario, engine: str = "fixed-point", threads: int = 1) -> Answer:
+def simulate(scenario: Scenario, engine: str = "fixed-point", threads: int = 1) -> Answer:
     (answer,) = tcpcast.run(scenario, [engine], threads=threads)
     return answer
 
 
-def native_configuration(scenario: Scenario, **table: Any) -> Scenario:
+def with_options(scenario: Scenario, **table: Any) -> Scenario:
     return Scenario.from_dict({**scenario.resolved(), "fixed_point": table})
 
 
-def figures(answer: Answer) -> dict[str, float]:
-    """Return the values of the reference flows, whether or not they are an answer."""
+def reference_metrics(answer: Answer) -> dict[str, float]:
+    """Return the metrics of the reference flows, whether or not the answer was accepted."""
     table = answer.tables["reference_flows"]
     return dict(zip(table["metric"].tolist(), table["value"].tolist(), strict=True))
 
 
-def shown_without_trust(answer: Answer, doubt: str) -> bool:
-    """Return True if all values come from the reference flows, untrusted, without intervals."""
+def has_untrusted_values(answer: Answer, reason: str) -> bool:
+    """Return True if all values are from the reference flows, untrusted, without intervals."""
     metrics = answer.metrics
-    assert figures(answer) == {name: metric.value for name, metric in metrics.items()}
+    assert reference_metrics(answer) == {name: metric.value for name, metric in metrics.items()}
     return bool(metrics) and all(
-        not m.trusted and m.low is None and m.interval_warning == doubt for m in metrics.values()
+        not m.trusted and m.low is None and m.interval_warning == reason for m in metrics.values()
     )
 
 
-def failed(answer: Answer) -> set[str]:
+def failed_tests(answer: Answer) -> set[str]:
     table = answer.tables["convergence"]
     return set(table["what"][~table["passed"]].tolist())
 
 
 @pytest.fixture(scope="module")
 def overload() -> tuple[Scenario, Answer]:
-    return local_loop(7500), usual(7500)
+    return local_loop(7500), simulate_local_loop(7500)
 
 
-def test_equal_rates_are_not_a_fixed_point_in_overload(overload: tuple[Scenario, Answer]) -> None:
+def test_equal_rates_are_no_fixed_point_in_overload(overload: tuple[Scenario, Answer]) -> None:
     scenario, exact = overload
-    answer = answered(native_configuration(scenario, scheme=0, steps=5))
-    assert shown_without_trust(answer, "above the threshold")
+    answer = simulate(with_options(scenario, scheme=0, steps=5))
+    assert has_untrusted_values(answer, "above the threshold")
     assert answer.incomplete_reason is not None
     assert answer.incomplete_reason.startswith("no fixed point exists above the threshold (")
     assert "1.5 times the capacity of the link" in answer.incomplete_reason
@@ -66,15 +66,15 @@ def test_equal_rates_are_not_a_fixed_point_in_overload(overload: tuple[Scenario,
         "use --engine packet, or --engine mean-field for a large population"
     )
     assert exit_code([answer]) == 1
-    # The report: equal rates are not symmetry enough; queues and losses differ.
-    assert failed(answer) & {"own queue", "loss"}
-    assert figures(answer)["rtt_mean_s"] > 1.1 * exact["rtt_mean_s"]
+    # By the report, equal rates are insufficient symmetry, because queues and losses differ.
+    assert failed_tests(answer) & {"own queue", "loss"}
+    assert reference_metrics(answer)["rtt_mean_s"] > 1.1 * exact["rtt_mean_s"]
 
 
 @pytest.mark.parametrize("table", [{"scheme": 0}, {"scheme": 1}, {"conditional": True}, {}])
 def test_all_schemes_agree_at_low_load(table: dict[str, Any]) -> None:
-    exact = usual(2500)
-    answer = answered(native_configuration(local_loop(2500), **table, references=250, steps=6))
+    exact = simulate_local_loop(2500)
+    answer = simulate(with_options(local_loop(2500), **table, references=250, steps=6))
     assert answer.incomplete_reason is None
     assert answer["connection_rate_bps"] == within(exact["connection_rate_bps"], 0.05)
     assert answer["rtt_mean_s"] == within(exact["rtt_mean_s"], 0.02)
@@ -82,26 +82,26 @@ def test_all_schemes_agree_at_low_load(table: dict[str, Any]) -> None:
     assert answer["utilisation"] == within(exact["utilisation"], 0.03)
 
 
-def test_no_answer_above_threshold_even_if_tests_pass(
+def test_answer_above_the_threshold_is_withheld_even_if_tests_pass(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Tests that a short run passes by chance do not make the schemes hold there."""
+    """A short run can pass the tests by chance, although the schemes do not hold there."""
     module = importlib.import_module("tcpcast.engines.fixed_point")
     monkeypatch.setattr(module, "run_tests", lambda *_: convergence.ConvergenceResult())
     short = {"run": {"duration": "70s", "warmup": "60s"}}
-    below = answered(native_configuration(local_loop(400, **short), steps=2))
-    assert below.incomplete_reason is None
-    assert below.metrics
-    above = answered(native_configuration(local_loop(5500, **short), steps=2, step="5s"))
-    assert shown_without_trust(above, "above the threshold")
+    small = simulate(with_options(local_loop(400, **short), steps=2))
+    assert small.incomplete_reason is None
+    assert small.metrics
+    above = simulate(with_options(local_loop(5500, **short), steps=2, step="5s"))
+    assert has_untrusted_values(above, "above the threshold")
     assert above.incomplete_reason is not None
     assert above.incomplete_reason.startswith("no fixed point exists above the threshold: ")
     assert "reference_flows" in above.tables
 
 
-def test_failed_test_suggests_other_engines() -> None:
-    answer = answered(native_configuration(local_loop(4900), scheme=0, steps=4, step="10s"))
-    assert shown_without_trust(answer, "no fixed point")
+def test_failed_test_below_the_threshold_names_other_engines() -> None:
+    answer = simulate(with_options(local_loop(4900), scheme=0, steps=4, step="10s"))
+    assert has_untrusted_values(answer, "no fixed point")
     assert answer.incomplete_reason is not None
     assert answer.incomplete_reason.startswith("no fixed point was reached (")
     assert "use --engine packet" in answer.incomplete_reason
@@ -115,7 +115,7 @@ def test_failed_test_suggests_other_engines() -> None:
         ({"traffic.off": {"distribution": "constant", "value": "60s"}}, 0.25),
     ],
 )
-def test_offered_load_assumes_files_without_duration(changes: dict[str, Any], load: float) -> None:
+def test_offered_load_assumes_instantaneous_files(changes: dict[str, Any], load: float) -> None:
     assert offered_load(local_loop(2500).with_changes(changes)) == pytest.approx(load)
 
 
@@ -127,30 +127,30 @@ def test_each_class_has_its_own_fixed_point() -> None:
         for name, delay in (("near", "10ms"), ("far", "100ms"))
     ]
     scenario = Scenario.from_dict(tables)
-    exact = answered(scenario, "packet").tables["by_class"]
-    answer = answered(native_configuration(scenario, references=100, steps=8))
-    found = answer.tables["by_class"]
-    assert found["name"].tolist() == ["near", "far"]
+    exact = simulate(scenario, "packet").tables["by_class"]
+    answer = simulate(with_options(scenario, references=100, steps=8))
+    result = answer.tables["by_class"]
+    assert result["name"].tolist() == ["near", "far"]
     assert set(answer.tables["convergence"]["class"].tolist()) == {"near", "far", "all"}
-    for at in (0, 1):
+    for index in (0, 1):
         for metric, share in (("connection_rate_bps", 0.1), ("rtt_mean_s", 0.05)):
-            assert found[metric][at] == within(exact[metric][at], share)
-    assert found["rtt_mean_s"][1] > found["rtt_mean_s"][0] + 0.05
+            assert result[metric][index] == within(exact[metric][index], share)
+    assert result["rtt_mean_s"][1] > result["rtt_mean_s"][0] + 0.05
 
 
-def test_packet_is_suggested_without_fixed_point() -> None:
-    """The stack max-plus-reno was suggested, and its answer withheld."""
+def test_packet_engine_is_suggested_without_fixed_point() -> None:
+    """Regression: max-plus-reno was suggested, whose answer was withheld."""
     bulk = tcpcast.load("bufferbloat", changes={"traffic.flows": 4, "run.replications": 1})
     for scenario in (tcpcast.load("two-classes"), bulk):
-        (found,) = tcpcast.run(scenario, ["fixed-point"])
-        assert not found.applies
-        assert [each.engine for each in found.suggestions] == ["packet"]
-    (found,) = tcpcast.run(bulk.with_changes({"tcp.stack": "max-plus-reno"}), ["fixed-point"])
-    assert "bulk flows differ from the reference flows" in (found.incomplete_reason or "")
+        (result,) = tcpcast.run(scenario, ["fixed-point"])
+        assert not result.applies
+        assert [each.engine for each in result.suggestions] == ["packet"]
+    (result,) = tcpcast.run(bulk.with_changes({"tcp.stack": "max-plus-reno"}), ["fixed-point"])
+    assert "bulk flows differ from those that are followed" in (result.incomplete_reason or "")
 
 
-def test_bulk_flows_with_own_buffers() -> None:
-    """Section 6: 24 flows on 100 packets a second, of which two are followed; buffers of 5 each."""
+def test_bulk_flows_with_per_flow_buffers_agree() -> None:
+    """Section 6: 24 flows on 100 packets per second, two reference flows; per-flow buffers of 5."""
     scenario = Scenario.from_dict(
         {
             "network": {
@@ -169,58 +169,58 @@ def test_bulk_flows_with_own_buffers() -> None:
             "run": {"duration": "1100s", "warmup": "100s"},
         }
     )
-    exact = answered(scenario, "packet")
-    found = figures(answered(native_configuration(scenario)))
-    assert found["goodput_pps"] == within(exact["goodput_pps"], 0.01)
-    assert found["loss_ratio"] == within(exact["loss_ratio"], 0.05)
-    assert found["rtt_mean_s"] == within(exact["rtt_mean_s"], 0.03)
+    exact = simulate(scenario, "packet")
+    result = reference_metrics(simulate(with_options(scenario)))
+    assert result["goodput_pps"] == within(exact["goodput_pps"], 0.01)
+    assert result["loss_ratio"] == within(exact["loss_ratio"], 0.05)
+    assert result["rtt_mean_s"] == within(exact["rtt_mean_s"], 0.03)
 
 
 def behind_backbone(sources: int, case: int, seconds: float, warmup_s: float = 100.0) -> Scenario:
-    """The loop behind the backbones of Table 4 (case 2) or 5 (case 3), one for each source."""
+    """The loop behind the backbones of Table 4 (case 2) or 5 (case 3), one backbone per source."""
     return LocalLoop(sources, noise=NOISES[case]).scenario(Length(seconds, warmup_s, 1), {})
 
 
 def check_behind_backbone(scenario: Scenario, exact: Answer, **table: Any) -> Answer:
-    answer = answered(native_configuration(scenario, **table))
-    found = figures(answer)
-    assert found["connection_rate_bps"] == within(exact["connection_rate_bps"], 0.05)
-    assert found["rtt_mean_s"] == within(exact["rtt_mean_s"], 0.05)
-    goodput, wanted = (each.tables["file_goodput"]["goodput_bps"][0] for each in (answer, exact))
-    assert goodput == within(wanted, 0.1)
+    answer = simulate(with_options(scenario, **table))
+    result = reference_metrics(answer)
+    assert result["connection_rate_bps"] == within(exact["connection_rate_bps"], 0.05)
+    assert result["rtt_mean_s"] == within(exact["rtt_mean_s"], 0.05)
+    goodput, expected = (each.tables["file_goodput"]["goodput_bps"][0] for each in (answer, exact))
+    assert goodput == within(expected, 0.1)
     return answer
 
 
 @pytest.fixture(scope="module")
 def backbone() -> tuple[Scenario, Answer]:
-    # The noise remembers: 250 flows take that long to meet all of it.
+    # The noise is correlated in time: 250 flows need that long to sample it.
     scenario = behind_backbone(2500, 2, 1000.0)
-    return scenario, answered(scenario, "packet")
+    return scenario, simulate(scenario, "packet")
 
 
-# In short with a fuller router: the test below.
+# The test below covers a fuller router in a shorter run.
 @pytest.mark.long
 @pytest.mark.parametrize("table", [{"scheme": 0}, {}])
-def test_per_flow_hops_with_cross_traffic(
+def test_per_flow_hops_with_cross_traffic_agree(
     table: dict[str, Any], backbone: tuple[Scenario, Answer]
 ) -> None:
     check_behind_backbone(*backbone, **table, references=250, steps=6, step="15s")
 
 
-def test_losses_at_per_flow_hops() -> None:
+def test_losses_at_per_flow_hops_agree() -> None:
     tables = LocalLoop(600, noise=NOISES[3]).scenario(Length(200.0, 100.0, 1), {}).resolved()
     tables["network"]["hop"][0]["buffer"] = "200pkt"
     tables["traffic"]["correlation"] = 0.5
     scenario = Scenario.from_dict(tables)
-    exact = answered(scenario, "packet")
-    answer = answered(native_configuration(scenario, step="15s"))
+    exact = simulate(scenario, "packet")
+    answer = simulate(with_options(scenario, step="15s"))
     assert "loss at own hops" in answer.tables["convergence"]["what"]
-    found = figures(answer)
-    assert found["other_loss_ratio"] == within(exact["other_loss_ratio"], 0.1)
-    assert found["connection_rate_bps"] == within(exact["connection_rate_bps"], 0.05)
-    assert found["rtt_mean_s"] == within(exact["rtt_mean_s"], 0.05)
-    goodput, wanted = (each.tables["file_goodput"]["goodput_bps"][0] for each in (answer, exact))
-    assert goodput == within(wanted, 0.1)
+    result = reference_metrics(answer)
+    assert result["other_loss_ratio"] == within(exact["other_loss_ratio"], 0.1)
+    assert result["connection_rate_bps"] == within(exact["connection_rate_bps"], 0.05)
+    assert result["rtt_mean_s"] == within(exact["rtt_mean_s"], 0.05)
+    goodput, expected = (each.tables["file_goodput"]["goodput_bps"][0] for each in (answer, exact))
+    assert goodput == within(expected, 0.1)
 
 
 OTHER_HOP: dict[str, Any] = {
@@ -238,23 +238,23 @@ OTHER_HOP: dict[str, Any] = {
         ({"cross": [{"model": "poisson", "mean": "10%"}]}, "at a hop with shared = false"),
     ],
 )
-def test_only_one_router_is_shared(changes: dict[str, Any], advice: str) -> None:
+def test_one_router_must_be_shared(changes: dict[str, Any], advice: str) -> None:
     tables = local_loop(300).resolved()
     if "network" in changes:
         del tables["network"]["bottleneck"]
         tables["network"] |= changes["network"]
     else:
         tables |= changes
-    answer = answered(Scenario.from_dict(tables))
+    answer = simulate(Scenario.from_dict(tables))
     assert answer.not_applicable is not None
     assert advice in answer.not_applicable
 
 
-def test_results_do_not_depend_on_threads_and_order() -> None:
+def test_results_are_independent_of_threads_and_order() -> None:
     tables = local_loop(300).resolved()
     tables["run"] |= {"replications": 3, "duration": "140s"}
-    scenario = native_configuration(Scenario.from_dict(tables), conditional=True, steps=4)
-    one, three = answered(scenario), answered(scenario, threads=3)
+    scenario = with_options(Scenario.from_dict(tables), conditional=True, steps=4)
+    one, three = simulate(scenario), simulate(scenario, threads=3)
     for name, table in one.tables.items():
         for column, values in table.items():
             assert np.array_equal(
@@ -278,6 +278,6 @@ def test_results_do_not_depend_on_threads_and_order() -> None:
     ],
 )
 def test_unsupported_scenarios_are_rejected(changes: dict[str, Any], advice: str) -> None:
-    answer = answered(local_loop(300).with_changes(changes))
+    answer = simulate(local_loop(300).with_changes(changes))
     assert answer.not_applicable is not None
     assert advice in answer.not_applicable

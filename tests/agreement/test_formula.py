@@ -1,4 +1,4 @@
-"""The engset engine: a scenario in, the model's figures out, or the reason why not."""
+"""The engset engine: values of the model for a scenario, or the reason for a refusal."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SPECIAL = {
 }
 
 
-def test_the_figures_of_table_10() -> None:
+def test_values_agree_with_table_10() -> None:
     (result,) = answer(web(), ["engset"])
     assert result.not_applicable is None
     assert set(result.metrics) <= set(UNITS)
@@ -53,7 +53,7 @@ def test_the_figures_of_table_10() -> None:
     assert result.provenance["scenario"] == web().digest()
 
 
-def test_tables_agree_with_the_figures() -> None:
+def test_tables_agree_with_metrics() -> None:
     (result,) = answer(web(), ["engset"])
     states, queue = result.tables["states"], result.tables["queue"]
     assert states["active"].tolist() == list(range(135))
@@ -67,7 +67,7 @@ def test_tables_agree_with_the_figures() -> None:
     assert np.all(np.diff(queue["time_above"]) < 0)
 
 
-def test_values_outside_authors_domain_are_untrusted() -> None:
+def test_values_outside_the_authors_domain_are_untrusted() -> None:
     (high,) = answer(web(), ["engset"])
     untrusted = {name for name, m in high.metrics.items() if not m.trusted}
     assert untrusted == {"loss_ratio", "queue_mean_pkts", "rtt_mean_s"}
@@ -90,20 +90,20 @@ def test_unlimited_buffer_has_no_loss() -> None:
 @pytest.mark.parametrize(
     ("buffer", "packets"), [("225KB", 150), ("225999B", 150), ("2bdp", 84), ("75pkt", 75)]
 )
-def test_buffers_in_other_units(buffer: str, packets: int) -> None:
-    (asked,) = answer(web(network__bottleneck__buffer=buffer), ["engset"])
+def test_buffer_accepts_other_units(buffer: str, packets: int) -> None:
+    (other_unit,) = answer(web(network__bottleneck__buffer=buffer), ["engset"])
     (plain,) = answer(web(network__bottleneck__buffer=f"{packets}pkt"), ["engset"])
-    assert asked["loss_ratio"] == plain["loss_ratio"]
+    assert other_unit["loss_ratio"] == plain["loss_ratio"]
 
 
-def test_few_sources_cause_a_warning() -> None:
+def test_few_sources_have_a_warning() -> None:
     (result,) = answer(web(traffic__sources=10), ["engset"])
     assert result["queue_mean_pkts"] == 0
     assert any("h1" in w for w in result.warnings)
 
 
 @pytest.mark.parametrize(
-    ("size", "warned"),
+    ("size", "has_warning"),
     [
         ({"distribution": "ep", "mean": "12pkt", "minimum": "3pkt"}, True),
         ({"distribution": "ee", "mean": "12pkt", "minimum": "3pkt", "c": 7}, True),
@@ -116,12 +116,12 @@ def test_few_sources_cause_a_warning() -> None:
         ({"distribution": "ep", "mean": "100pkt", "minimum": "3pkt"}, False),  # 2 WR - 2 = 86 < 100
     ],
 )
-def test_long_tails_cause_a_warning(size: dict[str, Any], warned: bool) -> None:
+def test_long_tails_have_a_warning(size: dict[str, Any], has_warning: bool) -> None:
     (result,) = answer(web(traffic__size=size), ["engset"])
-    assert any("long tail" in w for w in result.warnings) == warned
+    assert any("long tail" in w for w in result.warnings) == has_warning
 
 
-def test_special_setting_warns_of_its_own_queue_and_timeouts() -> None:
+def test_special_setting_warns_of_its_queue_and_timeouts() -> None:
     (result,) = answer(Scenario.from_dict(SPECIAL), ["engset"])
     assert result.provenance["intermediates"]["on0_s"] * 1000 == pytest.approx(13319.3, abs=0.05)
     assert any("files of 54 to 106 packets" in w for w in result.warnings)
@@ -132,7 +132,7 @@ def test_special_setting_warns_of_its_own_queue_and_timeouts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "why"),
+    ("changes", "reason"),
     [
         ({"network.bottleneck.rate": "unlimited"}, "bottleneck with a rate"),
         ({"network.bottleneck.loss": "1%"}, "random loss"),
@@ -145,14 +145,14 @@ def test_special_setting_warns_of_its_own_queue_and_timeouts() -> None:
         ({"traffic": {"kind": "bulk", "flows": 3}, "run": {"duration": "10s"}}, "bulk"),
     ],
 )
-def test_not_applicable_says_why(changes: dict[str, Any], why: str) -> None:
+def test_refusal_states_the_reason(changes: dict[str, Any], reason: str) -> None:
     (result,) = answer(web().with_changes(changes), ["engset"])
     assert result.not_applicable is not None
-    assert why in result.not_applicable
+    assert reason in result.not_applicable
     assert result.metrics == {}
 
 
-def test_one_class_is_the_scenario_itself() -> None:
+def test_single_class_equals_the_scenario() -> None:
     alone = web().with_changes({"class": [{"name": "all", "sources": 134}]})
     assert engset_inputs(alone) == engset_inputs(web())
 
@@ -163,7 +163,7 @@ def test_every_formula_is_a_registered_engine() -> None:
         assert row.load().__module__ == row.module
 
 
-def test_tables_are_limited_with_many_sources() -> None:
+def test_tables_for_many_sources_have_limited_size() -> None:
     big = web(traffic__sources=200_000, network__bottleneck__rate="15gbit")
     big = big.with_changes({"network.bottleneck.buffer": "1000000pkt"})
     (result,) = answer(big, ["engset"])

@@ -1,6 +1,6 @@
-"""Handshakes and starting flows of a run, beside what can be worked out by hand.
+"""Handshakes and delayed starts of flows, against values computed by hand.
 
-How often and when SYN-ACK is retransmitted is tested packet by packet in `crates/sim/tests`.
+`crates/sim/tests` checks the number and times of SYN-ACK retransmissions packet by packet.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SHORT: dict[str, Any] = {
 }
 
 
-def answered(*changes: dict[str, Any]) -> tcpcast.Answer:
+def simulate(*changes: dict[str, Any]) -> tcpcast.Answer:
     scenario = Scenario.from_dict(SHORT)
     for change in changes:
         scenario = scenario.with_changes(change)
@@ -33,47 +33,51 @@ def answered(*changes: dict[str, Any]) -> tcpcast.Answer:
 @pytest.mark.parametrize(
     ("handshake", "round_trips"), [("tcp", 1.5), ("tls13", 2.5), ("tls12", 3.5)]
 )
-def test_data_follow_the_syn_after_the_round_trips_of_the_handshake(
+def test_data_follows_the_syn_after_the_handshake_round_trips(
     handshake: str, round_trips: float
 ) -> None:
-    answer = answered({"tcp.handshake": handshake})
+    answer = simulate({"tcp.handshake": handshake})
     before = answer["total_time_s"] - answer["delivery_time_s"]
-    # Transmission times are for other packet sizes than those of the RTT.
+    # The packets of a handshake have other transmission times than the packets of the RTT.
     assert before == pytest.approx(round_trips * RTT_S, abs=0.002)
     rows = answer.tables["by_size"]
     assert rows["total_time_s"] - rows["delivery_time_s"] == pytest.approx(before, abs=1e-9)
 
 
-def test_without_a_handshake_there_is_no_total_time() -> None:
-    answer = answered({"tcp.handshake": "none"})
+def test_total_time_is_absent_without_a_handshake() -> None:
+    answer = simulate({"tcp.handshake": "none"})
     assert "total_time_s" not in answer.metrics
     assert "total_time_s" not in answer.tables["by_size"]
     assert set(answer.tables["transfer_times"]["quantity"]) == {"completion_time", "delivery_time"}
 
 
-def test_the_file_takes_as_long_after_a_handshake_as_without() -> None:
-    without, with_it = (answered({"tcp.handshake": name}) for name in ("none", "tls13"))
-    assert with_it["delivery_time_s"] == pytest.approx(without["delivery_time_s"], abs=0.001)
-    # A client that has just sent data itself would delay the ack of a lone packet by 40 ms; FIN
-    # behind it is acknowledged immediately.
-    ends = with_it.tables["by_size"]["completion_time_s"]
-    before = without.tables["by_size"]["completion_time_s"]
+def test_file_time_is_independent_of_the_handshake() -> None:
+    without_handshake, with_handshake = (
+        simulate({"tcp.handshake": name}) for name in ("none", "tls13")
+    )
+    assert with_handshake["delivery_time_s"] == pytest.approx(
+        without_handshake["delivery_time_s"], abs=0.001
+    )
+    # A client that has just sent data would delay the ack of a single packet by 40 ms, but the FIN
+    # after it is acknowledged immediately.
+    ends = with_handshake.tables["by_size"]["completion_time_s"]
+    before = without_handshake.tables["by_size"]["completion_time_s"]
     assert ends - before == pytest.approx([0.0, 0.0], abs=1e-5)
 
 
-def test_lost_syn_acks_are_in_the_tail_of_the_total_times() -> None:
+def test_lost_syn_acks_appear_in_the_tail_of_total_times() -> None:
     lossy = {"network.bottleneck.loss": "3%", "traffic.size": ["1pkt"], "traffic.count": 20_000}
-    answer = answered(lossy)
+    answer = simulate(lossy)
     times = answer.tables["transfer_times"]
     total = {
         name: values[list(times["quantity"]).index("total_time")] for name, values in times.items()
     }
-    # 3 % of the SYN-ACKs are lost, and retransmitted after a second; of so many transfers the 99th
-    # percentile is among them, and the 90th is not.
+    # 3 % of the SYN-ACKs are lost and retransmitted after a second. With this many transfers, the
+    # 99th percentile is among them and the 90th is not.
     assert total["p90"] < 0.3
     assert 1.2 < total["p99"] < 1.3
     late = answer["total_time_s"] - answer["delivery_time_s"] - 1.5 * RTT_S
-    # One SYN-ACK or two a second, and timers up to 32 ms late.
+    # SYN-ACK is retransmitted after one or two seconds, with timers up to 32 ms late.
     assert 0.03 / (1 - 0.03**2) - 0.004 < late < 1.03 * 0.03 / 0.97 + 0.005
 
 
@@ -87,9 +91,9 @@ def test_files_on_a_persistent_connection_have_no_total_time() -> None:
         },
         "run.transfers": 500,
     }
-    new = answered(web)
+    new = simulate(web)
     assert new["total_time_s"] == pytest.approx(new["on_time_s"] + RTT_S, abs=0.01)
-    persistent = answered(web, {"traffic.connection": "persistent"})
+    persistent = simulate(web, {"traffic.connection": "persistent"})
     assert "total_time_s" not in persistent.metrics
 
 
@@ -112,21 +116,21 @@ def pair(*stacks: str, **span: str) -> tcpcast.Answer:
 
 
 @pytest.mark.parametrize("stack", ["linux-cubic", "linux-bbr", "rfc-newreno"])
-def test_rates_of_a_class_are_over_the_time_that_it_is_on(stack: str) -> None:
+def test_class_rates_cover_its_active_time(stack: str) -> None:
     answer = pair("linux-cubic", stack, start="20s", stop="40s")
-    stays, guest = answer.tables["by_class"]["goodput_pps"]
-    # The guest is on for 20 of the 50 seconds measured.
-    assert stays * 50 + guest * 20 == pytest.approx(answer["goodput_pps"] * 50, rel=1e-9)
+    permanent, guest = answer.tables["by_class"]["goodput_pps"]
+    # The guest class is active for 20 of the 50 measured seconds.
+    assert permanent * 50 + guest * 20 == pytest.approx(answer["goodput_pps"] * 50, rel=1e-9)
     assert guest > 100
-    rates = np.array([stays, guest])
+    rates = np.array([permanent, guest])
     jain = rates.sum() ** 2 / (2 * (rates**2).sum())
     assert answer["jain_index"] == pytest.approx(jain, rel=0.001)
 
 
-def test_a_class_that_stops_in_the_warm_up_leaves_the_link() -> None:
+def test_class_that_stops_in_the_warm_up_leaves_the_link() -> None:
     answer = pair("linux-cubic", "linux-bbr", stop="5s")
-    stays, guest = answer.tables["by_class"]["goodput_pps"]
-    assert stays > 1600
+    permanent, guest = answer.tables["by_class"]["goodput_pps"]
+    assert permanent > 1600
     assert not guest > 0
 
 
@@ -138,7 +142,9 @@ def test_a_class_that_stops_in_the_warm_up_leaves_the_link() -> None:
         ({"start": "1s"}, {"start": ["3s"]}, "traffic.start also sets the start times"),
     ],
 )
-def test_spans_that_cannot_be(entry: dict[str, str], traffic: dict[str, Any], message: str) -> None:
+def test_invalid_activity_intervals_are_rejected(
+    entry: dict[str, str], traffic: dict[str, Any], message: str
+) -> None:
     tables = {
         **PAIR,
         "traffic": PAIR["traffic"] | traffic,
@@ -148,7 +154,7 @@ def test_spans_that_cannot_be(entry: dict[str, str], traffic: dict[str, Any], me
         Scenario.from_dict(tables)
 
 
-def test_formulas_refuse_a_class_that_starts_later() -> None:
+def test_formulas_reject_a_class_that_starts_later() -> None:
     tables = {**PAIR, "class": [{"name": "one", "flows": 1, "start": "5s"}]}
     tables["tcp"] = {"stack": "rfc-newreno"}
     (answer,) = tcpcast.run(Scenario.from_dict(tables), engines=["pftk"])

@@ -1,4 +1,4 @@
-"""Hops in series compared with a simulator with an event per step, and with known answers."""
+"""Hops in series against the event-by-event reference simulator and known results."""
 
 from __future__ import annotations
 
@@ -10,10 +10,18 @@ import tcpcast
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tcpcast.scenario import Scenario
-from test_reference import PHASES, SECOND, bulk, compared, file_each, numbers_of, small_runs
+from test_reference import (
+    PHASES,
+    SECOND,
+    assert_equal_events,
+    bulk,
+    file_each,
+    native_input,
+    small_runs,
+)
 
 ARRIVED, QUEUE_DROPS, RANDOM_DROPS, BUSY, HELD, LONGEST = range(6)
-"""Places of a hop's counts in the native totals."""
+"""Indices of a hop's counters in the native totals."""
 
 SLOW: dict[str, Any] = {"name": "slow", "rate": "6.3171mbit", "buffer": "19pkt"}
 FAST: dict[str, Any] = {"name": "fast", "rate": "9.1739mbit", "buffer": "7pkt", "delay": "3.7ms"}
@@ -56,15 +64,15 @@ def in_series(hops: list[dict[str, Any]], **tcp: Any) -> dict[str, Any]:
     files = [file_each(size, f"{0.1 + 0.00137 * size:.5f}s") for size in (31, 77, 152)]
     classes: list[dict[str, Any]] = [
         {
-            "name": f"n{at}",
-            "traffic": laid,
-            "egress": {"rate": EGRESS[at], "delay": f"{7.3173 + 1.317391 * at:.6f}ms"},
+            "name": f"n{index}",
+            "traffic": traffic,
+            "egress": {"rate": EGRESS[index], "delay": f"{7.3173 + 1.317391 * index:.6f}ms"},
         }
-        for at, laid in enumerate(files)
+        for index, traffic in enumerate(files)
     ]
-    for at, start in ((3, 0.0137), (4, 0.3254)):
-        egress = {"rate": EGRESS[at], "delay": f"{71.728519 + at:.6f}ms"}
-        flow = {"name": f"far{at}", "egress": egress, "traffic": bulk(1, start, 1.0)}
+    for index, start in ((3, 0.0137), (4, 0.3254)):
+        egress = {"rate": EGRESS[index], "delay": f"{71.728519 + index:.6f}ms"}
+        flow = {"name": f"far{index}", "egress": egress, "traffic": bulk(1, start, 1.0)}
         classes.append(flow)
     return {
         "network": {"ingress": {"rate": "97mbit", "delay": "2ms"}, "hop": hops},
@@ -78,41 +86,43 @@ QUESTIONS = [*((name, "packets") for name in TANDEMS), ("everywhere", "bytes")]
 
 
 @pytest.mark.parametrize(("name", "unit"), QUESTIONS)
-def test_hops_equal_event_simulator(name: str, unit: str) -> None:
+def test_hops_equal_the_reference_simulator(name: str, unit: str) -> None:
     hops = TANDEMS[name]
-    network, native = compared(numbers_of(in_series(hops, rules={"window_unit": unit})), 7.0)
+    network, native = assert_equal_events(
+        native_input(in_series(hops, rules={"window_unit": unit})), 7.0
+    )
     assert len([drop for drop in native.log["dropped"] if drop[0] < network.first_tie]) > 20
     assert native.total("transfers") > 8
     scenario = Scenario.from_dict(in_series(hops) | {"run": {"duration": "9s"}})
     measured = scenario.network.measured_at
-    places = [f"before {at}" for at in range(measured)] + [""]
-    places += [f"after {at}" for at in range(len(hops) - measured - 1)]
+    labels = [f"before {index}" for index in range(measured)] + [""]
+    labels += [f"after {index}" for index in range(len(hops) - measured - 1)]
     lost = 0
-    for counts, place in zip(native.totals["hops"], places, strict=True):
+    for counts, label in zip(native.totals["hops"], labels, strict=True):
         lost += counts[QUEUE_DROPS]
-        if place and network.first_tie > 7 * SECOND:
-            assert abs(counts[ARRIVED] - len(network.log[f"at {place}"])) <= 60, place
-            drops = len(network.log[f"dropped at {place}"])
-            assert abs(counts[QUEUE_DROPS] - drops) <= 20, place
+        if label and network.first_tie > 7 * SECOND:
+            assert abs(counts[ARRIVED] - len(network.log[f"at {label}"])) <= 60, label
+            drops = len(network.log[f"dropped at {label}"])
+            assert abs(counts[QUEUE_DROPS] - drops) <= 20, label
     assert native.link["hop_drops"] == lost > 0
 
 
-def test_hop_counters_balance_when_idle() -> None:
-    # One file of each of three sources, and nothing under way when the run ends.
+def test_counters_of_hops_balance_after_all_files_end() -> None:
+    # One file from each of three sources, and no packet in flight at the end of the run.
     hops = [OWN, FAST | {"rate": "3.1139mbit"}, SLOW | {"measured": True}, FAST | {"name": "last"}]
     scenario = in_series(hops)
     del scenario["class"][3:]
-    for at, group in enumerate(scenario["class"]):
-        group["traffic"]["off"] = {"distribution": "constant", "value": f"{5 + 0.0137 * at}s"}
-    network, native = compared(numbers_of(scenario), 9.9)
+    for index, group in enumerate(scenario["class"]):
+        group["traffic"]["off"] = {"distribution": "constant", "value": f"{5 + 0.0137 * index}s"}
+    network, native = assert_equal_events(native_input(scenario), 9.9)
     assert network.first_tie > 9 * SECOND
     assert native.total("sent") > 200
-    places = ["before 0", "before 1", "", "after 0"]
-    for hop, place, counts in zip(hops, places, native.totals["hops"], strict=True):
-        if not place:
+    labels = ["before 0", "before 1", "", "after 0"]
+    for hop, label, counts in zip(hops, labels, native.totals["hops"], strict=True):
+        if not label:
             assert counts == (0, 0, 0, 0, 0, 0, (0, 0))
             continue
-        arrived, dropped = network.log[f"at {place}"], network.log[f"dropped at {place}"]
+        arrived, dropped = network.log[f"at {label}"], network.log[f"dropped at {label}"]
         assert counts[ARRIVED] == len(arrived)
         assert counts[QUEUE_DROPS] == len(dropped)
         carried = len(arrived) - len(dropped)
@@ -170,23 +180,25 @@ def runs_in_series(draw: st.DrawFn) -> Any:
     return numbers
 
 
-unhurried = partial(settings, deadline=None, phases=PHASES, suppress_health_check=list(HealthCheck))
+without_deadline = partial(
+    settings, deadline=None, phases=PHASES, suppress_health_check=list(HealthCheck)
+)
 
 
-@unhurried(max_examples=10, derandomize=True)
+@without_deadline(max_examples=10, derandomize=True)
 @given(runs_in_series())
-def test_any_small_run(numbers: dict[str, Any]) -> None:
-    compared(numbers, 4.0, unseen_s=1.5)
+def test_small_random_runs_equal_the_reference(numbers: dict[str, Any]) -> None:
+    assert_equal_events(numbers, 4.0, unseen_s=1.5)
 
 
 @pytest.mark.long
-@unhurried(max_examples=1000)
+@without_deadline(max_examples=1000)
 @given(runs_in_series())
-def test_very_many_small_runs(numbers: dict[str, Any]) -> None:
-    compared(numbers, 4.0, unseen_s=1.5)
+def test_many_small_random_runs_equal_the_reference(numbers: dict[str, Any]) -> None:
+    assert_equal_events(numbers, 4.0, unseen_s=1.5)
 
 
-def answered(network: dict[str, Any], **changes: Any) -> tcpcast.Answer:
+def simulate(network: dict[str, Any], **changes: Any) -> tcpcast.Answer:
     tables: dict[str, Any] = {
         "network": network,
         "traffic": {
@@ -202,9 +214,9 @@ def answered(network: dict[str, Any], **changes: Any) -> tcpcast.Answer:
     return answer
 
 
-def figures(answer: tcpcast.Answer) -> dict[str, Any]:
-    told = answer.to_json()
-    return {"metrics": told["metrics"], **told["tables"]}
+def metrics_of(answer: tcpcast.Answer) -> dict[str, Any]:
+    document = answer.to_json()
+    return {"metrics": document["metrics"], **document["tables"]}
 
 
 QUEUES = ["droptail", "red", "fq", {"kind": "fq", "drop": "longest"}]
@@ -213,58 +225,59 @@ STACKS = ["rfc-reno", "max-plus-reno"]
 
 @pytest.mark.parametrize("stack", STACKS)
 @pytest.mark.parametrize("queue", QUEUES)
-def test_one_hop_is_the_bottleneck(queue: Any, stack: str) -> None:
+def test_single_hop_equals_the_bottleneck(queue: Any, stack: str) -> None:
     link = {"rate": "3mbit", "delay": "20ms", "buffer": "25pkt", "queue": queue, "loss": "1%"}
     ends = {"ingress": {"rate": "20mbit"}, "egress": {"rate": "10mbit", "delay": "5ms"}}
     tcp = {"stack": stack, "receiver_window": 44}
-    alone = answered({**ends, "bottleneck": link}, tcp=tcp)
-    hop = answered({**ends, "hop": [{"name": "only", **link}]}, tcp=tcp)
-    assert figures(alone) == figures(hop)
+    alone = simulate({**ends, "bottleneck": link}, tcp=tcp)
+    hop = simulate({**ends, "hop": [{"name": "only", **link}]}, tcp=tcp)
+    assert metrics_of(alone) == metrics_of(hop)
     assert alone["loss_ratio"] > 0.02
 
 
 @pytest.mark.parametrize("stack", STACKS)
-@pytest.mark.parametrize("where", ["own", "before", "after"])
-def test_hops_without_a_rate_add_delay_and_nothing_else(where: str, stack: str) -> None:
+@pytest.mark.parametrize("element", ["own", "before", "after"])
+def test_hops_without_a_rate_add_delay_only(element: str, stack: str) -> None:
     tcp = {"stack": stack, "receiver_window": 44}
     ends = {"egress": {"rate": "10mbit", "delay": "5ms"}}
     slow = {"rate": "3mbit", "buffer": "25pkt"}
-    other = {"name": where, "delay": "3ms", "shared": where != "own"}
+    other = {"name": element, "delay": "3ms", "shared": element != "own"}
     hops = [other, {"name": "slow", "delay": "20ms", **slow}]
-    series = answered(
+    series = simulate(
         {
             **ends,
             "ingress": {"rate": "20mbit", "delay": "1ms"},
-            "hop": hops[::-1] if where == "after" else hops,
+            "hop": hops[::-1] if element == "after" else hops,
         },
         tcp=tcp,
     )
-    before, behind = ("1ms", "23ms") if where == "after" else ("4ms", "20ms")
-    plain = answered(
+    before, after = ("1ms", "23ms") if element == "after" else ("4ms", "20ms")
+    plain = simulate(
         {
             **ends,
             "ingress": {"rate": "20mbit", "delay": before},
-            "bottleneck": slow | {"delay": behind},
+            "bottleneck": slow | {"delay": after},
         },
         tcp=tcp,
     )
     assert plain["loss_ratio"] > 0.01
     assert series["other_loss_ratio"] == 0
-    assert sorted(series.tables["by_hop"]["hop"].tolist()) == sorted(["slow", where])
+    assert sorted(series.tables["by_hop"]["hop"].tolist()) == sorted(["slow", element])
     del series.metrics["other_loss_ratio"], series.tables["by_hop"]
-    if where == "before":
+    if element == "before":
         # Packets in flight at the end of the run are counted when they reach the first hop.
         for name in ("loss_ratio", "goodput_pps", "on_time_s", "queue_mean_pkts", "rtt_mean_s"):
             assert series[name] == pytest.approx(plain[name], rel=1e-3), name
         return
-    assert figures(series) == figures(plain)
+    assert metrics_of(series) == metrics_of(plain)
 
 
-def test_a_tandem_of_equal_links_queues_at_the_first_only() -> None:
-    # Packets leave one link with the spacing of the next, which only has the packet that it sends.
+def test_tandem_of_equal_links_queues_at_the_first_only() -> None:
+    # Packets leave one link with the spacing that the next link needs, so that it holds only the
+    # packet in transmission.
     hop = {"rate": "3mbit", "delay": "10ms", "buffer": "25pkt"}
     ends = {"ingress": {"rate": "50mbit"}, "egress": {"rate": "50mbit"}}
-    answer = answered({**ends, "hop": [{"name": name, **hop} for name in ("a", "b", "c")]})
+    answer = simulate({**ends, "hop": [{"name": name, **hop} for name in ("a", "b", "c")]})
     table = {key: column.tolist() for key, column in answer.tables["by_hop"].items()}
     assert table["hop"] == ["a", "b", "c"]
     assert table["drops"][0] > 100
@@ -284,15 +297,15 @@ def test_random_loss_at_another_hop_is_counted_separately(shared: bool) -> None:
     lossy = {"name": "lossy", "rate": "50mbit", "loss": "2%", "shared": shared}
     slow = {"name": "slow", "rate": "30mbit", "loss": "1%"}
     network = {"rtt": "40ms", "hop": [lossy, slow]}
-    answer = answered(network, run={"duration": "400s", "warmup": "5s"})
+    answer = simulate(network, run={"duration": "400s", "warmup": "5s"})
     assert answer["other_loss_ratio"] == pytest.approx(0.02, rel=0.1)
     assert answer["loss_ratio"] == pytest.approx(0.01, rel=0.1)
-    before, at = answer.tables["by_hop"]["arrived"].tolist()
-    assert at == pytest.approx(before - answer.tables["by_hop"]["drops"][0], abs=30)
+    before, after = answer.tables["by_hop"]["arrived"].tolist()
+    assert after == pytest.approx(before - answer.tables["by_hop"]["drops"][0], abs=30)
 
 
 @pytest.mark.parametrize("lossy", range(4))
-def test_senders_are_notified_of_losses_at_any_hop(lossy: int) -> None:
+def test_senders_react_to_losses_at_any_hop(lossy: int) -> None:
     hops: list[dict[str, Any]] = [
         {"name": "own", "rate": "20mbit", "shared": False},
         {"name": "fair", "rate": "20mbit", "queue": QUEUES[3]},
@@ -303,18 +316,19 @@ def test_senders_are_notified_of_losses_at_any_hop(lossy: int) -> None:
     hops[lossy] |= {"rate": "5mbit", "buffer": "10pkt"}
     tcp = {"stack": "max-plus-reno", "receiver_window": 400}
     network = {"rtt": "40ms", "hop": hops}
-    answer = answered(network, tcp=tcp, traffic={"kind": "bulk", "flows": 3})
+    answer = simulate(network, tcp=tcp, traffic={"kind": "bulk", "flows": 3})
     drops = answer.tables["by_hop"]["drops"].tolist()
     assert drops[lossy] > 100
     assert sum(drops) == drops[lossy]
     assert (answer["other_loss_ratio"] > 0) == (lossy != 2)
-    # Each loss is reported, and halves the window unless another of its flight already has.
+    # Each loss is detected and halves the window, unless another loss of the same flight has
+    # already done so.
     halved = answer["td_indications"] + answer["to_indications"]
     assert 0.3 * drops[lossy] / 2 < halved <= drops[lossy] / 2
 
 
-def test_results_do_not_depend_on_threads() -> None:
-    hops = [TANDEMS["everywhere"][at] | {"loss": "0.5%"} for at in range(5)]
+def test_results_are_independent_of_threads() -> None:
+    hops = [TANDEMS["everywhere"][index] | {"loss": "0.5%"} for index in range(5)]
     hops[2] |= {"queue": "red", "buffer": "60pkt"}
     hops[4] |= {"queue": "red", "buffer": "60pkt"}
     scenario = Scenario.from_dict(
@@ -324,15 +338,15 @@ def test_results_do_not_depend_on_threads() -> None:
             "run": {"duration": "20s", "warmup": "2s", "replications": 4, "seed": 9},
         }
     )
-    found = [
-        figures(tcpcast.run(scenario, ["packet"], threads=threads)[0]) for threads in (1, 2, 4)
+    result = [
+        metrics_of(tcpcast.run(scenario, ["packet"], threads=threads)[0]) for threads in (1, 2, 4)
     ]
-    assert found[0] == found[1] == found[2]
-    assert found[0]["by_hop"]["columns"]["drops"][4] > 0
+    assert result[0] == result[1] == result[2]
+    assert result[0]["by_hop"]["columns"]["drops"][4] > 0
 
 
-def test_isolated_transfers_begin_on_idle_hops() -> None:
-    # In any order, with equal sizes and without loss, all take the same time.
+def test_isolated_transfers_start_on_idle_hops() -> None:
+    # Sequential transfers of one size without loss take equal time, whatever the hops.
     hops = [
         {"name": "fair", "rate": "9mbit", "queue": "fq"},
         {"name": "own", "rate": "8mbit", "shared": False},
@@ -340,15 +354,16 @@ def test_isolated_transfers_begin_on_idle_hops() -> None:
         {"name": "last", "rate": "20mbit"},
     ]
     traffic = {"kind": "transfers", "size": ["12pkt"], "count": 150}
-    answer = answered({"rtt": "60ms", "hop": hops}, traffic=traffic, run={"seed": 1})
+    answer = simulate({"rtt": "60ms", "hop": hops}, traffic=traffic, run={"seed": 1})
     time = answer.metrics["completion_time_s"]
     assert time.low == pytest.approx(time.high, rel=1e-9)
-    # Flights of 2, 4 and 6 packets: three round trips, and what follows the last one's first.
+    # Flights of 2, 4 and 6 packets: three round trips, and the packets after the last flight's
+    # first.
     assert 3 * 0.060 < time.value < 3 * 0.060 + 12 * 12000 / 7e6
     assert answer.tables["by_hop"]["drops"].tolist() == [0, 0, 0, 0]
 
 
-def test_formulas_warn_of_hops_without_queue() -> None:
+def test_formulas_name_the_hops_that_they_do_not_model_as_queues() -> None:
     hops = [
         {"name": "router", "rate": "20mbit", "loss": "1%", "shared": False},
         {"name": "slow", "rate": "10mbit", "loss": "1%"},
@@ -374,8 +389,8 @@ def test_formulas_warn_of_hops_without_queue() -> None:
 
 
 @pytest.mark.parametrize("engine", ["packet", "fixed-point"])
-def test_sender_at_full_hop_does_not_loop_at_one_time(engine: str) -> None:
-    """The sender is directly at its hop, so each loss is reported to it immediately."""
+def test_sender_next_to_a_full_hop_does_not_loop_at_one_time(engine: str) -> None:
+    """There is no delay between the sender and its hop, so it detects each loss immediately."""
     tables = {
         "network": {
             "hop": [
@@ -412,7 +427,7 @@ def test_sender_at_full_hop_does_not_loop_at_one_time(engine: str) -> None:
     (answer,) = tcpcast.run(Scenario.from_dict(tables), [engine])
     if engine == "packet":
         assert answer["other_loss_ratio"] > 0.1
-        # The hop has 667 packets a second for each of 20 sources and what crosses it.
+        # The hop carries 667 packets per second for each of 20 sources and for the cross traffic.
         assert 20 < answer["send_rate_pps"] < 20 * 10_000
     else:
         assert "convergence" in answer.tables

@@ -1,4 +1,4 @@
-"""The formulas of many users on one link as engines: what they are fed, and when they apply."""
+"""Engines for many users on one link: their inputs and their domains."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def loop(changes: Mapping[str, Any] | None = None) -> Scenario:
     return scenario.with_changes(changes or {})
 
 
-def asked(engine: str, changes: Mapping[str, Any] | None = None) -> Answer:
+def run_engine(engine: str, changes: Mapping[str, Any] | None = None) -> Answer:
     (answer,) = tcpcast.run(loop(changes), [engine])
     return answer
 
@@ -50,9 +50,9 @@ def steps(answer: Answer) -> dict[str, float]:
     return {entry["symbol"]: entry["value"] for entry in answer.steps}
 
 
-def test_idle_restarts_follow_from_off_times() -> None:
+def test_idle_restarts_follow_from_the_off_time_distribution() -> None:
     """The note's 1.650 %: P(OFF > 10 s) = 0.817 over a file of 49.5 packets."""
-    answer = asked("restart-sqrt", {"traffic.size_rounding": "down", "traffic.sources": 4000})
+    answer = run_engine("restart-sqrt", {"traffic.size_rounding": "down", "traffic.sources": 4000})
     assert steps(answer)["p_idle"] == pytest.approx(0.01650, abs=5e-6)
     assert answer["connection_rate_bps"] == pytest.approx(
         12_000 / 0.1 * (1.5 / 0.0165) ** 0.5, 1e-3
@@ -89,37 +89,37 @@ def test_idle_restarts_follow_from_off_times() -> None:
         ),
     ],
 )
-def test_restarts_per_packet(changes: dict[str, Any], p_idle: float) -> None:
-    assert steps(asked("restart-sqrt", changes))["p_idle"] == pytest.approx(p_idle, rel=1e-4)
+def test_window_restarts_are_per_packet(changes: dict[str, Any], p_idle: float) -> None:
+    assert steps(run_engine("restart-sqrt", changes))["p_idle"] == pytest.approx(p_idle, rel=1e-4)
 
 
-def test_specified_loss_counts_if_more_frequent() -> None:
-    answer = asked("restart-sqrt", {"network.bottleneck.loss": "4%"})
+def test_specified_loss_applies_if_it_is_more_frequent() -> None:
+    answer = run_engine("restart-sqrt", {"network.bottleneck.loss": "4%"})
     assert steps(answer)["p"] == pytest.approx(0.04)
     assert answer.regime == "losses and timeouts"
 
 
-def test_square_root_needs_loss_or_restart() -> None:
-    answer = asked("restart-sqrt", {"tcp.idle_restart": "never"})
+def test_square_root_formula_requires_losses() -> None:
+    answer = run_engine("restart-sqrt", {"tcp.idle_restart": "never"})
     assert answer.not_applicable is not None
     assert "--feed measured" in answer.not_applicable
 
 
-def test_missing_receiver_window_causes_a_warning() -> None:
+def test_unsupported_window_is_rejected() -> None:
     changes = {"tcp.receiver_window": 4, "traffic.sources": 2500}
-    (warning,) = asked("restart-sqrt", changes).warnings
+    (warning,) = run_engine("restart-sqrt", changes).warnings
     assert "receiver window" in warning
 
 
-def test_full_link_causes_a_warning() -> None:
-    (warning,) = asked("restart-sqrt").warnings
+def test_full_link_is_not_an_idle_path() -> None:
+    (warning,) = run_engine("restart-sqrt").warnings
     assert "a user's share is 40 kbit/s" in warning
     assert "--feed measured" in warning
-    assert asked("restart-sqrt", {"traffic.sources": 5000}).notes == []
+    assert run_engine("restart-sqrt", {"traffic.sources": 5000}).notes == []
 
 
-def test_overloaded_link_is_shared() -> None:
-    shared, bound = asked("fair-share"), asked("overload-bound")
+def test_overload_is_shared_equally() -> None:
+    shared, bound = run_engine("fair-share"), run_engine("overload-bound")
     for answer in (shared, bound):
         assert answer["connection_rate_bps"] == pytest.approx(40e3)
         assert answer["offered_load"] == pytest.approx(1.5)
@@ -129,8 +129,8 @@ def test_overloaded_link_is_shared() -> None:
     assert shared["send_rate_pps"] == pytest.approx(100e6 / 12_000)
 
 
-def test_fair_share_with_and_without_loss() -> None:
-    answer = asked("overload-bound", {"network.bottleneck.loss": "4%"})
+def test_share_formula_accounts_for_loss() -> None:
+    answer = run_engine("overload-bound", {"network.bottleneck.loss": "4%"})
     assert answer["connection_rate_bps"] == pytest.approx(600e3 / (7500 * 50 / 8000 - 30))
     assert steps(answer)["g at p = 0"] == pytest.approx(40e3)
     assert any("up to 40 kbit/s" in warning for warning in answer.warnings)
@@ -138,7 +138,7 @@ def test_fair_share_with_and_without_loss() -> None:
 
 @pytest.mark.parametrize("engine", ["fair-share", "overload-bound"])
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "message"),
     [
         ({"traffic.sources": 5000}, "more than C I (1 - p)/B = 5,000"),
         ({"traffic.sources": 5000}, "5,000 sources do not fill"),
@@ -150,12 +150,12 @@ def test_fair_share_with_and_without_loss() -> None:
         ),
     ],
 )
-def test_overload_formulas_reject_link_that_is_not_full(
-    engine: str, changes: dict[str, Any], told: str
+def test_link_that_is_not_full_has_the_rate_of_the_path(
+    engine: str, changes: dict[str, Any], message: str
 ) -> None:
-    reason = asked(engine, changes).not_applicable
+    reason = run_engine(engine, changes).not_applicable
     assert reason is not None
-    assert told in reason
+    assert message in reason
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -167,12 +167,12 @@ def test_other_traffic_is_rejected(engine: str) -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_default_only_for_max_plus_stack(engine: str) -> None:
+def test_default_engines_include_the_formulas_for_max_plus_only(engine: str) -> None:
     assert REGISTRY[engine].is_default_for(loop())
     assert not REGISTRY[engine].is_default_for(loop({"tcp.stack": "rfc-newreno"}))
 
 
-def test_inputs_from_a_simulation() -> None:
+def test_formulas_use_simulated_inputs() -> None:
     metrics = {
         "loss_ratio": 0.0419,
         "timeout_ratio": 0.0016,
@@ -183,12 +183,12 @@ def test_inputs_from_a_simulation() -> None:
     answer = local_loop.restart_sqrt(loop(), measured)
     # Table 7, case 1, 7500 sources.
     assert answer["connection_rate_bps"] == pytest.approx(39.8e3, rel=2e-3)
-    calm = Answer("packet", {"loss_ratio": Metric(0.0), "idle_restart_ratio": Metric(0.02)})
-    assert steps(local_loop.restart_sqrt(loop(), calm))["p"] == pytest.approx(0.02)
+    lossless = Answer("packet", {"loss_ratio": Metric(0.0), "idle_restart_ratio": Metric(0.02)})
+    assert steps(local_loop.restart_sqrt(loop(), lossless))["p"] == pytest.approx(0.02)
 
 
-def test_measured_inputs() -> None:
-    """In overload the link is shared equally, within a few per cent; lost packets use no share."""
+def test_formulas_agree_with_simulated_inputs() -> None:
+    """In overload the flows share the link equally, within a few per cent, without lost packets."""
     names = ["fair-share", "restart-sqrt", "packet"]
     shared, root, packet = tcpcast.run(
         loop({"traffic.start": "equilibrium"}), names, feed="measured"

@@ -1,4 +1,4 @@
-"""Loss indications and loss events, counted again from captures and traces; intervals of a run."""
+"""Loss indications and loss events recounted from captures and traces, and intervals of a run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import tcpcast
-from capture_file import Captured, Written
+from capture_file import Captured, CaptureFiles
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tcpcast import _native
@@ -25,7 +25,7 @@ FLOWS = 5
 CELLS = {name: len(_native.LINK_CELLS) + at for at, name in enumerate(_native.CLASS_CELLS)}
 
 
-def scenario(changes: dict[str, Any]) -> Scenario:
+def make_scenario(changes: dict[str, Any]) -> Scenario:
     return Scenario.from_dict(
         {
             "network": {
@@ -47,46 +47,52 @@ def scenario(changes: dict[str, Any]) -> Scenario:
     ).with_changes(changes)
 
 
-def advanced(numbers: Config, seconds: float, replications: int = 1) -> _native.Simulation:
+def advance_simulation(
+    numbers: Config, seconds: float, replications: int = 1
+) -> _native.Simulation:
     run = _native.Simulation(numbers, replications)
     until_ns = round(seconds * SECOND)
     assert run.advance(transfers=None, until_ns=until_ns, threads=1) == "done"
     return run
 
 
-def timeouts_of(run: _native.Simulation) -> list[tuple[int, int, int]]:
-    """Every timeout: when, whose, and how many of the same packet there were before it."""
+def list_timeouts(run: _native.Simulation) -> list[tuple[int, int, int]]:
+    """Return time, source and depth (preceding timeouts of the same packet) of each timeout."""
     traces = run.traces()
     columns = (traces[name].tolist() for name in ("mark_time_ns", "mark_flow", "mark_number"))
-    found, last, depth = [], dict.fromkeys(range(FLOWS), 0), dict.fromkeys(range(FLOWS), 0)
+    result, last, depth = [], dict.fromkeys(range(FLOWS), 0), dict.fromkeys(range(FLOWS), 0)
     for time, flow, number, mark in zip(*columns, traces["mark"], strict=True):
         if mark == "timeout":
             depth[flow] = depth[flow] + 1 if last[flow] == number else 0
             last[flow] = number
-            found.append((time, flow, depth[flow]))
-    return found
+            result.append((time, flow, depth[flow]))
+    return result
 
 
-def fast_retransmits_of(captured: list[Captured]) -> list[tuple[int, int]]:
-    """Every packet sent again at the moment of a duplicate acknowledgement of it."""
-    found, asked = [], dict.fromkeys(range(FLOWS), (0, 0, 0))
+def list_fast_retransmits(captured: list[Captured]) -> list[tuple[int, int]]:
+    """Return the packets retransmitted at the time of a duplicate acknowledgement for them."""
+    result, last_acks = [], dict.fromkeys(range(FLOWS), (0, 0, 0))
     for packet in captured:
-        time, number, times = asked[packet.flow]
+        time, number, times = last_acks[packet.flow]
         if not packet.is_data:
-            again = packet.number == number
-            asked[packet.flow] = (packet.time_ns, packet.number, times + 1 if again else 0)
+            is_retransmission = packet.number == number
+            last_acks[packet.flow] = (
+                packet.time_ns,
+                packet.number,
+                times + 1 if is_retransmission else 0,
+            )
         elif (packet.time_ns, packet.number) == (time, number) and times == 3:
-            found.append((packet.time_ns, packet.flow))
-    return found
+            result.append((packet.time_ns, packet.flow))
+    return result
 
 
-def loss_events(times: list[int], apart: int) -> list[int]:
-    """Keep the first, and each that comes a round trip or more after the last one kept."""
-    kept: list[int] = []
+def loss_events(times: list[int], min_gap: int) -> list[int]:
+    """Keep the first time, and each time at least a round trip after the last one kept."""
+    times_kept: list[int] = []
     for time in sorted(times):
-        if not kept or time - kept[-1] >= apart:
-            kept.append(time)
-    return kept
+        if not times_kept or time - times_kept[-1] >= min_gap:
+            times_kept.append(time)
+    return times_kept
 
 
 @pytest.mark.parametrize(
@@ -99,12 +105,12 @@ def loss_events(times: list[int], apart: int) -> list[int]:
     ],
     ids=["lossy", "RED", "rounds", "patient"],
 )
-def test_indications_and_events_are_those_of_captures_and_traces(changes: dict[str, Any]) -> None:
-    run = _native.Simulation(configuration(scenario(changes), 0.0), 1)
-    written = Written(run, 1)
+def test_indications_and_events_equal_captures_and_traces(changes: dict[str, Any]) -> None:
+    run = _native.Simulation(configuration(make_scenario(changes), 0.0), 1)
+    files = CaptureFiles(run, 1)
     assert run.advance(transfers=None, until_ns=160 * SECOND, threads=1) == "done"
-    (captured,) = written.read(1500)
-    timeouts, fast = timeouts_of(run), fast_retransmits_of(captured)
+    (captured,) = files.read(1500)
+    timeouts, fast = list_timeouts(run), list_fast_retransmits(captured)
     last = run.counters()[0][-1]
     assert last[CELLS["fast_retransmits"]] == len(fast) > 50
     assert last[CELLS["timeouts"]] == len(timeouts) > 50
@@ -113,19 +119,21 @@ def test_indications_and_events_are_those_of_captures_and_traces(changes: dict[s
     for timeouts_in_all in range(2, 7):
         assert last[CELLS[f"sequences_of_{timeouts_in_all}"]] == depths[timeouts_in_all - 1]
     times = sorted([t for t, _ in fast] + [t for t, _, depth in timeouts if depth == 0])
-    for apart in (0, 1, 5_000_000, 61_234_567, 500_000_000, 400 * SECOND):
-        found = run.loss_events(apart)
-        assert found is not None
-        assert found[0].tolist() == loss_events(times, apart)
+    for min_gap in (0, 1, 5_000_000, 61_234_567, 500_000_000, 400 * SECOND):
+        result = run.loss_events(min_gap)
+        assert result is not None
+        assert result[0].tolist() == loss_events(times, min_gap)
 
 
 @settings(max_examples=15, deadline=None)
 @given(st.integers(0, 2**32), st.integers(1, 3), st.sampled_from([0.0, 7.3]))
-def test_the_metric_is_events_per_packet_sent(seed: int, replications: int, warmup: float) -> None:
+def test_metric_is_events_per_packet_sent(seed: int, replications: int, warmup: float) -> None:
     changes = {"run.seed": seed, "run.replications": replications, "run.warmup": f"{warmup}s"}
-    asked = scenario({**changes, "run.duration": "40s", "probes.flows": [], "probes.pcap": []})
-    (answer,) = tcpcast.run(asked, ["packet"])
-    run = advanced(configuration(asked, warmup), 40, replications)
+    scenario = make_scenario(
+        {**changes, "run.duration": "40s", "probes.flows": [], "probes.pcap": []}
+    )
+    (answer,) = tcpcast.run(scenario, ["packet"])
+    run = advance_simulation(configuration(scenario, warmup), 40, replications)
     rows = [rows[-1] for rows in run.counters()]
     rtt_ns = sum(int(row[CELLS["rtt_sum_ns"]]) for row in rows) / sum(
         int(row[CELLS["rtt_samples"]]) for row in rows
@@ -134,45 +142,50 @@ def test_the_metric_is_events_per_packet_sent(seed: int, replications: int, warm
     assert all_times is not None
     events = sum(len(loss_events(times.tolist(), round(rtt_ns))) for times in all_times)
     sent = sum(int(row[CELLS["sent"]]) for row in rows)
-    found = answer.metrics["loss_event_ratio_cumulative"]
-    assert found.value == pytest.approx(events / sent, rel=1e-12)
-    if found.low is None or found.high is None:
-        assert found.interval_warning is not None
-        assert "too few losses" in found.interval_warning
+    result = answer.metrics["loss_event_ratio_cumulative"]
+    assert result.value == pytest.approx(events / sent, rel=1e-12)
+    if result.low is None or result.high is None:
+        assert result.interval_warning is not None
+        assert "too few losses" in result.interval_warning
     else:
-        assert found.low < found.value < found.high
-    assert found.value < answer["loss_indication_ratio"]
+        assert result.low < result.value < result.high
+    assert result.value < answer["loss_indication_ratio"]
 
 
-def test_one_flow_alone_has_an_event_for_almost_every_indication() -> None:
-    asked = scenario({"traffic.flows": 1, "probes.flows": [], "probes.pcap": []})
-    (answer,) = tcpcast.run(asked, ["packet"])
+def test_single_flow_has_almost_one_event_per_indication() -> None:
+    scenario = make_scenario({"traffic.flows": 1, "probes.flows": [], "probes.pcap": []})
+    (answer,) = tcpcast.run(scenario, ["packet"])
     both = answer["loss_event_ratio_cumulative"], answer["loss_indication_ratio"]
     assert both[0] == pytest.approx(both[1], rel=0.02)
 
 
-def test_too_many_indications_are_told() -> None:
-    asked = scenario({"run.duration": "10s", "probes.flows": [], "probes.pcap": []})
-    seen = metric_estimates.snapshot(asked, advanced(configuration(asked, 0.0), 10))
-    assert metric_estimates.estimates(asked, seen)["loss_event_ratio_cumulative"] is not None
-    assert not [text for text in interval_notes.warnings({}, seen, {}) if "loss_event" in str(text)]
-    cut = dataclasses.replace(seen, loss_events=None)
-    assert metric_estimates.estimates(asked, cut)["loss_event_ratio_cumulative"] is None
-    (warning,) = interval_notes.warnings({}, cut, {})
+def test_excess_of_indications_has_a_warning() -> None:
+    scenario = make_scenario({"run.duration": "10s", "probes.flows": [], "probes.pcap": []})
+    counters = metric_estimates.snapshot(
+        scenario, advance_simulation(configuration(scenario, 0.0), 10)
+    )
+    assert metric_estimates.estimates(scenario, counters)["loss_event_ratio_cumulative"] is not None
+    assert not [
+        text for text in interval_notes.warnings({}, counters, {}) if "loss_event" in str(text)
+    ]
+    reduced = dataclasses.replace(counters, loss_events=None)
+    assert metric_estimates.estimates(scenario, reduced)["loss_event_ratio_cumulative"] is None
+    (warning,) = interval_notes.warnings({}, reduced, {})
     assert str(warning).startswith("loss_event_ratio_cumulative is left out")
 
 
-def test_depths_of_timeout_sequences() -> None:
+def test_timeout_sequences_are_counted_by_depth() -> None:
     half = {"network.bottleneck.loss": "50%", "run.warmup": "10s", "run.duration": "1000s"}
-    asked = scenario(half)
-    run = advanced(configuration(asked, 10.0), 1000)
-    (answer,) = tcpcast.run(asked.with_changes({"probes.pcap": []}), ["packet"])
+    scenario = make_scenario(half)
+    run = advance_simulation(configuration(scenario, 10.0), 1000)
+    (answer,) = tcpcast.run(scenario.with_changes({"probes.pcap": []}), ["packet"])
     table = answer.tables["timeout_depths"]
     assert table["depth"].tolist() == ["T0", "T1", "T2", "T3", "T4", "T5+"]
-    # A sequence is as deep as its last timeout; those that began in the warm-up are left out.
+    # A sequence has the depth of its last timeout. Sequences that began in the warm-up are
+    # excluded.
     deepest: dict[tuple[int, int], int] = {}
     number = dict.fromkeys(range(FLOWS), 0)
-    for time, flow, depth in timeouts_of(run):
+    for time, flow, depth in list_timeouts(run):
         if depth == 0:
             number[flow] += 1
         if depth > 0 and (flow, number[flow]) not in deepest:
@@ -183,16 +196,18 @@ def test_depths_of_timeout_sequences() -> None:
     assert table["sequences"].tolist() == [counts[depth] for depth in range(6)]
     assert counts[5] > 0
     assert table["sequences"].sum() == answer["to_indications"]
-    quiet = scenario({"network.bottleneck.loss": "0%", "network.bottleneck.buffer": "unlimited"})
+    quiet = make_scenario(
+        {"network.bottleneck.loss": "0%", "network.bottleneck.buffer": "unlimited"}
+    )
     quiet = quiet.with_changes({"tcp.receiver_window": 5, "probes.pcap": []})
     (none,) = tcpcast.run(quiet, ["packet"])
     assert "timeout_depths" not in none.tables
 
 
-def test_an_hour_in_intervals_of_100_seconds() -> None:
-    # No links of single sources, so that a sender's turn comes exactly at its time.
-    asked = scenario({"run.duration": "1h", "traffic.flows": 2, "probes.flows": [0, 1]})
-    numbers = configuration(asked, 0.0)
+def test_one_hour_in_intervals_of_100_seconds() -> None:
+    # Without access links, the simulator calls each sender exactly when it sends.
+    scenario = make_scenario({"run.duration": "1h", "traffic.flows": 2, "probes.flows": [0, 1]})
+    numbers = configuration(scenario, 0.0)
     run = _native.Simulation(numbers, 1)
     ends = [100 * SECOND * at for at in range(37)]
     rows = [np.zeros(len(CELLS) + len(_native.LINK_CELLS), dtype=np.uint64)]
@@ -202,10 +217,10 @@ def test_an_hour_in_intervals_of_100_seconds() -> None:
         rows.append(run.counters()[0][-1][: rows[0].size])
     per_interval = np.diff(np.array(rows).astype(np.int64), axis=0)
     assert (per_interval[:, list(_native.LINK_CELLS).index("time_ns")] == 100 * SECOND).all()
-    # Stopping to look changes nothing: the same run in one go.
-    whole = advanced(numbers, 3600)
+    # Pauses do not change the run: a run without pauses has the same results.
+    whole = advance_simulation(numbers, 3600)
     assert np.array_equal(whole.counters()[0], run.counters()[0])
-    # And each interval holds what happened in it.
+    # Each interval contains its own events.
     times = whole.loss_events(0)
     assert times is not None
     indications = per_interval[:, CELLS["fast_retransmits"]]
@@ -213,10 +228,10 @@ def test_an_hour_in_intervals_of_100_seconds() -> None:
     assert np.array_equal(indications, np.histogram(times[0], np.array(ends))[0])
     traces = whole.traces()
     assert traces["mark_bin_ns"] == 0
-    marks, when = np.array(traces["mark"]), traces["mark_time_ns"]
-    sent = when[(marks == "sent") | (marks == "retransmitted")]
+    marks, mark_times = np.array(traces["mark"]), traces["mark_time_ns"]
+    sent = mark_times[(marks == "sent") | (marks == "retransmitted")]
     assert np.array_equal(per_interval[:, CELLS["sent"]], np.histogram(sent, np.array(ends))[0])
-    timeouts = when[marks == "timeout"]
-    found = per_interval[:, CELLS["timeouts"]]
-    assert np.array_equal(found, np.histogram(timeouts, np.array(ends))[0])
-    assert (found > 0).sum() > 30
+    timeouts = mark_times[marks == "timeout"]
+    result = per_interval[:, CELLS["timeouts"]]
+    assert np.array_equal(result, np.histogram(timeouts, np.array(ends))[0])
+    assert (result > 0).sum() > 30

@@ -1,7 +1,7 @@
-"""The engine ``mean-field`` compared with exact simulation.
+"""The engine ``mean-field`` against exact simulation.
 
-The exact figures are those of ``benches/mean_field_exact.csv``; a long test makes some of them
-again. ``python -m benches.mean_field`` prints all errors.
+The exact values are in ``benches/mean_field_exact.csv``; a long test recomputes some of them.
+``python -m benches.mean_field`` prints all errors.
 """
 
 from __future__ import annotations
@@ -41,46 +41,50 @@ def within(value: float, share: float) -> Any:
 def check(cases: list[tuple[int, float]], **tables: Any) -> None:
     for sources, load, metric, truth, value, error in rows(cases, **tables):
         if metric in LIMITS:
-            told = f"{metric} of {sources} sources at {load}: {value:.6g} for {truth:.6g}"
-            assert abs(error) <= LIMITS[metric], told
+            message = f"{metric} of {sources} sources at {load}: {value:.6g} for {truth:.6g}"
+            assert abs(error) <= LIMITS[metric], message
 
 
-def test_unscaled_population_warns_of_no_validation() -> None:
+def test_fully_simulated_population_is_no_check_of_packet() -> None:
     small = tcpcast.load("web-10mbit", changes={"run.transfers": 500, "run.warmup": "1s"})
-    for flows, warned in ((134, True), (100, False)):
-        (found,) = tcpcast.run(small.with_changes({"mean_field": {"flows": flows}}), ["mean-field"])
-        assert any("equal values of both are no validation" in w for w in found.warnings) == warned
+    for flows, has_warning in ((134, True), (100, False)):
+        (result,) = tcpcast.run(
+            small.with_changes({"mean_field": {"flows": flows}}), ["mean-field"]
+        )
+        assert (
+            any("equal figures of both are no check" in w for w in result.warnings) == has_warning
+        )
 
 
 @pytest.mark.parametrize(("sources", "load"), [(10_000, 0.8), (100_000, 1.2), (100_000, 2.0)])
-def test_it_agrees_with_exact_simulation(sources: int, load: float) -> None:
+def test_results_agree_with_exact_simulation(sources: int, load: float) -> None:
     check([(sources, load)], **SHORT)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("load", LOADS)
 @pytest.mark.parametrize("sources", SOURCES)
-def test_it_agrees_at_all_loads(sources: int, load: float) -> None:
+def test_results_agree_at_all_loads(sources: int, load: float) -> None:
     check([(sources, load)])
 
 
 @pytest.mark.long
-def test_recorded_values_equal_the_packet_engine() -> None:
+def test_exact_values_equal_the_packet_engine() -> None:
     for load in (0.5, 2.0):
-        found = figures(ask(local_loop(10_000, load), "packet"))
+        result = figures(ask(local_loop(10_000, load), "packet"))
         for metric, truth in exact_figures()[10_000, load].items():
-            assert found[metric] == within(truth, 0.02), (metric, load)
+            assert result[metric] == within(truth, 0.02), (metric, load)
 
 
-def test_scaling_needs_fluctuations_of_the_population() -> None:
-    """Just below saturation 500 sources stand for 10,000; on their own they queue far more."""
+def test_population_correction_is_needed_in_addition_to_scaling() -> None:
+    """Just below saturation, 500 uncorrected sources have a much longer queue than 10,000."""
     exact = exact_figures()[10_000, 1.0]["rtt_mean_s"] - 0.1027
     few = {"run": {"duration": "400s", "warmup": "100s"}}
-    stand = ask(local_loop(10_000, 1.0, mean_field={"flows": 500}, **few), "mean-field")
+    scaled = ask(local_loop(10_000, 1.0, mean_field={"flows": 500}, **few), "mean-field")
     alone = ask(local_loop(500, 1.0, **few), "packet")
-    wait, wait_alone = stand["rtt_mean_s"] - 0.1027, alone["rtt_mean_s"] - 0.1027
+    wait, unscaled_wait = scaled["rtt_mean_s"] - 0.1027, alone["rtt_mean_s"] - 0.1027
     assert exact < wait < 2.5 * exact
-    assert wait_alone > 2 * wait
+    assert unscaled_wait > 2 * wait
 
 
 def test_small_population_is_simulated_exactly() -> None:
@@ -93,7 +97,7 @@ def test_small_population_is_simulated_exactly() -> None:
     assert population.provenance["flows"] == 1000
 
 
-def test_results_are_scaled_to_the_population() -> None:
+def test_results_cover_the_whole_population() -> None:
     answer = ask(local_loop(200_000, 1.2, **SHORT), "mean-field")
     assert answer.provenance["each"] == 40
     assert answer.provenance["flows"] == 5000
@@ -101,7 +105,7 @@ def test_results_are_scaled_to_the_population() -> None:
     capacity_pps = 100e6 / 12e3 * 200_000 / 5000 / 1.2
     assert answer["utilisation"] == within(1.0, 1e-3)
     assert answer["goodput_pps"] == within(capacity_pps, 0.01)
-    # Little's law: queued packets have waited for the queue and the idle path.
+    # Little's law: round trips consist of the wait in the queue and the base RTT.
     waited_s = answer["queue_mean_pkts"] / answer["goodput_pps"]
     assert answer["rtt_mean_s"] == within(waited_s + 0.1026, 0.02)
     assert answer["transfers"] == within(capacity_pps * 50 / 50, 0.03)
@@ -113,8 +117,8 @@ def test_results_are_scaled_to_the_population() -> None:
     assert {"states", "rates"}.isdisjoint(answer.tables)
 
 
-def test_cost_does_not_depend_on_population() -> None:
-    """The same number of sources, packets and steps: the cost hardly differs."""
+def test_cost_is_independent_of_the_population() -> None:
+    """The number of sources, packets and steps is equal, so the simulations hardly differ."""
     brief = {"run": {"duration": "60s", "warmup": "20s"}}
     few, many = (ask(local_loop(n, 2.0, **brief), "mean-field") for n in (50_000, 5_000_000))
     for name in ("send_rate_pps", "transfers"):
@@ -123,7 +127,7 @@ def test_cost_does_not_depend_on_population() -> None:
         )
 
 
-def test_same_seed_gives_same_results_with_any_threads() -> None:
+def test_seed_determines_results_for_any_number_of_threads() -> None:
     scenario = local_loop(20_000, 1.2, run={"duration": "12s", "warmup": "4s", "replications": 2})
     one, two = (tcpcast.run(scenario, ["mean-field"], threads=n)[0] for n in (1, 2))
     assert one.metrics == two.metrics
@@ -131,14 +135,14 @@ def test_same_seed_gives_same_results_with_any_threads() -> None:
     assert other["transfers"] != one["transfers"]
 
 
-def test_idle_path_is_not_longer() -> None:
+def test_base_rtt_is_not_extended() -> None:
     scenario = local_loop(1_000_000, 0.5)
     whole: Any = configuration(scenario, 0.0)
     small: Any = scaled_configuration(scenario, 0.0, each=200.0)
     time_of = 8e9 / whole["bottleneck_bps"]
     for key, size in (("forward_ns", 1500), ("back_ns", 40)):
-        (of_whole,), (of_small,) = ([c[key] for c in d["classes"]] for d in (whole, small))
-        assert of_small + 200 * size * time_of == within(of_whole + size * time_of, 1e-6)
+        (whole_value,), (small_value,) = ([c[key] for c in d["classes"]] for d in (whole, small))
+        assert small_value + 200 * size * time_of == within(whole_value + size * time_of, 1e-6)
     assert small["bottleneck_bps"] * 200 == within(whole["bottleneck_bps"], 1e-6)
     assert small["buffer_pkts"] * 200 == within(whole["buffer_pkts"], 1e-3)
 
@@ -146,15 +150,15 @@ def test_idle_path_is_not_longer() -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("queue", ["fq", "droptail"])
 @pytest.mark.parametrize("load", [0.8, 1.0, 1.2])
-def test_real_newreno_agrees_too(queue: str, load: float) -> None:
+def test_newreno_agrees(queue: str, load: float) -> None:
     tables = {
         "tcp": {"stack": "rfc-newreno", "receiver_window": 40},
         "run": {"duration": "700s", "warmup": "200s"},
     }
     scenario = local_loop(20_000, load, **tables).with_changes({"network.bottleneck.queue": queue})
-    found, exact = (figures(ask(scenario, engine)) for engine in ("mean-field", "packet"))
+    result, exact = (figures(ask(scenario, engine)) for engine in ("mean-field", "packet"))
     for metric, limit in LIMITS.items():
-        assert found[metric] == within(exact[metric], limit), metric
+        assert result[metric] == within(exact[metric], limit), metric
 
 
 def test_classes_keep_their_shares() -> None:
@@ -186,29 +190,29 @@ def test_classes_keep_their_shares() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"traffic": {"kind": "bulk", "flows": 10}}, "on/off sources; use engine packet"),
         ({"probes": {"flows": [1]}}, "leave probes.flows"),
     ],
 )
-def test_unsupported_scenarios_are_rejected(changes: dict[str, Any], said: str) -> None:
+def test_unsupported_scenarios_are_rejected(changes: dict[str, Any], message: str) -> None:
     answer = ask(local_loop(10_000, 1.0, **changes), "mean-field")
     assert answer.not_applicable is not None
-    assert said in answer.not_applicable
+    assert message in answer.not_applicable
 
 
-@pytest.mark.parametrize("where", ["bottleneck", "hop.first"])
-def test_red_is_rejected_at_any_hop(where: str) -> None:
+@pytest.mark.parametrize("element", ["bottleneck", "hop.first"])
+def test_red_is_rejected_at_any_hop(element: str) -> None:
     scenario = local_loop(10_000, 1.0)
-    if where != "bottleneck":
+    if element != "bottleneck":
         scenario = in_series(10_000, 1.0, [{"name": "first", "times": 2}, {}])
-    answer = ask(scenario.with_changes({f"network.{where}.queue": "red"}), "mean-field")
+    answer = ask(scenario.with_changes({f"network.{element}.queue": "red"}), "mean-field")
     assert answer.not_applicable is not None
     assert 'queue = "fq"' in answer.not_applicable
 
 
-def test_unvalidated_scenarios_cause_a_warning() -> None:
+def test_scenario_outside_the_comparisons_has_a_warning() -> None:
     brief = {"run": {"duration": "20s", "warmup": "10s"}}
     few = ask(local_loop(10_000, 1.2, mean_field={"flows": 500}, **brief), "mean-field")
     assert any("mean_field.flows = 2500" in text for text in few.warnings)
@@ -233,29 +237,29 @@ def test_unvalidated_scenarios_cause_a_warning() -> None:
     ],
     ids=["hops", "cross traffic", "drop-tail"],
 )
-def test_warning_has_sufficient_number_of_sources(scenario: Any, enough: str) -> None:
+def test_too_few_sources_have_a_warning_with_the_number_needed(scenario: Any, enough: str) -> None:
     brief = {"run.duration": "12s", "run.warmup": "6s"}
     answer = ask(scenario.with_changes(brief), "mean-field")
     assert any(enough in text for text in answer.warnings)
 
 
-def test_full_drop_tail_queue_causes_a_warning() -> None:
+def test_full_drop_tail_queue_with_cross_traffic_has_a_warning() -> None:
     brief = {"run.duration": "40s", "run.warmup": "30s"}
-    for queue, is_told in (("droptail", True), ("fq", False)):
+    for queue, has_warning in (("droptail", True), ("fq", False)):
         scenario = crossed("poisson", 20_000, 2.0, queue, mean_field={"flows": 10_000})
         answer = ask(scenario.with_changes(brief), "mean-field")
         assert answer.tables["cross"]["loss_ratio"][0] > 0.01
-        assert any("full drop-tail queue (loop)" in text for text in answer.warnings) == is_told
+        assert any("full drop-tail queue (loop)" in text for text in answer.warnings) == has_warning
 
 
-def test_path_that_is_too_long_causes_a_warning() -> None:
+def test_path_that_cannot_be_shortened_has_a_warning() -> None:
     delays = {"return_delay": "0s", "ingress": {"delay": "0s"}, "egress": {"delay": "0s"}}
     link = {"rate": "20mbit", "delay": "0s", "buffer": "2000pkt"}
     network = {**delays, "bottleneck": link}
     scenario = local_loop(50_000, 1.0, network=network, run={"duration": "6s", "warmup": "2s"})
-    # Nine times what a packet and its ack take on the link.
+    # Nine times the transmission time of a packet and its ack on the link.
     assert excess_delay_s(scenario, 10.0) == within(9 * 1540 * 8 / 20e6, 1e-9)
-    assert any("idle path is" in text for text in ask(scenario, "mean-field").warnings)
+    assert any("empty path is" in text for text in ask(scenario, "mean-field").warnings)
     assert excess_delay_s(local_loop(50_000, 1.0), 10.0) == 0
 
 
@@ -263,37 +267,37 @@ AGREEMENT = {"run": {"duration": "90s", "warmup": "50s"}, "mean_field": {"flows"
 
 
 def check_beside_exact(scenario: tcpcast.Scenario) -> tuple[Any, Any]:
-    found, exact = (ask(scenario, engine) for engine in ("mean-field", "packet"))
-    told, truth = figures(found), figures(exact)
+    result, exact = (ask(scenario, engine) for engine in ("mean-field", "packet"))
+    message, truth = figures(result), figures(exact)
     for metric, limit in LIMITS.items():
-        assert told[metric] == within(truth[metric], limit), metric
-    return found, exact
+        assert message[metric] == within(truth[metric], limit), metric
+    return result, exact
 
 
 @pytest.mark.parametrize("load", [pytest.param(0.8, marks=pytest.mark.long), 1.2])
-def test_sources_with_own_hops_agree_with_exact_simulation(load: float) -> None:
-    found, exact = check_beside_exact(behind_backbones(10_000, load, **AGREEMENT))
-    hops, truth = (answer.tables["by_hop"] for answer in (found, exact))
+def test_hops_per_source_agree_with_exact_simulation(load: float) -> None:
+    result, exact = check_beside_exact(behind_backbones(10_000, load, **AGREEMENT))
+    hops, truth = (answer.tables["by_hop"] for answer in (result, exact))
     assert hops["hop"].tolist() == ["backbone", "loop"]
     for column in ("arrived", "utilisation"):
         assert hops[column].tolist() == within(truth[column].tolist(), 0.05), column
-    # All wait for the same cross traffic, with the values of one hop.
+    # Each source waits behind cross traffic with the values of a single hop.
     assert hops["queue_mean_pkts"][0] == within(truth["queue_mean_pkts"][0], 0.3)
-    cross, cross_truth = (answer.tables["cross"] for answer in (found, exact))
+    cross, cross_truth = (answer.tables["cross"] for answer in (result, exact))
     assert cross["carried_bps"].tolist() == cross_truth["carried_bps"].tolist()
 
 
 def test_two_shared_hops_agree_with_exact_simulation() -> None:
     scenario = in_series(10_000, 2.0, [{"name": "first", "times": 1.05}, {}], **AGREEMENT)
-    found, exact = check_beside_exact(scenario)
-    hops, truth = (answer.tables["by_hop"] for answer in (found, exact))
+    result, exact = check_beside_exact(scenario)
+    hops, truth = (answer.tables["by_hop"] for answer in (result, exact))
     for column in ("arrived", "utilisation"):
         assert hops[column].tolist() == within(truth[column].tolist(), 0.03), column
     for column in ("loss_ratio", "queue_mean_pkts", "queue_max_pkts"):
         assert hops[column][1] == within(truth[column][1], 0.1), column
 
 
-# `test_scaled_cross_traffic_has_every_kth_packet` covers the scaling of each distribution.
+# `test_cross_traffic_is_thinned_to_every_kth_packet` checks the scaling of each distribution.
 @pytest.mark.parametrize(
     "distribution",
     [
@@ -305,32 +309,32 @@ def test_two_shared_hops_agree_with_exact_simulation() -> None:
     ],
 )
 def test_cross_traffic_agrees_with_exact_simulation(distribution: str) -> None:
-    # Bursts as long as those of Pareto's distribution only agree over a longer run.
+    # Bursts as long as with the Pareto distribution need a longer run to agree.
     run = {"duration": "140s", "warmup": "60s"} if distribution == "pareto" else AGREEMENT["run"]
-    found, exact = check_beside_exact(
+    result, exact = check_beside_exact(
         crossed(distribution, 10_000, 0.9, "droptail", **AGREEMENT | {"run": run})
     )
-    cross, truth = (answer.tables["cross"] for answer in (found, exact))
+    cross, truth = (answer.tables["cross"] for answer in (result, exact))
     for column in ("offered_bps", "carried_bps"):
         assert cross[column][0] == within(truth[column][0], 0.02), column
     if distribution == "fgn":
         assert cross["rate_sd_bps"][0] == within(truth["rate_sd_bps"][0], 1e-9)
 
 
-def test_stream_in_fair_queue_gets_remaining_rate() -> None:
-    found, exact = check_beside_exact(crossed("poisson", 10_000, 0.8, "fq", **AGREEMENT))
-    cross, truth = (answer.tables["cross"]["carried_bps"][0] for answer in (found, exact))
+def test_stream_in_a_fair_queue_gets_the_remaining_rate() -> None:
+    result, exact = check_beside_exact(crossed("poisson", 10_000, 0.8, "fq", **AGREEMENT))
+    cross, truth = (answer.tables["cross"]["carried_bps"][0] for answer in (result, exact))
     assert cross == within(truth, 0.08)
     assert 0.1 < exact.tables["cross"]["loss_ratio"][0] < 0.6
 
 
 @pytest.mark.parametrize("correlation", [pytest.param(-0.5, marks=pytest.mark.long), 0.8])
-def test_correlated_files_agree_with_exact_simulation(correlation: float) -> None:
+def test_correlated_files_and_off_times_agree_with_exact_simulation(correlation: float) -> None:
     scenario = local_loop(10_000, 2.0, **AGREEMENT)
     check_beside_exact(scenario.with_changes({"traffic.correlation": correlation}))
 
 
-def test_hops_and_cross_traffic_do_not_depend_on_threads() -> None:
+def test_hops_cross_traffic_and_correlation_are_independent_of_threads() -> None:
     brief = {"duration": "12s", "warmup": "4s", "replications": 2}
     scenario = crossed("pareto", 20_000, 1.2, "droptail", run=brief)
     scenario = scenario.with_changes({"traffic.correlation": 0.5})
@@ -339,7 +343,7 @@ def test_hops_and_cross_traffic_do_not_depend_on_threads() -> None:
     assert one.tables["cross"]["carried_bps"] == two.tables["cross"]["carried_bps"]
 
 
-def test_only_shared_hops_are_scaled() -> None:
+def test_hops_per_source_stay_and_shared_hops_shrink() -> None:
     hops = [
         {"name": "own", "rate": "5mbit", "buffer": "50pkt", "delay": "1ms", "shared": False},
         {"name": "first", "times": 3},
@@ -349,26 +353,26 @@ def test_only_shared_hops_are_scaled() -> None:
     scenario = in_series(1_000_000, 1.0, hops)
     whole: Any = configuration(scenario, 0.0)
     small: Any = scaled_configuration(scenario, 0.0, each=200.0)
-    (own, first), (turns,) = small["hops_before"], small["hops_after"]
+    (own, first), (shared_hop,) = small["hops_before"], small["hops_after"]
     whole_own, whole_first = whole["hops_before"]
-    (whole_turns,) = whole["hops_after"]
+    (whole_shared,) = whole["hops_after"]
     assert own == whole_own
-    for of_small, of_whole in ((first, whole_first), (turns, whole_turns)):
-        assert of_small["rate_bps"] * 200 == within(of_whole["rate_bps"], 1e-6)
-        assert of_small["delay_ns"] == of_whole["delay_ns"]
+    for small_value, whole_value in ((first, whole_first), (shared_hop, whole_shared)):
+        assert small_value["rate_bps"] * 200 == within(whole_value["rate_bps"], 1e-6)
+        assert small_value["delay_ns"] == whole_value["delay_ns"]
     assert first["buffer_pkts"] * 200 == within(whole_first["buffer_pkts"], 1e-3)
-    assert turns["buffer_pkts"] == whole_turns["buffer_pkts"]
-    # All three shared links together are no longer than they were.
+    assert shared_hop["buffer_pkts"] == whole_shared["buffer_pkts"]
+    # The total length of the three shared links does not increase.
     rates = [20e9, 60e9, 40e9]
     longer = sum(199 * 1540 * 8e9 / rate for rate in rates)
-    (of_small,), (of_whole,) = (
-        [group["forward_ns"] + group["back_ns"] for group in told["classes"]]
-        for told in (small, whole)
+    (small_value,), (whole_value,) = (
+        [group["forward_ns"] + group["back_ns"] for group in config["classes"]]
+        for config in (small, whole)
     )
-    assert of_whole - of_small == within(longer, 1e-5)
+    assert whole_value - small_value == within(longer, 1e-5)
 
 
-def test_delay_deficit_of_one_direction_goes_to_the_other() -> None:
+def test_missing_time_in_one_direction_is_taken_from_the_other() -> None:
     network = local_loop(1_000_000, 1.0).resolved()["network"]
     network["bottleneck"]["delay"] = "10us"
     scenario = local_loop(1_000_000, 1.0, network={**network, "return_delay": "50ms"})
@@ -379,9 +383,9 @@ def test_delay_deficit_of_one_direction_goes_to_the_other() -> None:
     assert whole["forward_ns"] + whole["back_ns"] - group["back_ns"] == within(longer, 1e-5)
 
 
-def test_scaled_cross_traffic_has_every_kth_packet() -> None:
-    def process_of(told: Config) -> Any:
-        (stream,) = told["cross"]
+def test_cross_traffic_is_thinned_to_every_kth_packet() -> None:
+    def cross_process(config: Config) -> Any:
+        (stream,) = config["cross"]
         return stream["process"]
 
     changes: dict[str, dict[str, Any]] = {
@@ -392,8 +396,8 @@ def test_scaled_cross_traffic_has_every_kth_packet() -> None:
     }
     for distribution, changed in changes.items():
         scenario = crossed(distribution, 20_000, 1.2, "droptail")
-        whole = process_of(configuration(scenario, 0.0))
-        small = process_of(scaled_configuration(scenario, 0.0, each=4.0))
+        whole = cross_process(configuration(scenario, 0.0))
+        small = cross_process(scaled_configuration(scenario, 0.0, each=4.0))
         for key in ("rate", "mean", "sd", "peak"):
             if key in whole:
                 assert small[key] * 4 == within(whole[key], 1e-12), (distribution, key)
@@ -403,12 +407,12 @@ def test_scaled_cross_traffic_has_every_kth_packet() -> None:
         assert changed.items() <= small.items()
 
 
-def test_cross_traffic_at_per_source_hop_is_not_scaled() -> None:
+def test_cross_traffic_at_hops_per_source_is_unchanged() -> None:
     scenario = behind_backbones(1_000_000, 1.0)
     small = scaled_configuration(scenario, 0.0, each=200.0)
     assert small["cross"] == configuration(scenario, 0.0)["cross"]
 
 
-def test_mean_field_does_not_run_by_default() -> None:
+def test_mean_field_is_not_a_default_engine() -> None:
     scenario = local_loop(10_000, 1.2, run={"duration": "3s", "warmup": "1s"})
     assert "mean-field" not in [answer.engine for answer in tcpcast.run(scenario)]

@@ -1,4 +1,4 @@
-"""Runs that do not fit into memory, or whose set-up alone is longer than they may take."""
+"""Runs that exceed the memory, and runs whose set-up alone exceeds the time limit."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from tcpcast.engines.packet.configuration import configuration
 GIB = 2**30
 
 
-def refused(changes: dict[str, Any]) -> str:
+def refusal(changes: dict[str, Any]) -> str:
     scenario = tcpcast.load("web-10mbit", changes=changes)
     (answer,) = tcpcast.run(scenario, ["packet"])
     assert answer.not_applicable is not None
     return answer.not_applicable
 
 
-def test_more_sources_than_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_sources_for_the_memory_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "free_bytes", lambda: GIB)
-    told = refused({"traffic.sources": 10_000_000, "run.replications": 1})
-    assert "1 replication of 10,000,000 sources would take about" in told
-    assert "1 GiB are free; fewer sources fit; use engine mean-field, or write traffic" in told
-    assert "mean-field" in told
+    message = refusal({"traffic.sources": 10_000_000, "run.replications": 1})
+    assert "1 replication of 10,000,000 sources would take about" in message
+    assert "1 GiB are free; fewer sources fit; use engine mean-field, or write traffic" in message
+    assert "mean-field" in message
 
 
-def test_more_replications_than_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_replications_for_the_memory_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "free_bytes", lambda: GIB)
-    told = refused({"run.replications": 40_001})
-    assert "40,001 replications of" in told
-    assert told.endswith("fewer replications fit; write run.replications = 645")
+    message = refusal({"run.replications": 40_001})
+    assert "40,001 replications of" in message
+    assert message.endswith("fewer replications fit; write run.replications = 645")
 
 
-def test_free_memory_or_none(
+def test_free_memory_is_reported_if_known(
     monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     folder = tmp_path_factory.mktemp("group")
@@ -51,30 +51,30 @@ def test_free_memory_or_none(
     assert memory.free_bytes() == 4_096_000
 
 
-def begun(replications: int, sources: int = 88) -> _native.Simulation:
+def started(replications: int, sources: int = 88) -> _native.Simulation:
     scenario = tcpcast.load("web-10mbit", changes={"traffic.sources": sources})
     return _native.Simulation(configuration(scenario, 0.0), replications)
 
 
-def test_time_limit_includes_set_up() -> None:
-    run = begun(1, sources=1_000_000)
-    told = run.advance(transfers=None, until_ns=10**18, threads=1, max_wall_s=0.0)
-    assert told == "out-of-time"
+def test_set_up_counts_towards_the_time_limit() -> None:
+    run = started(1, sources=1_000_000)
+    status = run.advance(transfers=None, until_ns=10**18, threads=1, max_wall_s=0.0)
+    assert status == "out-of-time"
     assert run.clocks() == [(0, False)]
     packets, on_times = run.sources()[0]
     assert packets.size == on_times.size == 1_000_000
     assert not packets.any()
 
 
-def test_unstarted_replications_are_left_out() -> None:
-    run = begun(40_001)
-    told = run.advance(transfers=None, until_ns=10**18, threads=2, max_wall_s=0.0)
-    assert told == "out-of-time"
+def test_replications_that_never_started_are_omitted() -> None:
+    run = started(40_001)
+    status = run.advance(transfers=None, until_ns=10**18, threads=2, max_wall_s=0.0)
+    assert status == "out-of-time"
     assert 1 <= len(run.clocks()) <= 3
     assert len(run.counters()) == len(run.sources()) == len(run.clocks())
 
 
-def test_number_of_started_replications_is_reported() -> None:
+def test_started_replications_are_reported() -> None:
     changes = {"run.replications": 5000, "run.max_wall": "300ms", "run.transfers": 100_000}
     (answer,) = tcpcast.run(tcpcast.load("web-10mbit", changes=changes), ["packet"])
     assert answer.incomplete_reason is not None
@@ -85,11 +85,11 @@ def test_number_of_started_replications_is_reported() -> None:
 
 
 @pytest.mark.parametrize("warmup", [None, "1s"])
-def test_run_is_stopped_before_memory_is_exhausted(
+def test_run_is_stopped_before_its_packets_fill_the_memory(
     monkeypatch: pytest.MonkeyPatch, warmup: str | None
 ) -> None:
-    taken = iter([GIB])
-    monkeypatch.setattr(memory, "resident_bytes", lambda: next(taken, 4 * GIB))
+    free_memory = iter([GIB])
+    monkeypatch.setattr(memory, "resident_bytes", lambda: next(free_memory, 4 * GIB))
     monkeypatch.setattr(memory, "free_bytes", lambda: 5 * GIB)
     changes = {"run.duration": "100000s", "run.warmup": warmup, "run.max_wall": "60s"}
     (answer,) = tcpcast.run(tcpcast.load("lossy-path", changes=changes), ["packet"])

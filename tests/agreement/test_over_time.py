@@ -1,4 +1,4 @@
-"""Tables for plots over time: they describe the run and do not change it."""
+"""Tables over time describe the run and do not change it."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ BULK: dict[str, Any] = {
 }
 
 
-def scenario(**changes: Any) -> Scenario:
+def make_scenario(**changes: Any) -> Scenario:
     return Scenario.from_dict(BULK).with_changes(
         {k.replace("__", "."): v for k, v in changes.items()}
     )
 
 
-def run(asked: Scenario, over_time: bool = True) -> Answers:
-    return tcpcast.run(asked, "packet", threads=1, over_time=over_time)
+def simulate(scenario: Scenario, over_time: bool = True) -> Answers:
+    return tcpcast.run(scenario, "packet", threads=1, over_time=over_time)
 
 
 def mean(table: dict[str, Any], column: str, begin: float) -> float:
-    """The mean over time of what begins at ``begin`` or later."""
+    """Return the mean over time of rows that begin at ``begin`` or later."""
     late = table["from_s"] >= begin - 1e-9
     spans = (table["to_s"] - table["from_s"])[late]
     return float(table[column][late] @ spans / spans.sum())
@@ -60,19 +60,19 @@ def mean(table: dict[str, Any], column: str, begin: float) -> float:
         {"cross": [{"model": "fgn", "mean": "40%", "sd": "20%", "hurst": 0.7, "bin": "10ms"}]},
     ],
 )
-def test_time_series_do_not_change_results(changes: dict[str, Any]) -> None:
-    asked = scenario(**changes)
-    (bare,), (with_them,) = run(asked, over_time=False), run(asked)
-    assert not TABLES & bare.tables.keys()
-    assert with_them.metrics == bare.metrics
-    assert with_them.warnings == bare.warnings
-    for name, table in bare.tables.items():
+def test_tables_do_not_change_the_run(changes: dict[str, Any]) -> None:
+    scenario = make_scenario(**changes)
+    (without_tables,), (with_tables,) = simulate(scenario, over_time=False), simulate(scenario)
+    assert not TABLES & without_tables.tables.keys()
+    assert with_tables.metrics == without_tables.metrics
+    assert with_tables.warnings == without_tables.warnings
+    for name, table in without_tables.tables.items():
         for column, values in table.items():
-            np.testing.assert_array_equal(values, with_them.tables[name][column])
+            np.testing.assert_array_equal(values, with_tables.tables[name][column])
 
 
-def test_the_whole_run_is_there_and_adds_up_to_the_metrics() -> None:
-    (answer,) = run(scenario())
+def test_tables_cover_the_whole_run_and_add_up_to_the_metrics() -> None:
+    (answer,) = simulate(make_scenario())
     queue, flows = (answer.tables[f"{name}_over_time"] for name in ("queue", "flows"))
     for table in (queue, *(rows(flows, name) for name in ("near", "far"))):
         assert table["from_s"][0] == 0
@@ -80,7 +80,9 @@ def test_the_whole_run_is_there_and_adds_up_to_the_metrics() -> None:
         np.testing.assert_array_equal(table["from_s"][1:], table["to_s"][:-1])
         assert 100 < len(table["to_s"]) <= time_series.MAX_SLOTS
     begin = queue["from_s"][queue["from_s"] >= 7][0]
-    late = Answers(list(run(scenario(run__warmup=f"{begin}s"), over_time=False)), scenario())[0]
+    late = Answers(
+        list(simulate(make_scenario(run__warmup=f"{begin}s"), over_time=False)), make_scenario()
+    )[0]
     assert mean(queue, "queue_pkts", begin) == pytest.approx(late["queue_mean_pkts"], rel=1e-6)
     goodput = sum(mean(rows(flows, name), "goodput_bps", begin) for name in ("near", "far"))
     assert goodput == pytest.approx(late["goodput_bps"], rel=1e-6)
@@ -91,41 +93,43 @@ def rows(table: dict[str, Any], name: str) -> dict[str, Any]:
     return {column: values[table["class"] == name] for column, values in table.items()}
 
 
-def test_intervals_need_three_replications() -> None:
-    queue = run(scenario())[0].tables["queue_over_time"]
-    known = np.isfinite(queue["queue_pkts_low"])
-    assert known.all()
+def test_three_replications_give_intervals() -> None:
+    queue = simulate(make_scenario())[0].tables["queue_over_time"]
+    is_known = np.isfinite(queue["queue_pkts_low"])
+    assert is_known.all()
     assert (queue["queue_pkts_low"] <= queue["queue_pkts"]).all()
     assert (queue["queue_pkts"] <= queue["queue_pkts_high"]).all()
-    queue = run(scenario(run__replications=2))[0].tables["queue_over_time"]
+    queue = simulate(make_scenario(run__replications=2))[0].tables["queue_over_time"]
     assert np.isnan(queue["queue_pkts_low"]).all()
 
 
-def test_windows_of_one_flow_per_class_agree_with_trace() -> None:
-    asked = scenario(run__replications=1)
-    windows = run(asked)[0].tables["windows_over_time"]
+def test_windows_are_shown_for_one_flow_per_class_within_the_trace() -> None:
+    scenario = make_scenario(run__replications=1)
+    windows = simulate(scenario)[0].tables["windows_over_time"]
     assert sorted({*zip(windows["class"].tolist(), windows["flow"].tolist(), strict=True)}) == [
         ("far", 2), ("near", 0),
     ]  # fmt: skip
     assert (windows["low_pkts"] <= windows["mean_pkts"] + 1e-9).all()
     assert (windows["mean_pkts"] <= windows["high_pkts"] + 1e-9).all()
-    traced = run(asked.with_changes({"probes.flows": [2]}), over_time=False)[0].tables["windows"]
+    traced = simulate(scenario.with_changes({"probes.flows": [2]}), over_time=False)[0].tables[
+        "windows"
+    ]
     far = windows["class"] == "far"
     assert windows["high_pkts"][far].max() == traced["cwnd_pkts"].max()
-    assert "sequences" not in run(asked)[0].tables
+    assert "sequences" not in simulate(scenario)[0].tables
 
 
-def test_memory_does_not_grow_with_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_is_independent_of_the_duration(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(time_series, "TRACE_POINTS", 300)
-    windows = run(scenario(run__replications=1, run__duration="300s"))[0].tables[
+    windows = simulate(make_scenario(run__replications=1, run__duration="300s"))[0].tables[
         "windows_over_time"
     ]
     assert windows["to_s"].max() == pytest.approx(300)
     assert windows["high_pkts"].max() > 20
 
 
-def test_replications_of_different_lengths_are_merged() -> None:
-    asked = Scenario.from_dict(
+def test_replications_of_different_lengths_are_combined() -> None:
+    scenario = Scenario.from_dict(
         {
             "name": "files",
             "network": {"rtt": "20ms", "bottleneck": {"rate": "2mbit", "buffer": "20pkt"}},
@@ -139,7 +143,7 @@ def test_replications_of_different_lengths_are_merged() -> None:
             "run": {"transfers": 40, "warmup": "1s", "replications": 9},
         }
     )
-    (answer,) = run(asked)
+    (answer,) = simulate(scenario)
     table = answer.tables["flows_over_time"]
     assert table["to_s"][-1] == pytest.approx(max(answer.provenance["simulated_s"]))
     assert np.isfinite(table["goodput_bps"]).all()
@@ -151,8 +155,8 @@ def test_replications_of_different_lengths_are_merged() -> None:
     assert np.isfinite(distribution["low"]).all()
 
 
-def test_isolated_transfer_distributions_agree_with_percentiles() -> None:
-    asked = Scenario.from_dict(
+def test_distributions_of_isolated_transfers_agree_with_their_percentiles() -> None:
+    scenario = Scenario.from_dict(
         {
             "name": "short",
             "network": {
@@ -164,16 +168,20 @@ def test_isolated_transfer_distributions_agree_with_percentiles() -> None:
             "tcp": {"stack": "rfc-newreno"},
         }
     )
-    (answer,) = run(asked)
+    (answer,) = simulate(scenario)
     assert "queue_over_time" not in answer.tables
-    told, by_size = answer.tables["completion_distribution"], answer.tables["by_size"]
-    assert sorted(set(told["size_pkts"].tolist())) == [1, 10, 40]
-    for at, size in enumerate(by_size["size_pkts"].tolist()):
-        of_size = {name: column[told["size_pkts"] == size] for name, column in told.items()}
+    distribution, by_size = answer.tables["completion_distribution"], answer.tables["by_size"]
+    assert sorted(set(distribution["size_pkts"].tolist())) == [1, 10, 40]
+    for index, size in enumerate(by_size["size_pkts"].tolist()):
+        of_size = {
+            name: column[distribution["size_pkts"] == size] for name, column in distribution.items()
+        }
         for share, name in ((0.5, "p50"), (0.95, "p95")):
-            within = of_size["time_s"][np.searchsorted(of_size["share"], share)]
-            assert within == pytest.approx(by_size[name][at], rel=0.02)
-        inside = (of_size["low"] <= of_size["share"]) & (of_size["share"] <= of_size["high"])
-        assert inside.all()
+            reached_shares = of_size["time_s"][np.searchsorted(of_size["share"], share)]
+            assert reached_shares == pytest.approx(by_size[name][index], rel=0.02)
+        contains_share = (of_size["low"] <= of_size["share"]) & (
+            of_size["share"] <= of_size["high"]
+        )
+        assert contains_share.all()
         middle = np.abs(of_size["share"] - 0.5).argmin()
         assert 0.02 < of_size["high"][middle] - of_size["low"][middle] < 0.12

@@ -1,4 +1,4 @@
-"""Formulas of one path as engines: what they are fed, what limits them, when they do not apply."""
+"""Formulas of one path as engines: inputs, limits and domains."""
 
 from __future__ import annotations
 
@@ -28,28 +28,28 @@ PATH = [
 
 
 def lossy(**changes: Any) -> Scenario:
-    """Ten flows, RTT 60 ms, 1 % of loss, 1 Gbit/s; ``__`` stands for the dot of a key."""
+    """Ten flows, RTT 60 ms, 1 % of loss, 1 Gbit/s; ``__`` in a keyword means a dot in the key."""
     return load("lossy-path", changes={key.replace("__", "."): v for key, v in changes.items()})
 
 
-def ask(engine: str, scenario: Scenario, measured: Answer | None = None) -> Answer:
+def run_engine(engine: str, scenario: Scenario, measured: Answer | None = None) -> Answer:
     return REGISTRY[engine].ask(scenario, RunOptions(), measured)
 
 
-def seen(**metrics: float) -> Answer:
-    """An answer as ``packet`` gives it, of only the figures named."""
+def measurement(**metrics: float) -> Answer:
+    """Return a ``packet`` answer with the given metrics only."""
     return Answer("packet", metrics={name: Metric(value) for name, value in metrics.items()})
 
 
-def steps(found: Answer) -> dict[str, float]:
-    return {entry["symbol"]: entry["value"] for entry in found.steps}
+def steps(result: Answer) -> dict[str, float]:
+    return {entry["symbol"]: entry["value"] for entry in result.steps}
 
 
-def sources(found: Answer) -> dict[str, str]:
-    return {entry["symbol"]: entry["source"] for entry in found.steps}
+def sources(result: Answer) -> dict[str, str]:
+    return {entry["symbol"]: entry["source"] for entry in result.steps}
 
 
-def test_each_formula_row_loads() -> None:
+def test_each_engine_is_registered_and_loads() -> None:
     assert {"pftk", "pftk-approx", "td-only", "mathis", "cubic-response"} <= set(PATH)
     assert {"parallel", "parallel-cumulative"} <= set(PATH)
     for name in PATH:
@@ -58,38 +58,38 @@ def test_each_formula_row_loads() -> None:
 
 
 @pytest.mark.parametrize("name", PATH)
-def test_answer_has_rate_regime_and_steps(name: str) -> None:
+def test_answer_contains_rate_regime_and_all_steps(name: str) -> None:
     scenario = lossy()
-    (found,) = answer(scenario, [name])
-    assert found.engine == name
-    assert found.not_applicable is None
-    assert found.provenance["formula"] == FORMULAS[name].source
-    assert found.provenance["scenario"] == scenario.digest()
-    assert found.provenance["feed"] == "scenario"
-    assert isinstance(found.regime, str)
-    assert found.metrics.keys() <= UNITS.keys()
-    assert found.metrics["send_rate_pps"].low is None
-    way = found.steps
-    assert all(set(entry) == {"symbol", "value", "unit", "source"} for entry in way)
-    assert all(entry["source"] for entry in way)
-    symbols = [entry["symbol"] for entry in way]
+    (result,) = answer(scenario, [name])
+    assert result.engine == name
+    assert result.not_applicable is None
+    assert result.provenance["formula"] == FORMULAS[name].source
+    assert result.provenance["scenario"] == scenario.digest()
+    assert result.provenance["feed"] == "scenario"
+    assert isinstance(result.regime, str)
+    assert result.metrics.keys() <= UNITS.keys()
+    assert result.metrics["send_rate_pps"].low is None
+    engine_steps = result.steps
+    assert all(set(entry) == {"symbol", "value", "unit", "source"} for entry in engine_steps)
+    assert all(entry["source"] for entry in engine_steps)
+    symbols = [entry["symbol"] for entry in engine_steps]
     assert len(set(symbols)) == len(symbols)
     assert symbols[0] in {"p", "p_e"}
-    assert way[-1]["symbol"] == "send rate"
-    assert way[-1]["value"] == found["send_rate_pps"]
-    assert json.loads(encode(document([found], scenario)))["answers"][0]["engine"] == name
+    assert engine_steps[-1]["symbol"] == "send rate"
+    assert engine_steps[-1]["value"] == result["send_rate_pps"]
+    assert json.loads(encode(document([result], scenario)))["answers"][0]["engine"] == name
 
 
-def test_pftk_inputs_come_from_the_scenario() -> None:
-    (found,) = answer(lossy(), ["pftk"])
+def test_pftk_uses_the_inputs_of_the_scenario() -> None:
+    (result,) = answer(lossy(), ["pftk"])
     one = throughput(rtt_s=0.06, t0_s=1.0, loss_indication_ratio=0.01, packets_per_ack=1)
-    assert found["send_rate_pps"] == pytest.approx(10 * float(one.rate_pps), rel=1e-12)
-    assert found["timeout_share"] == float(one.timeout_probability)
-    assert found["w_at_loss_mean_pkts"] == float(one.window_pkts)
-    symbols = [entry["symbol"] for entry in found.steps]
+    assert result["send_rate_pps"] == pytest.approx(10 * float(one.rate_pps), rel=1e-12)
+    assert result["timeout_share"] == float(one.timeout_probability)
+    assert result["w_at_loss_mean_pkts"] == float(one.window_pkts)
+    symbols = [entry["symbol"] for entry in result.steps]
     assert symbols[:6] == ["p", "RTT", "T0", "b", "W_max", "n"]
-    assert list(steps(found).values())[:6] == [0.01, 0.06, 1.0, 1.0, None, 10.0]
-    assert found.regime == "triple duplicates"
+    assert list(steps(result).values())[:6] == [0.01, 0.06, 1.0, 1.0, None, 10.0]
+    assert result.regime == "triple duplicates"
 
 
 @pytest.mark.parametrize(
@@ -104,38 +104,38 @@ def test_pftk_inputs_come_from_the_scenario() -> None:
         ({"network__ingress__loss": "2%"}, "p", 1 - 0.99 * 0.98),
     ],
 )
-def test_every_input_follows_from_its_key(
+def test_each_input_follows_from_its_key(
     changes: dict[str, Any], symbol: str, value: float
 ) -> None:
     for name in PATH:
-        (found,) = answer(lossy(**changes), [name])
-        if symbol in steps(found):
-            assert steps(found)[symbol] == pytest.approx(value, rel=1e-12)
+        (result,) = answer(lossy(**changes), [name])
+        if symbol in steps(result):
+            assert steps(result)[symbol] == pytest.approx(value, rel=1e-12)
     assert symbol in steps(answer(lossy(**changes), ["pftk"])[0])
 
 
-def test_one_class_is_the_scenario_itself() -> None:
+def test_single_class_equals_the_scenario() -> None:
     alone = lossy().with_changes({"class": [{"name": "all", "flows": 10}]})
     for name in PATH:
         (one,), (other,) = answer(alone, [name]), answer(lossy(), [name])
         assert one.metrics == other.metrics
 
 
-def test_approximate_pftk() -> None:
-    (found,) = answer(lossy(), ["pftk-approx"])
+def test_approximate_pftk_agrees() -> None:
+    (result,) = answer(lossy(), ["pftk-approx"])
     rate = approximate_rate_pps(rtt_s=0.06, t0_s=1, loss_indication_ratio=0.01, packets_per_ack=1)
-    assert found["send_rate_pps"] == pytest.approx(10 * float(rate), rel=1e-12)
-    way = steps(found)
+    assert result["send_rate_pps"] == pytest.approx(10 * float(rate), rel=1e-12)
+    engine_steps = steps(result)
     growing = 0.06 * math.sqrt(2 * 0.01 / 3)
     waiting = 3 * math.sqrt(3 * 0.01 / 8) * 0.01 * (1 + 32 * 0.01**2)
-    assert way["RTT sqrt(2bp/3)"] == pytest.approx(growing, rel=1e-12)
-    assert way["T0 min(1, 3 sqrt(3bp/8)) p (1+32p^2)"] == pytest.approx(waiting, rel=1e-9)
-    assert way["in timeouts"] == pytest.approx(waiting / (growing + waiting), rel=1e-9)
+    assert engine_steps["RTT sqrt(2bp/3)"] == pytest.approx(growing, rel=1e-12)
+    assert engine_steps["T0 min(1, 3 sqrt(3bp/8)) p (1+32p^2)"] == pytest.approx(waiting, rel=1e-9)
+    assert engine_steps["in timeouts"] == pytest.approx(waiting / (growing + waiting), rel=1e-9)
     (many,) = answer(lossy(network__bottleneck__loss="10%"), ["pftk-approx"])
     assert many.regime == "timeouts"
 
 
-def test_square_root_law_and_td_only() -> None:
+def test_square_root_formula_agrees_with_few_timeouts() -> None:
     scenario = lossy(tcp__receiver_window=44, tcp__min_rto="200ms")  # few timeouts
     distribution, alone = answer(scenario, ["mathis", "td-only"])
     assert distribution["send_rate_pps"] == pytest.approx(10 * math.sqrt(1.5 / 0.01) / 0.06)
@@ -149,27 +149,27 @@ def test_square_root_law_and_td_only() -> None:
 
 
 @pytest.mark.parametrize("name", ["mathis", "pftk-approx", "cubic-response", "pftk"])
-def test_receiver_window_limits_rate(name: str) -> None:
+def test_receiver_window_limits_the_rate(name: str) -> None:
     scenario = lossy(tcp__receiver_window=6, network__bottleneck__loss="0.01%")
-    (found,) = answer(scenario, [name])
-    assert found.regime == "window"
-    assert found["send_rate_pps"] == pytest.approx(10 * 6 / 0.06, rel=0.02)
+    (result,) = answer(scenario, [name])
+    assert result.regime == "window"
+    assert result["send_rate_pps"] == pytest.approx(10 * 6 / 0.06, rel=0.02)
 
 
 @pytest.mark.parametrize("name", ["td-only", "parallel", "parallel-cumulative"])
-def test_a_model_without_receiver_window_warns_beyond_it(name: str) -> None:
+def test_model_without_receiver_window_warns_above_it(name: str) -> None:
     scenario = lossy(
         tcp__receiver_window=6, tcp__initial_window=2, network__bottleneck__loss="0.1%"
     )
-    (found,) = answer(scenario, [name])
-    assert any("no receiver window" in text for text in found.warnings)
-    # where a link holds the flows below the window, there is nothing to warn of
-    (held,) = answer(scenario.with_changes({"network.bottleneck.rate": "10mbit"}), [name])
-    assert held.notes == []
+    (result,) = answer(scenario, [name])
+    assert any("no receiver window" in text for text in result.warnings)
+    # no warning if a link keeps the flows below the window
+    (limited,) = answer(scenario.with_changes({"network.bottleneck.rate": "10mbit"}), [name])
+    assert limited.notes == []
 
 
 @pytest.mark.parametrize("name", PATH)
-def test_links_limit_rate(name: str) -> None:
+def test_links_limit_the_rate(name: str) -> None:
     (shared,) = answer(lossy(network__bottleneck__rate="2.4mbit"), [name])
     assert shared["send_rate_pps"] == 200
     assert shared.regime == "bottleneck"
@@ -181,11 +181,11 @@ def test_links_limit_rate(name: str) -> None:
     assert free.regime not in {"bottleneck", "own link"}
 
 
-def test_cubic_response_warns_of_other_stack() -> None:
-    (found,) = answer(lossy(), ["cubic-response"])
-    assert any("the values here are those of CUBIC" in text for text in found.warnings)
-    assert found.regime == "Reno-friendly"
-    assert found["send_rate_pps"] == pytest.approx(10 * math.sqrt(1.5 / 0.01) / 0.06)
+def test_cubic_states_the_region_of_its_rate() -> None:
+    (result,) = answer(lossy(), ["cubic-response"])
+    assert any("what CUBIC would do" in text for text in result.warnings)
+    assert result.regime == "Reno-friendly"
+    assert result["send_rate_pps"] == pytest.approx(10 * math.sqrt(1.5 / 0.01) / 0.06)
     (rare,) = answer(
         lossy(network__bottleneck__loss="0.001%", traffic__flows=1), ["cubic-response"]
     )
@@ -203,7 +203,7 @@ ALGORITHM_1 = [
 
 
 @pytest.mark.parametrize(("flows", "loss", "rate"), ALGORITHM_1)
-def test_algorithm_1_as_printed(flows: int, loss: float, rate: float) -> None:
+def test_algorithm_1_agrees_with_the_note(flows: int, loss: float, rate: float) -> None:
     """b = 2, RTT = 0.06 s, T = 0.24 s."""
     scenario = lossy(
         tcp__min_rto="240ms",
@@ -212,92 +212,92 @@ def test_algorithm_1_as_printed(flows: int, loss: float, rate: float) -> None:
         network__bottleneck__loss=loss,
         network__bottleneck__rate="unlimited",
     )
-    (found,) = answer(scenario, ["parallel"])
-    assert round(found["send_rate_pps"], 3) == rate
+    (result,) = answer(scenario, ["parallel"])
+    assert round(result["send_rate_pps"], 3) == rate
 
 
 @pytest.mark.parametrize(("loss", "rate"), [(0.001, 3228.100), (0.01, 965.761), (0.05, 271.153)])
-def test_algorithm_2_with_measured_inputs(loss: float, rate: float) -> None:
+def test_algorithm_2_uses_a_measurement(loss: float, rate: float) -> None:
     """Ten flows, p_r = 2 p_e, b = 2, RTT = 0.06 s, T = 0.24 s; the note has 3228.098 first."""
-    measured = seen(
-        loss_indication_ratio=0.5,  # not its measure
+    measured = measurement(
+        loss_indication_ratio=0.5,  # not an input of this formula
         loss_event_ratio_cumulative=loss,
         loss_ratio=2 * loss,
         rtt_mean_s=0.06,
         t0_s=0.24,
     )
-    found = ask("parallel-cumulative", lossy(tcp__delayed_acks=True), measured)
-    assert round(found["send_rate_pps"], 3) == rate
-    assert steps(found)["p_e"] == loss
-    assert "packet" in sources(found)["p_r"]
+    result = run_engine("parallel-cumulative", lossy(tcp__delayed_acks=True), measured)
+    assert round(result["send_rate_pps"], 3) == rate
+    assert steps(result)["p_e"] == loss
+    assert "packet" in sources(result)["p_r"]
 
 
-def test_many_waiting_flows_cause_a_warning() -> None:
+def test_many_flows_in_timeout_have_a_warning() -> None:
     (rare,) = answer(lossy(network__bottleneck__loss="0.01%"), ["parallel"])
     assert rare.notes == []
-    (often,) = answer(lossy(network__bottleneck__loss="3%"), ["parallel"])
-    assert any("here 100 % are" in text for text in often.warnings)
-    assert often.regime == "timeouts"
+    (frequent,) = answer(lossy(network__bottleneck__loss="3%"), ["parallel"])
+    assert any("here 100 % are" in text for text in frequent.warnings)
+    assert frequent.regime == "timeouts"
 
 
 @pytest.mark.parametrize("flows", [1, 10, 100])
 @pytest.mark.parametrize("loss", [0.0001, 0.01, 0.05])
-def test_p_e_of_independent_losses(flows: int, loss: float) -> None:
-    """Losses within a round trip of the first count once: counted on a stream of packets."""
+def test_p_e_agrees_for_independent_losses(flows: int, loss: float) -> None:
+    """Losses within a round trip of the first count once; counted on a stream of packets."""
     scenario = lossy(
         traffic__flows=flows, network__bottleneck__loss=loss, network__bottleneck__rate="unlimited"
     )
-    (found,) = answer(scenario, ["parallel-cumulative"])
-    window = found["send_rate_pps"] * 0.06
-    assert steps(found)["p_e"] == pytest.approx(1 / (1 / loss + window), rel=1e-9)
+    (result,) = answer(scenario, ["parallel-cumulative"])
+    window = result["send_rate_pps"] * 0.06
+    assert steps(result)["p_e"] == pytest.approx(1 / (1 / loss + window), rel=1e-9)
     events, packets = 4000, 0
     random = np.random.default_rng(flows)
     for gap in random.geometric(loss, events):
         packets += int(gap) + math.floor(window) + (random.random() < window % 1)
-    assert steps(found)["p_e"] == pytest.approx(events / packets, rel=0.05)
+    assert steps(result)["p_e"] == pytest.approx(events / packets, rel=0.05)
 
 
 def test_bursts_give_their_mean_and_a_warning() -> None:
     bursty = {"model": "gilbert-elliott", "to_bad": "0.1%", "to_good": "20%"}
-    (found,) = answer(lossy(network__bottleneck__loss=bursty), ["pftk"])
-    assert steps(found)["p"] == pytest.approx(0.001 / 0.201)
-    assert any("loss is correlated" in text for text in found.warnings)
+    (result,) = answer(lossy(network__bottleneck__loss=bursty), ["pftk"])
+    assert steps(result)["p"] == pytest.approx(0.001 / 0.201)
+    assert any("loss is correlated" in text for text in result.warnings)
 
 
-def test_algorithm_2_warns_of_rest_of_round_loss() -> None:
-    together = {"model": "rest-of-round", "rate": "1%"}
-    (found,) = answer(lossy(network__bottleneck__loss=together), ["parallel-cumulative"])
-    assert any("p_r" in text and "--feed measured" in text for text in found.warnings)
+def test_rest_of_round_has_a_larger_loss_than_algorithm_2() -> None:
+    correlated_loss = {"model": "rest-of-round", "rate": "1%"}
+    (result,) = answer(lossy(network__bottleneck__loss=correlated_loss), ["parallel-cumulative"])
+    assert any("p_r" in text and "--feed measured" in text for text in result.warnings)
     (alone,) = answer(lossy(), ["parallel-cumulative"])
     assert not any("p_r" in text for text in alone.warnings)
 
 
 @pytest.mark.parametrize("name", PATH)
 @pytest.mark.parametrize(
-    ("changes", "why"),
+    ("changes", "reason"),
     [
         ({"network.bottleneck.loss": "0%"}, "--feed measured"),
         ({"network.bottleneck.loss": 1e-16}, "no loss"),
         ({"class": [{"name": "a", "flows": 5}, {"name": "b", "flows": 5}]}, "one class"),
     ],
 )
-def test_not_applicable_says_why(name: str, changes: dict[str, Any], why: str) -> None:
-    (found,) = answer(lossy().with_changes(changes), [name])
-    assert found.not_applicable is not None
-    assert why in found.not_applicable
+def test_refusal_states_the_reason(name: str, changes: dict[str, Any], reason: str) -> None:
+    (result,) = answer(lossy().with_changes(changes), [name])
+    assert result.not_applicable is not None
+    assert reason in result.not_applicable
 
 
 @pytest.mark.parametrize("name", PATH)
 def test_on_off_traffic_is_rejected(name: str) -> None:
-    (found,) = answer(load("web-10mbit"), [name])
-    assert found.not_applicable is not None
-    assert '"bulk"' in found.not_applicable
+    (result,) = answer(load("web-10mbit"), [name])
+    assert result.not_applicable is not None
+    assert '"bulk"' in result.not_applicable
 
 
-def test_default_run_includes_all_applicable_formulas() -> None:
-    asked = [found.engine for found in answer(lossy(run__duration="25s"))]
-    # not of another stack, unless by name
-    assert asked == [*(name for name in PATH if name != "cubic-response"), "packet"]
+def test_default_run_uses_all_applicable_engines() -> None:
+    engines = [result.engine for result in answer(lossy(run__duration="25s"))]
+    # engines of other stacks only by name
+    assert engines == [*(name for name in PATH if name != "cubic-response"), "packet"]
 
 
 DROPTAIL = {
@@ -310,10 +310,10 @@ DROPTAIL = {
 }
 
 
-def test_measured_inputs_come_from_the_same_run() -> None:
-    found = answer(lossy(**DROPTAIL), ["pftk", "mathis"], feed="measured")
-    assert [each.engine for each in found] == ["pftk", "mathis", "packet"]
-    pftk, distribution, packet = found
+def test_engines_use_a_measurement_of_the_same_run() -> None:
+    result = answer(lossy(**DROPTAIL), ["pftk", "mathis"], feed="measured")
+    assert [each.engine for each in result] == ["pftk", "mathis", "packet"]
+    pftk, distribution, packet = result
     for each in (pftk, distribution):
         assert each.provenance["feed"] == "measured"
         assert steps(each)["p"] == packet["loss_indication_ratio"]
@@ -321,67 +321,69 @@ def test_measured_inputs_come_from_the_same_run() -> None:
     assert distribution["send_rate_pps"] == pytest.approx(
         3 * math.sqrt(1.5 / packet["loss_indication_ratio"]) / packet["rtt_mean_s"]
     )
-    # No cap: what the bottleneck does to the flows is in p and RTT.
+    # No limit by the link: p and RTT contain the effect of the bottleneck.
     assert distribution["send_rate_pps"] > 20e6 / 12000
-    # A window that saws between half and whole: the distribution of periodic loss is not far.
+    # The window varies between half and full, so the formula for periodic loss is close.
     assert distribution["send_rate_pps"] == pytest.approx(packet["send_rate_pps"], rel=0.1)
 
 
-def test_requested_order_is_kept() -> None:
+def test_requested_order_is_kept_and_other_engines_get_no_measurement() -> None:
     scenario = load("web-10mbit", changes={"run.transfers": 500})
-    found = answer(scenario, ["packet", "engset"], feed="measured")
-    assert [each.engine for each in found] == ["packet", "engset"]
+    result = answer(scenario, ["packet", "engset"], feed="measured")
+    assert [each.engine for each in result] == ["packet", "engset"]
     (alone,) = answer(scenario, ["engset"])
-    assert found[1].metrics == alone.metrics
+    assert result[1].metrics == alone.metrics
 
 
-def test_unobserved_inputs() -> None:
-    measured = seen(loss_indication_ratio=0.02, rtt_mean_s=0.08, t0_s=math.nan)
-    found = ask("pftk", lossy(tcp__min_rto="10ms"), measured)
-    assert (steps(found)["p"], steps(found)["RTT"], steps(found)["T0"]) == (0.02, 0.08, 0.08)
-    assert "no timeout" in sources(found)["T0"]
+def test_missing_measurements_are_reported() -> None:
+    measured = measurement(loss_indication_ratio=0.02, rtt_mean_s=0.08, t0_s=math.nan)
+    result = run_engine("pftk", lossy(tcp__min_rto="10ms"), measured)
+    assert (steps(result)["p"], steps(result)["RTT"], steps(result)["T0"]) == (0.02, 0.08, 0.08)
+    assert "no timeout" in sources(result)["T0"]
     with pytest.raises(NotApplicable, match="no loss indication"):
-        ask("pftk", lossy(), seen(loss_indication_ratio=0.0, rtt_mean_s=0.08))
+        run_engine("pftk", lossy(), measurement(loss_indication_ratio=0.0, rtt_mean_s=0.08))
     with pytest.raises(NotApplicable, match="loss_event_ratio_cumulative"):
-        ask("parallel-cumulative", lossy(), measured)
+        run_engine("parallel-cumulative", lossy(), measured)
     with pytest.raises(NotApplicable, match="bottleneck"):
-        ask("parallel-cumulative", lossy(network__egress__loss="1%"), measured)
+        run_engine("parallel-cumulative", lossy(network__egress__loss="1%"), measured)
 
 
-def test_unknown_feed_is_rejected(capsys: pytest.CaptureFixture[str]) -> None:
+def test_measurement_source_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(TcpcastError, match="'measured'"):
         tcpcast.run(lossy(), ["pftk"], feed="guessed")
     assert main(["run", "lossy-path", "--feed", "guessed"]) == 2
     assert "'guessed' is not one of 'scenario', 'measured'" in capsys.readouterr().err
 
 
-def test_measured_from_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
-    asked = ["run", "lossy-path", "--engine", "pftk", "--feed", "measured", "--json"]
-    assert main([*asked, "--set", "run.duration=40s", "--set", "run.replications=1"]) == 0
+def test_command_line_uses_measured_inputs(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["run", "lossy-path", "--engine", "pftk", "--feed", "measured", "--json"]
+    assert main([*arguments, "--set", "run.duration=40s", "--set", "run.replications=1"]) == 0
     pftk, packet = json.loads(capsys.readouterr().out)["answers"]
     p = next(entry for entry in pftk["provenance"]["steps"] if entry["symbol"] == "p")
     assert p["value"] == packet["metrics"]["loss_indication_ratio"]["value"]
 
 
-def test_formulas_of_a_path_start_without_scipy_and_simulator() -> None:
+def test_path_formulas_import_neither_scipy_nor_the_simulator() -> None:
     code = (
         "import sys, tcpcast; s = tcpcast.load('lossy-path'); "
         f"tcpcast.run(s, {PATH!r}); "
         "print([m for m in sys.modules if m == 'tcpcast._native' or m.split('.')[0] == 'scipy'])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"
+    process = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert process.stdout == "[]\n"
 
 
-def test_bbr_uses_link_rate_and_delivered_share() -> None:
+def test_bbr_uses_the_link_and_its_delivery_rate() -> None:
     scenario = lossy(network__bottleneck__rate="24mbit")
-    (found,) = answer(scenario, ["bbr-bound"])
-    assert found["send_rate_pps"] == pytest.approx(2000)
-    assert found["goodput_pps"] == pytest.approx(1980)
-    assert found["goodput_bps"] == pytest.approx(1980 * 8 * 1460)
-    assert found.regime == "bottleneck"
-    assert any("an upper bound for BBR" in text for text in found.warnings)
-    assert ask("bbr-bound", scenario, seen(loss_ratio=0.5)).metrics == found.metrics
+    (result,) = answer(scenario, ["bbr-bound"])
+    assert result["send_rate_pps"] == pytest.approx(2000)
+    assert result["goodput_pps"] == pytest.approx(1980)
+    assert result["goodput_bps"] == pytest.approx(1980 * 8 * 1460)
+    assert result.regime == "bottleneck"
+    assert any("BBR could reach" in text for text in result.warnings)
+    assert run_engine("bbr-bound", scenario, measurement(loss_ratio=0.5)).metrics == result.metrics
 
 
 @pytest.mark.parametrize(
@@ -394,12 +396,12 @@ def test_bbr_uses_link_rate_and_delivered_share() -> None:
         ({"tcp__receiver_window": 6}, 990, "window"),
     ],
 )
-def test_limits_of_bbr(changes: dict[str, Any], goodput: float, regime: str) -> None:
-    (found,) = answer(lossy(network__bottleneck__rate="24mbit", **changes), ["bbr-bound"])
-    assert found["goodput_pps"] == pytest.approx(goodput)
-    assert found.regime == regime
+def test_bbr_is_limited(changes: dict[str, Any], goodput: float, regime: str) -> None:
+    (result,) = answer(lossy(network__bottleneck__rate="24mbit", **changes), ["bbr-bound"])
+    assert result["goodput_pps"] == pytest.approx(goodput)
+    assert result.regime == regime
 
 
-def test_bbr_needs_a_link() -> None:
-    (found,) = answer(lossy(network__bottleneck__rate="unlimited"), ["bbr-bound"])
-    assert "link with a rate" in (found.not_applicable or "")
+def test_bbr_requires_a_link() -> None:
+    (result,) = answer(lossy(network__bottleneck__rate="unlimited"), ["bbr-bound"])
+    assert "link with a rate" in (result.not_applicable or "")

@@ -1,8 +1,8 @@
-"""The packet engine compared with other simulators on the same scenario.
+"""The packet engine against other programs with the same scenario.
 
-ns-2 simulates it too; tshark and tcptrace read the captures. Each is skipped by name where it is
-not installed (``make peers``). A queue-limit of B in ns-2 lets B - 1 packets wait beside the one in
-service, so both hold B.
+ns-2 simulates the scenario; tshark and tcptrace read the captures. Each test is skipped with the
+name of the program if it is not installed (``make peers``). A queue-limit of B in ns-2 allows B - 1
+waiting packets in addition to the packet in service, so both hold B.
 """
 
 from __future__ import annotations
@@ -54,50 +54,52 @@ def mean(results: list[dict[str, float]]) -> dict[str, float]:
     return {name: fmean(result[name] for result in results) for name in results[0]}
 
 
-def agree(own: tcpcast.Answer, theirs: dict[str, float], within: dict[str, float]) -> None:
-    for metric, relative in within.items():
-        difference = own[metric] / theirs[metric] - 1
-        assert abs(difference) <= relative, f"{metric}: {own[metric]} against {theirs[metric]}"
+def assert_agreement(
+    own: tcpcast.Answer, expected: dict[str, float], tolerances: dict[str, float]
+) -> None:
+    for metric, relative in tolerances.items():
+        difference = own[metric] / expected[metric] - 1
+        assert abs(difference) <= relative, f"{metric}: {own[metric]} against {expected[metric]}"
 
 
 @needs_ns2
 def test_ns2_agrees_on_ten_bulk_flows() -> None:
-    """Long-run rates: from 100 s, after the start-up."""
+    """Steady state: from 100 s onwards, after the start."""
     half = {"mbit": 50, "buffer": 250, "seconds": 200, "warmup": 100}
-    theirs = mean([ns2.long(seed=seed, patient=True, **half) for seed in (1, 2)])
+    expected = mean([ns2.long(seed=seed, patient=True, **half) for seed in (1, 2)])
     changes = {
         "network.bottleneck": {"rate": "50mbit", "buffer": "250pkt"},
         "run": {"duration": "200s", "warmup": "100s", "replications": 2},
     }
     scenario = tcpcast.Scenario.from_dict(LONG).with_changes(changes)
     (own,) = tcpcast.run(scenario, ["packet"])
-    agree(own, theirs, {"goodput_pps": 0.01, "loss_ratio": 0.08})
+    assert_agreement(own, expected, {"goodput_pps": 0.01, "loss_ratio": 0.08})
 
 
 @pytest.mark.long
 @needs_ns2
 def test_ns2_agrees_on_the_start_of_ten_bulk_flows() -> None:
-    """From 0 s, most losses are of the first slow starts, which nothing but the buffer ends."""
-    theirs = mean([ns2.long(seed=s, patient=True) for s in range(1, 7)])
+    """From 0 s, most losses belong to the first slow starts, which only the buffer ends."""
+    expected = mean([ns2.long(seed=s, patient=True) for s in range(1, 7)])
     scenario = tcpcast.Scenario.from_dict(LONG).with_changes({"run.replications": 40})
     (own,) = tcpcast.run(scenario, ["packet"])
-    agree(own, theirs, {"goodput_pps": 0.01, "loss_ratio": 0.08})
+    assert_agreement(own, expected, {"goodput_pps": 0.01, "loss_ratio": 0.08})
 
 
 @pytest.mark.long
 @needs_ns2
 def test_ns2_agrees_on_web_users() -> None:
-    theirs = mean([ns2.w134(connections=102_000, warmup=2_000, seed=s) for s in range(1, 5)])
+    expected = mean([ns2.w134(connections=102_000, warmup=2_000, seed=s) for s in range(1, 5)])
     scenario = tcpcast.load("web-10mbit", changes={"run.transfers": 2_000_000})
     (own,) = tcpcast.run(scenario, ["packet"])
-    within = {"goodput_pps": 0.01, "connection_rate_bps": 0.01, "loss_ratio": 0.08}
-    agree(own, theirs, within)
+    tolerances = {"goodput_pps": 0.01, "connection_rate_bps": 0.01, "loss_ratio": 0.08}
+    assert_agreement(own, expected, tolerances)
 
 
 def random_loss(loss: float, *, seeds: int, own_runs: int) -> tuple[list[float], tcpcast.Answer]:
-    """Ten flows over an uncongested path that loses at random: ns-2's goodputs, and our answer."""
+    """Ten flows over an uncongested path with random loss: ns-2's goodputs, and our answer."""
     length = {"seconds": 200, "warmup": 20}
-    theirs = [
+    expected = [
         ns2.long(mbit=1000, buffer=100_000, loss=loss, seed=seed, patient=True, **length)
         for seed in range(1, seeds + 1)
     ]
@@ -106,7 +108,7 @@ def random_loss(loss: float, *, seeds: int, own_runs: int) -> tuple[list[float],
         "run": {"duration": "200s", "warmup": "20s", "replications": own_runs},
     }
     (own,) = tcpcast.run(tcpcast.Scenario.from_dict(LONG).with_changes(changes), ["packet"])
-    return [result["goodput_pps"] for result in theirs], own
+    return [result["goodput_pps"] for result in expected], own
 
 
 @needs_ns2
@@ -118,15 +120,17 @@ def random_loss(loss: float, *, seeds: int, own_runs: int) -> tuple[list[float],
     ],
 )
 def test_ns2_agrees_on_random_loss(loss: float) -> None:
-    """Within 3 % and the half-width of the mean of four of ns-2's seeds."""
-    theirs, own = random_loss(loss, seeds=4, own_runs=8)
-    half_width = student_t.ppf(0.975, len(theirs) - 1) * stdev(theirs) / math.sqrt(len(theirs))
-    difference = abs(own["goodput_pps"] - fmean(theirs))
-    assert difference <= 0.03 * fmean(theirs) + half_width, f"{own['goodput_pps']} {theirs}"
+    """Within 3 % and the half-width of the mean of four ns-2 seeds."""
+    expected, own = random_loss(loss, seeds=4, own_runs=8)
+    half_width = (
+        student_t.ppf(0.975, len(expected) - 1) * stdev(expected) / math.sqrt(len(expected))
+    )
+    difference = abs(own["goodput_pps"] - fmean(expected))
+    assert difference <= 0.03 * fmean(expected) + half_width, f"{own['goodput_pps']} {expected}"
 
 
 def capture(folder: Path, link: str) -> tuple[Path, tcpcast.Answer]:
-    """Three flows over a lossy path for ten seconds, seen at one place."""
+    """Capture three flows over a lossy path for ten seconds at one tap."""
     file = folder / f"{link}.pcap"
     scenario = tcpcast.Scenario.from_dict(
         {
@@ -182,8 +186,8 @@ def test_tcptrace_counts_the_retransmissions(tmp_path: Path) -> None:
     file, answer = capture(tmp_path, "sender")
     run = subprocess.run(["tcptrace", "-l", file], capture_output=True, text=True, check=True)
     assert len(re.findall(r"TCP connection \d+:", run.stdout)) == 3
-    found = re.findall(r"rexmt data pkts:\s+(\d+)\s+rexmt data pkts:\s+(\d+)", run.stdout)
-    theirs = sum(int(count) for pair in found for count in pair)
+    result = re.findall(r"rexmt data pkts:\s+(\d+)\s+rexmt data pkts:\s+(\d+)", run.stdout)
+    expected = sum(int(count) for pair in result for count in pair)
     own = answer["retransmit_ratio"] * answer["send_rate_pps"] * 10
     assert own > 20
-    assert math.isclose(theirs, own, abs_tol=0.5)
+    assert math.isclose(expected, own, abs_tol=0.5)

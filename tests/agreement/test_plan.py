@@ -1,4 +1,4 @@
-"""Inverse questions: the answers are exact inverses, and the simulation's search finds its own."""
+"""Plans: exact inverses of the models, and answers of the search by simulation."""
 
 from __future__ import annotations
 
@@ -28,36 +28,36 @@ def rate_with(sources: int) -> float:
     return replace(engset_inputs(web()), sources=sources).solve().rate_bps
 
 
-# ---------------------------------------------------------------- the model, turned round
+# ---------------------------------------------------------------- inverses of the model
 
 
 def test_buffer_is_the_inverse_of_the_loss() -> None:
-    """The rule's buffer loses no more than asked, one packet less loses more."""
+    """The rule's buffer has at most the requested loss; one packet less has more."""
     plan = plan_buffer(web(traffic__sources=98), loss=0.0491)
-    assert plan.value == 200  # Table 6: they lose 4.91 %
-    for packets, keeps in ((plan.value, True), (plan.value - 1, False)):
-        there = web(traffic__sources=98, network__bottleneck__buffer=f"{packets}pkt")
-        (result,) = answer(there, ["engset"])
-        assert (result["loss_ratio"] <= 0.0491) == keeps
+    assert plan.value == 200  # Table 6: a loss of 4.91 %
+    for packets, meets_target in ((plan.value, True), (plan.value - 1, False)):
+        changed = web(traffic__sources=98, network__bottleneck__buffer=f"{packets}pkt")
+        (result,) = answer(changed, ["engset"])
+        assert (result["loss_ratio"] <= 0.0491) == meets_target
 
 
-def test_rules_beside_it_are_those_of_table_5() -> None:
+def test_other_buffer_rules_agree_with_table_5() -> None:
     """600 ms and 300 ms of 2, 10 and 50 Mbit/s."""
     for rate, packets in (("2mbit", (100, 50)), ("10mbit", (500, 250)), ("50mbit", (2500, 1250))):
         scenario = web(network__bottleneck__rate=rate)
         rules = plan_buffer(scenario).tables["rules"]
-        named = dict(zip(rules["rule"].tolist(), rules["buffer_pkts"].tolist(), strict=True))
-        assert (named["600 ms of the link"], named["bandwidth x 300 ms"]) == packets
+        buffers = dict(zip(rules["rule"].tolist(), rules["buffer_pkts"].tolist(), strict=True))
+        assert (buffers["600 ms of the link"], buffers["bandwidth x 300 ms"]) == packets
     assert rules["delay_s"][3:5] == pytest.approx([0.6, 0.3])
 
 
-def test_grid_holds_what_the_paper_prints() -> None:
+def test_grid_contains_the_values_of_the_paper() -> None:
     """202 packets for 10 Mbit/s, F = 500, 50 ms, N = 3.04 rounded up; eq. 13 gives 229.5."""
     grid = plan_buffer(web()).tables["grid"]
     assert len(grid["rtt_s"]) == 16
     row = int(np.flatnonzero((grid["mean_size_pkts"] == 500) & (grid["rtt_s"] == 0.05))[0])
     assert grid["sources_exact"][row] == pytest.approx(3.04, abs=0.005)
-    assert [int(grid[f"sources_{how}"][row]) for how in ("floor", "round", "ceil")] == [3, 3, 4]
+    assert [int(grid[f"sources_{mode}"][row]) for mode in ("floor", "round", "ceil")] == [3, 3, 4]
     assert grid["plain_ceil_pkts"][row] == pytest.approx(201.8, abs=0.05)
     assert grid["buffer_ceil_pkts"][row] == pytest.approx(229.5, abs=0.05)
     fast = plan_buffer(web(network__bottleneck__rate="50mbit")).tables["grid"]
@@ -65,7 +65,7 @@ def test_grid_holds_what_the_paper_prints() -> None:
     assert fast["buffer_ceil_pkts"][row] == pytest.approx(350.5, abs=0.05)
 
 
-def test_grid_leaves_out_what_cannot_be() -> None:
+def test_grid_omits_impossible_cells() -> None:
     """At 200 kbit/s a packet takes 60 ms, more than a round trip of 50 ms."""
     slow = web(network__bottleneck__rate="200kbit", network__rtt="400ms", traffic__sources=3)
     grid = plan_buffer(slow).tables["grid"]
@@ -73,40 +73,40 @@ def test_grid_leaves_out_what_cannot_be() -> None:
     assert np.isnan(grid["buffer_floor_pkts"][grid["sources_floor"] == 0]).all()
 
 
-def test_buffer_for_few_sources_is_one_packet_and_a_warning() -> None:
+def test_buffer_for_few_sources_is_one_packet_with_a_warning() -> None:
     plan = plan_buffer(web(traffic__sources=5))
     assert plan.value == 1
     assert any("no queue" in w for w in map(str, plan.warnings))
 
 
-def test_rule_is_warned_of_above_its_load() -> None:
+def test_buffer_rule_warns_above_its_load() -> None:
     assert any("164%" in w for w in map(str, plan_buffer(web()).warnings))
     assert plan_buffer(web(traffic__sources=82)).warnings == []
 
 
 @pytest.mark.parametrize("rate_bps", [154.9e3, 300e3, 547.8e3, 799e3])
-def test_users_are_the_exact_largest_population(rate_bps: float) -> None:
+def test_users_are_the_exact_maximum(rate_bps: float) -> None:
     plan = plan_users(web(), rate_bps=rate_bps)
-    most = int(plan.value)
-    assert rate_with(most) >= rate_bps > rate_with(most + 1)
+    max_users = int(plan.value)
+    assert rate_with(max_users) >= rate_bps > rate_with(max_users + 1)
     table = plan.tables["model"]
-    assert table["sources"].tolist() == [most - 1, most, most + 1]
-    assert table["connection_rate_bps"][1] == pytest.approx(rate_with(most))
+    assert table["sources"].tolist() == [max_users - 1, max_users, max_users + 1]
+    assert table["connection_rate_bps"][1] == pytest.approx(rate_with(max_users))
 
 
-def test_users_of_table_6() -> None:
-    """82 sources get 547.8 kbit/s: they are what that rate, rounded down, allows."""
+def test_users_agree_with_table_6() -> None:
+    """82 sources get 547.8 kbit/s and are the maximum for that rate, rounded down."""
     assert plan_users(web(), rate_bps=547.7e3).value == 82
     assert plan_users(web(), rate_bps=154.9e3).value == 134
 
 
-def test_users_do_not_depend_on_where_the_search_starts() -> None:
+def test_users_are_independent_of_the_start_of_the_search() -> None:
     values = {plan_users(web(traffic__sources=n), rate_bps=2e5).value for n in (1, 134, 100_000)}
     assert len(values) == 1
 
 
 @pytest.mark.parametrize("rate_bps", [100e3, 154.905e3, 400e3, 700e3])
-def test_rate_is_the_smallest_that_serves(rate_bps: float) -> None:
+def test_rate_is_the_minimum(rate_bps: float) -> None:
     plan = plan_rate(web(), rate_bps=rate_bps)
 
     def rate_at(link_bps: float) -> float:
@@ -123,7 +123,7 @@ def test_rate_inverts_the_engine() -> None:
     assert plan.value == pytest.approx(10e6, rel=1e-6)
 
 
-def test_rate_with_delays_lets_the_round_trip_follow() -> None:
+def test_rate_with_delays_changes_the_round_trip() -> None:
     """With delays given, a faster link shortens the round trip; with rtt it does not."""
     network = {
         "ingress": {"rate": "100mbit"},
@@ -140,8 +140,8 @@ def test_rate_with_delays_lets_the_round_trip_follow() -> None:
         }
     )
     plan = plan_rate(scenario, rate_bps=300e3)
-    there = scenario.with_changes({"network.bottleneck.rate": f"{plan.value}bit"})
-    (result,) = answer(there, ["engset"])
+    changed = scenario.with_changes({"network.bottleneck.rate": f"{plan.value}bit"})
+    (result,) = answer(changed, ["engset"])
     assert result["connection_rate_bps"] == pytest.approx(300e3, rel=1e-6)
     middle = plan.tables["model"]["bottleneck_bps"] == plan.value
     assert plan.tables["model"]["loss_ratio"][middle] == pytest.approx([result["loss_ratio"]])
@@ -153,8 +153,8 @@ def test_rate_from_an_unlimited_bottleneck() -> None:
     assert plan_rate(open_ended, rate_bps=3e5).value == plan_rate(bounded, rate_bps=3e5).value
 
 
-def test_rate_ends_where_the_round_trip_has_no_room() -> None:
-    """One source needs next to nothing: the packet's own transmission sets the least rate."""
+def test_rate_is_limited_by_transmission_within_the_round_trip() -> None:
+    """One source needs almost no rate; the transmission time of a packet sets the minimum."""
     plan = plan_rate(web(traffic__sources=1), rate_bps=1e3)
     assert any("exceeds the round-trip time of the scenario" in w for w in map(str, plan.warnings))
     slower = {"network.bottleneck.rate": f"{plan.value * 0.99:.0f}bit"}
@@ -162,7 +162,7 @@ def test_rate_ends_where_the_round_trip_has_no_room() -> None:
         web(traffic__sources=1).with_changes(slower)
 
 
-def test_the_rate_of_a_saw_tooth_is_the_smallest() -> None:
+def test_rate_is_the_minimum_of_a_non_monotonic_curve() -> None:
     """3 sources get 727 kbit/s over 1.49 Mbit/s, and 634 over a faster link."""
     few = web(traffic__sources=3)
     for target in (650e3, 700e3):
@@ -174,7 +174,7 @@ def test_the_rate_of_a_saw_tooth_is_the_smallest() -> None:
     assert not any("miss the target again" in text for text in map(str, plan.warnings))
 
 
-def test_impossible_targets_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_impossible_targets_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(DomainError, match="800kbit"):
         plan_users(web(), rate_bps=900e3)
     with pytest.raises(DomainError, match="unlimited bottleneck"):
@@ -190,7 +190,7 @@ def test_impossible_targets_are_refused(monkeypatch: pytest.MonkeyPatch) -> None
         plan_users(web(network__bottleneck__rate="1000gbit"), rate_bps=1)
 
 
-def test_plan_as_json() -> None:
+def test_plan_is_serialised_as_json() -> None:
     plan = plan_buffer(web(network__bottleneck__buffer="unlimited"), loss=0.01)
     body = json.loads(json.dumps(plan.to_json(), allow_nan=False))
     assert body["value"] == plan.value
@@ -199,23 +199,23 @@ def test_plan_as_json() -> None:
     assert users["tables"]["model"]["columns"]["loss_ratio"] == [None] * 3
 
 
-# ---------------------------------------------------------------- the search by simulation
+# ---------------------------------------------------------------- search by simulation
 
 
-Figure = Callable[[Scenario], tuple[str, float]]
+MetricFunction = Callable[[Scenario], tuple[str, float]]
 
 
 @pytest.fixture
-def simulated(monkeypatch: pytest.MonkeyPatch) -> Callable[[Figure], list[Scenario]]:
-    """Put a distribution in the simulator's place, and tell which scenarios were simulated."""
+def simulated(monkeypatch: pytest.MonkeyPatch) -> Callable[[MetricFunction], list[Scenario]]:
+    """Replace the simulator by a function and record the simulated scenarios."""
 
-    def install(figure: Figure) -> list[Scenario]:
-        asked: list[Scenario] = []
+    def install(figure: MetricFunction) -> list[Scenario]:
+        scenarios: list[Scenario] = []
 
         def run(scenario: Scenario, engines: list[str], options: object) -> list[Answer]:
             del options
             assert engines == ["packet"]
-            asked.append(scenario)
+            scenarios.append(scenario)
             name, value = figure(scenario)
             metric = Metric(value, value * 0.98, value * 1.02)
             about = [
@@ -225,14 +225,16 @@ def simulated(monkeypatch: pytest.MonkeyPatch) -> Callable[[Figure], list[Scenar
             return [Answer(engine="packet", metrics={name: metric}, notes=warnings)]
 
         monkeypatch.setattr(verification, "answer", run)
-        return asked
+        return scenarios
 
     return install
 
 
-def test_verified_buffer(simulated: Callable[[Figure], list[Scenario]]) -> None:
+def test_buffer_is_verified_by_simulation(
+    simulated: Callable[[MetricFunction], list[Scenario]],
+) -> None:
     """A loss of exp(-B/50): 1 % needs 231 packets."""
-    asked = simulated(lambda s: ("loss_ratio", math.exp(-s.buffer_pkts / 50)))
+    scenarios = simulated(lambda s: ("loss_ratio", math.exp(-s.buffer_pkts / 50)))
     plan = plan_buffer(web(), loss=0.01, verify=True, transfers=30_000)
     assert plan.simulated is not None
     assert 231 <= plan.simulated <= 232
@@ -242,29 +244,31 @@ def test_verified_buffer(simulated: Callable[[Figure], list[Scenario]]) -> None:
     assert {plan.value, plan.simulated} <= set(buffers)
     assert table["loss_ratio"] == pytest.approx(np.exp(-table["buffer_pkts"] / 50))
     assert table["low"] == pytest.approx(table["loss_ratio"] * 0.98)
-    assert len(plan.verified) == len(buffers) == len(asked) <= 14
-    assert {s.run.transfers for s in asked} == {30_000}
+    assert len(plan.verified) == len(buffers) == len(scenarios) <= 14
+    assert {s.run.transfers for s in scenarios} == {30_000}
     assert list(map(str, plan.warnings[1:])) == ["simulated", "loss_ratio is short"]
 
 
-def test_verified_users(simulated: Callable[[Figure], list[Scenario]]) -> None:
-    """A link that gives everybody 30 Mbit/s over N: 100 sources get 300 kbit/s."""
-    asked = simulated(lambda s: ("connection_rate_bps", 30e6 / s.senders))
+def test_users_are_verified_by_simulation(
+    simulated: Callable[[MetricFunction], list[Scenario]],
+) -> None:
+    """N users get 30 Mbit/s over N each: 100 sources get 300 kbit/s."""
+    scenarios = simulated(lambda s: ("connection_rate_bps", 30e6 / s.senders))
     plan = plan_users(web(), rate_bps=300e3, verify=True)
     assert plan.value == 102
     assert plan.simulated == 100
     assert (plan.simulated_low, plan.simulated_high) == (98, 102)
-    assert asked[0].senders == 102
-    assert len(asked) <= 9
-    assert plan.tables["simulated"]["sources"].tolist() == sorted(s.senders for s in asked)
+    assert scenarios[0].senders == 102
+    assert len(scenarios) <= 9
+    assert plan.tables["simulated"]["sources"].tolist() == sorted(s.senders for s in scenarios)
     assert plan.there is not None
     assert plan.there.value == pytest.approx(300e3)
 
 
-def test_verified_users_search_on_when_the_model_is_far_off(
-    simulated: Callable[[Figure], list[Scenario]], monkeypatch: pytest.MonkeyPatch
+def test_users_are_searched_further_if_the_model_is_far_off(
+    simulated: Callable[[MetricFunction], list[Scenario]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(curve, "POINTS", 2)  # more would take long with so many sources
+    monkeypatch.setattr(curve, "POINTS", 2)  # tables that take long for many sources
     for share, own in ((40e6, 133), (20e6, 66), (1e9, 3333)):
         simulated(lambda s, share=share: ("connection_rate_bps", share / s.senders))  # type: ignore[misc]
         plan = plan_users(web(), rate_bps=300e3, verify=True)
@@ -276,22 +280,26 @@ def test_verified_users_search_on_when_the_model_is_far_off(
     assert len(plan.verified) == 10
 
 
-def test_verified_users_of_a_class(simulated: Callable[[Figure], list[Scenario]]) -> None:
-    asked = simulated(lambda s: ("connection_rate_bps", 30e6 / s.senders))
+def test_users_of_a_class_are_verified_by_simulation(
+    simulated: Callable[[MetricFunction], list[Scenario]],
+) -> None:
+    scenarios = simulated(lambda s: ("connection_rate_bps", 30e6 / s.senders))
     one = web().with_changes({"class": [{"name": "all", "sources": 134}]})
     assert plan_users(one, rate_bps=300e3, verify=True).simulated == 100
-    assert {s.populations[0].name for s in asked} == {"all"}
+    assert {s.populations[0].name for s in scenarios} == {"all"}
 
 
-def test_verified_rate(simulated: Callable[[Figure], list[Scenario]]) -> None:
-    """Everybody gets a fortieth of the link: 300 kbit/s need 12 Mbit/s."""
-    asked = simulated(lambda s: ("connection_rate_bps", s.network.bottleneck.rate_bps / 40))
+def test_rate_is_verified_by_simulation(
+    simulated: Callable[[MetricFunction], list[Scenario]],
+) -> None:
+    """Each user gets a fortieth of the link: 300 kbit/s need 12 Mbit/s."""
+    scenarios = simulated(lambda s: ("connection_rate_bps", s.network.bottleneck.rate_bps / 40))
     plan = plan_rate(web(), rate_bps=300e3, verify=True)
     assert plan.simulated == pytest.approx(12e6, rel=1e-3)
-    assert plan.value in [s.network.bottleneck.rate_bps for s in asked]
+    assert plan.value in [s.network.bottleneck.rate_bps for s in scenarios]
 
 
-def test_interrupted_check_keeps_what_was_finished(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupted_check_keeps_finished_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     runs = iter(range(10))
 
     def run(scenario: Scenario, engines: list[str], options: object) -> list[Answer]:
@@ -312,7 +320,7 @@ def test_interrupted_check_keeps_what_was_finished(monkeypatch: pytest.MonkeyPat
     assert len(plan.verified) == 3
 
 
-def test_check_that_does_not_apply_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_check_outside_the_domain_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     def run(scenario: Scenario, engines: list[str], options: object) -> list[Answer]:
         del scenario, engines, options
         return [Answer(engine="packet", status=Status.NOT_APPLICABLE, reason="no such network")]
@@ -322,11 +330,11 @@ def test_check_that_does_not_apply_says_so(monkeypatch: pytest.MonkeyPatch) -> N
         plan_buffer(web(), verify=True)
 
 
-# ---------------------------------------------------------------- against the packet engine
+# ---------------------------------------------------------------- comparison with the packet engine
 
 
 def test_simulation_agrees_on_the_users() -> None:
-    """At this load the model is good to about 1 %, and so are the sources it allows."""
+    """At this load the error of the model is about 1 %, and that of the number of sources also."""
     plan = plan_users(web(), rate_bps=200e3, verify=True, transfers=15_000)
     assert plan.simulated == pytest.approx(plan.value, rel=0.03)
     table = plan.tables["simulated"]
@@ -340,7 +348,7 @@ def test_simulation_agrees_on_the_link_rate() -> None:
     assert plan.simulated == pytest.approx(plan.value, rel=0.02)
 
 
-def test_a_check_is_over_when_max_wall_is() -> None:
+def test_check_ends_at_max_wall() -> None:
     limited = web(run__max_wall="1ms")
     for plan in (
         plan_buffer(limited, verify=True),
@@ -350,14 +358,14 @@ def test_a_check_is_over_when_max_wall_is() -> None:
         assert plan.incomplete
         assert not plan.interrupted
         assert plan.simulated is None
-        # What was cut short is shown as far as it goes, and no other run was begun.
+        # The truncated run is shown as far as it got, and no other run was started.
         assert len(plan.verified) <= 1
         assert "run.max_wall was reached before the check finished" in map(str, plan.warnings)
 
 
 @pytest.mark.long
-def test_simulation_finds_the_buffer_of_table_10() -> None:
-    """Table 10: 200 packets lose 2.55 %, 300 lose 0.18 %; the rule, at this load, asks for 959."""
+def test_simulation_agrees_on_the_buffer_of_table_10() -> None:
+    """Table 10: 200 packets lose 2.55 %, 300 lose 0.18 %; at this load the rule requires 959."""
     plan = plan_buffer(web(), loss=0.01, verify=True, transfers=200_000)
     assert plan.simulated is not None
     assert 200 < plan.simulated < 300
@@ -367,6 +375,6 @@ def test_simulation_finds_the_buffer_of_table_10() -> None:
 
 
 @pytest.mark.parametrize("loss", [0.0, 1.0])
-def test_a_loss_that_is_no_target_is_refused_as_it_is_typed(loss: float) -> None:
-    with pytest.raises(DomainError, match=r"^loss: (0|100)% is not a target; write one above 0%"):
+def test_invalid_target_loss_is_reported_as_typed(loss: float) -> None:
+    with pytest.raises(DomainError, match=r"^loss: (0|100)% is no target; write one above 0%"):
         plan_buffer(load("web-10mbit"), loss=loss)

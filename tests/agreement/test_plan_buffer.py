@@ -1,4 +1,4 @@
-"""Buffers that no formula covers: bulk flows, several classes, a target of utilisation."""
+"""Buffers without a formula: bulk flows, several classes, a target of utilisation."""
 
 from __future__ import annotations
 
@@ -34,22 +34,22 @@ def bulk() -> Scenario:
 def simulator(
     monkeypatch: pytest.MonkeyPatch, metric: str, distribution: Callable[[int], float]
 ) -> list[int]:
-    """Put a distribution of the buffer in the simulator's place."""
-    seen: list[int] = []
+    """Replace the simulator by a function of the buffer."""
+    buffers: list[int] = []
 
     def run(scenario: Scenario, engines: list[str], options: object) -> list[Answer]:
         del engines, options
         buffer = round(scenario.network.bottleneck.buffer.amount)
-        seen.append(buffer)
+        buffers.append(buffer)
         value = distribution(buffer)
         error = 0.01 * (1 - value if metric == "utilisation" else value)
         return [Answer("packet", metrics={metric: Metric(value, value - error, value + error)})]
 
     monkeypatch.setattr(verification, "answer", run)
-    return seen
+    return buffers
 
 
-def test_the_buffer_that_fills_the_link_with_bulk_flows() -> None:
+def test_buffer_that_fills_the_link_with_bulk_flows() -> None:
     plan = plan_buffer(bulk(), utilisation=0.93)
     assert plan.simulated is not None
     # BDP/sqrt(n) of Appenzeller et al. is 33 packets; CUBIC reduces its window by less than half.
@@ -63,17 +63,17 @@ def test_the_buffer_that_fills_the_link_with_bulk_flows() -> None:
     assert "by the model" not in text
 
 
-def test_the_distance_to_a_full_link_is_searched(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = simulator(monkeypatch, "utilisation", lambda pkts: 1 - 0.5 / pkts)
+def test_search_uses_the_distance_to_a_full_link(monkeypatch: pytest.MonkeyPatch) -> None:
+    buffers = simulator(monkeypatch, "utilisation", lambda pkts: 1 - 0.5 / pkts)
     plan = plan_buffer(bulk(), utilisation=0.99)
     assert plan.simulated == pytest.approx(50, abs=1)
     assert plan.there is not None
     assert plan.there.value == pytest.approx(0.99, abs=2e-4)
-    assert len(seen) <= 14
+    assert len(buffers) <= 14
     assert plan.to_json()["leading"]["by"] == "simulation"
 
 
-def test_the_loss_of_several_classes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_loss_of_several_classes_is_a_target(monkeypatch: pytest.MonkeyPatch) -> None:
     simulator(monkeypatch, "loss_ratio", lambda pkts: 1 / pkts)
     plan = plan_buffer(load("two-classes"), loss=0.01)
     assert plan.simulated == pytest.approx(100, abs=1)
@@ -81,14 +81,14 @@ def test_the_loss_of_several_classes(monkeypatch: pytest.MonkeyPatch) -> None:
     assert any(note.startswith("By simulation only: TCP-Engset") for note in plan.notes)
 
 
-def test_the_smallest_buffer_may_be_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_smallest_buffer_can_suffice(monkeypatch: pytest.MonkeyPatch) -> None:
     simulator(monkeypatch, "loss_ratio", lambda pkts: 0.001 / pkts)
     plan = plan_buffer(bulk(), loss=0.01)
     assert (plan.simulated, plan.simulated_low, plan.simulated_high) == (1, 1, 1)
 
 
-def test_a_step_between_two_buffers_is_their_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With 1 packet the flows drift, and without an interval; the answer was undecided."""
+def test_step_between_two_buffers_is_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Regression: with 1 packet the run has no interval, and the answer was undecided."""
 
     def distribution(pkts: int) -> float:
         return 1 - 0.09 / (pkts - 3) if pkts > 4 else 0.2 * pkts
@@ -97,17 +97,17 @@ def test_a_step_between_two_buffers_is_their_answer(monkeypatch: pytest.MonkeyPa
     simulated = vars(verification)["answer"]
 
     def run(scenario: Scenario, engines: list[str], options: object) -> list[Answer]:
-        (found,) = simulated(scenario, engines, options)
-        if found["utilisation"] < 0.3:
-            found.metrics["utilisation"] = Metric(found["utilisation"])
-        return [found]
+        (result,) = simulated(scenario, engines, options)
+        if result["utilisation"] < 0.3:
+            result.metrics["utilisation"] = Metric(result["utilisation"])
+        return [result]
 
     monkeypatch.setattr(verification, "answer", run)
     plan = plan_buffer(bulk(), utilisation=0.9)
     assert (plan.simulated, plan.simulated_low, plan.simulated_high) == (5, 5, 5)
 
 
-def test_targets_that_no_buffer_meets(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreachable_targets_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     simulator(monkeypatch, "utilisation", lambda _: 0.5)
     with pytest.raises(DomainError, match=r"95% is above the values of buffers up to .* \(50%"):
         plan_buffer(bulk(), utilisation=0.95)
@@ -122,7 +122,7 @@ def test_targets_that_no_buffer_meets(monkeypatch: pytest.MonkeyPatch) -> None:
         plan_buffer(load("one-path").with_changes({"network.bottleneck.rate": "unlimited"}))
 
 
-def test_the_target_on_the_command_line(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+def test_command_line_accepts_the_target(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     simulator(monkeypatch, "utilisation", lambda pkts: 1 - 0.5 / pkts)
     assert main(["plan", "buffer", "bufferbloat", "--utilisation", "99%"]) == 0
     assert "Smallest buffer for a utilisation of 99%" in capsys.readouterr().out

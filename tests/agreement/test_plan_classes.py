@@ -1,4 +1,4 @@
-"""Plans that no formula covers: several classes, targets above the formula's, shares of files."""
+"""Plans without a formula: several classes, high targets, shares of files."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 
 
 def simulator(monkeypatch: pytest.MonkeyPatch, distribution: Distribution) -> list[Scenario]:
-    """Put the rates of each class, by a distribution, in the simulator's place."""
-    seen: list[Scenario] = []
+    """Replace the simulator by a function that gives the rate of each class."""
+    scenarios: list[Scenario] = []
 
     def run(scenario: Scenario, engines: list[str], options: object) -> list[Answer]:
         del engines, options
-        seen.append(scenario)
+        scenarios.append(scenario)
         rates = distribution(scenario)
         values = np.array(list(rates.values()))
         table: dict[str, Any] = {"name": np.array(list(rates)), "connection_rate_bps": values}
@@ -61,24 +61,24 @@ def simulator(monkeypatch: pytest.MonkeyPatch, distribution: Distribution) -> li
         return [Answer("packet", metrics=metrics, tables=tables)]
 
     monkeypatch.setattr(verification, "answer", run)
-    return seen
+    return scenarios
 
 
 def by_number(scenario: Scenario) -> dict[str, float]:
-    """Near users share 30 Mbit/s with all, and far users get two thirds of that."""
+    """Near users share 30 Mbit/s with all; far users get two thirds of the near users' rate."""
     return {"near": 30e6 / scenario.senders, "far": 20e6 / scenario.senders}
 
 
 def counts(scenario: Scenario) -> dict[str, int]:
-    return {people.name: people.count for people in scenario.populations}
+    return {population.name: population.count for population in scenario.populations}
 
 
 def test_all_classes_grow_in_proportion(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = simulator(monkeypatch, by_number)
+    scenarios = simulator(monkeypatch, by_number)
     plan = plan_users(load("two-classes"), rate_bps=100e3)
     assert plan.simulated == pytest.approx(200, rel=0.02)
     assert plan.leads_by_simulation
-    assert all(abs(counts(s)["near"] - 0.6 * s.senders) <= 1 for s in seen)
+    assert all(abs(counts(s)["near"] - 0.6 * s.senders) <= 1 for s in scenarios)
     total = round(plan.simulated or 0)
     near = round(0.6 * total)
     assert plan.recommendation == f"{total} sources are {near} of near, {total - near} of far."
@@ -91,15 +91,15 @@ def test_all_classes_grow_in_proportion(monkeypatch: pytest.MonkeyPatch) -> None
     assert not body["undecided"]
 
 
-def test_one_class_grows_and_the_slowest_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = simulator(monkeypatch, by_number)
+def test_slowest_class_counts_if_one_class_grows(monkeypatch: pytest.MonkeyPatch) -> None:
+    scenarios = simulator(monkeypatch, by_number)
     plan = plan_users(load("two-classes"), rate_bps=100e3, grows="near")
     assert plan.simulated == pytest.approx(160, rel=0.02)
-    assert {counts(s)["far"] for s in seen} == {40}
+    assert {counts(s)["far"] for s in scenarios} == {40}
     assert "near grows; far stays at 40. The class with the lowest mean rate counts." in plan.notes
 
 
-def test_the_split_adds_up_and_leaves_out_no_class() -> None:
+def test_split_adds_up_and_keeps_all_classes() -> None:
     growth = growing(load("two-classes"), None, "plan users")
     for total in range(2, 300):
         split = growth.split(total)
@@ -107,7 +107,7 @@ def test_the_split_adds_up_and_leaves_out_no_class() -> None:
         assert min(split.values()) >= 1
 
 
-def test_classes_that_cannot_grow(capsys: Capture) -> None:
+def test_classes_that_cannot_grow_are_rejected(capsys: Capture) -> None:
     with pytest.raises(DomainError, match=r'no class "middle".* write "near" or "far"'):
         plan_users(load("two-classes"), rate_bps=1e5, grows="middle")
     with pytest.raises(DomainError, match="no classes; leave it out"):
@@ -120,22 +120,22 @@ def test_classes_that_cannot_grow(capsys: Capture) -> None:
 
 
 @pytest.mark.parametrize(("grows", "sources", "far"), [(None, 200, 80), ("near", 160, 40)])
-def test_classes_grow_until_a_share_of_the_slowest_files_is_too_slow(
+def test_classes_grow_until_the_slowest_files_miss_the_target(
     grows: str | None, sources: int, far: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen = simulator(monkeypatch, by_number)
+    scenarios = simulator(monkeypatch, by_number)
     plan = plan_quality(load("two-classes"), share=0.9, above_bps=100e3, grows=grows)
     assert plan.value == pytest.approx(sources, rel=0.03)
     assert plan.scenario is not None
     assert counts(plan.scenario)["far"] == pytest.approx(far, rel=0.05)
     assert any(note.endswith("The class with the lowest goodput counts.") for note in plan.notes)
     assert "share_above" not in plan.tables["curve"]  # the table of all files has no classes
-    assert min(s.senders for s in seen) == (2 if grows is None else 41)
+    assert min(s.senders for s in scenarios) == (2 if grows is None else 41)
     with pytest.raises(DomainError, match=r"even with one source of (each class|near)"):
         plan_quality(load("two-classes"), share=0.9, above_bps=20e6, grows=grows)
 
 
-def test_the_rate_for_the_slowest_files_of_several_classes(
+def test_rate_for_the_slowest_files_of_several_classes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def distribution(scenario: Scenario) -> dict[str, float]:
@@ -148,7 +148,7 @@ def test_the_rate_for_the_slowest_files_of_several_classes(
     assert "Of several classes, the one with the lowest goodput counts." in plan.notes
 
 
-def test_the_rate_for_one_of_several_classes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rate_for_one_of_several_classes(monkeypatch: pytest.MonkeyPatch) -> None:
     def distribution(scenario: Scenario) -> dict[str, float]:
         near = 5e6 / (1 + 50e6 / scenario.network.bottleneck.rate_bps)
         return {"near": near, "far": near / 2}
@@ -165,8 +165,9 @@ def test_the_rate_for_one_of_several_classes(monkeypatch: pytest.MonkeyPatch) ->
         plan_rate(both, rate_bps=0.5e6, of_class="middle")
 
 
-def test_a_rate_above_the_formulas_is_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
-    """engset-newreno gives at most 13.7 Mbit/s on this path; linux-cubic gave more, refused."""
+def test_rate_above_the_formula_is_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Regression: targets above engset-newreno's 13.7 Mbit/s were rejected; linux-cubic reaches
+    them."""
 
     def distribution(scenario: Scenario) -> dict[str, float]:
         return {"": 15e6 / (1 + 20e6 / scenario.network.bottleneck.rate_bps)}
@@ -179,8 +180,8 @@ def test_a_rate_above_the_formulas_is_simulated(monkeypatch: pytest.MonkeyPatch)
         plan_rate(load("office-50mbit"), rate_bps=16e6)
 
 
-def test_a_rate_without_interval_refuses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two sources had too few files: their mean, by chance below the target, was the refusal."""
+def test_rate_without_interval_rejects_no_target(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Regression: two sources with too few files, by chance below the target, caused a refusal."""
 
     def distribution(scenario: Scenario) -> dict[str, float]:
         few = 0.01 if scenario.senders == 2 else 1.0
@@ -208,7 +209,7 @@ def test_refusals_name_the_command(capsys: Capture) -> None:
     assert 'plan rate needs traffic of kind "on-off"' in capsys.readouterr().err
 
 
-def test_the_rate_for_a_share_of_files(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rate_for_a_share_of_files(monkeypatch: pytest.MonkeyPatch) -> None:
     def distribution(scenario: Scenario) -> dict[str, float]:
         return {"": 5e6 / (1 + 50e6 / scenario.network.bottleneck.rate_bps)}
 
@@ -229,13 +230,13 @@ def test_warnings_of_runs_are_counted_by_kind() -> None:
         other = Note("too short", ("jain_index",), kind="check")
         return Answer("packet", notes=[note, other])
 
-    found = run_warnings([short(70), short(80), Answer("packet")], ("loss_ratio",))
-    assert list(map(str, found)) == ["in 2 of 3 runs: 70 s are needed"]
-    assert isinstance(found[0], Note)
-    assert found[0].kind == "check"
+    result = run_warnings([short(70), short(80), Answer("packet")], ("loss_ratio",))
+    assert list(map(str, result)) == ["in 2 of 3 runs: 70 s are needed"]
+    assert isinstance(result[0], Note)
+    assert result[0].kind == "check"
 
 
-def test_three_warnings_are_shown_the_worst_first() -> None:
+def test_three_worst_warnings_are_shown() -> None:
     kinds: Any = ("remark", "withheld", "check", "run")
     warnings: list[Note | str] = [Note(kind, kind=kind) for kind in kinds]
     warnings.append("by simulation undecided: noise")

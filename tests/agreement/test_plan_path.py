@@ -1,4 +1,4 @@
-"""Inverse questions of one path: exact inverses of the models, and what simulation says."""
+"""Plans of one path: exact inverses of the models, and checks by simulation."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PACKET_BITS, PAYLOAD_BITS = 12_000, 11_680
 
 
 def path(**changes: Any) -> Scenario:
-    """Return 100 Mbit/s over 200 ms, which lose one packet in a thousand."""
+    """Return a path of 100 Mbit/s and 200 ms with a loss of one packet in a thousand."""
     base = Scenario.from_dict(
         {
             "network": {
@@ -70,11 +70,11 @@ def parallel_pps(n: float, p: float, rtt: float, *, b: int = 1) -> float:
     )
 
 
-# ---------------------------------------------------------------- how many flows
+# ---------------------------------------------------------------- number of flows
 
 
 @pytest.mark.parametrize(("rate", "loss"), [("100mbit", 1e-3), ("1gbit", 1e-4), ("20mbit", 2e-3)])
-def test_streams_are_the_fewest_that_fill_the_link(rate: str, loss: float) -> None:
+def test_streams_are_the_minimum_that_fills_the_link(rate: str, loss: float) -> None:
     scenario = path(network__bottleneck__rate=rate, network__bottleneck__loss=loss)
     plan = plan_streams(scenario)
     link = scenario.network.bottleneck.rate_bps / PACKET_BITS
@@ -84,7 +84,7 @@ def test_streams_are_the_fewest_that_fill_the_link(rate: str, loss: float) -> No
     assert plan.scenario.traffic.count == plan.value
 
 
-def test_the_curve_rises_by_its_gains_up_to_the_link() -> None:
+def test_curve_rises_up_to_the_link_rate() -> None:
     plan = plan_streams(path())
     curve = plan.tables["curve"]
     n, rate, goodput = curve["flows"], curve["parallel_bps"], curve["goodput_bps"]
@@ -102,7 +102,7 @@ def test_the_curve_rises_by_its_gains_up_to_the_link() -> None:
     np.testing.assert_allclose(curve["goodput_bps"], rate * 0.999 * 1460 / 1500)
 
 
-def test_the_sentence_of_streams_has_the_goodput_of_the_table() -> None:
+def test_sentence_of_streams_has_the_goodput_of_the_table() -> None:
     plan = plan_streams(path())
     rows, value = plan.tables["streams"], int(plan.value)
     for column, flows in (
@@ -114,29 +114,29 @@ def test_the_sentence_of_streams_has_the_goodput_of_the_table() -> None:
         assert f" {rate_text(float(rate))}" in plan.recommendation
 
 
-def test_printed_rows_are_rows_of_the_curve_and_beyond() -> None:
+def test_printed_rows_include_rows_beyond_the_curve() -> None:
     plan = plan_streams(path())
     rows, value = plan.tables["streams"]["flows"].tolist(), int(plan.value)
     assert rows[0] == 1
     assert {value, value + 1, 2 * value, 4 * value} <= set(rows)
 
 
-def test_windows_ask_for_more_flows() -> None:
-    """8 packets in 200 ms are 40 packets/s: 209 flows make the 8,333 of the link."""
+def test_small_windows_need_more_flows() -> None:
+    """8 packets in 200 ms are 40 packets/s: 209 flows fill the link of 8,333 packets/s."""
     plan = plan_streams(path(tcp__receiver_window=8))
     assert plan.value == math.ceil(100e6 / PACKET_BITS / 40)
     assert plan.tables["streams"]["limit"][0] == "window"
     assert "a window of 8 packets" in plan.recommendation
 
 
-def test_own_links_count_as_windows() -> None:
+def test_access_links_limit_like_windows() -> None:
     slow = path(network__ingress={"rate": "600kbit"})
     plan = plan_streams(slow)
     assert plan.value == math.ceil(100e6 / 600e3)
     assert "its own link of 600kbit" in plan.recommendation
 
 
-def test_one_flow_may_do() -> None:
+def test_one_flow_can_suffice() -> None:
     plan = plan_streams(path(network__bottleneck__rate="1mbit"))
     assert plan.value == 1
     assert plan.recommendation.startswith("One flow fills the link")
@@ -144,8 +144,8 @@ def test_one_flow_may_do() -> None:
     assert streams["competing_bps"][0] == pytest.approx(streams["goodput_bps"][0] / 2)
 
 
-def test_where_most_would_wait_pftk_answers() -> None:
-    """T0 = 33 RTT: algorithm 1 has every flow waiting for timers, one packet a second each."""
+def test_pftk_answers_if_most_flows_would_be_in_timeout() -> None:
+    """T0 = 33 RTT: by algorithm 1 all flows are in timeout and send one packet per second each."""
     scenario = path(
         network__rtt="30ms", network__bottleneck__rate="10mbit", network__bottleneck__loss="1%"
     )
@@ -158,8 +158,8 @@ def test_where_most_would_wait_pftk_answers() -> None:
     assert (table["parallel_bps"] < table["pftk_bps"]).all()
 
 
-def test_algorithm_1_takes_one_minus_what_pftk_divides_by() -> None:
-    """The reason of the rule: 1 - s of the rate against 1/(1 + s), s the timers in a period."""
+def test_algorithm_1_multiplies_where_pftk_divides() -> None:
+    """The rate factor is 1 - s instead of 1/(1 + s), with s timeouts per period."""
     rtt, p = 0.06, 1e-2
     for t0 in (0.06, 0.2, 0.4):
         model = parallel_throughput(
@@ -170,20 +170,20 @@ def test_algorithm_1_takes_one_minus_what_pftk_divides_by() -> None:
         assert float(model.rate_pps) == pytest.approx(free * (1 - share), rel=0.02)
         pftk = throughput(rtt_s=rtt, t0_s=t0, loss_indication_ratio=p, packets_per_ack=1)
         lost = float(pftk.timeout_time_share) / (1 - float(pftk.timeout_time_share))
-        # PFTK's s belongs to its own Q and its additional round.
+        # PFTK's s has a different Q and one round more.
         assert float(pftk.rate_pps) == pytest.approx(free / (1 + lost), rel=0.06)
         assert share == pytest.approx(lost, rel=0.5)
 
 
-def test_warnings_of_streams() -> None:
+def test_streams_have_warnings() -> None:
     assert any(
         "10 %" in w for w in map(str, plan_streams(path(network__bottleneck__loss="12%")).warnings)
     )
     small = path(network__rtt="30ms", network__bottleneck__rate="1mbit")
     assert any("fast retransmit" in w for w in map(str, plan_streams(small).warnings))
     bursts = {"model": "gilbert-elliott", "to_bad": "0.1%", "to_good": "50%"}
-    found = plan_streams(path(network__bottleneck__loss=bursts))
-    assert any("correlated" in w for w in map(str, found.warnings))
+    result = plan_streams(path(network__bottleneck__loss=bursts))
+    assert any("correlated" in w for w in map(str, result.warnings))
 
 
 @pytest.mark.parametrize(
@@ -197,12 +197,12 @@ def test_warnings_of_streams() -> None:
         (free({"network__bottleneck__rate": "unlimited"}), "no rate"),
     ],
 )
-def test_streams_outside_the_domain(changes: dict[str, Any], words: str) -> None:
+def test_streams_outside_the_domain_are_rejected(changes: dict[str, Any], words: str) -> None:
     with pytest.raises(DomainError, match=words):
         plan_streams(path(**changes))
 
 
-def test_streams_and_loss_are_of_one_class_of_bulk_flows() -> None:
+def test_streams_and_loss_require_one_class_of_bulk_flows() -> None:
     two = path(**{"class": [{"name": "near", "flows": 1}, {"name": "far", "flows": 2}]})
     for ask in (plan_streams, lambda s: plan_max_loss(s, goodput_bps=1e6)):
         with pytest.raises(NotApplicable, match="bulk"):
@@ -211,7 +211,7 @@ def test_streams_and_loss_are_of_one_class_of_bulk_flows() -> None:
             ask(two)
 
 
-# ---------------------------------------------------------------- what loss
+# ---------------------------------------------------------------- tolerated loss
 
 
 @pytest.mark.parametrize("goodput_bps", [50e6, 5e6, 1e6, 200e3])
@@ -240,7 +240,7 @@ def test_tolerated_loss_gives_the_goodput(goodput_bps: float, b: int) -> None:
     np.testing.assert_allclose(sent, goodput_bps)
 
 
-def test_the_largest_loss_where_the_branches_jump_up() -> None:
+def test_loss_is_the_maximum_at_an_upward_jump() -> None:
     """For b = 1 the rate rises by a few per cent as p passes the border of the window."""
     window = 10
     scenario = lossy(tcp__receiver_window=window)
@@ -261,7 +261,7 @@ def test_the_largest_loss_where_the_branches_jump_up() -> None:
         assert value == pytest.approx(largest, rel=1e-3)
 
 
-def test_many_flows_are_answered_by_algorithm_1_where_few_wait() -> None:
+def test_algorithm_1_answers_for_many_flows_with_few_timeouts() -> None:
     plan = plan_max_loss(lossy(traffic__flows=4), goodput_bps=50e6)
     assert plan.tables["tolerated"]["model"][0] == "parallel, algorithm 1, n = 4"
     sent = parallel_pps(4, plan.value, 0.08)
@@ -277,8 +277,8 @@ def test_many_flows_are_answered_by_algorithm_1_where_few_wait() -> None:
     assert float(model.flows_in_timeout) / 5 > MAX_WAITING_SHARE
 
 
-def test_a_link_holds_the_loss_down() -> None:
-    """On a link full of retransmitted packets, the share (1 - p) is goodput."""
+def test_full_link_limits_the_loss() -> None:
+    """The share (1 - p) of a full link is goodput; the rest is retransmissions."""
     scenario = path(network__rtt="2ms", tcp__min_rto="10ms")
     plan = plan_max_loss(scenario, goodput_bps=97.3e6)
     assert plan.value == pytest.approx(1 - 97.3e6 / (100e6 * 1460 / 1500), rel=1e-6)
@@ -286,18 +286,18 @@ def test_a_link_holds_the_loss_down() -> None:
     assert "no more capacity" in plan.recommendation
 
 
-def test_what_would_help_does() -> None:
+def test_suggested_changes_are_sufficient() -> None:
     plan = plan_max_loss(lossy(tcp__delayed_acks=True, tcp__receiver_window=400), goodput_bps=40e6)
-    ways = plan.tables["ways"]
-    assert ways["change"].tolist() == [
+    suggestions = plan.tables["ways"]
+    assert suggestions["change"].tolist() == [
         "half the RTT: 40 ms",
         "2 flows",
         "packets of 9000 B",
         "an ack for every packet",
         "twice the window: 800 packets",
     ]
-    np.testing.assert_allclose(ways["times"], ways["loss_ratio"] / plan.value)
-    assert (ways["times"] >= 1).all()
+    np.testing.assert_allclose(suggestions["times"], suggestions["loss_ratio"] / plan.value)
+    assert (suggestions["times"] >= 1).all()
     changed = {
         "network.rtt": "40ms",
         "traffic.flows": 2,
@@ -307,16 +307,16 @@ def test_what_would_help_does() -> None:
     rows = (0, 1, 3, 4)
     for row, (key, value) in zip(rows, changed.items(), strict=True):
         scenario = lossy(tcp__delayed_acks=True, tcp__receiver_window=400)
-        again = plan_max_loss(scenario.with_changes({key: value}), goodput_bps=40e6)
-        assert ways["loss_ratio"][row] == pytest.approx(again.value, rel=1e-5)
+        improved = plan_max_loss(scenario.with_changes({key: value}), goodput_bps=40e6)
+        assert suggestions["loss_ratio"][row] == pytest.approx(improved.value, rel=1e-5)
 
 
-def test_the_scenarios_own_loss_plays_no_part() -> None:
-    asked = {
+def test_loss_of_the_scenario_is_ignored() -> None:
+    arguments = {
         plan_max_loss(lossy(network__bottleneck__loss=p), goodput_bps=5e6).value
         for p in (0.01, 0.2)
     }
-    assert len(asked) == 1
+    assert len(arguments) == 1
     plan = plan_max_loss(lossy(), goodput_bps=5e6)
     assert plan.scenario is not None
     assert plan.scenario.network.bottleneck.loss is not None
@@ -339,14 +339,14 @@ def test_the_scenarios_own_loss_plays_no_part() -> None:
         ({"network__ingress": {"rate": "10mbit"}}, 50e6, "own link of 10mbit"),
     ],
 )
-def test_a_goodput_that_is_never_reached(
+def test_unreachable_goodput_is_rejected(
     changes: dict[str, Any], goodput_bps: float, words: str
 ) -> None:
     with pytest.raises(DomainError, match=words):
         plan_max_loss(lossy(**changes), goodput_bps=goodput_bps)
 
 
-def test_what_an_error_suggests_is_enough() -> None:
+def test_suggestion_of_an_error_is_sufficient() -> None:
     for window, flows in ((343, 1), (44, 8)):
         scenario = lossy(tcp__receiver_window=window, traffic__flows=flows)
         assert plan_max_loss(scenario, goodput_bps=50e6).value > 0
@@ -355,12 +355,12 @@ def test_what_an_error_suggests_is_enough() -> None:
     assert plan_max_loss(path(network__bottleneck__rate="113mbit"), goodput_bps=100e6).value > 0
 
 
-def test_loss_on_own_links_is_refused() -> None:
+def test_loss_on_access_links_is_rejected() -> None:
     with pytest.raises(NotApplicable, match=r"network\.ingress\.loss"):
         plan_max_loss(lossy(network__ingress={"loss": "1%"}), goodput_bps=1e6)
 
 
-def test_both_as_json() -> None:
+def test_both_plans_are_serialised_as_json() -> None:
     for plan in (plan_streams(path()), plan_max_loss(lossy(), goodput_bps=1e6)):
         body = json.loads(json.dumps(plan.to_json(), allow_nan=False))
         assert body["value"] == plan.value
@@ -368,86 +368,86 @@ def test_both_as_json() -> None:
         assert all(len(table["columns"]) >= 2 for table in body["tables"].values())
 
 
-# ---------------------------------------------------------------- the search by simulation
+# ---------------------------------------------------------------- search by simulation
 
-Figures = dict[str, float]
+Metrics = dict[str, float]
 
 
 @pytest.fixture
 def simulated(
     monkeypatch: pytest.MonkeyPatch,
-) -> Callable[[Callable[[Scenario], Figures]], list[Scenario]]:
-    """Put a distribution in the simulator's place, and tell which scenarios were simulated."""
+) -> Callable[[Callable[[Scenario], Metrics]], list[Scenario]]:
+    """Replace the simulator by a function and record the simulated scenarios."""
 
-    def install(figures: Callable[[Scenario], Figures]) -> list[Scenario]:
-        asked: list[Scenario] = []
+    def install(metrics_of: Callable[[Scenario], Metrics]) -> list[Scenario]:
+        scenarios: list[Scenario] = []
 
         def run(scenario: Scenario, engines: list[str], options: object) -> list[Answer]:
             del options
             assert engines == ["packet"]
-            asked.append(scenario)
+            scenarios.append(scenario)
             metrics = {
                 name: Metric(value, value * 0.98, value * 1.02)
-                for name, value in figures(scenario).items()
+                for name, value in metrics_of(scenario).items()
             }
             return [Answer(engine="packet", metrics=metrics)]
 
         monkeypatch.setattr(verification, "answer", run)
-        return asked
+        return scenarios
 
     return install
 
 
-def test_verified_streams(simulated: Callable[..., list[Scenario]]) -> None:
-    """Flows that send 200 packets/s each: 41.7 of them make the link's 8,333."""
+def test_streams_are_verified_by_simulation(simulated: Callable[..., list[Scenario]]) -> None:
+    """Flows that send 200 packets/s each: 41.7 flows fill the link of 8,333 packets/s."""
 
-    def figures(scenario: Scenario) -> Figures:
+    def metrics_of(scenario: Scenario) -> Metrics:
         sent = min(200.0 * scenario.senders, 100e6 / PACKET_BITS)
         busy = sent * PACKET_BITS / 100e6
         return {"send_rate_pps": sent, "goodput_bps": sent * 11_000, "utilisation": busy}
 
-    asked = simulated(figures)
+    scenarios = simulated(metrics_of)
     plan = plan_streams(path(), verify=True)
     value = int(plan.value)
     assert plan.simulated == math.ceil(100e6 / PACKET_BITS / 200)
-    assert [s.senders for s in asked] == [value // 2, value, 2 * value, plan.simulated]
+    assert [s.senders for s in scenarios] == [value // 2, value, 2 * value, plan.simulated]
     table = plan.tables["simulated"]
     assert table["flows"].tolist() == sorted([value // 2, value, 2 * value, plan.simulated])
     assert table["utilisation"][-1] == pytest.approx(1)
     assert plan.there is not None
     half = parallel_pps(value // 2, 1e-3, 0.2) * 0.999 * PAYLOAD_BITS
     assert table["model_bps"][0] == pytest.approx(half)
-    assert {s.run.warmup_s for s in asked} != {None}
-    assert {s.run.replications for s in asked} == {1}
+    assert {s.run.warmup_s for s in scenarios} != {None}
+    assert {s.run.replications for s in scenarios} == {1}
 
 
-def test_verified_loss(simulated: Callable[..., list[Scenario]]) -> None:
-    """Goodput falls as p^-0.7: the simulation's own loss is found between two of them."""
+def test_loss_is_verified_by_simulation(simulated: Callable[..., list[Scenario]]) -> None:
+    """Goodput falls as p^-0.7; the simulated loss is found between two runs."""
     for factor in (0.7, 1.0, 1.4, 3.0):
 
-        def figures(scenario: Scenario, factor: float = factor) -> Figures:
+        def metrics_of(scenario: Scenario, factor: float = factor) -> Metrics:
             loss = scenario.network.bottleneck.loss
             assert loss is not None
             return {"goodput_bps": factor * 5e6 * (loss.mean_ratio() / 1.2e-3) ** -0.7}
 
-        asked = simulated(figures)
+        scenarios = simulated(metrics_of)
         plan = plan_max_loss(lossy(), goodput_bps=5e6, verify=True)
         assert plan.simulated == pytest.approx(1.2e-3 * factor ** (1 / 0.7), rel=0.01)
-        assert len(asked) <= 12
+        assert len(scenarios) <= 12
         losses = plan.tables["simulated"]["loss_ratio"].tolist()
         assert plan.value in losses
         assert losses == sorted(losses)
 
 
-def test_verified_loss_gives_up(simulated: Callable[..., list[Scenario]]) -> None:
+def test_loss_verification_gives_up(simulated: Callable[..., list[Scenario]]) -> None:
     simulated(lambda _: {"goodput_bps": 9e6})
     plan = plan_max_loss(lossy(), goodput_bps=5e6, verify=True)
     assert plan.simulated is None
     assert any("outside" in w for w in map(str, plan.warnings))
 
 
-def test_what_is_too_large_is_not_simulated(simulated: Callable[..., list[Scenario]]) -> None:
-    asked = simulated(lambda _: {})
+def test_too_large_scenarios_are_not_simulated(simulated: Callable[..., list[Scenario]]) -> None:
+    scenarios = simulated(lambda _: {})
     fast = path(network__bottleneck__rate="1000gbit", network__bottleneck__loss="0.0001%")
     for plan in (
         plan_streams(fast, verify=True),
@@ -455,11 +455,11 @@ def test_what_is_too_large_is_not_simulated(simulated: Callable[..., list[Scenar
     ):
         assert plan.simulated is None
         assert any("not checked by simulation" in w for w in map(str, plan.warnings))
-    assert asked == []
+    assert scenarios == []
     assert MAX_PACKETS == 5e8
 
 
-def test_interrupted_streams_keep_what_was_finished(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupted_streams_keep_finished_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     runs = iter(range(10))
 
     def run(scenario: Scenario, engines: list[str], options: object) -> list[Answer]:
@@ -480,17 +480,17 @@ def test_interrupted_streams_keep_what_was_finished(monkeypatch: pytest.MonkeyPa
     assert len(plan.tables["simulated"]["flows"]) == 2
 
 
-# ---------------------------------------------------------------- against the packet engine
+# ---------------------------------------------------------------- comparison with the packet engine
 
 
-def agrees(plan: Plan, rel: float) -> None:
+def assert_simulation_agrees(plan: Plan, rel: float) -> None:
     assert plan.simulated == pytest.approx(plan.value, rel=rel)
 
 
 def test_simulation_agrees_on_the_flows() -> None:
-    """62 flows by algorithm 1 over 200 ms; at half of them the link is half full."""
+    """62 flows by algorithm 1 over 200 ms; half as many flows fill half of the link."""
     plan = plan_streams(path(tcp__delayed_acks=True), verify=True)
-    agrees(plan, 0.1)
+    assert_simulation_agrees(plan, 0.1)
     busy = plan.tables["simulated"]["utilisation"]
     assert busy[0] == pytest.approx(0.5, abs=0.05)
     assert busy[1] > 0.9
@@ -499,13 +499,13 @@ def test_simulation_agrees_on_the_flows() -> None:
 
 def test_simulation_agrees_on_a_window_limited_loss() -> None:
     plan = plan_max_loss(lossy(tcp__receiver_window=44), goodput_bps=5e6, verify=True)
-    agrees(plan, 0.1)
+    assert_simulation_agrees(plan, 0.1)
     table = plan.tables["simulated"]
     at_value = table["loss_ratio"] == plan.value
     assert table["goodput_bps"][at_value] == pytest.approx([5e6], rel=0.02)
 
 
-def test_a_check_is_over_when_max_wall_is() -> None:
+def test_check_ends_at_max_wall() -> None:
     for plan in (
         plan_streams(path(run__max_wall="1ms"), verify=True),
         plan_max_loss(lossy(run__max_wall="1ms"), goodput_bps=5e6, verify=True),

@@ -1,4 +1,4 @@
-"""Number of users with a given quality: the search, its interval, and a comparison with a sweep."""
+"""Maximum users for a quality: the search, its interval, and a comparison with a sweep."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def loop(changes: dict[str, Any] | None = None) -> Scenario:
-    """A link of 5 Mbit/s that 125 users fill: 417 packets/s, 10 a file, 3 s of thinking."""
+    """A 5 Mbit/s link that 125 users fill: 417 packets/s, 10 per file, 3 s of OFF time."""
     scenario = Scenario.from_dict(
         {
             "name": "small-loop",
@@ -51,12 +51,12 @@ def loop(changes: dict[str, Any] | None = None) -> Scenario:
     return scenario.with_changes(changes or {})
 
 
-# ------------------------------------------------ the search, with a distribution as engine
+# ---------------------------------------------------------------- search with a function as engine
 
 
 def table_of(scenario: Scenario, distribution: Distribution, noise: float) -> Answer:
     shares = scenario.probes.goodput_shares
-    # The goodput that the share s exceeds is distribution(N) / s.
+    # The share s of files exceeds a goodput of distribution(N) / s.
     goodput = np.array([distribution(scenario.senders) / share for share in shares])
     grid = np.geomspace(1e3, 1e8, 2001)
     return Answer(
@@ -85,20 +85,20 @@ def table_of(scenario: Scenario, distribution: Distribution, noise: float) -> An
 
 
 @pytest.fixture
-def by_distribution(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Scenario]]:
-    """Put a distribution of the goodput in the simulator's place, and tell what was simulated."""
+def simulator(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Scenario]]:
+    """Replace the simulator by a function of the goodput and record the simulated scenarios."""
 
     def install(distribution: Distribution, noise: float = 0.02) -> list[Scenario]:
-        asked: list[Scenario] = []
+        scenarios: list[Scenario] = []
 
         def run(scenario: Scenario, engines: list[str], options: object) -> list[Answer]:
             del options
             assert engines == ["packet"]
-            asked.append(scenario)
+            scenarios.append(scenario)
             return [table_of(scenario, distribution, noise)]
 
         monkeypatch.setattr(verification, "answer", run)
-        return asked
+        return scenarios
 
     return install
 
@@ -113,42 +113,42 @@ DISTRIBUTIONS: dict[str, Distribution] = {
 
 @pytest.mark.parametrize("name", DISTRIBUTIONS)
 @pytest.mark.parametrize("above", [9e5, 3e5, 5e4])
-def test_the_largest_population_of_a_distribution(
-    name: str, above: float, by_distribution: Callable[..., list[Scenario]]
+def test_search_finds_the_maximum_population(
+    name: str, above: float, simulator: Callable[..., list[Scenario]]
 ) -> None:
-    asked = by_distribution(DISTRIBUTIONS[name], noise=1e-6)
+    scenarios = simulator(DISTRIBUTIONS[name], noise=1e-6)
     plan = plan_quality(loop(), share=0.5, above_bps=above)
     distribution = DISTRIBUTIONS[name]
-    # Found to 1 %, and never by more than a run for every doubling and a handful.
-    found = int(plan.value)
-    assert distribution(max(1, math.floor(0.985 * found) - 1)) / 0.5 >= above
-    assert distribution(math.ceil(1.015 * found) + 1) / 0.5 < above
+    # Accurate to 1 %, with at most one run per doubling plus a handful.
+    result = int(plan.value)
+    assert distribution(max(1, math.floor(0.985 * result) - 1)) / 0.5 >= above
+    assert distribution(math.ceil(1.015 * result) + 1) / 0.5 < above
     assert plan.low is not None
     assert plan.high is not None
     assert plan.low <= plan.value <= plan.high
-    assert len(asked) < 45
-    assert len({s.senders for s in asked}) == len(asked)
+    assert len(scenarios) < 45
+    assert len({s.senders for s in scenarios}) == len(scenarios)
 
 
-def test_an_engine_without_intervals(by_distribution: Callable[..., list[Scenario]]) -> None:
-    asked = by_distribution(DISTRIBUTIONS["hyperbola"], noise=math.nan)
+def test_search_works_without_intervals(simulator: Callable[..., list[Scenario]]) -> None:
+    scenarios = simulator(DISTRIBUTIONS["hyperbola"], noise=math.nan)
     plan = plan_quality(loop(), share=0.95, above_bps=2e5)
     assert plan.undecided
-    sources = [s.senders for s in asked]
+    sources = [s.senders for s in scenarios]
     assert plan.low is not None
     assert plan.high is not None
     assert min(sources) <= plan.low < 157 < plan.high <= max(sources)
 
 
-def test_the_curve(by_distribution: Callable[..., list[Scenario]]) -> None:
-    asked = by_distribution(DISTRIBUTIONS["hyperbola"])
+def test_curve_contains_all_runs(simulator: Callable[..., list[Scenario]]) -> None:
+    scenarios = simulator(DISTRIBUTIONS["hyperbola"])
     plan = plan_quality(loop(), share=0.9, above_bps=2e5)
     curve = plan.tables["curve"]
     sources = curve["sources"]
     assert np.all(np.diff(sources) > 0)
     assert sources[0] <= 0.26 * plan.value
     assert sources[-1] >= 1.9 * plan.value
-    assert set(sources.tolist()) == {s.senders for s in asked}
+    assert set(sources.tolist()) == {s.senders for s in scenarios}
     assert curve["load"] == pytest.approx(sources / 125)
     assert curve["g_95_bps"] == pytest.approx(30e6 / sources / 0.95)
     assert curve["g_50_bps"] == pytest.approx(30e6 / sources / 0.5)
@@ -167,65 +167,65 @@ def test_the_curve(by_distribution: Callable[..., list[Scenario]]) -> None:
     assert body["tables"]["curve"]["columns"]["rtt_mean_s"][0] is None
 
 
-def test_runs_are_long_enough_for_few_users_and_otherwise_as_asked(
-    by_distribution: Callable[..., list[Scenario]],
+def test_runs_are_long_enough_for_few_users_and_otherwise_as_specified(
+    simulator: Callable[..., list[Scenario]],
 ) -> None:
-    asked = by_distribution(lambda n: 1e6 / n)
+    scenarios = simulator(lambda n: 1e6 / n)
     plan_quality(loop(), share=0.95, above_bps=2.1e5)
-    assert len({s.run.seed for s in asked}) == len(asked)
-    for each in asked:
+    assert len({s.run.seed for s in scenarios}) == len(scenarios)
+    for each in scenarios:
         assert each.run.duration_s is not None
         files = each.senders * (each.run.duration_s - 20) / 3 * each.run.replications
         assert files >= MIN_FILES
         assert each.run.duration_s == 120 or files < 1.3 * MIN_FILES
     counted = loop({"run": {"transfers": 5000, "warmup": "20s"}})
-    asked = by_distribution(DISTRIBUTIONS["hyperbola"])
+    scenarios = simulator(DISTRIBUTIONS["hyperbola"])
     plan_quality(counted, share=0.95, above_bps=2e5)
-    assert {s.run.transfers for s in asked} == {5000}
+    assert {s.run.transfers for s in scenarios} == {5000}
 
 
-def test_the_users_of_a_class(by_distribution: Callable[..., list[Scenario]]) -> None:
-    asked = by_distribution(DISTRIBUTIONS["hyperbola"])
+def test_users_of_a_class_are_searched(simulator: Callable[..., list[Scenario]]) -> None:
+    scenarios = simulator(DISTRIBUTIONS["hyperbola"])
     one = loop({"class": [{"name": "all", "sources": 9}]})
     plan = plan_quality(one, share=0.5, above_bps=3e5)
     assert plan.value == pytest.approx(200, abs=2)
-    assert {s.populations[0].name for s in asked} == {"all"}
+    assert {s.populations[0].name for s in scenarios} == {"all"}
 
 
-def test_a_check_has_replications_of_its_own(
-    by_distribution: Callable[..., list[Scenario]],
+def test_check_has_its_own_replications(
+    simulator: Callable[..., list[Scenario]],
 ) -> None:
-    asked = by_distribution(DISTRIBUTIONS["hyperbola"])
+    scenarios = simulator(DISTRIBUTIONS["hyperbola"])
     plan = plan_quality(loop(), share=0.5, above_bps=3e5, verify=True)
     assert plan.simulated == 200
-    checked = [s for s in asked if s.run.replications == VERIFIED]
+    checked = [s for s in scenarios if s.run.replications == VERIFIED]
     assert checked[0].senders == plan.value
     table = plan.tables["simulated"]
     assert table["goodput_bps"] == pytest.approx(60e6 / table["sources"])
     assert table["low"] == pytest.approx(table["goodput_bps"] * 0.98)
 
 
-def test_out_of_reach(by_distribution: Callable[..., list[Scenario]]) -> None:
-    by_distribution(lambda n: 1e5 / n**0.01)
-    with pytest.raises(DomainError, match=r"a single source: they reach 105\.3kbit, and 50 %"):
+def test_targets_out_of_reach_are_rejected(simulator: Callable[..., list[Scenario]]) -> None:
+    simulator(lambda n: 1e5 / n**0.01)
+    with pytest.raises(DomainError, match=r"one source alone: they reach 105\.3kbit, and 50 %"):
         plan_quality(loop(), share=0.95, above_bps=2e5)
-    by_distribution(lambda _: 1e6)
+    simulator(lambda _: 1e6)
     with pytest.raises(DomainError, match=r"even with 300,000 sources.*--engine mean-field"):
         plan_quality(loop(), share=0.95, above_bps=2e5)
 
 
-def test_one_source_is_asked_first_and_decides(
-    by_distribution: Callable[..., list[Scenario]],
+def test_single_source_is_simulated_first(
+    simulator: Callable[..., list[Scenario]],
 ) -> None:
-    """No larger population is simulated if a single source does not reach the target."""
-    asked = by_distribution(lambda n: 1e5 / n)
-    with pytest.raises(DomainError, match="a single source"):
+    """No larger population is simulated if a single source misses the target."""
+    scenarios = simulator(lambda n: 1e5 / n)
+    with pytest.raises(DomainError, match="one source alone"):
         plan_quality(loop(), share=0.95, above_bps=2e5)
-    assert [s.senders for s in asked] == [1]
+    assert [s.senders for s in scenarios] == [1]
 
 
-def test_a_flat_curve_is_undecided(by_distribution: Callable[..., list[Scenario]]) -> None:
-    by_distribution(lambda n: 4e5 if n == 1 else 2e5 * (n / 125) ** -0.02 * 0.95, 0.03)
+def test_flat_curve_is_undecided(simulator: Callable[..., list[Scenario]]) -> None:
+    simulator(lambda n: 4e5 if n == 1 else 2e5 * (n / 125) ** -0.02 * 0.95, 0.03)
     scenario = loop()
     plan = plan_quality(scenario, share=0.95, above_bps=2e5)
     assert plan.undecided
@@ -233,23 +233,23 @@ def test_a_flat_curve_is_undecided(by_distribution: Callable[..., list[Scenario]
     assert plan.high is not None
     assert plan.low < 125 < plan.high
     assert plan.scenario is None
-    (said,) = (w for w in map(str, plan.warnings) if "undecided" in w)
-    assert "traffic.sources between" in said
-    assert "--set run.duration=" in said
+    (message,) = (w for w in map(str, plan.warnings) if "undecided" in w)
+    assert "traffic.sources between" in message
+    assert "--set run.duration=" in message
     assert "undecided, between" in as_text(plan_parts(plan, scenario), 100)
     assert plan.to_json()["value"] is None
 
 
-def test_the_answer_itself_is_simulated(by_distribution: Callable[..., list[Scenario]]) -> None:
+def test_answer_itself_is_simulated(simulator: Callable[..., list[Scenario]]) -> None:
     for distribution in DISTRIBUTIONS.values():
-        asked = by_distribution(distribution)
+        scenarios = simulator(distribution)
         plan = plan_quality(loop(), share=0.95, above_bps=2e5)
-        assert plan.value in {s.senders for s in asked}
+        assert plan.value in {s.senders for s in scenarios}
         assert plan.value in plan.tables["curve"]["sources"]
 
 
-def test_bad_questions(by_distribution: Callable[..., list[Scenario]]) -> None:
-    by_distribution(DISTRIBUTIONS["hyperbola"])
+def test_invalid_questions_are_rejected(simulator: Callable[..., list[Scenario]]) -> None:
+    simulator(DISTRIBUTIONS["hyperbola"])
     with pytest.raises(DomainError, match="share"):
         plan_quality(loop(), share=1, above_bps=1e5)
     with pytest.raises(DomainError, match="the goodput must be above 0"):
@@ -263,13 +263,13 @@ def test_bad_questions(by_distribution: Callable[..., list[Scenario]]) -> None:
         plan_quality(unlimited, share=0.9, above_bps=1e5)
 
 
-def test_an_engine_that_does_not_apply() -> None:
+def test_engine_outside_its_domain_is_rejected() -> None:
     early = loop({"network.bottleneck.queue": "red"})
     with pytest.raises(NotApplicable, match="mean-field does not apply: RED averages"):
         plan_quality(early, share=0.9, above_bps=1e5, engine="mean-field")
 
 
-def test_an_engine_that_tells_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_engine_without_goodput_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     def run(scenario: Scenario, engines: list[str], options: object) -> list[Answer]:
         del scenario, engines, options
         return [Answer(engine="packet", status=Status.PARTIAL, reason="it did not converge")]
@@ -279,28 +279,29 @@ def test_an_engine_that_tells_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         plan_quality(loop(), share=0.9, above_bps=1e5)
 
 
-def test_an_engine_that_withholds_its_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tables of flows that fail the tests are not an answer: 125 sources, and the search."""
-    refused: list[int] = []
+def test_withheld_answers_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables of reference flows that fail the tests are rejected, at 125 sources or in the
+    search."""
+    sources_refused: list[int] = []
 
     def run(scenario: Scenario, engines: list[str], options: object) -> list[Answer]:
         del engines, options
-        found = table_of(scenario, DISTRIBUTIONS["hyperbola"], 0.02)
-        if scenario.senders in refused or (not refused and scenario.senders < 100):
-            found.metrics = {}
-            found.stop("no fixed point was reached")
-        return [found]
+        result = table_of(scenario, DISTRIBUTIONS["hyperbola"], 0.02)
+        if scenario.senders in sources_refused or (not sources_refused and scenario.senders < 100):
+            result.metrics = {}
+            result.stop("no fixed point was reached")
+        return [result]
 
     monkeypatch.setattr(verification, "answer", run)
     plan = plan_quality(loop(), share=0.95, above_bps=2e5, engine="fixed-point")
     assert plan.tables["curve"]["sources"].min() >= 100
     assert not plan.incomplete
-    refused.append(125)
+    sources_refused.append(125)
     with pytest.raises(NotApplicable, match=r"traffic\.sources = 125: no fixed point was reached"):
         plan_quality(loop(), share=0.95, above_bps=2e5, engine="fixed-point")
 
 
-def test_interrupted_without_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interruption_before_an_answer_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     def run(scenario: Scenario, engines: list[str], options: object) -> list[Answer]:
         del scenario, engines, options
         return [Answer(engine="packet", status=Status.INTERRUPTED)]
@@ -311,131 +312,129 @@ def test_interrupted_without_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("after", range(1, 30))
-def test_interrupted_later_it_tells_what_is_known(
-    after: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    distribution, asked = DISTRIBUTIONS["hyperbola"], []
+def test_interruption_later_keeps_the_bounds(after: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    distribution, scenarios = DISTRIBUTIONS["hyperbola"], []
 
     def run(scenario: Scenario, engines: list[str], options: object) -> list[Answer]:
         del engines, options
-        asked.append(scenario.senders)
-        found = table_of(scenario, distribution, 0.001)
-        if len(asked) > after:
-            found.status = Status.INTERRUPTED
-        return [found]
+        scenarios.append(scenario.senders)
+        result = table_of(scenario, distribution, 0.001)
+        if len(scenarios) > after:
+            result.status = Status.INTERRUPTED
+        return [result]
 
     monkeypatch.setattr(verification, "answer", run)
     plan = plan_quality(loop(), share=0.95, above_bps=2e5)
     assert (1 if after == 1 else 125) <= plan.value <= 159
-    assert plan.interrupted == (len(asked) > after)
-    told = plan.tables["curve"]["sources"].tolist()
-    assert told == sorted(set(asked[:after]))
+    assert plan.interrupted == (len(scenarios) > after)
+    sources = plan.tables["curve"]["sources"].tolist()
+    assert sources == sorted(set(scenarios[:after]))
     if plan.interrupted:
         assert "interrupted" in str(plan.warnings[0])
     assert plan.at_least == ("search" in str(plan.warnings[0]))
     if plan.at_least:
-        keeps = [n for n in told if distribution(n) / 0.95 >= 2e5]
-        fails = [n for n in told if distribution(n) / 0.95 < 2e5]
+        passing = [n for n in sources if distribution(n) / 0.95 >= 2e5]
+        failing = [n for n in sources if distribution(n) / 0.95 < 2e5]
         assert (plan.value, plan.low, plan.high) == (
-            max(keeps),
-            max(keeps),
-            min(fails, default=None),
+            max(passing),
+            max(passing),
+            min(failing, default=None),
         )
     assert json.loads(json.dumps(plan.to_json()))["interrupted"] == plan.interrupted
 
 
-def test_runs_that_are_cut_short_are_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_incomplete_runs_have_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     def run(scenario: Scenario, engines: list[str], options: object) -> list[Answer]:
         del engines, options
-        found = table_of(scenario, DISTRIBUTIONS["hyperbola"], 0.02)
-        found.stop("run.max_wall was reached before the end of the run")
-        return [found]
+        result = table_of(scenario, DISTRIBUTIONS["hyperbola"], 0.02)
+        result.stop("run.max_wall was reached before the run was over")
+        return [result]
 
     monkeypatch.setattr(verification, "answer", run)
     plan = plan_quality(loop(), share=0.95, above_bps=2e5)
     assert plan.incomplete
-    told = [f"{n:,}" for n in plan.tables["curve"]["sources"].tolist()]
+    sources = [f"{n:,}" for n in plan.tables["curve"]["sources"].tolist()]
     assert str(plan.warnings[-1]).startswith(
-        f"no complete answer with {', '.join(told[:-1])} and {told[-1]} sources; with 15"
+        f"no complete answer with {', '.join(sources[:-1])} and {sources[-1]} sources; with 15"
     )
     assert str(plan.warnings[-1]).endswith(": run.max_wall was reached before the end of the run")
 
 
-class Ticking:
-    """A distribution that replaces the simulator; each run takes a second of a simulated clock."""
+class SimulatedClock:
+    """Replaces the simulator; each run takes one second of a simulated clock."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 0.0
-        self.asked: list[int] = []
+        self.sources: list[int] = []
         monkeypatch.setattr(verification, "answer", self.run)
         monkeypatch.setattr("time.perf_counter", lambda: self.now)
 
     def run(self, scenario: Scenario, engines: list[str], options: RunOptions) -> list[Answer]:
         del engines
         end = options.ends_at(scenario)
-        self.asked.append(scenario.senders)
-        found = table_of(scenario, DISTRIBUTIONS["hyperbola"], 0.001)
+        self.sources.append(scenario.senders)
+        result = table_of(scenario, DISTRIBUTIONS["hyperbola"], 0.001)
         if end is not None and end < self.now + 1:
-            found.stop("run.max_wall was reached before the end of the run")
-            found.tables = {}
+            result.stop("run.max_wall was reached before the run was over")
+            result.tables = {}
         self.now = self.now + 1 if end is None else min(self.now + 1, end)
-        return [found]
+        return [result]
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3.5, 5, 9, 12, 14.5, 40])
-def test_max_wall_is_for_all_simulations_of_a_plan_together(
+def test_max_wall_covers_all_simulations_of_a_plan(
     limit: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    clock = Ticking(monkeypatch)
+    clock = SimulatedClock(monkeypatch)
     plan_quality(loop(), share=0.95, above_bps=2e5, verify=True)
     assert 14.5 < clock.now < 40
-    clock = Ticking(monkeypatch)
+    clock = SimulatedClock(monkeypatch)
     scenario = loop({"run.max_wall": f"{limit}s"})
     plan = plan_quality(scenario, share=0.95, above_bps=2e5, verify=True)
     assert clock.now <= limit
-    # Interrupted runs are not reported, and no run begins after the time limit.
-    assert len(clock.asked) <= math.ceil(limit)
-    told = plan.tables["curve"]["sources"].tolist()
-    assert set(told) <= set(clock.asked[: math.floor(limit)])
+    # Truncated runs are not in the table, and no run starts after the limit.
+    assert len(clock.sources) <= math.ceil(limit)
+    sources = plan.tables["curve"]["sources"].tolist()
+    assert set(sources) <= set(clock.sources[: math.floor(limit)])
     assert plan.incomplete == (limit < 40)
     assert not plan.interrupted
     if limit == 40:
         assert plan.simulated == pytest.approx(plan.value, rel=0.01)
     else:
-        (said,) = (text for text in map(str, plan.warnings) if "max_wall" in text)
-        assert said.startswith("run.max_wall was reached before the ")
+        (message,) = (text for text in map(str, plan.warnings) if "max_wall" in text)
+        assert message.startswith("run.max_wall was reached before the ")
         assert plan.simulated is None
     assert plan.at_least == ("the search" in str(plan.warnings[0]))
     if plan.at_least:
-        assert (plan.value, plan.low) == (max(n for n in told if n <= 157),) * 2
+        assert (plan.value, plan.low) == (max(n for n in sources if n <= 157),) * 2
         assert f" source{'s' * (limit > 1)} or more" in as_text(plan_parts(plan, scenario))
 
 
-def test_max_wall_before_anything_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = Ticking(monkeypatch)
-    with pytest.raises(NotApplicable, match="the total time of all simulations of a plan"):
+def test_max_wall_before_the_first_result_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = SimulatedClock(monkeypatch)
+    with pytest.raises(NotApplicable, match="all simulations of a plan together"):
         plan_quality(loop({"run.max_wall": "0.5s"}), share=0.95, above_bps=2e5)
-    assert clock.asked == [1]
+    assert clock.sources == [1]
 
 
-def test_a_check_of_many_packets_has_fewer_replications_or_none(
-    by_distribution: Callable[..., list[Scenario]],
+def test_check_of_many_packets_has_fewer_replications_or_none(
+    simulator: Callable[..., list[Scenario]],
 ) -> None:
-    """500 Mbit/s of 1500 B for 120 s, three times, are 15 million packets a replication."""
-    asked = by_distribution(lambda n: 6e9 / n)
+    """500 Mbit/s of 1500 B for 120 s, three times, are 15 million packets per replication."""
+    scenarios = simulator(lambda n: 6e9 / n)
     fast = loop({"network.bottleneck.rate": "500mbit"})
     plan = plan_quality(fast, share=0.5, above_bps=4e5, verify=True)
-    assert {s.run.replications for s in asked[-3:]} == {VERIFIED}
+    assert {s.run.replications for s in scenarios[-3:]} == {VERIFIED}
     assert plan.notes[-1].endswith(f"each population {VERIFIED} times.")
     longer = fast.with_changes({"run.duration": "600s"})
     plan = plan_quality(longer, share=0.5, above_bps=4e5, verify=True)
     assert plan.simulated is not None
-    assert {s.run.replications for s in asked[-3:]} == {6}
+    assert {s.run.replications for s in scenarios[-3:]} == {6}
     longer = fast.with_changes({"run.duration": "1200s"})
-    before = len(asked)
+    before = len(scenarios)
     plan = plan_quality(longer, share=0.5, above_bps=4e5, verify=True)
     assert plan.simulated is None
-    assert {s.run.replications for s in asked[before:]} == {1, SEARCHED}
+    assert {s.run.replications for s in scenarios[before:]} == {1, SEARCHED}
     assert "not checked by simulation: it would take 600 million packets" in str(plan.warnings[-1])
     assert "run.duration" in str(plan.warnings[-1])
     counted = loop({"run": {"transfers": 5_000_000, "warmup": "20s"}})
@@ -443,11 +442,11 @@ def test_a_check_of_many_packets_has_fewer_replications_or_none(
     assert "it would take 600 million packets" in str(plan.warnings[-1])
 
 
-def test_a_check_of_too_many_sources_is_not_begun(
-    by_distribution: Callable[..., list[Scenario]], monkeypatch: pytest.MonkeyPatch
+def test_check_of_too_many_sources_is_not_started(
+    simulator: Callable[..., list[Scenario]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    by_distribution(DISTRIBUTIONS["hyperbola"])
-    monkeypatch.setattr("tcpcast.plan.quality.MAX_EXACT", 160)
+    simulator(DISTRIBUTIONS["hyperbola"])
+    monkeypatch.setattr("tcpcast.plan.quality.MOST_EXACT", 160)
     plan = plan_quality(loop(), share=0.95, above_bps=2e5, verify=True)
     assert plan.simulated is None
     assert "not checked by simulation: at most 160 sources are simulated one by one" in str(
@@ -455,13 +454,13 @@ def test_a_check_of_too_many_sources_is_not_begun(
     )
 
 
-# ---------------------------------------------------------------- against the packet engine
+# ---------------------------------------------------------------- comparison with the packet engine
 
 
-def test_a_sweep_with_another_seed_gives_the_same_population() -> None:
+def test_sweep_with_another_seed_gives_the_same_population() -> None:
     share, above = 0.9, 2e5
     plan = plan_quality(loop(), share=share, above_bps=above)
-    found = {}
+    result = {}
     for times in np.linspace(0.88, 1.12, 4):
         sources = round(times * plan.value)
         changes = {
@@ -471,17 +470,17 @@ def test_a_sweep_with_another_seed_gives_the_same_population() -> None:
             "run.replications": 4,
         }
         (answer,) = tcpcast.run(loop(changes), ["packet"])
-        found[sources] = float(answer.tables["file_goodput"]["goodput_bps"][0])
-    goodputs = np.array(list(found.values()))
+        result[sources] = float(answer.tables["file_goodput"]["goodput_bps"][0])
+    goodputs = np.array(list(result.values()))
     assert goodputs[0] > above > goodputs[-1]
-    swept = np.interp(np.log(above), np.log(goodputs[::-1]), list(found)[::-1])
+    expected = np.interp(np.log(above), np.log(goodputs[::-1]), list(result)[::-1])
     assert plan.low is not None
     assert plan.high is not None
-    assert plan.low - 0.02 * swept <= swept <= plan.high + 0.02 * swept
-    assert plan.value == pytest.approx(swept, rel=0.03)
+    assert plan.low - 0.02 * expected <= expected <= plan.high + 0.02 * expected
+    assert plan.value == pytest.approx(expected, rel=0.03)
 
 
-def test_a_check_agrees_with_the_search() -> None:
+def test_check_agrees_with_the_search() -> None:
     plan = plan_quality(loop(), share=0.8, above_bps=3e5, verify=True)
     assert plan.simulated == pytest.approx(plan.value, rel=0.03)
     curve = plan.tables["curve"]

@@ -1,4 +1,4 @@
-"""The search by simulation: tight, simulated at its answer, and undecided where noise hides it."""
+"""Search by simulation: close brackets, a simulated answer, and undecided results in noise."""
 
 from __future__ import annotations
 
@@ -36,78 +36,80 @@ QUESTION = Question(
 
 
 class Runs(Simulations):
-    """A distribution of one value that replaces simulations, with noise of a known size."""
+    """Replaces simulations by a function of one value with noise of known size."""
 
     def __init__(
-        self, distribution: Distribution, spread: float = 1e-6, noise: float = 0.0, *, seed: int = 5
+        self, distribution: Distribution, rtol: float = 1e-6, noise: float = 0.0, *, seed: int = 5
     ) -> None:
         super().__init__(load("web-10mbit"), QUESTION, None)
-        self.distribution, self.spread, self.noise = distribution, spread, noise
+        self.distribution, self.rtol, self.noise = distribution, rtol, noise
         self.random = np.random.default_rng(seed)
 
     def _simulate(self, value: float) -> Answer:
-        seen = self.distribution(value) * math.exp(self.noise * self.random.standard_normal())
-        bounds = (seen * (1 - self.spread), seen * (1 + self.spread)) if self.spread else ()
-        return Answer("packet", metrics={"loss_ratio": Metric(seen, *bounds)})
+        observed = self.distribution(value) * math.exp(self.noise * self.random.standard_normal())
+        bounds = (observed * (1 - self.rtol), observed * (1 + self.rtol)) if self.rtol else ()
+        return Answer("packet", metrics={"loss_ratio": Metric(observed, *bounds)})
 
 
 @pytest.mark.parametrize("threshold", [1, 2, 3, 7, 41, 100, 163, 999, 5000])
 @pytest.mark.parametrize("start", [1, 10, 150, 2000])
 @pytest.mark.parametrize("smallest", [True, False])
-def test_whole_values_next_to_the_threshold(threshold: int, start: int, smallest: bool) -> None:
-    """Of 1/x the smallest value that is at most 1/t, the largest that is at least, is t."""
+def test_integer_answers_are_next_to_the_threshold(
+    threshold: int, start: int, smallest: bool
+) -> None:
+    """For 1/x and a target of 1/t, both the smallest value below and the largest above are t."""
     runs = Runs(lambda x: 1 / x)
-    found = solve(runs, Goal(target=1 / threshold, smallest=smallest), start)
+    result = solve(runs, Goal(target=1 / threshold, smallest=smallest), start)
     if threshold == 1 and (smallest or start == 1):
-        # Nothing smaller may be asked for: the threshold has no other side.
-        assert found is None or found.value == 1
+        # There is no smaller value, so the threshold has no lower bracket.
+        assert result is None or result.value == 1
         return
-    assert found is not None
-    assert found.value == pytest.approx(threshold, rel=0.01)
-    assert found.value in runs.answers
+    assert result is not None
+    assert result.value == pytest.approx(threshold, rel=0.01)
+    assert result.value in runs.answers
     assert len(runs.answers) <= 25
 
 
 @pytest.mark.parametrize("target", [0.3, 1e-3, 1e-7])
 @pytest.mark.parametrize("start", [0.33, 1e-4])
-def test_values_that_are_not_whole(target: float, start: float) -> None:
-    """A curve of two slopes, as goodput has in fast retransmits and in timeouts."""
+def test_fractional_answers_are_found(target: float, start: float) -> None:
+    """A curve of two slopes, like goodput with fast retransmits and with timeouts."""
     runs = Runs(lambda p: 1 / (math.sqrt(p) + 30 * p**2))
     goal = Goal(
         target=runs.distribution(target), integer=False, minimum=1e-12, maximum=1.0, power=2.5
     )
-    found = solve(runs, goal, start)
-    assert found is not None
-    assert found.value == pytest.approx(target, rel=0.01)
-    assert found.there is not None
-    assert found.there.value == pytest.approx(goal.target, rel=0.01)
+    result = solve(runs, goal, start)
+    assert result is not None
+    assert result.value == pytest.approx(target, rel=0.01)
+    assert result.there is not None
+    assert result.there.value == pytest.approx(goal.target, rel=0.01)
 
 
-def test_a_metric_that_rises() -> None:
-    runs = Runs(lambda x: 3 * x, spread=0.01)
-    found = solve(runs, Goal(target=300.0, rises=True, smallest=True), 55)
-    assert found is not None
-    assert found.value == pytest.approx(100, abs=1)
-    assert found.low == pytest.approx(99, abs=2)
-    assert found.high == pytest.approx(101, abs=2)
+def test_rising_metric_is_searched() -> None:
+    runs = Runs(lambda x: 3 * x, rtol=0.01)
+    result = solve(runs, Goal(target=300.0, rises=True, smallest=True), 55)
+    assert result is not None
+    assert result.value == pytest.approx(100, abs=1)
+    assert result.low == pytest.approx(99, abs=2)
+    assert result.high == pytest.approx(101, abs=2)
 
 
-def test_there_may_be_no_answer() -> None:
+def test_missing_answer_is_reported() -> None:
     assert solve(Runs(lambda _: 5.0), Goal(target=1.0), 3) is None
     assert solve(Runs(lambda _: 5.0), Goal(target=1.0, maximum=10), 3) is None
     assert solve(Runs(lambda _: 0.5), Goal(target=1.0), 30) is None
 
 
-def test_a_flat_curve_in_noise_is_undecided() -> None:
-    """From 20 to 200 it falls by a tenth, and the runs know it to a tenth."""
-    runs = Runs(lambda x: x**-0.05, spread=0.1, noise=0.05)
-    found = solve(runs, Goal(target=0.81), 60)
-    assert found is not None
-    assert found.undecided
-    assert found.high is not None
-    assert found.low is not None
-    assert found.high - found.low > UNDECIDED * found.value
-    steep = solve(Runs(lambda x: (x / 60) ** -3, spread=0.1, noise=0.05), Goal(target=0.81), 60)
+def test_flat_curve_in_noise_is_undecided() -> None:
+    """From 20 to 200 the curve falls by a tenth, which is also the uncertainty of the runs."""
+    runs = Runs(lambda x: x**-0.05, rtol=0.1, noise=0.05)
+    result = solve(runs, Goal(target=0.81), 60)
+    assert result is not None
+    assert result.undecided
+    assert result.high is not None
+    assert result.low is not None
+    assert result.high - result.low > UNDECIDED * result.value
+    steep = solve(Runs(lambda x: (x / 60) ** -3, rtol=0.1, noise=0.05), Goal(target=0.81), 60)
     assert steep is not None
     assert not steep.undecided
     assert steep.low is not None
@@ -116,151 +118,153 @@ def test_a_flat_curve_in_noise_is_undecided() -> None:
     assert steep.value == pytest.approx(64, rel=0.08)
 
 
-def test_an_interval_that_was_not_closed_is_undecided() -> None:
-    found = solve(Runs(lambda x: 0.9 if x < 60 else 0.89, spread=0.2), Goal(target=0.895), 60)
-    assert found is not None
-    assert found.is_open
-    assert found.undecided
+def test_unclosed_interval_is_undecided() -> None:
+    result = solve(Runs(lambda x: 0.9 if x < 60 else 0.89, rtol=0.2), Goal(target=0.895), 60)
+    assert result is not None
+    assert result.is_open
+    assert result.undecided
 
 
-def test_runs_without_an_interval_close_no_bracket() -> None:
-    """Short runs see too few losses for one: they said 2,731, between 2,730 and 2,731."""
-    runs = Runs(lambda x: 1 / x, spread=0.0)
-    found = solve(runs, Goal(target=1 / 2731, smallest=True), 900)
-    assert found is not None
-    assert found.undecided
-    assert (found.low, found.high) == (min(runs.answers), max(runs.answers))
+def test_runs_without_interval_close_no_bracket() -> None:
+    """Regression: without an interval, short runs gave 2,731, between 2,730 and 2,731."""
+    runs = Runs(lambda x: 1 / x, rtol=0.0)
+    result = solve(runs, Goal(target=1 / 2731, smallest=True), 900)
+    assert result is not None
+    assert result.undecided
+    assert (result.low, result.high) == (min(runs.answers), max(runs.answers))
 
 
 @pytest.mark.parametrize("noise", [0.01, 0.05, 0.2])
-@pytest.mark.parametrize("claimed", [0.1, 1.0])
-def test_the_interval_contains_the_answers_of_other_seeds(noise: float, claimed: float) -> None:
-    """Short runs claim intervals that are too narrow, here ten times: the scatter tells."""
-    spread, goal = 1.96 * noise * claimed, Goal(target=1 / 1000, smallest=True)
+@pytest.mark.parametrize("interval_scale", [0.1, 1.0])
+def test_interval_contains_the_answers_of_other_seeds(noise: float, interval_scale: float) -> None:
+    """Intervals of short runs are too narrow, here by a factor of ten; the scatter widens them."""
+    rtol, goal = 1.96 * noise * interval_scale, Goal(target=1 / 1000, smallest=True)
     answers = []
     for seed in range(40):
-        runs = Runs(lambda x: (1000 / x) ** 2.5 / 1000, spread, noise, seed=seed)
-        found = solve(runs, goal, 700)
-        assert found is not None
+        runs = Runs(lambda x: (1000 / x) ** 2.5 / 1000, rtol, noise, seed=seed)
+        result = solve(runs, goal, 700)
+        assert result is not None
         assert len(runs.answers) < 30
-        answers += [] if found.undecided else [found]
+        answers += [] if result.undecided else [result]
     assert len(answers) > (30 if noise < 0.2 else 20)
-    assert np.median([found.value for found in answers]) == pytest.approx(1000, rel=noise / 2)
-    inside = [a.low <= b.value <= a.high for a in answers for b in answers if a is not b]  # type: ignore[operator]
-    assert np.mean(inside) > 0.93
+    assert np.median([result.value for result in answers]) == pytest.approx(1000, rel=noise / 2)
+    is_covered = [a.low <= b.value <= a.high for a in answers for b in answers if a is not b]  # type: ignore[operator]
+    assert np.mean(is_covered) > 0.93
     if noise == 0.01:
-        assert np.mean([found.high - found.low for found in answers]) < 30  # type: ignore[operator]
+        assert np.mean([result.high - result.low for result in answers]) < 30  # type: ignore[operator]
 
 
 @pytest.mark.parametrize("rises", [False, True])
-def test_a_curve_that_bends_is_not_taken_for_noise(rises: bool) -> None:
-    """As the loss of web-10mbit over its buffer: a line through 49 to 159 packets meets 1 % at 99,
-    where runs have 1.27 %."""
+def test_curvature_is_not_mistaken_for_noise(rises: bool) -> None:
+    """Like the loss of web-10mbit over its buffer: a line through 49 to 159 packets meets 1 % at
+    99, where runs have 1.27 %."""
     sign = 1 if rises else -1
 
     def distribution(x: float) -> float:
-        away = math.log(x / 104)
-        return math.exp(sign * (3.1 * away + 1.2 * away**2))
+        distance = math.log(x / 104)
+        return math.exp(sign * (3.1 * distance + 1.2 * distance**2))
 
     goal = Goal(target=1.0, rises=rises, smallest=True, integer=False)
     answers = []
     for seed in range(40):
         runs = Runs(distribution, 1.96 * 0.05, 0.05, seed=seed)
-        found = solve(runs, goal, 306)
-        assert found is not None
+        result = solve(runs, goal, 306)
+        assert result is not None
         assert len(runs.answers) <= 16
-        if found.undecided:
+        if result.undecided:
             continue
-        assert found.there is not None
-        assert found.there.low is not None
-        assert found.there.high is not None
-        assert found.there.low <= 1.0 <= found.there.high
-        answers.append(found)
+        assert result.there is not None
+        assert result.there.low is not None
+        assert result.there.high is not None
+        assert result.there.low <= 1.0 <= result.there.high
+        answers.append(result)
     assert len(answers) >= 38
-    assert np.mean([found.value for found in answers]) == pytest.approx(104, rel=0.01)
-    inside = [a.low <= b.value <= a.high for a in answers for b in answers if a is not b]  # type: ignore[operator]
-    assert np.mean(inside) > 0.92
+    assert np.mean([result.value for result in answers]) == pytest.approx(104, rel=0.01)
+    is_covered = [a.low <= b.value <= a.high for a in answers for b in answers if a is not b]  # type: ignore[operator]
+    assert np.mean(is_covered) > 0.92
 
 
-def test_scatter_beyond_the_runs_own_intervals_is_stated() -> None:
+def test_scatter_beyond_the_intervals_of_runs_is_reported() -> None:
     """A row that excludes the target is explained; the answer's own value follows the scatter."""
-    for claimed, stated in ((1.0, False), (0.2, True)):
-        runs = Runs(lambda x: (100 / x) ** 2, 1.96 * 0.1 * claimed, 0.1)
-        found = solve(runs, Goal(target=1.0, smallest=True), 60)
-        assert found is not None
-        notes = scatter_notes(found)
-        assert bool(notes) == stated
-        assert not stated or "times as widely as their own 95 % intervals" in notes[0]
+    for interval_scale, is_reported in ((1.0, False), (0.2, True)):
+        runs = Runs(lambda x: (100 / x) ** 2, 1.96 * 0.1 * interval_scale, 0.1)
+        result = solve(runs, Goal(target=1.0, smallest=True), 60)
+        assert result is not None
+        notes = scatter_notes(result)
+        assert bool(notes) == is_reported
+        assert not is_reported or "times as widely as their own 95 % intervals allow" in notes[0]
 
 
-def test_every_run_has_its_own_seed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the same seed, neighbouring values err alike, and their curve looks exact."""
+def test_each_run_has_its_own_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a common seed, neighbouring values have similar errors, and their curve looks exact."""
     web = load("web-10mbit")
     seeds = []
     for seed in (1, 2, 1):
-        asked = simulator(monkeypatch, "connection_rate_bps", lambda s: 42e6 / s.senders, 0.01)
+        scenarios = simulator(monkeypatch, "connection_rate_bps", lambda s: 42e6 / s.senders, 0.01)
         plan_users(web.with_changes({"run.seed": seed}), rate_bps=700e3, verify=True)
-        seeds.append({s.run.seed for s in asked})
-        assert len(seeds[-1]) == len(asked)
+        seeds.append({s.run.seed for s in scenarios})
+        assert len(seeds[-1]) == len(scenarios)
     assert not seeds[0] & seeds[1]
     assert seeds[0] == seeds[2]
 
 
-# ---------------------------------------------------------------- the fit
+# ---------------------------------------------------------------- fit
 
 
-def scattered(noise: float, seed: int, values: Floats) -> list[Point]:
+def noisy_rows(noise: float, seed: int, values: Floats) -> list[Point]:
     random = np.random.default_rng(seed)
     metrics = values**-2.0 * random.gamma(1 / noise**2, noise**2, len(values))
     return [Point(x, y) for x, y in zip(values.tolist(), metrics.tolist(), strict=True)]
 
 
-def test_the_fit_is_of_the_mean_and_not_of_the_logarithm() -> None:
-    """At a noise of 60 % the mean of the logarithms is 20 % too low."""
-    points = scattered(0.6, 3, np.tile(np.geomspace(5, 20, 50), 40))
-    found = crossing(points, 0.01)
-    assert found is not None
-    assert found.value == pytest.approx(10, rel=0.02)
+def test_fit_is_of_the_mean_instead_of_the_logarithm() -> None:
+    """With a noise of 60 % the mean of the logarithms is 20 % too low."""
+    points = noisy_rows(0.6, 3, np.tile(np.geomspace(5, 20, 50), 40))
+    result = crossing(points, 0.01)
+    assert result is not None
+    assert result.value == pytest.approx(10, rel=0.02)
 
 
-def test_the_interval_of_the_fit() -> None:
-    """It is for the difference of two answers: 95 % of one contain another."""
-    found = [crossing(scattered(0.1, seed, np.geomspace(8, 12.5, 10)), 0.01) for seed in range(200)]
-    kept = [each for each in found if each is not None]
-    assert len(kept) == 200
-    inside = [a.low <= b.value <= a.high for a in kept for b in kept if a is not b]
-    assert np.mean(inside) == pytest.approx(0.95, abs=0.02)
+def test_interval_of_the_fit_covers_other_answers() -> None:
+    """The interval covers the difference of two answers: it contains 95 % of other answers."""
+    result = [
+        crossing(noisy_rows(0.1, seed, np.geomspace(8, 12.5, 10)), 0.01) for seed in range(200)
+    ]
+    decided = [each for each in result if each is not None]
+    assert len(decided) == 200
+    is_covered = [a.low <= b.value <= a.high for a in decided for b in decided if a is not b]
+    assert np.mean(is_covered) == pytest.approx(0.95, abs=0.02)
 
 
-def test_a_fit_that_does_not_fall_has_no_end() -> None:
+def test_fit_that_does_not_fall_has_no_limit() -> None:
     flat = [Point(x, y) for x, y in ((1, 1.0), (2, 1.2), (3, 0.9), (4, 1.0))]
-    found = crossing(flat, 1.0)
-    assert found is None or found.high == math.inf
+    result = crossing(flat, 1.0)
+    assert result is None or result.high == math.inf
     assert crossing([Point(1, 2.0), Point(2, 1.0), Point(3, 0.5)], 1.0) is None
     assert crossing([Point(2, 2.0)] * 4, 1.0) is None
 
 
-# ---------------------------------------------------------------- what a plan makes of it
+# ---------------------------------------------------------------- search within a plan
 
 
 def simulator(
     monkeypatch: pytest.MonkeyPatch,
     name: str,
     distribution: Callable[[Scenario], float],
-    spread: float,
+    rtol: float,
 ) -> list[Scenario]:
-    """Put a distribution in the simulator's place."""
-    asked: list[Scenario] = []
+    """Replace the simulator by a function."""
+    scenarios: list[Scenario] = []
 
     def run(scenario: Scenario, engines: list[str], options: object) -> list[Answer]:
         del engines, options
-        asked.append(scenario)
+        scenarios.append(scenario)
         value = distribution(scenario)
-        metric = Metric(value, value * (1 - spread), value * (1 + spread))
+        metric = Metric(value, value * (1 - rtol), value * (1 + rtol))
         return [Answer(engine="packet", metrics={name: metric})]
 
     monkeypatch.setattr(verification, "answer", run)
-    return asked
+    return scenarios
 
 
 def lossy() -> Scenario:
@@ -280,18 +284,19 @@ def loss_of(scenario: Scenario) -> float:
     return loss.mean_ratio()
 
 
-def test_a_loss_is_simulated_itself_and_leads_where_the_model_is_far_off(
+def test_loss_is_simulated_and_leads_if_the_model_is_far_off(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """5 kbit/s: the model says 26.66 %, simulated are 0.57 kbit/s there, and 5 at 10.7 %."""
+    """5 kbit/s: the model gives a loss of 26.66 %, where 0.57 kbit/s are simulated; correct is 10.7
+    %."""
 
     def distribution(scenario: Scenario) -> float:
         return 5e3 * float((loss_of(scenario) / 0.107) ** -2.4)
 
-    asked = simulator(monkeypatch, "goodput_bps", distribution, 0.03)
+    scenarios = simulator(monkeypatch, "goodput_bps", distribution, 0.03)
     plan = plan_max_loss(lossy(), goodput_bps=5e3, verify=True)
     assert plan.simulated == pytest.approx(0.107, rel=0.01)
-    assert any(loss_of(s) == pytest.approx(plan.simulated, rel=0.01) for s in asked)
+    assert any(loss_of(s) == pytest.approx(plan.simulated, rel=0.01) for s in scenarios)
     assert plan.there is not None
     assert plan.there.value == pytest.approx(5e3, rel=0.03)
     assert plan.there.low is not None
@@ -304,7 +309,7 @@ def test_a_loss_is_simulated_itself_and_leads_where_the_model_is_far_off(
     assert plan.scenario is not None
     assert loss_of(plan.scenario) == pytest.approx(plan.simulated, rel=1e-6)
     lines = as_text(plan_parts(plan, plan.scenario), 100).splitlines()
-    order = [at for at, line in enumerate(lines) if line.startswith("  by ")]
+    order = [index for index, line in enumerate(lines) if line.startswith("  by ")]
     assert "by simulation     10.7" in lines[order[0]]
     assert "runs: goodput 5.0" in lines[order[0] + 1]
     assert "†" in lines[order[1]]
@@ -314,11 +319,11 @@ def test_a_loss_is_simulated_itself_and_leads_where_the_model_is_far_off(
     assert body["simulated_there"]["metric"] == "goodput_bps"
 
 
-def test_a_contradicted_model_is_marked_and_one_that_agrees_is_not(
+def test_contradicted_model_is_marked(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     base = plan_max_loss(lossy(), goodput_bps=5e6).value
-    for factor, contradicted in ((1.1, False), (2.0, True), (0.5, True)):
+    for factor, is_contradicted in ((1.1, False), (2.0, True), (0.5, True)):
 
         def distribution(scenario: Scenario, factor: float = factor) -> float:
             return 5e6 / math.sqrt(loss_of(scenario) / base / factor)
@@ -326,42 +331,42 @@ def test_a_contradicted_model_is_marked_and_one_that_agrees_is_not(
         simulator(monkeypatch, "goodput_bps", distribution, 0.01)
         plan = plan_max_loss(lossy(), goodput_bps=5e6, verify=True)
         assert plan.simulated == pytest.approx(base * factor, rel=0.01)
-        assert bool(plan.untrusted) == contradicted
-        assert plan.to_json()["leading"]["by"] == ("simulation" if contradicted else "model")
+        assert bool(plan.untrusted) == is_contradicted
+        assert plan.to_json()["leading"]["by"] == ("simulation" if is_contradicted else "model")
 
 
-def test_what_run_marks_is_marked_in_a_plan_too() -> None:
-    """At 200 kbit/s the model has 36 % of loss, which its authors disown; at 600, none."""
+def test_warnings_of_run_appear_in_a_plan() -> None:
+    """At 200 kbit/s the model has 36 % of loss, outside its domain; at 600 kbit/s it has none."""
     web = load("web-10mbit")
-    crowded, free = plan_users(web, rate_bps=200e3), plan_users(web, rate_bps=700e3)
-    assert "loss_ratio" in crowded.untrusted
-    assert free.untrusted == ""
-    text = as_text(plan_parts(crowded, web), 100)
+    slow_target, fast_target = plan_users(web, rate_bps=200e3), plan_users(web, rate_bps=700e3)
+    assert "loss_ratio" in slow_target.untrusted
+    assert fast_target.untrusted == ""
+    text = as_text(plan_parts(slow_target, web), 100)
     assert "by the model      119 sources†" in text
     assert " † the model: outside the stated range of engset" in text
-    assert "†" not in as_text(plan_parts(free, web), 100)
+    assert "†" not in as_text(plan_parts(fast_target, web), 100)
 
 
-def test_a_check_in_noise_is_undecided_and_says_what_to_do(
+def test_check_in_noise_is_undecided_with_a_suggestion(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     simulator(monkeypatch, "connection_rate_bps", lambda s: 700e3 * (s.senders / 60) ** -0.05, 0.1)
     plan = plan_users(load("web-10mbit"), rate_bps=700e3, verify=True)
     assert plan.simulated is None
     assert plan.simulated_undecided
-    (said,) = (w for w in map(str, plan.warnings) if "undecided" in w)
-    assert "traffic.sources between" in said
-    assert "--set run.transfers=" in said
+    (message,) = (w for w in map(str, plan.warnings) if "undecided" in w)
+    assert "traffic.sources between" in message
+    assert "--set run.transfers=" in message
     assert "by simulation     undecided, between" in as_text(
         plan_parts(plan, load("web-10mbit")), 100
     )
 
 
-def test_fewer_transfers_than_asked_for_are_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = simulator(monkeypatch, "connection_rate_bps", lambda s: 42e6 / s.senders, 0.01)
+def test_fewer_transfers_than_requested_have_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    scenarios = simulator(monkeypatch, "connection_rate_bps", lambda s: 42e6 / s.senders, 0.01)
     web = load("web-10mbit")
     plan = plan_users(web, rate_bps=700e3, verify=True)
-    assert {s.run.transfers for s in asked} == {50_000}
+    assert {s.run.transfers for s in scenarios} == {50_000}
     assert any("50,000 transfers each, fewer than the 200,000" in note for note in plan.notes)
     full: dict[str, Any] = {"verify": True, "transfers": 200_000}
     assert plan_users(web, rate_bps=700e3, **full).notes == []

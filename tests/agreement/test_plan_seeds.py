@@ -1,4 +1,4 @@
-"""The interval of a plan contains the answers of other seeds, in runs that are rather short."""
+"""The interval of a plan contains the answers of other seeds, also with short runs."""
 
 from __future__ import annotations
 
@@ -42,20 +42,20 @@ QUESTIONS: dict[str, tuple[str, dict[str, Any], Callable[[Scenario], Plan]]] = {
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", QUESTIONS)
-def test_the_interval_contains_the_answers_of_other_seeds(name: str) -> None:
+def test_interval_contains_the_answers_of_other_seeds(name: str) -> None:
     file, changes, plan = QUESTIONS[name]
     plans = [plan(load(file).with_changes({**changes, "run.seed": seed})) for seed in SEEDS]
-    found = [_answer(each) for each in plans]
-    told = [each for each in found if each is not None]
-    assert len(told) >= 8
-    values, lows, highs = np.array(told, dtype=float).T
-    inside = (lows[:, None] <= values) & (values <= highs[:, None])
+    result = [_answer(each) for each in plans]
+    decided = [each for each in result if each is not None]
+    assert len(decided) >= 8
+    values, lows, highs = np.array(decided, dtype=float).T
+    is_covered = (lows[:, None] <= values) & (values <= highs[:, None])
     others = ~np.eye(len(values), dtype=bool)
-    assert inside[others].mean() > 0.92
+    assert is_covered[others].mean() > 0.92
 
 
 def _answer(plan: Plan) -> tuple[float, float | None, float | None] | None:
-    """Return the answer by simulation and its interval, None if it is undecided."""
+    """Return the answer by simulation and its interval, or None if it is undecided."""
     if plan.simulated is not None:
         return plan.simulated, plan.simulated_low, plan.simulated_high
     if plan.engine and not plan.undecided:

@@ -1,4 +1,4 @@
-"""RED compared with ns-2's RED, with the same algorithm and automatic parameters."""
+"""RED against ns-2, which has the same algorithm and automatic parameters."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ needs_ns2 = pytest.mark.skipif(not ns2.is_installed(), reason="no ns-2 here: mak
 def ns2_red(
     *, seed: int, flows: int, mbit: int, buffer: int, gentle: bool, seconds: int = SECONDS
 ) -> dict[str, float]:
-    """Run flows through ns-2's RED; its figures from 20 s on, and its parameters."""
+    """Run flows through ns-2's RED; return its results from 20 s onwards, and its parameters."""
     queue = "gentle-red" if gentle else "red"
     return ns2.run(SCRIPT, seed, flows, mbit, buffer, queue, seconds, min(WARMUP_S, seconds / 2))
 
 
 def scenario(*, flows: int, mbit: int, buffer: int, gentle: bool) -> dict[str, Any]:
-    """The same scenario; RTTs differ, so that packets do not arrive in phase."""
+    """Scenario of the ns-2 run for tcpcast; round trips differ to prevent synchronisation."""
     red = {"kind": "red", "gentle": gentle}
-    round_trips_ms = [60 + 20 * at / flows for at in range(flows)]
+    round_trips_ms = [60 + 20 * index / flows for index in range(flows)]
     return {
         "network": {
             "rtt": "60ms",
@@ -42,8 +42,8 @@ def scenario(*, flows: int, mbit: int, buffer: int, gentle: bool) -> dict[str, A
             "start": {"distribution": "uniform", "low": "0s", "high": "1s"},
         },
         "class": [
-            {"name": f"flow{at}", "flows": 1, "rtt": f"{rtt:.6f}ms"}
-            for at, rtt in enumerate(round_trips_ms)
+            {"name": f"flow{index}", "flows": 1, "rtt": f"{rtt:.6f}ms"}
+            for index, rtt in enumerate(round_trips_ms)
         ],
         "tcp": {"stack": "rfc-newreno-patient"},
         "run": {"duration": f"{SECONDS}s", "warmup": f"{WARMUP_S}s", "replications": 2},
@@ -54,7 +54,7 @@ def scenario(*, flows: int, mbit: int, buffer: int, gentle: bool) -> dict[str, A
 @pytest.mark.parametrize("mbit", [1, 10, 100, 1000])
 def test_ns2_chooses_the_same_parameters(mbit: int) -> None:
     question: dict[str, Any] = {"flows": 1, "mbit": mbit, "buffer": 100, "gentle": True}
-    theirs = ns2_red(seed=1, seconds=1, **question)
+    expected = ns2_red(seed=1, seconds=1, **question)
     own = Scenario.from_dict(scenario(**question)).network.red_parameters()
     assert own is not None
     for name, value in (
@@ -63,7 +63,7 @@ def test_ns2_chooses_the_same_parameters(mbit: int) -> None:
         ("max_probability", own.max_probability),
         ("weight", own.weight),
     ):
-        assert value == pytest.approx(theirs[name], rel=1e-9), name
+        assert value == pytest.approx(expected[name], rel=1e-9), name
 
 
 @needs_ns2
@@ -81,16 +81,16 @@ def test_ns2_chooses_the_same_parameters(mbit: int) -> None:
         pytest.param(20, 10, 20, True, id="full at times"),
     ],
 )
-def test_ns2_agrees(flows: int, mbit: int, buffer: int, gentle: bool) -> None:
+def test_ns2_red_agrees(flows: int, mbit: int, buffer: int, gentle: bool) -> None:
     question: dict[str, Any] = {"flows": flows, "mbit": mbit, "buffer": buffer, "gentle": gentle}
-    theirs = [ns2_red(seed=seed, **question) for seed in (1, 2)]
+    expected = [ns2_red(seed=seed, **question) for seed in (1, 2)]
     (own,) = tcpcast.run(Scenario.from_dict(scenario(**question)), ["packet"])
-    # ns-2 leaves the packet in transmission out.
-    figures = {
+    # ns-2 does not count the packet in transmission.
+    values = {
         "goodput_pps": (own["goodput_pps"], 0.01),
         "loss_ratio": (own["loss_ratio"], 0.05),
         "waiting_mean_pkts": (own["queue_mean_pkts"] - own["utilisation"], 0.05),
     }
-    for name, (value, within) in figures.items():
-        mean = fmean(run[name] for run in theirs)
-        assert abs(value / mean - 1) <= within, f"{name}: {value} against {mean}"
+    for name, (value, tolerance) in values.items():
+        mean = fmean(run[name] for run in expected)
+        assert abs(value / mean - 1) <= tolerance, f"{name}: {value} against {mean}"

@@ -1,8 +1,8 @@
-"""The native engine, which has one event a packet, against a simulator that has one an action.
+"""The native engine, with one event per packet, against a simulator with one event per action.
 
-Everything must be equal to the nanosecond: what each sender sends, what the bottleneck takes,
-drops and lets go, what each receiver gets and answers, what each sender hears, every timeout.
-Only arrivals of two sources at the very same time are left out: their order is a convention.
+All results must be equal to the nanosecond: sent packets, packets that enter, leave or are dropped
+at the bottleneck, received packets, acks, losses and timeouts. Only simultaneous arrivals of two
+sources are excluded, because their order is a convention.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from functools import cache, partial
 from typing import Any
 
 import pytest
-from capture_file import Written
+from capture_file import CaptureFiles
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from reference_simulator import NEVER, Log, Network
@@ -26,35 +26,35 @@ pytestmark = pytest.mark.usefixtures("punctual_hosts")
 SECOND = 10**9
 TAPS = ["sender", "bottleneck-in", "bottleneck-out", "receiver"]
 SAME = {
-    # what the reference calls it: what the native engine's trace or capture does
+    # Event of the reference: event in the native engine's trace or capture.
     "sent": "sent",
-    "sent again": "retransmitted",
+    "retransmitted": "retransmitted",
     "timeout": "timeout",
     "dropped": "dropped",
     "at bottleneck": "bottleneck-in",
     "left bottleneck": "bottleneck-out",
     "delivered": "receiver",
-    "answered": "receiver, acks",
+    "ack sent": "receiver, acks",
     "at return": "bottleneck-out, acks",
     "left return": "bottleneck-in, acks",
-    "heard": "sender, acks",
+    "ack received": "sender, acks",
 }
 Numbers = Any
 """The plain data that the native module takes."""
 
 
-def numbers_of(scenario: dict[str, Any], warmup_s: float = 0.0) -> Numbers:
-    """Return the configuration of the packet engine, with every flow traced and captured."""
+def native_input(scenario: dict[str, Any], warmup_s: float = 0.0) -> Numbers:
+    """Return the native module's input, with all flows traced and captured."""
     pcap = [{"link": tap, "file": f"{tap}.pcap"} for tap in TAPS]
     plain = Scenario.from_dict({"run": {"duration": "1000s"}, **scenario})
     flows = list(range(plain.senders))
-    watched = {"probes": {"flows": flows, "pcap": pcap}}
-    scenario = {"run": {"duration": "1000s"}, **scenario, **watched}
+    options = {"probes": {"flows": flows, "pcap": pcap}}
+    scenario = {"run": {"duration": "1000s"}, **scenario, **options}
     return configuration(Scenario.from_dict(scenario), warmup_s)
 
 
-def advanced(run: _native.Simulation, until_s: float) -> Log:
-    """Advance a run to a time; return its trace in the format of the reference."""
+def advance_run(run: _native.Simulation, until_s: float) -> Log:
+    """Advance a run to a time and return its trace in the reference's format."""
     until_ns = round(until_s * SECOND)
     assert run.advance(transfers=None, until_ns=until_ns, threads=1) == "done"
     log: Log = defaultdict(list)
@@ -66,20 +66,20 @@ def advanced(run: _native.Simulation, until_s: float) -> Log:
     return log
 
 
-def sent(numbers: Numbers, until_s: float) -> list[tuple[int, int, int]]:
-    """Return the first packets that the native engine sends, without using its captures."""
+def first_transmissions(numbers: Numbers, until_s: float) -> list[tuple[int, int, int]]:
+    """Return the native engine's first transmissions without captures."""
     uncaptured = numbers | {"probes": numbers["probes"] | {"captures": []}}
-    return advanced(_native.Simulation(uncaptured, 1), until_s)["sent"]
+    return advance_run(_native.Simulation(uncaptured, 1), until_s)["sent"]
 
 
 class Native:
-    """A run of the native engine: its trace and captures as the reference has them, its sums."""
+    """A run of the native engine: trace and captures in the reference's format, and totals."""
 
     def __init__(self, numbers: Numbers, until_s: float) -> None:
         run = _native.Simulation(numbers, 1)
-        written = Written(run, len(TAPS))
-        self.log = advanced(run, until_s)
-        for tap, packets in zip(TAPS, written.read(numbers["packet_bytes"]), strict=True):
+        files = CaptureFiles(run, len(TAPS))
+        self.log = advance_run(run, until_s)
+        for tap, packets in zip(TAPS, files.read(numbers["packet_bytes"]), strict=True):
             data, acks = self.log[tap], self.log[f"{tap}, acks"]
             for packet in packets:
                 event = (packet.time_ns, packet.flow, packet.number)
@@ -88,7 +88,8 @@ class Native:
         width = len(_native.CLASS_CELLS)
         self.link = dict(zip(_native.LINK_CELLS, last, strict=False))
         rows = [
-            last[len(_native.LINK_CELLS) + at * width :] for at in range(len(numbers["classes"]))
+            last[len(_native.LINK_CELLS) + index * width :]
+            for index in range(len(numbers["classes"]))
         ]
         self.classes = [dict(zip(_native.CLASS_CELLS, row, strict=False)) for row in rows]
         self.totals = run.totals()
@@ -97,25 +98,31 @@ class Native:
         return sum(row[cell] for row in self.classes)
 
 
-def compared(numbers: Numbers, until_s: float, *, unseen_s: float = 1.0) -> tuple[Network, Native]:
-    """Run both and hold one against the other, event for event.
+def assert_equal_events(
+    numbers: Numbers, until_s: float, *, unseen_s: float = 1.0
+) -> tuple[Network, Native]:
+    """Run both simulators and compare them event by event.
 
-    What happens in the last ``unseen_s`` is not compared, because the native engine works it out
-    later, nor what follows the first tie.
+    Events in the last ``unseen_s`` are not compared, because the native engine computes them later,
+    nor events after the first tie.
     """
     network = Network(numbers)
     network.run(round(until_s * SECOND))
-    return network, held(network, numbers, until_s, unseen_s=unseen_s)
+    return network, compare_with_reference(network, numbers, until_s, unseen_s=unseen_s)
 
 
-def held(network: Network, numbers: Numbers, until_s: float, *, unseen_s: float = 1.0) -> Native:
-    """Run the native engine and hold it against a reference that has run as long."""
+def compare_with_reference(
+    network: Network, numbers: Numbers, until_s: float, *, unseen_s: float = 1.0
+) -> Native:
+    """Run the native engine and compare it with a reference that has run for the same time."""
     expected, native = network.log, Native(numbers, until_s)
     end = min(round((until_s - unseen_s) * SECOND), network.first_tie - 1)
-    for ours, theirs in SAME.items():
-        if ours == "dropped" and expected["dropped on access"]:
+    for native_kind, reference_kind in SAME.items():
+        if native_kind == "dropped" and expected["dropped on access"]:
             continue
-        assert until(native.log[theirs], end) == until(expected[ours], end), ours
+        assert until(native.log[reference_kind], end) == until(expected[native_kind], end), (
+            native_kind
+        )
     return native
 
 
@@ -125,12 +132,12 @@ def until(events: list[tuple[int, int, int]], end: int) -> list[tuple[int, int, 
 
 def bulk(flows: int, first_s: float, gap_s: float) -> dict[str, Any]:
     """Bulk flows that start one by one."""
-    starts = [f"{first_s + gap_s * at:.9f}s" for at in range(flows)]
+    starts = [f"{first_s + gap_s * index:.9f}s" for index in range(flows)]
     return {"kind": "bulk", "flows": flows, "start": starts}
 
 
 def file_each(packets: int, off: str) -> dict[str, Any]:
-    """One source whose silences and files are all alike."""
+    """One source with constant file sizes and OFF times."""
     distribution = {"distribution": "constant", "value": f"{packets}pkt"}
     return {
         "kind": "on-off",
@@ -154,9 +161,9 @@ DROP_TAIL = {
 
 @pytest.mark.parametrize("timer", ["ack", "send"])
 @pytest.mark.parametrize("stack", ["rfc-reno", "rfc-newreno", "rfc-newreno-patient"])
-def test_every_stack_on_a_drop_tail_queue(stack: str, timer: str) -> None:
+def test_every_stack_is_equal_on_a_drop_tail_queue(stack: str, timer: str) -> None:
     tcp = {"stack": stack, "receiver_window": 60, "rules": {"timer_restart": timer}}
-    network, native = compared(numbers_of(DROP_TAIL | {"tcp": tcp}), 6.0)
+    network, native = assert_equal_events(native_input(DROP_TAIL | {"tcp": tcp}), 6.0)
     assert network.first_tie == NEVER
     assert len(native.log["dropped"]) > 30
     assert len(native.log["timeout"]) > 0
@@ -164,25 +171,25 @@ def test_every_stack_on_a_drop_tail_queue(stack: str, timer: str) -> None:
 
 @pytest.mark.parametrize("at_threshold", [False, True])
 @pytest.mark.parametrize("stack", ["rfc-reno", "rfc-newreno", "rfc-newreno-patient"])
-def test_windows_in_fractions_of_packets(stack: str, at_threshold: bool) -> None:
+def test_windows_in_fractions_of_packets_are_equal(stack: str, at_threshold: bool) -> None:
     rules = {"slow_start_at_ssthresh": at_threshold}
     tcp = {"stack": stack, "receiver_window": 60, "rules": rules}
-    whole = sent(numbers_of(DROP_TAIL | {"tcp": tcp}), 6.0)
+    whole = first_transmissions(native_input(DROP_TAIL | {"tcp": tcp}), 6.0)
     scenario = DROP_TAIL | {"tcp": tcp | {"rules": rules | {"window_unit": "bytes"}}}
-    network, native = compared(numbers_of(scenario), 6.0)
+    network, native = assert_equal_events(native_input(scenario), 6.0)
     assert network.first_tie == NEVER
     assert len(native.log["dropped"]) > 30
     assert native.log["sent"] != whole
 
 
-def test_delayed_acks_with_losses() -> None:
+def test_delayed_acks_with_losses_are_equal() -> None:
     tcp = {
         "stack": "rfc-newreno",
         "receiver_window": 60,
         "delayed_acks": True,
         "ack_timeout": "93ms",
     }
-    network, native = compared(numbers_of(DROP_TAIL | {"tcp": tcp}), 8.0)
+    network, native = assert_equal_events(native_input(DROP_TAIL | {"tcp": tcp}), 8.0)
     assert network.first_tie == NEVER
     assert len(native.log["dropped"]) > 30
     assert 0 < len(native.log["sender, acks"]) < 0.75 * len(native.log["receiver"])
@@ -205,8 +212,8 @@ LOSS_RULES: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("timer", ["ack", "send"])
 @pytest.mark.parametrize("stack", ["rfc-reno", "rfc-newreno", "rfc-newreno-patient"])
 @pytest.mark.parametrize("name", LOSS_RULES)
-def test_every_rule_of_finding_losses(name: str, stack: str, timer: str) -> None:
-    # Files of 5 to 26 packets on 5 of buffer: losses in windows of few, and at the ends of files.
+def test_every_loss_detection_rule_is_equal(name: str, stack: str, timer: str) -> None:
+    # Files of 5 to 26 packets with a buffer of 5: losses in small windows and at the ends of files.
     files = [file_each(size, f"{0.1 + 0.0137 * size:.4f}s") for size in (5, 9, 14, 26)]
     few = {
         "network": {
@@ -215,42 +222,44 @@ def test_every_rule_of_finding_losses(name: str, stack: str, timer: str) -> None
             "bottleneck": {"rate": "1.3019mbit", "buffer": "5pkt"},
             "egress": {"rate": "6.7713mbit"},
         },
-        "class": [{"name": f"n{at}", "traffic": laid} for at, laid in enumerate(files)],
+        "class": [{"name": f"n{index}", "traffic": traffic} for index, traffic in enumerate(files)],
         "traffic": {"kind": "on-off", "off": files[0]["off"], "size": files[0]["size"]},
     }
     plain = {"stack": stack, "receiver_window": 60, "rules": {"timer_restart": timer}}
-    network, native = compared(numbers_of(few | {"tcp": overlay(plain, LOSS_RULES[name])}), 6.0)
+    network, native = assert_equal_events(
+        native_input(few | {"tcp": overlay(plain, LOSS_RULES[name])}), 6.0
+    )
     assert network.first_tie == NEVER
     assert len(native.log["dropped"]) > 10
-    assert native.log["sent"] != sent(numbers_of(few | {"tcp": plain}), 6.0)
+    assert native.log["sent"] != first_transmissions(native_input(few | {"tcp": plain}), 6.0)
 
 
 @pytest.mark.parametrize("stack", ["rfc-reno", "rfc-newreno", "rfc-newreno-patient"])
-def test_a_doubled_timeout_ends_with_a_sample_or_an_ack(stack: str) -> None:
-    # Three packets of buffer, and the first of four users to come fills them for the others.
+def test_doubled_timeout_ends_with_a_sample_or_an_ack(stack: str) -> None:
+    # The buffer has three packets, and the first of four users fills it for the others.
     files = [file_each(size, f"{0.05 + 0.0137 * size:.4f}s") for size in (5, 9, 14, 26)]
-    crowd = {
+    others = {
         "network": {
             "rtt": "61.3ms",
             "ingress": {"rate": "97mbit"},
             "bottleneck": {"rate": "0.3019mbit", "buffer": "3pkt"},
             "egress": {"rate": "6.7713mbit"},
         },
-        "class": [{"name": f"n{at}", "traffic": laid} for at, laid in enumerate(files)],
+        "class": [{"name": f"n{index}", "traffic": traffic} for index, traffic in enumerate(files)],
         "traffic": {"kind": "on-off", "off": files[0]["off"], "size": files[0]["size"]},
     }
     timeouts = []
     for until in ("sample", "ack"):
         tcp = {"stack": stack, "min_rto": "200ms", "rules": {"backoff_until": until}}
-        network, native = compared(numbers_of(crowd | {"tcp": tcp}), 12.0)
+        network, native = assert_equal_events(native_input(others | {"tcp": tcp}), 12.0)
         assert network.first_tie == NEVER
         timeouts.append(len(native.log["timeout"]))
     assert timeouts[1] > timeouts[0] > 30
 
 
-def test_an_ack_that_waits_for_the_one_before_it() -> None:
-    # The delayed ack of a packet leaves 15 us before the next packet arrives, which is answered at
-    # once where it shows a gap; an ack takes 640 us on the egress link.
+def test_ack_that_waits_for_the_previous_one_is_equal() -> None:
+    # The delayed ack of a packet leaves 15 us before the next packet arrives. If that packet shows
+    # a gap, it is acknowledged immediately. An ack takes 640 us on the egress link.
     scenario = {
         "network": {
             "rtt": "31.7ms",
@@ -267,28 +276,28 @@ def test_an_ack_that_waits_for_the_one_before_it() -> None:
             "ack_timeout": "15.985ms",
         },
     }
-    network, _ = compared(numbers_of(scenario), 6.0)
+    network, _ = assert_equal_events(native_input(scenario), 6.0)
     assert network.first_tie == NEVER
-    waits = [
+    wait_times = [
         reached - answered
         for flow in range(5)
         for answered, reached in zip(
-            *(times_of(network.log[name], flow) for name in ("answered", "at return")),
+            *(event_times(network.log[name], flow) for name in ("ack sent", "at return")),
             strict=False,
         )
     ]
-    assert min(waits) == 640_000
-    assert sum(wait > 640_000 for wait in waits) > 5
+    assert min(wait_times) == 640_000
+    assert sum(wait > 640_000 for wait in wait_times) > 5
 
 
-def times_of(events: list[tuple[int, int, int]], flow: int) -> list[int]:
-    return [time for time, its_flow, _ in events if its_flow == flow]
+def event_times(events: list[tuple[int, int, int]], flow: int) -> list[int]:
+    return [time for time, event_flow, _ in events if event_flow == flow]
 
 
-def test_bursts_of_many_sources_that_overlap_on_slow_ingress_links() -> None:
+def test_overlapping_bursts_on_slow_ingress_links_are_equal() -> None:
     # Each burst takes 10 x 1.3 ms on its own link; sources start 1.7 ms apart.
-    network, native = compared(
-        numbers_of(
+    network, native = assert_equal_events(
+        native_input(
             {
                 "network": {
                     "rtt": "47.9ms",
@@ -335,16 +344,16 @@ CLASSES: dict[str, Any] = {
 }
 
 
-def test_classes_with_links_of_their_own() -> None:
-    network, native = compared(numbers_of(CLASSES), 10.0)
+def test_classes_with_access_links_are_equal() -> None:
+    network, native = assert_equal_events(native_input(CLASSES), 10.0)
     assert network.first_tie == NEVER
     assert native.classes[3]["access_drops"] > 10
-    for at in (0, 1, 2, 3, 4):
-        assert native.classes[at]["queue_drops"] > 0
-    assert all(native.classes[at]["transfers"] > 1 for at in range(4))
+    for index in (0, 1, 2, 3, 4):
+        assert native.classes[index]["queue_drops"] > 0
+    assert all(native.classes[index]["transfers"] > 1 for index in range(4))
 
 
-def test_a_drop_on_a_link_of_its_own_is_marked_when_it_happens() -> None:
+def test_drop_on_an_access_link_is_recorded_at_its_time() -> None:
     for link in ("ingress", "egress"):
         other = {"ingress": "egress", "egress": "ingress"}[link]
         scenario = {
@@ -357,13 +366,13 @@ def test_a_drop_on_a_link_of_its_own_is_marked_when_it_happens() -> None:
             "traffic": bulk(1, 0.0137, 0.4711),
             "tcp": {"stack": "rfc-newreno", "receiver_window": 44},
         }
-        network, native = compared(numbers_of(scenario), 5.0)
+        network, native = assert_equal_events(native_input(scenario), 5.0)
         assert network.first_tie == NEVER
         assert native.total("queue_drops") == 0
         assert native.total("access_drops") > 10
         end = 4 * SECOND
-        found, wanted = native.log["dropped"], network.log["dropped on access"]
-        assert until(found, end) == until(wanted, end), link
+        result, expected = native.log["dropped"], network.log["dropped on access"]
+        assert until(result, end) == until(expected, end), link
 
 
 OTHERS: dict[str, dict[str, Any]] = {
@@ -454,18 +463,19 @@ OTHERS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("name", OTHERS)
-def test_other_networks(name: str) -> None:
+def test_other_networks_are_equal(name: str) -> None:
     short = "nanosecond" in name
     span = {"until_s": 0.12, "unseen_s": 0.01} if short else {"until_s": 6.0}
-    network, native = compared(numbers_of(OTHERS[name]), **span)
+    network, native = assert_equal_events(native_input(OTHERS[name]), **span)
     assert network.first_tie == NEVER
     assert len(native.log["receiver"]) > 300
 
 
 @pytest.mark.parametrize(("size", "number"), [(54, 54), (106, 90)])
-def test_the_spurious_timeouts_of_the_special_case(size: int, number: int) -> None:
-    # Engset report, section 4.2: a queue on the last link outgrows a timeout that RTT samples taken
-    # once a flight keep at its minimum. It takes a timer that acknowledgements do not restart.
+def test_spurious_timeouts_of_the_special_case_are_equal(size: int, number: int) -> None:
+    # Engset report, section 4.2: a queue on the last link outgrows a timeout that RTT samples,
+    # taken once per flight, keep at its minimum. It requires a timer that acknowledgements do not
+    # restart.
     special: dict[str, Any] = {
         "network": {
             "packet": "576B",
@@ -476,7 +486,7 @@ def test_the_spurious_timeouts_of_the_special_case(size: int, number: int) -> No
         "traffic": file_each(size, "1s"),
         "tcp": {"stack": "rfc-newreno", "receiver_window": 44, "rules": {"timer_restart": "send"}},
     }
-    _, native = compared(numbers_of(special), 12.0)
+    _, native = assert_equal_events(native_input(special), 12.0)
     assert native.total("transfers") >= 1
     assert native.log["timeout"][0][2] == number
     assert not native.log["dropped"]
@@ -484,22 +494,22 @@ def test_the_spurious_timeouts_of_the_special_case(size: int, number: int) -> No
 
 @cache
 def quiet_end() -> tuple[Network, Native]:
-    """Each source sends one file, all are over long before the end: nothing is in flight then."""
-    laid = [
-        {**entry, "traffic": file_each(70 + 30 * at, f"{10.0037 + 0.1791 * at:.4f}s")}
-        for at, entry in enumerate(CLASSES["class"])
+    """Return sources with one file each, all of which end long before the run does."""
+    traffic = [
+        {**entry, "traffic": file_each(70 + 30 * index, f"{10.0037 + 0.1791 * index:.4f}s")}
+        for index, entry in enumerate(CLASSES["class"])
     ]
-    return compared(numbers_of(CLASSES | {"class": laid}), 19.5)
+    return assert_equal_events(native_input(CLASSES | {"class": traffic}), 19.5)
 
 
-def test_the_sums_of_a_run_that_is_over() -> None:
+def test_totals_of_a_finished_run_are_equal() -> None:
     network, native = quiet_end()
     log, count = network.log, len
     assert network.first_tie == NEVER
     assert native.total("transfers") == count(log["on time"]) == 5
     assert native.total("on_time_ns") == sum(entry[2] for entry in log["on time"])
-    assert native.total("sent") == count(log["sent"]) + count(log["sent again"])
-    assert native.total("retransmitted") == count(log["sent again"]) > 0
+    assert native.total("sent") == count(log["sent"]) + count(log["retransmitted"])
+    assert native.total("retransmitted") == count(log["retransmitted"]) > 0
     assert native.total("delivered") == count(log["distinct"])
     assert native.total("arrived") == count(log["at bottleneck"])
     assert native.total("queue_drops") == count(log["dropped"]) > 0
@@ -510,66 +520,69 @@ def test_the_sums_of_a_run_that_is_over() -> None:
     in_flight = times_in_flight(log)
     assert native.total("acked") == count(in_flight) == native.total("transfer_packets")
     assert native.total("in_flight_ns") == sum(in_flight)
-    for at, row in enumerate(native.classes):
-        assert row["on_time_ns"] == sum(entry[2] for entry in log["on time"] if entry[1] == at)
-        assert row["queue_drops"] == sum(entry[1] == at for entry in log["dropped"])
+    for index, row in enumerate(native.classes):
+        assert row["on_time_ns"] == sum(entry[2] for entry in log["on time"] if entry[1] == index)
+        assert row["queue_drops"] == sum(entry[1] == index for entry in log["dropped"])
 
 
 def times_in_flight(log: Log) -> list[int]:
-    """Time from the first transmission of each packet to the ACK that covers it; one file each."""
+    """Return the time from each packet's first transmission to the ack that covers it."""
     first: dict[tuple[int, int], int] = {}
     for time, source, number in sorted(log["sent"]):
         first.setdefault((source, number), time)
     times, covered = [], Counter[int]()
-    for time, source, expected in sorted(log["heard"]):
+    for time, source, expected in sorted(log["ack received"]):
         for number in range(covered[source] + 1, expected):
             times.append(time - first[source, number])
         covered[source] = max(covered[source], expected - 1)
     return times
 
 
-def test_the_queue_of_a_run_that_is_over() -> None:
+def test_queue_of_a_finished_run_is_equal() -> None:
     network, native = quiet_end()
     log = network.log
     dropped = Counter(log["dropped"])
     entered = [entry[0] for entry in log["at bottleneck"] if not dropped[entry]]
     left = [entry[0] for entry in log["left bottleneck"]]
     assert native.link["queue_integral"] == sum(left) - sum(entered)
-    held, since, times = 0, 0, Counter[int]()
-    for time, step in sorted([(at, -1) for at in left] + [(at, 1) for at in entered]):
-        times[held] += time - since
-        held, since = held + step, time
+    length, since, times = 0, 0, Counter[int]()
+    for time, step in sorted(
+        [(moment, -1) for moment in left] + [(moment, 1) for moment in entered]
+    ):
+        times[length] += time - since
+        length, since = length + step, time
     assert native.link["busy_ns"] == sum(times.values()) - times[0]
-    found = Counter(entry[2] for entry in log["found"])
-    seen = native.totals["queue_seen"].tolist()
-    assert seen == [found[queue] for queue in range(len(seen))]
+    result = Counter(entry[2] for entry in log["queue length"])
+    queue_counts = native.totals["queue_seen"].tolist()
+    assert queue_counts == [result[queue] for queue in range(len(queue_counts))]
     at_length = native.totals["queue_time_ns"].tolist()
     assert at_length[1:] == [times[queue] for queue in range(1, len(at_length))]
 
 
 @cache
-def reference_of_classes(until_s: float) -> Network:
-    """The reference has no warm-up."""
-    network = Network(numbers_of(CLASSES))
+def run_reference(until_s: float) -> Network:
+    """Return the reference simulator of the classes; it has no warm-up."""
+    network = Network(native_input(CLASSES))
     network.run(round(until_s * SECOND))
     return network
 
 
 @pytest.mark.parametrize("warmup_s", [0.0, 1.4031, 2.7013, 4.3])
-def test_the_active_sources_from_any_warm_up_on(warmup_s: float) -> None:
-    # Active: from the arrival of the first packet at the bottleneck to the last acknowledgement.
+def test_active_sources_are_equal_after_any_warm_up(warmup_s: float) -> None:
+    # A source is active from its first packet's arrival at the bottleneck to the last
+    # acknowledgement.
     until_s, start = 9.0, round(warmup_s * SECOND)
-    numbers = numbers_of(CLASSES, warmup_s)
-    network = reference_of_classes(until_s)
-    native = held(network, numbers, until_s)
+    numbers = native_input(CLASSES, warmup_s)
+    network = run_reference(until_s)
+    native = compare_with_reference(network, numbers, until_s)
     steps = births_and_deaths(network.log)
     expected, active, since = Counter[int](), 0, 0
     for time, step in [*steps, (round(until_s * SECOND), 0)]:
         expected[active] += max(0, time - max(since, start))
         active, since = active + step, time
-    found = native.totals["states_time_ns"].tolist()
-    assert found == [expected[active] for active in range(len(found))]
-    assert sum(found) == round(until_s * SECOND) - start
+    result = native.totals["states_time_ns"].tolist()
+    assert result == [expected[active] for active in range(len(result))]
+    assert sum(result) == round(until_s * SECOND) - start
 
 
 def births_and_deaths(log: Log) -> list[tuple[int, int]]:
@@ -577,7 +590,9 @@ def births_and_deaths(log: Log) -> list[tuple[int, int]]:
     for source in {entry[1] for entry in log["at bottleneck"]}:
         arrivals = [entry[0] for entry in log["at bottleneck"] if entry[1] == source]
         deaths = [entry[0] for entry in log["on time"] if entry[1] == source]
-        begins = [end - entry[2] for end, entry in zip(deaths, log_of(log, source), strict=True)]
+        begins = [
+            end - entry[2] for end, entry in zip(deaths, filter_log(log, source), strict=True)
+        ]
         began = [entry[0] for entry in log["sent"] if entry[1] == source and entry[2] == 1]
         assert began[: len(begins)] == begins
         births = [next(time for time in arrivals if time >= start) for start in began]
@@ -585,16 +600,16 @@ def births_and_deaths(log: Log) -> list[tuple[int, int]]:
     return sorted(steps)
 
 
-def log_of(log: Log, source: int) -> list[tuple[int, int, int]]:
+def filter_log(log: Log, source: int) -> list[tuple[int, int, int]]:
     return [entry for entry in log["on time"] if entry[1] == source]
 
 
-def test_sources_in_step_send_and_finish_as_much() -> None:
-    # Ten sources start in the same nanosecond: the order in which they are served may differ, what
-    # they achieve together may not.
+def test_synchronised_sources_have_equal_totals() -> None:
+    # Ten sources start in the same nanosecond: their order of service may differ, but not their
+    # total throughput.
     distribution = {"distribution": "constant", "value": "40pkt"}
     traffic = {"kind": "on-off", "sources": 10, "off": {"distribution": "constant", "value": "1s"}}
-    numbers = numbers_of(
+    numbers = native_input(
         {
             "network": {
                 "rtt": "50ms",
@@ -605,7 +620,7 @@ def test_sources_in_step_send_and_finish_as_much() -> None:
             "tcp": {"stack": "rfc-newreno", "receiver_window": 44},
         }
     )
-    network, native = compared(numbers, 1.99)
+    network, native = assert_equal_events(numbers, 1.99)
     assert network.first_tie < NEVER
     assert native.total("transfers") == len(network.log["on time"]) == 10
     assert native.total("delivered") == len(network.log["distinct"]) == 400
@@ -613,8 +628,8 @@ def test_sources_in_step_send_and_finish_as_much() -> None:
     assert [time for time, _, _ in native.log["bottleneck-out"]] == times
 
 
-def rates(least: int, most: int) -> st.SearchStrategy[int | None]:
-    return st.none() | st.integers(least, most)
+def rates(minimum: int, maximum: int) -> st.SearchStrategy[int | None]:
+    return st.none() | st.integers(minimum, maximum)
 
 
 @st.composite
@@ -717,28 +732,30 @@ def small_runs(draw: st.DrawFn) -> Numbers:
 
 
 PHASES = [Phase.explicit, Phase.reuse, Phase.generate]
-"""Without shrinking, which takes minutes: an example says which event differs as it is."""
+"""No shrinking, which takes minutes; the unshrunk example also names the event that differs."""
 
-unhurried = partial(settings, deadline=None, phases=PHASES, suppress_health_check=list(HealthCheck))
+without_deadline = partial(
+    settings, deadline=None, phases=PHASES, suppress_health_check=list(HealthCheck)
+)
 
 
-@unhurried(max_examples=10, derandomize=True)
+@without_deadline(max_examples=10, derandomize=True)
 @given(small_runs())
-def test_any_small_run(numbers: Numbers) -> None:
-    compared(numbers, 4.0)
+def test_small_random_runs_are_equal(numbers: Numbers) -> None:
+    assert_equal_events(numbers, 4.0)
 
 
 @pytest.mark.long
-@unhurried(max_examples=1000)
+@without_deadline(max_examples=1000)
 @given(small_runs())
-def test_very_many_small_runs(numbers: Numbers) -> None:
-    compared(numbers, 4.0)
+def test_many_small_random_runs_are_equal(numbers: Numbers) -> None:
+    assert_equal_events(numbers, 4.0)
 
 
-def with_silences(rule: str, connection: str) -> dict[str, Any]:
-    """Four users whose files go over one connection each, with silences from 0.2 to 1.8 s."""
+def with_off_times(rule: str, connection: str) -> dict[str, Any]:
+    """Four users with a persistent connection each and OFF times from 0.2 to 1.8 s."""
     files = [(11, "0.2117s"), (26, "0.7013s"), (37, "1.3219s"), (64, "1.8031s")]
-    laid = [file_each(size, off) | {"connection": connection} for size, off in files]
+    traffics = [file_each(size, off) | {"connection": connection} for size, off in files]
     return {
         "network": {
             "rtt": "61.3ms",
@@ -746,23 +763,25 @@ def with_silences(rule: str, connection: str) -> dict[str, Any]:
             "bottleneck": {"rate": "2.3019mbit", "buffer": "11pkt"},
             "egress": {"rate": "6.7713mbit"},
         },
-        "class": [{"name": f"n{at}", "traffic": traffic} for at, traffic in enumerate(laid)],
-        "traffic": laid[0],
+        "class": [
+            {"name": f"n{index}", "traffic": traffic} for index, traffic in enumerate(traffics)
+        ],
+        "traffic": traffics[0],
         "tcp": {"stack": "rfc-newreno", "receiver_window": 30, "idle_restart": rule},
     }
 
 
 @pytest.mark.parametrize("unit", ["packets", "bytes"])
 @pytest.mark.parametrize("rule", ["never", "rto", "700ms"])
-def test_connections_that_outlive_silences(rule: str, unit: str) -> None:
-    scenario = with_silences(rule, "persistent")
+def test_connections_that_outlive_off_times_are_equal(rule: str, unit: str) -> None:
+    scenario = with_off_times(rule, "persistent")
     scenario["tcp"]["rules"] = {"window_unit": unit}
-    network, native = compared(numbers_of(scenario), 20.0)
+    network, native = assert_equal_events(native_input(scenario), 20.0)
     assert network.first_tie > 15 * SECOND
     assert len(native.log["dropped"]) > 30
     assert max(number for _, _, number in native.log["sent"]) > 300
-    # Each rule gives a different run, and all differ from new connections.
-    others = [with_silences(other, "persistent") for other in {"never", "rto", "700ms"} - {rule}]
-    for other in [*others, with_silences(rule, "new")]:
+    # Each rule gives a different run, and none equals the run with new connections.
+    others = [with_off_times(other, "persistent") for other in {"never", "rto", "700ms"} - {rule}]
+    for other in [*others, with_off_times(rule, "new")]:
         other["tcp"]["rules"] = {"window_unit": unit}
-        assert sent(numbers_of(other), 20.0) != native.log["sent"]
+        assert first_transmissions(native_input(other), 20.0) != native.log["sent"]

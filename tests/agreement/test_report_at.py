@@ -1,4 +1,4 @@
-"""``run.report_at``: what flows have delivered by given times after their start."""
+"""``run.report_at``: data delivered by given times after the start of each flow."""
 
 from __future__ import annotations
 
@@ -22,37 +22,37 @@ BASE: dict[str, Any] = {
 }
 
 
-def answered(changes: dict[str, Any], base: dict[str, Any] = BASE) -> tcpcast.Answer:
+def simulate(changes: dict[str, Any], base: dict[str, Any] = BASE) -> tcpcast.Answer:
     scenario = Scenario.from_dict(base).with_changes(changes)
     (answer,) = tcpcast.run(scenario, ["packet"])
     return answer
 
 
-def test_slow_start_doubles_delivered_data_per_round() -> None:
-    table = answered({}).tables["delivered"]
+def test_slow_start_doubles_the_delivered_data_per_round() -> None:
+    table = simulate({}).tables["delivered"]
     assert table["t_s"].tolist() == [0.049, 0.09, 0.19, 0.29, 0.39]
-    # Two packets, then twice as many in each round; half of the propagation lies before the first.
+    # Two packets, then twice as many in each round; half of the propagation comes before the first.
     assert (table["bytes"] / 1460).tolist() == [0, 2, 6, 14, 30]
     assert set(table) == {"t_s", "bytes", "low", "high", "flows"}
 
 
 @pytest.mark.parametrize("handshake", ["none", "tcp", "tls13", "tls12"])
-def test_handshake_is_not_counted(handshake: str) -> None:
+def test_handshake_time_and_bytes_are_excluded(handshake: str) -> None:
     tcp = {"tcp.stack": "linux-reno", "tcp.handshake": handshake}
-    table = answered({**tcp, "run.report_at": ["90ms"]}).tables["delivered"]
+    table = simulate({**tcp, "run.report_at": ["90ms"]}).tables["delivered"]
     delivered = (table["bytes"] / 1448).tolist()
     if handshake in ("none", "tcp"):
         assert delivered == [10]
     else:
-        # Its window has grown with the server's certificates.
+        # The server's certificates have opened its window.
         assert 10 <= delivered[0] <= 20
 
 
-def test_gap_hides_later_data() -> None:
+def test_gap_hides_the_data_after_it() -> None:
     lossy = {"network.bottleneck.loss": "20%", "run.duration": "6s", "run.replications": 40}
-    answer = answered({**lossy, "run.report_at": ["90ms", "1s", "5s"], "traffic.flows": 5})
+    answer = simulate({**lossy, "run.report_at": ["90ms", "1s", "5s"], "traffic.flows": 5})
     table = answer.tables["delivered"]
-    # Of two packets sent first 1 - p^2 lead to one in order or more: 0.8 x 1.8 in the mean.
+    # Of two initial packets, on average 0.8 x 1.8 arrive in order: a packet is lost with 0.2.
     assert table["bytes"][0] / 1460 == pytest.approx(0.8 * 1.8, abs=0.25)
     assert (np.diff(table["bytes"]) > 0).all()
     assert table["flows"].tolist() == [200, 200, 200]
@@ -79,28 +79,28 @@ def test_each_class_of_flows_has_its_own_rows() -> None:
             },
         ],
     }
-    answer = answered({"run.report_at": ["90ms", "190ms"]}, base)
+    answer = simulate({"run.report_at": ["90ms", "190ms"]}, base)
     table = answer.tables["delivered"]
     assert table["class"].tolist() == ["near", "near", "far", "far", "short"]
     assert table["flows"].tolist() == [2, 2, 1, 1, 1]
     assert (table["bytes"] / 1460).tolist() == [2, 6, 0, 2, 2]
 
 
-def test_unreached_times_are_left_out_with_a_warning() -> None:
-    answer = answered({"run.report_at": ["90ms", "990ms"]})
+def test_times_beyond_the_flows_are_omitted_with_a_warning() -> None:
+    answer = simulate({"run.report_at": ["90ms", "990ms"]})
     assert answer.tables["delivered"]["t_s"].tolist() == [0.09]
     assert any("no flow ran for 0.99 s" in text for text in answer.warnings)
 
 
-def test_report_at_changes_nothing_else() -> None:
-    asked, plain = answered({"tcp.stack": "linux-cubic"}), None
+def test_other_results_are_unchanged() -> None:
+    reported, plain = simulate({"tcp.stack": "linux-cubic"}), None
     tables = {**BASE, "run": {"duration": "1s", "warmup": "0s"}, "tcp": {"stack": "linux-cubic"}}
-    plain = answered({}, tables)
-    assert asked.metrics == plain.metrics
+    plain = simulate({}, tables)
+    assert reported.metrics == plain.metrics
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "message"),
     [
         ({"run.report_at": ["2s", "1s"]}, "are not in ascending order"),
         ({"run.report_at": ["1s"]}, '1s is after the end of the run; write duration = "2s"'),
@@ -108,12 +108,12 @@ def test_report_at_changes_nothing_else() -> None:
         ({"traffic.kind": "transfers"}, "only for flows that never end"),
     ],
 )
-def test_unreportable_times_are_rejected(changes: dict[str, Any], told: str) -> None:
+def test_impossible_times_are_rejected(changes: dict[str, Any], message: str) -> None:
     tables = {**BASE}
     if changes.get("traffic.kind") == "transfers":
         tables |= {"traffic": {"kind": "transfers", "size": ["10pkt"], "count": 10}}
         tables["run"] = {"report_at": ["90ms"]}
         changes = {}
-    with pytest.raises(ScenarioError, match="report_at") as caught:
+    with pytest.raises(ScenarioError, match="report_at") as error:
         Scenario.from_dict(tables).with_changes(changes)
-    assert told in str(caught.value)
+    assert message in str(error.value)

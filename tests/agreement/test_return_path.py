@@ -1,4 +1,4 @@
-"""The return path: a link that all acks share, their loss, and what both do to senders."""
+"""The return path: a link shared by all acks, ack loss, and their effect on senders."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ WEB: dict[str, Any] = {
 }
 
 
-def answered(
+def simulate(
     changes: dict[str, Any], base: dict[str, Any] = BASE, *, threads: int | None = None
 ) -> tcpcast.Answer:
     scenario = Scenario.from_dict(base).with_changes(changes)
@@ -43,32 +43,33 @@ def answered(
 
 
 @pytest.mark.parametrize("base", [BASE, WEB], ids=["bulk", "web"])
-def test_a_return_link_as_fast_as_the_bottleneck_is_what_acks_have_without_one(
+def test_fast_return_link_equals_no_return_link(
     base: dict[str, Any],
 ) -> None:
-    plain, same = answered({}, base), answered({"network.return.rate": "8mbit"}, base)
+    plain, same = simulate({}, base), simulate({"network.return.rate": "8mbit"}, base)
     assert same["return_loss_ratio"] == 0
     assert set(same.metrics) == set(plain.metrics) | OF_RETURN
-    # Receivers are evaluated at other times, so that batches of delivered data end differently.
+    # The simulator calls receivers at other times, so that batches of delivered packets end
+    # differently.
     for name, metric in plain.metrics.items():
         assert same[name] == pytest.approx(metric.value, rel=1e-12)
 
 
-def test_acks_that_wait_for_each_other_pace_their_sender() -> None:
-    # RFC 3449, section 2: an ack for each packet, and the return link carries 400 a second.
-    answer = answered({"network.return.rate": "128kbit", "tcp.receiver_window": 100})
+def test_queued_acks_pace_their_sender() -> None:
+    # RFC 3449, section 2: one ack per packet, and the return link carries 400 acks per second.
+    answer = simulate({"network.return.rate": "128kbit", "tcp.receiver_window": 100})
     assert answer["goodput_pps"] == pytest.approx(400, rel=1e-3)
     assert answer["return_utilisation"] == pytest.approx(1, abs=1e-3)
     assert answer["return_loss_ratio"] == 0
-    # A window of packets is in flight; time beyond the idle path is the wait of ACKs.
+    # A window of packets is in flight; the RTT above the base RTT is the wait of acks.
     assert answer["rtt_packet_mean_s"] == pytest.approx(100 / 400, rel=1e-3)
     assert answer["return_queue_delay_mean_s"] == pytest.approx(100 / 400 - 0.06, rel=0.01)
 
 
-def test_an_ack_makes_up_for_those_that_a_full_return_link_drops() -> None:
+def test_later_acks_replace_acks_that_a_full_return_link_drops() -> None:
     narrow = {"network.return.rate": "128kbit", "network.return.buffer": "10pkt"}
-    answer = answered({**narrow, "tcp.receiver_window": 100})
-    # Of 667 acks a second 400 get through, and the download is what it is with all of them.
+    answer = simulate({**narrow, "tcp.receiver_window": 100})
+    # 400 of 667 acks per second arrive, and the download is as fast as with all of them.
     assert answer["goodput_pps"] > 630
     assert answer["return_loss_ratio"] == pytest.approx(1 - 400 / answer["goodput_pps"], abs=0.02)
     # At most nine acks wait before one.
@@ -78,29 +79,29 @@ def test_an_ack_makes_up_for_those_that_a_full_return_link_drops() -> None:
 @pytest.mark.parametrize(("stack", "ack_bytes"), [("rfc-newreno", 40), ("linux-reno", 52)])
 def test_timestamps_lengthen_acks(stack: str, ack_bytes: int) -> None:
     changes = {"tcp.stack": stack, "tcp.delayed_acks": False, "network.return.rate": "2mbit"}
-    answer = answered({**changes, "tcp.receiver_window": 20})
+    answer = simulate({**changes, "tcp.receiver_window": 20})
     carried = answer["return_utilisation"] * 2e6 / 8
     assert carried == pytest.approx(ack_bytes * answer["goodput_pps"], rel=0.01)
 
 
 @pytest.mark.parametrize("stack", ["rfc-newreno", *MODERN_PRESETS])
-def test_acks_lost_at_random_hardly_slow_a_long_flow(stack: str) -> None:
+def test_random_ack_loss_hardly_slows_a_long_flow(stack: str) -> None:
     changes = {"network.ack_loss": "10%", "tcp.stack": stack, "tcp.receiver_window": 60}
-    answer = answered(changes)
+    answer = simulate(changes)
     assert answer["return_loss_ratio"] == pytest.approx(0.1, abs=0.02)
     assert answer["goodput_pps"] > 0.9 * 8e6 / 12e3
     assert answer["loss_ratio"] == 0
 
 
-def test_acks_are_lost_in_bursts() -> None:
+def test_ack_losses_can_be_bursty() -> None:
     distribution = {"model": "gilbert-elliott", "to_bad": "1%", "to_good": "20%"}
-    answer = answered({"network.ack_loss": distribution})
+    answer = simulate({"network.ack_loss": distribution})
     assert answer["return_loss_ratio"] == pytest.approx(1 / 21, abs=0.02)
 
 
 @pytest.mark.parametrize("stack", ["rfc-newreno", "linux-cubic", "linux-bbr"])
 @pytest.mark.parametrize("handshake", ["none", "tcp", "tls13"])
-def test_every_transfer_ends_whatever_acks_are_lost(stack: str, handshake: str) -> None:
+def test_all_transfers_end_despite_lost_acks(stack: str, handshake: str) -> None:
     if stack == "rfc-newreno" and handshake != "none":
         return
     tcp = {"stack": stack} | ({} if stack == "rfc-newreno" else {"handshake": handshake})
@@ -110,7 +111,7 @@ def test_every_transfer_ends_whatever_acks_are_lost(stack: str, handshake: str) 
         "tcp": tcp,
         "run": {"seed": 3},
     }
-    answer = answered({}, base)
+    answer = simulate({}, base)
     assert answer["transfers"] == pytest.approx(80)
     assert answer["return_loss_ratio"] == pytest.approx(0.3, abs=0.1)
     if handshake == "tcp":
@@ -120,38 +121,38 @@ def test_every_transfer_ends_whatever_acks_are_lost(stack: str, handshake: str) 
 
 @pytest.mark.parametrize("queue", [name for name in QUEUE_NAMES if name not in ("red", "fq")])
 @pytest.mark.parametrize("stack", ["rfc-newreno", "linux-cubic"])
-def test_disciplines_of_the_return_link(queue: str, stack: str) -> None:
+def test_return_link_supports_all_disciplines(queue: str, stack: str) -> None:
     narrow = {"rate": "100kbit", "buffer": "100pkt", "queue": queue}
     base = {**WEB, "network": {**BASE["network"], "return": narrow}, "tcp": {"stack": stack}}
-    answer = answered({"run.duration": "12s"}, base)
+    answer = simulate({"run.duration": "12s"}, base)
     assert answer["return_utilisation"] > 0.7
     assert 0 < answer["return_queue_delay_mean_s"] < 100 * 8 * 80 / 100e3
     assert answer["transfers"] > 50
 
 
-def test_codel_keeps_the_wait_of_acks_short() -> None:
+def test_codel_limits_the_queueing_delay_of_acks() -> None:
     narrow = {"network.return.rate": "64kbit", "tcp.receiver_window": 100}
-    waits = [
-        answered({**narrow, "network.return.queue": queue})["return_queue_delay_mean_s"]
+    queueing_delays = [
+        simulate({**narrow, "network.return.queue": queue})["return_queue_delay_mean_s"]
         for queue in ("droptail", "codel")
     ]
-    assert waits[0] == pytest.approx(100 / 200 - 0.06, rel=0.01)
-    assert waits[1] < 0.7 * waits[0]
+    assert queueing_delays[0] == pytest.approx(100 / 200 - 0.06, rel=0.01)
+    assert queueing_delays[1] < 0.7 * queueing_delays[0]
 
 
-def test_an_upload_beside_the_acks_delays_them() -> None:
+def test_upload_traffic_delays_the_acks() -> None:
     narrow = {"rate": "1mbit", "buffer": "50pkt"}
     base = {**BASE, "network": {**BASE["network"], "return": narrow}}
     cross = [{"hop": "return", "model": "poisson", "mean": "70%"}]
     changes = {"tcp.receiver_window": 60}
-    alone, beside = answered(changes, base), answered(changes, {**base, "cross": cross})
+    alone, delayed = simulate(changes, base), simulate(changes, {**base, "cross": cross})
     # M/D/1 of packets of 12 ms at a load of 0.7: a wait of 0.7 x 12 ms / (2 x 0.3).
-    assert beside["return_queue_delay_mean_s"] > 0.01 > alone["return_queue_delay_mean_s"]
-    row = {name: column[0] for name, column in beside.tables["cross"].items()}
+    assert delayed["return_queue_delay_mean_s"] > 0.01 > alone["return_queue_delay_mean_s"]
+    row = {name: column[0] for name, column in delayed.tables["cross"].items()}
     assert row["hop"] == "return"
     assert row["offered_bps"] == pytest.approx(0.7e6, rel=0.1)
-    acks = beside["goodput_pps"] * 320
-    carried = beside["return_utilisation"] * 1e6
+    acks = delayed["goodput_pps"] * 320
+    carried = delayed["return_utilisation"] * 1e6
     assert carried == pytest.approx(row["carried_bps"] + acks, rel=0.03)
 
 
@@ -176,8 +177,8 @@ def test_hops_and_classes_share_the_return_link(tmp_path: Path) -> None:
         "run": BASE["run"] | {"replications": 2},
     }
     one, two = (
-        answered({}, base, threads=1),
-        answered(
+        simulate({}, base, threads=1),
+        simulate(
             {"probes.pcap": [{"link": "bottleneck-in", "file": str(tmp_path / "again.pcap")}]},
             base,
             threads=2,
@@ -190,7 +191,7 @@ def test_hops_and_classes_share_the_return_link(tmp_path: Path) -> None:
     assert set(one.tables["by_hop"]["hop"]) == {"near", "core", "far"}
 
 
-def test_formulas_say_that_they_leave_the_return_path_out() -> None:
+def test_formulas_warn_that_they_ignore_the_return_path() -> None:
     base = {**BASE, "network": {**BASE["network"], "ack_loss": "5%"}}
     scenario = Scenario.from_dict(base).with_changes({"network.bottleneck.loss": "1%"})
     pftk, mathis = tcpcast.run(scenario, ["pftk", "mathis"])
@@ -203,7 +204,7 @@ def test_formulas_say_that_they_leave_the_return_path_out() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "message"),
     [
         ({"network.return": {}}, "network.return.rate: missing"),
         ({"network.return.rate": "unlimited"}, "acks queue only behind a rate"),
@@ -229,17 +230,17 @@ def test_formulas_say_that_they_leave_the_return_path_out() -> None:
         ({"cross": [{"hop": "return", "model": "poisson", "mean": "1mbit"}]}, "there is no hop"),
     ],
 )
-def test_what_a_return_path_cannot_be_is_refused(changes: dict[str, Any], told: str) -> None:
-    with pytest.raises(ScenarioError) as caught:
+def test_invalid_return_paths_are_rejected(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ScenarioError) as error:
         Scenario.from_dict(BASE).with_changes(changes)
-    assert told in str(caught.value)
+    assert message in str(error.value)
 
 
 @pytest.mark.parametrize("stack", ["rfc-newreno", "linux-cubic"])
-def test_data_that_overtakes_data_does_not_meet_acks(stack: str) -> None:
+def test_reordered_data_does_not_affect_acks(stack: str) -> None:
     late = {"distribution": "exponential", "mean": "3ms", "reorder": True}
     changes = {"tcp.stack": stack, "network.jitter": late}
-    plain = answered(changes)
-    same = answered(changes | {"network.return.rate": "8mbit"})
+    plain = simulate(changes)
+    same = simulate(changes | {"network.return.rate": "8mbit"})
     assert same["return_loss_ratio"] == 0
     assert same["goodput_bps"] == pytest.approx(plain["goodput_bps"], rel=0.1)

@@ -1,4 +1,4 @@
-"""The loss model rest-of-round, told from captures: rounds are found by their definition alone."""
+"""The loss model rest-of-round in captures, with rounds identified by their definition only."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from collections import deque
 from typing import Any
 
 import pytest
-from capture_file import Captured, Written
+from capture_file import Captured, CaptureFiles
 from tcpcast import _native
 from tcpcast.engines.packet.configuration import configuration
 from tcpcast.scenario import Scenario
 
 RATE = 0.02
-PLACES = ["sender", "bottleneck-in", "bottleneck-out"]
+TAPS = ["sender", "bottleneck-in", "bottleneck-out"]
 QUEUE_AT_MOST_NS = 10_000_000
-# Of each packet that reached the bottleneck: whether it was lost there.
+# For each packet that reached the bottleneck: True if it was lost there.
 Fates = list[bool]
 
 
-def captured(changes: dict[str, Any], flows: int) -> dict[str, list[Captured]]:
-    """Run over a fast path: packets stand a little apart, and no queue lasts for a round trip."""
-    pcap = [{"link": place, "file": place, "packets": 10**6} for place in PLACES]
+def capture_packets(changes: dict[str, Any], flows: int) -> dict[str, list[Captured]]:
+    """Run flows over a fast path; packets have gaps, and no queue lasts for a round trip."""
+    pcap = [{"link": tap, "file": tap, "packets": 10**6} for tap in TAPS]
     scenario = Scenario.from_dict(
         {
             "network": {
@@ -38,55 +38,55 @@ def captured(changes: dict[str, Any], flows: int) -> dict[str, list[Captured]]:
         }
     ).with_changes(changes)
     run = _native.Simulation(configuration(scenario, 0.0), 1)
-    written = Written(run, len(PLACES))
+    files = CaptureFiles(run, len(TAPS))
     assert run.advance(transfers=None, until_ns=300 * 10**9, threads=1) == "done"
-    return dict(zip(PLACES, written.read(1500), strict=True))
+    return dict(zip(TAPS, files.read(1500), strict=True))
 
 
 def rounds_of(at_sender: list[Captured]) -> list[list[Captured]]:
-    """Cut one flow's packets into rounds, as docs/reference/scenario.md says."""
+    """Split one flow's packets into rounds as defined in docs/reference/scenario.md."""
     rounds: list[list[Captured]] = []
-    over, last = True, 0
+    is_complete, last = True, 0
     for packet in at_sender:
         if not packet.is_data:
-            over = over or packet.number > rounds[-1][0].number
+            is_complete = is_complete or packet.number > rounds[-1][0].number
             continue
-        if over or packet.number <= last:
+        if is_complete or packet.number <= last:
             rounds.append([])
-            over = False
+            is_complete = False
         rounds[-1].append(packet)
         last = packet.number
     return rounds
 
 
-def seen_at(later: list[Captured], packets: list[Captured]) -> list[bool]:
-    """Tell which of one flow's packets come by a later place, within far less than a round trip."""
+def has_passed(later: list[Captured], packets: list[Captured]) -> list[bool]:
+    """Return for each packet of a flow whether it passes a later tap within a round trip."""
     coming = deque((p.time_ns, p.number) for p in later if p.is_data)
-    found = []
+    result = []
     for packet in packets:
-        there = bool(coming) and coming[0][1] == packet.number
-        there = there and coming[0][0] - packet.time_ns < QUEUE_AT_MOST_NS
-        found.append(there)
-        if there:
+        reached = bool(coming) and coming[0][1] == packet.number
+        reached = reached and coming[0][0] - packet.time_ns < QUEUE_AT_MOST_NS
+        result.append(reached)
+        if reached:
             coming.popleft()
     assert not coming or coming[0][0] > packets[-1].time_ns
-    return found
+    return result
 
 
 def fates(changes: dict[str, Any], flows: int) -> list[Fates]:
-    """The outcome of the packets of each round that reached the bottleneck, in order."""
-    seen = captured(changes, flows)
-    found = []
+    """Return the losses at the bottleneck by round, in order."""
+    captured = capture_packets(changes, flows)
+    result = []
     for flow in range(flows):
-        sender, before, behind = ([p for p in seen[at] if p.flow == flow] for at in PLACES)
+        sender, before, after = ([p for p in captured[tap] if p.flow == flow] for tap in TAPS)
         rounds = rounds_of(sender)
         packets = [packet for one_round in rounds for packet in one_round]
-        arrived = iter(seen_at(before, packets))
-        passed = iter(seen_at(behind, packets))
+        arrived = iter(has_passed(before, packets))
+        passed = iter(has_passed(after, packets))
         for one_round in rounds:
             marks = [(next(arrived), next(passed)) for _ in one_round]
-            found.append([not through for there, through in marks if there])
-    return found
+            result.append([not passed_link for reached, passed_link in marks if reached])
+    return result
 
 
 CASES: dict[str, dict[str, Any]] = {
@@ -101,24 +101,25 @@ CASES: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_once_a_packet_is_lost_so_is_the_rest_of_its_round(name: str) -> None:
+def test_loss_continues_to_the_end_of_the_round(name: str) -> None:
     rounds = fates(CASES[name], 3 if name == "three flows" else 1)
     assert len(rounds) > 1500
     for round_fates in rounds:
         assert round_fates == sorted(round_fates), "losses are not the end of a round"
-    # A packet with none lost before it in its round is lost with the rate, whatever went before.
+    # A packet without a loss before it in its round is lost with the rate, whatever came before the
+    # round.
     hit = sum(any(round_fates) for round_fates in rounds)
     at_risk = sum(round_fates.count(False) for round_fates in rounds) + hit
-    spread = math.sqrt(at_risk * RATE * (1 - RATE))
-    assert abs(hit - at_risk * RATE) < 4 * spread
-    # So a round of n packets is hit with probability 1 - (1 - rate)^n.
+    deviation = math.sqrt(at_risk * RATE * (1 - RATE))
+    assert abs(hit - at_risk * RATE) < 4 * deviation
+    # Therefore a round of n packets has a loss with probability 1 - (1 - rate)^n.
     expected = sum(1 - (1 - RATE) ** len(round_fates) for round_fates in rounds)
     assert hit == pytest.approx(expected, rel=0.1)
     lost = sum(round_fates.count(True) for round_fates in rounds)
     assert lost > 1.5 * hit
 
 
-def test_a_window_of_one_has_rounds_of_one() -> None:
+def test_window_of_one_has_rounds_of_one() -> None:
     rounds = fates({"tcp.receiver_window": 1}, 1)
     assert {len(round_fates) for round_fates in rounds} == {1}
     lost = sum(round_fates[0] for round_fates in rounds)

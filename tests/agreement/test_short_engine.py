@@ -1,4 +1,4 @@
-"""Engines of transfers: their inputs from a scenario, and results by size and by losses."""
+"""Engines for transfers: inputs from a scenario, results by size and by losses."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 ON_SECOND = {"limited_transmit": True, "rules": SimpleNamespace(limited_transmit_on="second")}
 
 
-def steps(found: Answer) -> dict[str, float]:
-    return {entry["symbol"]: entry["value"] for entry in found.steps}
+def steps(result: Answer) -> dict[str, float]:
+    return {entry["symbol"]: entry["value"] for entry in result.steps}
 
 
 def transfers(sizes: Iterable[float] | None, **changes: Any) -> Any:
-    """Transfers as the note has them: b = 1, IW 2, p = 0.1, RTT 100 ms, ssthresh = M = 30."""
+    """Transfers with the note's parameters: b = 1, IW 2, p = 0.1, RTT 100 ms, ssthresh = M = 30."""
     tcp = {
         "initial_window": 2,
         "initial_ssthresh": 30.0,
@@ -46,25 +46,25 @@ def transfers(sizes: Iterable[float] | None, **changes: Any) -> Any:
         "is_modern": False,
         "handshake": None,
     }
-    given = {"loss": "10%", "arrivals": None, "rate": "unlimited", **changes}
+    inputs = {"loss": "10%", "arrivals": None, "rate": "unlimited", **changes}
     traffic = SimpleNamespace(
         kind="transfers",
         sizes=None if sizes is None else list(sizes),
         count=1000,
-        arrivals=given["arrivals"],
+        arrivals=inputs["arrivals"],
     )
-    bottleneck = Link.model_validate({"loss": given["loss"], "rate": given["rate"]})
+    bottleneck = Link.model_validate({"loss": inputs["loss"], "rate": inputs["rate"]})
     links = [PathLink("ingress", Link()), PathLink("bottleneck", bottleneck, True, True)]
-    sender = SimpleNamespace(**{name: given.get(name, value) for name, value in tcp.items()})
+    sender = SimpleNamespace(**{name: inputs.get(name, value) for name, value in tcp.items()})
     sender.packets_per_growth = 2 if sender.delayed_acks else 1
     sender.timeout_s = lambda rtt_s: max(sender.min_rto_s, rtt_s)
-    people = SimpleNamespace(
+    population = SimpleNamespace(
         rtt_s=0.1, traffic=traffic, name="all", count=1, links=lambda _: links, tcp=sender
     )
     return SimpleNamespace(
         captured=None,
         own_packets=(),
-        populations=[people],
+        populations=[population],
         network=SimpleNamespace(bottleneck=bottleneck, packet_bytes=1500),
         tcp=sender,
     )
@@ -79,40 +79,40 @@ NOTE = {
 """Seconds given k = 0, 1, 2, 3 lost transmissions."""
 
 
-def test_short_transfers_by_size_and_by_losses() -> None:
-    found = short(transfers(NOTE), None)
-    table = found.tables["by_losses"]
+def test_short_agrees_by_size_and_by_losses() -> None:
+    result = short(transfers(NOTE), None)
+    table = result.tables["by_losses"]
     for size, latencies in NOTE.items():
         for losses, seconds in enumerate(latencies):
             row = (table["size_pkts"] == size) & (table["losses"] == losses)
-            if row.any():  # not where so many losses are rare
-                # what meshes leave: 3.4075 prints as either
+            if row.any():  # except where this many losses are rare
+                # accuracy of the meshes: 3.4075 can print as either value
                 assert table["completion_time_s"][row] == pytest.approx([seconds], abs=5.5e-4)
     assert table["losses"].max() == 10
-    by_size = found.tables["by_size"]
+    by_size = result.tables["by_size"]
     assert by_size["size_pkts"].tolist() == list(NOTE)
     for size, mean in zip(*by_size.values(), strict=True):
         rows = table["size_pkts"] == size
         part = (table["probability"] * table["completion_time_s"])[rows].sum()
         assert part == pytest.approx(mean, rel=0.02)
-    assert found["completion_time_s"] == pytest.approx(by_size["completion_time_s"].mean())
-    assert found.regime == "loss recovery"
-    assert steps(found)["y_to"] == 2
-    assert steps(found)["FileSize_min"] == 5
-    assert found.notes == []
-    assert json.loads(encode(found.to_json()["provenance"]))["steps"][0]["value"] == 0.1
+    assert result["completion_time_s"] == pytest.approx(by_size["completion_time_s"].mean())
+    assert result.regime == "loss recovery"
+    assert steps(result)["y_to"] == 2
+    assert steps(result)["FileSize_min"] == 5
+    assert result.notes == []
+    assert json.loads(encode(result.to_json()["provenance"]))["steps"][0]["value"] == 0.1
 
 
-def test_short_without_loss_follows_window_growth() -> None:
-    found = short(transfers([6, 14], loss="0%"), None)
-    assert found.tables["by_size"]["size_pkts"].tolist() == [6, 14]
-    assert found.tables["by_size"]["completion_time_s"] == pytest.approx([0.2, 0.3])
-    assert found.tables["by_losses"]["losses"].tolist() == [0, 0]
-    assert found.regime == "round trips"
+def test_short_without_loss_is_the_growth_of_the_window() -> None:
+    result = short(transfers([6, 14], loss="0%"), None)
+    assert result.tables["by_size"]["size_pkts"].tolist() == [6, 14]
+    assert result.tables["by_size"]["completion_time_s"] == pytest.approx([0.2, 0.3])
+    assert result.tables["by_losses"]["losses"].tolist() == [0, 0]
+    assert result.regime == "round trips"
 
 
 @pytest.mark.parametrize(("packets", "regime"), [(20, "round trips"), (100_000, "bottleneck")])
-def test_link_determines_time_of_long_transfer(packets: int, regime: str) -> None:
+def test_long_transfer_takes_the_time_of_the_link(packets: int, regime: str) -> None:
     tables = {
         "network": {"rtt": "40ms", "bottleneck": {"rate": "100mbit", "buffer": "1bdp"}},
         "traffic": {"kind": "transfers", "size": [f"{packets}pkt"], "count": 20},
@@ -120,20 +120,20 @@ def test_link_determines_time_of_long_transfer(packets: int, regime: str) -> Non
     assert short(Scenario.from_dict(tables), None).regime == regime
 
 
-def test_delayed_acks_wait_for_timer() -> None:
-    found = short(transfers([1, 5], loss="0%", delayed_acks=True), None)
+def test_delayed_acks_wait_for_their_timer() -> None:
+    result = short(transfers([1, 5], loss="0%", delayed_acks=True), None)
     path = ShortTransfer(
         rtt_s=0.1, initial_ssthresh_pkts=30, receiver_window_pkts=30, acked_packets=2
     )
-    fluid = lossless_latency_s(path, [1, 5])
-    times = found.tables["by_size"]["completion_time_s"]
-    # The ack of a single packet comes when the timer says so.
-    assert times[0] == pytest.approx(fluid[0] + 0.2)
-    assert times[1] > fluid[1]
+    latency_s = lossless_latency_s(path, [1, 5])
+    times = result.tables["by_size"]["completion_time_s"]
+    # The ack of a single packet comes when the timer expires.
+    assert times[0] == pytest.approx(latency_s[0] + 0.2)
+    assert times[1] > latency_s[1]
 
 
-def test_limited_transmit_and_the_last_packets() -> None:
-    """Relative to neither, given one loss of eight packets (Figure 10): 12 % and 47 %."""
+def test_limited_transmit_and_last_packets_agree_with_figure_10() -> None:
+    """Reduction against neither, given one loss of eight packets (Figure 10): 12 % and 47 %."""
 
     def given_one_loss(**tcp: Any) -> float:
         table = short(transfers([8], **tcp), None).tables["by_losses"]
@@ -145,15 +145,15 @@ def test_limited_transmit_and_the_last_packets() -> None:
     assert round(1 - proposal / base, 2) == 0.47
 
 
-def test_short_with_measured_inputs() -> None:
+def test_short_uses_a_measurement() -> None:
     measured = {"loss_ratio": Metric(0.05), "rtt_mean_s": Metric(0.2)}
-    found = short(transfers([10]), Answer("packet", metrics=measured))
-    assert (steps(found)["p"], steps(found)["RTT"]) == (0.05, 0.2)
+    result = short(transfers([10]), Answer("packet", metrics=measured))
+    assert (steps(result)["p"], steps(result)["RTT"]) == (0.05, 0.2)
 
 
-def test_short_warns_of_missing_features() -> None:
-    (isolated,) = short(transfers([10], arrivals=object()), None).warnings
-    assert "isolated" in isolated
+def test_short_warns_of_unsupported_features() -> None:
+    (alone,) = short(transfers([10], arrivals=object()), None).warnings
+    assert "alone" in alone
     # A link of 1 Mbit/s carries 8.333 packets in a round trip, and the window grows to 12.
     slow = short(transfers([10], rate="1mbit"), None).domain
     assert slow["window_bdps"] == pytest.approx(12 / 8.333, rel=1e-3)
@@ -165,7 +165,7 @@ def test_short_warns_of_missing_features() -> None:
 
 
 @pytest.mark.parametrize("engine", [short, cardwell])
-def test_transfers_warn_of_correlated_loss_and_shared_path(
+def test_transfers_warn_of_correlated_losses_and_competing_traffic(
     engine: Callable[[Any, Any], Answer],
 ) -> None:
     (bursty,) = engine(
@@ -177,15 +177,15 @@ def test_transfers_warn_of_correlated_loss_and_shared_path(
 
 
 @pytest.mark.parametrize("engine", [short, cardwell])
-def test_transfer_takes_at_least_one_rtt(engine: Callable[[Any, Any], Answer]) -> None:
-    """The formulas have parts of a round trip: a packet of an initial window of two takes half."""
-    found = engine(transfers([1, 2, 30], loss="0.1%"), None)
-    one, two, _ = found.tables["by_size"]["completion_time_s"]
+def test_transfer_takes_at_least_a_round_trip(engine: Callable[[Any, Any], Answer]) -> None:
+    """The formulas have fractions of round trips: one packet with a window of two takes half."""
+    result = engine(transfers([1, 2, 30], loss="0.1%"), None)
+    one, two, _ = result.tables["by_size"]["completion_time_s"]
     assert 0.1 < one < two < 0.11
-    assert found.notes == []
+    assert result.notes == []
 
 
-def test_limited_transmit_above_the_usual_threshold() -> None:
+def test_limited_transmit_works_above_the_usual_threshold() -> None:
     changes = {"limited_transmit": True, "last_packets_threshold": 6, "duplicate_threshold": 6}
     (warning,) = short(transfers([8], **changes), None).warnings
     assert "only on 2 of 5" in warning
@@ -193,7 +193,7 @@ def test_limited_transmit_above_the_usual_threshold() -> None:
     assert short(transfers([8], **changes), None).notes == []
 
 
-def test_limited_transmit_with_threshold_of_one() -> None:
+def test_threshold_of_one_has_no_lower_duplicates() -> None:
     one = {"duplicate_threshold": 1, "last_packets_threshold": 1}
     second = short(transfers([5], **one, **ON_SECOND), None)
     none = short(transfers([5], **one), None)
@@ -201,19 +201,21 @@ def test_limited_transmit_with_threshold_of_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sizes", "changes", "why"),
+    ("sizes", "changes", "reason"),
     [
         ([5], {"last_packets_threshold": 2}, "write tcp.rules.last_packets_threshold = 1"),
         ([301], {}, "301 packets loses 30.1 on average"),
     ],
 )
-def test_short_does_not_apply(sizes: list[float], changes: dict[str, Any], why: str) -> None:
-    with pytest.raises(NotApplicable, match=why):
+def test_short_is_rejected_outside_its_domain(
+    sizes: list[float], changes: dict[str, Any], reason: str
+) -> None:
+    with pytest.raises(NotApplicable, match=reason):
         short(transfers(sizes, **changes), None)
 
 
 @pytest.mark.parametrize("engine", [short, cardwell])
-def test_transfers_of_listed_sizes_only(engine: Callable[[Any, Any], Answer]) -> None:
+def test_transfers_require_listed_sizes(engine: Callable[[Any, Any], Answer]) -> None:
     with pytest.raises(NotApplicable, match="transfers"):
         engine(load("lossy-path"), None)
     with pytest.raises(NotApplicable, match="needs a list of sizes"):
@@ -222,7 +224,7 @@ def test_transfers_of_listed_sizes_only(engine: Callable[[Any, Any], Answer]) ->
 
 @pytest.mark.parametrize("ingress", ["unlimited", "100mbit"])
 def test_link_limits_arriving_transfers(ingress: str) -> None:
-    """Their class has 0 flows, which multiplied the rates of own links: no link was left."""
+    """Regression: a class with 0 flows multiplied the rates of access links to zero."""
     alone = load("short-transfers").with_changes(
         {
             "tcp": {"stack": "linux-cubic"},
@@ -236,13 +238,13 @@ def test_link_limits_arriving_transfers(ingress: str) -> None:
     arriving = alone.with_changes(
         {"run.duration": "60s", "traffic.arrivals": {"distribution": "poisson", "rate": "1/s"}}
     )
-    expected, found = short(alone, None), short(arriving, None)
-    assert found["completion_time_s"] == expected["completion_time_s"]
-    assert steps(found)["C_link"] == pytest.approx(50e6 / (8 * 1500))
+    expected, result = short(alone, None), short(arriving, None)
+    assert result["completion_time_s"] == expected["completion_time_s"]
+    assert steps(result)["C_link"] == pytest.approx(50e6 / (8 * 1500))
 
 
-def test_cardwell_by_size() -> None:
-    found = cardwell(transfers([8, 200]), None)
+def test_cardwell_agrees_by_size() -> None:
+    result = cardwell(transfers([8, 200]), None)
     expected = cardwell_latency(
         size_pkts=[8, 200],
         rtt_s=0.1,
@@ -253,11 +255,11 @@ def test_cardwell_by_size() -> None:
         receiver_window_pkts=30,
         connection=False,
     )
-    assert found.tables["by_size"]["completion_time_s"] == pytest.approx(expected.latency_s)
-    assert found["completion_time_s"] == pytest.approx(expected.latency_s.mean())
-    assert found.regime == "congestion avoidance"
+    assert result.tables["by_size"]["completion_time_s"] == pytest.approx(expected.latency_s)
+    assert result["completion_time_s"] == pytest.approx(expected.latency_s.mean())
+    assert result.regime == "congestion avoidance"
     parts = ["slow start", "first loss", "congestion avoidance", "delayed ack"]
-    assert sum(steps(found)[part] for part in parts) == pytest.approx(steps(found)["E[L]"])
+    assert sum(steps(result)[part] for part in parts) == pytest.approx(steps(result)["E[L]"])
     few = cardwell(transfers([8]), None)
     assert few.regime == "first loss"
     with pytest.raises(NotApplicable, match="above 0"):

@@ -1,4 +1,4 @@
-"""Requirements of a path, compared with values calculated by hand."""
+"""Host settings that a path requires, against values computed by hand."""
 
 from __future__ import annotations
 
@@ -34,30 +34,30 @@ def path(
 
 
 def sizing(**changes: Any) -> PathSizing:
-    found = path_sizing(path(**changes))
-    assert found is not None
-    return found
+    result = path_sizing(path(**changes))
+    assert result is not None
+    return result
 
 
-def test_window_per_flow_is_its_share_of_the_bdp() -> None:
-    found = sizing()
-    assert found.bdp_bytes == pytest.approx(172.5e6)
-    assert found.bdp_pkts == pytest.approx(115_000)
-    assert found.window_pkts == 7188  # 7187.5
-    assert found.window_bytes == 7188 * 1448
+def test_window_of_each_flow_is_its_part_of_the_bdp() -> None:
+    result = sizing()
+    assert result.bdp_bytes == pytest.approx(172.5e6)
+    assert result.bdp_pkts == pytest.approx(115_000)
+    assert result.window_pkts == 7188  # 7187.5
+    assert result.window_bytes == 7188 * 1448
 
 
-def test_socket_buffers_are_twice_the_window_that_keeps_the_link_full_at_reductions() -> None:
-    found = sizing()
+def test_socket_buffers_keep_the_link_full_after_reductions() -> None:
+    result = sizing()
     # 7187.5/0.7 packets: CUBIC keeps 70 % of them (RFC 9438), which still fill the link.
-    assert found.full_window_pkts == 10_268
-    assert found.full_window_bytes == 10_268 * 1448
-    assert found.socket_buffer_bytes == 2 * 10_268 * 1448
-    assert sizing(stack="linux-reno").full_window_pkts == 14_375  # half is left
+    assert result.full_window_pkts == 10_268
+    assert result.full_window_bytes == 10_268 * 1448
+    assert result.socket_buffer_bytes == 2 * 10_268 * 1448
+    assert sizing(stack="linux-reno").full_window_pkts == 14_375  # half remains
     assert sizing(stack="linux-bbr").full_window_pkts == 14_375  # two BDP in flight
 
 
-def test_keys_are_never_below_the_defaults_of_linux_6_16() -> None:
+def test_keys_are_at_least_the_defaults_of_linux_6_16() -> None:
     small = sizing(rate="20mbit", rtt="60ms", flows=1)
     assert small.tcp_rmem == (4096, 131_072, 33_554_432)
     assert small.tcp_wmem == (4096, 16_384, 4_194_304)
@@ -74,40 +74,41 @@ def test_keys_are_never_below_the_defaults_of_linux_6_16() -> None:
         ("1gbit", 34_476_880, "always"),  # more than 32 MiB
     ],
 )
-def test_the_keys_that_are_too_small_are_named_with_the_version(
+def test_too_small_keys_are_named_with_the_version(
     rate: str, wmem: int | None, rmem: str | None
 ) -> None:
-    found = sizing(rate=rate, rtt="100ms", flows=1)
-    (said,) = sizing_texts(found)[1:]
+    result = sizing(rate=rate, rtt="100ms", flows=1)
+    (message,) = sizing_texts(result)[1:]
     if wmem is None:
-        assert "the defaults of tcp_rmem and tcp_wmem allow it" in said
+        assert "the defaults of tcp_rmem and tcp_wmem allow it" in message
         return
-    assert f"net.ipv4.tcp_wmem=4096 16384 {wmem}" in said
-    assert ("net.ipv4.tcp_rmem" in said) == (rmem is not None)
-    assert ("before Linux 6.16 net.ipv4.tcp_rmem" in said) == (rmem == "before")
+    assert f"net.ipv4.tcp_wmem=4096 16384 {wmem}" in message
+    assert ("net.ipv4.tcp_rmem" in message) == (rmem is not None)
+    assert ("before Linux 6.16 net.ipv4.tcp_rmem" in message) == (rmem == "before")
 
 
-def test_the_defaults_allow_half_of_the_smaller_buffer_in_a_round_trip() -> None:
+def test_defaults_allow_half_of_the_smaller_buffer_per_round_trip() -> None:
     assert sizing().default_rate_bps == pytest.approx(16 * 8 * 2_097_152 / 0.138)
     link = 20e6 * 1448 / 1500
     assert sizing(rate="20mbit", rtt="60ms", flows=1).default_rate_bps == pytest.approx(link)
 
 
-def test_streams_of_cubic_follow_its_response_function() -> None:
-    # 115,000 packets of window; one flow of CUBIC has 1.17 (RTT/p)^(3/4) with RFC 9438's beta.
+def test_cubic_streams_follow_the_response_function() -> None:
+    # A window of 115,000 packets; one CUBIC flow has 1.17 (RTT/p)^(3/4) with RFC 9438's beta.
     window = (0.4 * 3.7 / (4 * 0.3)) ** 0.25 * (0.138 / 1e-5) ** 0.75
-    found = sizing()
-    assert found.cubic_flows == pytest.approx(115_000 / window, abs=1)
-    assert found.bbr_flows == 1
+    result = sizing()
+    assert result.cubic_flows == pytest.approx(115_000 / window, abs=1)
+    assert result.bbr_flows == 1
     assert (
-        streams_text(found) == f"To fill the link: {found.cubic_flows} flows of CUBIC or 1 of BBR."
+        streams_text(result)
+        == f"To fill the link: {result.cubic_flows} flows of CUBIC or 1 of BBR."
     )
 
 
-def test_bbr_does_not_fill_link_above_20_percent_loss() -> None:
-    found = sizing(loss="25%")
-    assert found.bbr_flows is None
-    assert "BBR does not sustain its rate above a loss of 20 %" in streams_text(found)
+def test_bbr_does_not_fill_the_link_above_20_percent_loss() -> None:
+    result = sizing(loss="25%")
+    assert result.bbr_flows is None
+    assert "BBR keeps no rate above a loss of 20 %" in streams_text(result)
 
 
 def test_time_of_an_amount() -> None:
@@ -119,15 +120,15 @@ def test_time_of_an_amount() -> None:
     assert time_text(classic, 1e9, float("nan")) == ""
 
 
-def test_time_of_an_amount_has_slow_start_with_linux() -> None:
-    # 100 Mbit/s of payload are 8632 packets/s, 863 in 100 ms: windows of 10, 20, ... 640 and from
-    # the eighth round on a busy link, (6906 - 1270) packets and a round trip for the last.
+def test_time_of_an_amount_includes_slow_start_with_linux() -> None:
+    # 100 Mbit/s of payload are 8632 packets/s, 863 in 100 ms: windows of 10, 20, ... 640. From the
+    # eighth round on the link is busy: (6906 - 1270) packets and a round trip for the last.
     one = path(rate="1gbit", rtt="100ms", flows=1)
     pps = 100e6 / 8 / 1448
     expected = 0.7 + (10e6 / 1448 - 1270 - 1) / pps + 0.1
     assert amount_s(one, 10e6, 100e6) == pytest.approx(expected, rel=1e-6)
-    assert time_text(one, 10e6, 100e6).endswith("including slow start from 10 packets.")
-    # Four flows have a quarter each, and each its own slow start.
+    assert time_text(one, 10e6, 100e6).endswith("slow start from 10 packets included.")
+    # Four flows have a quarter of the data each, and a separate slow start.
     assert amount_s(path(rate="1gbit", rtt="100ms", flows=4), 40e6, 400e6) == pytest.approx(
         expected
     )

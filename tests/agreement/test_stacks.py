@@ -1,4 +1,4 @@
-"""The table of engines and stacks compared with the behaviour of the engines."""
+"""The table of engines and stacks against the behaviour of the engines."""
 
 from __future__ import annotations
 
@@ -31,35 +31,36 @@ ON_OFF = {
 }
 
 
-def question(engine: str, stack: str) -> Scenario:
-    """Return a scenario of the traffic that an engine takes."""
+def make_scenario(engine: str, stack: str) -> Scenario:
+    """Return a scenario with the type of traffic that an engine supports."""
     family = REGISTRY[engine].family
     tables: dict[str, Any] = BULK if family == PATH else FILES if family == TRANSFERS else ON_OFF
     return Scenario.from_dict({**tables, "tcp": {"stack": stack}})
 
 
-# The kernel answers in real time; what it refuses is in tests/emulation.
-ASKED = [name for name in REGISTRY if name not in {"packet", "trace", "kernel"}]
+# The kernel engine runs in real time; tests/emulation checks its refusals.
+ENGINES = [name for name in REGISTRY if name not in {"packet", "trace", "kernel"}]
 
 
 @pytest.mark.parametrize("stack", STACKS)
-def test_fit_predicts_refusals(stack: str) -> None:
-    told = {name: fit(name, stack).verdict is Verdict.REFUSED for name in ASKED}
-    found = {
-        name: answer(question(name, stack), [name])[0].not_applicable is not None for name in ASKED
+def test_table_agrees_with_each_engine_and_stack(stack: str) -> None:
+    refused = {name: fit(name, stack).verdict is Verdict.REFUSED for name in ENGINES}
+    result = {
+        name: answer(make_scenario(name, stack), [name])[0].not_applicable is not None
+        for name in ENGINES
     }
-    assert found == told
+    assert result == refused
 
 
 @pytest.mark.parametrize("stack", STACKS)
-def test_every_verdict_except_applies_has_text(stack: str) -> None:
+def test_every_verdict_except_applies_has_an_explanation(stack: str) -> None:
     for name in REGISTRY:
-        found = fit(name, stack)
-        assert bool(found.text) == (found.verdict is not Verdict.APPLIES)
+        result = fit(name, stack)
+        assert bool(result.text) == (result.verdict is not Verdict.APPLIES)
 
 
 @pytest.mark.parametrize("stack", ["linux-cubic", "rfc-newreno"])
-def test_run_omits_formulas_that_refuse_the_stack(stack: str) -> None:
+def test_run_omits_formulas_that_the_stack_rejects(stack: str) -> None:
     for tables, family in ((BULK, PATH), (FILES, TRANSFERS)):
         scenario = Scenario.from_dict({**tables, "tcp": {"stack": stack}})
         names = [name for given in omitted_models(scenario).values() for name in given]
@@ -72,38 +73,38 @@ def test_run_omits_formulas_that_refuse_the_stack(stack: str) -> None:
         ]
 
 
-def test_suggested_stack_matches_family() -> None:
-    engset, loops = omitted_models(question("engset", "linux-cubic"), suggestions=True)
+def test_suggested_stack_is_of_the_family_of_the_formula() -> None:
+    engset, local_loop = omitted_models(make_scenario("engset", "linux-cubic"), suggestions=True)
     assert engset.endswith('; write tcp.stack = "engset-newreno"')
-    assert loops.endswith('; write tcp.stack = "max-plus-reno"')
-    (reason,) = omitted_models(question("pftk", "linux-cubic"), suggestions=True)
+    assert local_loop.endswith('; write tcp.stack = "max-plus-reno"')
+    (reason,) = omitted_models(make_scenario("pftk", "linux-cubic"), suggestions=True)
     assert reason.endswith('; use engine cubic-response, or write tcp.stack = "linux-reno"')
 
 
-def test_one_sentence_lists_omitted_models() -> None:
+def test_one_message_names_all_omitted_formulas() -> None:
     assert omitted_models_text(
-        question("pftk", "linux-cubic"), question("short", "linux-cubic")
+        make_scenario("pftk", "linux-cubic"), make_scenario("short", "linux-cubic")
     ) == (
         "left out as models of Reno's window, not linux-cubic's: mathis, td-only, pftk-approx, "
         'pftk, parallel, parallel-cumulative (use tcp.stack = "linux-reno" or "pftk-reno"); '
         'cardwell (use tcp.stack = "linux-reno")'
     )
-    assert omitted_models_text(question("engset", "linux-cubic")) == (
-        "left out as models of Reno's window, not linux-cubic's: engset (use tcp.stack = "
-        '"engset-newreno"); restart-sqrt, fair-share, overload-bound (use tcp.stack = '
+    assert omitted_models_text(make_scenario("engset", "linux-cubic")) == (
+        "left out as models of Reno's window, not linux-cubic's: engset (back with tcp.stack = "
+        '"engset-newreno"); restart-sqrt, fair-share, overload-bound (back with tcp.stack = '
         '"max-plus-reno")'
     )
-    asked = omitted_models_text(question("engset", "linux-cubic"), asked=["engset"])
-    assert asked.endswith(
-        'cubic\'s: restart-sqrt, fair-share, overload-bound (use tcp.stack = "max-plus-reno")'
+    message = omitted_models_text(make_scenario("engset", "linux-cubic"), asked=["engset"])
+    assert message.endswith(
+        'cubic\'s: restart-sqrt, fair-share, overload-bound (back with tcp.stack = "max-plus-reno")'
     )
-    assert not omitted_models_text(question("pftk", "linux-reno"))
+    assert not omitted_models_text(make_scenario("pftk", "linux-reno"))
 
 
 @pytest.mark.parametrize("stack", ["engset-newreno", "linux-cubic"])
-def test_formula_without_queue_is_not_omitted_for_stack(stack: str) -> None:
+def test_formula_without_the_queue_is_not_attributed_to_the_stack(stack: str) -> None:
     rate = {"bucket": "10mbit", "burst": "15KB", "policer": True}
-    scenario = question("engset", stack).with_changes(
+    scenario = make_scenario("engset", stack).with_changes(
         {"network.bottleneck": {"rate": rate}, "tcp.stack": stack}
     )
     (reason,) = omitted_models(scenario)
@@ -112,7 +113,7 @@ def test_formula_without_queue_is_not_omitted_for_stack(stack: str) -> None:
 
 
 @pytest.mark.parametrize("engine", ["pftk", "engset", "restart-sqrt", "cardwell"])
-def test_model_answers_for_suggested_stack(engine: str) -> None:
+def test_model_answers_with_the_suggested_stack(engine: str) -> None:
     entry = REGISTRY[engine]
     assert isinstance(entry, Formula)
     for stack in supported_presets(entry):

@@ -1,4 +1,4 @@
-"""Each suggestion of each refusal, applied: the engine that it names does not refuse again."""
+"""Every suggestion of every refusal, applied: the suggested engine does not refuse again."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 SHORT: dict[str, Any] = {"run.duration": "20s", "run.warmup": "1s", "run.max_wall": "1s"}
 PATH: dict[str, Any] = {"rtt": "50ms", "bottleneck": {"rate": "2mbit", "buffer": "20pkt"}}
-LAW = {"distribution": "exponential", "mean": "1s"}
+DISTRIBUTION = {"distribution": "exponential", "mean": "1s"}
 TRAFFIC: dict[str, dict[str, Any]] = {
     "bulk": {"kind": "bulk", "flows": 2},
     "on-off": {
         "kind": "on-off",
         "sources": 10,
-        "off": LAW,
+        "off": DISTRIBUTION,
         "size": {"distribution": "exponential", "mean": "12pkt"},
     },
     "transfers": {"kind": "transfers", "size": ["1pkt", "8pkt"], "count": 20},
@@ -80,74 +80,78 @@ def variants() -> Iterator[tuple[str, Scenario]]:
             counts = {"bulk": {"flows": 1}, "on-off": {"sources": 5}}.get(kind)
             if counts is not None:
                 classes = [{"name": "a", **counts}, {"name": "b", "tcp": own, **counts}]
-                of_all = {k: v for k, v in traffic.items() if k not in counts}
-                tables = {**base, "traffic": of_all, "class": classes}
+                common = {k: v for k, v in traffic.items() if k not in counts}
+                tables = {**base, "traffic": common, "class": classes}
                 yield f"{kind} classes {own}", Scenario.from_dict(tables)
 
 
 def refusals() -> Iterator[tuple[str, str, Scenario, Answer]]:
-    """Yield each refusal, without a run of an engine that accepts."""
+    """Yield each refusal without running engines that accept the scenario."""
     for title, scenario in variants():
         for name, entry in REGISTRY.items():
             try:
                 engines.check(name, scenario)
             except NotApplicable:
-                (found,) = answer(scenario, [name])
-                assert not found.applies, (title, name)
-                yield title, name, scenario, found
+                (result,) = answer(scenario, [name])
+                assert not result.applies, (title, name)
+                yield title, name, scenario, result
             except TcpcastError:
                 assert entry.family != "formula"
 
 
-def accepts(name: str, scenario: Scenario, each: Suggestion) -> str | None:
-    """Apply a suggestion; return the refusal, None if there is an answer."""
-    changed, engine = scenario.with_changes(each.changes), each.engine or name
-    if engine == "kernel" or (engine, each.feed) == ("packet", ""):
-        engines.check(engine, changed)  # a run takes long
+def accepts(name: str, scenario: Scenario, suggestion: Suggestion) -> str | None:
+    """Apply a suggestion; return the refusal, or None if there is an answer."""
+    changed, engine = scenario.with_changes(suggestion.changes), suggestion.engine or name
+    if engine == "kernel" or (engine, suggestion.feed) == ("packet", ""):
+        engines.check(engine, changed)  # skip slow runs
         return None
     shorter = {k: v for k, v in SHORT.items() if changed.isolated_transfers is None}
-    if engine in {"mean-field", "fixed-point"} or each.feed:
+    if engine in {"mean-field", "fixed-point"} or suggestion.feed:
         changed = changed.with_changes(shorter)
-    answers = answer(changed, [engine], RunOptions(tables=False), feed=each.feed or "scenario")
+    answers = answer(
+        changed, [engine], RunOptions(tables=False), feed=suggestion.feed or "scenario"
+    )
     return next(a.not_applicable for a in answers if a.engine == engine)
 
 
-def test_each_suggestion_of_each_refusal_is_accepted() -> None:
+def test_every_suggestion_of_every_refusal_is_accepted() -> None:
     listed = list(refusals())
     assert len(listed) > 1000
-    tried: dict[Any, None] = {}
-    wrong = []
+    checked: dict[Any, None] = {}
+    errors = []
     for title, name, scenario, refusal in listed:
         for each in refusal.suggestions:
             key = (scenario, name, each.engine, each.feed, json.dumps(each.changes))
-            if key in tried:
+            if key in checked:
                 continue
-            tried[key] = None
-            if (again := accepts(name, scenario, each)) is not None:
-                wrong.append(f"{title}, {name}: {each}: {again}")
-    assert not wrong, "\n".join(wrong)
+            checked[key] = None
+            if (repeated := accepts(name, scenario, each)) is not None:
+                errors.append(f"{title}, {name}: {each}: {repeated}")
+    assert not errors, "\n".join(errors)
 
 
-def test_every_refusal_of_a_request_suggests_something() -> None:
-    silent = [
-        f"{title}, {name}: {why}" for title, name, _, why in refusals() if not why.suggestions
+def test_every_refusal_of_a_request_has_a_suggestion() -> None:
+    without_suggestion = [
+        f"{title}, {name}: {refusal}"
+        for title, name, _, refusal in refusals()
+        if not refusal.suggestions
     ]
-    assert not silent
+    assert not without_suggestion
 
 
-def test_a_plan_is_not_refused_again_by_what_its_model_suggests() -> None:
-    tried = 0
+def test_plan_is_accepted_with_the_suggestion_of_its_model() -> None:
+    checked = 0
     for _, scenario in variants():
         try:
             engset_inputs(scenario)
-        except NotApplicable as why:
-            for each in why.suggestions:
+        except NotApplicable as error:
+            for each in error.suggestions:
                 engset_inputs(scenario.with_changes(each.changes))
-                tried += 1
-    assert tried > 20
+                checked += 1
+    assert checked > 20
 
 
-def test_a_check_of_engset_does_not_solve_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_engset_check_does_not_solve_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
     module = importlib.import_module("tcpcast.engines.formula.engset")
     monkeypatch.setattr(module, "solve_engset", None)
     check("engset", load("web-10mbit"))

@@ -1,4 +1,4 @@
-"""A loop that closes: the simulator's capture, read back, gives the simulator's own counts."""
+"""Round trip of captures: reading the simulator's capture gives the simulator's counters."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ PATHS: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class Loop:
-    """Counters of the simulator, and the results from its captures."""
+    """The simulator's counters and the results of its captures."""
 
     answer: tcpcast.Answer
     counted: dict[str, int]
@@ -56,7 +56,7 @@ def loop(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         {"link": tap, "file": str(folder / f"{tap}.pcap"), "packets": 1_000_000}
         for tap in ("sender", "receiver")
     ]
-    scenario = changed(BASE | {"probes": {"pcap": taps}}, PATHS[request.param])
+    scenario = apply_changes(BASE | {"probes": {"pcap": taps}}, PATHS[request.param])
     (answer,) = tcpcast.run(scenario, ["packet"])
     run = _native.Simulation(configuration(scenario, 0.0), 1)
     run.advance(transfers=None, until_ns=SECONDS * 10**9, threads=1)
@@ -69,36 +69,36 @@ def loop(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     )
 
 
-def changed(base: dict[str, Any], changes: dict[str, Any]) -> Scenario:
+def apply_changes(base: dict[str, Any], changes: dict[str, Any]) -> Scenario:
     """Return the scenario with dotted keys replaced."""
     document = {name: dict(v) if isinstance(v, dict) else v for name, v in base.items()}
     document["network"]["bottleneck"] = dict(base["network"]["bottleneck"])
     for key, value in changes.items():
         *path, last = key.split(".")
-        place = document
+        section = document
         for name in path:
-            place = place[name]
-        place[last] = value
+            section = section[name]
+        section[last] = value
     return Scenario.from_dict(document)
 
 
-def test_packets_and_retransmissions_are_the_engine_s(loop: Loop) -> None:
+def test_packets_and_retransmissions_equal_engine_counters(loop: Loop) -> None:
     assert loop.counted["retransmitted"] > 10
     assert loop.summed("data_packets") == loop.counted["sent"]
     assert loop.summed("retransmissions") == loop.counted["retransmitted"]
     assert loop.summed("spurious_dsack") == loop.summed("unexplained") == 0
 
 
-def test_timeouts_are_the_engine_s_by_depth(loop: Loop) -> None:
+def test_timeouts_equal_engine_counters_by_depth(loop: Loop) -> None:
     assert loop.summed("timeouts") == loop.counted["timeouts"]
     assert loop.summed("to") == loop.counted["timeout_sequences"]
     for depth in range(2, 7):
-        # The engine counts sequences that came so far, the reader those that ended there.
-        reached = sum(loop.summed(f"to_depth_{deep}") for deep in range(depth, 7))
+        # The engine counts sequences of at least this depth, the reader those that ended at it.
+        reached = sum(loop.summed(f"to_depth_{deeper}") for deeper in range(depth, 7))
         assert reached == loop.counted[f"sequences_of_{depth}"], depth
 
 
-def test_loss_indications_are_the_engine_s(loop: Loop) -> None:
+def test_loss_indications_equal_engine_counters(loop: Loop) -> None:
     assert loop.summed("td") == loop.counted["fast_retransmits"] > 10
     table = loop.sender.connections
     sent = table["data_packets"]
@@ -109,8 +109,8 @@ def test_loss_indications_are_the_engine_s(loop: Loop) -> None:
     assert (kinds == "to").sum() == loop.summed("to")
 
 
-def test_loss_events_of_all_flows_are_the_engine_s(loop: Loop) -> None:
-    """p_e, given the engine's RTT: at most one event a round trip, whichever the flow."""
+def test_loss_events_of_all_flows_equal_engine_counters(loop: Loop) -> None:
+    """p_e with the engine's RTT: at most one event per round trip over all flows."""
     (ratio,) = loop.sender.groups("all", rtt_s=loop.answer["rtt_mean_s"])[
         "loss_event_ratio_cumulative"
     ]
@@ -120,37 +120,37 @@ def test_loss_events_of_all_flows_are_the_engine_s(loop: Loop) -> None:
         assert ratio < (table["td"] + table["to"]).sum() / table["data_packets"].sum()
 
 
-def test_flows_together_are_as_fair_as_in_the_engine(loop: Loop) -> None:
+def test_fairness_of_flows_equals_the_engine(loop: Loop) -> None:
     (index,) = loop.sender.groups("all")["jain_index"]
     assert index == pytest.approx(loop.answer["jain_index"], abs=0.002)
 
 
-def test_the_first_timeout_lasts_as_long_as_in_the_engine(loop: Loop) -> None:
+def test_first_timeout_duration_equals_the_engine(loop: Loop) -> None:
     if loop.counted["timeout_sequences"] == 0:
         assert np.isnan(loop.sender.connections["t0_s"]).all()
         return
     table = loop.sender.connections
-    known = table["to"] > 0
-    mean = (table["t0_s"] * table["to"])[known].sum() / table["to"].sum()
+    has_timeouts = table["to"] > 0
+    mean = (table["t0_s"] * table["to"])[has_timeouts].sum() / table["to"].sum()
     assert mean == pytest.approx(loop.answer["t0_s"], rel=0.02)
 
 
 @pytest.mark.parametrize("loop", ["one flow"], indirect=True)
-def test_the_round_trip_time_is_the_engine_s(loop: Loop) -> None:
-    """Where no queue stands: the engine times one packet a round, the reader each."""
+def test_round_trip_time_equals_the_engine(loop: Loop) -> None:
+    """Without a standing queue: the engine times one packet per round, the reader all packets."""
     (mean,) = loop.sender.connections["rtt_mean_s"]
     assert mean == pytest.approx(loop.answer["rtt_mean_s"], rel=0.01)
 
 
-def test_the_round_trip_time_of_rounds_is_the_engine_s(loop: Loop) -> None:
-    """Both time one packet at a time, and leave out retransmissions."""
+def test_round_trip_time_of_rounds_equals_the_engine(loop: Loop) -> None:
+    """Both time one packet at a time and exclude retransmissions."""
     table = loop.sender.connections
     samples = table["rtt_round_samples"]
     mean = (table["rtt_round_mean_s"] * samples).sum() / samples.sum()
     assert mean == pytest.approx(loop.answer["rtt_mean_s"], rel=0.01)
 
 
-def test_the_table_of_rounds_adds_up(loop: Loop) -> None:
+def test_table_of_rounds_adds_up(loop: Loop) -> None:
     rounds = loop.sender.rounds
     for row, sent in enumerate(loop.sender.connections["bytes"]):
         own = rounds["direction"] == row
@@ -160,7 +160,7 @@ def test_the_table_of_rounds_adds_up(loop: Loop) -> None:
     assert rounds["retransmissions"].sum() == loop.summed("retransmissions")
 
 
-def test_what_limits_is_said_for_all_of_the_time(loop: Loop) -> None:
+def test_limiting_factor_is_given_for_the_whole_time(loop: Loop) -> None:
     table = loop.sender.connections
     shares = np.array([table[name] for name in table if name.startswith("share_")])
     assert (shares >= 0).all()
@@ -205,13 +205,13 @@ LIMITS: dict[str, tuple[dict[str, Any], str, float]] = {
 
 
 @pytest.mark.parametrize("case", LIMITS)
-def test_a_transfer_that_one_thing_limits(case: str, tmp_path: Path) -> None:
-    changes, expected, least = LIMITS[case]
+def test_transfer_with_a_single_limit_is_classified(case: str, tmp_path: Path) -> None:
+    changes, expected, min_share = LIMITS[case]
     tap = {"link": "sender", "file": str(tmp_path / "sender.pcap"), "packets": 1_000_000}
-    tcpcast.run(changed(ALONE | {"probes": {"pcap": [tap]}}, changes), ["packet"])
+    tcpcast.run(apply_changes(ALONE | {"probes": {"pcap": [tap]}}, changes), ["packet"])
     table = tcpcast.trace(tmp_path / "sender.pcap").connections
     assert table["limited_by"].tolist() == [expected]
-    assert table[f"share_{expected}"][0] > least
+    assert table[f"share_{expected}"][0] > min_share
     (rate,) = table["bottleneck_rate_bps"]
     if expected == "bottleneck":
         # 40 of 1500 bytes are headers.
@@ -223,7 +223,7 @@ def test_a_transfer_that_one_thing_limits(case: str, tmp_path: Path) -> None:
         assert table["window_reduction"][0] == pytest.approx(0.5, abs=0.05)
 
 
-def test_small_files_on_connections_of_their_own_never_leave_slow_start(tmp_path: Path) -> None:
+def test_small_files_on_new_connections_stay_in_slow_start(tmp_path: Path) -> None:
     traffic = {
         "kind": "on-off",
         "sources": 3,
@@ -232,7 +232,7 @@ def test_small_files_on_connections_of_their_own_never_leave_slow_start(tmp_path
     }
     tap = {"link": "sender", "file": str(tmp_path / "sender.pcap"), "packets": 100_000}
     document = ALONE | {"traffic": traffic, "probes": {"pcap": [tap]}}
-    tcpcast.run(changed(document, {}), ["packet"])
+    tcpcast.run(apply_changes(document, {}), ["packet"])
     table = tcpcast.trace(tmp_path / "sender.pcap").connections
     assert table["src"].size > 50
     assert set(table["limited_by"]) == {"slow_start"}
@@ -240,13 +240,13 @@ def test_small_files_on_connections_of_their_own_never_leave_slow_start(tmp_path
     assert np.isfinite(table["idle_s"]).all()
 
 
-def test_a_written_capture_announces_the_window_to_the_models(tmp_path: Path) -> None:
+def test_capture_announces_the_window_to_the_models(tmp_path: Path) -> None:
     """Without a window limit PFTK predicts 2.4 times this rate."""
     tap = {"link": "sender", "file": str(tmp_path / "sender.pcap"), "packets": 1_000_000}
     network = {"rtt": "40ms", "bottleneck": {"rate": "20mbit", "buffer": "100pkt", "loss": "0.1%"}}
     changes = {"receiver_window": 16, "stack": "rfc-newreno"}
     document = ALONE | {"network": network, "tcp": changes, "probes": {"pcap": [tap]}}
-    tcpcast.run(changed(document, {"traffic.flows": 1}), ["packet"])
+    tcpcast.run(apply_changes(document, {"traffic.flows": 1}), ["packet"])
     table = tcpcast.trace(tmp_path / "sender.pcap").connections
     assert table["syn_captured"].tolist() == [True]
     assert (table["mss_bytes"][0], table["w_max_pkts"][0]) == (1460, 16)
@@ -255,7 +255,7 @@ def test_a_written_capture_announces_the_window_to_the_models(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("loop", ["one flow"], indirect=True)
-def test_the_model_beside_is_the_engine_fed_with_what_was_measured(loop: Loop) -> None:
+def test_reported_model_is_the_engine_with_measured_inputs(loop: Loop) -> None:
     table = loop.sender.connections
     (pftk,) = table["pftk_pps"]
     (rate,) = table["send_rate_pps"]
@@ -263,15 +263,15 @@ def test_the_model_beside_is_the_engine_fed_with_what_was_measured(loop: Loop) -
     assert 0.5 * rate < pftk < 2 * rate
 
 
-def test_behind_the_loss_only_what_arrived_is_seen(loop: Loop) -> None:
+def test_capture_after_the_loss_contains_arrived_packets_only(loop: Loop) -> None:
     lost = loop.counted["queue_drops"] + loop.counted["random_drops"]
     table = loop.receiver.connections
-    # What is under way at the end has not arrived.
-    under_way = loop.counted["sent"] - lost - int(table["data_packets"].sum())
-    assert 0 <= under_way <= 30 * len(table["src"])
+    # Packets in flight at the end have not arrived.
+    in_flight = loop.counted["sent"] - lost - int(table["data_packets"].sum())
+    assert 0 <= in_flight <= 30 * len(table["src"])
 
 
-def test_each_interval_is_part_of_the_whole(loop: Loop) -> None:
+def test_intervals_add_up_to_the_total(loop: Loop) -> None:
     table = loop.sender.intervals
     for name in ("data_packets", "retransmissions", "td", "to", "timeouts"):
         assert table[name].sum() == loop.summed(name), name

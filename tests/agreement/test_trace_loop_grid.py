@@ -1,4 +1,4 @@
-"""The loop on many small runs: stacks, queues, kinds of loss, ways to acknowledge and to time."""
+"""Captures of many small runs, read back: stacks, queues, losses, acknowledgements, timers."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ SAME = {
 DEPTHS = range(2, 7)
 
 
-def compared(stack: str, queue: str, loss: str, rule: str, folder: Path) -> dict[str, Any]:
-    """Return the results from the capture and the engine's counters, by name."""
+def compare_counts(stack: str, queue: str, loss: str, rule: str, folder: Path) -> dict[str, Any]:
+    """Return the capture's results and the engine's counters by name."""
     file = folder / "sender.pcap"
     question = Scenario.from_dict(
         {
@@ -82,20 +82,20 @@ def compared(stack: str, queue: str, loss: str, rule: str, folder: Path) -> dict
 
     both = {name: (read(name), counted[engine]) for name, engine in SAME.items()}
     for depth in DEPTHS:
-        reached = sum(read(f"to_depth_{deep}") for deep in range(depth, DEPTHS.stop))
+        reached = sum(read(f"to_depth_{deeper}") for deeper in range(depth, DEPTHS.stop))
         both[f"depth {depth}"] = (reached, counted[f"sequences_of_{depth}"])
     return both | {"unexplained": (read("unexplained"), 0)}
 
 
 @pytest.mark.parametrize("stack", STACKS)
 @pytest.mark.parametrize("loss", LOSSES)
-def test_every_count_is_the_engine_s(stack: str, loss: str, tmp_path: Path) -> None:
+def test_all_counts_equal_engine_counters(stack: str, loss: str, tmp_path: Path) -> None:
     different, losses = {}, 0
     for queue, rule in product(QUEUES, RULES):
-        both = compared(stack, queue, loss, rule, tmp_path)
+        both = compare_counts(stack, queue, loss, rule, tmp_path)
         losses += both["td"][1] + both["to"][1]
-        wrong = {name: pair for name, pair in both.items() if pair[0] != pair[1]}
-        if wrong:
-            different[queue, rule] = wrong
+        differing = {name: pair for name, pair in both.items() if pair[0] != pair[1]}
+        if differing:
+            different[queue, rule] = differing
     assert losses > 100
     assert not different

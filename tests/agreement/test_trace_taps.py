@@ -1,7 +1,7 @@
-"""The RTT at a receiver's tap: that of the path without its queue, and never more than the truth.
+"""RTT at a receiver's tap: the RTT of the path without its queue, never above the true RTT.
 
-The simulator captures the same transfer at both ends. The side of a tap is known by the handshake
-that it writes.
+The simulator captures the same transfer at both ends. The side of a tap is inferred from the
+captured handshake.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PATHS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_a_receiver_s_tap_gives_a_lower_estimate(path: str, tmp_path: Path) -> None:
+def test_receiver_tap_gives_a_lower_estimate(path: str, tmp_path: Path) -> None:
     taps = ("sender", "receiver")
     bottleneck = {"rate": "4mbit", "buffer": "20pkt", **PATHS[path]}
     question = tcpcast.Scenario.from_dict(

@@ -1,4 +1,4 @@
-"""Fast retransmits at other duplicate thresholds than three; b of senders that count bytes."""
+"""Fast retransmits at duplicate thresholds other than three; b of senders that count bytes."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize("threshold", [3, 5, 8, 10])
-def test_a_raised_threshold_makes_no_timeouts(threshold: int, tmp_path: Path) -> None:
-    """Linux raises its threshold after reordering: what follows on the fifth to tenth duplicate."""
+def test_raised_threshold_causes_no_timeouts(threshold: int, tmp_path: Path) -> None:
+    """Linux raises its threshold after reordering: retransmissions after five to ten duplicates."""
     file = tmp_path / "sender.pcap"
     bottleneck = {"rate": "20mbit", "buffer": "100pkt", "loss": "0.5%"}
     (answer,) = tcpcast.run(
@@ -38,13 +38,13 @@ def test_a_raised_threshold_makes_no_timeouts(threshold: int, tmp_path: Path) ->
         ),
         ["packet"],
     )
-    found = tcpcast.trace(file).connections
+    result = tcpcast.trace(file).connections
     for column, metric in (
         ("timeouts", "timeouts"),
         ("td", "td_indications"),
         ("to", "to_indications"),
     ):
-        assert found[column].sum() == answer.metrics[metric].value, column
+        assert result[column].sum() == answer.metrics[metric].value, column
 
 
 def directions(**columns: list[float] | list[bool] | list[str]) -> Table:
@@ -61,46 +61,52 @@ def directions(**columns: list[float] | list[bool] | list[str]) -> Table:
     return plain | {name: np.array(values) for name, values in columns.items()}
 
 
-def growth(each: list[float]) -> Table:
-    """Thirty rounds of congestion avoidance per direction, each growing by this many packets."""
+def growth(growths: list[float]) -> Table:
+    """Thirty rounds of congestion avoidance per direction, with the given growths in packets."""
     rounds = 30
-    grown = np.concatenate([np.round(1000 * step * np.arange(rounds)) for step in each])
-    count = grown.size
-    seconds = np.tile(np.arange(rounds), len(each)).astype("timedelta64[s]")
+    bytes_grown = np.concatenate([np.round(1000 * step * np.arange(rounds)) for step in growths])
+    count = bytes_grown.size
+    seconds = np.tile(np.arange(rounds), len(growths)).astype("timedelta64[s]")
     return {
-        "direction": np.repeat(np.arange(len(each)), rounds),
+        "direction": np.repeat(np.arange(len(growths)), rounds),
         "time": np.datetime64("2020-01-01", "ns") + seconds,
         "rtt_s": np.ones(count),
-        "flight_bytes": 10_000 + grown,
+        "flight_bytes": 10_000 + bytes_grown,
         "retransmissions": np.zeros(count, dtype=np.int64),
         "limited_by": np.full(count, "congestion_window"),
     }
 
 
-def test_slow_start_says_how_a_window_grows() -> None:
+def test_slow_start_shows_the_growth_of_the_window() -> None:
     table = directions(start_growth=[1.0, 0.5, 1.0, np.nan], start_acks=[0.5, 0.5, 1.0, np.nan])
-    found = growing(table, growth([0.0]) | {"direction": np.zeros(30, dtype=np.int64)})
-    # A delayed acknowledgement for two packets tells; one for each packet does not.
-    assert found["window_grows_by"].tolist()[:2] == ["packets", "acks"]
-    assert found["window_grows_by"].tolist()[2:] == ["unknown", "unknown"]
+    result = growing(table, growth([0.0]) | {"direction": np.zeros(30, dtype=np.int64)})
+    # A delayed acknowledgement for two packets is conclusive; one ack per packet is not.
+    assert result["window_grows_by"].tolist()[:2] == ["packets", "acks"]
+    assert result["window_grows_by"].tolist()[2:] == ["unknown", "unknown"]
 
 
-def test_congestion_avoidance_says_so_too_but_not_of_cubic() -> None:
+def test_congestion_avoidance_shows_the_growth_except_for_cubic() -> None:
     table = directions(sack=[False, False, True, True])
-    found = growing(table, growth([1.0, 0.5, 1.0, 0.5]))
-    assert found["window_grows_by"].tolist() == ["packets", "acks", "packets", "unknown"]
+    result = growing(table, growth([1.0, 0.5, 1.0, 0.5]))
+    assert result["window_grows_by"].tolist() == ["packets", "acks", "packets", "unknown"]
 
 
-def test_cubic_and_bbr_count_packets_where_nothing_else_tells() -> None:
-    like = ["unknown", "reno", "cubic", "bbr", "cubic"]
-    # In the last one a slow start tells, whatever it looks like.
-    table = directions(looks_like=like, sack=[True] * 5, start_acks=[1.0] * 4 + [0.5])
+def test_cubic_and_bbr_count_packets_by_default() -> None:
+    controls = ["unknown", "reno", "cubic", "bbr", "cubic"]
+    # In the last direction slow start is conclusive, whatever the identified control.
+    table = directions(looks_like=controls, sack=[True] * 5, start_acks=[1.0] * 4 + [0.5])
     table["start_growth"] = np.array([1.0] * 4 + [0.5])
-    found = growing(table, growth([0.5] * 5))
-    assert found["window_grows_by"].tolist() == ["unknown", "unknown", "packets", "packets", "acks"]
+    result = growing(table, growth([0.5] * 5))
+    assert result["window_grows_by"].tolist() == [
+        "unknown",
+        "unknown",
+        "packets",
+        "packets",
+        "acks",
+    ]
 
 
-def test_models_are_fed_one_packet_an_ack_where_windows_grow_by_packets() -> None:
+def test_models_use_one_packet_per_ack_if_windows_grow_by_packets() -> None:
     names = ("rtt_mean_s", "t0_s", "w_max_pkts")
     table = directions(**{name: [1.0, 1.0, 1.0] for name in names})
     table["window_grows_by"] = np.array(["packets", "acks", "unknown"])

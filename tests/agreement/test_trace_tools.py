@@ -1,9 +1,9 @@
-"""tcpcast compared with tcptrace, tshark and a third count on the reference captures.
+"""tcpcast against tcptrace, tshark and an independent count on the reference captures.
 
-``trace_differences.csv`` is the list of what differs; the reasons are in ``trace_reasons.csv``, and
-both are printed in ``docs/background/captures-method.md``. A difference that is not in the list
-fails, and so does one in it that is none. The captures are kept outside the project: they are
-looked for in ``TCPCAST_CAPTURES``, or in ``shared/captures`` beside it.
+``trace_differences.csv`` lists the known differences and ``trace_reasons.csv`` their reasons;
+``docs/background/captures-method.md`` prints both. A difference missing in the list is an error,
+and so is a listed one that does not exist. The captures are not part of the project: their folder
+is ``TCPCAST_CAPTURES``, or ``shared/captures`` next to the project.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from trace_kernel import rows
 from trace_tools import (
     HERE,
     TOOLS,
-    ask_tcptrace,
-    asked,
     captures,
     differences,
     installed,
-    own,
     reference,
+    run_tcptrace,
+    run_tools,
+    tcpcast_values,
 )
 
 FOLDER = captures()
@@ -39,8 +39,8 @@ needs_captures = pytest.mark.skipif(
 needs_tcptrace = pytest.mark.skipif(not installed("tcptrace"), reason="no tcptrace: make peers")
 
 FILES = sorted(path.name for path in FOLDER.iterdir() if ".pcap" in path.name) if FOLDER else []
-MOST_KIB = 200_000
-"""Most memory of one process that reads all malformed captures, Python and numpy in it."""
+MAX_KIB = 200_000
+"""Maximum memory of one process that reads all malformed captures, including Python and numpy."""
 
 
 def table(name: str) -> list[dict[str, str]]:
@@ -58,8 +58,8 @@ def references() -> Any:
     return reference(folder() / "reference.csv")
 
 
-def tshark_is_as_old() -> bool:
-    """Return True if this tshark counts like the one of ``reference.csv``."""
+def is_tshark_compatible() -> bool:
+    """Return True if this tshark counts like the one used for ``reference.csv``."""
     if not installed("tshark"):
         return False
     run = subprocess.run(["tshark", "--version"], capture_output=True, text=True, check=False)
@@ -76,25 +76,25 @@ def test_each_difference_has_a_reason() -> None:
 
 @needs_captures
 @pytest.mark.parametrize("name", FILES)
-def test_differences_are_those_that_are_known(name: str, tmp_path: Path) -> None:
-    """If it fails: correct ``trace_differences.csv`` or the program, then ``make docs-update``."""
+def test_differences_are_the_known_ones(name: str, tmp_path: Path) -> None:
+    """On failure, correct ``trace_differences.csv`` or the program, then ``make docs-update``."""
     counted = references().get(name)
     if counted is None:
-        if not (installed("tcptrace") and tshark_is_as_old()):
-            pytest.skip("no figures, and no tcptrace with tshark 4.0 to ask: make peers")
-        counted = asked(folder() / name, tmp_path)
-    found = [",".join(row) for row in differences(folder() / name, counted)]
+        if not (installed("tcptrace") and is_tshark_compatible()):
+            pytest.skip("no values, and tcptrace or tshark 4.0 is missing: make peers")
+        counted = run_tools(folder() / name, tmp_path)
+    result = [",".join(row) for row in differences(folder() / name, counted)]
     listed = [row for row in table("trace_differences.csv") if row["capture"] == name]
     known = [",".join(list(row.values())[:-1]) for row in listed]
-    assert found == known
+    assert result == known
 
 
 @needs_captures
 @pytest.mark.parametrize("name", FILES)
-def test_every_segment_is_read(name: str) -> None:
-    """Directions without data also have as many segments as in tshark."""
+def test_all_segments_are_read(name: str) -> None:
+    """Directions without data are included: the number of segments equals that of tshark."""
     counted = references().get(name, {})
-    packets = [tools.figures["packets"]["tshark"] for tools in counted.values()]
+    packets = [tools.values["packets"]["tshark"] for tools in counted.values()]
     if not packets or "" in packets:
         pytest.skip("not all directions are in reference.csv")
     damaged = {"ndpi-reasm-sll.pcapng": 1}
@@ -103,7 +103,7 @@ def test_every_segment_is_read(name: str) -> None:
 
 SHORT = {"snap54.pcap", "snap60.pcap", "snap66.pcap", "snap68.pcap"}
 WITHOUT_SACK = SHORT | {"seqwrap.pcap"}
-"""Options are cut, or the numbers in them were not shifted with the others."""
+"""Captures with truncated options, or with sequence numbers shifted in the header only."""
 
 READ_FROM_FIXED_HEADERS = {
     "packets", "data_packets", "bytes", "unique_bytes", "ip_bytes", "retransmissions",
@@ -111,37 +111,37 @@ READ_FROM_FIXED_HEADERS = {
     "rtt_karn_mean_s", "throughput_bps", "goodput_bps", "packets_per_ack", "duplicate_acks",
     "missing_bytes", "capture_duplicates", "tap_side", "handshake_rtt_s", "segment_bytes",
 }  # fmt: skip
-OTHERWISE = {
+DIFFERENT_COLUMNS = {
     "dup-capture.pcap": {"capture_duplicates"},
     "ipv6.pcap": {"src", "dst", "ip_bytes", "missing_acks"},
     "ipv6-hbh.pcap": {"src", "dst", "ip_bytes", "missing_acks"},
     "pow2res.pcapng": {"start"},
 }
-"""Return the fields that necessarily differ between containers."""
+"""Columns that necessarily differ in a container."""
 
 
 @needs_captures
-def test_the_container_changes_no_figure() -> None:
-    """The same 240 packets in 38 containers; link types and lengths are kept."""
+def test_container_changes_no_value() -> None:
+    """All 38 containers have equal 240 packets, with the same link types and lengths."""
     with (folder() / "variants.csv").open(encoding="utf-8", newline="") as content:
         names = [row["file"] for row in csv.DictReader(content)]
     assert len(names) == 38
     base = tcpcast.trace(folder() / "variants" / "base-us-le.pcap").connections
     for name in names:
-        found = tcpcast.trace(folder() / "variants" / name).connections
-        columns = READ_FROM_FIXED_HEADERS if name in WITHOUT_SACK else found.keys()
-        for column in columns - OTHERWISE.get(name, set()):
-            kind = found[column].dtype.kind
+        result = tcpcast.trace(folder() / "variants" / name).connections
+        columns = READ_FROM_FIXED_HEADERS if name in WITHOUT_SACK else result.keys()
+        for column in columns - DIFFERENT_COLUMNS.get(name, set()):
+            kind = result[column].dtype.kind
             if name == "pow2res.pcapng" and kind == "f":  # of 2^-20 s
                 close = pytest.approx(base[column], rel=2e-4, abs=2e-6, nan_ok=True)
-                assert found[column] == close, column
+                assert result[column] == close, column
             else:
-                np.testing.assert_array_equal(found[column], base[column], f"{name}: {column}")
+                np.testing.assert_array_equal(result[column], base[column], f"{name}: {column}")
 
 
 @needs_captures
-def test_the_page_shows_what_the_kernel_counted_and_what_is_measured() -> None:
-    """If not: the rows below belong into the page."""
+def test_page_contains_kernel_counts_and_measured_values() -> None:
+    """On failure, copy the rows below into the page."""
     page = HERE.parents[1] / "docs" / "background" / "captures-method.md"
     lines = set(page.read_text(encoding="utf-8").splitlines())
     expected = [f"| {' | '.join(cells)} |".replace("|  |", "| |") for cells in rows(folder())]
@@ -159,34 +159,34 @@ for path in sorted(Path(sys.argv[1]).iterdir()):
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         code = main(["trace", "--json", str(path)])
     took = time.monotonic() - began
-    found = json.loads(out.getvalue())["captures"] if code < 2 else []
-    # Not getrusage, which includes the memory of the parent process.
+    result = json.loads(out.getvalue())["captures"] if code < 2 else []
+    # Not getrusage: its peak includes the memory of the parent process.
     peak = int(re.search(r"VmHWM:\\s*(\\d+) kB", Path("/proc/self/status").read_text())[1])
-    print(json.dumps([path.name, code, took, peak, err.getvalue(), found]))
+    print(json.dumps([path.name, code, took, peak, err.getvalue(), result]))
 """
 
-SOUND = {
+VALID = {
     "err-buffertoosmall.pcapng", "ossfuzz_seed_fake_traces_2.pcapng", "own-gzipped.pcap",
     "own-many-flows.pcap", "own-vlan-deep.pcap", "own-wscale-255.pcap",
 }  # fmt: skip
-"""Files in this directory that contain verbatim input of readers."""
+"""Files in this folder that are valid for a reader."""
 
 
 @needs_captures
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="no /proc here")
-def test_damaged_and_hostile_files_end_soon_and_say_so() -> None:
+def test_damaged_and_hostile_files_end_soon_with_an_error() -> None:
     command = [sys.executable, "-c", MEASURED, str(folder() / "malformed")]
     run = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     lines = [json.loads(line) for line in run.stdout.splitlines()]
     assert len(lines) == len(list((folder() / "malformed").iterdir())) >= 60
-    for name, code, took, peak_kib, said, found in lines:
+    for name, code, took, peak_kib, output, result in lines:
         assert took < 5, name
-        assert peak_kib < MOST_KIB, name
+        assert peak_kib < MAX_KIB, name
         assert code in (0, 1, 2), name
-        assert said or name in SOUND, name
-        warnings = [warning for capture in found for warning in capture["warnings"]]
-        assert all(warning in said for warning in warnings) or code == 2, name
-        assert ("damaged; the results are of the packets before" in said) == (code == 1), name
+        assert output or name in VALID, name
+        warnings = [warning for capture in result for warning in capture["warnings"]]
+        assert all(warning in output for warning in warnings) or code == 2, name
+        assert ("damaged; the results are of the packets before" in output) == (code == 1), name
     codes = {name: code for name, code, *_ in lines}
     assert {name for name, code in codes.items() if code == 2} == {"err-eof.bin", "own-text.pcap"}
     assert sum(code == 1 for code in codes.values()) >= 7
@@ -201,8 +201,8 @@ PATHS: dict[str, dict[str, Any]] = {
 
 @needs_tcptrace
 @pytest.mark.parametrize("path", PATHS)
-def test_tcptrace_counts_the_same_in_captures_of_the_simulator(path: str, tmp_path: Path) -> None:
-    """At the sender, where nothing fills a gap: each figure of each flow."""
+def test_tcptrace_counts_agree_in_captures_of_the_simulator(path: str, tmp_path: Path) -> None:
+    """All values of all flows at the sender's tap, where no gap is filled."""
     file = tmp_path / "sender.pcap"
     bottleneck = {"rate": "4mbit", "buffer": "20pkt", **PATHS[path]}
     tcpcast.run(
@@ -217,13 +217,13 @@ def test_tcptrace_counts_the_same_in_captures_of_the_simulator(path: str, tmp_pa
         ),
         ["packet"],
     )
-    theirs = ask_tcptrace(file, tmp_path)
-    ours = own(tcpcast.trace(file))
-    assert len(ours) == 3
-    assert sum(figures["retransmitted"] for figures in ours.values()) > 10
-    for direction, figures in ours.items():
-        said = theirs[direction]
+    expected = run_tcptrace(file, tmp_path)
+    actual = tcpcast_values(tcpcast.trace(file))
+    assert len(actual) == 3
+    assert sum(values["retransmitted"] for values in actual.values()) > 10
+    for direction, values in actual.items():
+        texts = expected[direction]
         for quantity in ("packets", "data packets", "bytes", "unique bytes", "retransmitted"):
-            assert figures[quantity] == int(said[quantity]), (direction, quantity)
-        # Printed to a tenth of a millisecond.
-        assert figures["RTT, ms"] == pytest.approx(float(said["RTT, ms"]), abs=0.06)
+            assert values[quantity] == int(texts[quantity]), (direction, quantity)
+        # tcptrace prints tenths of a millisecond.
+        assert values["RTT, ms"] == pytest.approx(float(texts["RTT, ms"]), abs=0.06)

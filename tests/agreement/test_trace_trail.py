@@ -1,4 +1,4 @@
-"""Points of a time-sequence plot: thinned evenly, retransmissions last, only when asked for."""
+"""Points of a time-sequence plot: even thinning, retransmissions last, on request only."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ COLUMNS = ["direction", "time", "kind", "start_bytes", "end_bytes"]
 OTHERS = {"data", "ack", "window", "sacked"}
 
 
-def test_who_does_not_ask_gets_an_empty_table() -> None:
+def test_trail_is_empty_by_default() -> None:
     trail = tcpcast.trace(TRANSFER).trail
     assert list(trail) == COLUMNS
     assert {column.size for column in trail.values()} == {0}
 
 
-def test_every_segment_is_there_if_there_is_room() -> None:
+def test_trail_contains_all_segments_if_the_limit_allows() -> None:
     capture = tcpcast.trace(TRANSFER, trail_points=10_000)
     trail = capture.trail
     assert list(trail) == COLUMNS
-    sent_again = ~np.isin(trail["kind"], list(OTHERS))
-    assert sent_again.sum() == capture.connections["retransmissions"].sum() == 9
-    assert sorted(trail["time"][sent_again]) == sorted(capture.retransmissions["time"])
-    assert set(trail["kind"][sent_again]) == set(capture.retransmissions["cause"])
+    is_retransmission = ~np.isin(trail["kind"], list(OTHERS))
+    assert is_retransmission.sum() == capture.connections["retransmissions"].sum() == 9
+    assert sorted(trail["time"][is_retransmission]) == sorted(capture.retransmissions["time"])
+    assert set(trail["kind"][is_retransmission]) == set(capture.retransmissions["cause"])
     data = trail["kind"] == "data"
     assert data.sum() == 136 - 9
     # First transmissions cover the stream without a gap.
@@ -42,17 +42,19 @@ def test_every_segment_is_there_if_there_is_room() -> None:
 
 
 @pytest.mark.parametrize("points", [20, 60, 150])
-def test_what_was_sent_again_is_thinned_last(points: int) -> None:
+def test_retransmissions_are_thinned_last(points: int) -> None:
     whole = tcpcast.trace(TRANSFER, trail_points=10_000).trail
     trail = tcpcast.trace(TRANSFER, trail_points=points).trail
     assert points / 2 - 5 <= trail["time"].size <= points
     assert (~np.isin(trail["kind"], list(OTHERS))).sum() == 9
     for kind in OTHERS:
-        every, kept = (table["time"][table["kind"] == kind] for table in (whole, trail))
-        stride = max(1, 1 << int(np.ceil(np.log2(every.size / kept.size)))) if kept.size else 0
-        assert kept.size == 0 or every[::stride].tolist() == kept.tolist()
+        every, thinned = (table["time"][table["kind"] == kind] for table in (whole, trail))
+        stride = (
+            max(1, 1 << int(np.ceil(np.log2(every.size / thinned.size)))) if thinned.size else 0
+        )
+        assert thinned.size == 0 or every[::stride].tolist() == thinned.tolist()
 
 
-def test_fewer_than_no_points_are_refused() -> None:
-    with pytest.raises(CaptureError, match="must be between 0"):
+def test_negative_number_of_points_is_rejected() -> None:
+    with pytest.raises(CaptureError, match="write 0 for none"):
         tcpcast.trace(TRANSFER, trail_points=-1)

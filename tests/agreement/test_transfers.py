@@ -1,4 +1,4 @@
-"""Single transfers against what can be worked out by hand, and against other traffic."""
+"""Single transfers against values computed by hand, and against other traffic."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ RTT_S = 0.1
 STANDARD_ERRORS = 4.0
 
 
-def answer(**tables: Any) -> Answer:
-    """A path without transmission times, unless told."""
+def simulate_path(**tables: Any) -> Answer:
+    """Return the answer for a path, by default without transmission times."""
     path = {"rtt": "100ms", "bottleneck": {}}
     tcp = {"stack": "rfc-newreno", **tables.pop("tcp", {"receiver_window": 1000})}
     scenario = Scenario.from_dict({"network": path, "run": {"seed": 1}} | tables | {"tcp": tcp})
-    (found,) = tcpcast.run(scenario, ["packet"])
-    assert found.incomplete_reason is None
-    return found
+    (result,) = tcpcast.run(scenario, ["packet"])
+    assert result.incomplete_reason is None
+    return result
 
 
-def alone(*sizes: int, count: int = 1) -> dict[str, Any]:
+def isolated_transfers(*sizes: int, count: int = 1) -> dict[str, Any]:
     return {"kind": "transfers", "size": [f"{size}pkt" for size in sizes], "count": count}
 
 
-def arriving(size: Any, rate: str) -> dict[str, Any]:
+def arriving_transfers(size: Any, rate: str) -> dict[str, Any]:
     return {
         "kind": "transfers",
         "size": size,
@@ -40,15 +40,15 @@ def arriving(size: Any, rate: str) -> dict[str, Any]:
     }
 
 
-def by_losses(found: Answer) -> dict[tuple[int, int], dict[str, float]]:
-    table = found.tables["by_losses"]
+def by_losses(result: Answer) -> dict[tuple[int, int], dict[str, float]]:
+    table = result.tables["by_losses"]
     rows = zip(*(column.tolist() for column in table.values()), strict=True)
-    told = [dict(zip(table, row, strict=True)) for row in rows]
-    return {(row["size_pkts"], row["losses"]): row for row in told}
+    records = [dict(zip(table, row, strict=True)) for row in rows]
+    return {(row["size_pkts"], row["losses"]): row for row in records}
 
 
 def rounds(size: int, initial_window: int, limit: int = 10**9) -> int:
-    """Round trips of slow start: a window a round, each twice the one before, up to a limit."""
+    """Round trips of slow start: one window per round, doubled each time up to a limit."""
     window, sent, count = initial_window, 0, 0
     while sent < size:
         sent += min(window, limit)
@@ -59,34 +59,36 @@ def rounds(size: int, initial_window: int, limit: int = 10**9) -> int:
 
 @pytest.mark.parametrize("initial_window", [1, 2, 4, 10])
 @pytest.mark.parametrize("limit", [10**9, 12])
-def test_lossless_transfer_follows_slow_start_rounds(initial_window: int, limit: int) -> None:
+def test_transfer_without_loss_follows_slow_start(initial_window: int, limit: int) -> None:
     tcp = {"initial_window": initial_window, "receiver_window": min(limit, 1000)}
-    table = answer(traffic=alone(*range(1, 31)), tcp=tcp).tables["by_size"]
+    table = simulate_path(traffic=isolated_transfers(*range(1, 31)), tcp=tcp).tables["by_size"]
     by_hand = [RTT_S * rounds(size, initial_window, limit) for size in range(1, 31)]
     np.testing.assert_allclose(table["completion_time_s"], by_hand, rtol=1e-9)
-    # The last packet is there half a round trip before its ack is back.
+    # The last packet arrives half a round trip before its ack.
     np.testing.assert_allclose(table["delivery_time_s"], table["completion_time_s"] - RTT_S / 2)
 
 
-def test_transmission_times_count_once_for_each_packet_of_the_last_round() -> None:
-    network = {"rtt": "100ms", "bottleneck": {"rate": "12mbit"}}  # 1 ms a packet
-    found = answer(network=network, traffic=alone(1, 2, 3, 6, 7, 14)).tables["by_size"]
+def test_transmission_times_count_once_per_packet_of_the_last_round() -> None:
+    network = {"rtt": "100ms", "bottleneck": {"rate": "12mbit"}}  # 1 ms per packet
+    result = simulate_path(network=network, traffic=isolated_transfers(1, 2, 3, 6, 7, 14)).tables[
+        "by_size"
+    ]
     in_last_round = np.array([1, 2, 1, 4, 1, 8])
     by_hand = RTT_S * np.array([1, 1, 2, 2, 3, 3]) + 1e-3 * (in_last_round - 1)
-    np.testing.assert_allclose(found["completion_time_s"], by_hand, rtol=0, atol=1e-8)
+    np.testing.assert_allclose(result["completion_time_s"], by_hand, rtol=0, atol=1e-8)
 
 
-def test_delayed_ack_delays_sender_only() -> None:
+def test_delayed_ack_delays_the_sender_but_not_the_receiver() -> None:
     tcp = {"delayed_acks": True, "ack_timeout": "200ms"}
-    table = answer(traffic=alone(1, 2, 3), tcp=tcp).tables["by_size"]
+    table = simulate_path(traffic=isolated_transfers(1, 2, 3), tcp=tcp).tables["by_size"]
     np.testing.assert_allclose(table["completion_time_s"], [0.3, 0.1, 0.4], rtol=1e-9)
     np.testing.assert_allclose(table["delivery_time_s"], [0.05, 0.05, 0.15], rtol=1e-9)
 
 
-# The times of all ways to lose k packets; each way has the probability p^k (1-p)^n, so that the
-# mean given k is the plain mean, whatever p is. RTO 1 s, doubled by each timeout and, as Karn's
-# rule has it (RFC 6298, section 5), kept until a packet that was not sent again is timed.
-WAYS = {
+# Times for all sets of k lost transmissions. Each set has the probability p^k (1-p)^n, so that the
+# mean given k is the plain mean for any p. RTO 1 s, doubled by each timeout and kept until a packet
+# that was not retransmitted is timed (Karn's rule, RFC 6298, section 5).
+LOSS_TIMES = {
     (1, 0): [0.1],
     (1, 1): [1.1],
     (1, 2): [3.1],
@@ -95,60 +97,65 @@ WAYS = {
     (2, 1): [1.1, 1.2],
     # Both; 1 twice; 2 twice.
     (2, 2): [1.2, 3.1, 3.2],
-    # Both and 1 again; both and, once 1 is through, 2 again after 2 s; 1 three times; 2 likewise.
+    # Both and 1 again; both and, after 1 has arrived, 2 again after 2 s; 1 three times; 2 three
+    # times.
     (2, 3): [3.2, 3.2, 7.1, 7.2],
 }
 
 
-@pytest.mark.parametrize("place", ["ingress", "bottleneck", "egress"])
-def test_times_given_losses_equal_enumeration(place: str) -> None:
+@pytest.mark.parametrize("link", ["ingress", "bottleneck", "egress"])
+def test_times_given_the_losses_agree_with_an_enumeration(link: str) -> None:
     loss = 0.4
-    network = {"rtt": "100ms", place: {"loss": loss}}
-    rows = by_losses(answer(network=network, traffic=alone(1, 2, count=20_000)))
-    for (size, losses), ways in WAYS.items():
+    network = {"rtt": "100ms", link: {"loss": loss}}
+    rows = by_losses(simulate_path(network=network, traffic=isolated_transfers(1, 2, count=20_000)))
+    for (size, losses), sets in LOSS_TIMES.items():
         row = rows[size, losses]
         share = math.comb(size + losses - 1, losses) * loss**losses * (1 - loss) ** size
-        spread = math.sqrt(20_000 * share * (1 - share))
-        assert abs(row["transfers"] - 20_000 * share) < STANDARD_ERRORS * spread
-        error = np.std(ways) / math.sqrt(row["transfers"])
-        by_hand = np.mean(ways)
+        deviation = math.sqrt(20_000 * share * (1 - share))
+        assert abs(row["transfers"] - 20_000 * share) < STANDARD_ERRORS * deviation
+        error = np.std(sets) / math.sqrt(row["transfers"])
+        by_hand = np.mean(sets)
         assert abs(row["completion_time_s"] - by_hand) <= STANDARD_ERRORS * error + 1e-9
         assert row["low"] <= row["completion_time_s"] <= row["high"]
 
 
-@pytest.mark.parametrize("place", ["ingress", "bottleneck", "egress"])
-def test_every_loss_is_counted(place: str) -> None:
-    network = {"rtt": "100ms", place: {"loss": "30%"}}
-    found = answer(network=network, traffic=alone(1, count=2000))
-    lost = sum(losses * row["transfers"] for (_, losses), row in by_losses(found).items())
-    # One packet is never sent for nothing, so that each transmission but the last is a loss.
-    assert found["timeouts"] == lost > 500
-    assert found["retransmit_ratio"] == pytest.approx(lost / (2000 + lost), rel=1e-12)
+@pytest.mark.parametrize("link", ["ingress", "bottleneck", "egress"])
+def test_losses_at_all_places_are_counted(link: str) -> None:
+    network = {"rtt": "100ms", link: {"loss": "30%"}}
+    result = simulate_path(network=network, traffic=isolated_transfers(1, count=2000))
+    lost = sum(losses * row["transfers"] for (_, losses), row in by_losses(result).items())
+    # No packet is retransmitted spuriously, so each transmission except the last is a loss.
+    assert result["timeouts"] == lost > 500
+    assert result["retransmit_ratio"] == pytest.approx(lost / (2000 + lost), rel=1e-12)
 
 
-def test_queue_drops_are_counted() -> None:
-    # Windows 2, 4, 8 into a buffer of 3: the last round loses some of its packets, each time.
+def test_drops_by_a_queue_are_counted() -> None:
+    # Windows of 2, 4 and 8 with a buffer of 3: the last round loses some of its packets, each time.
     network = {"rtt": "100ms", "bottleneck": {"rate": "2mbit", "buffer": "3pkt"}}
-    found = answer(network=network, traffic=alone(14, count=10), tcp={"receiver_window": 8})
-    ((_, losses),) = by_losses(found)
+    result = simulate_path(
+        network=network, traffic=isolated_transfers(14, count=10), tcp={"receiver_window": 8}
+    )
+    ((_, losses),) = by_losses(result)
     assert losses > 0
-    assert found.tables["drops_by_sequence"]["drops"].sum() == 10 * losses
+    assert result.tables["drops_by_sequence"]["drops"].sum() == 10 * losses
 
 
-def test_isolated_transfer_does_not_depend_on_others() -> None:
+def test_transfer_is_independent_of_other_transfers() -> None:
     network = {"rtt": "100ms", "bottleneck": {"rate": "5mbit", "buffer": "9pkt"}}
     sizes = [1, 40, 7, 25, 60]
-    together = answer(network=network, traffic=alone(*sizes, count=3)).tables["by_size"]
-    for at, size in enumerate(sorted(sizes)):
-        one = answer(network=network, traffic=alone(size)).tables["by_size"]
+    combined = simulate_path(network=network, traffic=isolated_transfers(*sizes, count=3)).tables[
+        "by_size"
+    ]
+    for index, size in enumerate(sorted(sizes)):
+        one = simulate_path(network=network, traffic=isolated_transfers(size)).tables["by_size"]
         for column in ("completion_time_s", "delivery_time_s"):
-            assert together[column][at] == pytest.approx(one[column][0], rel=1e-12)
-        # Three of a size are too few for an interval.
-        assert np.isnan([together["low"][at], together["high"][at]]).all()
+            assert combined[column][index] == pytest.approx(one[column][0], rel=1e-12)
+        # Three transfers of a size are too few for an interval.
+        assert np.isnan([combined["low"][index], combined["high"][index]]).all()
 
 
 @pytest.mark.parametrize("delayed_acks", [False, True])
-def test_the_same_file_in_an_on_off_source_takes_as_long(delayed_acks: bool) -> None:
+def test_file_of_an_on_off_source_takes_the_same_time(delayed_acks: bool) -> None:
     network = {
         "rtt": "80ms",
         "ingress": {"rate": "20mbit"},
@@ -163,98 +170,102 @@ def test_the_same_file_in_an_on_off_source_takes_as_long(delayed_acks: bool) -> 
         "size": {"distribution": "constant", "value": "60pkt"},
     }
     run = {"transfers": 120, "warmup": "0s"}
-    source = answer(network=network, traffic=on_off, tcp=tcp, run=run)
-    found = answer(network=network, traffic=alone(60), tcp=tcp)
-    assert found["completion_time_s"] == pytest.approx(source["on_time_s"], rel=1e-12)
-    assert found["loss_ratio"] == pytest.approx(source["loss_ratio"], rel=1e-12)
-    assert found["loss_ratio"] > 0
+    source = simulate_path(network=network, traffic=on_off, tcp=tcp, run=run)
+    result = simulate_path(network=network, traffic=isolated_transfers(60), tcp=tcp)
+    assert result["completion_time_s"] == pytest.approx(source["on_time_s"], rel=1e-12)
+    assert result["loss_ratio"] == pytest.approx(source["loss_ratio"], rel=1e-12)
+    assert result["loss_ratio"] > 0
 
 
-def test_loss_burst_does_not_affect_next_transfer() -> None:
-    # Half of the time is bad and nothing gets through it; a transfer ends in a good time. Unless
-    # the process begins afresh, hardly any transfer finds a bad one.
+def test_loss_burst_does_not_extend_into_the_next_transfer() -> None:
+    # The bad state has half of the time and loses all packets, and a transfer ends in the good
+    # state. Unless the process restarts, hardly any transfer starts in the bad state.
     loss = {"model": "gilbert-elliott", "to_bad": "1%", "to_good": "1%"}
     network = {"rtt": "100ms", "bottleneck": {"loss": loss}}
-    rows = by_losses(answer(network=network, traffic=alone(1, count=2000)))
-    unharmed = rows[1, 0]["transfers"]
-    assert abs(unharmed - 1000) < STANDARD_ERRORS * math.sqrt(2000 / 4)
+    rows = by_losses(simulate_path(network=network, traffic=isolated_transfers(1, count=2000)))
+    lossless = rows[1, 0]["transfers"]
+    assert abs(lossless - 1000) < STANDARD_ERRORS * math.sqrt(2000 / 4)
 
 
-def test_intervals_have_nominal_coverage() -> None:
+def test_intervals_contain_the_true_mean() -> None:
     # Mean of 1 packet at 20 % loss: sum over k of p^k (1-p) (RTT + 2^k - 1), timeouts below 64 s.
     network = {"rtt": "100ms", "bottleneck": {"loss": "20%"}}
-    waits = list(itertools.accumulate(min(2.0**k, 64.0) for k in range(200)))
-    truth = RTT_S + sum(0.8 * 0.2**k * waits[k - 1] for k in range(1, 200))
-    held = 0
+    timeouts = list(itertools.accumulate(min(2.0**k, 64.0) for k in range(200)))
+    truth = RTT_S + sum(0.8 * 0.2**k * timeouts[k - 1] for k in range(1, 200))
+    covered = 0
     for seed in range(1, 41):
         run = {"seed": seed, "replications": 2}
-        found = answer(network=network, traffic=alone(1, count=500), run=run)
-        time = found.metrics["completion_time_s"]
+        result = simulate_path(network=network, traffic=isolated_transfers(1, count=500), run=run)
+        time = result.metrics["completion_time_s"]
         assert time.low is not None
         assert time.high is not None
-        held += time.low < truth < time.high
-    # Of a binomial of 40 and 95 %, fewer than 32 come once in 10,000.
-    assert held >= 32
+        covered += time.low < truth < time.high
+    # For a binomial of 40 and 95 %, the probability of fewer than 32 is 1 in 10,000.
+    assert covered >= 32
 
 
-def test_queue_of_arrivals_agrees_with_theory() -> None:
+def test_arriving_packets_queue_as_in_theory() -> None:
     # Transfers of one packet: Poisson arrivals at a server of constant time, M/D/1.
     load = 0.7
     network = {"rtt": "100ms", "bottleneck": {"rate": "10mbit"}}
     per_second = load * 10e6 / 12e3
     run = {"transfers": 150_000, "warmup": "10s"}
-    found = answer(network=network, traffic=arriving("1pkt", f"{per_second:.6f}/s"), run=run)
-    held = load + load**2 / (2 * (1 - load))
-    queue, busy = found.metrics["queue_mean_pkts"], found.metrics["utilisation"]
-    for metric, theory in ((queue, held), (busy, load)):
+    result = simulate_path(
+        network=network, traffic=arriving_transfers("1pkt", f"{per_second:.6f}/s"), run=run
+    )
+    mean_pkts = load + load**2 / (2 * (1 - load))
+    queue, busy = result.metrics["queue_mean_pkts"], result.metrics["utilisation"]
+    for metric, theory in ((queue, mean_pkts), (busy, load)):
         assert metric.low is not None
         assert metric.high is not None
         half = (metric.high - metric.low) / 2
         assert half < 0.05 * theory
         assert abs(metric.value - theory) < 2 * half
-    # Little: the packets held are those that arrive in the time that one takes.
-    waits = found["delivery_time_s"] - (RTT_S - 12e3 / 10e6 - 320 / 10e6) / 2
-    assert found["queue_mean_pkts"] == pytest.approx(found["send_rate_pps"] * waits, rel=2e-3)
-    assert found["offered_load"] == pytest.approx(load)
+    # Little's law: the mean number of packets is the arrival rate times the time per packet.
+    timeouts = result["delivery_time_s"] - (RTT_S - 12e3 / 10e6 - 320 / 10e6) / 2
+    assert result["queue_mean_pkts"] == pytest.approx(result["send_rate_pps"] * timeouts, rel=2e-3)
+    assert result["offered_load"] == pytest.approx(load)
 
 
-def test_rare_transfers_equal_isolated_ones() -> None:
+def test_transfers_that_rarely_overlap_equal_isolated_ones() -> None:
     network = {"rtt": "100ms", "bottleneck": {"rate": "10mbit"}, "egress": {"rate": "2mbit"}}
     sizes = [3, 12, 40]
-    traffic = arriving([f"{size}pkt" for size in sizes], "1/h")
-    rare = answer(network=network, traffic=traffic, run={"transfers": 60, "warmup": "0s"})
-    each = answer(network=network, traffic=alone(*sizes))
+    traffic = arriving_transfers([f"{size}pkt" for size in sizes], "1/h")
+    rare = simulate_path(network=network, traffic=traffic, run={"transfers": 60, "warmup": "0s"})
+    each = simulate_path(network=network, traffic=isolated_transfers(*sizes))
     for table in ("by_size", "by_losses"):
         for column in ("size_pkts", "completion_time_s", "delivery_time_s"):
-            wanted = each.tables[table][column]
-            np.testing.assert_allclose(rare.tables[table][column], wanted, rtol=1e-9)
+            expected = each.tables[table][column]
+            np.testing.assert_allclose(rare.tables[table][column], expected, rtol=1e-9)
     assert {"low", "high"} <= each.tables["by_losses"].keys()
     assert not {"low", "high"} & rare.tables["by_losses"].keys()
 
 
-def test_arrivals_come_at_their_rate_and_live_as_long_as_they_take() -> None:
+def test_arrival_rate_and_number_in_progress_follow_littles_law() -> None:
     network = {"rtt": "50ms", "bottleneck": {"rate": "10mbit", "buffer": "150pkt"}}
     size = {"distribution": "exponential", "mean": "12pkt", "minimum": "3pkt"}
-    found = answer(network=network, traffic=arriving(size, "50/s"), run={"duration": "600s"})
-    begun = found["transfers"]
-    measured_s = 600 - (found.warmup_s or 0.0)
-    assert abs(begun - 50 * measured_s) < STANDARD_ERRORS * math.sqrt(50 * measured_s)
-    states = found.tables["states"]
+    result = simulate_path(
+        network=network, traffic=arriving_transfers(size, "50/s"), run={"duration": "600s"}
+    )
+    started = result["transfers"]
+    measured_s = 600 - (result.warmup_s or 0.0)
+    assert abs(started - 50 * measured_s) < STANDARD_ERRORS * math.sqrt(50 * measured_s)
+    states = result.tables["states"]
     active = float(states["active"] @ states["probability"])
-    assert active == pytest.approx(begun / measured_s * found["completion_time_s"], rel=2e-3)
-    by_size = found.tables["by_size"]
-    assert by_size["transfers"].sum() == begun
-    mean = by_size["transfers"] @ by_size["completion_time_s"] / begun
-    assert mean == pytest.approx(found["completion_time_s"], rel=1e-12)
-    percentiles = found.tables["percentiles"]
+    assert active == pytest.approx(started / measured_s * result["completion_time_s"], rel=2e-3)
+    by_size = result.tables["by_size"]
+    assert by_size["transfers"].sum() == started
+    mean = by_size["transfers"] @ by_size["completion_time_s"] / started
+    assert mean == pytest.approx(result["completion_time_s"], rel=1e-12)
+    percentiles = result.tables["percentiles"]
     assert percentiles["quantity"].tolist() == ["completion_time", "connection_rate", "queue"]
-    assert "on_time_s" not in found.metrics
+    assert "on_time_s" not in result.metrics
 
 
-def test_classes_may_arrive_beside_others() -> None:
+def test_arriving_classes_can_share_the_link_with_others() -> None:
     tables = {
         "network": {"rtt": "50ms", "bottleneck": {"rate": "10mbit", "buffer": "100pkt"}},
-        "traffic": arriving(["5pkt", "20pkt"], "20/s"),
+        "traffic": arriving_transfers(["5pkt", "20pkt"], "20/s"),
         "class": [
             {"name": "near"},
             {"name": "far", "rtt": "200ms", "traffic": {"arrivals": {"rate": "10/s"}}},
@@ -263,11 +274,11 @@ def test_classes_may_arrive_beside_others() -> None:
         "run": {"duration": "200s", "warmup": "20s"},
         "tcp": {"stack": "rfc-newreno", "receiver_window": 20},
     }
-    found = answer(**tables)
-    table = found.tables["by_class"]
+    result = simulate_path(**tables)
+    table = result.tables["by_class"]
     near, far, rest = table["completion_time_s"]
     assert far > near + 0.15
     assert math.isnan(rest)
-    assert found.tables["by_size"]["size_pkts"].tolist() == [5, 20]
-    transfers = found.tables["by_size"]["transfers"].sum()
+    assert result.tables["by_size"]["size_pkts"].tolist() == [5, 20]
+    transfers = result.tables["by_size"]["transfers"].sum()
     assert abs(transfers - 30 * 180) < STANDARD_ERRORS * math.sqrt(30 * 180)

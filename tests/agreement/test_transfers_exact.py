@@ -1,7 +1,7 @@
-"""Single transfers given their losses, against all ways to lose so many transmissions.
+"""Single transfers given their losses, against all sets of lost transmissions.
 
-The reference's sender and receiver on a path of infinite rate, once for each set of lost
-transmissions; the mean is weighted by the odds of the set.
+The reference's sender and receiver run on a path of infinite rate, once per set of lost
+transmissions; the mean is weighted by the probability of the set.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 LOSS = 0.1
 HALF_ROUND_NS = SECOND // 20
 SPURIOUS = 8
-"""More packets than these are never sent without need."""
+"""Limit of packets per transfer; more are never sent spuriously."""
 
 
 def lone_transfer(tcp: Any, size: int, lost: frozenset[int]) -> tuple[int, int]:
-    """Return the duration of a transfer in nanoseconds, and the number of packets it sends."""
+    """Return the duration of a transfer in nanoseconds and the number of sent packets."""
     sender, receiver = Sender(tcp, size), Receiver(tcp)
     coming: list[tuple[int, int, str, int]] = []
     now = sent = 0
@@ -43,17 +43,17 @@ def lone_transfer(tcp: Any, size: int, lost: frozenset[int]) -> tuple[int, int]:
             sent += 1
 
     def acknowledge(ack: int) -> None:
-        # Of acks that arrive together the one of fewer packets was sent first.
+        # Among acks that arrive together, the ack of fewer packets was sent first.
         heapq.heappush(coming, (now + HALF_ROUND_NS, ack, "ack", ack))
 
     send(sender.start(0))
     while not sender.finished():
         first = coming[0][0] if coming else math.inf
-        timers = (due for due in (sender.deadline, receiver.deadline) if due is not None)
+        timers = (time for time in (sender.deadline, receiver.deadline) if time is not None)
         now = int(min(first, *timers))
         if first <= now:
-            _, _, what, number = heapq.heappop(coming)
-            if what == "ack":
+            _, _, kind, number = heapq.heappop(coming)
+            if kind == "ack":
                 send(sender.on_ack(number, now))
             elif (ack := receiver.on_data(number, now)) is not None:
                 acknowledge(ack)
@@ -67,50 +67,52 @@ def lone_transfer(tcp: Any, size: int, lost: frozenset[int]) -> tuple[int, int]:
 @cache
 def exact_s(setting: Setting, rules: Rules, size: int, losses: int) -> float:
     """Return the mean over all sets of ``losses`` lost transmissions."""
-    numbers = configuration(scenario(setting, (size,), 1, rules), 0.0)
+    numbers = configuration(make_scenario(setting, (size,), 1, rules), 0.0)
     total = weight = 0.0
     for lost in combinations(range(size + SPURIOUS + 2 * losses), losses):
         took, sent = lone_transfer(numbers["tcp"], size, frozenset(lost))
         if losses and lost[-1] >= sent:
-            continue  # one of them never happened
+            continue  # one of them did not occur
         odds = (1 - LOSS) ** (sent - size)
         total, weight = total + odds * took, weight + odds
     return total / weight / SECOND
 
 
-def scenario(setting: Setting, sizes: tuple[int, ...], transfers: int, rules: Rules) -> Scenario:
-    asked = setting.scenario(sizes, transfers=transfers, seed=1, loss=LOSS, rules=rules)
-    return asked.with_changes({"network.bottleneck.rate": "100gbit"})
+def make_scenario(
+    setting: Setting, sizes: tuple[int, ...], transfers: int, rules: Rules
+) -> Scenario:
+    lossy = setting.scenario(sizes, transfers=transfers, seed=1, loss=LOSS, rules=rules)
+    return lossy.with_changes({"network.bottleneck.rate": "100gbit"})
 
 
-def compared(setting: Setting, rules: Rules, transfers: int) -> dict[tuple[int, int], np.ndarray]:
-    """Return our mean, half of its interval and the exact mean by size and losses."""
+def compare(setting: Setting, rules: Rules, transfers: int) -> dict[tuple[int, int], np.ndarray]:
+    """Return the simulated mean, half of its interval and the exact mean by size and losses."""
     sizes = (1, 2, 5, 8, 13)
-    (found,) = answer(scenario(setting, sizes, transfers, rules), ["packet"])
-    table = found.tables["by_losses"]
+    (result,) = answer(make_scenario(setting, sizes, transfers, rules), ["packet"])
+    table = result.tables["by_losses"]
     rows = {}
     for size, losses, mean, high in zip(
         *(table[name].tolist() for name in ("size_pkts", "losses", "completion_time_s", "high")),
         strict=True,
     ):
         if losses <= (3 if size <= 8 else 2) and math.isfinite(high):
-            told = exact_s(setting, rules, size, losses)
-            rows[size, losses] = np.array([mean, high - mean, told])
+            expected = exact_s(setting, rules, size, losses)
+            rows[size, losses] = np.array([mean, high - mean, expected])
     return rows
 
 
 @pytest.mark.parametrize("setting", ALL, ids=lambda setting: setting.name)
-def test_transfers_take_the_times_of_all_ways_to_lose(setting: Setting) -> None:
-    rows = compared(setting, (), 20_000)
+def test_times_agree_with_all_sets_of_losses(setting: Setting) -> None:
+    rows = compare(setting, (), 20_000)
     assert len(rows) == 4 * 4 + 3
     for key, (mean, half, exact) in rows.items():
-        # 1.7 half-widths: one in a thousand is farther off.
+        # 1.7 half-widths: one value in a thousand is farther away.
         assert abs(mean - exact) < 1.7 * half + 1e-4 * exact, key
 
 
 @pytest.mark.parametrize("rules", [BACKOFF, FRACTIONS], ids=["doubling", "fractions"])
-def test_other_rules_take_theirs(rules: Rules) -> None:
-    for key, (mean, half, exact) in compared(NEWRENO, rules, 20_000).items():
+def test_other_rules_agree(rules: Rules) -> None:
+    for key, (mean, half, exact) in compare(NEWRENO, rules, 20_000).items():
         assert abs(mean - exact) < 1.7 * half + 1e-4 * exact, key
     assert exact_s(NEWRENO, rules, 5, 3) < 0.9 * exact_s(NEWRENO, (), 5, 3)
 
@@ -123,18 +125,18 @@ def test_other_rules_take_theirs(rules: Rules) -> None:
         (8, (0.300, 1.000, 1.863, 2.961)),
     ],
 )
-def test_values_computed_apart_have_a_doubling_that_any_ack_ends(
+def test_enumerated_values_agree_with_a_reset_of_the_backoff_by_any_ack(
     size: int, published: tuple[float, ...]
 ) -> None:
-    for losses, told in enumerate(published):
-        # For 8 packets and two losses the other sender differs in details.
-        assert exact_s(NEWRENO, BACKOFF, size, losses) == pytest.approx(told, rel=5e-3)
+    for losses, expected in enumerate(published):
+        # For 8 packets and two losses, the other sender differs in details.
+        assert exact_s(NEWRENO, BACKOFF, size, losses) == pytest.approx(expected, rel=5e-3)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("setting", ALL, ids=lambda setting: setting.name)
-def test_within_one_per_cent(setting: Setting) -> None:
-    rows = compared(setting, (), 3_000_000)
+def test_error_is_below_one_percent(setting: Setting) -> None:
+    rows = compare(setting, (), 3_000_000)
     for key, (mean, half, exact) in rows.items():
         assert half < 0.01 * exact, key
         assert mean == pytest.approx(exact, rel=0.01), key

@@ -1,4 +1,4 @@
-"""Measurements of tcpcast in captures at a Linux sender, compared with the kernel's counters."""
+"""Measurements of tcpcast in captures at a Linux sender against the counters of its kernel."""
 
 from __future__ import annotations
 
@@ -29,29 +29,29 @@ def busiest(path: Path) -> dict[str, float]:
 
 
 def _emulated(path: Path, truth: dict[str, str]) -> list[str]:
-    found = busiest(path)
-    timer = f"{1e3 * found['t0_s']:.0f} / {float(truth['kernel_rto_backoff0_mean_ms']):.0f}"
+    result = busiest(path)
+    timer = f"{1e3 * result['t0_s']:.0f} / {float(truth['kernel_rto_backoff0_mean_ms']):.0f}"
     return [
         f"`{path.stem}`",
-        f"{found['retransmissions']} / {truth['total_retrans']}",
-        f"{found['timeouts']} / {truth['total_rto']}",
-        f"{found['to']} / {truth['rto_recoveries']}",
-        f"{1e3 * found['rtt_mean_s']:.1f} / {float(truth['kernel_srtt_mean_ms']):.1f}",
-        f"{1e3 * found['rtt_karn_mean_s']:.1f}",
-        timer if found["to"] else "",
-        f"{found['td']} + {found['to']}",
-        f"{found['td_paper']} + {found['to_paper']}",
+        f"{result['retransmissions']} / {truth['total_retrans']}",
+        f"{result['timeouts']} / {truth['total_rto']}",
+        f"{result['to']} / {truth['rto_recoveries']}",
+        f"{1e3 * result['rtt_mean_s']:.1f} / {float(truth['kernel_srtt_mean_ms']):.1f}",
+        f"{1e3 * result['rtt_karn_mean_s']:.1f}",
+        timer if result["to"] else "",
+        f"{result['td']} + {result['to']}",
+        f"{result['td_paper']} + {result['to_paper']}",
     ]
 
 
 def _between_namespaces(path: Path, truth: dict[str, str]) -> list[str]:
-    found = busiest(path)
+    result = busiest(path)
     return [
         f"`{path.stem}`",
-        f"{found['data_packets']} / {truth['tcpi_data_segs_out_count']}",
-        f"{found['retransmissions']} / {truth['retransmitted_segs_count']}",
-        f"{found['td']} / {truth['fast_recovery_episodes_count']}",
-        f"{found['to']} / {truth['timeout_sequences_count']}",
-        f"{found['timeouts']} / {truth['timeouts_all_count']}",
-        f"{1e3 * found['rtt_mean_s']:.2f} / {float(truth['mean_srtt_ms']):.2f}",
+        f"{result['data_packets']} / {truth['tcpi_data_segs_out_count']}",
+        f"{result['retransmissions']} / {truth['retransmitted_segs_count']}",
+        f"{result['td']} / {truth['fast_recovery_episodes_count']}",
+        f"{result['to']} / {truth['timeout_sequences_count']}",
+        f"{result['timeouts']} / {truth['timeouts_all_count']}",
+        f"{1e3 * result['rtt_mean_s']:.2f} / {float(truth['mean_srtt_ms']):.2f}",
     ]

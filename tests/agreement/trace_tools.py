@@ -1,8 +1,8 @@
-"""Counts of tcptrace, tshark and a third program per capture and direction, and those of tcpcast.
+"""Results of tcpcast, tcptrace, tshark and an independent count for a capture, per direction.
 
-The reference captures are not part of the project. Their figures by tcptrace 6.6.7, tshark 4.0 and
-a count of its own that somebody wrote for them are in ``reference.csv`` beside them; of captures
-that it leaves out the tools are asked when they are installed.
+The reference captures are not part of the project. Their values by tcptrace 6.6.7, tshark 4.0 and
+an independent count are in ``reference.csv`` in the same folder. For captures that it omits, the
+installed tools are run.
 """
 
 from __future__ import annotations
@@ -35,167 +35,171 @@ QUANTITIES = {
     "duplicate acks": ("dupacks_{}", "duplicate_acks"),
     "RTT, ms": ("rtt_avg_ms_{}", "rtt_karn_mean_s"),
 }
-"""Compared quantities: the columns of ``reference.csv`` and of tcpcast's table."""
+"""Compared columns of ``reference.csv`` and of tcpcast's table."""
 
-LEFT_OUT = {("tcptrace", "duplicate acks"), ("tshark", "RTT, ms")}
-"""Quantities that a tool counts by a different rule; the documentation describes the rule."""
+EXCLUDED = {("tcptrace", "duplicate acks"), ("tshark", "RTT, ms")}
+"""Quantities that a tool counts by a different rule, which the documentation explains."""
 
 RTT_SHARE, RTT_MS = 0.03, 0.2
-"""Tolerance of mean RTTs: tcptrace also counts SYNs and FINs."""
+"""Tolerances of mean round trips: tcptrace also includes SYNs and FINs."""
 
 Direction = tuple[str, str, int]
-"""Who sends the data, to whom, and of how many connections between them this is, from 0."""
+"""Sender and receiver of the data, and the index of the connection between them."""
 
 
 @dataclass
 class Counted:
-    """Count of each tool in one direction, as written in a table; empty if there is none."""
+    """Values of each tool for one direction, as written in a table; empty if unknown."""
 
-    figures: dict[str, dict[str, str]] = field(default_factory=lambda: defaultdict(dict))
+    values: dict[str, dict[str, str]] = field(default_factory=lambda: defaultdict(dict))
 
     def has_data(self) -> bool:
-        return any(figure not in ("", "0") for figure in self.figures["data packets"].values())
+        return any(value not in ("", "0") for value in self.values["data packets"].values())
 
-    def completed_by(self, other: Counted) -> bool:
-        """Add the row of another tool, if it is of the same direction."""
-        mine, others = self.figures["packets"], other.figures["packets"]
+    def merge_row(self, other: Counted) -> bool:
+        """Merge a row of another tool, if it has the same direction."""
+        mine, others = self.values["packets"], other.values["packets"]
         if any(mine[tool] and others[tool] for tool in TOOLS):
             return False
-        for quantity, figures in other.figures.items():
-            self.figures[quantity] |= {tool: figure for tool, figure in figures.items() if figure}
+        for quantity, values in other.values.items():
+            self.values[quantity] |= {tool: value for tool, value in values.items() if value}
         return True
 
 
 def captures() -> Path | None:
-    """Return the folder of the reference captures, if there is one."""
-    told = os.environ.get("TCPCAST_CAPTURES")
-    beside = [parent / "shared" / "captures" for parent in HERE.parents]
-    places = [Path(told)] if told else beside
-    return next((place for place in places if place.is_dir()), None)
+    """Return the folder of the reference captures, or None."""
+    folder = os.environ.get("TCPCAST_CAPTURES")
+    defaults = [parent / "shared" / "captures" for parent in HERE.parents]
+    folders = [Path(folder)] if folder else defaults
+    return next((path for path in folders if path.is_dir()), None)
 
 
 def endpoint(address: str, port: str | int) -> str:
-    """Return an end as tcpcast writes it."""
+    """Return an endpoint in tcpcast's notation."""
     whole = address if not address.startswith(":") else "::" + address.lstrip(":")
-    known = ip_address(whole)  # tcptrace leaves a colon out of ::1
-    return f"[{known}]:{port}" if known.version == 6 else f"{known}:{port}"
+    parsed = ip_address(whole)  # tcptrace omits a colon of ::1
+    return f"[{parsed}]:{port}" if parsed.version == 6 else f"{parsed}:{port}"
 
 
-def again(retransmitted: str, out_of_order: str) -> str:
-    """Return retransmitted packets and, after a plus sign, those that a tool calls reordered."""
+def retransmission_text(retransmitted: str, out_of_order: str) -> str:
+    """Return retransmitted packets and, after a plus sign, packets that a tool calls reordered."""
     late = out_of_order not in ("", "0") and retransmitted != ""
     return f"{retransmitted}+{out_of_order}" if late else retransmitted
 
 
 def reference(path: Path) -> dict[str, dict[Direction, Counted]]:
-    """Return ``reference.csv``: the counts per capture and direction."""
+    """Return ``reference.csv``: values per capture and direction."""
     files: dict[str, dict[Direction, Counted]] = defaultdict(dict)
     with path.open(encoding="utf-8", newline="") as table:
         for row in csv.DictReader(table):
             ends = endpoint(row["src"], row["sport"]), endpoint(row["dst"], row["dport"])
-            known = files[row["file"]]
-            number = sum(direction[:2] == ends for direction in known)
-            before = known.get((*ends, number - 1))
-            counted = _of_row(row)
-            if before is None or not before.completed_by(counted):
-                known[*ends, number] = counted
+            directions = files[row["file"]]
+            number = sum(direction[:2] == ends for direction in directions)
+            before = directions.get((*ends, number - 1))
+            counted = _reference_row(row)
+            if before is None or not before.merge_row(counted):
+                directions[*ends, number] = counted
     return files
 
 
-def _of_row(row: Mapping[str, str]) -> Counted:
+def _reference_row(row: Mapping[str, str]) -> Counted:
     counted = Counted()
     for quantity, (pattern, _) in QUANTITIES.items():
         for tool in TOOLS:
             column = pattern.format({"third": "own"}.get(tool, tool))
             if quantity == "RTT, ms" and tool == "third":
                 column += "_karn"
-            counted.figures[quantity][tool] = row.get(column, "")
-    counted.figures["retransmitted"]["tcptrace"] = again(row["rexmt_tcptrace"], row["ooo_tcptrace"])
-    counted.figures["retransmitted"]["tshark"] = again(row["rexmt_all_tshark"], row["ooo_tshark"])
+            counted.values[quantity][tool] = row.get(column, "")
+    counted.values["retransmitted"]["tcptrace"] = retransmission_text(
+        row["rexmt_tcptrace"], row["ooo_tcptrace"]
+    )
+    counted.values["retransmitted"]["tshark"] = retransmission_text(
+        row["rexmt_all_tshark"], row["ooo_tshark"]
+    )
     return counted
 
 
-def own(capture: Capture) -> dict[Direction, dict[str, float]]:
-    """Return tcpcast's counts in each direction that carries data."""
+def tcpcast_values(capture: Capture) -> dict[Direction, dict[str, float]]:
+    """Return tcpcast's values for each direction that carries data."""
     table = capture.connections
-    found: dict[Direction, dict[str, float]] = {}
-    for place in range(table["src"].size):
-        ends = str(table["src"][place]), str(table["dst"][place])
-        number = sum(direction[:2] == ends for direction in found)
-        figures = {name: table[column][place] for name, (_, column) in QUANTITIES.items()}
-        figures["RTT, ms"] = round(1e3 * float(figures["RTT, ms"]), 3)
-        found[*ends, number] = figures
-    return found
+    result: dict[Direction, dict[str, float]] = {}
+    for index in range(table["src"].size):
+        ends = str(table["src"][index]), str(table["dst"][index])
+        number = sum(direction[:2] == ends for direction in result)
+        values = {name: table[column][index] for name, (_, column) in QUANTITIES.items()}
+        values["RTT, ms"] = round(1e3 * float(values["RTT, ms"]), 3)
+        result[*ends, number] = values
+    return result
 
 
 def differences(capture: Path, counted: Mapping[Direction, Counted]) -> Iterator[tuple[str, ...]]:
-    """Yield each figure in which a tool differs: where, what, tcpcast's figure, the tools'."""
-    known = own(tcpcast.trace(capture))
+    """Yield each value that differs: direction, quantity, tcpcast's value, the tools' values."""
+    own_directions = tcpcast_values(tcpcast.trace(capture))
     for direction, tools in counted.items():
         if not tools.has_data():
             continue
         source, to, number = direction
-        figures = known.get(direction)
-        for quantity, said in tools.figures.items():
-            here = "absent" if figures is None else f"{figures[quantity]:g}"
-            if figures is not None and quantity != "RTT, ms":
-                here = str(int(figures[quantity]))
-            cells = {tool: "" if (tool, quantity) in LEFT_OUT else said[tool] for tool in TOOLS}
-            if any(cell and not alike(quantity, here, cell) for cell in cells.values()):
-                yield capture.name, source, to, str(number), quantity, here, *cells.values()
+        values = own_directions.get(direction)
+        for quantity, texts in tools.values.items():
+            own_value = "absent" if values is None else f"{values[quantity]:g}"
+            if values is not None and quantity != "RTT, ms":
+                own_value = str(int(values[quantity]))
+            cells = {tool: "" if (tool, quantity) in EXCLUDED else texts[tool] for tool in TOOLS}
+            if any(cell and not agree(quantity, own_value, cell) for cell in cells.values()):
+                yield capture.name, source, to, str(number), quantity, own_value, *cells.values()
 
 
-def alike(quantity: str, here: str, there: str) -> bool:
-    """Whether two figures agree."""
+def agree(quantity: str, own_value: str, other_value: str) -> bool:
+    """Return True if two values agree."""
     if quantity != "RTT, ms":
-        return here == there.partition("+")[0]
-    if here == "nan":
-        return float(there) == 0
-    return abs(float(here) - float(there)) <= max(RTT_MS, RTT_SHARE * float(here))
+        return own_value == other_value.partition("+")[0]
+    if own_value == "nan":
+        return float(other_value) == 0
+    return abs(float(own_value) - float(other_value)) <= max(RTT_MS, RTT_SHARE * float(own_value))
 
 
-def asked(capture: Path, folder: Path) -> dict[Direction, Counted]:
-    """Return the counts of the installed tools for a capture; ``folder`` is for their output."""
-    found: dict[Direction, Counted] = defaultdict(Counted)
-    for tool, ask in (("tcptrace", ask_tcptrace), ("tshark", ask_tshark)):
-        for direction, figures in ask(capture, folder).items():
-            for quantity, figure in figures.items():
-                found[direction].figures[quantity][tool] = figure
-    for counted in found.values():
+def run_tools(capture: Path, folder: Path) -> dict[Direction, Counted]:
+    """Run the installed tools on a capture; ``folder`` is for their output."""
+    result: dict[Direction, Counted] = defaultdict(Counted)
+    for tool, run in (("tcptrace", run_tcptrace), ("tshark", run_tshark)):
+        for direction, values in run(capture, folder).items():
+            for quantity, value in values.items():
+                result[direction].values[quantity][tool] = value
+    for counted in result.values():
         for quantity in QUANTITIES:
-            figures = counted.figures[quantity]
-            counted.figures[quantity] = {tool: figures.get(tool, "") for tool in TOOLS}
-    return dict(found)
+            values = counted.values[quantity]
+            counted.values[quantity] = {tool: values.get(tool, "") for tool in TOOLS}
+    return dict(result)
 
 
 def installed(*programs: str) -> bool:
     return all(shutil.which(program) for program in programs)
 
 
-def ask_tcptrace(capture: Path, folder: Path) -> dict[Direction, dict[str, str]]:
-    """Return tcptrace's counts per direction; empty if it cannot read the capture."""
+def run_tcptrace(capture: Path, folder: Path) -> dict[Direction, dict[str, str]]:
+    """Return tcptrace's values per direction; empty if it cannot read the capture."""
     command = ["tcptrace", "-lnr", "--csv", str(capture.resolve())]
     run = subprocess.run(command, capture_output=True, cwd=folder, check=False)
     lines = run.stdout.decode(errors="replace").splitlines()
     table = [line for line in lines if line.strip() and not line.startswith("#")]
-    found: dict[Direction, dict[str, str]] = {}
+    result: dict[Direction, dict[str, str]] = {}
     for row in csv.DictReader(table, skipinitialspace=True):
         for one, other in ("ab", "ba"):
             ends = [endpoint(row[f"host_{end}"], row[f"port_{end}"]) for end in (one, other)]
-            number = sum(list(direction[:2]) == ends for direction in found)
-            found[ends[0], ends[1], number] = _of_tcptrace(row, f"_{one}2{other}")
-    return found
+            number = sum(list(direction[:2]) == ends for direction in result)
+            result[ends[0], ends[1], number] = _tcptrace_row(row, f"_{one}2{other}")
+    return result
 
 
-def _of_tcptrace(row: Mapping[str, Any], way: str) -> dict[str, str]:
-    figure = {str(name).removesuffix(way): str(value).strip() for name, value in row.items()}
+def _tcptrace_row(row: Mapping[str, Any], suffix: str) -> dict[str, str]:
+    cells = {str(name).removesuffix(suffix): str(value).strip() for name, value in row.items()}
     return {
-        "packets": figure["total_packets"],
-        "data packets": figure["actual_data_pkts"],
-        "bytes": figure["actual_data_bytes"],
-        "unique bytes": figure["unique_bytes_sent"],
-        "retransmitted": again(figure["rexmt_data_pkts"], figure["outoforder_pkts"]),
-        "RTT, ms": figure["RTT_avg"] if figure["RTT_samples"] != "0" else "",
+        "packets": cells["total_packets"],
+        "data packets": cells["actual_data_pkts"],
+        "bytes": cells["actual_data_bytes"],
+        "unique bytes": cells["unique_bytes_sent"],
+        "retransmitted": retransmission_text(cells["rexmt_data_pkts"], cells["outoforder_pkts"]),
+        "RTT, ms": cells["RTT_avg"] if cells["RTT_samples"] != "0" else "",
     }
 
 
@@ -206,8 +210,8 @@ FIELDS = [
 ]  # fmt: skip
 
 
-def ask_tshark(capture: Path, folder: Path) -> dict[Direction, dict[str, str]]:
-    """Return tshark's counts per direction."""
+def run_tshark(capture: Path, folder: Path) -> dict[Direction, dict[str, str]]:
+    """Return tshark's values per direction."""
     fields = [argument for name in FIELDS for argument in ("-e", name)]
     options = ["-Y", "tcp", "-T", "fields", "-E", "occurrence=l"]
     command = ["tshark", "-r", str(capture.resolve()), *options, *fields]
@@ -217,16 +221,17 @@ def ask_tshark(capture: Path, folder: Path) -> dict[Direction, dict[str, str]]:
         stream, four, six, port, four_to, six_to, port_to, length, *flags = line.split("\t")
         source, to = endpoint(four or six, port), endpoint(four_to or six_to, port_to)
         retransmitted, late, duplicate = (flag != "" for flag in flags)
-        sent, heard = sums[stream, source, to], sums[stream, to, source]
-        for place, one in enumerate((1, int(length) > 0, int(length), retransmitted, late)):
-            sent[place] += one
-        heard[5] += duplicate
-    found: dict[Direction, dict[str, str]] = {}
+        sent, received = sums[stream, source, to], sums[stream, to, source]
+        for index, increment in enumerate((1, int(length) > 0, int(length), retransmitted, late)):
+            sent[index] += increment
+        received[5] += duplicate
+    result: dict[Direction, dict[str, str]] = {}
     for (_, source, to), counts in sums.items():
-        number = sum(direction[:2] == (source, to) for direction in found)
-        packets, data, octets, twice, reordered, duplicates = map(str, counts)
-        found[source, to, number] = {
+        number = sum(direction[:2] == (source, to) for direction in result)
+        packets, data, octets, retransmissions, reordered, duplicates = map(str, counts)
+        result[source, to, number] = {
             "packets": packets, "data packets": data, "bytes": octets,
-            "retransmitted": again(twice, reordered), "duplicate acks": duplicates,
+            "retransmitted": retransmission_text(retransmissions, reordered),
+            "duplicate acks": duplicates,
         }  # fmt: skip
-    return found
+    return result

@@ -6,14 +6,14 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-PLUGINS = ("/proc/net/dev", "/proc/net/route", "/proc/net/arp", "/proc/self/mountinfo")
+OUTSIDE_FILES = ("/proc/net/dev", "/proc/net/route", "/proc/net/arp", "/proc/self/mountinfo")
 SYSCTLS = "/proc/sys/net"
 
 
 def outside() -> dict[str, str]:
     """Return the interfaces, routes, neighbours, mounts, namespaces and network settings."""
     result = {}
-    for name in PLUGINS:
+    for name in OUTSIDE_FILES:
         text = Path(name).read_text()
         lines = [line.split()[0] for line in text.splitlines()] if name.endswith("dev") else text
         result[name] = str(lines)

@@ -1,6 +1,6 @@
-"""Processes whose means are known, snapshotted in slots as the packet engine does.
+"""Processes with known means, recorded in slots like in the packet engine.
 
-Run as a program it prints the coverages of docs/background/statistics.md.
+Run as a program, this file prints the coverages of docs/background/statistics.md.
 """
 
 from __future__ import annotations
@@ -27,23 +27,24 @@ RUNS = 1000
 
 
 class Process(Protocol):
-    """A stationary process with a numerator and a denominator and the truth of their ratio."""
+    """A stationary process with a numerator, a denominator and the true ratio of their means."""
 
     truth: float
 
     def advance(self, slots: int) -> None:
-        """Continue until that many slots are complete."""
+        """Advance until the given number of slots is complete."""
 
     def snapshots(self) -> NDArray[np.float64]:
-        """Cumulative counters at the ends of the slots so far, a row of zeros first."""
+        """Return cumulative counters at the ends of the slots, after a row of zeros."""
 
 
 class MM1Waiting:
-    """M/M/1 at rho = 0.8, mean service 1: waiting times summed, customers counted.
+    """M/M/1 at rho = 0.8, mean service 1: sum of waiting times, number of customers.
 
     The mean wait is rho / (1 - rho) = 4 services. A slot lasts as long as 100 customers take to
     arrive on average; the relaxation time is 1 / (1 - sqrt(rho))**2 = 90 services, 72 customers.
-    Starts in the steady state: an empty wait with probability 1 - rho, else exponential, mean 5.
+    Starts in the steady state: the wait is zero with probability 1 - rho, otherwise exponential
+    with mean 5.
     """
 
     truth = 4.0
@@ -64,19 +65,19 @@ class MM1Waiting:
             steps -= gaps
             # Lindley: the wait is the random walk minus its minimum so far.
             walk = np.cumsum(steps, out=steps)
-            waits = walk - np.minimum(np.minimum.accumulate(walk), -self.wait)
+            wait_times = walk - np.minimum(np.minimum.accumulate(walk), -self.wait)
             arrivals = np.cumsum(gaps, out=gaps)
             arrivals += self.now
-            self._snapshot(arrivals, np.cumsum(waits))
-            self.now, self.wait = float(arrivals[-1]), float(waits[-1])
-            self.waits += float(waits.sum())
+            self._snapshot(arrivals, np.cumsum(wait_times))
+            self.now, self.wait = float(arrivals[-1]), float(wait_times[-1])
+            self.waits += float(wait_times.sum())
             self.customers += self.chunk
 
     def _snapshot(self, arrivals: NDArray[np.float64], summed: NDArray[np.float64]) -> None:
         whole = int(arrivals[-1] // self.slot)
-        seen = np.searchsorted(arrivals, np.arange(self.whole + 1, whole + 1) * self.slot)
+        index = np.searchsorted(arrivals, np.arange(self.whole + 1, whole + 1) * self.slot)
         summed = np.concatenate(([0.0], summed))
-        self.rows.append(np.column_stack((self.waits + summed[seen], self.customers + seen)))
+        self.rows.append(np.column_stack((self.waits + summed[index], self.customers + index)))
         self.whole = whole
 
     def snapshots(self) -> NDArray[np.float64]:
@@ -99,8 +100,8 @@ class AR1:
         if missing <= 0:
             return
         innovations = self.random.standard_normal((missing, self.per_slot))
-        # A slot at a time: the last value is carried by 0.9**10, what is added is linear in the
-        # ten innovations, for the last value and for the sum.
+        # Computes one slot at a time: the last value contributes 0.9**10 of itself, plus a linear
+        # term of the ten innovations for the last value and for the sum.
         powers = 0.9 ** np.arange(self.per_slot, -1, -1)
         ends = innovations @ powers[1:]
         totals = innovations @ ((1.0 - 0.9 * powers[1:]) / 0.1)
@@ -108,8 +109,8 @@ class AR1:
         for slot in range(missing):
             totals[slot] += carried * self.last
             self.last = powers[0] * self.last + ends[slot]
-        grown = self.sums[-1] + np.cumsum(totals + self.truth * self.per_slot)
-        self.sums = np.concatenate((self.sums, grown))
+        cumulative = self.sums[-1] + np.cumsum(totals + self.truth * self.per_slot)
+        self.sums = np.concatenate((self.sums, cumulative))
 
     def snapshots(self) -> NDArray[np.float64]:
         count = np.arange(len(self.sums), dtype=np.float64) * self.per_slot
@@ -132,7 +133,7 @@ class BurstyLoss:
             return
         packets = missing * self.per_slot
         cycles = packets // 400 + 200
-        # Runs without and with loss in turn; a run begun at random is geometric again.
+        # Alternating runs without and with loss; the rest of a geometric run is also geometric.
         good = self.random.geometric(0.2 * 0.01 / 0.99, cycles)
         bad = self.random.geometric(0.2, cycles)
         if self.random.random() < self.truth:
@@ -141,15 +142,15 @@ class BurstyLoss:
         assert ends[-1] >= packets
         at = np.arange(1, missing + 1) * self.per_slot
         lost = np.interp(at, np.concatenate(([0], ends)), _lost_by(bad))
-        grown = self.rows[-1] + np.column_stack((lost, at))
-        self.rows = np.concatenate((self.rows, grown))
+        cumulative = self.rows[-1] + np.column_stack((lost, at))
+        self.rows = np.concatenate((self.rows, cumulative))
 
     def snapshots(self) -> NDArray[np.float64]:
         return self.rows
 
 
 def _lost_by(bad: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Packets lost by the end of each run of packets, good and bad in turn, 0 before the first."""
+    """Return the packets lost by the end of each run, good and bad in turn, after a zero."""
     lost = np.zeros(2 * len(bad) + 1)
     lost[2::2] = np.cumsum(bad)
     lost[3::2] = lost[2:-1:2]
@@ -159,7 +160,7 @@ def _lost_by(bad: NDArray[np.int64]) -> NDArray[np.float64]:
 def as_the_engine(
     snapshots: NDArray[np.float64], length: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Merge slots in pairs until there are fewer than 128; the rest is only in the totals."""
+    """Merge slots pairwise until there are fewer than 128; the totals include the remainder."""
     merged = 1
     while length // merged >= 128:
         merged *= 2
@@ -167,17 +168,17 @@ def as_the_engine(
 
 
 def estimate(process: Process, length: int, *, events: bool = False) -> Estimate:
-    """Run one replication to a length in slots and estimate the ratio."""
+    """Run one replication of the given number of slots and estimate the ratio."""
     process.advance(length)
     counters, totals = as_the_engine(process.snapshots(), length)
     units = blocks([counters], totals=[totals])
-    found = ratio(units[:, 0], units[:, 1], events=events)
-    assert found is not None
-    return found
+    result = ratio(units[:, 0], units[:, 1], events=events)
+    assert result is not None
+    return result
 
 
 def over_replications(replications: int, length: int, run: int) -> Estimate:
-    """Estimate the M/M/1 wait from replications of a length in slots each."""
+    """Estimate the M/M/1 wait from replications of the given number of slots."""
     counters, totals = [], []
     for replication in range(replications):
         process = MM1Waiting(np.random.default_rng([SEED, run, replication]))
@@ -187,39 +188,39 @@ def over_replications(replications: int, length: int, run: int) -> Estimate:
         counters.append(merged)
         totals.append(total)
     units = blocks(counters, totals=totals)
-    found = ratio(units[:, 0], units[:, 1], replications=replications)
-    assert found is not None
-    return found
+    result = ratio(units[:, 0], units[:, 1], replications=replications)
+    assert result is not None
+    return result
 
 
 def ratio_of_correlated_terms(run: int, pairs: int = 400) -> Estimate:
-    """Estimate E[X**2] / E[X] = 2 of exponential X from 32 units of so many independent pairs."""
+    """Estimate E[X**2] / E[X] = 2 of exponential X from 32 units of independent pairs."""
     x = np.random.default_rng([SEED, run]).standard_exponential((32, pairs))
-    found = ratio((x * x).sum(axis=1), x.sum(axis=1))
-    assert found is not None
-    return found
+    result = ratio((x * x).sum(axis=1), x.sum(axis=1))
+    assert result is not None
+    return result
 
 
-def covers(found: Estimate, truth: float) -> bool:
-    assert found.low is not None
-    assert found.high is not None
-    return found.low <= truth <= found.high
+def covers(result: Estimate, truth: float) -> bool:
+    assert result.low is not None
+    assert result.high is not None
+    return result.low <= truth <= result.high
 
 
 def to_precision(process: Process, target: float, first: int = 64) -> tuple[Estimate, int]:
     """Run one replication until the relative half-width is reached."""
     length = first
     while True:
-        found = estimate(process, length)
-        longer = next_length(length, {"mean": found}, {"mean": target})
+        result = estimate(process, length)
+        longer = next_length(length, {"mean": result}, {"mean": target})
         if longer is None:
-            return found, length
+            return result, length
         length = math.ceil(longer)
 
 
 @dataclass(frozen=True)
 class Coverage:
-    """Share of runs whose interval holds the truth, and what the runs were like."""
+    """Share of runs whose interval contains the truth, and statistics of the runs."""
 
     share: float
     length: float
@@ -235,41 +236,41 @@ def measure(
     runs: int = RUNS,
 ) -> Coverage:
     """Measure coverage over independent runs, of a length in slots or to a precision."""
-    covered, lengths, widths, warned = 0, [], [], 0
+    covered, lengths, widths, flagged = 0, [], [], 0
     for run in range(runs):
         process = make(np.random.default_rng([SEED, run]))
         if target is not None:
-            found, slots = to_precision(process, target)
+            result, slots = to_precision(process, target)
         else:
             assert length is not None
-            found, slots = estimate(process, length), length
-        covered += covers(found, process.truth)
+            result, slots = estimate(process, length), length
+        covered += covers(result, process.truth)
         lengths.append(slots)
-        widths.append(found.half_width / process.truth)
-        warned += found.is_correlated
-    return Coverage(covered / runs, float(np.mean(lengths)), float(np.mean(widths)), warned / runs)
+        widths.append(result.half_width / process.truth)
+        flagged += result.is_correlated
+    return Coverage(covered / runs, float(np.mean(lengths)), float(np.mean(widths)), flagged / runs)
 
 
 SHARES = (0.95, 0.9, 0.8, 0.5)
 
 
 def coverage_of_files(
-    shares: Sequence[float], *, alike: bool, runs: int = RUNS
+    shares: Sequence[float], *, correlated_files: bool, runs: int = RUNS
 ) -> dict[float, float]:
-    """Measure the coverage of quantiles of lognormal goodputs, sigma 0.8.
+    """Measure the coverage of goodput quantiles of lognormal files, sigma 0.8.
 
-    They are independent, some 60 in each of 32 units; or ten to a slot, 765 slots, and each is like
-    the ones before: the logarithm is AR(1) with 0.9.
+    The files are independent, about 60 in each of 32 units, or correlated: ten per slot in 765
+    slots, with a logarithm that is AR(1) with 0.9.
     """
     truths = {share: 1e6 * math.exp(0.8 * ndtri(1.0 - share)) for share in shares}
     covered = dict.fromkeys(shares, 0)
     for run in range(runs):
-        random = np.random.default_rng([SEED, run, int(alike)])
-        counts = _files_in_slots(random) if alike else _files_in_units(random)
+        random = np.random.default_rng([SEED, run, int(correlated_files)])
+        counts = _files_in_slots(random) if correlated_files else _files_in_units(random)
         for share, truth in truths.items():
-            found = exceeded_by(counts.counts, counts.edges, share)
-            assert found is not None
-            covered[share] += covers(found, truth)
+            result = exceeded_by(counts.counts, counts.edges, share)
+            assert result is not None
+            covered[share] += covers(result, truth)
     return {share: count / runs for share, count in covered.items()}
 
 
@@ -298,27 +299,27 @@ def main() -> None:
     print(f"{RUNS} runs each, seed {SEED}")
     print("process (one slot)                   asked      covered  slots  half-width  warned   s")
     for name, make in processes.items():
-        asks: list[tuple[str, int | None, float | None]] = [
+        targets_asked: list[tuple[str, int | None, float | None]] = [
             (f"{slots} slots", slots, None) for slots in (64, 128, 255, 510, 765, 1530)
         ]
         targets = (0.05, 0.02, 0.01) if make is AR1 else (0.2, 0.1, 0.05)
-        asks += [(f"within {t:.0%}", None, t) for t in targets]
-        for asked, length, target in asks:
+        targets_asked += [(f"within {t:.0%}", None, t) for t in targets]
+        for label, length, target in targets_asked:
             began = time.perf_counter()
-            found = measure(make, length=length, target=target)
+            result = measure(make, length=length, target=target)
             print(
-                f"{name:36s} {asked:10s} {found.share:7.3f} {found.length:7.0f}"
-                f" {found.relative_half_width:10.1%} {found.correlated:8.1%}"
+                f"{name:36s} {label:10s} {result.share:7.3f} {result.length:7.0f}"
+                f" {result.relative_half_width:10.1%} {result.correlated:8.1%}"
                 f" {time.perf_counter() - began:5.1f}",
                 flush=True,
             )
     for replications in (4, 20, 40):
         found_all = [over_replications(replications, 1200 // replications, r) for r in range(RUNS)]
-        share = sum(covers(found, MM1Waiting.truth) for found in found_all) / RUNS
+        share = sum(covers(result, MM1Waiting.truth) for result in found_all) / RUNS
         print(f"M/M/1, {replications} replications, 1,200 slots in all: covered {share:.3f}")
-    for alike in (False, True):
-        kind = "each like those before" if alike else "independent"
-        found_of = coverage_of_files(SHARES, alike=alike)
+    for correlated_files in (False, True):
+        kind = "each like those before" if correlated_files else "independent"
+        found_of = coverage_of_files(SHARES, correlated_files=correlated_files)
         shares = ", ".join(f"{share:.0%}: {covered:.3f}" for share, covered in found_of.items())
         print(f"what shares of lognormal goodputs exceed, {kind}: {shares}", flush=True)
     share = sum(covers(ratio_of_correlated_terms(run), 2.0) for run in range(RUNS)) / RUNS

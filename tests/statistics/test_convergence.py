@@ -1,4 +1,4 @@
-"""Runs that have not converged: a trend is found, its interval withheld, and chance is no trend."""
+"""Runs that have not converged: a trend withholds the interval, random fluctuations do not."""
 
 from __future__ import annotations
 
@@ -41,21 +41,21 @@ def goodputs_of(link: str, seed: int, **run: str) -> Any:
 
 
 @pytest.mark.parametrize("freedom", [1, 2, 3, 7, 8, 31])
-def test_student_tail(freedom: int) -> None:
+def test_student_quantiles_beyond_the_table_agree(freedom: int) -> None:
     for t in (0.0, 0.1, 1.0, 2.3, 5.0, 20.0):
         expected = 2.0 * stats.t.sf(t, freedom)
         assert student_tail(t, freedom) == pytest.approx(expected, abs=1e-13)
 
 
 @pytest.mark.parametrize("replications", [1, 4])
-def test_trend_has_nominal_false_alarm_rate(replications: int) -> None:
+def test_random_fluctuations_are_rarely_a_trend(replications: int) -> None:
     random = np.random.default_rng(SEED)
     levels = [trend(random.standard_normal(32), replications)[0] for _ in range(2000)]
     assert np.mean(np.array(levels) < 0.01) < 0.02
 
 
 @pytest.mark.parametrize("replications", [1, 4])
-def test_trend_is_detected_in_noise(replications: int) -> None:
+def test_trend_behind_noise_is_detected(replications: int) -> None:
     random = np.random.default_rng(SEED)
     rise = np.tile(np.linspace(9.0, 11.0, 32 // replications), replications)
     noisy = [
@@ -65,11 +65,11 @@ def test_trend_is_detected_in_noise(replications: int) -> None:
     assert sum(bool(drifting({"rate": e})) for e in noisy) > 95
 
 
-def test_small_trend_is_ignored() -> None:
+def test_negligible_trend_is_ignored() -> None:
     assert not drifting({"rate": statistics.mean(1000.0 + np.linspace(-1.0, 1.0, 32))})
 
 
-def test_independent_units() -> None:
+def test_correlation_reduces_the_independent_units() -> None:
     random = np.random.default_rng(SEED)
     slow = np.cumsum(random.standard_normal(32))
     assert independent_units(slow, 1) < 12
@@ -82,7 +82,7 @@ def test_drifting_shares_have_no_interval() -> None:
     table = answer["packet"].tables["by_class"]
     assert np.isnan(table["goodput_bps_low"]).all()
     assert all(
-        doubt.startswith("still drifting: ") for doubt in table["goodput_bps_interval_warning"]
+        warning.startswith("still drifting: ") for warning in table["goodput_bps_interval_warning"]
     )
     assert answer["packet"].metrics["jain_index"].lacking == "still drifting"
     assert 'run.duration = "400s", run.warmup = "100s"' in " ".join(answer["packet"].warnings)
@@ -90,16 +90,16 @@ def test_drifting_shares_have_no_interval() -> None:
 
 
 @pytest.mark.parametrize("seed", range(1, 5))
-def test_shares_with_bbr_need_many_loss_cycles(seed: int) -> None:
+def test_few_losses_give_no_interval_for_shares_with_bbr(seed: int) -> None:
     """At 60 s, BBR gets 2.3 to 3.1 Mbit/s; half of the runs have no trend in their units."""
     scenario = two_classes("60s").with_changes({"run.seed": seed})
     table = tcpcast.run(scenario, engines=["packet"])["packet"].tables["by_class"]
     assert np.isnan(table["goodput_bps_low"]).all()
     reasons = ("the run is too short: it measures less than 8 times", "still drifting: ")
-    assert all(doubt.startswith(reasons) for doubt in table["goodput_bps_interval_warning"])
+    assert all(warning.startswith(reasons) for warning in table["goodput_bps_interval_warning"])
 
 
-def test_warm_up_includes_class_rates() -> None:
+def test_warm_up_waits_for_the_classes() -> None:
     answer = tcpcast.run(two_classes("600s"), engines=["packet"])["packet"]
     assert answer.warmup_s is not None
     assert answer.warmup_s > 60.0
@@ -108,37 +108,38 @@ def test_warm_up_includes_class_rates() -> None:
     assert math.isnan(low) or low < 7.55e6 < high
 
 
-def test_slow_component_widens_interval() -> None:
-    """Units are AR(1) with 0.5: the variance rises towards frequency 0, where few cosines are."""
+def test_slow_component_widens_the_interval() -> None:
+    """Units are AR(1) with 0.5: the variance increases towards frequency 0, with few cosines."""
     random = np.random.default_rng(SEED)
     covered, runs = 0, 2000
     for _ in range(runs):
         units = random.standard_normal(92)
-        for at in range(1, units.size):
-            units[at] += 0.5 * units[at - 1]
-        found = statistics.mean(units[60:])
-        assert found is not None
-        assert found.low is not None
-        assert found.high is not None
-        covered += found.low <= 0.0 <= found.high
+        for lag in range(1, units.size):
+            units[lag] += 0.5 * units[lag - 1]
+        result = statistics.mean(units[60:])
+        assert result is not None
+        assert result.low is not None
+        assert result.high is not None
+        covered += result.low <= 0.0 <= result.high
     assert 0.93 < covered / runs < 0.97
 
 
 def test_bbr_classes_need_many_cycles() -> None:
-    """At 180 s, 30 % of the intervals missed the true rates, and tests of the units overlook it."""
+    """At 180 s, 30 % of the intervals missed the true rates, and no test of the units detects
+    it."""
     short = goodputs_of("2 bbr + 2 bbr", seed=4)
     assert np.isnan(short["goodput_bps_low"]).all()
     reason = "the run is too short: it measures less than 24 times 10 s"
-    assert any(doubt.startswith(reason) for doubt in short["goodput_bps_interval_warning"])
+    assert any(warning.startswith(reason) for warning in short["goodput_bps_interval_warning"])
     assert np.isfinite(goodputs_of("2 bbr + 2 bbr", 2, duration="1000s")["goodput_bps_low"]).any()
 
 
-def test_long_warm_up_needs_longer_run() -> None:
+def test_long_warm_up_needs_a_longer_run() -> None:
     """The warm-up ends after 102 s of 300 s, and the rest is still 2 % too low on average."""
-    found = goodputs_of("7 cubic + 1 bbr", seed=3)
-    assert np.isnan(found["goodput_bps_low"]).all()
+    result = goodputs_of("7 cubic + 1 bbr", seed=3)
+    assert np.isnan(result["goodput_bps_low"]).all()
     reason = "the run is too short: its warm-up takes more than a third"
-    assert all(doubt.startswith(reason) for doubt in found["goodput_bps_interval_warning"])
+    assert all(warning.startswith(reason) for warning in result["goodput_bps_interval_warning"])
 
 
 @pytest.mark.long

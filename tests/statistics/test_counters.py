@@ -1,4 +1,4 @@
-"""Cumulative counters of the simulator: integers modulo 2^64, taken apart into batches."""
+"""Cumulative counters of the simulator: integers modulo 2^64, split into batches."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tcpcast.metrics import BY_CLASS, HEADLINE, METRICS, PATH
 from tcpcast.scenario.traffic import KINDS
 
 
-def test_unwrap_counters_adds_wrap_around() -> None:
+def test_counter_overflow_is_corrected() -> None:
     # A queue of a million packets for 100 hours, in slots of an hour: 3.6e20 packet nanoseconds.
     slots, hour = 100, 3600 * 10**9
     rows = np.zeros((slots + 2, len(LINK)), dtype=np.uint64)
@@ -21,20 +21,20 @@ def test_unwrap_counters_adds_wrap_around() -> None:
     np.testing.assert_allclose(mean, 1e6, rtol=1e-12)
 
 
-def test_unwrap_counters_keeps_integers_without_wrap() -> None:
+def test_counters_without_overflow_are_unchanged() -> None:
     rows = np.array([[0, 5], [7, 5], [2**64 - 1, 4]], dtype=np.uint64)
     assert unwrap_counters(rows) is rows
     floats = np.array([[3.0], [1.0]])
     assert unwrap_counters(floats) is floats
 
 
-def test_metrics_use_counters_of_the_simulator() -> None:
+def test_metrics_use_existing_counters_only() -> None:
     for name, row in METRICS.items():
         assert row.counters | set(row.bursts) <= LINK.keys() | CLASS.keys(), name
         assert not LINK.keys() & CLASS.keys()
 
 
-def test_rows_of_metrics_name_kinds_of_traffic() -> None:
+def test_rows_of_metrics_have_kinds_of_traffic() -> None:
     for name, row in METRICS.items():
         kinds = {*row.file_kinds, *row.headline_of, row.precision_of} - {"", *PATH}
         assert kinds <= set(KINDS), name

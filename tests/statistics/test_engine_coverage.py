@@ -1,4 +1,4 @@
-"""Intervals of the packet engine: withheld or marked with few observations, otherwise correct."""
+"""Intervals of the packet engine: withheld or flagged if the data is insufficient."""
 
 from __future__ import annotations
 
@@ -19,66 +19,68 @@ from tcpcast.statistics import Estimate, next_length, ratio, unmet_precision
 from benches.coverage import DISTRIBUTIONS, Row, cells, rows
 
 
-def answered(name: str, **changes: Any) -> Any:
+def simulate_packaged(name: str, **changes: Any) -> Any:
     scenario = tcpcast.load(name).with_changes(
         {key.replace("__", "."): value for key, value in changes.items()}
     )
     return tcpcast.run(scenario, engines=["packet"])
 
 
-def test_one_file_gives_no_value() -> None:
-    answers = answered("web-10mbit", run__transfers=1)
-    [told] = answers.to_json()["answers"]
-    for name, metric in told["metrics"].items():
+def test_single_file_has_neither_value_nor_interval() -> None:
+    answers = simulate_packaged("web-10mbit", run__transfers=1)
+    [document] = answers.to_json()["answers"]
+    for name, metric in document["metrics"].items():
         if name not in {"transfers", "unfinished_transfers", "queue_max_pkts"}:
             assert (metric["value"], metric["low"], metric["high"]) == (None, None, None), name
             assert metric["interval_warning"].startswith("too few files: 1 file, 100 are needed")
-    goodput = told["tables"]["file_goodput"]["columns"]
+    goodput = document["tables"]["file_goodput"]["columns"]
     assert goodput["goodput_bps"] == goodput["low"] == goodput["high"] == [None] * 4
-    percentiles = told["tables"]["percentiles"]["columns"]
+    percentiles = document["tables"]["percentiles"]["columns"]
     assert percentiles["p50"][:2] == percentiles["p99"][:2] == [None, None]
-    assert any("1 file, 200 are needed" in warning for warning in told["warnings"])
+    assert any("1 file, 200 are needed" in warning for warning in document["warnings"])
     assert "too few files" in str(answers)
-    json.dumps(told, allow_nan=False)
+    json.dumps(document, allow_nan=False)
 
 
-def test_fifty_files_give_no_interval() -> None:
-    answers = answered("web-10mbit", run__transfers=50)
-    found = answers["packet"].metrics["on_time_s"]
-    assert math.isfinite(found.value)
-    assert (found.low, found.high, found.lacking) == (None, None, "too few files")
+def test_fifty_files_have_values_without_intervals() -> None:
+    answers = simulate_packaged("web-10mbit", run__transfers=50)
+    result = answers["packet"].metrics["on_time_s"]
+    assert math.isfinite(result.value)
+    assert (result.low, result.high, result.lacking) == (None, None, "too few files")
     assert "too few files" in str(answers)
 
 
-def test_run_of_few_cycles_is_too_short() -> None:
-    answer = answered("web-10mbit", run__transfers=300)["packet"]
+def test_run_of_a_few_cycles_is_too_short() -> None:
+    answer = simulate_packaged("web-10mbit", run__transfers=300)["packet"]
     doubt = answer.metrics["on_time_s"].interval_warning
     assert doubt is not None
     assert doubt.startswith("the run is too short: ")
     assert any(doubt in warning for warning in answer.warnings)
     assert (
-        answered("web-10mbit", run__transfers=4000)["packet"].metrics["on_time_s"].interval_warning
+        simulate_packaged("web-10mbit", run__transfers=4000)["packet"]
+        .metrics["on_time_s"]
+        .interval_warning
         is None
     )
 
 
 def test_nearly_equal_timeouts_have_no_interval() -> None:
-    found = answered("lossy-path", run__duration="60s")["packet"].metrics["t0_s"]
-    assert (found.low, found.high) == (None, None)
-    assert found.lacking in {"too few values", "too few timeouts"}
+    result = simulate_packaged("lossy-path", run__duration="60s")["packet"].metrics["t0_s"]
+    assert (result.low, result.high) == (None, None)
+    assert result.lacking in {"too few values", "too few timeouts"}
 
 
 @pytest.mark.parametrize(
-    ("distribution", "needed"),
+    ("distribution", "message"),
     [("Pareto 1.5", "no number is enough"), ("lognormal sd 10", "are needed")],
 )
-def test_heavy_tail_warning_has_drawn_mean(distribution: str, needed: str) -> None:
+def test_heavy_tail_has_a_note_with_the_sampled_mean(distribution: str, message: str) -> None:
     scenario = tcpcast.load("web-10mbit").with_changes(
         {"traffic.size": DISTRIBUTIONS[distribution], "run.transfers": 5000}
     )
     answer = tcpcast.run(scenario, engines=["packet"])["packet"]
     [warning] = [w for w in answer.warnings if w.startswith("file sizes vary too much")]
-    assert needed in warning
+    assert message in warning
     assert "that of the distribution" in warning
     assert warning.endswith("check every interval")
     assert answer.metrics["goodput_bps"].interval_warning is not None
@@ -91,19 +93,19 @@ def size_of(scenario: tcpcast.Scenario) -> Distribution[Any]:
     return traffic.size
 
 
-def test_size_moments() -> None:
+def test_mean_and_unseen_share_follow_from_the_size_distribution() -> None:
     scenario = tcpcast.load("web-10mbit")
     exponential = size_of(scenario)
     sizes = np.maximum(1, np.rint(3 + np.random.default_rng(1).exponential(9, 10**6)))
     assert mean_of_whole_packets(exponential) == pytest.approx(sizes.mean(), rel=3e-3)
     one_in = 3 + 9 * math.log(1000)
-    beyond = (sizes**2)[sizes > one_in].sum() / (sizes**2).sum()
-    assert unseen_share(exponential, 1000) == pytest.approx(beyond, rel=0.15)
+    expected = (sizes**2)[sizes > one_in].sum() / (sizes**2).sum()
+    assert unseen_share(exponential, 1000) == pytest.approx(expected, rel=0.15)
     pareto = size_of(scenario.with_changes({"traffic.size": DISTRIBUTIONS["Pareto 1.5"]}))
     assert unseen_share(pareto, 1e12) == 1.0
 
 
-def test_precision_is_not_reached_with_warning() -> None:
+def test_precision_is_not_reached_with_a_flagged_interval() -> None:
     good = Estimate(1.0, 0.99, 1.01, 0.01, 32)
     target = {"loss_ratio": 0.1}
     assert not unmet_precision({"loss_ratio": good}, target)
@@ -115,23 +117,23 @@ def test_precision_is_not_reached_with_warning() -> None:
     assert next_length(100.0, {"loss_ratio": endless}, target) is None
 
 
-def test_slow_fluctuations_widen_interval() -> None:
-    """Neighbours correlate by 0.2 at most, and the mean varies by the slow part."""
+def test_slow_fluctuations_behind_fast_ones_widen_the_interval() -> None:
+    """Neighbours correlate by at most 0.2; the slow part determines the variance of the mean."""
     random = np.random.default_rng(20_090_517)
-    covered, warned, runs = 0, 0, 400
+    covered, flagged, runs = 0, 0, 400
     for _ in range(runs):
         slow = np.zeros(32)
         slow[0] = random.standard_normal()
-        for at in range(1, 32):
-            slow[at] = 0.5 * slow[at - 1] + math.sqrt(0.75) * random.standard_normal()
-        found = ratio(10 + 0.7 * slow + random.standard_normal(32), np.ones(32))
-        assert found is not None
-        assert found.low is not None
-        assert found.high is not None
-        warned += found.is_correlated
-        covered += not found.is_correlated and found.low <= 10.0 <= found.high
-    assert warned / runs < 0.1
-    assert covered / (runs - warned) > 0.9
+        for lag in range(1, 32):
+            slow[lag] = 0.5 * slow[lag - 1] + math.sqrt(0.75) * random.standard_normal()
+        result = ratio(10 + 0.7 * slow + random.standard_normal(32), np.ones(32))
+        assert result is not None
+        assert result.low is not None
+        assert result.high is not None
+        flagged += result.is_correlated
+        covered += not result.is_correlated and result.low <= 10.0 <= result.high
+    assert flagged / runs < 0.1
+    assert covered / (runs - flagged) > 0.9
 
 
 def test_quantile_of_few_values_is_nan() -> None:
@@ -145,19 +147,19 @@ def test_quantile_of_few_values_is_nan() -> None:
     assert hundred.low is None
 
 
-def failing(found: list[Row]) -> list[str]:
-    return [f"{r.metric}: {r.verdict} ({r.covered:.3f})" for r in found if "FAIL" in r.verdict]
+def failing(result: list[Row]) -> list[str]:
+    return [f"{r.metric}: {r.verdict} ({r.covered:.3f})" for r in result if "FAIL" in r.verdict]
 
 
 @pytest.mark.long
 @pytest.mark.parametrize(
     "cell", list(cells(quick=True)), ids=lambda cell: f"{cell.distribution}, {cell.length}"
 )
-def test_the_grid(cell: Any) -> None:
+def test_coverage_holds_on_the_grid(cell: Any) -> None:
     with ProcessPoolExecutor(2) as pool:
-        found = rows(cell, 400, pool)
-    # Of some twenty rows at two standard errors one may fail by chance.
-    assert len(failing(found)) <= 2, failing(found)
+        result = rows(cell, 400, pool)
+    # One of about twenty rows at two standard errors may fail by chance.
+    assert len(failing(result)) <= 2, failing(result)
 
 
 def isolated_transfers(loss: str, count: int) -> Any:
@@ -170,14 +172,14 @@ def isolated_transfers(loss: str, count: int) -> Any:
     return tcpcast.run(scenario, engines=["packet"])["packet"].metrics["completion_time_s"]
 
 
-def test_few_transfers_suffice_with_many_losses_each() -> None:
+def test_few_transfers_suffice_if_each_has_many_losses() -> None:
     many = isolated_transfers("2%", 1000)
     few = isolated_transfers("2%", 20)
     assert few.low <= many.value <= few.high
     assert few.interval_warning is None
 
 
-def test_size_interval_needs_transfers_by_its_own_losses() -> None:
+def test_interval_per_size_requires_transfers_by_its_own_losses() -> None:
     table = {
         "network": {"rtt": "40ms", "bottleneck": {"rate": "20mbit", "buffer": "500pkt"}},
         "traffic": {"kind": "transfers", "size": ["7pkt", "6000pkt"], "count": 20},
@@ -200,8 +202,8 @@ def test_few_transfers_with_few_losses_have_no_interval() -> None:
 
 
 def test_few_transfers_suffice_without_randomness() -> None:
-    alike = isolated_transfers("0%", 20)
-    assert alike.low == alike.value == alike.high
+    equal = isolated_transfers("0%", 20)
+    assert equal.low == equal.value == equal.high
 
 
 def marked(stack: str, *, ecn: bool, duration: str = "60s") -> Any:
@@ -217,18 +219,18 @@ def marked(stack: str, *, ecn: bool, duration: str = "60s") -> Any:
     return tcpcast.run(tcpcast.Scenario.from_dict(table), engines=["packet"])["packet"]
 
 
-def test_marks_count_as_losses_for_steady_state() -> None:
-    found = marked("linux-cubic", ecn=True)
-    assert found["loss_ratio"] == 0.0 < found["ecn_mark_ratio"]
-    assert found["utilisation"] < 0.95  # the link does not hold it
-    assert found.incomplete_reason is None
-    assert found.metrics["goodput_bps"].trusted
-    assert not any("steady state" in warning for warning in found.warnings)
+def test_marks_limit_the_window_like_losses() -> None:
+    result = marked("linux-cubic", ecn=True)
+    assert result["loss_ratio"] == 0.0 < result["ecn_mark_ratio"]
+    assert result["utilisation"] < 0.95  # the link cannot hold the maximum window
+    assert result.incomplete_reason is None
+    assert result.metrics["goodput_bps"].trusted
+    assert not any("steady state" in warning for warning in result.warnings)
 
 
 def test_flow_without_loss_or_mark_is_not_in_steady_state() -> None:
-    found = marked("linux-reno", ecn=True, duration="5100ms")
-    assert found["utilisation"] < 0.95
+    result = marked("linux-reno", ecn=True, duration="5100ms")
+    assert result["utilisation"] < 0.95
     assert "no steady state: 2 of 2 flows are without a loss or a mark" in str(
-        found.incomplete_reason
+        result.incomplete_reason
     )

@@ -1,4 +1,4 @@
-"""Notes of an answer on features that the model lacks, with the affected metrics."""
+"""The answer states features that the model lacks, with the affected metrics."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def notes(stack: str, network: dict[str, Any], **tcp: Any) -> list[Note]:
         ("linux-cubic", {"ecn": True}, "has no effect", "remark"),
     ],
 )
-def test_note_if_sender_needs_marks_and_no_queue_marks(
+def test_sender_that_requires_marks_has_a_note_if_no_queue_marks(
     stack: str, tcp: dict[str, Any], text: str, kind: str
 ) -> None:
     (note,) = notes(stack, {}, **tcp)
@@ -45,19 +45,19 @@ def test_note_if_sender_needs_marks_and_no_queue_marks(
     assert notes(stack, {"bottleneck": QUEUE}, **tcp) == []
 
 
-def test_note_if_marking_queue_only_drops() -> None:
+def test_queue_that_could_mark_but_drops_is_named() -> None:
     red = {"kind": "red", "ecn": False}
     (note,) = notes("dctcp", {"bottleneck": QUEUE | {"queue": red}})
     assert "no queue on its path marks" in str(note)
 
 
-def test_note_that_bbr3_is_not_validated() -> None:
+def test_bbr3_has_a_note_that_it_was_not_compared() -> None:
     (note,) = notes("bbr3", {})
     assert "never compared with a kernel" in str(note)
     assert notes("linux-bbr", {}) == []
 
 
-def test_note_that_queue_metrics_omit_own_links() -> None:
+def test_queue_metrics_have_a_note_that_access_links_are_excluded() -> None:
     own = {"rate": "5mbit", "buffer": "50pkt"}
     (note,) = notes("linux-reno", {"ingress": own})
     assert "dropped" in str(note)

@@ -1,4 +1,4 @@
-"""Quantiles with intervals: what they are on counts known by hand, and coverage on known truths."""
+"""Quantiles with intervals: values for counts known by hand, and coverage on known truths."""
 
 from __future__ import annotations
 
@@ -18,37 +18,37 @@ if TYPE_CHECKING:
 EDGES = [0.0, 1.0, 2.0, 4.0]
 
 
-def test_quantile_interpolates_within_bucket() -> None:
-    found = {share: exceeded_by([[200, 0, 200]], EDGES, share) for share in (0.75, 0.5, 0.25)}
-    values = {share: estimate.value for share, estimate in found.items() if estimate}
+def test_values_within_a_bucket_are_interpolated_linearly() -> None:
+    result = {share: exceeded_by([[200, 0, 200]], EDGES, share) for share in (0.75, 0.5, 0.25)}
+    values = {share: estimate.value for share, estimate in result.items() if estimate}
     assert values == {0.75: 0.5, 0.5: 1.0, 0.25: 3.0}
-    one = found[0.5]
+    one = result[0.5]
     assert one is not None
     assert (one.low, one.high) == (None, None), "one unit tells of no spread"
     assert exceeded_by([[0, 0, 0]], EDGES, 0.5) is None
 
 
-def test_quantile_interval_is_zero_for_equal_units_only() -> None:
-    alike = exceeded_by([[10, 20, 10]] * 16, EDGES, 0.5)
-    assert alike is not None
-    assert (alike.low, alike.value, alike.high) == (1.5, 1.5, 1.5)
-    apart = exceeded_by([[20, 20, 0], [20, 20, 0], [0, 20, 20], [0, 20, 20]] * 4, EDGES, 0.5)
-    assert apart is not None
-    assert apart.low is not None
-    assert apart.high is not None
-    assert apart.value == 1.5
-    assert 1.0 < apart.low < 1.4
-    assert apart.high - 1.5 == pytest.approx(1.5 - apart.low, rel=0.05)
+def test_equal_units_have_zero_width() -> None:
+    equal = exceeded_by([[10, 20, 10]] * 16, EDGES, 0.5)
+    assert equal is not None
+    assert (equal.low, equal.value, equal.high) == (1.5, 1.5, 1.5)
+    different = exceeded_by([[20, 20, 0], [20, 20, 0], [0, 20, 20], [0, 20, 20]] * 4, EDGES, 0.5)
+    assert different is not None
+    assert different.low is not None
+    assert different.high is not None
+    assert different.value == 1.5
+    assert 1.0 < different.low < 1.4
+    assert different.high - 1.5 == pytest.approx(1.5 - different.low, rel=0.05)
 
 
-def test_quantile_has_no_interval_with_few_values_below() -> None:
-    found = exceeded_by([[0, 10, 0]] * 9 + [[2, 8, 0]], EDGES, 0.98)
-    assert found is not None
-    assert found.value == 1.0
-    assert found.low is None
+def test_few_values_below_give_no_interval() -> None:
+    result = exceeded_by([[0, 10, 0]] * 9 + [[2, 8, 0]], EDGES, 0.98)
+    assert result is not None
+    assert result.value == 1.0
+    assert result.low is None
 
 
-def test_tail_counts_from_each_bucket() -> None:
+def test_tail_counts_start_at_each_bucket() -> None:
     assert tail([1, 0, 3]).tolist() == [1.0, 0.75, 0.75]
     with pytest.raises(DomainError, match="nothing was counted"):
         tail([0, 0])
@@ -64,12 +64,12 @@ def test_tail_counts_from_each_bucket() -> None:
         ([[1, -1, 1]], 0.5),
     ],
 )
-def test_quantile_rejects_invalid_arguments(counts: ArrayLike, share: float) -> None:
+def test_invalid_arguments_are_rejected(counts: ArrayLike, share: float) -> None:
     with pytest.raises(DomainError):
         exceeded_by(counts, EDGES, share)
 
 
-def test_buckets_have_documented_width_and_range() -> None:
+def test_buckets_have_the_stated_width_and_range() -> None:
     edges = edges_bps()
     assert (edges[0], edges[-1], len(edges)) == (1.0, 2.0**40, BUCKETS + 1)
     steps = edges[1:] / edges[:-1] - 1
@@ -78,22 +78,24 @@ def test_buckets_have_documented_width_and_range() -> None:
     assert np.flatnonzero(ends.counts[0]).tolist() == [0, BUCKETS - 1]
 
 
-@pytest.mark.parametrize(("alike", "runs"), [(False, RUNS // 20), (True, RUNS // 40)])
-def test_coverage(alike: bool, runs: int) -> None:
-    """Four standard errors; the long tests have the rest."""
+@pytest.mark.parametrize(("correlated_files", "runs"), [(False, RUNS // 20), (True, RUNS // 40)])
+def test_coverage_is_as_expected(correlated_files: bool, runs: int) -> None:
+    """Tolerance of four standard errors; the long tests are more precise."""
     off = 4 * math.sqrt(0.95 * 0.05 / runs)
-    for share, covered in coverage_of_files((0.95, 0.5), alike=alike, runs=runs).items():
-        # Intervals that are too wide hold every truth.
+    for share, covered in coverage_of_files(
+        (0.95, 0.5), correlated_files=correlated_files, runs=runs
+    ).items():
+        # Intervals that are too wide contain every truth.
         assert 0.95 - off <= covered < 1, share
 
 
 @pytest.mark.long
 def test_coverage_for_independent_files() -> None:
-    for share, covered in coverage_of_files(SHARES, alike=False).items():
+    for share, covered in coverage_of_files(SHARES, correlated_files=False).items():
         assert 0.93 <= covered <= 0.97, share
 
 
 @pytest.mark.long
 def test_coverage_for_correlated_files() -> None:
-    for share, covered in coverage_of_files(SHARES, alike=True, runs=RUNS // 2).items():
+    for share, covered in coverage_of_files(SHARES, correlated_files=True, runs=RUNS // 2).items():
         assert 0.92 <= covered <= 0.98, share

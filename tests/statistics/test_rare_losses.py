@@ -1,4 +1,4 @@
-"""Losses in bursts: intervals of loss ratios, and of a run without loss."""
+"""Bursty losses: data for their rate, and bounds from a run without losses."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ ARRIVALS: dict[str, Any] = {
 
 
 def web(rate: int, seed: int, **changes: Any) -> tcpcast.Answer:
-    asked = ARRIVALS | {"traffic.arrivals.rate": f"{rate}/s", "run.seed": seed} | changes
-    (answer,) = tcpcast.run(tcpcast.load("web-10mbit", changes=asked), ["packet"])
+    changes_made = ARRIVALS | {"traffic.arrivals.rate": f"{rate}/s", "run.seed": seed} | changes
+    (answer,) = tcpcast.run(tcpcast.load("web-10mbit", changes=changes_made), ["packet"])
     return answer
 
 
-def test_loss_ratio_has_no_interval_with_few_bursts() -> None:
-    asked = {"run.duration": "60s"}
-    seen = [web(60, seed, **asked).metrics["loss_ratio"] for seed in range(1000, 1012)]
-    for found in seen:
-        assert found.low is None
-        assert found.interval_warning is not None
-        came = "none, and the queue reached" if found.value == 0.0 else "they came in"
-        assert found.interval_warning.startswith(f"too few losses: {came}")
-    assert {found.value == 0.0 for found in seen} == {True, False}
+def test_few_loss_bursts_give_no_interval() -> None:
+    changes_made = {"run.duration": "60s"}
+    estimates = [web(60, seed, **changes_made).metrics["loss_ratio"] for seed in range(1000, 1012)]
+    for result in estimates:
+        assert result.low is None
+        assert result.interval_warning is not None
+        reason = "none, and the queue reached" if result.value == 0.0 else "they came in"
+        assert result.interval_warning.startswith(f"too few losses: {reason}")
+    assert {result.value == 0.0 for result in estimates} == {True, False}
 
 
 def test_few_timeouts_are_named_timeouts() -> None:
@@ -41,32 +41,32 @@ def test_few_timeouts_are_named_timeouts() -> None:
     assert answer.metrics["to_indications"].lacking == "too few timeouts"
 
 
-def test_short_queue_allows_zero_loss() -> None:
+def test_short_queue_makes_losses_very_unlikely() -> None:
     answer = web(20, 1)
-    found = answer.metrics["loss_ratio"]
+    result = answer.metrics["loss_ratio"]
     assert answer["queue_max_pkts"] < 75
-    assert found.low == found.value == 0.0
-    assert found.high is not None
-    assert 0.0 < found.high < 1e-4
+    assert result.low == result.value == 0.0
+    assert result.high is not None
+    assert 0.0 < result.high < 1e-4
 
 
-def test_per_flow_buffers_are_not_compared_with_total_queue() -> None:
+def test_per_flow_buffers_are_not_compared_with_the_whole_queue() -> None:
     queue = {"kind": "fq", "buffers": "individual"}
     answer = web(60, 1, **{"network.bottleneck.queue": queue})
-    said = " ".join(answer.warnings)
-    assert "packets in total over all flows" in said
-    assert " of 150 packets" not in said
+    texts = " ".join(answer.warnings)
+    assert "packets of all flows together" in texts
+    assert " of 150 packets" not in texts
 
 
-def test_slow_files_need_many_relaxation_times() -> None:
-    said = [line for line in web(60, 1).warnings if "of files reach" in line]
-    assert any("are needed; check the interval of the goodput that 95 %" in line for line in said)
-    assert not any("50 %" in line and "are needed" in line for line in said)
+def test_slow_files_need_more_busy_periods() -> None:
+    texts = [line for line in web(60, 1).warnings if "of files reach" in line]
+    assert any("are needed; check the interval of the goodput that 95 %" in line for line in texts)
+    assert not any("50 %" in line and "are needed" in line for line in texts)
 
 
 @pytest.mark.parametrize(("duration", "short"), [("30s", True), ("80s", False)])
-def test_endless_flows_need_many_loss_cycles(duration: str, short: bool) -> None:
+def test_bulk_flows_need_many_losses(duration: str, short: bool) -> None:
     changes = {"run.duration": duration, "run.replications": 1}
     (answer,) = tcpcast.run(tcpcast.load("lossy-path", changes=changes), ["packet"])
-    doubt = answer.metrics["goodput_bps"].interval_warning or ""
-    assert doubt.startswith("the run is too short: ") == short
+    warning = answer.metrics["goodput_bps"].interval_warning or ""
+    assert warning.startswith("the run is too short: ") == short

@@ -1,4 +1,4 @@
-"""The rules one by one: units, ratios, rare events, warm-up, correlation, stopping."""
+"""Individual rules: units, ratios, rare events, warm-up, correlation, stopping."""
 
 from __future__ import annotations
 
@@ -48,9 +48,7 @@ def estimate(value: float, half_width: float, **more: float) -> Estimate:
     ("replications", "units"), [(1, 32), (2, 32), (3, 33), (5, 35), (31, 62), (32, 32), (50, 50)]
 )
 @pytest.mark.parametrize("slots", [64, 95, 127])
-def test_blocks_give_about_32_units_with_all_counts(
-    replications: int, units: int, slots: int
-) -> None:
+def test_about_32_units_contain_all_slots(replications: int, units: int, slots: int) -> None:
     tables = [snapshots(slots, seed) for seed in range(replications)]
     totals = [table[-1] + 7 for table in tables]
     cut = blocks(tables, totals=totals)
@@ -59,22 +57,22 @@ def test_blocks_give_about_32_units_with_all_counts(
     assert np.array_equal(per_replication, np.array(totals))
 
 
-def test_batches_differ_by_at_most_one_slot() -> None:
+def test_batches_differ_by_one_slot_and_the_last_has_the_remainder() -> None:
     clock = np.arange(96.0)[:, None]  # 95 slots of 1 s
-    cut = blocks([clock], totals=[np.array([95.75])])[:, 0]
-    assert set(cut[:-1]) == {2.0, 3.0}
-    assert cut[-1] == 3.75
+    units = blocks([clock], totals=[np.array([95.75])])[:, 0]
+    assert set(units[:-1]) == {2.0, 3.0}
+    assert units[-1] == 3.75
     assert set(blocks([clock])[:, 0]) == {2.0, 3.0}
 
 
-def test_blocks_with_fewer_slots_than_batches() -> None:
+def test_fewer_slots_than_batches_give_fewer_batches() -> None:
     assert len(blocks([snapshots(10)])) == 10
     assert len(blocks([snapshots(10), snapshots(3)])) == 6
     ended_in_the_first_slot = blocks([np.zeros((1, 2))], totals=[np.array([3.0, 4.0])])
     assert ended_in_the_first_slot.tolist() == [[3.0, 4.0]]
 
 
-def test_blocks_rejects_invalid_shapes() -> None:
+def test_blocks_rejects_invalid_arguments() -> None:
     with pytest.raises(DomainError, match="no replication"):
         blocks([])
     with pytest.raises(DomainError, match="no slot"):
@@ -88,37 +86,37 @@ def test_blocks_rejects_invalid_shapes() -> None:
 # Ratios and means
 
 
-def test_mean_of_independent_units_has_t_interval() -> None:
+def test_mean_of_independent_units_has_the_t_interval() -> None:
     values = 10.0 + np.linspace(-1.0, 1.0, 41)  # symmetric: no skewness to correct
-    found = mean(values, replications=41)
+    result = mean(values, replications=41)
     low, high = stats.t.interval(0.95, 40, loc=10.0, scale=stats.sem(values))
-    assert found is not None
-    assert (found.value, found.low, found.high) == pytest.approx((10.0, low, high), rel=1e-9)
-    assert (found.units, found.pairs) == (41, 0)
+    assert result is not None
+    assert (result.value, result.low, result.high) == pytest.approx((10.0, low, high), rel=1e-9)
+    assert (result.units, result.pairs) == (41, 0)
 
 
-def test_interval_is_wider_on_the_long_tail() -> None:
+def test_interval_is_longer_towards_the_long_tail() -> None:
     values = np.random.default_rng(SEED).lognormal(0.0, 1.0, 40)
-    found = mean(values, replications=40)
-    assert found is not None
-    assert found.low is not None
-    assert found.high is not None
-    assert found.high - found.value > 1.2 * (found.value - found.low)
+    result = mean(values, replications=40)
+    assert result is not None
+    assert result.low is not None
+    assert result.high is not None
+    assert result.high - result.value > 1.2 * (result.value - result.low)
     mirrored = mean(-values, replications=40)
     assert mirrored is not None
-    assert (mirrored.low, mirrored.high) == pytest.approx((-found.high, -found.low))
+    assert (mirrored.low, mirrored.high) == pytest.approx((-result.high, -result.low))
 
 
-def test_ratio_value_is_ratio_of_sums() -> None:
+def test_value_is_the_scaled_ratio_of_sums() -> None:
     random = np.random.default_rng(SEED)
     x = random.integers(1, 50, 32)
     y = random.binomial(x, 0.3)
-    found = ratio(y, x)
+    result = ratio(y, x)
     scaled = ratio(3.0 * y, 2.0 * x)
-    assert found is not None
+    assert result is not None
     assert scaled is not None
-    assert found.value == y.sum() / x.sum()
-    assert scaled.half_width == pytest.approx(1.5 * found.half_width, rel=1e-9)
+    assert result.value == y.sum() / x.sum()
+    assert scaled.half_width == pytest.approx(1.5 * result.half_width, rel=1e-9)
 
 
 def test_positive_correlation_widens_interval() -> None:
@@ -132,60 +130,61 @@ def test_positive_correlation_widens_interval() -> None:
     assert slow.half_width > 1.7 * quick.half_width
 
 
-def test_neighbours_are_within_replications() -> None:
+def test_units_of_different_replications_are_not_neighbours() -> None:
     values = np.tile([1.0, -1.0, -1.0, 1.0], 8)  # alike across replications of two, unlike within
-    found = mean(values, replications=16)
-    assert found is not None
-    assert found.lag1 == pytest.approx(-1.0)
-    assert found.pairs == 16
+    result = mean(values, replications=16)
+    assert result is not None
+    assert result.lag1 == pytest.approx(-1.0)
+    assert result.pairs == 16
     within = np.repeat(np.random.default_rng(SEED).standard_normal(16), 2)
     assert correlated(within, replications=16)
     assert not correlated(np.roll(within, 1), replications=16)
 
 
-def test_constant_has_zero_width() -> None:
+def test_constant_has_neither_width_nor_correlation() -> None:
     random = np.random.default_rng(SEED)
     transfers = random.integers(1, 10_000, 32)
-    found = ratio(12.7 * transfers, transfers)
-    assert found is not None
-    assert found.value == pytest.approx(12.7)
-    assert found.half_width == 0.0
-    assert not found.is_correlated
+    result = ratio(12.7 * transfers, transfers)
+    assert result is not None
+    assert result.value == pytest.approx(12.7)
+    assert result.half_width == 0.0
+    assert not result.is_correlated
 
 
-def test_ratio_is_none_without_observations() -> None:
+def test_no_events_give_no_estimate() -> None:
     assert ratio(np.zeros(32), np.zeros(32)) is None
 
 
-def test_denominator_in_one_unit_gives_no_interval() -> None:
+def test_denominator_in_one_unit_gives_a_value_without_interval() -> None:
     one = np.zeros(32)
     one[3] = 4.0
-    found = ratio(2.0 * one, one)
-    assert found == Estimate(2.0, None, None, math.inf, 1)
-    assert found is not None
-    assert found.relative_half_width == math.inf
+    result = ratio(2.0 * one, one)
+    assert result == Estimate(2.0, None, None, math.inf, 1)
+    assert result is not None
+    assert result.relative_half_width == math.inf
 
 
-def test_rare_units_reduce_degrees_of_freedom() -> None:
+def test_rare_units_reduce_the_degrees_of_freedom() -> None:
     x = np.zeros(32)
     x[[2, 11, 17, 23, 30]] = 1.0
     y = x * np.linspace(0.0, 2.0, 32)
-    found = ratio(y, x)
-    assert found is not None
-    assert found.units == 5
+    result = ratio(y, x)
+    assert result is not None
+    assert result.units == 5
     among_the_five = stats.sem(y[x > 0.0]) * stats.t.ppf(0.975, 4)
-    # At least the interval that the five alone would give; 32 / 31 and 5 / 4 are the jackknife's.
-    assert found.half_width > 0.98 * among_the_five
+    # At least the interval of the five units by themselves; 32 / 31 and 5 / 4 are factors of the
+    # jackknife.
+    assert result.half_width > 0.98 * among_the_five
 
 
-def test_interval_is_limited_to_possible_values() -> None:
+def test_interval_stays_within_the_possible_range() -> None:
     busy = np.r_[np.full(31, 0.999), 0.9]
-    found = ratio(busy, np.ones(32), maximum=1.0)
+    result = ratio(busy, np.ones(32), maximum=1.0)
     scarce = ratio(np.r_[np.zeros(31), 50.0], np.full(32, 100.0))
-    assert found is not None
+    assert result is not None
     assert scarce is not None
-    assert found.high is not None
-    assert found.high <= 1.0
+    assert result.high is not None
+    assert result.high <= 1.0
     assert scarce.low == 0.0
     assert scarce.half_width > scarce.value
 
@@ -201,44 +200,45 @@ def test_ratio_rejects_invalid_arguments() -> None:
         ratio(np.ones(32), np.ones(32), replications=5)
 
 
-def test_replication_mean_of_counts() -> None:
+def test_count_is_the_mean_of_the_replications() -> None:
     timeouts = np.random.default_rng(SEED).poisson(20.0, 64)
-    found = replication_mean(timeouts, replications=2, events=True)
-    assert found is not None
-    assert found.value == timeouts.sum() / 2
-    # 32 batches a replication, Poisson: variance of a replication's total 640, of two's mean 320.
-    assert found.half_width == pytest.approx(2.0 * math.sqrt(320.0), rel=0.35)
+    result = replication_mean(timeouts, replications=2, events=True)
+    assert result is not None
+    assert result.value == timeouts.sum() / 2
+    # 32 batches per replication, Poisson: the total of one replication has a variance of 640, the
+    # mean of two 320.
+    assert result.half_width == pytest.approx(2.0 * math.sqrt(320.0), rel=0.35)
 
 
 # Rare events
 
 
-def test_zero_events_have_rule_of_three_bound() -> None:
-    found = ratio(np.zeros(32), np.full(32, 1000.0), events=True)
-    assert found is not None
-    assert (found.value, found.low) == (0.0, 0.0)
-    assert found.high == pytest.approx(3.0 / 32_000.0, rel=2e-3)
-    assert found.has_few_events
-    certain = ratio(np.zeros(32), np.full(32, 1000.0))  # not a count: a queue that was never there
-    assert certain is not None
-    assert (certain.high, certain.has_few_events) == (0.0, False)
+def test_zero_events_are_bounded_by_the_rule_of_three() -> None:
+    result = ratio(np.zeros(32), np.full(32, 1000.0), events=True)
+    assert result is not None
+    assert (result.value, result.low) == (0.0, 0.0)
+    assert result.high == pytest.approx(3.0 / 32_000.0, rel=2e-3)
+    assert result.has_few_events
+    zero = ratio(np.zeros(32), np.full(32, 1000.0))  # not a count: a queue that never existed
+    assert zero is not None
+    assert (zero.high, zero.has_few_events) == (0.0, False)
 
 
 @pytest.mark.parametrize("expected", [1.0, 4.0, 8.0])
-def test_few_events_have_nominal_coverage(expected: float) -> None:
+def test_coverage_for_few_events(expected: float) -> None:
     random = np.random.default_rng(SEED)
     covered, runs = 0, 1000
     for _ in range(runs):
-        found = ratio(random.poisson(expected / 32, 32), np.ones(32), events=True)
-        assert found is not None
-        assert found.low is not None
-        assert found.high is not None
-        assert found.has_few_events == (found.value * 32 < 9.5)
-        covered += found.low <= expected / 32 <= found.high
+        result = ratio(random.poisson(expected / 32, 32), np.ones(32), events=True)
+        assert result is not None
+        assert result.low is not None
+        assert result.high is not None
+        assert result.has_few_events == (result.value * 32 < 9.5)
+        covered += result.low <= expected / 32 <= result.high
     assert covered / runs >= 0.94
 
 
-def test_tables_equal_scipy() -> None:
+def test_tables_agree_with_scipy() -> None:
     freedom = np.array([*STUDENT])
     assert np.array([*STUDENT.values()]) == pytest.approx(stats.t.ppf(0.975, freedom), rel=1e-13)
     counts = np.array([*GARWOOD])
@@ -247,29 +247,29 @@ def test_tables_equal_scipy() -> None:
     assert np.array([*GARWOOD.values()]) == pytest.approx(expected, rel=1e-13)
 
 
-def test_values_beyond_the_tables_are_exact() -> None:
+def test_intervals_beyond_the_tables_are_accurate() -> None:
     for freedom in (2.5, 32.0, 33.0, 1999.0):
-        below, above = skew_corrected(2.0, freedom, 0.0, 50)
-        assert (below, above) == pytest.approx((2 * stats.t.ppf(0.975, freedom),) * 2, rel=1e-13)
+        lower, above = skew_corrected(2.0, freedom, 0.0, 50)
+        assert (lower, above) == pytest.approx((2 * stats.t.ppf(0.975, freedom),) * 2, rel=1e-13)
     low, high = include_poisson_interval(30.0, 2.0, math.inf, -math.inf)
     assert 2 * low == pytest.approx(stats.gamma.ppf(0.025, 30), rel=1e-13)
     assert 2 * high == pytest.approx(stats.gamma.ppf(0.975, 31), rel=1e-13)
 
 
-def test_few_events_in_one_unit_have_exact_interval() -> None:
-    found = ratio([0, 5, 0], [0, 100, 0], events=True)
-    assert found is not None
+def test_few_events_in_one_unit_have_the_exact_interval() -> None:
+    result = ratio([0, 5, 0], [0, 100, 0], events=True)
+    assert result is not None
     exact = stats.poisson  # Garwood: P(N >= 5 | low) = P(N <= 5 | high) = 2.5 %
-    assert found.low is not None
-    assert found.high is not None
-    assert exact.sf(4, 100 * found.low) == pytest.approx(0.025)
-    assert exact.cdf(5, 100 * found.high) == pytest.approx(0.025)
+    assert result.low is not None
+    assert result.high is not None
+    assert exact.sf(4, 100 * result.low) == pytest.approx(0.025)
+    assert exact.cdf(5, 100 * result.high) == pytest.approx(0.025)
 
 
 # Batch means
 
 
-def test_batch_means_use_all_observations() -> None:
+def test_batch_means_include_all_observations() -> None:
     series = np.random.default_rng(SEED).standard_normal(1003)
     means = batch_means(series)
     sizes = [
@@ -286,40 +286,40 @@ def test_batch_means_use_all_observations() -> None:
 
 
 def mser_by_definition(z: np.ndarray) -> int:
-    spread = [((z[d:] - z[d:].mean()) ** 2).sum() / (len(z) - d) ** 2 for d in range(len(z) - 4)]
-    return int(np.argmin(spread))
+    error = [((z[d:] - z[d:].mean()) ** 2).sum() / (len(z) - d) ** 2 for d in range(len(z) - 4)]
+    return int(np.argmin(error))
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_mser5_equals_definition(seed: int) -> None:
+def test_mser5_agrees_with_its_definition(seed: int) -> None:
     random = np.random.default_rng(seed)
     series = 1e6 + random.standard_normal(403) + 8.0 * np.exp(-np.arange(403) / 40.0)
     best = mser_by_definition(series[:400].reshape(-1, 5).mean(axis=1))
-    found = mser5(series)
-    assert found.is_found == (best <= 40)
-    if found.is_found:
-        assert found.index == 5 * best
+    result = mser5(series)
+    assert result.is_found == (best <= 40)
+    if result.is_found:
+        assert result.index == 5 * best
 
 
 def test_mser5_removes_only_the_transient() -> None:
     random = np.random.default_rng(SEED)
-    removed, kept = [], []
+    removed, without_transient = [], []
     for _ in range(200):
         noise = random.standard_normal(2000)
         transient = 10.0 * np.exp(-np.arange(2000) / 50.0)
         removed.append(mser5(noise + transient))
-        kept.append(mser5(noise))
+        without_transient.append(mser5(noise))
     assert all(one.is_found for one in removed)
-    # exp(-2) of the transient is left at 100, a bias of 1.35 when noise is 1; exp(-6) at 300.
+    # exp(-2) of the transient remains at 100, a bias of 1.35 with noise of 1; exp(-6) at 300.
     assert 100 <= np.median([one.index for one in removed]) <= 300
-    assert np.median([one.index for one in kept]) <= 50
+    assert np.median([one.index for one in without_transient]) <= 50
 
 
-def test_mser5_reports_too_short_run() -> None:
+def test_mser5_reports_a_run_that_is_too_short() -> None:
     random = np.random.default_rng(SEED)
-    found = mser5(np.arange(1000.0) + random.standard_normal(1000))
-    assert not found.is_found
-    assert found.index <= 500
+    result = mser5(np.arange(1000.0) + random.standard_normal(1000))
+    assert not result.is_found
+    assert result.index <= 500
     assert mser5(np.full(100, 3.25)) == Truncation(0, is_found=True)
     for series in (np.ones(49), np.r_[np.ones(60), math.nan]):
         with pytest.raises(DomainError, match="at least 50"):
@@ -329,49 +329,49 @@ def test_mser5_reports_too_short_run() -> None:
 # Correlation
 
 
-def test_correlated_has_nominal_error_rates() -> None:
+def test_correlated_detects_correlation_with_few_false_positives() -> None:
     random = np.random.default_rng(SEED)
     white = random.standard_normal((4000, 32))
     assert sum(correlated(units) for units in white) / 4000 < 0.006
-    walked = np.empty((1000, 32))
-    walked[:, 0] = random.standard_normal(1000)
+    walks = np.empty((1000, 32))
+    walks[:, 0] = random.standard_normal(1000)
     for unit in range(1, 32):
-        walked[:, unit] = 0.8 * walked[:, unit - 1] + 0.6 * random.standard_normal(1000)
-    assert sum(correlated(units) for units in walked) / 1000 > 0.8
+        walks[:, unit] = 0.8 * walks[:, unit - 1] + 0.6 * random.standard_normal(1000)
+    assert sum(correlated(units) for units in walks) / 1000 > 0.8
     assert not correlated(white[0], replications=32)
 
 
 # Stopping
 
 
-def test_too_short_allows_chance_among_many_metrics() -> None:
+def test_one_correlated_metric_of_many_is_no_short_run() -> None:
     generator = np.random.default_rng(1)
-    alone, together = 0, 0
+    single, combined = 0, 0
     for _ in range(1000):
         answer = {f"{n}": mean(generator.standard_normal(32)) for n in range(20)}
-        alone += any(e is not None and e.is_correlated for e in answer.values())
-        together += bool(too_short(answer))
-    assert alone >= 30
-    assert together <= 10
+        single += any(e is not None and e.is_correlated for e in answer.values())
+        combined += bool(too_short(answer))
+    assert single >= 30
+    assert combined <= 10
     answer = {f"{n}": mean(np.cumsum(generator.standard_normal(32))) for n in range(3)}
-    chance = {f"white {n}": mean(generator.standard_normal(32)) for n in range(17)}
-    assert too_short(answer | chance | {"none": None}) >= answer.keys()
+    metrics = {f"white {n}": mean(generator.standard_normal(32)) for n in range(17)}
+    assert too_short(answer | metrics | {"none": None}) >= answer.keys()
     assert too_short({}) == frozenset()
 
 
-def test_significant_tests_relax_level_by_rank() -> None:
+def test_second_of_two_metrics_has_twice_the_significance_level() -> None:
     assert intervals.significant_tests({"a": 0.009, "b": 0.019, "c": 0.9}, 0.02) == frozenset()
     assert intervals.significant_tests({"a": 0.009, "b": 0.013, "c": 0.9}, 0.02) == {"a", "b"}
     assert intervals.significant_tests({"a": 0.006, "b": 0.9, "c": 0.9}, 0.02) == {"a"}
 
 
-def test_precision_bounds_the_error() -> None:
+def test_target_bounds_the_error_in_addition_to_the_half_width() -> None:
     target = {"loss_ratio": 0.25}
     assert precision_reached({"loss_ratio": estimate(1.0, 0.2)}, target)
     assert not precision_reached({"loss_ratio": estimate(1.0, 0.21)}, target)
 
 
-def test_unmet_precision_lists_every_reason() -> None:
+def test_all_reasons_to_continue_are_reported() -> None:
     estimates = {
         "wide": estimate(1.0, 0.5),
         "few": estimate(1.0, 0.001, has_few_events=True),
@@ -393,18 +393,18 @@ def test_unmet_precision_lists_every_reason() -> None:
         unmet_precision({}, {"loss_ratio": 0.0})
 
 
-def test_next_length_follows_half_width_within_bounds() -> None:
+def test_next_length_follows_the_half_width_within_bounds() -> None:
     target = {"loss_ratio": 0.1}
     goal = 0.1 / 1.1
-    for wanted, growth in [(1.01, 1.5), (1.6, 1.05 * 1.6), (50.0, 2.0)]:
-        found = {"loss_ratio": estimate(1.0, goal * math.sqrt(wanted))}
-        assert next_length(100.0, found, target) == pytest.approx(100.0 * growth)
+    for expected, growth in [(1.01, 1.5), (1.6, 1.05 * 1.6), (50.0, 2.0)]:
+        result = {"loss_ratio": estimate(1.0, goal * math.sqrt(expected))}
+        assert next_length(100.0, result, target) == pytest.approx(100.0 * growth)
     assert next_length(100.0, {"loss_ratio": estimate(1.0, 0.99 * goal)}, target) is None
     assert next_length(100.0, {"loss_ratio": estimate(1.0, 0.01, lag1=0.5)}, target) == 150.0
     assert next_length(100.0, {"loss_ratio": None}, target) == 200.0
     assert next_length(100.0, {}, target) == 200.0
 
 
-def test_next_length_follows_slowest_metric() -> None:
-    found = {"fast": estimate(1.0, 0.001), "slow": estimate(1.0, 1.0)}
-    assert next_length(10.0, found, {"fast": 0.01, "slow": 0.01}) == 20.0
+def test_slowest_metric_sets_the_length() -> None:
+    result = {"fast": estimate(1.0, 0.001), "slow": estimate(1.0, 1.0)}
+    assert next_length(10.0, result, {"fast": 0.01, "slow": 0.01}) == 20.0

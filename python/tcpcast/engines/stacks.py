@@ -69,7 +69,7 @@ MEASURED: dict[tuple[str, str], str] = {
     ("short", "linux-reno"): "within 15 % of packet, within 45 % from 2 to 8 losses",
 }
 """Errors within a formula's domain, with inputs from the scenario, over the cells of ``reproduce
-kernel``; for transfers, over the cells of tests/agreement/test_todays_transfers.py."""
+kernel``; for transfers, over the cells of tests/agreement/test_modern_transfers.py."""
 
 _UNCHECKED = Fit(Verdict.UNCHECKED, "applies, but is not validated for this stack")
 _TRAFFIC = {"bulk": (PATH,), "transfers": (TRANSFERS,), "on-off": (USERS, FIXED_POINT, POPULATION)}

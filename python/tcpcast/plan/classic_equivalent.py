@@ -24,7 +24,7 @@ PRESET = "engset-newreno"
 
 ERROR = "up to 40 % below that of linux-cubic"
 """Error of the model's mean rate against simulations of linux-cubic, from tests/agreement/
-test_plan_todays.py."""
+test_plan_modern.py."""
 
 
 def classic_scenario(scenario: Scenario) -> tuple[Scenario, str]:

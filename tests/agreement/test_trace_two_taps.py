@@ -52,8 +52,10 @@ def scenario(folder: Path, link: dict[str, Any], **tables: Any) -> Scenario:
     return Scenario.from_dict(document | tables)
 
 
-def counted(question: Scenario, seconds: float, transfers: int | None = None) -> dict[str, int]:
-    """Run again and return the engine's sums."""
+def engine_totals(
+    question: Scenario, seconds: float, transfers: int | None = None
+) -> dict[str, int]:
+    """Run the simulation again and return the engine's totals."""
     run = _native.Simulation(configuration(question, 0.0), 1)
     run.advance(transfers=transfers, until_ns=int(seconds * 1e9), threads=1)
     cells = run.counters()[0][-1].tolist()[len(_native.LINK_CELLS) :]
@@ -61,19 +63,19 @@ def counted(question: Scenario, seconds: float, transfers: int | None = None) ->
 
 
 def records(path: Path) -> list[tuple[int, bytes]]:
-    """Return the records of a capture: time in ns, and what follows it."""
-    content, at, found = path.read_bytes(), HEAD, []
-    while at < len(content):
-        seconds, nanos, kept, _ = RECORD.unpack_from(content, at)
-        end = at + RECORD.size + kept
-        found.append((seconds * 10**9 + nanos, content[at + 8 : end]))
-        at = end
-    return found
+    """Return the records of a capture: time in ns, and the remaining bytes."""
+    content, offset, result = path.read_bytes(), HEAD, []
+    while offset < len(content):
+        seconds, nanos, captured_bytes, _ = RECORD.unpack_from(content, offset)
+        end = offset + RECORD.size + captured_bytes
+        result.append((seconds * 10**9 + nanos, content[offset + 8 : end]))
+        offset = end
+    return result
 
 
-def written(like: Path, path: Path, rest: Iterable[tuple[int, bytes]]) -> Path:
+def write_capture(template: Path, path: Path, rest: Iterable[tuple[int, bytes]]) -> Path:
     stamped = (struct.pack("<II", *divmod(time, 10**9)) + record for time, record in rest)
-    path.write_bytes(like.read_bytes()[:HEAD] + b"".join(stamped))
+    path.write_bytes(template.read_bytes()[:HEAD] + b"".join(stamped))
     return path
 
 
@@ -87,22 +89,22 @@ def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     folder = tmp_path_factory.mktemp("between")
     question = scenario(folder, LOSSES[request.param])
     tcpcast.run(question, ["packet"])
-    return folder, counted(question, SECONDS)
+    return folder, engine_totals(question, SECONDS)
 
 
-def test_what_is_lost_between_the_taps_is_what_the_bottleneck_dropped(run: Any) -> None:
+def test_losses_between_the_taps_equal_bottleneck_drops(run: Any) -> None:
     folder, truth = run
     drops = truth["queue_drops"] + truth["random_drops"]
     capture = tcpcast.trace(folder / "bottleneck-in.pcap", after=folder / "bottleneck-out.pcap")
     assert drops > 20
-    # One SYN-ACK per connection, which the engine does not count.
+    # The engine does not count the one SYN-ACK per connection.
     handshakes = capture.connections["src"].size
     assert total(capture, "packets_seen_before") == truth["arrived"] + handshakes
-    # A drop at the very end, when no packet of its flow follows, may as well be under way.
-    under_way = total(capture, "under_way")
-    assert total(capture, "lost_between") + under_way == drops
-    # Of those lost just before the end; a burst or the rest of a round is several.
-    assert under_way <= 20
+    # A drop at the end, without a later packet of its flow, may also be a packet in flight.
+    in_flight = total(capture, "under_way")
+    assert total(capture, "lost_between") + in_flight == drops
+    # Losses just before the end; a burst or the rest of a round has several.
+    assert in_flight <= 20
     table = capture.connections
     assert table["lost_between"].sum() == total(capture, "lost_between")
     per_flow = table["lost_between"] / (table["packets_seen_before"] - table["under_way"])
@@ -110,18 +112,18 @@ def test_what_is_lost_between_the_taps_is_what_the_bottleneck_dropped(run: Any) 
     assert set(table["passes"].tolist()) == {"before-after"}
 
 
-def test_the_order_of_the_captures_does_not_matter(run: Any) -> None:
+def test_order_of_the_captures_does_not_matter(run: Any) -> None:
     folder, _ = run
     taps = [folder / f"bottleneck-{end}.pcap" for end in ("in", "out")]
-    there, back = tcpcast.trace(taps[0], after=taps[1]), tcpcast.trace(taps[1], after=taps[0])
-    assert there.between["passes"].tolist() == ["before-after"]
-    assert back.between["passes"].tolist() == ["after-before"]
+    forward, backward = tcpcast.trace(taps[0], after=taps[1]), tcpcast.trace(taps[1], after=taps[0])
+    assert forward.between["passes"].tolist() == ["before-after"]
+    assert backward.between["passes"].tolist() == ["after-before"]
     for name in ("lost_between", "under_way", "loss_ratio_between", "transit_max_s"):
-        assert total(there, name) == total(back, name)
+        assert total(forward, name) == total(backward, name)
 
 
-def test_alone_on_the_path_p_r_is_exactly_the_engine_s(tmp_path: Path) -> None:
-    """Transfers that end: nothing is under way."""
+def test_p_r_of_a_single_flow_is_exact(tmp_path: Path) -> None:
+    """Transfers that end leave no packet in flight."""
     question = scenario(
         tmp_path,
         {"loss": "5%"},
@@ -129,7 +131,7 @@ def test_alone_on_the_path_p_r_is_exactly_the_engine_s(tmp_path: Path) -> None:
         run={},
     )
     tcpcast.run(question, ["packet"])
-    truth = counted(question, 10_000, 100)
+    truth = engine_totals(question, 10_000, 100)
     capture = tcpcast.trace(tmp_path / "bottleneck-in.pcap", after=tmp_path / "bottleneck-out.pcap")
     drops = truth["queue_drops"] + truth["random_drops"]
     assert drops > 100
@@ -146,22 +148,22 @@ def taps(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     return lambda tap: folder / f"{tap}.pcap"
 
 
-def test_transit_times_are_those_of_the_path(taps: Any) -> None:
+def test_transit_times_agree_with_the_path(taps: Any) -> None:
     capture = tcpcast.trace(taps("sender"), after=taps("receiver"))
-    # Half an RTT and a packet's transmission at least; a full queue of 20 packets more at most.
+    # At least half an RTT and a packet's transmission; at most a full queue of 20 packets more.
     assert total(capture, "transit_min_s") == pytest.approx(0.030, abs=0.002)
     assert total(capture, "transit_max_s") == pytest.approx(0.030 + 20 * 0.003, abs=0.004)
     assert not [line for line in capture.warnings if "clock" in line]
 
 
 @pytest.mark.parametrize("ahead_s", [-0.5, 3600, -86400])
-def test_clocks_need_not_agree(taps: Any, tmp_path: Path, ahead_s: float) -> None:
+def test_clock_offset_between_taps_is_tolerated(taps: Any, tmp_path: Path, ahead_s: float) -> None:
     true = tcpcast.trace(taps("sender"), after=taps("receiver"))
     start = 10**6 * 10**9
     shifted = []
     for tap, shift in (("sender", start), ("receiver", start + round(ahead_s * 1e9))):
         moved = [(time + shift, record) for time, record in records(taps(tap))]
-        shifted.append(written(taps(tap), tmp_path / tap, moved))
+        shifted.append(write_capture(taps(tap), tmp_path / tap, moved))
     capture = tcpcast.trace(shifted[0], after=shifted[1])
     for name in ("lost_between", "under_way", "seen_at_both"):
         assert total(capture, name) == total(true, name)
@@ -170,9 +172,9 @@ def test_clocks_need_not_agree(taps: Any, tmp_path: Path, ahead_s: float) -> Non
     assert any("clock is at least" in line for line in capture.warnings)
 
 
-def test_a_tap_that_begins_later_and_ends_sooner(taps: Any, tmp_path: Path) -> None:
+def test_taps_with_different_start_and_end_are_aligned(taps: Any, tmp_path: Path) -> None:
     rest = [(time, record) for time, record in records(taps("receiver")) if 10e9 < time < 20e9]
-    after = written(taps("receiver"), tmp_path / "part.pcap", rest)
+    after = write_capture(taps("receiver"), tmp_path / "part.pcap", rest)
     capture = tcpcast.trace(taps("sender"), after=after)
     whole = tcpcast.trace(taps("sender"), after=taps("receiver"))
     assert 0.2 < total(capture, "lost_between") / total(whole, "lost_between") < 0.5
@@ -181,12 +183,12 @@ def test_a_tap_that_begins_later_and_ends_sooner(taps: Any, tmp_path: Path) -> N
     assert any("before the other capture began" in line for line in capture.warnings)
 
 
-def test_reordering_is_no_loss(taps: Any, tmp_path: Path) -> None:
+def test_reordering_is_not_loss(taps: Any, tmp_path: Path) -> None:
     rng = np.random.default_rng(4)
     late = [
         (time + int(rng.integers(0, 40_000_000)), rec) for time, rec in records(taps("receiver"))
     ]
-    after = written(taps("receiver"), tmp_path / "late.pcap", sorted(late))
+    after = write_capture(taps("receiver"), tmp_path / "late.pcap", sorted(late))
     capture = tcpcast.trace(taps("sender"), after=after)
     whole = tcpcast.trace(taps("sender"), after=taps("receiver"))
     assert total(capture, "seen_at_both") == total(whole, "seen_at_both")
@@ -194,24 +196,24 @@ def test_reordering_is_no_loss(taps: Any, tmp_path: Path) -> None:
     assert 0 <= total(whole, "lost_between") - lost <= total(capture, "under_way")
 
 
-def test_connections_that_one_tap_lacks_are_not_counted(taps: Any, tmp_path: Path) -> None:
-    gone = bytes([10, 0, 0, 1])
-    rest = [(time, record) for time, record in records(taps("receiver")) if gone not in record]
-    after = written(taps("receiver"), tmp_path / "some.pcap", rest)
+def test_connections_missing_at_one_tap_are_ignored(taps: Any, tmp_path: Path) -> None:
+    address = bytes([10, 0, 0, 1])
+    rest = [(time, record) for time, record in records(taps("receiver")) if address not in record]
+    after = write_capture(taps("receiver"), tmp_path / "some.pcap", rest)
     capture = tcpcast.trace(taps("sender"), after=after)
-    lacking = capture.connections["seen_at_both"] == 0
-    assert lacking.sum() == 1
-    assert np.isnan(capture.connections["loss_ratio_between"][lacking]).all()
+    is_missing = capture.connections["seen_at_both"] == 0
+    assert is_missing.sum() == 1
+    assert np.isnan(capture.connections["loss_ratio_between"][is_missing]).all()
     assert any("missing at the second tap" in line for line in capture.warnings)
 
 
-def test_captures_of_other_packets_are_told_of(taps: Any) -> None:
+def test_captures_of_unrelated_packets_have_a_warning(taps: Any) -> None:
     capture = tcpcast.trace(taps("sender"), after=TRANSFER)
     assert not capture.between
     assert any("have no packet at the second tap" in line for line in capture.warnings)
 
 
-def test_the_command_says_p_r(taps: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_prints_p_r(taps: Any, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["trace", str(taps("sender")), "--second-capture", str(taps("receiver"))]) == 0
     assert "p_r = " in capsys.readouterr().out
     assert main(["trace", str(taps("sender")), "--second-capture", "nowhere.pcap"]) == 2
@@ -220,7 +222,7 @@ def test_the_command_says_p_r(taps: Any, capsys: pytest.CaptureFixture[str]) -> 
     assert "requires exactly one FILE" in capsys.readouterr().err
 
 
-def test_a_fault_of_the_second_capture_is_told_as_its_own(taps: Any) -> None:
+def test_error_of_the_second_capture_names_it(taps: Any) -> None:
     with pytest.raises(CaptureError, match=r"nowhere\.pcap"):
         tcpcast.trace(taps("sender"), after="nowhere.pcap")
     with pytest.raises(CaptureError, match="<bytes>"):

@@ -1,4 +1,4 @@
-"""Means over finished transfers, where many transfers are unfinished at the end of the run."""
+"""Means over finished transfers if many transfers are unfinished at the end of the run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def incast(duration: str) -> Scenario:
     )
 
 
-def test_mean_over_finished_transfers_becomes_lower_bound() -> None:
+def test_mean_over_survivors_is_replaced_by_a_lower_bound() -> None:
     (answer,) = tcpcast.run(incast("20ms"), engines=["packet"])
     finished, unfinished = answer["transfers"], answer["unfinished_transfers"]
     assert 0.05 * finished < unfinished <= 64
@@ -37,16 +37,16 @@ def test_mean_over_finished_transfers_becomes_lower_bound() -> None:
         f"{unfinished:.0f} of {finished + unfinished:.0f} had not finished"
         in on_time.interval_warning
     )
-    # The finished alone took 3.5 ms; the unfinished are older.
+    # The finished transfers took 3.5 ms; the unfinished ones are older.
     assert on_time.at_least is not None
     assert 3.6e-3 < on_time.at_least < 20e-3
     assert math.isnan(answer.metrics["connection_rate_bps"].value)
     assert answer.to_json()["metrics"]["on_time_s"]["at_least"] == on_time.at_least
-    shown = str(tcpcast.run(incast("20ms"), engines=["packet"]))
-    assert f"≥ {1e3 * on_time.at_least:.3f}" in shown
+    text = str(tcpcast.run(incast("20ms"), engines=["packet"]))
+    assert f"≥ {1e3 * on_time.at_least:.3f}" in text
 
 
-def test_long_run_has_mean() -> None:
+def test_long_run_has_a_mean() -> None:
     (answer,) = tcpcast.run(incast("5s"), engines=["packet"])
     assert answer["unfinished_transfers"] > 0
     assert answer.metrics["on_time_s"].at_least is None

@@ -1,4 +1,4 @@
-"""Engines that answer for modern stacks, and their inputs."""
+"""Engines that support modern stacks, and their inputs."""
 
 from __future__ import annotations
 
@@ -17,12 +17,14 @@ BASE: dict[str, Any] = {
 RENO = {"mathis", "td-only", "pftk-approx", "pftk", "parallel", "parallel-cumulative"}
 
 
-def answers(stack: str, engines: list[str] | None = None, **tcp: Any) -> dict[str, tcpcast.Answer]:
+def run_engines(
+    stack: str, engines: list[str] | None = None, **tcp: Any
+) -> dict[str, tcpcast.Answer]:
     scenario = Scenario.from_dict(BASE | {"tcp": {"stack": stack, **tcp}})
     return {answer.engine: answer for answer in tcpcast.run(scenario, engines)}
 
 
-def steps_of(answer: tcpcast.Answer) -> dict[str, Any]:
+def named_steps(answer: tcpcast.Answer) -> dict[str, Any]:
     return {step["symbol"]: step for step in answer.steps}
 
 
@@ -38,32 +40,32 @@ def steps_of(answer: tcpcast.Answer) -> dict[str, Any]:
     ],
 )
 def test_formulas_answer_for_the_window_that_they_model(stack: str, formulas: set[str]) -> None:
-    assert answers(stack).keys() == formulas | {"packet"}
+    assert run_engines(stack).keys() == formulas | {"packet"}
 
 
-def test_a_model_of_reno_that_is_asked_for_another_window_says_what_to_ask() -> None:
-    reno = "it models the window of Reno, but the scenario's stack is linux-cubic; "
-    assert answers("linux-cubic", ["pftk"])["pftk"].not_applicable == (
+def test_reno_model_suggests_an_engine_for_other_windows() -> None:
+    reno = "it models the window of Reno, and the scenario's stack is linux-cubic; "
+    assert run_engines("linux-cubic", ["pftk"])["pftk"].not_applicable == (
         reno + 'use engine cubic-response, or write tcp.stack = "linux-reno"'
     )
-    refused = answers("linux-cubic", ["pftk", "cubic-response"])
-    assert refused["pftk"].not_applicable == reno + 'write tcp.stack = "linux-reno"'
-    assert refused["cubic-response"].not_applicable is None
-    assert not any("the values here are" in text for text in refused["cubic-response"].warnings)
-    refused = answers("dctcp", ["pftk"])
-    assert refused["pftk"].suggestions == (Suggestion({"tcp.stack": "linux-reno"}),)
+    refusals = run_engines("linux-cubic", ["pftk", "cubic-response"])
+    assert refusals["pftk"].not_applicable == reno + 'write tcp.stack = "linux-reno"'
+    assert refusals["cubic-response"].not_applicable is None
+    assert not any("this is what" in text for text in refusals["cubic-response"].warnings)
+    refusals = run_engines("dctcp", ["pftk"])
+    assert refusals["pftk"].suggestions == (Suggestion({"tcp.stack": "linux-reno"}),)
 
 
-def test_formulas_are_fed_as_the_stack_has_it() -> None:
-    steps = steps_of(answers("linux-reno", ["pftk"])["pftk"])
+def test_formulas_use_the_properties_of_the_stack() -> None:
+    steps = named_steps(run_engines("linux-reno", ["pftk"])["pftk"])
     # The window grows with the packets acked, and the timeout is the sum.
     assert (steps["b"]["value"], steps["T0"]["value"]) == (1, pytest.approx(0.26))
     assert steps["T0"]["source"] == "RTT + tcp.min_rto"
-    steps = steps_of(answers("rfc-sack", ["pftk"])["pftk"])
+    steps = named_steps(run_engines("rfc-sack", ["pftk"])["pftk"])
     assert (steps["b"]["value"], steps["T0"]["value"]) == (2, 1.0)
 
 
-def test_pftk_fed_by_the_simulation_is_near_it() -> None:
+def test_pftk_with_simulated_inputs_is_close_to_the_simulation() -> None:
     scenario = Scenario.from_dict(
         BASE | {"tcp": {"stack": "linux-reno"}, "run": {"duration": "200s", "warmup": "10s"}}
     )
@@ -71,7 +73,7 @@ def test_pftk_fed_by_the_simulation_is_near_it() -> None:
     assert pftk["send_rate_pps"] == pytest.approx(packet["send_rate_pps"], rel=0.2)
 
 
-def test_scaled_and_iterated_engines_say_that_they_do_not_apply() -> None:
+def test_scaled_and_iterated_engines_are_not_applicable() -> None:
     users = {
         "traffic": {
             "kind": "on-off",
@@ -82,7 +84,7 @@ def test_scaled_and_iterated_engines_say_that_they_do_not_apply() -> None:
         "tcp": {"stack": "linux-cubic"},
     }
     scenario = Scenario.from_dict(BASE | users)
-    found = {a.engine: a for a in tcpcast.run(scenario, ["mean-field", "fixed-point", "engset"])}
-    assert "has not been validated for modern TCP" in (found["mean-field"].not_applicable or "")
-    assert "instantaneous loss feedback" in (found["fixed-point"].not_applicable or "")
-    assert "it models the window of Reno" in (found["engset"].not_applicable or "")
+    result = {a.engine: a for a in tcpcast.run(scenario, ["mean-field", "fixed-point", "engset"])}
+    assert "has not been checked for today's TCP" in (result["mean-field"].not_applicable or "")
+    assert "instantaneous loss feedback" in (result["fixed-point"].not_applicable or "")
+    assert "it models the window of Reno" in (result["engset"].not_applicable or "")

@@ -1,4 +1,4 @@
-"""Classes with packets of their own size in the packet engine."""
+"""Classes with their own packet size in the packet engine."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RATE = 10e6
 TIMES = {"rtt_mean_s", "queue_delay_mean_s", "loss_ratio", "send_rate_pps", "goodput_pps"}
 
 
-def scenario(classes: list[dict[str, Any]], **changes: Any) -> Scenario:
+def make_scenario(classes: list[dict[str, Any]], **changes: Any) -> Scenario:
     tables = {
         "network": {
             "rtt": "40ms",
@@ -37,21 +37,21 @@ def scenario(classes: list[dict[str, Any]], **changes: Any) -> Scenario:
 
 def mixed(**changes: Any) -> Scenario:
     classes = [{"name": "large"}, {"name": "small", "packet": f"{SMALL}B"}]
-    return scenario(classes, **changes)
+    return make_scenario(classes, **changes)
 
 
-def simulated(asked: Scenario, **options: Any) -> Answer:
-    (found,) = answer(asked, ["packet"], RunOptions(**options))
-    assert found.not_applicable is None, found.not_applicable
-    return found
+def simulate(scenario: Scenario, **options: Any) -> Answer:
+    (result,) = answer(scenario, ["packet"], RunOptions(**options))
+    assert result.not_applicable is None, result.not_applicable
+    return result
 
 
-def value(found: Answer, metric: str) -> float:
-    return found.metrics[metric].value
+def value(result: Answer, metric: str) -> float:
+    return result.metrics[metric].value
 
 
-def by_class(found: Answer, metric: str) -> list[float]:
-    return [float(value) for value in found.tables["by_class"][metric]]
+def by_class(result: Answer, metric: str) -> list[float]:
+    return [float(value) for value in result.tables["by_class"][metric]]
 
 
 PATHS = {
@@ -72,7 +72,7 @@ PATHS = {
 
 
 def at_rates(value: Any, mbit: float, key: str = "") -> Any:
-    """Return changes with each rate as a text, in units of ``mbit``."""
+    """Return changes with all rates as text in units of ``mbit``."""
     if isinstance(value, dict):
         return {name: at_rates(each, mbit, name) for name, each in value.items()}
     if isinstance(value, list):
@@ -81,17 +81,17 @@ def at_rates(value: Any, mbit: float, key: str = "") -> Any:
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_half_the_packet_at_half_the_rate_is_the_same_run_in_time(path: str) -> None:
+def test_half_the_packet_size_at_half_the_rate_gives_the_same_times(path: str) -> None:
     both: list[dict[str, Any]] = [{"name": "near"}, {"name": "far", "rtt": "90ms"}]
     if path == "hops":
         both = [{"name": "few"}, {"name": "many", "flows": 3}]
-    whole = scenario(both, **{"network.ack": "80B"})
+    whole = make_scenario(both, **{"network.ack": "80B"})
     whole = whole.with_changes(at_rates(PATHS[path], 1))
-    halves = scenario(
+    halves = make_scenario(
         [{**each, "packet": "750B"} for each in both],
         **{"network.bottleneck.rate": "5mbit", "network.ack": "40B"},
     ).with_changes(at_rates(PATHS[path], 0.5))
-    first, second = simulated(whole), simulated(halves)
+    first, second = simulate(whole), simulate(halves)
     for metric in TIMES & first.tables["by_class"].keys():
         assert by_class(first, metric) == by_class(second, metric), metric
     for metric in ("utilisation", "queue_mean_pkts", "jain_index"):
@@ -100,10 +100,14 @@ def test_half_the_packet_at_half_the_rate_is_the_same_run_in_time(path: str) -> 
     assert ratio == pytest.approx((750 - 40) / (1500 - 40))
 
 
-def test_the_size_of_the_network_changes_nothing() -> None:
-    plain, given = ([{"name": "a"}, {"name": "b", **own}] for own in ({}, {"packet": "1500B"}))
+def test_network_packet_size_has_no_effect() -> None:
+    plain, with_packet = (
+        [{"name": "a"}, {"name": "b", **own}] for own in ({}, {"packet": "1500B"})
+    )
     for stack in ("rfc-newreno", "linux-cubic"):
-        first, second = (simulated(scenario(c, **{"tcp.stack": stack})) for c in (plain, given))
+        first, second = (
+            simulate(make_scenario(c, **{"tcp.stack": stack})) for c in (plain, with_packet)
+        )
         assert {n: m.value for n, m in first.metrics.items()} == {
             n: m.value for n, m in second.metrics.items()
         }
@@ -125,42 +129,42 @@ QUEUES: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("stack", ["rfc-newreno", "linux-cubic"])
 @pytest.mark.parametrize("queue", QUEUES)
-def test_the_link_carries_the_bytes_of_each_class(queue: str, stack: str) -> None:
-    found = simulated(mixed(**QUEUES[queue], **{"tcp.stack": stack}))
-    sent, lost = (np.array(by_class(found, m)) for m in ("send_rate_pps", "loss_ratio"))
+def test_link_carries_the_bytes_of_each_class(queue: str, stack: str) -> None:
+    result = simulate(mixed(**QUEUES[queue], **{"tcp.stack": stack}))
+    sent, lost = (np.array(by_class(result, m)) for m in ("send_rate_pps", "loss_ratio"))
     carried = 8 * sent * (1 - lost) * [LARGE, SMALL]
-    # What is queued at either end of the run is no more than 50 packets, or 0.1 %.
-    assert carried.sum() == pytest.approx(value(found, "utilisation") * RATE, rel=0.002)
+    # The queue at either end of the run contains at most 50 packets, or 0.1 %.
+    assert carried.sum() == pytest.approx(value(result, "utilisation") * RATE, rel=0.002)
     payload = [LARGE - 40, SMALL - 40] if stack == "rfc-newreno" else [LARGE - 52, SMALL - 52]
-    goodput = np.array(by_class(found, "goodput_pps")) * 8 * payload
-    assert by_class(found, "goodput_bps") == pytest.approx(goodput, rel=1e-9)
-    assert value(found, "goodput_bps") == pytest.approx(goodput.sum(), rel=1e-6)
+    goodput = np.array(by_class(result, "goodput_pps")) * 8 * payload
+    assert by_class(result, "goodput_bps") == pytest.approx(goodput, rel=1e-9)
+    assert value(result, "goodput_bps") == pytest.approx(goodput.sum(), rel=1e-6)
 
 
-def test_fair_queueing_shares_bytes_and_a_buffer_of_packets_shares_packets() -> None:
-    fair = simulated(mixed(**QUEUES["fq"], **{"network.bottleneck.buffer": "300pkt"}))
-    packets = simulated(mixed())
+def test_fair_queueing_shares_bytes_and_a_packet_buffer_shares_packets() -> None:
+    fair = simulate(mixed(**QUEUES["fq"], **{"network.bottleneck.buffer": "300pkt"}))
+    packets = simulate(mixed())
     sent = np.array(by_class(fair, "goodput_pps")) * [LARGE, SMALL]
     assert sent[0] == pytest.approx(sent[1], rel=0.02)
     large, small = by_class(packets, "goodput_pps")
     assert small < 1.5 * large
 
 
-def test_a_buffer_in_bytes_holds_as_long_as_they_take() -> None:
-    found = simulated(mixed(**QUEUES["bytes"], **{"tcp.stack": "linux-cubic"}))
+def test_byte_buffer_has_the_queueing_delay_of_its_bytes() -> None:
+    result = simulate(mixed(**QUEUES["bytes"], **{"tcp.stack": "linux-cubic"}))
     longest_s = 8 * 75_000 / RATE
-    assert 0.9 * longest_s < value(found, "queue_delay_p99_s") < 1.01 * longest_s
-    assert 100 < value(found, "queue_max_pkts") <= 75_000 // SMALL
+    assert 0.9 * longest_s < value(result, "queue_delay_p99_s") < 1.01 * longest_s
+    assert 100 < value(result, "queue_max_pkts") <= 75_000 // SMALL
 
 
-def test_an_own_link_in_bytes_holds_packets_of_its_class() -> None:
+def test_access_buffer_in_bytes_holds_packets_of_its_class() -> None:
     config = configuration(mixed(**{"network.ingress": {"rate": "9mbit", "buffer": "3000B"}}), 0.0)
     assert [each["ingress"]["limit_pkts"] for each in config["classes"]] == [2, 6]
     assert [each["packet_bytes"] for each in config["classes"]] == [None, SMALL]
 
 
-def test_sizes_of_files_are_those_of_the_class() -> None:
-    """A file of 30,000 bytes takes 21 or 67 packets, and both classes are paid for its bytes."""
+def test_file_sizes_use_the_payload_of_the_class() -> None:
+    """A file of 30,000 bytes takes 21 or 67 packets; goodput counts the bytes for both classes."""
     classes = [
         {"name": "large", "sources": 5},
         {"name": "small", "sources": 5, "packet": f"{SMALL}B"},
@@ -176,49 +180,49 @@ def test_sizes_of_files_are_those_of_the_class() -> None:
         "run": {"duration": "120s", "warmup": "5s"},
         "class": classes,
     }
-    found = simulated(Scenario.from_dict(tables))
-    assert by_class(found, "mean_size_pkts") == [21, 67]
-    rates = by_class(found, "connection_rate_bps")
-    on_s = by_class(found, "on_time_s")
+    result = simulate(Scenario.from_dict(tables))
+    assert by_class(result, "mean_size_pkts") == [21, 67]
+    rates = by_class(result, "connection_rate_bps")
+    on_s = by_class(result, "on_time_s")
     assert rates == pytest.approx(np.array([21 * 8 * LARGE, 67 * 8 * SMALL]) / on_s, rel=1e-9)
-    assert not {"rates", "by_size"} & found.tables.keys()
-    assert "shared_rate_bps" not in found.tables["states"]
-    # The goodput of a file is its bits over the time to its delivery, before its ON time ends.
-    told = found.tables["file_goodput_by_class"]
+    assert not {"rates", "by_size"} & result.tables.keys()
+    assert "shared_rate_bps" not in result.tables["states"]
+    # File goodput is the file's bits over the time to its delivery, before the ON time ends.
+    table = result.tables["file_goodput_by_class"]
     for name, rate in zip(("large", "small"), rates, strict=True):
-        median = told["goodput_bps"][(told["name"] == name) & (told["share"] == 0.5)]
+        median = table["goodput_bps"][(table["name"] == name) & (table["share"] == 0.5)]
         assert median == pytest.approx(rate, rel=0.4)
 
 
 def lengths(file: Path) -> dict[bytes, set[int]]:
     """Return the IP lengths in a capture, by the sender's address."""
-    data, at = file.read_bytes(), 24
-    found: dict[bytes, set[int]] = {}
-    while at < len(data):
-        kept, length = struct.unpack_from("<II", data, at + 8)
-        found.setdefault(data[at + 28 : at + 32], set()).add(length)
-        at += 16 + kept
-    return found
+    data, offset = file.read_bytes(), 24
+    result: dict[bytes, set[int]] = {}
+    while offset < len(data):
+        captured_bytes, length = struct.unpack_from("<II", data, offset + 8)
+        result.setdefault(data[offset + 28 : offset + 32], set()).add(length)
+        offset += 16 + captured_bytes
+    return result
 
 
 @pytest.mark.parametrize("stack", ["rfc-newreno", "linux-cubic"])
-def test_captures_show_the_length_of_each_class(tmp_path: Path, stack: str) -> None:
+def test_captures_have_the_packet_length_of_each_class(tmp_path: Path, stack: str) -> None:
     file = tmp_path / "sent.pcap"
-    asked = mixed(
+    scenario = mixed(
         **{
             "probes.pcap": [{"link": "bottleneck-in", "file": str(file), "packets": 4000}],
             "tcp.stack": stack,
             "run.duration": "20s",
         }
     )
-    simulated(asked)
-    found = [max(each) for sender, each in sorted(lengths(file).items()) if sender[1] < 128]
-    assert found == [LARGE, LARGE, SMALL, SMALL]
+    simulate(scenario)
+    result = [max(each) for sender, each in sorted(lengths(file).items()) if sender[1] < 128]
+    assert result == [LARGE, LARGE, SMALL, SMALL]
 
 
-def test_threads_change_nothing() -> None:
-    asked = mixed(**QUEUES["bytes"], **{"run.replications": 3, "run.duration": "20s"})
-    first, second = (simulated(asked, threads=threads) for threads in (1, 3))
+def test_results_are_independent_of_threads() -> None:
+    scenario = mixed(**QUEUES["bytes"], **{"run.replications": 3, "run.duration": "20s"})
+    first, second = (simulate(scenario, threads=threads) for threads in (1, 3))
     assert {n: m.value for n, m in first.metrics.items()} == {
         n: m.value for n, m in second.metrics.items()
     }
@@ -259,6 +263,6 @@ def test_threads_change_nothing() -> None:
         ),
     ],
 )
-def test_the_rest_is_refused(changes: dict[str, Any], reason: str) -> None:
-    (found,) = answer(mixed(**changes), ["packet"])
-    assert str(found.not_applicable).startswith(f"class.small.packet: {reason}; ")
+def test_unsupported_uses_are_rejected(changes: dict[str, Any], reason: str) -> None:
+    (result,) = answer(mixed(**changes), ["packet"])
+    assert str(result.not_applicable).startswith(f"class.small.packet: {reason}; ")

@@ -18,32 +18,32 @@ BASE: dict[str, Any] = {
 }
 
 
-def answered(changes: dict[str, Any], *, threads: int | None = None) -> tcpcast.Answer:
+def simulate(changes: dict[str, Any], *, threads: int | None = None) -> tcpcast.Answer:
     scenario = Scenario.from_dict(BASE).with_changes(changes)
     (answer,) = tcpcast.run(scenario, ["packet"], threads=threads)
     return answer
 
 
 @pytest.mark.parametrize("stack", MODERN_PRESETS)
-def test_a_lone_flow_fills_a_link_with_room_for_a_window(stack: str) -> None:
-    answer = answered({"tcp.stack": stack})
-    # BBR leaves room for its probes of the round-trip time, version 3 for others' flows as well.
-    # Without SACK the repair of slow start's losses, one per RTT, continues after the warm-up.
-    least = {"linux-bbr": 0.95, "bbr3": 0.95, "linux-reno-classic": 0.8}.get(stack, 0.985)
-    assert least * LINK_PPS < answer["goodput_pps"] <= LINK_PPS * 1.0001
+def test_single_flow_fills_a_link_with_a_large_buffer(stack: str) -> None:
+    answer = simulate({"tcp.stack": stack})
+    # BBR leaves capacity for its RTT probes, and version 3 also for other flows. Without SACK, the
+    # repair of slow start's losses, one per round trip, continues after the warm-up.
+    min_utilisation = {"linux-bbr": 0.95, "bbr3": 0.95, "linux-reno-classic": 0.8}.get(stack, 0.985)
+    assert min_utilisation * LINK_PPS < answer["goodput_pps"] <= LINK_PPS * 1.0001
     payload = 1460 if stack == "rfc-sack" else 1448
     assert answer["goodput_bps"] == pytest.approx(8 * payload * answer["goodput_pps"])
 
 
-def test_a_receiver_s_window_limits() -> None:
-    answer = answered({"tcp.receiver_window": 20})
-    # ACKs are delayed by at most one packet, and nothing is lost.
+def test_receiver_window_limits_the_rate() -> None:
+    answer = simulate({"tcp.receiver_window": 20})
+    # Acks are delayed by at most one packet, and there is no loss.
     assert answer["goodput_pps"] == pytest.approx(20 / 0.06, rel=0.02)
     assert answer["loss_ratio"] == 0
 
 
 @pytest.mark.parametrize(
-    ("stacks", "least"),
+    ("stacks", "min_utilisation"),
     [
         (("linux-cubic", "linux-reno"), 0.05),
         (("linux-bbr", "linux-cubic"), 0.05),
@@ -52,34 +52,34 @@ def test_a_receiver_s_window_limits() -> None:
     ],
     ids=lambda value: "+".join(value) if isinstance(value, tuple) else None,
 )
-def test_classes_of_any_stack_share_a_link(stacks: tuple[str, ...], least: float) -> None:
+def test_classes_of_any_stack_share_a_link(stacks: tuple[str, ...], min_utilisation: float) -> None:
     classes = [{"name": name, "flows": 1, "tcp": {"stack": name}} for name in stacks]
-    answer = answered({"traffic": {"kind": "bulk"}, "class": classes, "run.duration": "130s"})
+    answer = simulate({"traffic": {"kind": "bulk"}, "class": classes, "run.duration": "130s"})
     rates = answer.tables["by_class"]["goodput_pps"]
     assert list(answer.tables["by_class"]["name"]) == list(stacks)
     assert sum(rates) == pytest.approx(LINK_PPS, rel=0.04)
-    assert min(rates) / sum(rates) > least
+    assert min(rates) / sum(rates) > min_utilisation
     assert 0 < answer["jain_index"] <= 1
 
 
-def test_flows_that_start_later_take_their_share() -> None:
+def test_later_flows_get_their_share() -> None:
     classes = [
         {"name": name, "flows": 1, "traffic": {"kind": "bulk", "start": [start]}}
         for name, start in (("early", "0s"), ("late", "40s"))
     ]
     changes = {"traffic": {"kind": "bulk"}, "class": classes}
-    before = answered({**changes, "run.duration": "35s"})
+    before = simulate({**changes, "run.duration": "35s"})
     first, second = before.tables["by_class"]["goodput_pps"]
     assert first == pytest.approx(LINK_PPS, rel=0.02)
     assert second == 0
-    both = answered({**changes, "run.duration": "200s", "run.warmup": "100s"})
+    both = simulate({**changes, "run.duration": "200s", "run.warmup": "100s"})
     first, second = both.tables["by_class"]["goodput_pps"]
     assert second / (first + second) > 0.2
 
 
 @pytest.mark.parametrize("stack", ["linux-cubic", "linux-bbr", "rfc-sack"])
-def test_a_transfer_takes_the_round_trips_of_its_windows(stack: str) -> None:
-    answer = answered(
+def test_transfer_takes_the_round_trips_of_its_windows(stack: str) -> None:
+    answer = simulate(
         {
             "network": {"rtt": "100ms", "bottleneck": {"rate": "1gbit", "buffer": "1000pkt"}},
             "traffic": {"kind": "transfers", "size": ["10pkt", "30pkt"], "count": 50},
@@ -88,7 +88,7 @@ def test_a_transfer_takes_the_round_trips_of_its_windows(stack: str) -> None:
         }
     )
     times = answer.tables["by_size"]["delivery_time_s"]
-    # 10 packets, then 20 where the window grows by packets acked; RFC 5681 grows by acks.
+    # 10 packets, then 20 if the window grows by packets acked; RFC 5681 grows by acks.
     assert times[0] == pytest.approx(0.05, abs=0.002)
     rounds = 1.5 if stack != "rfc-sack" else 2.5
     assert times[1] == pytest.approx(0.1 * rounds, abs=0.065 if stack == "linux-bbr" else 0.01)
@@ -96,8 +96,8 @@ def test_a_transfer_takes_the_round_trips_of_its_windows(stack: str) -> None:
 
 @pytest.mark.parametrize("connection", ["new", "persistent"])
 @pytest.mark.parametrize("stack", ["linux-cubic", "linux-bbr", "linux-reno-classic"])
-def test_users_of_a_link_get_their_files(stack: str, connection: str) -> None:
-    answer = answered(
+def test_all_users_of_a_link_get_their_files(stack: str, connection: str) -> None:
+    answer = simulate(
         {
             "traffic": {
                 "kind": "on-off",
@@ -110,7 +110,7 @@ def test_users_of_a_link_get_their_files(stack: str, connection: str) -> None:
             "run": {"transfers": 4000, "warmup": "5s", "seed": 1},
         }
     )
-    # 40 files of 12 packets in a second and a few round trips: the link has room for them.
+    # 40 files of 12 packets in a second and a few round trips: the link has enough capacity.
     assert 0.06 < answer["on_time_s"] < 0.4
     assert answer["loss_ratio"] < 0.02
     assert answer["mean_size_pkts"] == pytest.approx(12, rel=0.05)
@@ -136,8 +136,8 @@ LINKS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("link", LINKS)
-def test_the_same_seed_gives_the_same_on_any_number_of_threads(link: str) -> None:
-    """And every packet is accounted for at the end of a run, or it fails."""
+def test_seed_determines_results_for_any_number_of_threads(link: str) -> None:
+    """The run itself fails if a packet is unaccounted for at its end."""
     classes = [
         {"name": name, "flows": 2, "tcp": {"stack": name}}
         for name in ("linux-cubic", "linux-bbr", "rfc-newreno", "rfc-sack")
@@ -147,8 +147,8 @@ def test_the_same_seed_gives_the_same_on_any_number_of_threads(link: str) -> Non
         "class": classes,
         "run": {"duration": "20s", "warmup": "5s", "replications": 2, "seed": 3},
     }
-    one, two = answered(changes, threads=1), answered(changes, threads=2)
+    one, two = simulate(changes, threads=1), simulate(changes, threads=2)
     assert one.metrics == two.metrics
-    assert answered({**changes, "run.seed": 4}).metrics != one.metrics
+    assert simulate({**changes, "run.seed": 4}).metrics != one.metrics
     assert min(one.tables["by_class"]["goodput_pps"]) > 0
     assert 0.5 * LINK_PPS < one["goodput_pps"] <= LINK_PPS

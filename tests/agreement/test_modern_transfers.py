@@ -1,4 +1,4 @@
-"""Short transfers of Linux: formula compared with simulation, over losses, paths and sizes."""
+"""Short transfers of Linux: the formula against the simulation for losses, paths and sizes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import tcpcast
 from tcpcast.engines.stacks import Verdict, fit
 from tcpcast.scenario import Scenario
 
-# RTT, loss, link, sizes in packets, relative error of the formula: at most and at least.
+# RTT, loss, link, sizes in packets, maximum and minimum relative error of the formula.
 POINTS: list[tuple[str, str, str, list[int], tuple[float, float]]] = [
     ("100ms", "1%", "100mbit", [5, 20, 70, 200], (-0.08, 0.08)),
     ("20ms", "1%", "100mbit", [5, 20, 70, 200], (-0.10, 0.03)),
@@ -26,7 +26,7 @@ LOSSLESS = [
 ]
 
 
-def asked(rtt: str, rate: str, sizes: list[int], loss: str = "0%", **tcp: Any) -> Scenario:
+def make_scenario(rtt: str, rate: str, sizes: list[int], loss: str = "0%", **tcp: Any) -> Scenario:
     count = 1 if loss == "0%" else 1000 if max(sizes) < 1000 else 80
     return Scenario.from_dict(
         {
@@ -39,42 +39,44 @@ def asked(rtt: str, rate: str, sizes: list[int], loss: str = "0%", **tcp: Any) -
 
 
 def times(scenario: Scenario) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Return the times by the formula and by the simulation, of each size."""
+    """Return the times by the formula and by the simulation for each size."""
     short, packet = tcpcast.run(scenario, ["short", "packet"])
     assert short.metrics["completion_time_s"].trusted
-    found = (np.asarray(a.tables["by_size"]["completion_time_s"]) for a in (short, packet))
-    return next(found), next(found)
+    result = (np.asarray(a.tables["by_size"]["completion_time_s"]) for a in (short, packet))
+    return next(result), next(result)
 
 
 @pytest.mark.parametrize(("rtt", "loss", "rate", "sizes", "error"), POINTS)
-def test_transfers_of_linux_with_losses(
+def test_linux_transfers_with_losses_agree(
     rtt: str, loss: str, rate: str, sizes: list[int], error: tuple[float, float]
 ) -> None:
-    short, packet = times(asked(rtt, rate, sizes, loss))
-    apart = short / packet - 1
-    assert apart.min() > error[0], apart
-    assert apart.max() < error[1], apart
+    short, packet = times(make_scenario(rtt, rate, sizes, loss))
+    relative = short / packet - 1
+    assert relative.min() > error[0], relative
+    assert relative.max() < error[1], relative
 
 
 @pytest.mark.parametrize(("rtt", "rate", "sizes"), LOSSLESS)
-def test_transfers_of_linux_without_loss_are_exact(rtt: str, rate: str, sizes: list[int]) -> None:
-    short, packet = times(asked(rtt, rate, sizes))
+def test_linux_transfers_without_loss_are_exact(rtt: str, rate: str, sizes: list[int]) -> None:
+    short, packet = times(make_scenario(rtt, rate, sizes))
     # The last ack may be delayed, and HyStart leaves slow start before the link is full.
     assert short == pytest.approx(packet, rel=0.02, abs=0.001)
 
 
-def test_the_time_from_the_syn_on_has_a_round_trip_more() -> None:
-    scenario = asked("100ms", "100mbit", [10, 100], "1%")
+def test_time_since_the_syn_has_one_round_trip_more() -> None:
+    scenario = make_scenario("100ms", "100mbit", [10, 100], "1%")
     short, packet = tcpcast.run(scenario, ["short", "packet"])
     assert short["total_time_s"] == pytest.approx(packet["total_time_s"], rel=0.05)
-    # A SYN-ACK that is lost is retransmitted after 1 s, 2 s, ...: twice as long each time.
-    beside = short["total_time_s"] - short["completion_time_s"]
-    assert beside == pytest.approx(0.1 + 0.01 / (1 - 2 * 0.01), rel=1e-6)
-    (without,) = tcpcast.run(asked("100ms", "100mbit", [10], handshake="none"), ["short"])
-    assert "total_time_s" not in without.metrics
+    # A lost SYN-ACK is retransmitted after 1 s, 2 s, ...: twice as long each time.
+    handshake_s = short["total_time_s"] - short["completion_time_s"]
+    assert handshake_s == pytest.approx(0.1 + 0.01 / (1 - 2 * 0.01), rel=1e-6)
+    (without_handshake,) = tcpcast.run(
+        make_scenario("100ms", "100mbit", [10], handshake="none"), ["short"]
+    )
+    assert "total_time_s" not in without_handshake.metrics
 
 
-def test_the_table_of_engines_and_stacks_has_the_error() -> None:
+def test_table_of_engines_and_stacks_contains_the_error() -> None:
     for stack in ("linux-cubic", "linux-reno"):
         assert fit("short", stack).verdict is Verdict.STATED_ERROR
     for stack in ("linux-bbr", "dctcp"):
@@ -82,14 +84,14 @@ def test_the_table_of_engines_and_stacks_has_the_error() -> None:
     assert fit("cardwell", "linux-cubic").verdict is Verdict.REFUSED
 
 
-def test_some_losses_are_within_the_domain() -> None:
-    """The formula is more accurate than slow start up to the long-run goodput."""
-    scenario = asked("40ms", "50mbit", [600, 1400], "0.5%")
+def test_moderate_losses_are_within_the_domain() -> None:
+    """Up to the long-term goodput, the formula is more accurate than slow start alone."""
+    scenario = make_scenario("40ms", "50mbit", [600, 1400], "0.5%")
     short, packet = times(scenario.with_changes({"traffic.count": 300}))
     assert np.abs(short / packet - 1).max() < 0.25, short / packet
 
 
 def test_many_losses_are_outside_the_domain() -> None:
-    (short,) = tcpcast.run(asked("60ms", "20mbit", [3000], "1%"), ["short"])
+    (short,) = tcpcast.run(make_scenario("60ms", "20mbit", [3000], "1%"), ["short"])
     assert not short.metrics["completion_time_s"].trusted
     assert "30 losses per transfer with SACK, more than 8" in short.warnings[0]

@@ -1,4 +1,4 @@
-"""Which congestion control captures of simulated stacks look like."""
+"""Congestion control that ``tcpcast trace`` identifies in captures of simulated stacks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tcpcast.captures import Capture
 
 
-def captured(
+def capture_controls(
     stack: str, folder: Path, *, seconds: int = 60, ecn: bool = False, **link: str
 ) -> Capture:
     bottleneck = {"rate": "20mbit", "buffer": "101pkt", "loss": "0%", **link}
@@ -41,10 +41,10 @@ def captured(
         ("linux-bbr", "bbr"),
     ],
 )
-def test_a_capture_looks_like_its_congestion_control(
+def test_congestion_control_is_identified_in_captures(
     stack: str, control: str, loss: str, tmp_path: Path
 ) -> None:
-    capture = captured(stack, tmp_path, loss=loss)
+    capture = capture_controls(stack, tmp_path, loss=loss)
     assert capture.connections["looks_like"].tolist() == [control]
 
 
@@ -53,7 +53,7 @@ LOSSES: dict[str, Any] = {
     "data_packets": 10_000, "super_segments": 0, "bytes": 10_000_000, "duration_s": 100.0,
     "td": 100, "to": 0, "by_sack": 100, "window_reductions": 0,
 }  # fmt: skip
-"""A hundred packets a second, and one loss indication for a hundred of them: 122 by PFTK."""
+"""100 packets per second with one loss indication per 100 packets; PFTK predicts 122 packets/s."""
 
 
 def directions(reduction: float, flights: list[int], limited_by: str) -> dict[str, Any]:
@@ -87,14 +87,14 @@ PROBING = [100, 125, 75, 100, 100, 100, 100, 100] * 6
         (0.7, PROBING, "bbr"),
         (np.nan, PROBING, "bbr"),
         (np.nan, RISING, "unknown"),
-        (0.5, RISING[:10], "unknown"),  # too few calm rounds
+        (0.5, RISING[:10], "unknown"),  # too few rounds without losses
     ],
 )
-def test_reduction_and_falling_flights_decide(
+def test_reduction_and_falling_flights_identify_the_control(
     reduction: float, flights: list[int], control: str
 ) -> None:
-    found = looks_like(**directions(reduction, flights, "congestion_window"))
-    assert found["looks_like"].tolist() == [control]
+    result = looks_like(**directions(reduction, flights, "congestion_window"))
+    assert result["looks_like"].tolist() == [control]
 
 
 @pytest.mark.parametrize(
@@ -106,35 +106,35 @@ def test_reduction_and_falling_flights_decide(
         ({"duration_s": 30.0, "td": 19, "data_packets": 1900, "bytes": 1_900_000}, "cubic"),
     ],
 )
-def test_who_sends_more_than_losses_allow_is_bbr(changed: dict[str, Any], control: str) -> None:
-    given = directions(0.7, RISING, "congestion_window")
-    given["table"] |= {name: np.array([value]) for name, value in changed.items()}
-    assert looks_like(**given)["looks_like"].tolist() == [control]
+def test_rate_above_the_loss_limit_identifies_bbr(changed: dict[str, Any], control: str) -> None:
+    table = directions(0.7, RISING, "congestion_window")
+    table["table"] |= {name: np.array([value]) for name, value in changed.items()}
+    assert looks_like(**table)["looks_like"].tolist() == [control]
 
 
-def test_flights_that_marks_reduced_tell_nothing() -> None:
-    """As many reductions by CWR as halves of the falls (RFC 3168, section 6.1.2)."""
-    given = directions(np.nan, PROBING, "congestion_window")
+def test_flights_reduced_by_ecn_marks_are_ignored() -> None:
+    """Half as many reductions by CWR as falls (RFC 3168, section 6.1.2)."""
+    table = directions(np.nan, PROBING, "congestion_window")
     for marks, control in ((2, "bbr"), (12, "unknown")):
-        given["table"]["window_reductions"] = np.array([marks])
-        assert looks_like(**given)["looks_like"].tolist() == [control]
+        table["table"]["window_reductions"] = np.array([marks])
+        assert looks_like(**table)["looks_like"].tolist() == [control]
 
 
 @pytest.mark.parametrize("stack", ["linux-cubic", "linux-reno"])
-def test_ecn_is_not_taken_for_bbr(stack: str, tmp_path: Path) -> None:
-    capture = captured(stack, tmp_path, ecn=True, queue="codel")
+def test_ecn_is_not_mistaken_for_bbr(stack: str, tmp_path: Path) -> None:
+    capture = capture_controls(stack, tmp_path, ecn=True, queue="codel")
     assert capture.connections["window_reductions"][0] >= 10
     assert capture.connections["looks_like"].tolist() == ["unknown"]
 
 
 @pytest.mark.parametrize("loss", ["0%", "0.1%", "2%"])
-def test_bbr_is_known_where_it_loses_often(loss: str, tmp_path: Path) -> None:
+def test_bbr_is_identified_at_frequent_losses(loss: str, tmp_path: Path) -> None:
     for stack, is_bbr in (("linux-bbr", True), ("linux-cubic", False)):
         folder = tmp_path / stack
         folder.mkdir()
-        capture = captured(stack, folder, rate="100mbit", buffer="12pkt", loss=loss)
+        capture = capture_controls(stack, folder, rate="100mbit", buffer="12pkt", loss=loss)
         assert (capture.connections["looks_like"][0] == "bbr") is is_bbr
 
 
-def test_rounds_that_something_else_held_do_not_count() -> None:
+def test_rounds_limited_by_other_causes_are_ignored() -> None:
     assert np.isnan(falling_share(**directions(0.5, PROBING, "application"))).all()

@@ -1,7 +1,7 @@
-"""Modern stacks compared with a real kernel over an emulated link: cells of our own measurements.
+"""Modern stacks against a real kernel over an emulated link: selected measurements.
 
-Linux 6.18, November 2026; ``tcpcast reproduce kernel`` answers all of them. Here are single flows
-over a drop-tail queue, pairs of flows, random loss and short transfers.
+Linux 6.18, November 2026; ``tcpcast reproduce kernel`` compares all of them. This file has single
+flows over a drop-tail queue, pairs of flows, random loss and short transfers.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 import pytest
 from tcpcast_papers.kernel.cells import packaged
 from tcpcast_papers.kernel.comparison import AGREES, of_cell
-from tcpcast_papers.kernel.runs import Effort, Reply
+from tcpcast_papers.kernel.runs import CellJob, SampleSizes
 
 if TYPE_CHECKING:
     from tcpcast_papers.kernel.cells import Cell
 
-EFFORT = Effort(loss_runs=6, queue_runs=3, transfers=1500)
-PAIRS_EFFORT = Effort(loss_runs=12, queue_runs=6, transfers=3000)
+EFFORT = SampleSizes(loss_runs=6, queue_runs=3, transfers=1500)
+PAIRS_EFFORT = SampleSizes(loss_runs=12, queue_runs=6, transfers=3000)
 
 CELLS = {(cell.series, cell.name): cell for cell in packaged()}
 
@@ -64,9 +64,9 @@ TRANSFERS = (
 )
 
 
-def differing(cell: Cell, effort: Effort, quantities: set[str]) -> list[str]:
-    """Return the quantities of a cell that differ by more than is allowed."""
-    replied = Reply(cell.series, cell.name, effort, cell).run(lambda _: None)
+def find_differences(cell: Cell, effort: SampleSizes, quantities: set[str]) -> list[str]:
+    """Return the quantities of a cell that differ by more than the tolerance."""
+    replied = CellJob(cell.series, cell.name, effort, cell).run(lambda _: None)
     lines = [line for line in of_cell(cell, replied) if line.name in quantities]
     assert {line.name for line in lines} == quantities
     return [
@@ -77,22 +77,22 @@ def differing(cell: Cell, effort: Effort, quantities: set[str]) -> list[str]:
 
 
 @pytest.mark.parametrize("name", DROPTAIL)
-def test_one_flow_over_a_drop_tail_queue(name: str) -> None:
+def test_single_flow_over_a_drop_tail_queue_agrees(name: str) -> None:
     cell = CELLS["F1", name]
-    assert not differing(cell, EFFORT, {"goodput_bps", "loss_ratio", "queue_delay_s"})
+    assert not find_differences(cell, EFFORT, {"goodput_bps", "loss_ratio", "queue_delay_s"})
 
 
 @pytest.mark.parametrize("name", SHARED)
-def test_two_flows_share_a_drop_tail_queue(name: str) -> None:
-    assert not differing(CELLS["F2", name], PAIRS_EFFORT, {"share"})
+def test_two_flows_over_a_drop_tail_queue_agree(name: str) -> None:
+    assert not find_differences(CELLS["F2", name], PAIRS_EFFORT, {"share"})
 
 
 @pytest.mark.parametrize("name", LOSSES)
-def test_one_flow_under_random_loss(name: str) -> None:
+def test_single_flow_under_random_loss_agrees(name: str) -> None:
     cell = CELLS["F6", name]
-    assert not differing(cell, EFFORT, {"goodput_bps", "loss_indications"})
+    assert not find_differences(cell, EFFORT, {"goodput_bps", "loss_indications"})
 
 
 @pytest.mark.parametrize("name", TRANSFERS)
-def test_short_transfers(name: str) -> None:
-    assert not differing(CELLS["F5", name], EFFORT, {"delivery_time_s"})
+def test_short_transfers_agree(name: str) -> None:
+    assert not find_differences(CELLS["F5", name], EFFORT, {"delivery_time_s"})
