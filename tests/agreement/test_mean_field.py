@@ -52,7 +52,8 @@ def test_fully_simulated_population_is_no_check_of_packet() -> None:
             small.with_changes({"mean_field": {"flows": flows}}), ["mean-field"]
         )
         assert (
-            any("equal figures of both are no check" in w for w in result.warnings) == has_warning
+            any("equal values of both are no validation" in w for w in result.warnings)
+            == has_warning
         )
 
 
@@ -259,7 +260,7 @@ def test_path_that_cannot_be_shortened_has_a_warning() -> None:
     scenario = local_loop(50_000, 1.0, network=network, run={"duration": "6s", "warmup": "2s"})
     # Nine times the transmission time of a packet and its ack on the link.
     assert excess_delay_s(scenario, 10.0) == within(9 * 1540 * 8 / 20e6, 1e-9)
-    assert any("empty path is" in text for text in ask(scenario, "mean-field").warnings)
+    assert any("idle path is" in text for text in ask(scenario, "mean-field").warnings)
     assert excess_delay_s(local_loop(50_000, 1.0), 10.0) == 0
 
 

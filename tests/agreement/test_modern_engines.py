@@ -44,14 +44,14 @@ def test_formulas_answer_for_the_window_that_they_model(stack: str, formulas: se
 
 
 def test_reno_model_suggests_an_engine_for_other_windows() -> None:
-    reno = "it models the window of Reno, and the scenario's stack is linux-cubic; "
+    reno = "it models the window of Reno, but the scenario's stack is linux-cubic; "
     assert run_engines("linux-cubic", ["pftk"])["pftk"].not_applicable == (
         reno + 'use engine cubic-response, or write tcp.stack = "linux-reno"'
     )
     refusals = run_engines("linux-cubic", ["pftk", "cubic-response"])
     assert refusals["pftk"].not_applicable == reno + 'write tcp.stack = "linux-reno"'
     assert refusals["cubic-response"].not_applicable is None
-    assert not any("this is what" in text for text in refusals["cubic-response"].warnings)
+    assert not any("those of CUBIC" in text for text in refusals["cubic-response"].warnings)
     refusals = run_engines("dctcp", ["pftk"])
     assert refusals["pftk"].suggestions == (Suggestion({"tcp.stack": "linux-reno"}),)
 
@@ -85,6 +85,6 @@ def test_scaled_and_iterated_engines_are_not_applicable() -> None:
     }
     scenario = Scenario.from_dict(BASE | users)
     result = {a.engine: a for a in tcpcast.run(scenario, ["mean-field", "fixed-point", "engset"])}
-    assert "has not been checked for today's TCP" in (result["mean-field"].not_applicable or "")
+    assert "has not been validated for modern TCP" in (result["mean-field"].not_applicable or "")
     assert "instantaneous loss feedback" in (result["fixed-point"].not_applicable or "")
     assert "it models the window of Reno" in (result["engset"].not_applicable or "")

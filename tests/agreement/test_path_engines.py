@@ -183,7 +183,7 @@ def test_links_limit_the_rate(name: str) -> None:
 
 def test_cubic_states_the_region_of_its_rate() -> None:
     (result,) = answer(lossy(), ["cubic-response"])
-    assert any("what CUBIC would do" in text for text in result.warnings)
+    assert any("those of CUBIC" in text for text in result.warnings)
     assert result.regime == "Reno-friendly"
     assert result["send_rate_pps"] == pytest.approx(10 * math.sqrt(1.5 / 0.01) / 0.06)
     (rare,) = answer(
@@ -382,7 +382,7 @@ def test_bbr_uses_the_link_and_its_delivery_rate() -> None:
     assert result["goodput_pps"] == pytest.approx(1980)
     assert result["goodput_bps"] == pytest.approx(1980 * 8 * 1460)
     assert result.regime == "bottleneck"
-    assert any("BBR could reach" in text for text in result.warnings)
+    assert any("an upper bound for BBR" in text for text in result.warnings)
     assert run_engine("bbr-bound", scenario, measurement(loss_ratio=0.5)).metrics == result.metrics
 
 

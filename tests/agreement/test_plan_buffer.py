@@ -59,7 +59,7 @@ def test_buffer_that_fills_the_link_with_bulk_flows() -> None:
     assert "grid" not in plan.tables
     assert plan.tables["rules"]["buffer_pkts"].tolist() == [1000, 500, 67, 34]
     text = as_text(plan_parts(plan, bulk()), 100)
-    assert "Smallest buffer for a utilisation of 93%" in text
+    assert "The smallest buffer for a utilisation of 93% is" in text
     assert "by the model" not in text
 
 
@@ -125,6 +125,6 @@ def test_unreachable_targets_are_rejected(monkeypatch: pytest.MonkeyPatch) -> No
 def test_command_line_accepts_the_target(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     simulator(monkeypatch, "utilisation", lambda pkts: 1 - 0.5 / pkts)
     assert main(["plan", "buffer", "bufferbloat", "--utilisation", "99%"]) == 0
-    assert "Smallest buffer for a utilisation of 99%" in capsys.readouterr().out
+    assert "The smallest buffer for a utilisation of 99% is" in capsys.readouterr().out
     assert main(["plan", "buffer", "bufferbloat", "--utilisation", "99%", "--loss", "1%"]) == 2
     assert "leave one of the two out" in capsys.readouterr().err

@@ -68,7 +68,7 @@ def test_queue_without_a_model_is_planned_by_simulation(queue: object) -> None:
     assert is_led_by_simulation(plan) == pytest.approx(
         is_led_by_simulation(modern_users()), rel=0.25
     )
-    assert "behind drop-tail in place of" in plan.untrusted
+    assert "with drop-tail instead of" in plan.untrusted
     assert "without random loss" in plan.untrusted
 
 

@@ -207,7 +207,7 @@ def test_check_has_its_own_replications(
 
 def test_targets_out_of_reach_are_rejected(simulator: Callable[..., list[Scenario]]) -> None:
     simulator(lambda n: 1e5 / n**0.01)
-    with pytest.raises(DomainError, match=r"one source alone: they reach 105\.3kbit, and 50 %"):
+    with pytest.raises(DomainError, match=r"with a single source: they reach 105\.3kbit, and 50 %"):
         plan_quality(loop(), share=0.95, above_bps=2e5)
     simulator(lambda _: 1e6)
     with pytest.raises(DomainError, match=r"even with 300,000 sources.*--engine mean-field"):
@@ -219,7 +219,7 @@ def test_single_source_is_simulated_first(
 ) -> None:
     """No larger population is simulated if a single source misses the target."""
     scenarios = simulator(lambda n: 1e5 / n)
-    with pytest.raises(DomainError, match="one source alone"):
+    with pytest.raises(DomainError, match="even with a single source"):
         plan_quality(loop(), share=0.95, above_bps=2e5)
     assert [s.senders for s in scenarios] == [1]
 
@@ -347,7 +347,7 @@ def test_incomplete_runs_have_a_warning(monkeypatch: pytest.MonkeyPatch) -> None
     def run(scenario: Scenario, engines: list[str], options: object) -> list[Answer]:
         del engines, options
         result = table_of(scenario, DISTRIBUTIONS["hyperbola"], 0.02)
-        result.stop("run.max_wall was reached before the run was over")
+        result.stop("run.max_wall was reached before the end of the run")
         return [result]
 
     monkeypatch.setattr(verification, "answer", run)
@@ -375,7 +375,7 @@ class SimulatedClock:
         self.sources.append(scenario.senders)
         result = table_of(scenario, DISTRIBUTIONS["hyperbola"], 0.001)
         if end is not None and end < self.now + 1:
-            result.stop("run.max_wall was reached before the run was over")
+            result.stop("run.max_wall was reached before the end of the run")
             result.tables = {}
         self.now = self.now + 1 if end is None else min(self.now + 1, end)
         return [result]
@@ -412,7 +412,7 @@ def test_max_wall_covers_all_simulations_of_a_plan(
 
 def test_max_wall_before_the_first_result_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = SimulatedClock(monkeypatch)
-    with pytest.raises(NotApplicable, match="all simulations of a plan together"):
+    with pytest.raises(NotApplicable, match="the total time of all simulations of a plan"):
         plan_quality(loop({"run.max_wall": "0.5s"}), share=0.95, above_bps=2e5)
     assert clock.sources == [1]
 
@@ -446,7 +446,7 @@ def test_check_of_too_many_sources_is_not_started(
     simulator: Callable[..., list[Scenario]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     simulator(DISTRIBUTIONS["hyperbola"])
-    monkeypatch.setattr("tcpcast.plan.quality.MOST_EXACT", 160)
+    monkeypatch.setattr("tcpcast.plan.quality.MAX_EXACT", 160)
     plan = plan_quality(loop(), share=0.95, above_bps=2e5, verify=True)
     assert plan.simulated is None
     assert "not checked by simulation: at most 160 sources are simulated one by one" in str(

@@ -192,7 +192,7 @@ def test_scatter_beyond_the_intervals_of_runs_is_reported() -> None:
         assert result is not None
         notes = scatter_notes(result)
         assert bool(notes) == is_reported
-        assert not is_reported or "times as widely as their own 95 % intervals allow" in notes[0]
+        assert not is_reported or "times as widely as their own 95 % intervals:" in notes[0]
 
 
 def test_each_run_has_its_own_seed(monkeypatch: pytest.MonkeyPatch) -> None:

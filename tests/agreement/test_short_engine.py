@@ -152,8 +152,8 @@ def test_short_uses_a_measurement() -> None:
 
 
 def test_short_warns_of_unsupported_features() -> None:
-    (alone,) = short(transfers([10], arrivals=object()), None).warnings
-    assert "alone" in alone
+    (isolated,) = short(transfers([10], arrivals=object()), None).warnings
+    assert "isolated" in isolated
     # A link of 1 Mbit/s carries 8.333 packets in a round trip, and the window grows to 12.
     slow = short(transfers([10], rate="1mbit"), None).domain
     assert slow["window_bdps"] == pytest.approx(12 / 8.333, rel=1e-3)

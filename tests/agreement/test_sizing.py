@@ -108,7 +108,7 @@ def test_cubic_streams_follow_the_response_function() -> None:
 def test_bbr_does_not_fill_the_link_above_20_percent_loss() -> None:
     result = sizing(loss="25%")
     assert result.bbr_flows is None
-    assert "BBR keeps no rate above a loss of 20 %" in streams_text(result)
+    assert "BBR does not sustain its rate above a loss of 20 %" in streams_text(result)
 
 
 def test_time_of_an_amount() -> None:
@@ -127,7 +127,7 @@ def test_time_of_an_amount_includes_slow_start_with_linux() -> None:
     pps = 100e6 / 8 / 1448
     expected = 0.7 + (10e6 / 1448 - 1270 - 1) / pps + 0.1
     assert amount_s(one, 10e6, 100e6) == pytest.approx(expected, rel=1e-6)
-    assert time_text(one, 10e6, 100e6).endswith("slow start from 10 packets included.")
+    assert time_text(one, 10e6, 100e6).endswith(", including slow start from 10 packets.")
     # Four flows have a quarter of the data each, and a separate slow start.
     assert amount_s(path(rate="1gbit", rtt="100ms", flows=4), 40e6, 400e6) == pytest.approx(
         expected

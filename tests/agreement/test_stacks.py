@@ -90,13 +90,13 @@ def test_one_message_names_all_omitted_formulas() -> None:
         'cardwell (use tcp.stack = "linux-reno")'
     )
     assert omitted_models_text(make_scenario("engset", "linux-cubic")) == (
-        "left out as models of Reno's window, not linux-cubic's: engset (back with tcp.stack = "
-        '"engset-newreno"); restart-sqrt, fair-share, overload-bound (back with tcp.stack = '
+        "left out as models of Reno's window, not linux-cubic's: engset (use tcp.stack = "
+        '"engset-newreno"); restart-sqrt, fair-share, overload-bound (use tcp.stack = '
         '"max-plus-reno")'
     )
     message = omitted_models_text(make_scenario("engset", "linux-cubic"), asked=["engset"])
     assert message.endswith(
-        'cubic\'s: restart-sqrt, fair-share, overload-bound (back with tcp.stack = "max-plus-reno")'
+        'cubic\'s: restart-sqrt, fair-share, overload-bound (use tcp.stack = "max-plus-reno")'
     )
     assert not omitted_models_text(make_scenario("pftk", "linux-reno"))
 

@@ -54,7 +54,7 @@ def test_per_flow_buffers_are_not_compared_with_the_whole_queue() -> None:
     queue = {"kind": "fq", "buffers": "individual"}
     answer = web(60, 1, **{"network.bottleneck.queue": queue})
     texts = " ".join(answer.warnings)
-    assert "packets of all flows together" in texts
+    assert "packets in total over all flows" in texts
     assert " of 150 packets" not in texts
 
 
