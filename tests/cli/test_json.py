@@ -87,9 +87,10 @@ DOCUMENT = {
     "type": "object",
     "properties": {
         "scenario": {"type": "object", "required": ["name", "network", "traffic", "tcp", "run"]},
+        "verdict": {"type": ["string", "null"]},
         "answers": {"type": "array", "items": {"oneOf": [GIVEN, REFUSED]}},
     },
-    "required": ["scenario", "answers"],
+    "required": ["scenario", "verdict", "answers"],
     "additionalProperties": False,
 }
 

@@ -32,7 +32,7 @@ MADE_UP = """\
 web-10mbit: 134 on/off sources, RTT 50 ms, bottleneck 10 Mbit/s, buffer 150
 packets, rfc-newreno
 
-Smallest buffer for a loss of 1%
+The smallest buffer for a loss of 1% is 114 packets, by the model.
   by the model      114 packets
   by simulation     57 packets (the model +100 %)
 
@@ -59,7 +59,8 @@ USERS = """\
 web-10mbit: 134 on/off sources, RTT 50 ms, bottleneck 10 Mbit/s, buffer 150
 packets, rfc-newreno
 
-Most sources with 95 % of their files above 200kbit
+The largest population with 95 % of files above 200kbit is 120 sources, between
+115 and 126, by packet.
   by packet         120 sources, between 115 and 126
   by simulation     118 sources (packet +1.7 %)
 
@@ -108,7 +109,7 @@ def test_plan_report_text() -> None:
 
 def users_plan() -> Plan:
     return Plan(
-        question="most sources with 95 % of their files above 200kbit",
+        question="largest population with 95 % of files above 200kbit",
         value=120,
         low=115,
         high=126,
@@ -245,11 +246,11 @@ def test_wide_tables_continue_below_with_first_column() -> None:
     [
         (
             ["buffer", "web-10mbit", "--loss", "0.5%"],
-            "Smallest buffer for a loss of 0.5%",
+            "The smallest buffer for a loss of 0.5% is ",
             "packet",
         ),
-        (["users", "web-10mbit", "--rate", "200kbit"], "Most sources", "sources"),
-        (["rate", "web-10mbit", "--rate", "400kbit"], "Bottleneck rate", "bit/s"),
+        (["users", "web-10mbit", "--rate", "200kbit"], "The largest population with ", "sources"),
+        (["rate", "web-10mbit", "--rate", "400kbit"], "The bottleneck rate for ", "bit/s"),
     ],
 )
 def test_each_question_by_the_model(
@@ -264,7 +265,8 @@ def test_each_question_by_the_model(
     assert main(["plan", *arguments, "--json"]) == 0
     out, err = capsys.readouterr()
     document = json.loads(out)
-    assert set(document) == {"scenario", "plan"}
+    assert set(document) == {"scenario", "verdict", "plan"}
+    assert document["verdict"].startswith(title)
     assert document["plan"]["unit"] == unit
     assert document["plan"]["value"] > 0
     assert len(err.splitlines()) == len(document["plan"]["warnings"])

@@ -28,7 +28,7 @@ MADE_UP = """\
 lossy-path: 10 bulk flows, RTT 60 ms, bottleneck 1 Gbit/s, buffer 10,000
 packets, random loss 1 %, rfc-newreno
 
-Useful number of parallel flows
+The useful degree of parallelism is 62 flows, by the model.
   by the model      62 flows
   by simulation     63.5 flows (the model -2.4 %)
 
@@ -53,7 +53,7 @@ def made_up_plan(**changes: Any) -> Plan:
         "limit": np.array(["loss", "capacity"]),
     }
     given: dict[str, Any] = {
-        "question": "useful number of parallel flows",
+        "question": "useful degree of parallelism",
         "value": 62,
         "unit": "flows",
         "tables": {"streams": streams, "curve": streams},
@@ -93,23 +93,23 @@ FIGURE = {"curve", "isoline"}
 @pytest.mark.parametrize(
     ("arguments", "title", "unit", "tables"),
     [
-        (STREAMS, "Useful number of parallel flows", "flows", {"streams", "curve"}),
+        (STREAMS, "The useful degree of parallelism is ", "flows", {"streams", "curve"}),
         (
             ["streams", "lossy-path"],
-            "Useful number of parallel flows",
+            "The useful degree of parallelism is ",
             "flows",
             {"streams", "curve"},
         ),
-        (LOSS, "Largest loss for a goodput of 50mbit", "1", {"tolerated", "ways", *FIGURE}),
+        (LOSS, "The largest loss for a goodput of 50mbit is ", "1", {"tolerated", "ways", *FIGURE}),
         (
             [*LOSS, "--flows", "4", "--rwnd", "256KiB", "--rate", "1gbit", "--mss", "8960"],
-            "Largest loss",
+            "The largest loss for a goodput of ",
             "1",
             {"tolerated", "ways", *FIGURE},
         ),
         (
             ["max-loss", "one-path", "--goodput", "5mbit"],
-            "Largest loss",
+            "The largest loss for a goodput of ",
             "1",
             {"tolerated", "ways", *FIGURE},
         ),
@@ -127,7 +127,8 @@ def test_each_question_by_the_models(
     assert main(["plan", *arguments, "--json"]) == 0
     out, err = capsys.readouterr()
     document = json.loads(out)
-    assert set(document) == {"scenario", "plan"}
+    assert set(document) == {"scenario", "verdict", "plan"}
+    assert document["verdict"].startswith(title)
     plan = document["plan"]
     assert plan["unit"] == unit
     assert plan["value"] > 0

@@ -126,7 +126,7 @@ def test_the_table_leads_with_what_was_asked_and_has_the_rest_on_demand(capsys: 
     at = names.index("connection rate")
     assert names[at : at + 4] == ["connection rate", "ON time", "utilisation", "loss ratio"]
     assert "timeout ratio" not in short
-    assert "more with --all" in short
+    assert " more values with --all" in short
     assert main([*SHORT, "--all"]) == 0
     every = capsys.readouterr().out
     assert "timeout ratio" in every

@@ -77,7 +77,7 @@ def test_predict_tells_the_time_with_the_start_up_where_no_formula_of_transfers_
     path = ("--rtt", "60ms", "--rate", "20mbit", "--loss", "1%", "--size", "10MB")
     out = told(capsys, "predict", *path)
     assert out.splitlines()[4].startswith("10 MB takes ")
-    assert "at this goodput, slow start from 10 packets included." in out
+    assert "at this goodput, including slow start from 10 packets." in out
     assert "No formula for the transfer time is reliable" not in out
     assert "short: does not apply: " in out
     assert "69.1 on average, more than 30; use a smaller size" in " ".join(out.split())

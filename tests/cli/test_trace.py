@@ -235,7 +235,10 @@ def test_what_came_before_damage_is_told(damaged: Path, capsys: Output) -> None:
     out, err = capsys.readouterr()
     assert "partial: the file is damaged" in out
     assert "the file ends within a record" in out
-    assert err == f"tcpcast: {damaged}: damaged; the results are of the packets before\n"
+    assert (
+        err
+        == f"tcpcast: {damaged}: damaged; the results cover only the packets before this point\n"
+    )
     capture = tcpcast.trace(damaged)
     assert capture.damaged
     assert 100 < capture.connections["data_packets"][0] < 136
