@@ -90,7 +90,7 @@ def plan_users(  # noqa: PLR0913 - the question, and how to answer it
     growth = growing(scenario, grows, "plan users")
     question = _mean_rate(
         rate_bps,
-        text="most sources at",
+        text="largest population with",
         key=growth.key,
         column="sources",
         unit="sources",

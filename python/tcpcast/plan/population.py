@@ -68,13 +68,13 @@ class Quality:
     @property
     def text(self) -> str:
         """Description of the target."""
-        return f"{percent(self.share)} of their files above {rate_text(self.above_bps)}"
+        return f"{percent(self.share)} of files above {rate_text(self.above_bps)}"
 
     @property
     def question(self) -> Question:
         """Return the varied key and the metric."""
         return Question(
-            text=f"most sources with {self.text}",
+            text=f"largest population with {self.text}",
             key=self.growth.key,
             column="sources",
             unit="sources",

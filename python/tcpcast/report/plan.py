@@ -160,7 +160,7 @@ def _answers(plan: Plan) -> list[tuple[str, str]]:
     """Return one or two answers, the more reliable first, each with its simulated metric."""
     simulated = _by_simulation(plan)
     if not plan.has_model:
-        return simulated or [("by simulation", "no answer")]
+        return simulated or [("by simulation", "unknown")]
     by = f"by {plan.engine}" if plan.engine else "by the model"
     marked = UNTRUSTED if plan.untrusted else ""
     shown = f"{quantity_text(plan.value, plan.unit)}{marked}{_interval(plan)}"
