@@ -371,7 +371,7 @@ def test_a_late_run_of_bbr_warns_of_its_queue(monkeypatch: pytest.MonkeyPatch) -
     # Half a millisecond of a round trip of 20.
     assert "ACKs 0.5 ms late increase its largest rate sample" in said
     assert "by up to 2.6%" in said
-    assert "the link stood still for 1.0% of the time, 2.0 ms each time" in said
+    assert "the link was paused for 1.0% of the time, 2.0 ms per pause" in said
     # 100 packets per 0.1 s; each waited for 10 ms.
     assert late["send_rate_pps"] == pytest.approx(1000.0)
     assert late["goodput_bps"] == pytest.approx(8e6, rel=0.01)

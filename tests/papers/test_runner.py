@@ -245,7 +245,7 @@ def test_invalid_number_of_threads_is_rejected(
 
 
 def test_too_many_threads_are_rejected() -> None:
-    with pytest.raises(DomainError, match=r"threads: 1\d* are too many; write at most 10000"):
+    with pytest.raises(DomainError, match=r"threads: 1\d* is too large; use at most 10000"):
         RunOptions(threads=10**20)
 
 

@@ -30,7 +30,7 @@ UNHURRIED = settings(
 
 def packet(scenario: dict[str, Any]) -> tcpcast.Answer:
     # Properties of each file also hold for a single file, although its estimate is withheld.
-    with patch.object(reliability, "meaningless", return_value=False):
+    with patch.object(reliability, "has_too_few_files", return_value=False):
         (answer,) = tcpcast.run(Scenario.from_dict(scenario), ["packet"])
     # A few dozen round trips without a loss, with several in slow start, are no steady state.
     assert answer.incomplete_reason is None or answer.incomplete_reason.startswith(

@@ -328,7 +328,7 @@ def predicted_pps(seen: CaptureStats, packets_per_ack: float) -> float:
     given: Table = {
         "rtt_s": np.array([seen.rtt_s]),
         "t0_s": np.array([timer if timer > 0 else seen.rtt_s + LEAST_VARIATION_S]),
-        "packets_per_ack": np.array([packets_per_ack]),
+        "packets_per_ack": np.array([max(packets_per_ack, 1.0)]),
         "receiver_window_pkts": np.array([window if window >= 1 else math.inf]),
     }
     loss = np.array([float((seen.table["td"] + seen.table["to"]).sum()) / seen.sent])

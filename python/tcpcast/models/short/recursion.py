@@ -85,7 +85,7 @@ def conditional_latency_s(
 
     Returns
     -------
-    ndarray, shape (most_losses + 1, \*S)
+    ndarray, shape (max_losses + 1, \*S)
         Seconds for k = 0, ..., ``max_losses``.
 
     Raises
@@ -103,7 +103,7 @@ def conditional_latency_s(
     sizes = file_sizes(size_pkts)
     if not 0 <= max_losses <= MAX_LOSSES or max_losses != int(max_losses):
         raise DomainError(
-            f"most_losses must be a whole number from 0 to {MAX_LOSSES}, not {max_losses!r}"
+            f"max_losses must be a whole number from 0 to {MAX_LOSSES}, not {max_losses!r}"
         )
     if not sizes.size:
         return np.empty((max_losses + 1, *sizes.shape))
