@@ -235,7 +235,7 @@ class _ClassTests:
         if math.isnan(difference):
             self.verdict.failed.append(f"{what}{self.of} was not measured")
         elif limit == UNKNOWN:
-            message = f"{what}{self.of} is known to less than {100 * WIDEST_BOUND:g} % accuracy"
+            message = f"{what}{self.of} is not known to {100 * WIDEST_BOUND:g} % accuracy"
             self.verdict.failed.append(message)
         elif not passed:
             self.verdict.failed.append(f"{what}{self.of} differs by {100 * difference:+.3g} %")
