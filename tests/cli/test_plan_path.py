@@ -28,7 +28,7 @@ MADE_UP = """\
 lossy-path: 10 bulk flows, RTT 60 ms, bottleneck 1 Gbit/s, buffer 10,000
 packets, random loss 1 %, rfc-newreno
 
-The useful degree of parallelism is 62 flows, by the model.
+The useful number of parallel flows is 62 flows, by the model.
   by the model      62 flows
   by simulation     63.5 flows (the model -2.4 %)
 
@@ -53,7 +53,7 @@ def made_up_plan(**changes: Any) -> Plan:
         "limit": np.array(["loss", "capacity"]),
     }
     given: dict[str, Any] = {
-        "question": "useful degree of parallelism",
+        "question": "useful number of parallel flows",
         "value": 62,
         "unit": "flows",
         "tables": {"streams": streams, "curve": streams},
@@ -93,10 +93,10 @@ FIGURE = {"curve", "isoline"}
 @pytest.mark.parametrize(
     ("arguments", "title", "unit", "tables"),
     [
-        (STREAMS, "The useful degree of parallelism is ", "flows", {"streams", "curve"}),
+        (STREAMS, "The useful number of parallel flows is ", "flows", {"streams", "curve"}),
         (
             ["streams", "lossy-path"],
-            "The useful degree of parallelism is ",
+            "The useful number of parallel flows is ",
             "flows",
             {"streams", "curve"},
         ),

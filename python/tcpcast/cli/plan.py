@@ -77,9 +77,9 @@ def _plan(
     Option("utilisation", "RATIO", "Minimum utilisation, instead of --loss."),
 )
 def buffer(asked: Asked) -> Solved:
-    """Find the smallest buffer for a loss or utilisation, and compare rules of thumb.
+    """Find the smallest buffer for a loss or utilisation.
 
-    Bulk flows, several classes and a utilisation need simulation.
+    Rules of thumb are listed for comparison. Bulk flows, several classes and a utilisation need simulation.
     """
     from tcpcast.plan import plan_buffer
     from tcpcast.units import parse_ratio
@@ -104,7 +104,7 @@ def buffer(asked: Asked) -> Solved:
     Option("engine", "NAME", "Engine of --share: packet, fixed-point or mean-field."),
 )
 def users(asked: Asked) -> Solved:
-    """Find the largest population that keeps a mean rate or a quality.
+    """Find the largest population for a mean rate or quality.
 
     --rate uses a formula; --share and --above simulate populations.
     """
@@ -127,9 +127,10 @@ def users(asked: Asked) -> Solved:
     ABOVE,
 )
 def rate(asked: Asked) -> Solved:
-    """Find the link rate that the population needs for a mean rate or a quality.
+    """Find the link rate that a population needs.
 
-    --rate uses a formula; --share and --above use simulation.
+    The target is a mean rate (--rate, by a formula) or a quality (--share and --above, by
+    simulation).
     """
     from tcpcast.plan import plan_rate, plan_rate_quality
 
@@ -150,7 +151,7 @@ def rate(asked: Asked) -> Solved:
     *PATH_ENDS,
 )
 def streams(asked: Asked) -> Solved:
-    """Find the number of parallel flows that fill a link, and the gain of more.
+    """Find the number of parallel flows that fill a link.
 
     Describe the path by --rate, --rtt and --loss, or by a scenario.
     """
@@ -171,9 +172,9 @@ def streams(asked: Asked) -> Solved:
     *PATH_ENDS,
 )
 def max_loss(asked: Asked) -> Solved:
-    """Find the loss that a goodput tolerates, and changes that raise it.
+    """Find the loss that a goodput tolerates.
 
-    Describe the path by --rtt and its limits, or by a scenario, whose loss is ignored.
+    Changes that raise it are listed. Describe the path by --rtt and its limits, or by a scenario, whose loss is ignored.
     """
     from tcpcast.plan import plan_max_loss
     from tcpcast.units import parse_rate

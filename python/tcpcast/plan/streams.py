@@ -123,7 +123,7 @@ def plan_streams(
     crowded = share > MAX_WAITING_SHARE
     model, value = models[crowded], counts[crowded]
     question = Question(
-        text="useful degree of parallelism",
+        text="useful number of parallel flows",
         key=f"class.{people.name}.flows" if scenario.classes else "traffic.flows",
         column="flows",
         unit="flows",
