@@ -18,7 +18,7 @@ import numpy as np
 from tcpcast import _native
 from tcpcast.captures.advice import advice
 from tcpcast.captures.between import doubts, overall, passed
-from tcpcast.captures.control import looks_like
+from tcpcast.captures.congestion_control import looks_like
 from tcpcast.captures.failed import failed
 from tcpcast.captures.flows import chosen
 from tcpcast.captures.groups import groups as grouped

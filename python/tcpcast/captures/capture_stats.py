@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.captures.control import CUBIC
+from tcpcast.captures.congestion_control import CUBIC
 from tcpcast.captures.link_estimate import growth_pkts, link_bps, queued_at_losses_s
 from tcpcast.captures.model_rates import LEAST_VARIATION_S, cubic_pps, pftk_pps, usable
 from tcpcast.captures.models import lost_ratio

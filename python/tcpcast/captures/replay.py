@@ -15,9 +15,9 @@ import numpy as np
 from tcpcast import units
 from tcpcast.captures.capture_stats import CaptureStats, lost_of_all, seen_in
 from tcpcast.captures.flows import named
+from tcpcast.captures.quantity_text import percent
 from tcpcast.captures.replay_tcp import FAR, grows_by_acks, tcp_entries, tcp_warnings
 from tcpcast.captures.replay_text import Entry, document, nested, rounded, written_time
-from tcpcast.captures.words import percent
 from tcpcast.errors import CaptureError, ScenarioError
 from tcpcast.scenario import Scenario
 

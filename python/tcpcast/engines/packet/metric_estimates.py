@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tcpcast import _native, statistics
 from tcpcast.answer import Metric
 from tcpcast.engines.packet import hops, return_path, transfers
-from tcpcast.engines.packet.queues import marks
+from tcpcast.engines.packet.queue_config import marks
 from tcpcast.engines.packet.unfinished import InProgress, in_progress
 from tcpcast.metrics import BY_CLASS, METRICS, ordered
 from tcpcast.products import dot
