@@ -75,7 +75,8 @@ class Capture:
         its requests, and the cause. ``service`` in ``connections`` is a row of this table, or -1.
     failed
         One row per failed connection: ``failure`` is ``unanswered`` (SYNs), ``refused``,
-        ``half_open``, ``silent`` or ``reset``. At most 16,384 rows; ``rest`` counts all.
+        ``half_open``, ``silent`` or ``reset``. At most 16,384 rows; ``rest`` has the number
+        of all failed connections.
     frames, segments
         Number of frames, and of TCP segments among them.
     connection_count

@@ -320,7 +320,7 @@ def lost_of_all(table: Table) -> float:
 
 
 def predicted_pps(seen: CaptureStats, packets_per_ack: float) -> float:
-    """Return the rate of one flow predicted from its losses, in packets/s; NaN without loss.
+    """Return one flow's rate predicted from its losses, in packets/s; NaN if none was lost.
 
     The model is CUBIC's response function for CUBIC senders, otherwise PFTK with the given b.
     """

@@ -167,7 +167,7 @@ def _buffer(seen: CaptureStats, at: str) -> Entry:
     if seen.short and not lost_of_all(seen.table):
         return Entry(at, "buffer", "unlimited", "no packet was lost")
     if math.isnan(seen.link_bps) and seen.explained:
-        return Entry(at, "buffer", "1bdp", "unknown; hardly used at this rate")
+        return Entry(at, "buffer", "1bdp", "unknown; the queue is nearly empty at this rate")
     if seen.behind_queue:
         return Entry(at, "buffer", "1bdp", "unknown, because the capture is from the receiver")
     link = seen.link_bps if seen.link_bps > 0 else seen.rate_bps

@@ -208,7 +208,7 @@ TRACE = Command(
         Option(
             "connection",
             "WHICH",
-            'Select a direction: number of --csv, an end, or "SOURCE > DESTINATION".',
+            'Select a direction: its number in --csv, an address, or "SOURCE > DESTINATION".',
         ),
         Option(
             "group_by",

@@ -98,13 +98,13 @@ def buffer(asked: Asked) -> Solved:
     "sources",
     FILE,
     MEAN_RATE,
-    Option("grows", "NAME", "Class that grows; default all in proportion.", "--class"),
+    Option("grows", "NAME", "Class whose size is varied; default all, in proportion.", "--class"),
     SHARE,
     ABOVE,
     Option("engine", "NAME", "Engine of --share: packet, fixed-point or mean-field."),
 )
 def users(asked: Asked) -> Solved:
-    """Find the largest population that keeps a mean rate or a quality.
+    """Find the largest population that meets a rate or a goodput share.
 
     --rate uses a formula; --share and --above simulate populations.
     """
@@ -127,7 +127,7 @@ def users(asked: Asked) -> Solved:
     ABOVE,
 )
 def rate(asked: Asked) -> Solved:
-    """Find the link rate that the population needs for a mean rate or a quality.
+    """Find the link rate that meets a connection rate or a goodput share.
 
     --rate uses a formula; --share and --above use simulation.
     """
