@@ -1,4 +1,4 @@
-"""`tcpcast trace --plot`: which figures are written, and what is drawn in them."""
+"""`tcpcast trace --plot`: which figures are written, and their contents."""
 
 from __future__ import annotations
 

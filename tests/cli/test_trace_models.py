@@ -1,4 +1,4 @@
-"""`tcpcast trace --models` and `--scenario`: models beside it, and a scenario of it."""
+"""`tcpcast trace --models` and `--scenario`: models and measurements side by side, and a derived scenario."""
 
 from __future__ import annotations
 

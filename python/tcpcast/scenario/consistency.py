@@ -269,8 +269,8 @@ def population_warnings(scenario: Scenario, group: Population) -> list[str]:
         texts.append(
             f"the hosts' mean processing delay (tcp.host_noise) is "
             f"{units.format_duration(tcp.host_noise)}, the round-trip time is "
-            f"{units.format_duration(group.rtt_s)}: the answer depends on the hosts; write the delay "
-            'of your hosts, or "0s"'
+            f"{units.format_duration(group.rtt_s)}: the answer depends on the hosts; write the "
+            'delay of your hosts, or "0s"'
         )
     if tcp.initial_rto < group.rtt_s:
         texts.append(

@@ -327,7 +327,7 @@ class Transfers(Table):
     """Single transfers: isolated transfers on an idle path, or arrivals on a shared path.
 
     Without ``arrivals``, ``count`` transfers of each size run sequentially, each with a new
-    connection and after the last packet of the previous transfer. With ``arrivals``, transfers start at
+    connection, after the last packet of the previous one. With ``arrivals``, transfers start at
     random times in separate connections and share the network; ``size`` is one size, a list of
     equally likely sizes, or a distribution.
     """

@@ -293,8 +293,8 @@ def _own_link_warnings(scenario: Scenario, result: EngsetResult) -> list[str]:
     if sizes.size:
         warnings.append(
             f"at the end of files of {sizes[0]} to {sizes[-1]} packets the RTT exceeds the RTO, "
-            "even without other traffic: a TCP whose timer is not restarted by ACKs, as the authors' "
-            "TCP, then has spurious timeouts, but the model has no timeouts"
+            "even without other traffic: a TCP whose timer is not restarted by ACKs, as the "
+            "authors' TCP, then has spurious timeouts, but the model has no timeouts"
         )
     return warnings
 
