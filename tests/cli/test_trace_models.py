@@ -1,4 +1,4 @@
-"""`tcpcast trace --models` and `--scenario`: models and measurements side by side, and a derived scenario."""
+"""`tcpcast trace --models` and `--scenario`: comparison with models, derived scenario."""
 
 from __future__ import annotations
 
