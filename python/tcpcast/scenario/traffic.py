@@ -335,7 +335,7 @@ class Transfers(Table):
     elsewhere: ClassVar[Mapping[str, str]] = {
         "sources": "transfers have no number of sources; write count = 1000, or add arrivals",
         "flows": "transfers have no number of flows; write count = 1000, or add arrivals",
-        "off": 'belongs to kind = "on-off"; write that kind, or arrivals',
+        "off": 'belongs to kind = "on-off"; write that kind, or add arrivals',
     }
 
     kind: Literal["transfers"]
