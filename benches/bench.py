@@ -113,7 +113,7 @@ def instructions(example: Path) -> Iterator[Row]:
         for stack, times in todays.TIMES.items():
             count = _instructions_a_packet(example, workload, stack)
             note = f"{count / classic:.1f} times a classic packet"
-            yield Row(f"{stack}, likewise", unit, count, times * classic, note)
+            yield Row(f"{stack}, same test", unit, count, times * classic, note)
 
 
 def _instructions_a_packet(example: Path, workload: str, stack: str | None) -> float:

@@ -233,7 +233,7 @@ class Answer:
         return None if self.applies else self.refusal()
 
     def refusal(self, names: Names | None = None) -> str:
-        """Return why the engine does not apply, with suggestions in the syntax of a front end."""
+        """Return the reason for a refusal, with suggestions in the syntax of a front end."""
         return refusal_text(self.reason, self.suggestions, names)
 
     @property

@@ -354,7 +354,7 @@ def _cell(answer: Answer, table: Mapping[str, np.ndarray[Any, Any]], name: str, 
 
 
 def _interval_warning(table: Mapping[str, np.ndarray[Any, Any]], name: str, row: int) -> str | None:
-    """Return why a class has no interval, None if unknown or if no interval is expected."""
+    """Return the reason for a missing interval; None if unknown or if none is expected."""
     if f"{name}_interval_warning" in table:
         return str(table[f"{name}_interval_warning"][row]) or None
     is_of_files = any(each in table and row.file_kinds for each, row in METRICS.items())

@@ -24,7 +24,7 @@ PATH = ("path",)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class MetricRow:
+class MetricDefinition:
     """All facts about one metric.
 
     Parameters
@@ -107,8 +107,8 @@ class MetricRow:
         return frozenset((*numerator, *denominator, *self.count_of))
 
 
-METRICS: dict[str, MetricRow] = {
-    "connection_rate_bps": MetricRow(
+METRICS: dict[str, MetricDefinition] = {
+    "connection_rate_bps": MetricDefinition(
         unit="bit/s",
         meaning="rate of a user during a transfer: bytes of all transfers, with headers, / "
         "sum of their ON times",
@@ -119,7 +119,7 @@ METRICS: dict[str, MetricRow] = {
         has_precision=True,
         has_isolated_value=False,
     ),
-    "on_time_s": MetricRow(
+    "on_time_s": MetricDefinition(
         unit="s",
         meaning="mean time of on/off transfers from the first data packet sent to the last "
         "ACK received",
@@ -129,7 +129,7 @@ METRICS: dict[str, MetricRow] = {
         has_precision=True,
         has_lower_bound=True,
     ),
-    "completion_time_s": MetricRow(
+    "completion_time_s": MetricDefinition(
         unit="s",
         meaning="mean time of single transfers from the first data packet sent to the last "
         "ACK received",
@@ -140,7 +140,7 @@ METRICS: dict[str, MetricRow] = {
         has_precision=True,
         has_lower_bound=True,
     ),
-    "delivery_time_s": MetricRow(
+    "delivery_time_s": MetricDefinition(
         unit="s",
         meaning="mean time of single transfers from the first data packet sent to the last "
         "byte at the receiver",
@@ -149,7 +149,7 @@ METRICS: dict[str, MetricRow] = {
         headline_of=("transfers",),
         has_precision=True,
     ),
-    "total_time_s": MetricRow(
+    "total_time_s": MetricDefinition(
         unit="s",
         meaning="mean time of transfers from the SYN to the last byte at the receiver, with "
         "`tcp.handshake`",
@@ -158,14 +158,14 @@ METRICS: dict[str, MetricRow] = {
         headline_of=("transfers",),
         has_precision=True,
     ),
-    "offered_load": MetricRow(
+    "offered_load": MetricDefinition(
         unit="1",
         meaning="rate of the sources on an infinitely fast link, or of arriving transfers, / "
         "link rate; N B/(C I) for `fair-share` and `overload-bound`",
         headline_of=("transfers",),
         exceeds_one=True,
     ),
-    "utilisation": MetricRow(
+    "utilisation": MetricDefinition(
         unit="1",
         meaning="busy share of the bottleneck; for a variable rate, carried / possible bytes",
         ratio_of=(("busy_ns",), ("time_ns",)),
@@ -174,7 +174,7 @@ METRICS: dict[str, MetricRow] = {
         has_isolated_value=False,
         can_be_constant=True,
     ),
-    "loss_ratio": MetricRow(
+    "loss_ratio": MetricDefinition(
         unit="1",
         meaning="packets lost (queue and random) / packets arrived at the bottleneck",
         ratio_of=(("queue_drops", "random_drops"), ("arrived",)),
@@ -183,7 +183,7 @@ METRICS: dict[str, MetricRow] = {
         headline_of=PATH,
         has_precision=True,
     ),
-    "queue_loss_ratio": MetricRow(
+    "queue_loss_ratio": MetricDefinition(
         unit="1",
         meaning="drops by a full buffer, RED or AQM / packets arrived at the bottleneck",
         ratio_of=(("queue_drops",), ("arrived",)),
@@ -191,53 +191,53 @@ METRICS: dict[str, MetricRow] = {
         bursts=("queue_drops",),
         has_precision=True,
     ),
-    "random_loss_ratio": MetricRow(
+    "random_loss_ratio": MetricDefinition(
         unit="1",
         meaning="random losses / packets arrived at the bottleneck",
         ratio_of=(("random_drops",), ("arrived",)),
         counts_events=True,
         has_precision=True,
     ),
-    "other_loss_ratio": MetricRow(
+    "other_loss_ratio": MetricDefinition(
         unit="1",
         meaning="packets lost at hops other than the bottleneck / data packets sent",
         ratio_of=(("hop_drops",), ("sent",)),
         counts_events=True,
     ),
-    "return_utilisation": MetricRow(
+    "return_utilisation": MetricDefinition(
         unit="1",
         meaning="busy share of the return link",
         ratio_of=(("return_busy_ns",), ("time_ns",)),
         headline_of=PATH,
     ),
-    "return_loss_ratio": MetricRow(
+    "return_loss_ratio": MetricDefinition(
         unit="1",
         meaning="ACKs lost (queue and random) / ACKs arrived at the return link",
         ratio_of=(("return_drops",), ("return_arrived",)),
         counts_events=True,
         headline_of=PATH,
     ),
-    "return_queue_delay_mean_s": MetricRow(
+    "return_queue_delay_mean_s": MetricDefinition(
         unit="s",
         meaning="mean queueing delay of delivered ACKs on the return link",
         ratio_of=(("return_waited_ns",), ("return_passed",)),
         headline_of=PATH,
     ),
-    "timeout_ratio": MetricRow(
+    "timeout_ratio": MetricDefinition(
         unit="1",
         meaning="timeouts per data packet sent",
         ratio_of=(("timeouts",), ("sent",)),
         counts_events=True,
         bursts=("timeouts",),
     ),
-    "idle_restart_ratio": MetricRow(
+    "idle_restart_ratio": MetricDefinition(
         unit="1",
         meaning="restarts after an idle time (`tcp.idle_restart`) per data packet sent, for "
         "persistent connections",
         ratio_of=(("idle_restarts",), ("sent",)),
         counts_events=True,
     ),
-    "queue_mean_pkts": MetricRow(
+    "queue_mean_pkts": MetricDefinition(
         unit="packet",
         meaning="time average of the queue at the bottleneck, with the packet in transmission",
         ratio_of=(("queue_integral",), ("time_ns",)),
@@ -247,12 +247,12 @@ METRICS: dict[str, MetricRow] = {
         can_be_constant=True,
         is_extensive=True,
     ),
-    "queue_max_pkts": MetricRow(
+    "queue_max_pkts": MetricDefinition(
         unit="packet",
         meaning="maximum of the queue at the bottleneck",
         is_extensive=True,
     ),
-    "queue_delay_mean_s": MetricRow(
+    "queue_delay_mean_s": MetricDefinition(
         unit="s",
         meaning="mean wait before transmission at the bottleneck; for drop-tail and RED only "
         "with modern stacks",
@@ -262,19 +262,19 @@ METRICS: dict[str, MetricRow] = {
         has_isolated_value=False,
         can_be_constant=True,
     ),
-    "queue_delay_p95_s": MetricRow(
+    "queue_delay_p95_s": MetricDefinition(
         unit="s",
         meaning="95th percentile of this wait, to 0.8 %",
         headline_of=PATH,
         has_isolated_value=False,
     ),
-    "queue_delay_p99_s": MetricRow(
+    "queue_delay_p99_s": MetricDefinition(
         unit="s",
         meaning="99th percentile of this wait, to 0.8 %",
         headline_of=PATH,
         has_isolated_value=False,
     ),
-    "ecn_mark_ratio": MetricRow(
+    "ecn_mark_ratio": MetricDefinition(
         unit="1",
         meaning="data packets marked / data packets that left the bottleneck, with `tcp.ecn`",
         ratio_of=(("marked",), ("passed",)),
@@ -282,7 +282,7 @@ METRICS: dict[str, MetricRow] = {
         headline_of=PATH,
         has_precision=True,
     ),
-    "rtt_mean_s": MetricRow(
+    "rtt_mean_s": MetricDefinition(
         unit="s",
         meaning="mean of TCP's samples: one packet per window, never a retransmitted one",
         ratio_of=(("rtt_sum_ns",), ("rtt_samples",)),
@@ -290,7 +290,7 @@ METRICS: dict[str, MetricRow] = {
         has_precision=True,
         can_be_constant=True,
     ),
-    "rtt_packet_mean_s": MetricRow(
+    "rtt_packet_mean_s": MetricDefinition(
         unit="s",
         meaning="mean time from the first transmission of a packet to its ACK, over all acked"
         " packets",
@@ -298,7 +298,7 @@ METRICS: dict[str, MetricRow] = {
         ratio_of=(("in_flight_ns",), ("acked",)),
         can_be_constant=True,
     ),
-    "send_rate_pps": MetricRow(
+    "send_rate_pps": MetricDefinition(
         unit="packet/s",
         meaning="data packets sent by all senders, with retransmissions",
         ratio_of=(("sent",), ("time_ns",)),
@@ -307,7 +307,7 @@ METRICS: dict[str, MetricRow] = {
         has_isolated_value=False,
         is_extensive=True,
     ),
-    "goodput_pps": MetricRow(
+    "goodput_pps": MetricDefinition(
         unit="packet/s",
         meaning="distinct data packets delivered",
         ratio_of=(("delivered",), ("time_ns",)),
@@ -316,7 +316,7 @@ METRICS: dict[str, MetricRow] = {
         has_isolated_value=False,
         is_extensive=True,
     ),
-    "goodput_bps": MetricRow(
+    "goodput_bps": MetricDefinition(
         unit="bit/s",
         meaning="application payload delivered, without retransmissions and headers",
         ratio_of=(("delivered",), ("time_ns",)),
@@ -325,7 +325,7 @@ METRICS: dict[str, MetricRow] = {
         has_isolated_value=False,
         is_extensive=True,
     ),
-    "loss_indication_ratio": MetricRow(
+    "loss_indication_ratio": MetricDefinition(
         unit="1",
         meaning="fast-recovery episodes plus timeout sequences, per data packet sent",
         ratio_of=(LOSS_INDICATIONS, ("sent",)),
@@ -333,104 +333,104 @@ METRICS: dict[str, MetricRow] = {
         bursts=LOSS_INDICATIONS,
         headline_of=("bulk",),
     ),
-    "loss_event_ratio_cumulative": MetricRow(
+    "loss_event_ratio_cumulative": MetricDefinition(
         unit="1",
         meaning="loss events of all flows, at most one per RTT, per data packet sent (below)",
         bursts=("queue_drops",),
         needs_all_flows=True,
     ),
-    "td_indications": MetricRow(
+    "td_indications": MetricDefinition(
         unit="count",
         meaning="fast-recovery episodes, mean over replications",
         count_of=("fast_retransmits",),
         bursts=("fast_retransmits",),
         is_extensive=True,
     ),
-    "to_indications": MetricRow(
+    "to_indications": MetricDefinition(
         unit="count",
         meaning="timeout sequences, mean over replications",
         count_of=("timeout_sequences",),
         bursts=("timeout_sequences",),
         is_extensive=True,
     ),
-    "timeouts": MetricRow(
+    "timeouts": MetricDefinition(
         unit="count",
         meaning="timeouts, mean over replications",
         count_of=("timeouts",),
         bursts=("timeouts",),
         is_extensive=True,
     ),
-    "tail_loss_probes": MetricRow(
+    "tail_loss_probes": MetricDefinition(
         unit="count",
         meaning="tail loss probes, mean over replications; this and the next three metrics "
         "only with modern stacks",
         count_of=("tail_loss_probes",),
         is_modern=True,
     ),
-    "spurious_recoveries": MetricRow(
+    "spurious_recoveries": MetricDefinition(
         unit="count",
         meaning="fast recoveries that were undone as spurious",
         count_of=("spurious_recoveries",),
         is_modern=True,
     ),
-    "spurious_timeouts": MetricRow(
+    "spurious_timeouts": MetricDefinition(
         unit="count",
         meaning="timeouts that were undone as spurious",
         count_of=("spurious_timeouts",),
         is_modern=True,
     ),
-    "spurious_retransmissions": MetricRow(
+    "spurious_retransmissions": MetricDefinition(
         unit="count",
         meaning="retransmissions of data that the receiver already had",
         count_of=("spurious_retransmissions",),
         is_modern=True,
     ),
-    "timeout_share": MetricRow(
+    "timeout_share": MetricDefinition(
         unit="1",
         meaning="timeout sequences / loss indications",
         ratio_of=(("timeout_sequences",), LOSS_INDICATIONS),
         counts_events=True,
         bursts=LOSS_INDICATIONS,
     ),
-    "t0_s": MetricRow(
+    "t0_s": MetricDefinition(
         unit="s",
         meaning="first timeout of a sequence",
         ratio_of=(("first_timeout_ns",), ("timeout_sequences",)),
         bursts=("timeout_sequences",),
         can_be_constant=True,
     ),
-    "w_at_loss_mean_pkts": MetricRow(
+    "w_at_loss_mean_pkts": MetricDefinition(
         unit="packet",
         meaning="mean window at a loss indication",
         ratio_of=(("window_at_loss",), LOSS_INDICATIONS),
         bursts=LOSS_INDICATIONS,
         can_be_constant=True,
     ),
-    "retransmit_ratio": MetricRow(
+    "retransmit_ratio": MetricDefinition(
         unit="1",
         meaning="retransmissions / data packets sent",
         ratio_of=(("retransmitted",), ("sent",)),
         counts_events=True,
         bursts=("retransmitted",),
     ),
-    "jain_index": MetricRow(
+    "jain_index": MetricDefinition(
         unit="1",
         meaning="fairness of the goodput of bulk flows; 1 if equal",
         headline_of=("bulk",),
         is_index=True,
         needs_all_flows=True,
     ),
-    "mean_size_pkts": MetricRow(
+    "mean_size_pkts": MetricDefinition(
         unit="packet",
         meaning="mean size of completed transfers",
         ratio_of=(("transfer_packets",), ("transfers",)),
     ),
-    "transfers": MetricRow(
+    "transfers": MetricDefinition(
         unit="count",
         meaning="transfers completed, mean over replications",
         is_extensive=True,
     ),
-    "unfinished_transfers": MetricRow(
+    "unfinished_transfers": MetricDefinition(
         unit="count",
         meaning="transfers in progress at the end, mean over replications",
         is_extensive=True,

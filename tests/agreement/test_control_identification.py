@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import tcpcast
-from tcpcast.captures.control import falling_share, looks_like
+from tcpcast.captures.congestion_control import falling_share, looks_like
 from tcpcast.scenario import Scenario
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""What tests of replays share: a simulated capture, and what is asked of it and its replay."""
+"""Shared code of replay tests: a simulated capture, and the scenario of its replay."""
 
 from __future__ import annotations
 

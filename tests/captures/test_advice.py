@@ -60,7 +60,7 @@ PLAIN: dict[str, Any] = {
     "sack": True,
     "syn_captured": True,
 }
-"""A direction with every column that a sentence is made of."""
+"""A direction with every column that a sentence uses."""
 
 LOSSLESS: dict[str, Any] = {"loss_indication_ratio": 0.0, "td": 0, "to": 0, "retransmissions": 0}
 

@@ -32,9 +32,9 @@ ALIKE = (
     "td_indications", "to_indications", "timeouts", "loss_indication_ratio", "timeout_share",
     "retransmit_ratio",
 )  # fmt: skip
-"""What a capture shows exactly as the simulator counts it."""
+"""Metrics for which capture and simulator agree exactly."""
 NEAR = {"send_rate_pps": 1e-3, "goodput_pps": 2e-3, "t0_s": 0.02, "rtt_mean_s": 0.05}
-"""What depends on when a run ends, on which packets are timed, or on how many are under way."""
+"""Metrics that depend on the end of a run, the timed packets, or the packets in flight."""
 
 
 @pytest.fixture(scope="module")

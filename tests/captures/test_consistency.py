@@ -18,7 +18,7 @@ import tcpcast
 from replays import simulated
 from tcpcast.captures import rows
 from tcpcast.captures.advice import advice
-from tcpcast.captures.control import BBR, UNKNOWN
+from tcpcast.captures.congestion_control import BBR, UNKNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -96,7 +96,7 @@ def record(  # noqa: PLR0917 - a header's fields
 
 
 def every_answer(capture: Capture) -> list[str]:
-    """Return all that is said of a capture."""
+    """Return the complete output about a capture."""
     rows = worst_first(capture.connections)
     lines = laid_out(
         [

@@ -1,4 +1,4 @@
-"""Models beside what a capture shows: what they are fed, intervals and their classes, errors."""
+"""Models and measurements of a capture: inputs, intervals and their classes, errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The same loop for today's TCP: the stack that a capture looks like, and how near a replay is."""
+"""Replays of modern TCP: the most similar stack, and the relative error of a replay."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figures: which are written, what is drawn in them, and what is said without matplotlib."""
+"""Figures: files, contents, and the message if matplotlib is missing."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ MAIN = "from tcpcast.cli import main; assert main({arguments}) == 0"
 
 
 def heavy_after(*codes: str) -> list[set[str]]:
-    """What one interpreter has loaded after each piece of code; the earlier ones are there, too."""
+    """Modules that one interpreter has loaded after each piece of code, in order."""
     probe = PROBE.format(codes=codes, heavy=HEAVY)
     done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
     loaded = map(json.loads, done.stdout.splitlines()[-len(codes) :])
@@ -48,7 +48,7 @@ PREDICTIONS = [
 
 @pytest.fixture(scope="module")
 def loaded() -> dict[str, set[str]]:
-    """What is loaded after each of these, from the lightest to the heaviest."""
+    """Modules loaded after each of these, from the lightest to the heaviest."""
     helps = [MAIN.format(arguments=[command, "--help"]) for command in COMMANDS]
     predictions = [MAIN.format(arguments=PREDICT + more) for more in PREDICTIONS]
     codes = [*LIGHT, *helps, *predictions]

@@ -1,4 +1,4 @@
-"""What an engine of another package may get wrong is said in words, and named as its."""
+"""Errors of an engine of another package: each message names the engine."""
 
 from __future__ import annotations
 

@@ -524,7 +524,7 @@ def test_words_beside_data_name_options_as_those_beside_text_do(capsys: Capture)
 
 
 def interrupt_at(monkeypatch: pytest.MonkeyPatch, point: int) -> None:
-    """Have the user lose patience while a point, counted from 0, is asked."""
+    """Interrupt the command while a point, counted from 0, is computed."""
     asked = iter(range(1000))
 
     def impatient(*given: Any) -> Any:

@@ -1,4 +1,4 @@
-"""``tcpcast reproduce``: what differs, why, and what the exit code says of it."""
+"""``tcpcast reproduce``: differences, their reasons, and the exit code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What shells and man(1) are given: completion, and the manual page."""
+"""Completion scripts for shells, and the manual page."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Capture = pytest.CaptureFixture[str]
 
 
 def offered(monkeypatch: pytest.MonkeyPatch, capsys: Capture, *words: str) -> list[str]:
-    """What bash is offered for the last word."""
+    """Completions of the last word in bash."""
     monkeypatch.setenv(complete.VARIABLE, "complete_bash")
     monkeypatch.setenv("COMP_WORDS", " ".join(["tcpcast", *words]))
     monkeypatch.setenv("COMP_CWORD", str(len(words)))

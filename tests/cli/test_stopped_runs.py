@@ -1,4 +1,4 @@
-"""Runs that end early, or go on until they are precise enough, and say so."""
+"""Runs that end early, or continue until they are precise enough, with a note."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Printed:
-    """What a command prints into files; None is a stream that is closed."""
+    """Output of a command into files; None for a closed stream."""
 
     def __init__(
         self, command: str, folder: Path, *, out: Path | None, err: Path | None, **variables: str

@@ -1,4 +1,4 @@
-"""`tcpcast sweep --plot`: what is drawn of a sweep, and what cannot be."""
+"""`tcpcast sweep --plot`: figures of a sweep, and sweeps without a figure."""
 
 from __future__ import annotations
 

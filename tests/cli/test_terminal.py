@@ -1,4 +1,4 @@
-"""What only a real process shows: pipes that break, terminals, the environment."""
+"""Tests that need a real process: broken pipes, terminals, the environment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tcpcast trace --plot`: which figures are written, and what is drawn in them."""
+"""`tcpcast trace --plot`: which figures are written, and their contents."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 import tcpcast
 from tcpcast.cli import main
 from tcpcast.report.trace_figures import plot
-from tcpcast.report.trace_figures.direction import Direction, in_file, stems, worst_directions
+from tcpcast.report.trace_figures.direction_data import Direction, in_file, stems, worst_directions
 from tcpcast.report.trace_figures.model import interval_points, model_figures
 from tcpcast.report.trace_figures.over_time import draw_over_time, shares
 from tcpcast.report.trace_figures.palette import CAUSES, LIMITS

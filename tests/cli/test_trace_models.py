@@ -1,4 +1,4 @@
-"""`tcpcast trace --models` and `--scenario`: models beside it, and a scenario of it."""
+"""`tcpcast trace --models` and `--scenario`: comparison with models, derived scenario."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from tcpcast.models.short import (
     lossless_latency_s,
 )
 from tcpcast.models.short.mesh import BlockMatrix, matrix
-from tcpcast.models.short.stages import Tables
+from tcpcast.models.short.stage_integrals import Tables
 
 PAPER = ShortTransfer(rtt_s=0.1, initial_ssthresh_pkts=30, receiver_window_pkts=30)
 DELAYED = replace(PAPER, acked_packets=2)

@@ -180,8 +180,11 @@ def test_each_error_gives_one_line(traffic: dict[str, Any], line: str) -> None:
 @pytest.mark.parametrize(
     ("run", "lines"),
     [
-        ({"duration": "60s"}, ["run.duration: isolated transfers have a fixed number;"]),
-        ({"transfers": 5}, ["run.transfers: isolated transfers have a fixed number;"]),
+        (
+            {"duration": "60s"},
+            ["run.duration: traffic.count sets the number of isolated transfers;"],
+        ),
+        ({"transfers": 5}, ["run.transfers: traffic.count sets the number of isolated transfers;"]),
         ({"warmup": "20s"}, ["run.warmup: isolated transfers have no warm-up"]),
         ({"warmup": "mser-5"}, ["run.warmup: isolated transfers have no warm-up"]),
     ],

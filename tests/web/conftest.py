@@ -49,7 +49,7 @@ class Page:
 def page() -> Iterator[Page]:
     access = Access(PORT)
     app = create_app(access)
-    # A bug is to be seen as the response that a browser would get.
+    # A bug must appear as the response that a browser would get.
     with TestClient(app, base_url=ORIGIN, raise_server_exceptions=False) as client:
         assert client.get(access.start_url).status_code == 200
         yield Page(client, access)

@@ -42,7 +42,7 @@ def test_the_token_opens_the_page_once(client: TestClient, access: Access) -> No
     assert client.get(url).status_code == 200
     stranger = TestClient(client.app, base_url=ORIGIN)
     assert stranger.get(url).status_code == 403
-    assert client.get(url).status_code == 200, "whoever is known may reload the address"
+    assert client.get(url).status_code == 200, "an authenticated browser may reload the address"
 
 
 def test_a_request_for_the_headers_alone_does_not_use_the_token_up(

@@ -1,4 +1,4 @@
-"""What takes long: simulations, captures and the report."""
+"""Long-running jobs: simulations, captures and the report."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WAIT_S = 120.0
 
 
 def over(page: Page, name: str) -> dict[str, Any]:
-    """Wait until a job is over."""
+    """Wait until a job has ended."""
     ends = time.monotonic() + WAIT_S
     while True:
         job: dict[str, Any] = page.client.get(f"/api/jobs/{name}").json()

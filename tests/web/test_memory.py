@@ -1,4 +1,4 @@
-"""Nothing is left behind by what the page has asked: neither memory nor processes."""
+"""Requests of the page leave neither memory nor processes behind."""
 
 from __future__ import annotations
 

@@ -157,7 +157,7 @@ fn total(parts: &[Moments]) -> Moments {
     all
 }
 
-/// One distribution per bin.
+/// One distribution per bin of the number of active flows.
 #[derive(Clone, Debug)]
 pub(super) struct ByActive(Vec<Distribution>);
 

@@ -17,13 +17,13 @@ impl<T: DeserializeOwned> FromPyObject<'_, '_> for Plain<T> {
     type Error = PyErr;
 
     fn extract(data: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
-        let read = serde_path_to_error::deserialize(Value(data.to_owned()));
+        let read = serde_path_to_error::deserialize(PythonValue(data.to_owned()));
         read.map(Self).map_err(|e| PyValueError::new_err(format!("{}: {}", e.path(), e.inner())))
     }
 }
 
 /// A Python object as a serde deserializer.
-struct Value<'py>(Bound<'py, PyAny>);
+struct PythonValue<'py>(Bound<'py, PyAny>);
 
 /// Error message of a conversion.
 #[derive(Debug)]
@@ -49,7 +49,7 @@ impl From<PyErr> for ConfigError {
     }
 }
 
-impl<'de> IntoDeserializer<'de, ConfigError> for Value<'_> {
+impl<'de> IntoDeserializer<'de, ConfigError> for PythonValue<'_> {
     type Deserializer = Self;
 
     fn into_deserializer(self) -> Self {
@@ -60,12 +60,15 @@ impl<'de> IntoDeserializer<'de, ConfigError> for Value<'_> {
 /// The entries of a dict.
 fn entries<'py>(
     dict: &Bound<'py, PyDict>,
-) -> MapDeserializer<'static, impl Iterator<Item = (Value<'py>, Value<'py>)>, ConfigError> {
+) -> MapDeserializer<'static, impl Iterator<Item = (PythonValue<'py>, PythonValue<'py>)>, ConfigError>
+{
     let dict = dict.clone();
-    MapDeserializer::new(dict.into_iter().map(|(key, value)| (Value(key), Value(value))))
+    MapDeserializer::new(
+        dict.into_iter().map(|(key, value)| (PythonValue(key), PythonValue(value))),
+    )
 }
 
-impl<'de> Deserializer<'de> for Value<'_> {
+impl<'de> Deserializer<'de> for PythonValue<'_> {
     type Error = ConfigError;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ConfigError> {
@@ -85,9 +88,9 @@ impl<'de> Deserializer<'de> for Value<'_> {
         } else if object.is_instance_of::<PyFloat>() {
             visitor.visit_f64(object.extract()?)
         } else if let Ok(list) = object.cast::<PyList>() {
-            visitor.visit_seq(SeqDeserializer::new(list.iter().map(Value)))
+            visitor.visit_seq(SeqDeserializer::new(list.iter().map(PythonValue)))
         } else if let Ok(tuple) = object.cast::<PyTuple>() {
-            visitor.visit_seq(SeqDeserializer::new(tuple.iter().map(Value)))
+            visitor.visit_seq(SeqDeserializer::new(tuple.iter().map(PythonValue)))
         } else if object.is_none() {
             visitor.visit_unit()
         } else {

@@ -1,4 +1,4 @@
-//! Emulated links between network namespaces, for programs or for the flows of a scenario.
+//! Emulated links between network namespaces, for commands or for the flows of a scenario.
 
 #[cfg(target_os = "linux")]
 mod directions;

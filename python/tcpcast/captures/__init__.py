@@ -18,7 +18,7 @@ import numpy as np
 from tcpcast import _native
 from tcpcast.captures.advice import advice
 from tcpcast.captures.between import doubts, overall, passed
-from tcpcast.captures.control import looks_like
+from tcpcast.captures.congestion_control import looks_like
 from tcpcast.captures.failed import failed
 from tcpcast.captures.flows import chosen
 from tcpcast.captures.groups import groups as grouped
@@ -75,7 +75,8 @@ class Capture:
         its requests, and the cause. ``service`` in ``connections`` is a row of this table, or -1.
     failed
         One row per failed connection: ``failure`` is ``unanswered`` (SYNs), ``refused``,
-        ``half_open``, ``silent`` or ``reset``. At most 16,384 rows; ``rest`` counts all.
+        ``half_open``, ``silent`` or ``reset``. At most 16,384 rows; ``rest`` has the number
+        of all failed connections.
     frames, segments
         Number of frames, and of TCP segments among them.
     connection_count

@@ -12,8 +12,8 @@ import numpy as np
 
 from tcpcast.captures import findings, recommendations, verdict
 from tcpcast.captures.predicted_gain import Gains
+from tcpcast.captures.quantity_text import percent
 from tcpcast.captures.service_advice import sentences
-from tcpcast.captures.words import percent
 
 if TYPE_CHECKING:
     from collections.abc import Callable

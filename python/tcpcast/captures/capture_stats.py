@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.captures.control import CUBIC
+from tcpcast.captures.congestion_control import CUBIC
 from tcpcast.captures.link_estimate import growth_pkts, link_bps, queued_at_losses_s
 from tcpcast.captures.model_rates import LEAST_VARIATION_S, cubic_pps, pftk_pps, usable
 from tcpcast.captures.models import lost_ratio
@@ -320,7 +320,7 @@ def lost_of_all(table: Table) -> float:
 
 
 def predicted_pps(seen: CaptureStats, packets_per_ack: float) -> float:
-    """Return the rate of one flow predicted from its losses, in packets/s; NaN without loss.
+    """Return one flow's rate predicted from its losses, in packets/s; NaN if none was lost.
 
     The model is CUBIC's response function for CUBIC senders, otherwise PFTK with the given b.
     """

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tcpcast.captures.quantity_text import time
 from tcpcast.captures.table import endpoint, moments, texts
-from tcpcast.captures.words import time
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from tcpcast.captures import recommendations
 from tcpcast.captures.losses import late_packets, path_rtt_s
-from tcpcast.captures.words import digits, percent, rate, time
+from tcpcast.captures.quantity_text import digits, percent, rate, time
 
 if TYPE_CHECKING:
     from tcpcast.captures.predicted_gain import Gains

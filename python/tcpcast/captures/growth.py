@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.captures.control import BBR, CUBIC
+from tcpcast.captures.congestion_control import BBR, CUBIC
 from tcpcast.captures.link_estimate import growth_each
 
 if TYPE_CHECKING:

@@ -99,7 +99,7 @@ def link_bps(capture: Capture) -> float:
 
 
 def _busiest_bps(capture: Capture) -> float:
-    """Return the total rate acknowledged in busy times in bit/s; inf without rounds."""
+    """Return the total rate acknowledged in busy times in bit/s; inf if there are no rounds."""
     rounds: Table | None = tables(capture).get("rounds")
     if rounds is None or not rounds["acked_bytes"].size:
         return math.inf

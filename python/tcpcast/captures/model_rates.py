@@ -23,7 +23,7 @@ def modelled(table: Table) -> Table:
     """Return measured rates and the rates of PFTK (31) and the square-root formula as columns.
 
     p is ``loss_indication_ratio``, ``td`` + ``to`` per packet sent; :func:`fed` returns the other
-    inputs. Models are NaN without loss or RTT; the rate of a single data packet is NaN.
+    inputs. Models are NaN if loss or RTT is unknown; the rate of a single data packet is NaN.
     """
     ratio, rate = measured(table)
     with np.errstate(divide="ignore", invalid="ignore"):

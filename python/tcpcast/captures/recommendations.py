@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.captures.control import BBR
+from tcpcast.captures.congestion_control import BBR
 from tcpcast.captures.predicted_gain import Gains, start_round_trips
-from tcpcast.captures.words import digits, mean_rtt, percent, rate, size, time, times
+from tcpcast.captures.quantity_text import digits, mean_rtt, percent, rate, size, time, times
 
 if TYPE_CHECKING:
     from tcpcast.captures.table import Table

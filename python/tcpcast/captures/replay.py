@@ -15,9 +15,9 @@ import numpy as np
 from tcpcast import units
 from tcpcast.captures.capture_stats import CaptureStats, lost_of_all, seen_in
 from tcpcast.captures.flows import named
+from tcpcast.captures.quantity_text import percent
 from tcpcast.captures.replay_tcp import FAR, grows_by_acks, tcp_entries, tcp_warnings
 from tcpcast.captures.replay_text import Entry, document, nested, rounded, written_time
-from tcpcast.captures.words import percent
 from tcpcast.errors import CaptureError, ScenarioError
 from tcpcast.scenario import Scenario
 
@@ -167,7 +167,7 @@ def _buffer(seen: CaptureStats, at: str) -> Entry:
     if seen.short and not lost_of_all(seen.table):
         return Entry(at, "buffer", "unlimited", "no packet was lost")
     if math.isnan(seen.link_bps) and seen.explained:
-        return Entry(at, "buffer", "1bdp", "unknown; hardly used at this rate")
+        return Entry(at, "buffer", "1bdp", "unknown; the queue is nearly empty at this rate")
     if seen.behind_queue:
         return Entry(at, "buffer", "1bdp", "unknown, because the capture is from the receiver")
     link = seen.link_bps if seen.link_bps > 0 else seen.rate_bps

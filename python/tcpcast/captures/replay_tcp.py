@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tcpcast.captures.capture_stats import DELAYED, CaptureStats, predicted_pps
-from tcpcast.captures.control import UNKNOWN
+from tcpcast.captures.congestion_control import UNKNOWN
 from tcpcast.captures.model_rates import LEAST_VARIATION_S
 from tcpcast.captures.replay_text import Entry, written_time
 from tcpcast.captures.sender import first_timeout_s, min_rto_s

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tcpcast.captures.control import BBR, CUBIC, HALVED, KEPT, NOT_CUT, RENO, UNKNOWN
+from tcpcast.captures.congestion_control import BBR, CUBIC, HALVED, KEPT, NOT_CUT, RENO, UNKNOWN
 from tcpcast.scenario.modern_tcp import control_of, is_modern
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from tcpcast.captures import services as service
-from tcpcast.captures.words import percent, size, time, times
+from tcpcast.captures.quantity_text import percent, size, time, times
 
 if TYPE_CHECKING:
     from tcpcast.captures.table import Table

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tcpcast.captures.control import BBR
+from tcpcast.captures.congestion_control import BBR
 from tcpcast.captures.losses import (
     late_packets,
     loss_evidence,

@@ -208,7 +208,7 @@ TRACE = Command(
         Option(
             "connection",
             "WHICH",
-            'Select a direction: number of --csv, an end, or "SOURCE > DESTINATION".',
+            'Select a direction: its number in --csv, an address, or "SOURCE > DESTINATION".',
         ),
         Option(
             "group_by",
@@ -277,8 +277,8 @@ PAPERS = ("engset", "pftk", "parallel", "fixed-point", "short", "kernel")
 REPRODUCE = Command(
     "reproduce",
     "Reproduce a paper and compare with its printed results.",
-    "Writes a page (index.md) with figures into a folder. Exit code 1: a new difference, or a "
-    "known one is gone.",
+    "Writes a page (index.md) with figures into a folder. Exits with code 1 if a "
+    "difference is new, or a known one no longer occurs.",
     "tcpcast reproduce engset --quick --output engset-paper",
     (
         CONTEXT,

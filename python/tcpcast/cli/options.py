@@ -35,7 +35,7 @@ FORCE = Option("force", "", "Overwrite any existing file.")
 FEED = Option(
     "feed",
     "WHAT",
-    "Inputs of path formulas: of the 'scenario', or 'measured' by a simulation.",
+    "Inputs of path formulas: from the 'scenario', or 'measured' by a simulation.",
     type=Literal["scenario", "measured"],
     default="scenario",
 )
@@ -54,12 +54,12 @@ CSV = Option("as_csv", "", "Print CSV.", "--csv")
 
 
 def check_one_form(*, as_csv: bool, as_json: bool) -> None:
-    """Refuse two forms for programs at once.
+    """Reject two machine-readable formats in one command.
 
     Raises
     ------
     TcpcastError
-        Both are asked for.
+        Both are requested.
     """
     if as_csv and as_json:
         raise TcpcastError("--csv and --json are both given; write one of them")

@@ -98,7 +98,7 @@ def buffer(asked: Asked) -> Solved:
     "sources",
     FILE,
     MEAN_RATE,
-    Option("grows", "NAME", "Class that grows; default all in proportion.", "--class"),
+    Option("grows", "NAME", "Class whose size is varied; default all, in proportion.", "--class"),
     SHARE,
     ABOVE,
     Option("engine", "NAME", "Engine of --share: packet, fixed-point or mean-field."),

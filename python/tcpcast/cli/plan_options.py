@@ -24,7 +24,7 @@ PATH_FILE = replace(FILE, help="Scenario, instead of path options.", default=Non
 RTT = replace(PATH["rtt"], default=None)
 PATH_ENDS = tuple(PATH[name] for name in ("mss", "rwnd", "delayed_acks", "min_rto", "stack"))
 COMMON = (
-    Option("verify", "", "Also solve and check by simulation."),
+    Option("verify", "", "Also solve by simulation, and check the model's answer."),
     CHANGES,
     SEED,
     THREADS,

@@ -106,7 +106,7 @@ REGISTRY: dict[str, EngineEntry] = {
     "mean-field": EngineEntry(
         "tcpcast.engines.mean_field",
         "mean_field",
-        "a scaled population: a few thousand simulated sources with the fluctuations of all",
+        "a scaled population: a few thousand simulated sources that represent all",
         "on/off sources of classic stacks on a drop-tail or fair queue; requested by name",
         POPULATION,
         "populations too large for packet; its warnings name the limits",
@@ -115,7 +115,7 @@ REGISTRY: dict[str, EngineEntry] = {
     "fixed-point": EngineEntry(
         "tcpcast.engines.fixed_point",
         "fixed_point",
-        "a few exactly simulated flows among cross flows that repeat their measured values",
+        "a few exactly simulated flows; the other flows repeat the values measured on these",
         "stack max-plus-reno, on/off sources and bulk flows; requested by name",
         FIXED_POINT,
         "if it converges; otherwise the values are marked, with the test that failed",

@@ -18,7 +18,7 @@ from tcpcast import statistics
 from tcpcast.answer import Answer, CaptureInputs, Metric, Status, to_notes
 from tcpcast.captures import trace as read
 from tcpcast.captures.capture_stats import lost_of_all
-from tcpcast.captures.control import BBR
+from tcpcast.captures.congestion_control import BBR
 from tcpcast.captures.flows import chosen, named, since
 from tcpcast.captures.link_estimate import link_bps
 from tcpcast.captures.model_rates import LEAST_VARIATION_S

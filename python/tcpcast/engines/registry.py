@@ -65,7 +65,7 @@ class EngineEntry:
     any_packet_size: bool = False
 
     def trust_text(self, name: str) -> str:
-        """Return when to trust the engine of this name: ``trust``, or its domain."""
+        """Return the conditions for trusting an engine: its ``trust``, or its domain."""
         from tcpcast.models.domain import description  # noqa: PLC0415 - imports numpy
 
         return self.trust or description(name)

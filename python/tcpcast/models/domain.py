@@ -106,7 +106,7 @@ themselves."""
 
 
 def outside(formula: str, **values: float) -> str:
-    """Return why values are outside a formula's domain, "" if they are inside.
+    """Return the reason why values are outside a formula's domain, "" if they are inside.
 
     Parameters
     ----------

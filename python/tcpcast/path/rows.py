@@ -86,7 +86,7 @@ class PathRows:
         example="10KB..1MB",
         page=Input(
             "Size",
-            "Of one file, or of all that a page loads over one connection: 2.5MB, say.",
+            "Size of one file, or of all files of a page on one connection, such as 2.5MB.",
             "100KB",
             "1KB",
             "10MB",

@@ -48,7 +48,7 @@ MAX_WALL_MODERN = "120s"
 class PathToSimulate:
     """Parameters of a path that determine the length of its simulation.
 
-    ``link_pps`` is the rate of the link in packets per second, inf without a limit, and
+    ``link_pps`` is the rate of the link in packets per second, inf if unlimited, and
     ``buffer_pkts`` its buffer; ``stack`` is a preset's name.
     """
 
@@ -61,7 +61,7 @@ class PathToSimulate:
 
     @cached_property
     def loss_limited_pps(self) -> float:
-        """Total packets per second of all flows by a formula; inf without loss.
+        """Total packets per second of all flows by a formula; inf if the loss is 0.
 
         The formula is CUBIC's response function, or for Reno the square root of 3/(2p).
         """

@@ -219,14 +219,14 @@ def _by_model(
     grid = _rule_grid(model.inputs, loss)
     of_model = {
         "TCP-Engset, this scenario (eq. 13)": exact,
-        "TCP-Engset, largest of the grid, N rounded up": _max_buffer(grid["buffer_ceil_pkts"]),
+        "TCP-Engset, maximum over the grid, N rounded up": _max_buffer(grid["buffer_ceil_pkts"]),
         "the same as B = Q ln(U/L)": _max_buffer(grid["plain_ceil_pkts"]),
     }
     plan.tables |= {"rules": _rules(link, of_model), "grid": grid}
     plan.recommendation = _size_text(link, value)
     plan.notes.append(_NOTE_ON_GRID)
     overload = _load_warnings(result.offered_load)
-    doubt = "outside the load of the paper's rule" if overload else ""
+    doubt = "the load is not the one of the paper's rule (100 %)" if overload else ""
     model.answer(plan, question, scenario, value, doubt)
     plan.warnings += model.remarks(overload)
 

@@ -168,7 +168,7 @@ def _curve(path: PlannedPath, models: list[PathModel], losses: Floats) -> Table:
 
 
 def _goodput_bps(path: PlannedPath, model: PathModel, losses: Floats) -> Floats:
-    """Return the goodput of a model, limited by the link and the windows; NaN without a limit."""
+    """Return the goodput of a model, limited by the link and the windows; NaN if unlimited."""
     maximum = min(path.link_pps, path.flows * path.window_pkts / path.rtt_s)
     goodput = path.goodput_bps(np.minimum(model.rate(path, path.flows, losses), maximum), losses)
     return np.where(np.isfinite(goodput), goodput, np.nan)

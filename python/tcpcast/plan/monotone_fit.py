@@ -53,7 +53,7 @@ class Point:
 
     @property
     def error(self) -> float:
-        """Standard error of the metric's logarithm from its interval; 0 without an interval."""
+        """Standard error of the metric's logarithm from its interval; 0 if it has none."""
         if self.low is None or self.high is None or not self.low > 0:
             return 0.0
         return math.log(self.high / self.low) / (2 * NORMAL)

@@ -272,7 +272,7 @@ def _bracket(target: Quality, runs: Simulations) -> tuple[int, int]:
 
 
 def _check_smallest(target: Quality, runs: Simulations) -> None:
-    """Raise early if the smallest population misses the target; this run takes the least time."""
+    """Raise early if the smallest population misses the target; this run is the fastest."""
     try:
         if runs.measure(target.minimum) < target.above_bps:
             raise DomainError(_unreachable_message(target, runs))

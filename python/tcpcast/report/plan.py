@@ -206,7 +206,7 @@ def _relative_error(plan: Plan) -> str:
 def _between(low: float | None, high: float | None, unit: str, *, counted: bool = False) -> str:
     """Return the interval of an answer, or "" if it is unknown or has no width.
 
-    With ``counted``, the unit is omitted, because the answer before the interval names it.
+    ``counted`` omits the unit, which the preceding answer already shows.
     """
     if low is None or high is None or low == high:
         return ""

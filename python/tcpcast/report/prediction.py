@@ -169,7 +169,7 @@ class Prediction:
 
     @property
     def transfer_pkts(self) -> float:
-        """Size of the transfer in packets as counted by the models; NaN without a transfer."""
+        """Size of the transfer in packets as counted by the models; NaN if there is none."""
         tables = [answer.tables.get("by_size") for answer in self.transfer or []]
         return next((float(t["size_pkts"][0]) for t in tables if t is not None), math.nan)
 
@@ -227,10 +227,11 @@ def is_trusted(answer: Answer) -> bool:
 
 
 def limit(answer: Answer, scenario: Scenario) -> str:
-    """Return the limit of the rate by an answer, or "" if the answer does not determine it.
+    """Return what limits the rate according to an answer, or "" if the answer does not show it.
 
-    A formula returns its regime. For a simulation, it is the link or the window if at least
-    :data:`FULL` of it is used, otherwise the buffer or the most frequent loss indication.
+    For a formula, the limit is its regime. For a simulation, the limit is the link or the window
+    if its utilisation is at least :data:`FULL`, otherwise the buffer or the most frequent loss
+    indication.
     """
     if answer.engine != SIMULATION or "send_rate_pps" not in answer.metrics:
         return answer.regime or ""
@@ -265,7 +266,7 @@ def window_limit_pps(scenario: Scenario) -> float:
 
 
 def link_limit_pps(scenario: Scenario) -> float:
-    """Return the link rate in packets/s; inf without a rate."""
+    """Return the link rate in packets/s; inf if unlimited."""
     return scenario.network.bottleneck.rate_bps / (8 * scenario.network.packet_bytes)
 
 
@@ -373,7 +374,7 @@ def prediction_json(prediction: Prediction) -> dict[str, Any]:
     """Return the JSON of ``run --json`` with additional keys.
 
     ``limited_by`` is the regime of the leading answer (None if no answer is trusted). ``limits``
-    holds the limits by window and link in packets/s, total over all flows (None without a limit).
+    holds the limits by window and link in packets/s, total over all flows (None if unlimited).
     ``transfer`` is the scenario of the answers with ``completion_time_s``.
     """
     scenario = prediction.scenario

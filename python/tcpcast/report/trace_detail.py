@@ -6,8 +6,8 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from tcpcast.captures.advice import LIMITS
-from tcpcast.captures.control import BBR, CUBIC, UNKNOWN
-from tcpcast.captures.words import digits, rate, time
+from tcpcast.captures.congestion_control import BBR, CUBIC, UNKNOWN
+from tcpcast.captures.quantity_text import digits, rate, time
 from tcpcast.report.document import Paragraph, Share
 from tcpcast.report.trace_cells import figure
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.captures.models import CALLED, OF_LOSS
-from tcpcast.captures.words import time
+from tcpcast.captures.quantity_text import time
 from tcpcast.report.document import ARROW, BLANK, Column, Paragraph
 from tcpcast.report.document import Table as Columns
 from tcpcast.report.quantity import ABSENT, UNTRUSTED

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from tcpcast.captures.quantity_text import percent, time
 from tcpcast.captures.service_advice import PARTS, TAPS, sentences
-from tcpcast.captures.words import percent, time
 from tcpcast.report.document import BLANK, Column, Paragraph
 from tcpcast.report.document import Table as Columns
 from tcpcast.report.trace_cells import counts, figures

@@ -8,7 +8,7 @@ import numpy as np
 
 from tcpcast.captures.advice import LIMITS, advice
 from tcpcast.captures.failed import summary
-from tcpcast.captures.words import rate
+from tcpcast.captures.quantity_text import rate
 from tcpcast.products import dot
 from tcpcast.report.document import Column, Heading, Paragraph, Share, ends_text
 from tcpcast.report.document import Table as Columns

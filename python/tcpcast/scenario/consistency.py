@@ -234,9 +234,9 @@ def phase_warnings(scenario: Scenario) -> list[str]:
     ):
         return []
     return [
-        f"hosts of {', '.join(group.name for group in exact)} are exact to the nanosecond: at a "
-        "drop-tail queue the shares depend on round-trip times to a fraction of a packet's time; "
-        'write tcp.host_noise = "0.1ms", which real hosts have'
+        f"hosts of {', '.join(group.name for group in exact)} are exact to the nanosecond, so "
+        "at a drop-tail queue each flow's share changes if a round-trip time changes by less than "
+        'a packet time; write tcp.host_noise = "0.1ms", as real hosts have'
     ]
 
 
@@ -267,9 +267,10 @@ def population_warnings(scenario: Scenario, group: Population) -> list[str]:
         )
     if tcp.host_noise > LARGE_NOISE * group.rtt_s:
         texts.append(
-            f"hosts are late by {units.format_duration(tcp.host_noise)} on average "
-            f"(tcp.host_noise), the round-trip time is {units.format_duration(group.rtt_s)}: the "
-            'answer depends on the hosts; write the lateness of yours, or "0s"'
+            f"the hosts' mean processing delay (tcp.host_noise) is "
+            f"{units.format_duration(tcp.host_noise)}, the round-trip time is "
+            f"{units.format_duration(group.rtt_s)}: the answer depends on the hosts; write the "
+            'delay of your hosts, or "0s"'
         )
     if tcp.initial_rto < group.rtt_s:
         texts.append(

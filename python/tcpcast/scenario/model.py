@@ -341,10 +341,10 @@ class Scenario(Table):
         return self._changed({**source, "sweep": merged})
 
     def source_tables(self) -> tuple[dict[str, Any], str | None]:
-        """Return the tables as typed, and the absolute path of the folder of relative file names.
+        """Return the tables as typed, and the absolute directory that relative file names refer to.
 
-        Passed to ``from_dict``, the two give the same scenario in another process or on another
-        machine.
+        ``from_dict`` creates the same scenario from these two values in another process or on
+        another machine.
         """
         source, folder, _ = self._input
         return source, None if folder is None else str(folder.resolve())

@@ -223,9 +223,9 @@ class Run(Table):
         return self
 
     def _check_of_transfers(self) -> Self:
-        ends = "isolated transfers have a fixed number"
+        ends = "traffic.count sets the number of isolated transfers"
         errors = [
-            error_at(f"{ends}; leave it out (traffic.count is the number), or write arrivals", name)
+            error_at(f"{ends}; leave it out, or add traffic.arrivals", name)
             for name in ("transfers", "duration")
             if getattr(self, name) is not None
         ]

@@ -227,7 +227,7 @@ class Tcp(Table):
         examples=[44],
         description=(
             'maximum data in flight, as packets or bytes of payload. With `"unlimited"`, classic '
-            "stacks have at most twice the window of the loss in flight during fast recovery"
+            "stacks have in flight at most twice the window at the loss, during fast recovery"
         ),
     )
     delayed_acks: StrictBool = Field(
@@ -251,8 +251,8 @@ class Tcp(Table):
         examples=["10s"],
         description=(
             "idle time before a persistent connection restarts slow start: a time since the last "
-            "ack (resets window and threshold), rto since the last sending (RFC 5681, 4.1), or "
-            "never"
+            "ack (also resets the threshold), rto: one RTO since the last sent packet (RFC 5681, "
+            "4.1), or never"
         ),
     )
     host_noise: Lateness = Field(

@@ -326,16 +326,16 @@ class Arrivals(Table):
 class Transfers(Table):
     """Single transfers: isolated transfers on an idle path, or arrivals on a shared path.
 
-    Without ``arrivals``, ``count`` transfers of each size run sequentially, each with fresh state
-    and after the last packet of the previous transfer. With ``arrivals``, transfers start at
+    Without ``arrivals``, ``count`` transfers of each size run sequentially, each with a new
+    connection, after the last packet of the previous one. With ``arrivals``, transfers start at
     random times in separate connections and share the network; ``size`` is one size, a list of
     equally likely sizes, or a distribution.
     """
 
     elsewhere: ClassVar[Mapping[str, str]] = {
-        "sources": "transfers have no number of sources; write count = 1000, or arrivals",
-        "flows": "transfers have no number of flows; write count = 1000, or arrivals",
-        "off": 'belongs to kind = "on-off"; write that kind, or arrivals',
+        "sources": "transfers have no number of sources; write count = 1000, or add arrivals",
+        "flows": "transfers have no number of flows; write count = 1000, or add arrivals",
+        "off": 'belongs to kind = "on-off"; write that kind, or add arrivals',
     }
 
     kind: Literal["transfers"]

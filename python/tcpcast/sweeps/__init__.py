@@ -108,7 +108,7 @@ def sweep(  # noqa: PLR0913 - keyword options of the run
         keys.
     vary
         Varied keys, added to that table: dotted keys with a range, ``"10ms..200ms log 8"``, or a
-        list of values; also the keys ``zip`` and ``latin`` of the table.
+        list of values. The keys ``zip`` and ``latin`` of the table are also accepted.
     engines, replications, feed
         Values that replace those of the table.
     out

@@ -107,11 +107,11 @@ def store_rows(
     parts
         The parts of the old sweep.
     before
-        The old sweep's own file of earlier rows; parts may repeat some of them.
+        The old sweep's file of reused rows; ``parts`` may contain some of these rows again.
     moved
-        Mapping of cell numbers.
+        New cell number of each old one.
     path, marks
-        The file, and its metadata.
+        File to write, and metadata to store in it.
 
     Raises
     ------
@@ -158,7 +158,7 @@ def moved_notes(lines: Sequence[str], moved: Moves, replications: int, batch: in
     lines
         Lines of the side file; a truncated line is omitted.
     moved
-        Mapping of cell numbers.
+        New cell number of each old one.
     replications, batch
         Number of replications per cell, and of replications per part.
     """

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tcpcast.captures import trace
 from tcpcast.captures.advice import LIMITS
 from tcpcast.captures.failed import explained, summary
-from tcpcast.captures.words import percent, rate, time
+from tcpcast.captures.quantity_text import percent, rate, time
 from tcpcast.errors import CaptureError
 from tcpcast.sanitize import escape_control_characters
 

@@ -104,7 +104,7 @@ class Cell:
     tcp
         Keys of TCP that differ from the stack's defaults.
     unlike
-        Difference from the nearest stack that no key can set, or "".
+        Deviation of the kernel from the nearest stack, if no key can express it; otherwise "".
     measured
         Results of the kernel, by quantity.
     """

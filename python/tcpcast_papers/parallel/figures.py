@@ -256,8 +256,9 @@ def _remark(figure: Figure, seen: Sequence[Measured]) -> str:
         text += (
             " The flows always use the full rate of the link, so a model is correct if it "
             "computes the link's rate from the resulting loss. Packets lost per event "
-            f"of a flow: {np.median(lost):.2f}; events that are timeouts, if p is at most "
-            f"{100 * LOSS_BINS[-2]:g} %: {np.median(timed):.0f} % (medians of the points)."
+            f"of a flow: {np.median(lost):.2f}; share of timeouts among these "
+            f"events, for p up to {100 * LOSS_BINS[-2]:g} %: {np.median(timed):.0f} % "
+            "(medians of the points)."
         )
     if figure.setting == DROP_TAIL:
         text += (

@@ -49,7 +49,7 @@ class Cut:
     rtt_s, t0_s
         Mean round-trip time by Karn's rule and mean first timeout, nan if there is no sample.
     rtt_sums, t0_sums
-        Their sums in seconds and numbers of samples, ``[2, replications, pieces]``.
+        Sum in seconds (index 0) and number of samples (index 1), ``[2, replications, pieces]``.
     """
 
     piece_s: float

@@ -93,7 +93,7 @@ SHEET: Sheet[Runs, Case] = Sheet(
         "for each loss, although one can repair a whole flight: too slow for many packets. "
         "It never doubles a timeout: too fast for few packets. The refined model corrects both, "
         "and adds the ack timer if b = 2; its timeouts double while the same packet is lost again, "
-        "and are reset for the next one. With the proposal this is no gain: a few packets with "
+        "and are reset for the next one. With the proposal this does not help: a few packets with "
         "two or three losses still have a timeout, and cannot share a recovery.",
         _gain(runs),
     ],

@@ -25,8 +25,8 @@ pub struct Tap {
 }
 
 impl Tap {
-    /// Creates a device in the calling thread's network namespace, which is removed when this is
-    /// dropped. `set_up` brings it up and creates the packet socket.
+    /// Creates a device in the calling thread's network namespace. Dropping the [`Tap`] removes the
+    /// device. `set_up` brings it up and creates the packet socket.
     ///
     /// # Errors
     /// Fails if `/dev/net/tun` cannot be opened, or without privileges in the namespace.

@@ -53,7 +53,7 @@ fn noise_has_exact_autocovariances() {
             })
             .collect();
         for lag in [0, 1, 2, 5, 20, 100, 1000] {
-            // Unbiased, because the mean is exact to be 0.
+            // Unbiased, because the exact mean, 0, is used.
             let estimates: Vec<f64> = series
                 .iter()
                 .map(|x| {

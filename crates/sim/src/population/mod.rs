@@ -3,7 +3,7 @@
 //! The network is scaled down with the population, so that means are correct. Fluctuations would
 //! not be: relative to the mean, the fluctuations of 1,000 independent sources are ten times those
 //! of 100,000, and near saturation fluctuations cause queueing. So the two random quantities that
-//! cause them are not drawn per source but for the whole population.
+//! cause them are drawn for the whole population instead of per source.
 //!
 //! - The ends of OFF times are every `scale`-th end of the population. The expected number of ends
 //!   per step follows from the elapsed OFF times and their distribution. The gap between two ends,

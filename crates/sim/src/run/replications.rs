@@ -109,7 +109,7 @@ fn replication(config: &RunConfig, number: u32) -> Box<dyn Replication> {
     }
 }
 
-/// Replication with modern TCP in any class: each source may have any kind of endpoint.
+/// Replication if at least one class has modern TCP. Sources may have any kind of endpoint.
 fn of_any_sender(
     config: &RunConfig,
     number: u32,

@@ -169,7 +169,7 @@ impl Flight {
         self.segments.get(index + 1).map_or(self.end, |next| next.start)
     }
 
-    /// Records a further transmission of `[start, end)`. `sent` fills holes. Frames larger than a
+    /// Records a further transmission of `[start, end)`. A hole is filled with `sent`. Frames larger than a
     /// `full` segment are aggregated.
     pub(super) fn resend(&mut self, sent: Sent, full: u32) -> Overlap {
         let (start, end) = (sent.start, sent.end());

@@ -456,7 +456,7 @@ impl Flow {
             tap_rtt: context.tap_rtt,
         };
         let wait = self.wait();
-        // Data of a SYN that were not acknowledged are sent again after the handshake (RFC 7413),
+        // Data of a SYN that were not acknowledged are retransmitted after the handshake (RFC 7413),
         // without a loss.
         let opening =
             segment.flags.any(Flags::SYN) || sent.end() <= self.syn_data_end && !resent.repeated;

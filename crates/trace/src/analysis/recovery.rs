@@ -25,8 +25,8 @@ pub enum Cause {
     Duplicates,
     /// SACK blocks show that the receiver holds later segments.
     Sack,
-    /// RACK (RFC 8985): a short timer after SACK, pacing, or the acknowledgement of a
-    /// retransmission that was sent later.
+    /// RACK (RFC 8985): after SACK, a short timer or pacing triggered the retransmission, or a
+    /// retransmission that was sent later has been acknowledged.
     Rack,
     /// The retransmission timer expired; `depth` is 1 for the first expiry and grows with each
     /// backoff.

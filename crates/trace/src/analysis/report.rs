@@ -312,7 +312,7 @@ pub struct DirectionReport {
     pub loss_times: Vec<Indication>,
     /// Retransmissions in order, up to the limit.
     pub retransmitted: Vec<Retransmission>,
-    /// Number of loss indications and retransmissions beyond the limit.
+    /// Number of loss indications and retransmissions that exceed the limits of the two lists above.
     pub omitted: u64,
     /// Number of segments of the other end that are missing from the capture, by IP identification;
     /// `None` if the identifications are not sequential.

@@ -98,7 +98,7 @@ def _check_hops(scenario: Scenario) -> None:
 
 
 def failure_reason(scenario: Scenario) -> str:
-    """Return why the tests of a fixed point fail for any scheme and length, "" if they can pass."""
+    """Return the reason why the tests of a fixed point must fail, "" if they can pass."""
     load = offered_load(scenario)
     if load > 1:
         return (

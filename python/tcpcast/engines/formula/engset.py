@@ -292,9 +292,9 @@ def _own_link_warnings(scenario: Scenario, result: EngsetResult) -> list[str]:
     )
     if sizes.size:
         warnings.append(
-            f"files of {sizes[0]} to {sizes[-1]} packets end with an RTT longer than the RTO, even "
-            "without other traffic: a TCP whose timer is not restarted by ACKs, as the authors' "
-            "TCP, then has spurious timeouts, but the model has no timeouts"
+            f"at the end of files of {sizes[0]} to {sizes[-1]} packets the RTT exceeds the RTO, "
+            "even without other traffic: a TCP whose timer is not restarted by ACKs, as the "
+            "authors' TCP, then has spurious timeouts, but the model has no timeouts"
         )
     return warnings
 

@@ -19,13 +19,13 @@ from tcpcast import _native, statistics
 from tcpcast.answer import Answer, Note, Status
 from tcpcast.engines.packet import (
     cross,
-    delivered,
     goodputs,
     interval_notes,
     metric_estimates,
     model_notes,
-    own_packets,
+    packet_sizes,
     reliability,
+    startup_curves,
     tables,
     time_series,
 )
@@ -88,7 +88,7 @@ class _WarmUp:
 def check(scenario: Scenario) -> None:
     """Raise NotApplicable for a capture, and if the sources do not fit into free memory."""
     _refuse_capture(scenario)
-    own_packets.check(scenario)
+    packet_sizes.check(scenario)
     check_memory(scenario, configuration(scenario, 0.0))
 
 
@@ -129,7 +129,7 @@ def packet(scenario: Scenario, options: RunOptions) -> Answer:
         Traffic of kind ``capture``; sources or replications that do not fit into free memory.
     """
     _refuse_capture(scenario)
-    own_packets.check(scenario)
+    packet_sizes.check(scenario)
     if not options.over_time:
         return simulated(scenario, options, configuration)
     return simulated(scenario, options, time_series.configuration_over_time)
@@ -361,9 +361,9 @@ def _add_traces(answer: Answer, scenario: Scenario, run: _native.Simulation) -> 
 def _add_delivered(answer: Answer, scenario: Scenario, run: _native.Simulation) -> None:
     if scenario.run.report_at is None:
         return
-    table = delivered.table(scenario, run.delivered())
+    table = startup_curves.table(scenario, run.delivered())
     answer.tables |= {"delivered": table} if table else {}
-    answer.notes += delivered.warnings(scenario, table)
+    answer.notes += startup_curves.warnings(scenario, table)
 
 
 def _interval_warnings(

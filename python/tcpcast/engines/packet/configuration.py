@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from tcpcast.engines.packet.cross import streams
 from tcpcast.engines.packet.equilibrium import starts
-from tcpcast.engines.packet.loss import bottleneck_loss, link_loss
-from tcpcast.engines.packet.queues import buffer_capacity, limit_of_lengths, queue
+from tcpcast.engines.packet.loss_config import bottleneck_loss, link_loss
+from tcpcast.engines.packet.queue_config import buffer_capacity, limit_of_lengths, queue
 from tcpcast.engines.packet.return_path import return_link
 from tcpcast.engines.packet.scale import FULL_SCALE, Scale, subtract_delays
 from tcpcast.scenario.distributions import Distribution

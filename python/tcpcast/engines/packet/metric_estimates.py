@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tcpcast import _native, statistics
 from tcpcast.answer import Metric
 from tcpcast.engines.packet import hops, return_path, transfers
-from tcpcast.engines.packet.queues import marks
+from tcpcast.engines.packet.queue_config import marks
 from tcpcast.engines.packet.unfinished import InProgress, in_progress
 from tcpcast.metrics import BY_CLASS, METRICS, ordered
 from tcpcast.products import dot
@@ -76,7 +76,7 @@ class Units:
         return 1e-9 * (self._begins_ns + measured_ns)
 
     def on_seconds(self, groups: Sequence[Population]) -> Floats:
-        """Return the time in which flows are on, ``[units]``: a single class may start and stop."""
+        """Return the active time, ``[units]``; shorter if a single class starts or stops."""
         if len(groups) > 1 or not groups[0].has_start_or_stop:
             return self.link("time_ns") * 1e-9
         span = groups[0].start_s, groups[0].stop_s
@@ -117,7 +117,7 @@ class Units:
         return total
 
     def sums(self, names: Counters, classes: Sequence[int] | None = None) -> Floats:
-        """Return the sum of counters, ``[units]``; class counters over some classes (or all)."""
+        """Return the sum of counters, ``[units]``, with class counters of ``classes`` (or all)."""
         cells = [
             self.link(name) if name in LINK else self.class_counter(name, classes) for name in names
         ]

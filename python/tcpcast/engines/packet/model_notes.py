@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tcpcast.answer import Note
-from tcpcast.engines.packet.queues import marks
+from tcpcast.engines.packet.queue_config import marks
 from tcpcast.units import digits
 
 if TYPE_CHECKING:

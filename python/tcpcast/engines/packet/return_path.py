@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from tcpcast.engines.packet.loss import loss_model
-from tcpcast.engines.packet.queues import buffer_capacity, queue
+from tcpcast.engines.packet.loss_config import loss_model
+from tcpcast.engines.packet.queue_config import buffer_capacity, queue
 
 if TYPE_CHECKING:
     from tcpcast.engines.packet.config_types import Config

@@ -139,13 +139,13 @@ def by_size(
     Parameters
     ----------
     sizes
-        Columns that identify the size intervals, one row per interval, in order.
+        Columns that identify the size ranges, one row per range, in order.
     totals
         Totals of the simulator.
     means
-        Mean completion time per interval; missing entries are computed from independent transfers.
+        Mean completion time per size; missing entries are computed from independent transfers.
     min_files
-        Minimum number of transfers for an interval, per size; default: ``MIN_FILES``.
+        Minimum number of transfers for a confidence interval, per size; default: ``MIN_FILES``.
     """
     rows = totals["transfers"]
     completions = _by_size(rows, completions=True)
@@ -188,12 +188,12 @@ TAILS = (50, 90, 95, 99)
 
 
 def percentiles(sizes: Table, totals: Mapping[str, Any]) -> Table:
-    """Return one row per size and kind of time: percentiles in seconds, for modern TCP.
+    """Return percentiles of times in seconds, one row per size and kind of time (modern TCP only).
 
     Parameters
     ----------
     sizes
-        Columns that identify the size intervals, one row per interval, in order.
+        Columns that identify the size ranges, one row per range, in order.
     totals
         Totals of the simulator.
     """

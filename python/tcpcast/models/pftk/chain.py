@@ -227,7 +227,7 @@ class _Walk:
     rounds_at: Floats
     """Mean number of rounds with w in a period that reaches w, including that of the loss."""
     slow_reach: Floats
-    """Probability that slow start reaches its round of w without loss; 0 without such a round."""
+    """Probability that slow start reaches its round of w without loss; 0 if no round has w."""
     slow_through: Floats
     """Probability that slow start reaches a threshold of w without loss."""
 

@@ -195,7 +195,7 @@ class Growth:
         return cls(first, threshold, cap, float(transfer.acked_packets))
 
     def select(self, which: NDArray[np.intp]) -> Growth:
-        """Return the selected growths as rows."""
+        """Return the growth of the selected transfers, one row per transfer."""
         return Growth(self.start[which, None], self.threshold[which, None], self.cap, self.b)
 
     def window(self, sent: Floats) -> Floats:
@@ -221,7 +221,7 @@ class Growth:
         return self.b * (self.threshold - self.start)
 
     def sent_at_total(self, packets: Floats) -> Floats:
-        """Return the y with y + W_f(y) = packets: sent packets plus packets in flight.
+        """Return y, the packets sent, so that y + W_f(y) = packets; W_f(y) packets are in flight.
 
         Negative if W_0 exceeds ``packets``.
         """
@@ -235,7 +235,7 @@ class Growth:
         return np.maximum(sent, packets - self.cap)
 
     def rounds(self, sent: Floats, last: Floats) -> Floats:
-        """Return L_0 in RTTs until all ``sent`` are acknowledged; ``last`` is W_f at that time."""
+        """Return L_0, the RTTs to send and acknowledge ``sent``; ``last`` is the final W_f."""
         slow = np.minimum(last, self.threshold)
         rounds = np.log(slow / self.start) / math.log1p(1 / self.b) + self.b * (last - slow)
         if self.cap < math.inf:

@@ -18,7 +18,7 @@ from tcpcast.models.short.losses import (
     require_loss,
 )
 from tcpcast.models.short.sharing import SeparateRecovery, SharedRecovery
-from tcpcast.models.short.stages import Rows, Stage, Tables
+from tcpcast.models.short.stage_integrals import Rows, Stage, Tables
 from tcpcast.models.short.waits import (
     first_stage_wait_s,
     lossless_latency_s,

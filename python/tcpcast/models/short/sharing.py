@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tcpcast.models.short.growth import ShortTransfer
-    from tcpcast.models.short.stages import Rows, Tables
+    from tcpcast.models.short.stage_integrals import Rows, Tables
 
     Floats = NDArray[np.float64]
 

@@ -14,7 +14,7 @@ import numpy as np
 from tcpcast.output import save_figure
 from tcpcast.report.chart import figure_class
 from tcpcast.report.trace import worst_first
-from tcpcast.report.trace_figures.direction import direction, stems, worst_directions
+from tcpcast.report.trace_figures.direction_data import direction, stems, worst_directions
 from tcpcast.report.trace_figures.model import model_figures
 from tcpcast.report.trace_figures.over_time import draw_over_time
 from tcpcast.report.trace_figures.sequence import draw_sequence

@@ -12,7 +12,7 @@ from tcpcast.captures.groups import host
 from tcpcast.captures.models import INTERVAL_S, NO_LOSS, TD, measured_intervals
 from tcpcast.report.chart import REFERENCE
 from tcpcast.report.trace import worst_first
-from tcpcast.report.trace_figures.direction import in_file, shown_name
+from tcpcast.report.trace_figures.direction_data import in_file, shown_name
 from tcpcast.report.trace_figures.palette import (
     BLUE,
     GREEN,

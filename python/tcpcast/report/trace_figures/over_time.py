@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.report.trace_figures.direction import spread
+from tcpcast.report.trace_figures.direction_data import spread
 from tcpcast.report.trace_figures.palette import (
     BLUE,
     INDICATIONS,
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from tcpcast.captures import Table
-    from tcpcast.report.trace_figures.direction import Direction
+    from tcpcast.report.trace_figures.direction_data import Direction
 
     Floats = np.ndarray[Any, np.dtype[np.float64]]
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from tcpcast.captures import Table
-    from tcpcast.report.trace_figures.direction import Direction
+    from tcpcast.report.trace_figures.direction_data import Direction
 
     Floats = np.ndarray[Any, np.dtype[np.float64]]
 

@@ -98,7 +98,7 @@ class Field:
             raise FieldError(self.name, f"{self.label}: {error}") from None
 
     def position(self, text: str) -> int | None:
-        """Return the index of the slider step nearest to a value; None without a slider."""
+        """Return the index of the slider step nearest to a value; None if it has no slider."""
         steps = self.steps
         if not steps:
             return None

@@ -61,7 +61,7 @@ pub enum Event {
         window: u32,
         /// Whether the sender was in slow start.
         slow_start: bool,
-        /// Whether the timer already expired without an acknowledgement since.
+        /// Whether the timer had already expired, and nothing was acknowledged since then.
         repeated: bool,
         /// Whether the sender was in fast recovery.
         in_recovery: bool,
