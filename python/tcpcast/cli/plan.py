@@ -79,7 +79,8 @@ def _plan(
 def buffer(asked: Asked) -> Solved:
     """Find the smallest buffer for a loss or utilisation.
 
-    Rules of thumb are listed for comparison. Bulk flows, several classes and a utilisation need simulation.
+    Rules of thumb are listed for comparison. Bulk flows, several classes and a utilisation need
+    simulation.
     """
     from tcpcast.plan import plan_buffer
     from tcpcast.units import parse_ratio
@@ -174,7 +175,8 @@ def streams(asked: Asked) -> Solved:
 def max_loss(asked: Asked) -> Solved:
     """Find the loss that a goodput tolerates.
 
-    Changes that raise it are listed. Describe the path by --rtt and its limits, or by a scenario, whose loss is ignored.
+    Changes that raise it are listed. Describe the path by --rtt and its limits, or by a scenario,
+    whose loss is ignored.
     """
     from tcpcast.plan import plan_max_loss
     from tcpcast.units import parse_rate

@@ -63,9 +63,7 @@ def trace(  # noqa: PLR0913 - one parameter per option
     _check_forms(files, second_capture, as_csv=as_csv, as_json=as_json)
     as_csv = as_csv or (table is not None and not as_json)
     if models and as_csv:
-        raise TcpcastError(
-            "--models prints text or --json; for tables, use Capture.models() in Python"
-        )
+        raise TcpcastError("--models prints text or --json; for tables, use Capture.models()")
     if any(each is not None for each in (plot, parquet, scenario, html, markdown)):
         ignore_broken_pipe()
     protect(*(0 if file == "-" else file for file in (*files, second_capture) if file is not None))

@@ -1,6 +1,7 @@
 """The scenario: network, traffic, TCP and run, the input of every engine."""
 
 from tcpcast.scenario.aqm import Codel, FqCodel, HeadDrop, Pie
+from tcpcast.scenario.captured import Captured
 from tcpcast.scenario.changes import parse_assignments
 from tcpcast.scenario.classes import Population, UserClass
 from tcpcast.scenario.distributions import Distribution
@@ -19,7 +20,7 @@ from tcpcast.scenario.schema import scenario_schema
 from tcpcast.scenario.sweep import Sweep
 from tcpcast.scenario.tcp import PRESETS, Tcp
 from tcpcast.scenario.tcp_rules import MaxPlusRules, TcpRules
-from tcpcast.scenario.traffic import Arrivals, Bulk, Captured, OnOff, Transfers
+from tcpcast.scenario.traffic import Arrivals, Bulk, OnOff, Transfers
 
 __all__ = [
     "PRECISION_METRICS",

@@ -17,6 +17,7 @@ from pydantic import (
 
 from tcpcast import units
 from tcpcast.errors import UnitError
+from tcpcast.scenario.captured import Captured
 from tcpcast.scenario.link import Link, PathLink
 from tcpcast.scenario.modern_tcp import TIMESTAMP_BYTES, has_timestamps, inherited_keys
 from tcpcast.scenario.names import Name
@@ -32,7 +33,7 @@ from tcpcast.scenario.table import (
     validation_error,
 )
 from tcpcast.scenario.tcp import Tcp
-from tcpcast.scenario.traffic import Bulk, Captured, Count, OnOff, Traffic, Transfers
+from tcpcast.scenario.traffic import Bulk, Count, OnOff, Traffic, Transfers
 
 COUNT_KEYS = {"on-off": "sources", "bulk": "flows"}
 """Key of the number of senders by kind of traffic."""

@@ -21,6 +21,7 @@ from pydantic import (
 from tcpcast import units
 from tcpcast.errors import ScenarioError
 from tcpcast.scenario.ahead import kind_of_traffic, make_context
+from tcpcast.scenario.captured import Captured
 from tcpcast.scenario.changes import apply_changes, check_changes
 from tcpcast.scenario.classes import (
     MAX_CLASSES,
@@ -58,11 +59,7 @@ from tcpcast.scenario.table import (
 )
 from tcpcast.scenario.tcp import Tcp
 from tcpcast.scenario.toml import write_toml
-from tcpcast.scenario.traffic import (
-    Captured,
-    Traffic,
-    Transfers,
-)
+from tcpcast.scenario.traffic import Traffic, Transfers
 
 _PLACEHOLDERS = {"network": {"rtt": "1s"}, "run": {"duration": "1s"}}
 """Placeholders for the tables that a capture scenario lacks; no engine reads them."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tcpcast.scenario.traffic import CAPTURE
+from tcpcast.scenario.captured import CAPTURE
 
 MEASURED_TABLES = ("network", "tcp", "run", "probes", "mean_field", "fixed_point", "class", "cross")
 """Tables that a scenario of a capture must not have: the capture determines their values."""

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
+from tcpcast.scenario.captured import CAPTURE
 from tcpcast.scenario.classes import TRAFFIC
-from tcpcast.scenario.traffic import CAPTURE
 
 if TYPE_CHECKING:
     from tcpcast.scenario.model import Scenario

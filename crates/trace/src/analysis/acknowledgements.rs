@@ -348,8 +348,7 @@ impl Flow {
         let (tap_rtt, segment, bad_scale) = (tap.round_trip(from), self.largest, self.bad_scale);
         let path = PathSummary { side, tap_rtt, min_rtt, lossless, segment, bad_scale };
         let answered = self.window_seen || self.counts.acks > 0;
-        let limitation =
-            if answered { classify_limits(&mut summary, &path) } else { Limitation::default() };
+        let limits = answered.then(|| classify_limits(&mut summary, &path));
         let complete_start = starts && side != Side::Receiver;
         let packets = self.counts.data_packets.max(1) as f64;
         let origin = self.origin + u64::from(self.isn.is_some());
@@ -381,7 +380,7 @@ impl Flow {
             missing_answers: stats.ack_ids.missing(),
             sequence_plot: plot.unwrap_or_default(),
             slow_start: summary.slow_start,
-            limitation,
+            limitation: limits.unwrap_or_default(),
             evidence: stats.evidence.report(),
             rounds: summary.rows,
         }

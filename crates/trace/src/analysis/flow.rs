@@ -48,13 +48,10 @@ pub(crate) struct Flow {
     pub(crate) counts: Counts,
     pub(crate) announced: Announced,
     pub(crate) negotiated: NegotiatedOptions,
-    /// Initial sequence number, if a SYN was captured.
     pub(crate) isn: Option<u32>,
-    /// True once the sequence space is initialised.
     pub(super) initialised: bool,
     /// End of the data sent with a SYN.
     syn_data_end: u64,
-    /// True if a SYN-ACK was sent.
     syn_ack_sent: bool,
     /// True once an acknowledgement or a SYN has determined the start of the data.
     pub(super) anchored: bool,
@@ -86,7 +83,6 @@ pub(crate) struct Flow {
     pub(super) last_sent: Nanos,
     last_ip_id: u16,
     rising_ids: i8,
-    /// True if keepalive probes were sent.
     pub(super) keep_alive_sent: bool,
     pub(super) largest: u32,
     /// Payload of a full segment inferred from aggregated frames if the SYNs are missing; 0 if
@@ -95,13 +91,10 @@ pub(crate) struct Flow {
     pub(super) initial: InitialWindow,
     pub(super) flight_max: u64,
     pub(super) flight_sum: f64,
-    /// Checks of this end's sequence numbers.
     sequence_window: OutOfWindow,
     /// Sequence number and payload of the last out-of-window segment.
     last_out_of_window: (u32, u32),
-    /// Checks of the acknowledgements of this direction.
     pub(super) ack_window: OutOfWindow,
-    /// Acknowledgements of these data that carried no data.
     pub(super) bare_acks: u64,
     pub(super) stats: Option<Box<DirectionStats>>,
 }
@@ -123,14 +116,12 @@ impl Flow {
         words.iter().fold(0, |sum: u64, word| sum.wrapping_add(*word))
     }
 
-    /// Prefetches the objects that this one points to.
     #[inline]
     pub(crate) fn prefetch_second(&self) -> u64 {
         let stats = self.stats.as_ref().map_or(0, |stats| stats.prefetch());
         stats.wrapping_add(self.flight.prefetch())
     }
 
-    /// Prefetches the objects that those point to.
     #[inline]
     pub(crate) fn prefetch_third(&self) -> u64 {
         self.stats.as_ref().map_or(0, |stats| stats.prefetch_second())
@@ -329,7 +320,6 @@ impl Flow {
         }
     }
 
-    /// Processes data that continue the sequence.
     #[inline]
     fn on_new_data(
         &mut self,

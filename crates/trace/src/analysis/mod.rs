@@ -6,6 +6,7 @@
 //! events.
 
 mod acknowledgements;
+mod cause;
 mod direction_stats;
 mod duplicates;
 mod evidence;

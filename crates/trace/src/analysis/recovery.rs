@@ -1,6 +1,7 @@
 //! Classifies retransmissions: reconstructs the state of the sender's loss recovery from the
 //! capture.
 
+pub use super::cause::{Cause, Kind};
 use super::rtt::Estimate;
 use crate::segment::Nanos;
 
@@ -16,40 +17,6 @@ const RFC_MIN_TIMEOUT: Nanos = 900_000_000;
 const EARLY: f64 = 0.9;
 /// Duplicate acknowledgements that trigger a fast retransmit (RFC 5681, section 3.2).
 pub(super) const DUPLICATE_THRESHOLD: u32 = 3;
-
-/// Cause of a retransmission.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cause {
-    /// Fast retransmit after duplicate acknowledgements, or a partial acknowledgement in that
-    /// recovery.
-    Duplicates,
-    /// SACK blocks show that the receiver holds later segments.
-    Sack,
-    /// RACK (RFC 8985): after SACK, a short timer or pacing triggered the retransmission, or a
-    /// retransmission that was sent later has been acknowledged.
-    Rack,
-    /// The retransmission timer expired; `depth` is 1 for the first expiry and grows with each
-    /// backoff.
-    Timeout {
-        /// Number of expiries since the last new acknowledgement.
-        depth: u8,
-    },
-    /// Retransmitted in slow start after an RTO, because all data in flight were considered lost.
-    AfterTimeout,
-    /// A tail-loss probe (RFC 8985, section 7).
-    TailLossProbe,
-    /// The capture shows no reason.
-    Unexplained,
-}
-
-/// Kind of loss indication, as the papers count them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// Duplicate acknowledgements, SACK or RACK: one indication per recovery.
-    Td,
-    /// A sequence of timeouts of the same segment.
-    To,
-}
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Phase {
