@@ -4,8 +4,8 @@ Each cell is a scenario that runs many times with separate seeds. The true value
 that is a few hundred times as long. For each metric and quantile the table shows how many runs had
 too little data (by a stated minimum), how many of the rest were flagged, how many of the unflagged
 intervals contain the true value, and their median width relative to the ideal width. The ideal
-width is that of the true sampling deviation, or of the range of 95 % of the estimates if that is
-wider: a median between two clusters of goodputs is not normal. If most runs saw no such event,
+width results from the true sampling deviation, or from the range of 95 % of the estimates if that
+is wider: a median between two clusters of goodputs is not normal. If most runs saw no such event,
 their intervals are the bound of the rule of three, and have no ideal width.
 """
 

@@ -1,9 +1,9 @@
 """How Sphinx lays the documentation out as a site: ``make docs`` builds it into ``out/site``.
 
-The pages are plain Markdown that a forge shows as it stands, so nothing in them is for Sphinx
-alone. What a site needs beside them is made here: the navigation, from the lists of links in
-``docs/README.md``; equations as MathML, which browsers draw without a script; the start page.
-The source folder is the repository's root, so that links between its top and ``docs/`` hold.
+The pages are plain Markdown, which a forge shows unchanged. This file adds the other parts of the
+site: the navigation, from the lists of links in ``docs/README.md``; equations as MathML, which
+browsers draw without a script; the start page. The source folder is the repository's root, so that
+links between its top and ``docs/`` work.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def add_navigation(app: Sphinx, name: str, source: list[str]) -> None:
 
 
 class Session(RegexLexer):
-    """A block of commands with what they print: a line that begins with ``$`` is a command."""
+    """A block of commands and their output; a line that begins with ``$`` is a command."""
 
     tokens: ClassVar = {
         "root": [
@@ -104,7 +104,7 @@ def inline(writer: HTML5Translator, node: nodes.math) -> None:
 
 
 def displayed(writer: HTML5Translator, node: nodes.math_block) -> None:
-    """Write an equation on lines of its own."""
+    """Write an equation on separate lines."""
     writer.body.append(f'<div class="math">{_mathml(node.astext(), as_block=True)}</div>\n')
     raise nodes.SkipNode
 
@@ -121,7 +121,7 @@ def write_index(app: Sphinx, error: Exception | None) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Add to Sphinx what the site needs."""
+    """Register the lexer and the equation renderer."""
     app.add_lexer("console", Session)
     app.add_html_math_renderer("mathml", (inline, None), (displayed, None))
     app.connect("source-read", add_navigation)

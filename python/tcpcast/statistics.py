@@ -336,10 +336,10 @@ def mser5(series: ArrayLike) -> Truncation:
 def correlated(units: ArrayLike, *, replications: int = 1) -> bool:
     """Return True if neighbouring units are correlated, which means that the run is too short.
 
-    ``units``, ``[units]``, are in order of time, with equally many per replication. One-sided test
-    of the lag-1 correlation within replications at a level of 0.5 % (von Neumann's ratio is 2 minus
-    twice the correlation, except for end effects). :attr:`Estimate.is_correlated` is the same test
-    on the pseudo-values of a ratio.
+    ``units``, ``[units]``, are in order of time, equally many per one of ``replications``: a
+    one-sided test of the lag-1 correlation within replications at a level of 0.5 % (von Neumann's ratio is 2
+    minus twice the correlation, except for end effects). :attr:`Estimate.is_correlated` is the same
+    test on the pseudo-values of a ratio.
     """
     column, _ = _columns(units, np.ones_like(np.asarray(units, dtype=np.float64)), replications)
     lag1, pairs = intervals.neighbours(column, replications)
@@ -347,7 +347,7 @@ def correlated(units: ArrayLike, *, replications: int = 1) -> bool:
 
 
 def too_short(estimates: Mapping[Named, Estimate | None]) -> frozenset[Named]:
-    """Return the metrics of one answer whose units are significantly correlated.
+    """Return the metrics of one answer, ``estimates``, whose units are significantly correlated.
 
     Combines the tests by :func:`tcpcast.intervals.significant_tests`; each metric must also satisfy
     :attr:`Estimate.is_correlated`.

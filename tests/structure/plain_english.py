@@ -32,12 +32,14 @@ def patterns() -> list[tuple[re.Pattern[str], str]]:
 
 
 def checked_files() -> list[str]:
-    """Return the tracked text files of the repository."""
+    """Return the tracked text files of the repository, without Python tests."""
     listed = subprocess.run(
         ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout.splitlines()
     return [
-        name for name in listed if Path(name).suffix in SUFFIXES and not name.startswith(GENERATED)
+        name
+        for name in listed
+        if Path(name).suffix in SUFFIXES and not name.startswith((*GENERATED, "tests/"))
     ]
 
 

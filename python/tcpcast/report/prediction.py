@@ -227,7 +227,7 @@ def is_trusted(answer: Answer) -> bool:
 
 
 def limit(answer: Answer, scenario: Scenario) -> str:
-    """Return what limits the rate according to an answer, or "" if the answer does not show it.
+    """Return the limit of the rate according to an answer, or "" if the answer does not show it.
 
     For a formula, the limit is its regime. For a simulation, the limit is the link or the window
     if its utilisation is at least :data:`FULL`, otherwise the buffer or the most frequent loss

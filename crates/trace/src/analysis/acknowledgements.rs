@@ -5,7 +5,7 @@ use std::mem::take;
 use super::direction_stats::{DirectionStats, EventQuota};
 use super::flight::Sent;
 use super::flow::Flow;
-use super::limits::{Limitation, PathSummary, classify_limits};
+use super::limits::{PathSummary, classify_limits};
 use super::out_of_window::Reach;
 use super::report::DirectionReport;
 use super::rounds::{NewAck, Wait};

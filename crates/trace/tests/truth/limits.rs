@@ -27,8 +27,8 @@ fn limits_of_linux_transfers() {
     }
 }
 
-/// Outages of 36 s in 130 s: otherwise the queue is usually full, and the timeouts are those of the
-/// outages.
+/// Outages of 36 s in 130 s: otherwise the queue is usually full, and the outages cause the
+/// timeouts.
 #[test]
 fn outages_are_timeouts() {
     let Some(folder) = captures() else { return };

@@ -222,7 +222,7 @@ export class Plot {
     numbers(curve, groups);
   }
 
-  // Tick labels use the units of the server's texts, which are those of the inputs.
+  // Tick labels use the units of the server's texts and of the inputs.
   #axis(curve) {
     const scales = curve.x.map((x, at) => ({ x, text: curve.texts[at] }));
     return (value) => {
