@@ -423,7 +423,7 @@ def _rate_columns(predictions: Sequence[Prediction]) -> list[Column]:
     for name in _engines(map(_leading_first, predictions)):
         cells = [_rate_cell(prediction, name, unit.factor) for prediction in predictions]
         columns.append(Column(_heading(name, unit), cells))
-    if not columns:  # without a model, only window and link limit
+    if not columns:  # no model gives a rate; only the window and the link limit it
         cells = [_digits(p.goodput_bps / unit.factor) for p in predictions]
         columns.append(Column(f"at most\n({unit.unit})", cells))
     return columns

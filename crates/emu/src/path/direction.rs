@@ -156,7 +156,7 @@ impl Direction {
         match self.link.offer(now, offered, collector) {
             Offered::Departs { leaves, marked, .. } => {
                 let waited = if self.varies { leaves - now } else { 0 };
-                self.depart(leaves, waited, marked, packet);
+                self.schedule_departure(leaves, waited, marked, packet);
             }
             // The collector contains dropped packets.
             Offered::Held { .. } | Offered::Dropped(_) => {}
@@ -176,7 +176,7 @@ impl Direction {
             let collector = &mut DropCollector { dropped: &mut self.dropped };
             let Some((leaves, served)) = self.link.serve(collector) else { break };
             let until = if self.varies { leaves } else { begins };
-            self.depart(leaves, until - served.entered, served.marked, served.token);
+            self.schedule_departure(leaves, until - served.entered, served.marked, served.token);
         }
         self.meet_deadline(now);
     }
@@ -188,7 +188,13 @@ impl Direction {
         }
     }
 
-    fn depart(&mut self, leaves: Nanos, waited: Nanos, marked: bool, packet: InTransit) {
+    fn schedule_departure(
+        &mut self,
+        leaves: Nanos,
+        waited: Nanos,
+        marked: bool,
+        packet: InTransit,
+    ) {
         self.counters.waits.add(waited);
         self.counters.marked += u64::from(marked);
         let lost = self.loses(LossPlace::Behind);

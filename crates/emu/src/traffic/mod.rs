@@ -116,7 +116,7 @@ pub struct FlowConfig {
 pub struct Schedule {
     /// End of the run; `None` if the run ends with the files.
     pub until: Option<Duration>,
-    /// Earlier end of the run: after this warm-up, this number of files must end.
+    /// The run ends earlier if this number of files has ended after this warm-up.
     pub wanted: Option<(Duration, u64)>,
     /// Interval between snapshots; `None` for no snapshots.
     pub slot: Option<Duration>,

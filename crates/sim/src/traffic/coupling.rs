@@ -6,9 +6,10 @@ use crate::random::Stream;
 
 /// Normal variable behind the last size of each source, until its OFF time is drawn.
 ///
-/// A size or OFF time is the value of its distribution at the quantile of a normal variable, and
-/// the two normal variables are correlated (Gaussian copula). So both keep their distributions.
-/// Each uses a separate random stream.
+/// For a size, a standard normal variable z is drawn; the size is the value at the quantile of its
+/// distribution that z has in the normal distribution. An OFF time is drawn in the same way, with a
+/// variable correlated with z (Gaussian copula). So sizes and OFF times keep their distributions.
+/// They use separate random streams.
 #[derive(Clone, Debug, Default)]
 pub struct Coupling(Vec<Option<f64>>);
 

@@ -241,8 +241,8 @@ fn rate(row: &Round) -> Option<f64> {
     (calm && row.acked_bytes > 0).then(|| row.acked_bytes as f64 / total as f64)
 }
 
-/// Sets `flat` for the rounds in which the flight stayed constant for long below the receive
-/// window.
+/// Sets `flat` for the rounds of long periods in which the flight was constant and smaller than the
+/// receive window.
 fn mark_flat(rows: &mut [Round], path: &PathSummary) {
     let mut lost = false;
     let mut from = 0;
@@ -259,7 +259,8 @@ fn mark_flat(rows: &mut [Round], path: &PathSummary) {
     }
 }
 
-/// Returns the number of rounds from the first with nearly the same flight and no other limit.
+/// Returns the number of rows, from the first, in which the flight is nearly constant and has no
+/// other limit.
 fn flat_length(rows: &[Round], path: &PathSummary) -> usize {
     let segment = u64::from(path.segment);
     let calm = |row: &Round| {

@@ -248,10 +248,10 @@ def _timeouts_warning(timeouts: float) -> str | None:
 
 
 def _rule_of_three(name: str, estimate: Estimate, units: Units) -> Estimate:
-    """Return an interval for a constant value, as if a share of 3 / n had differed.
+    """Return an interval for a value that was equal in all n observations (rule of three).
 
-    At 95 %, a smaller share than 3 / n of n observations differs; each is assumed to differ by the
-    value itself.
+    With 95 % confidence, less than 3 / n of all cases have another value. The interval assumes
+    that 3 / n of them do, and that their values differ from the constant by the constant itself.
     """
     _, among = METRICS[name].ratio_of
     seen = units.sums(among if among in (SEQUENCES, LOSS_INDICATIONS) else ("arrived",)).sum()
@@ -264,9 +264,10 @@ def _rule_of_three(name: str, estimate: Estimate, units: Units) -> Estimate:
 def has_too_few_files(
     scenario: Scenario, units: Units, classes: Sequence[int] | None = None
 ) -> bool:
-    """Return True if sums over the run describe only the few files that it had.
+    """Return True if the run finished too few files for sums over the run to be representative.
 
-    An isolated transfer is complete by itself, and flows without files are counted by packets.
+    False for isolated transfers, each of which is complete by itself, and for flows without files,
+    whose observations are packets.
     """
     groups = scenario.populations
     kinds = {

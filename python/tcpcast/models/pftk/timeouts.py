@@ -20,7 +20,8 @@ def timeout_probability(
     Parameters
     ----------
     window_pkts
-        w in packets, at least 1 and finite; a mean need not be an integer. Q is 1 up to 3.
+        w in packets, at least 1 and finite; a mean need not be an integer. For w up to 3,
+        Q is 1.
     loss_indication_ratio
         p, above 0 and below 1. Both arguments are broadcast.
 
@@ -40,7 +41,7 @@ def timeout_probability(
 
 
 def timeout_probability_approximate(*, window_pkts: ArrayLike) -> NDArray[np.float64]:
-    """Return min(1, 3/w), the approximate Q of (24) and its limit for p -> 0.
+    """Return min(1, 3/w), the approximate Q of (24), which is the limit of (23) for p -> 0.
 
     ``window_pkts`` and errors as in :func:`timeout_probability`.
     """

@@ -208,7 +208,10 @@ class Growth:
         return np.minimum(np.where(slow <= self.threshold, slow, avoiding), self.cap)
 
     def sent_at(self, window: float) -> Floats:
-        """Return the packets sent until W_f reaches ``window``; 0 at the start, ``inf`` above M."""
+        """Return the packets sent until W_f reaches ``window``.
+
+        0 for a window of at most W_0, and ``inf`` for a window above M.
+        """
         if window > self.cap or window == math.inf:
             return np.full_like(self.start, math.inf)
         slow = np.minimum(window, self.threshold) - self.start
@@ -246,8 +249,8 @@ class Growth:
 def timeout_volume_pkts(transfer: ShortTransfer) -> float:
     """Return the fluid's y_to: packets sent before the window can recover a loss (section 2).
 
-    A real number, for the ``transfer`` of :func:`timeout_packets`; 0 if W_0 is large enough,
-    ``inf`` if M is too small.
+    A real number: 0 if W_0 is large enough, ``inf`` if M is too small. ``transfer`` as in
+    :func:`timeout_packets`.
     """
     grown = Growth.of(transfer, transfer.initial_window_pkts, transfer.initial_ssthresh_pkts)
     return float(grown.sent_at(transfer.recovery_window_pkts))

@@ -148,9 +148,9 @@ def expected_latency_s(
 
     Notes
     -----
-    In the handshake, only the packet in the direction of the data can be lost, by
-    :func:`tcpcast.models.cardwell.connection_latency_s`; ACKs are not lost in this model, nor are
-    handshake packets in their direction.
+    In the handshake, only the packet in the direction of the data can be lost. In this model, ACKs
+    are not lost, so the handshake packet in their direction is not lost either. The latency of the
+    handshake is :func:`tcpcast.models.cardwell.connection_latency_s`.
     """
     sizes = file_sizes(size_pkts)
     require_loss(loss)
