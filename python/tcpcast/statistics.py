@@ -283,7 +283,9 @@ def batch_means(series: ArrayLike, batches: int = UNITS) -> Floats:
     """
     column = np.asarray(series, dtype=np.float64)
     if column.ndim != 1 or not 1 <= batches <= column.size:
-        raise DomainError(f"batch_means: {batches} batches of a series of shape {column.shape}")
+        raise DomainError(
+            f"batches must be between 1 and the length of the series, {column.size}, not {batches}"
+        )
     edges = _edges(column.size, batches)
     sums: Floats = np.add.reduceat(column, edges[:-1])
     return sums / np.diff(edges)

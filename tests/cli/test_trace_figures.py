@@ -12,7 +12,12 @@ import pytest
 import tcpcast
 from tcpcast.cli import main
 from tcpcast.report.trace_figures import plot
-from tcpcast.report.trace_figures.direction_data import Direction, in_file, stems, worst_directions
+from tcpcast.report.trace_figures.direction_data import (
+    Direction,
+    file_stem,
+    stems,
+    worst_directions,
+)
 from tcpcast.report.trace_figures.model import interval_points, model_figures
 from tcpcast.report.trace_figures.over_time import draw_over_time, shares
 from tcpcast.report.trace_figures.palette import CAUSES, LIMITS
@@ -257,7 +262,7 @@ def test_packets_against_loss_with_the_models_beside() -> None:
     ((name, figure),) = model_figures(hours(2), blank, 8)
     ends = [str(tcpcast.trace(TRANSFER).connections[end][0]) for end in ("src", "dst")]
     hosts = [end.rpartition(":")[0] for end in ends]
-    assert name == "-".join(map(in_file, hosts))
+    assert name == "-".join(map(file_stem, hosts))
     (axes,) = figure.axes
     assert legend(axes) == [
         "TD (2)", "TD, less than 100 s (2)", "T0 (2)", "T1 (2)", "T3 or more (2)",
@@ -283,7 +288,7 @@ def test_names_of_files_are_each_another_and_every_system_takes_them() -> None:
     assert stems([capture, capture]) == ["transfer", "transfer-2"]
     capture.file = "-"
     assert stems([capture]) == ["stdin"]
-    assert in_file("[fe80::1%eth0]:443") == "fe80-1-eth0_443"
+    assert file_stem("[fe80::1%eth0]:443") == "fe80-1-eth0_443"
     assert direction().name == "7-10.0.0.1_1025-fd00-2_80"
 
 

@@ -1,7 +1,7 @@
 //! Handshakes in the network, compared with exact calculations.
 
 use tcpcast_sim::clock::{Nanos, SECOND, transmission_time};
-use tcpcast_sim::probe::{OpenedSums, ProbeConfig};
+use tcpcast_sim::probe::{HandshakeSums, ProbeConfig};
 use tcpcast_sim::queue::QueueConfig;
 use tcpcast_sim::tcp::TcpConfig;
 use tcpcast_sim::tcp::modern::{Handshake, ModernTcp, Preset, Stack};
@@ -51,7 +51,7 @@ fn config(preset: Preset, handshake: Handshake, loss: f64) -> RunConfig {
 }
 
 /// Sums of the total times of transfers of one packet, and their mean delivery time in seconds.
-fn run(config: &RunConfig, transfers: u64) -> (OpenedSums, f64) {
+fn run(config: &RunConfig, transfers: u64) -> (HandshakeSums, f64) {
     let mut runs = Replications::new(config, 1);
     let limit = RunLimit { transfers, until: NEVER_ENDING };
     assert_eq!(runs.advance(limit, 1, &Control::new(1)), StopReason::Done);
@@ -132,7 +132,7 @@ fn linux_doubles_the_timeout_of_a_syn_after_the_fourth_repetition() {
 }
 
 /// Mean time from SYN to the first packet of the file, in seconds.
-fn mean_opening(sums: &(OpenedSums, f64), transfers: u64) -> f64 {
+fn mean_opening(sums: &(HandshakeSums, f64), transfers: u64) -> f64 {
     assert_eq!(sums.0.transfers, transfers);
     sums.0.total as f64 * 1e-9 / transfers as f64 - sums.1
 }

@@ -172,7 +172,7 @@ QUERY = Command(
         Argument(
             "sql",
             "SQL",
-            "SQL query of the table sweep.",
+            "SQL query; the results are the table `sweep`.",
         ),
         Option("max_wall", "TIME", "Time limit of the query, such as 60s; default none."),
         CSV,
@@ -292,7 +292,7 @@ REPRODUCE = Command(
         Option(
             "measurements",
             "DIR",
-            "Measurements for kernel; repeatable.",
+            "Folder with measurements of a kernel; repeatable.",
             type=list[str],
         ),
         HTML,
@@ -358,7 +358,7 @@ LINK = Command(
             former="--far",
         ),
         Option("pcap", "FILE", "Capture packets at one end."),
-        Option("pcap_side", "near|far", "End of --pcap.", type=END, default="near"),
+        Option("pcap_side", "near|far", "End at which --pcap captures.", type=END, default="near"),
         Option("statistics", "FILE", "Write the counters as JSON."),
         Option(
             "device",

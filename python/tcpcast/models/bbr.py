@@ -150,8 +150,8 @@ def _share_beside_loss_based(pipe: Floats, buffer: Floats, count: Floats) -> Flo
     """
     if not np.all(np.isfinite(buffer) & (buffer > pipe)):
         raise DomainError(
-            "buffer_pkts must be finite and above bottleneck_pps rtt_s with loss-based flows on "
-            "the link: the analysis assumes a buffer that they fill"
+            "buffer_pkts must be finite and greater than bottleneck_pps x rtt_s, because the "
+            "analysis assumes that loss-based flows fill the buffer"
         )
     others = 0.5 - pipe / (2 * buffer) - MIN_WINDOW_PKTS * count / buffer
     return np.asarray(1 - np.maximum(others, 0.0))

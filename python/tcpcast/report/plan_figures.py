@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.answer import Metric
-from tcpcast.report import streams, users
+from tcpcast.report import population_figures, streams
 from tcpcast.report.chart import (
     CALCULATED,
     OBSERVED,
@@ -50,7 +50,7 @@ FILES = {
     "packet": "buffer",
     "bit/s": "rate",
     "1": "loss",
-    "sources": users.FILE,
+    "sources": population_figures.FILE,
     "flows": streams.FILE,
 }
 """Name of the figure of a plan, by the unit of its answer."""
@@ -87,7 +87,7 @@ def plan_figure(plan: Plan, scenario: Scenario) -> Figure:
         matplotlib is not installed.
     """
     if plan.target is None:
-        chart = streams.streams_chart if plan.unit == "flows" else users.users_chart
+        chart = streams.streams_chart if plan.unit == "flows" else population_figures.users_chart
         return chart(plan, scenario).draw()
     panels = [_crossing(plan, *plan.target)]
     if "isoline" in plan.tables:

@@ -39,7 +39,7 @@ pub use recovery::{LossStage, RecoveryCounters, TIMEOUT_KINDS, TimeoutKind};
 pub use time_series::TimeSeries;
 pub use totals::Totals;
 pub use trace::{Mark, MarkPoint, Trace, TracePoint};
-pub use transfers::{OpenedSums, TransferCounters, TransferRow, TransferSums};
+pub use transfers::{HandshakeSums, TransferCounters, TransferRow, TransferSums};
 
 use crate::clock::Nanos;
 use crate::packet::{Kind, Packet};

@@ -50,12 +50,12 @@ pub struct TransferRow {
     /// Delivery times of modern senders in seconds.
     pub deliveries: LogHistogram,
     /// Transfers with a handshake.
-    pub opened: OpenedSums,
+    pub opened: HandshakeSums,
 }
 
 /// Sums over transfers with a handshake. Their total time is SYN sent to last packet delivered.
 #[derive(Clone, Debug, Default)]
-pub struct OpenedSums {
+pub struct HandshakeSums {
     /// Number of transfers.
     pub transfers: u64,
     /// Sum of total times in nanoseconds.
@@ -66,7 +66,7 @@ pub struct OpenedSums {
     pub totals: LogHistogram,
 }
 
-impl OpenedSums {
+impl HandshakeSums {
     fn add(&mut self, total: Nanos) {
         self.transfers += 1;
         self.total += u128::from(total);

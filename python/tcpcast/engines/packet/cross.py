@@ -71,7 +71,7 @@ def streams(scenario: Scenario, scale: Scale = FULL_SCALE) -> list[Config]:
 def _place(scenario: Scenario, stream: Cross) -> Place:
     place = find_place(scenario.network, stream)
     if place is None:
-        raise TypeError(f"the scenario has a stream at no hop: {stream.hop}")
+        raise TypeError(f"the cross traffic is at {stream.hop}, which is not a hop of the path")
     return place
 
 

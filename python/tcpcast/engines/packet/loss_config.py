@@ -23,7 +23,7 @@ def loss_model(loss: Loss | None) -> Config | None:
     if loss.model == "bernoulli":
         return {"bernoulli": loss.rate}
     if loss.model == "rest-of-round":
-        raise TypeError("only the bottleneck loses the rest of a round")
+        raise TypeError("loss model rest-of-round is supported at the bottleneck only")
     return {"gilbert-elliott": {name: value for name, value in loss if name != "model"}}
 
 

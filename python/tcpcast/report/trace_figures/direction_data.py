@@ -41,7 +41,7 @@ class Direction:
     @property
     def name(self) -> str:
         """Name for files: number of the connection, source and destination."""
-        return f"{self.row['connection']}-{in_file(self.row['src'])}-{in_file(self.row['dst'])}"
+        return f"{self.row['connection']}-{file_stem(self.row['src'])}-{file_stem(self.row['dst'])}"
 
     def table(self, name: str) -> Table | None:
         """Return the rows of the direction in a table, or None if there are none."""
@@ -83,7 +83,7 @@ def stems(captures: Iterable[Capture]) -> list[str]:
     result: list[str] = []
     for capture in captures:
         stem = "stdin" if capture.file == "-" else PurePath(capture.file).name
-        stem = in_file(re.sub(r"\.(gz|pcapng|pcap|cap)$", "", re.sub(r"\.gz$", "", stem)))
+        stem = file_stem(re.sub(r"\.(gz|pcapng|pcap|cap)$", "", re.sub(r"\.gz$", "", stem)))
         number = 2
         unique = stem
         while unique in result:
@@ -97,7 +97,7 @@ def shown_name(capture: Capture) -> str:
     return PurePath(capture.file).name
 
 
-def in_file(text: str) -> str:
+def file_stem(text: str) -> str:
     """Return a text in a form that is valid in file names on every system."""
     port = re.sub(r":(\d+)$", r"_\1", text)
     return re.sub(r"[^\w.-]+", "-", port.replace("[", "").replace("]", ""))

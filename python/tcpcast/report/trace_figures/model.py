@@ -12,7 +12,7 @@ from tcpcast.captures.groups import host
 from tcpcast.captures.models import INTERVAL_S, NO_LOSS, TD, measured_intervals
 from tcpcast.report.chart import REFERENCE
 from tcpcast.report.trace import worst_first
-from tcpcast.report.trace_figures.direction_data import in_file, shown_name
+from tcpcast.report.trace_figures.direction_data import file_stem, shown_name
 from tcpcast.report.trace_figures.palette import (
     BLUE,
     GREEN,
@@ -62,7 +62,7 @@ def model_figures(
         figure = blank(7.2, 5.2)
         _draw(figure.add_subplot(), points, path)
         figure.suptitle(f"{shown_name(capture)}: {' > '.join(ends)}", fontsize=11)
-        yield "-".join(map(in_file, ends)), figure
+        yield "-".join(map(file_stem, ends)), figure
         drawn += 1
         if drawn == most:
             return
