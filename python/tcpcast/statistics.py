@@ -1,10 +1,8 @@
 """Statistics of simulated metrics: intervals, end of the warm-up, and stopping rule.
 
-A run provides cumulative counters, recorded at equally long slots of simulated time. :func:`blocks`
-splits them into about 32 units, :func:`ratio` estimates a ratio of counters with a 95 % interval,
-:func:`mser5` finds the end of the warm-up, and :func:`next_length` returns the next length of
-a run that lacks the required precision. The reasons and the measured coverage are in
-``docs/background/statistics.md``.
+:func:`blocks` splits cumulative counters, recorded at equally long slots, into about 32 units,
+:func:`ratio` estimates a ratio of counters with a 95 % interval, :func:`mser5` finds the end of the
+warm-up. Reasons and measured coverage: ``docs/background/statistics.md``.
 """
 
 from __future__ import annotations
