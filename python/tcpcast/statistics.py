@@ -338,8 +338,7 @@ def correlated(units: ArrayLike, *, replications: int = 1) -> bool:
     """Return True if neighbouring units are correlated, which means that the run is too short.
 
     ``units``, ``[units]``, are in order of time, equally many for each of ``replications``. The
-    test of the lag-1 correlation within replications is one-sided at a level of 0.5 % (von
-    Neumann's ratio is 2 minus twice the correlation, except for end effects).
+    test of the lag-1 correlation within replications is one-sided at a level of 0.5 %.
     :attr:`Estimate.is_correlated` is the same test on the pseudo-values of a ratio.
     """
     column, _ = _columns(units, np.ones_like(np.asarray(units, dtype=np.float64)), replications)
