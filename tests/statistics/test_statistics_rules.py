@@ -278,7 +278,7 @@ def test_batch_means_include_all_observations() -> None:
     assert set(sizes) == {31, 32}
     assert float(means @ sizes) == pytest.approx(series.sum())
     assert batch_means([1.0, 3.0, 5.0, 7.0], 2).tolist() == [2.0, 6.0]
-    with pytest.raises(DomainError, match="32 batches"):
+    with pytest.raises(DomainError, match="31, not 32"):
         batch_means(np.ones(31))
 
 
