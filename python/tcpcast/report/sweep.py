@@ -53,7 +53,7 @@ def rows_parts(
         replication = ["replication"] if _has_several(table, "replication") else []
         others = set(table["status"].to_pylist()) - {"answered"}
         status = ["status", "reason"] if others else []
-        names = [*keys, "engine", *replication, *(n for n in HEADLINE if n in names), *status]
+        names = [*keys, "engine", *replication, *_headline(table), *status]
     first_rows = table.slice(0, MAX_ROWS).to_pydict()
     marks = {name: metric_marks(first_rows, name) for name in names if keys is not None}
     columns = _columns(first_rows, names, keys or {}, marks)
