@@ -17,13 +17,13 @@ from tcpcast.report.quantity import (
 from tcpcast.units import digits
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from tcpcast.compare import Compared, Comparison, Row
     from tcpcast.scenario import Scenario
     from tcpcast.scenario.classes import Population
 
-_MAIN = {
+MAIN_METRICS = {
     "on-off": "connection_rate_bps",
     "bulk": "goodput_bps",
     "transfers": "completion_time_s",
@@ -63,7 +63,9 @@ def run_verdict(compared: Compared, scenario: Scenario | None) -> str:
         if len(kinds) == 1
         else "",
         _queue(compared.overall),
-        _formula(compared.overall, _MAIN.get(next(iter(kinds)), "") if len(kinds) == 1 else ""),
+        _formula(
+            compared.overall, MAIN_METRICS.get(next(iter(kinds)), "") if len(kinds) == 1 else ""
+        ),
     ]
     if not parts[0]:
         return ""
@@ -80,7 +82,7 @@ def _overall(compared: Compared, groups: Sequence[Population]) -> str:
         if not first or not last:
             return ""
         return f"a transfer of {ends[0].subject} takes {first}, one of {ends[1].subject} {last}"
-    row = _row(compared.overall, _MAIN.get(kind, ""))
+    row = _row(compared.overall, MAIN_METRICS.get(kind, ""))
     stated = _stated(row, compared.overall)
     return stated and _subject(kind, sum(group.count for group in groups)).format(stated)
 
@@ -102,7 +104,7 @@ def _by_class(compared: Compared, groups: Sequence[Population]) -> str:
     stated: list[tuple[float, str, Metric, str]] = []
     for name, table in compared.classes.items():
         kind = kinds.get(name, "")
-        row = _row(table, _MAIN.get(kind, ""))
+        row = _row(table, MAIN_METRICS.get(kind, ""))
         text, figure = _stated(row, table), _lead(row, table)
         if text and figure is not None:
             clause = _subject(kind, sources[name]).format(text)
@@ -165,15 +167,16 @@ def sweep_verdict(table: Mapping[str, Sequence[Any]], keys: Sequence[str]) -> st
         One sentence, which states whether the two values differ beyond their intervals; "" unless
         at least two rows of the first engine have a trusted value.
     """
-    metric = next((name for name in _MAIN.values() if any(_known(table.get(name, ())))), None)
+    metric = next(
+        (name for name in MAIN_METRICS.values() if any(map(_is_known, table.get(name, ())))), None
+    )
     if metric is None:
         return ""
     untrusted = table.get("untrusted", [()] * len(table[metric]))
     rows = [
         (index, value)
         for index, value in enumerate(table[metric])
-        if value is not None
-        and math.isfinite(value)
+        if _is_known(value)
         and table["engine"][index] == table["engine"][0]
         and metric not in (untrusted[index] or ())
     ]
@@ -209,8 +212,8 @@ def short_names(keys: Iterable[str]) -> dict[str, str]:
     return {key: name if alike.count(name) == 1 else key for key, name in last.items()}
 
 
-def _known(values: Iterable[float | None]) -> Iterable[bool]:
-    return (value is not None and math.isfinite(value) for value in values)
+def _is_known(value: float | None) -> bool:
+    return value is not None and math.isfinite(value)
 
 
 def _cell(table: Mapping[str, Sequence[Any]], name: str, index: int) -> Any:
@@ -226,11 +229,7 @@ def _lead(row: Row | None, table: Comparison) -> Metric | None:
     if row is None:
         return None
     held = None if table.reference is None else row.metrics[table.reference]
-    return held or next(_given(row.metrics), None)
-
-
-def _given(figures: Iterable[Metric | None]) -> Iterator[Metric]:
-    return (figure for figure in figures if figure is not None)
+    return held or next((metric for metric in row.metrics if metric is not None), None)
 
 
 def _stated(row: Row | None, table: Comparison) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tcpcast.metrics import HEADLINE, METRICS
 from tcpcast.report import csv
 from tcpcast.report.document import BLANK, Column, Paragraph, Table
-from tcpcast.report.headline import short_names, sweep_verdict
+from tcpcast.report.headline import MAIN_METRICS, short_names, sweep_verdict
 from tcpcast.report.quantity import ABSENT, DOUBTED, UNTRUSTED, label, scale_of
 from tcpcast.sweeps.table import WARNING_SUFFIX, class_columns, is_metric_column
 from tcpcast.units import digits
@@ -61,7 +61,7 @@ def rows_parts(
     if any(notes):
         columns.append(Column("notes", notes, right=False, min_width=_MIN_TEXT_WIDTH))
     parts: list[Part] = []
-    verdict = sweep_verdict(table.to_pydict(), list(keys)) if keys else ""
+    verdict = sweep_verdict(_verdict_columns(table, keys), list(keys)) if keys else ""
     if verdict:
         parts += [Paragraph(verdict), BLANK]
     if columns:
@@ -78,6 +78,14 @@ def rows_parts(
     if table.num_rows > MAX_ROWS:
         parts.append(Paragraph(f"and {table.num_rows - MAX_ROWS:,} more rows; {more}"))
     return parts
+
+
+def _verdict_columns(table: Any, keys: Iterable[str]) -> dict[str, list[Any]]:
+    """Return the columns of the verdict, since a sweep may have hundreds of others."""
+    others, metrics = {*keys, "engine", "untrusted"}, tuple(MAIN_METRICS.values())
+    names = [n for n in table.column_names if n in others or n.startswith(metrics)]
+    columns: dict[str, list[Any]] = table.select(names).to_pydict()
+    return columns
 
 
 def _headline(table: Any) -> list[str]:
