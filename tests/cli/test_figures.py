@@ -132,8 +132,8 @@ from tcpcast.errors import MachineError
 from tcpcast.report.figures import plot
 try:
     plot([], None, "x")
-except MachineError as fault:
-    print(fault, fault.exit_code)
+except MachineError as error:
+    print(error, error.exit_code)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "pip install matplotlib" in done.stdout
