@@ -14,7 +14,7 @@ from tcpcast.report.document import Column
 from tcpcast.report.markdown import markdown_table
 from tcpcast.report.quantity import ABSENT, Scale
 
-from tcpcast_papers.reproduction import PRINTED_DIGITS, Verdict, name
+from tcpcast_papers.reproduction import PRINTED_DIGITS, Printed, Range, Verdict, name
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -97,7 +97,7 @@ def _figure_text(row: Row, figure: float | None) -> str:
 
 
 def _decimals(row: Row) -> int:
-    if row.published is not None:
+    if isinstance(row.published, Printed):
         return row.published.decimals
     if not row.own or not math.isfinite(row.own):
         return 0
@@ -125,7 +125,7 @@ def difference_text(row: Row) -> str:
 
 def _to_the_digit(row: Row) -> bool:
     exact = row.tolerance is not None and row.tolerance.printed_digits
-    if not exact or row.published is None or row.own is None:
+    if not exact or not isinstance(row.published, Printed) or row.own is None:
         return False
     return row.verdict is Verdict.AGREES and PRINTED_DIGITS.admits(row.own, row.published)
 
@@ -147,17 +147,19 @@ def columns(section: Section) -> list[Column]:
     labels = zip(*(row.label for row in rows), strict=True)
     intervals, notes = list(map(interval_text, rows)), list(map(note_text, rows))
     others = zip(*(other_texts(row) or ("",) * len(section.others) for row in rows), strict=True)
-    return [
+    printed = list(map(published_text, rows))
+    result = [
         *(Column(head, cells, False) for head, cells in zip(section.columns, labels, strict=True)),
         Column("unit", [row.unit for row in rows], right=False),
-        Column(_source(rows), list(map(published_text, rows))),
+        Column(_source(rows), printed if any(text != ABSENT for text in printed) else []),
         Column("own", list(map(own_text, rows))),
-        *([Column("95 %", intervals)] if any(intervals) else []),
+        Column("95 %", intervals),
         Column("difference", list(map(difference_text, rows))),
         Column("verdict", [row.verdict.value for row in rows], right=False),
         *(Column(head, cells) for head, cells in zip(section.others, others, strict=True)),
-        *([Column("note", notes, right=False)] if any(notes) else []),
+        Column("note", notes, right=False),
     ]
+    return [column for column in result if any(column.cells)]
 
 
 def _source(rows: list[Row]) -> str:
@@ -178,13 +180,25 @@ def summary(report: Report) -> str:
         parts.append(f"{explained} differ for a reason shown ({reasons})")
     if open_:
         parts.append(f"{open_} unsettled (outside the tolerance by less than the own interval)")
-    new, gone = len(report.new), len(report.gone)
+    new = sum(not _is_claim(row) for _, row in report.new)
+    gone = len(report.gone)
     if differ > new:
         parts.append(_counted(differ - new, "known difference"))
     parts.append(_counted(new, "new difference"))
     if gone:
         parts.append(f"{_counted(gone, 'known difference')} gone")
-    return ", ".join(parts) + "."
+    return ", ".join(parts) + "." + _claims(report)
+
+
+def _claims(report: Report) -> str:
+    """Return a sentence that counts the paper's claims by verdict."""
+    counts = {verdict: report.count(verdict, claims=True) for verdict in Verdict}
+    parts = [f"{verdict.value} {count}" for verdict, count in counts.items() if count]
+    return f" Claims of the paper by verdict: {', '.join(parts)}." if parts else ""
+
+
+def _is_claim(row: Row) -> bool:
+    return isinstance(row.published, Range)
 
 
 def _counted(number: int, what: str) -> str:

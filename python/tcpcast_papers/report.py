@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tcpcast.report.document import BLANK, Code, Document, Heading, Paragraph, Table
 
 from tcpcast_papers.page import changed, columns, differing, summary
-from tcpcast_papers.reproduction import Verdict, name
+from tcpcast_papers.reproduction import Range, Verdict, name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from tcpcast_papers.reproduction import Cause, Row, Section
 
-_LEAST = 8
-"""Minimum number of characters per line of a text in a table."""
+_WORD = 16
+"""Maximum length of a word for which a column of a narrow table stays wide enough."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +95,10 @@ class Report:
         place = (name(title), row.label) if row.verdict is Verdict.DIFFERS else None
         return next((a.reason for a in self.accepted if (a.section, a.label) == place), None)
 
-    def count(self, verdict: Verdict) -> int:
-        """Return the number of rows with a verdict."""
-        return sum(row.verdict is verdict for _, row in self.rows)
+    def count(self, verdict: Verdict, *, claims: bool = False) -> int:
+        """Return the number of values with a verdict, or of the paper's statements."""
+        sections = (section for section in self.sections if section.claims is claims)
+        return sum(row.verdict is verdict for section in sections for row in section.rows)
 
     @property
     def is_as_known(self) -> bool:
@@ -183,7 +184,9 @@ def _spared(section: Section, column: Column) -> Column:
     """Return a column that wide tables may omit: notes first, then further values."""
     goes = ("note", *section.others)
     spare = goes.index(column.heading) + 1 if column.heading in goes else 0
-    return replace(column, drop_order=spare, min_width=0 if column.right else _LEAST)
+    words = (word for cell in (column.heading, *column.cells) for word in cell.split())
+    widest = min(_WORD, max(map(len, words), default=0))
+    return replace(column, drop_order=spare, min_width=0 if column.right else widest)
 
 
 def _figures(section: Section) -> Iterator[Part]:
@@ -199,6 +202,7 @@ def _row_json(report: Report, section: Section, row: Row) -> dict[str, Any]:
         "label": list(row.label),
         "unit": row.unit,
         "published": None if row.published is None else _finite(row.published.value),
+        "claimed": row.published.text if isinstance(row.published, Range) else None,
         "value": _finite(row.own),
         "low": _finite(row.low),
         "high": _finite(row.high),

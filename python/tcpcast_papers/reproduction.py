@@ -26,6 +26,8 @@ class Verdict(Enum):
     UNSETTLED = "unsettled"
     EXPLAINED = "explained"
     DIFFERS = "differs"
+    INCONSISTENT = "paper inconsistent"
+    UNKNOWN = "cannot be settled"
     SHOWN = ""
 
 
@@ -51,10 +53,36 @@ class Printed:
         """The number of digits after the decimal point."""
         return len(self.text.partition(".")[2])
 
+    def reach(self, tolerance: Tolerance) -> tuple[float, float]:
+        """Return the lowest and the highest value that agree with this one."""
+        return tolerance.reach(self)
+
     @property
     def half_digit(self) -> float:
         """Half a unit of the last printed digit: the maximum rounding error."""
         return 0.5 * 10.0**-self.decimals
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Values for which a statement of a paper holds; a limit that is infinite does not apply."""
+
+    low: float
+    high: float
+
+    source = "claimed"
+    value = math.nan
+
+    @property
+    def text(self) -> str:
+        """The range as a table shows it."""
+        if math.isinf(self.high):
+            return f"≥ {self.low:g}"
+        return f"≤ {self.high:g}" if math.isinf(self.low) else f"{self.low:g} to {self.high:g}"
+
+    def reach(self, _: Tolerance) -> tuple[float, float]:
+        """Return the limits."""
+        return self.low, self.high
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +165,7 @@ class Row:
     unit
         Unit of ``published`` and ``own``.
     published
-        Value as printed, or None if the paper prints none.
+        Value as printed, or the range of a statement, or None if the paper prints none.
     own
         Own value, with ``low`` and ``high`` if it has a 95 % interval.
     tolerance
@@ -153,11 +181,13 @@ class Row:
         Further own values, one for each of the section's ``others``; None for a gap.
     withheld
         Whether each of ``others`` failed its own tests and is therefore shown in brackets.
+    judged
+        Verdict of a statement that no value can settle; ``note`` has the reason.
     """
 
     label: tuple[str, ...]
     unit: str
-    published: Printed | None
+    published: Printed | Range | None
     own: float | None
     low: float | None = None
     high: float | None = None
@@ -167,13 +197,14 @@ class Row:
     explained_by: Cause | None = None
     others: tuple[float | None, ...] = ()
     withheld: tuple[bool, ...] = ()
+    judged: Verdict | None = None
 
     @classmethod
     def of(
         cls,
         label: tuple[str, ...],
         unit: str,
-        published: Printed | None,
+        published: Printed | Range | None,
         metric: Metric | None,
         scale: float = 1.0,
         **more: Any,
@@ -189,9 +220,11 @@ class Row:
     @property
     def difference(self) -> float | None:
         """Own minus published: percentage points if the unit is %, else a ratio to published."""
-        if self.published is None or self.own is None or not math.isfinite(self.own):
+        if self.published is None or self.own is None:
             return None
         gap = self.own - self.published.value
+        if not math.isfinite(gap):
+            return None
         if self.unit == "%":
             return gap
         return gap / self.published.value if self.published.value else None
@@ -199,11 +232,15 @@ class Row:
     @property
     def verdict(self) -> Verdict:
         """Whether the values agree within the tolerance; if not, whether the cause is shown."""
+        return self.judged or self._compared
+
+    @property
+    def _compared(self) -> Verdict:
         if self.tolerance is None or self.published is None:
             return Verdict.SHOWN
         if self.own is None or not math.isfinite(self.own):
             return Verdict.DIFFERS
-        lowest, highest = self.tolerance.reach(self.published)
+        lowest, highest = self.published.reach(self.tolerance)
         if lowest <= self.own <= highest:
             return Verdict.AGREES
         known = self.low is not None and self.high is not None
@@ -223,7 +260,8 @@ class Row:
 class Section:
     """A table or figure of the paper: rows, own figures and remarks.
 
-    ``others`` names columns of further own values, which have no verdict.
+    ``others`` names columns of further own values, which have no verdict. ``claims`` is true for
+    the section with the paper's statements, whose verdicts are counted separately.
     """
 
     title: str
@@ -232,6 +270,7 @@ class Section:
     figures: list[Plot] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
     others: tuple[str, ...] = ()
+    claims: bool = False
 
 
 def name(title: str) -> str:

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from tcpcast.engines import RunOptions
 
-from tcpcast_papers import drawing, page
+from tcpcast_papers import claims, drawing, page
 from tcpcast_papers.published import read_lines
 from tcpcast_papers.report import Accepted, Report
-from tcpcast_papers.reproduction import Section, Unfinished
+from tcpcast_papers.reproduction import Section, Unfinished, Verdict
 from tcpcast_papers.simulations import Simulations
 
 if TYPE_CHECKING:
@@ -27,8 +27,6 @@ Simulated_contra = TypeVar("Simulated_contra", bound=Simulations[Any], contravar
 
 WHOLE, QUICK, BOTH = "whole", "quick", "both"
 """Values of the column ``runs`` in ``accepted.csv``: the reproductions that a line applies to."""
-
-BETWEEN_LABELS = " | "
 
 
 class HasSections(Protocol[Simulated_contra]):
@@ -146,6 +144,9 @@ class Paper(Generic[SampleSizes, Simulated]):
         simulations.simulate()
         sections, interrupted = self._finished(simulations, output)
         runs = QUICK if quick else WHOLE
+        statements = claims.read(self.package, runs)
+        if statements and not interrupted:
+            sections.insert(0, claims.section(statements, sections))
         if self.unsettled in {runs, BOTH}:
             for section in sections:
                 section.rows = [replace(row, settle=True) for row in section.rows]
@@ -182,8 +183,14 @@ class Paper(Generic[SampleSizes, Simulated]):
 
 def accepted(package: str, runs: str) -> tuple[Accepted, ...]:
     """Return the known differences of a paper's whole or quick reproduction."""
-    return tuple(
-        Accepted(line["section"], tuple(line["row"].split(BETWEEN_LABELS)), line["reason"])
+    values = (
+        Accepted(line["section"], tuple(line["row"].split(claims.BETWEEN_LABELS)), line["reason"])
         for line in read_lines(package, "accepted.csv")
         if line["runs"] in {runs, BOTH}
     )
+    statements = (
+        Accepted(claims.TITLE, (line["place"], line["statement"]), line["reason"])
+        for line in claims.read(package, runs)
+        if line["verdict"] == Verdict.DIFFERS.value
+    )
+    return (*values, *statements)

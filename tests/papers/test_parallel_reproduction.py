@@ -14,10 +14,10 @@ from tcpcast.answer import Answer, Metric
 from tcpcast.engines import RunOptions, answer
 from tcpcast_papers import paper
 from tcpcast_papers.parallel import figures, loss_events, open_choices
-from tcpcast_papers.parallel.claims import AMONG, FITTED, MODELS, fitted_t0_s
 from tcpcast_papers.parallel.description import PAPER
 from tcpcast_papers.parallel.figures import DROP_TAIL, RANDOM_30, RANDOM_100, SPREAD
 from tcpcast_papers.parallel.loss_events import by_lost_packets, events
+from tcpcast_papers.parallel.model_errors import AMONG, FITTED, MODELS, fitted_t0_s
 from tcpcast_papers.parallel.points import PACKET_BYTES, Choice, Point
 from tcpcast_papers.parallel.predictions import (
     ALGORITHM_1,
@@ -28,7 +28,7 @@ from tcpcast_papers.parallel.predictions import (
     errors,
     mean_absolute_error,
 )
-from tcpcast_papers.parallel.published import claims, values
+from tcpcast_papers.parallel.published import model_errors, values
 from tcpcast_papers.parallel.runs import QUICK, WHOLE, Measured, Runs, measured
 
 if TYPE_CHECKING:
@@ -288,8 +288,8 @@ def check_values(report: Report) -> None:
     assert "3228.098 " in remark
 
 
-def test_claims_name_models_and_points() -> None:
-    lines = list(claims())
+def test_model_errors_name_models_and_points() -> None:
+    lines = list(model_errors())
     assert len(lines) == 15
     for line in lines:
         assert {line["model"], line["other"]} - {""} <= set(MODELS)
@@ -316,7 +316,7 @@ def test_values_of_the_appendix() -> None:
 
 def check_claims(report: Report) -> None:
     """Claims of the paper that hold, well beyond random variation."""
-    said = section(report, "Sections III, V and VII")
+    said = section(report, "Model errors")
     one, two, pftk = (
         f"{model.model}, fed with {model.measure}" for model in (ALGORITHM_1, ALGORITHM_2, PFTK)
     )

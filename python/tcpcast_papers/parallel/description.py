@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tcpcast_papers.parallel import appendix, claims, figures, loss_events, open_choices
+from tcpcast_papers.parallel import appendix, figures, loss_events, model_errors, open_choices
 from tcpcast_papers.parallel.published import CITATION
 from tcpcast_papers.parallel.runs import QUICK, WHOLE, Runs, SampleSizes
 from tcpcast_papers.runner import Paper
@@ -29,7 +29,7 @@ PAPER: Paper[SampleSizes, Runs] = Paper(
     simulations=Runs,
     whole=WHOLE,
     quick=QUICK,
-    parts=(figures, claims.SHEET, open_choices, loss_events, appendix.SHEET),
+    parts=(figures, model_errors.SHEET, open_choices, loss_events, appendix.SHEET),
     preface=_preface,
 )
 

@@ -1,11 +1,11 @@
-"""The printed parameters of the paper, its claims, and values of its algorithms.
+"""Printed parameters of the paper, points of its claims, and values of its algorithms.
 
 "The paper" in this package is D. Damjanovic, M. Welzl, M. Telek and W. Heiss, *Extending
 the TCP Steady-State Throughput Equation for Parallel TCP Flows*, 2008. It prints no measured
 numbers: its results are plots, and their points are not in the available text.
 
-A line of ``claims.csv`` is a statement of the paper, with the points to which it applies: those
-whose loss, p or number of flows (``among``) is from ``lowest`` to ``highest``.
+A line of ``model_errors.csv`` is a model and the points of a statement of the paper: those whose
+loss, p or number of flows (``among``) is from ``lowest`` to ``highest``.
 """
 
 from __future__ import annotations
@@ -35,6 +35,6 @@ def values() -> PublishedTable:
 
 
 @cache
-def claims() -> PublishedTable:
-    """Return the paper's claims: points, model, and the claimed property."""
-    return PublishedTable("Claims", read_lines(_PACKAGE, "claims.csv"))
+def model_errors() -> PublishedTable:
+    """Return models and the points for which the paper makes a statement about their error."""
+    return PublishedTable("Model errors", read_lines(_PACKAGE, "model_errors.csv"))

@@ -1,0 +1,148 @@
+"""Claims of a paper: each statement is a line of data, measured over the rows of the sections.
+
+A line of ``claims.csv`` has these columns. A pattern selects rows by the cells of their labels,
+joined by " | "; ``*`` matches any text.
+
+``runs``
+    Reproductions in which the statement is measured: both, whole or quick.
+``place``, ``statement``
+    Place in the paper, and the statement.
+``section``, ``rows``
+    Name of the section, and pattern of the rows with the measured value.
+``relative_to``
+    Pattern of rows in the same section: the measured value is divided by theirs. Optional.
+``measure``
+    Statistic of the rows, a key of :data:`MEASURES`.
+``low``, ``high``
+    Range in which the statement holds; an empty limit does not apply.
+``range_reason``
+    The reason for these limits.
+``after``, ``cause``
+    Pattern of rows after one named change, which explains a difference. Optional.
+``verdict``, ``reason``
+    Verdict other than "agrees", with its reason: "differs" for a known difference; "paper
+    inconsistent" and "cannot be settled" apply whatever the value is.
+"""
+
+from __future__ import annotations
+
+import math
+from fnmatch import fnmatchcase
+from importlib.resources import files
+from itertools import pairwise
+from statistics import fmean
+from typing import TYPE_CHECKING
+
+from tcpcast.errors import DomainError
+
+from tcpcast_papers.published import read_lines
+from tcpcast_papers.reproduction import Cause, Range, Row, Section, Tolerance, Verdict, name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from tcpcast_papers.published import Line
+
+FILE = "claims.csv"
+TITLE = "Claims of the paper"
+BETWEEN_LABELS = " | "
+JUDGED = (Verdict.INCONSISTENT, Verdict.UNKNOWN)
+
+MEASURES: dict[str, Callable[[Sequence[float]], float]] = {
+    "mean": fmean,
+    "minimum": min,
+    "maximum": max,
+    "largest size": lambda values: max(map(abs, values)),
+    "mean size": lambda values: fmean(map(abs, values)),
+    "share above 0": lambda values: 100 * fmean(value > 0 for value in values),
+    "last / first": lambda values: values[-1] / values[0],
+    "rises": lambda values: 100 * fmean(b >= a for a, b in pairwise(values)),
+}
+"""Statistics of own values; the shares, of rows and of rises from row to row, are in percent."""
+
+_PERCENT = ("share above 0", "rises")
+
+
+def read(package: str, runs: str) -> tuple[Line, ...]:
+    """Return the claims of a paper that apply to these reproductions; () if it has none."""
+    if not files(package).joinpath("data", FILE).is_file():
+        return ()
+    return tuple(line for line in read_lines(package, FILE) if line["runs"] in {runs, "both"})
+
+
+def section(claims: Iterable[Line], sections: Sequence[Section]) -> Section:
+    """Return a section with one row per claim, measured over the rows of the other sections.
+
+    Raises
+    ------
+    DomainError
+        A pattern matches no row.
+    """
+    lines = list(claims)
+    rows = [_row(line, sections) for line in lines]
+    remarks = [_range_remark(reason, lines) for reason in _reasons(lines)]
+    return Section(TITLE, ("place", "statement"), rows, remarks=remarks, claims=True)
+
+
+def _reasons(lines: Iterable[Line]) -> list[str]:
+    return list(dict.fromkeys(line["range_reason"] for line in lines if line["range_reason"]))
+
+
+def _range_remark(reason: str, lines: Iterable[Line]) -> str:
+    places = dict.fromkeys(line["place"] for line in lines if line["range_reason"] == reason)
+    return f"Range of {', '.join(places)}: {reason}."
+
+
+def _row(line: Line, sections: Sequence[Section]) -> Row:
+    label = (line["place"], line["statement"])
+    verdict = Verdict(line["verdict"]) if line["verdict"] else None
+    judged = verdict if verdict in JUDGED else None
+    note = line["reason"]
+    if not line["section"]:
+        return Row(label, "", None, None, note=note, judged=judged)
+    there = _matching(line, line["rows"], sections)
+    base = _measured(line, line["relative_to"], sections) if line["relative_to"] else 1.0
+    own = _measured(line, line["rows"], sections) / base
+    after = _measured(line, line["after"], sections) / base if line["after"] else None
+    single = len(there) == 1 and not line["relative_to"]
+    return Row(
+        label,
+        _unit(line, there[0]),
+        Range(_limit(line["low"], -math.inf), _limit(line["high"], math.inf)),
+        own,
+        low=there[0].low if single else None,
+        high=there[0].high if single else None,
+        tolerance=Tolerance(),
+        note=note,
+        explained_by=None if after is None else Cause(line["cause"], after),
+        judged=judged,
+    )
+
+
+def _unit(line: Line, row: Row) -> str:
+    if line["measure"] in _PERCENT:
+        return "%"
+    return "1" if line["relative_to"] or line["measure"] == "last / first" else row.unit
+
+
+def _limit(text: str, missing: float) -> float:
+    return float(text) if text else missing
+
+
+def _measured(line: Line, pattern: str, sections: Sequence[Section]) -> float:
+    values = [row.own for row in _matching(line, pattern, sections) if row.own is not None]
+    finite = [value for value in values if math.isfinite(value)]
+    return MEASURES[line["measure"]](finite) if finite else math.nan
+
+
+def _matching(line: Line, pattern: str, sections: Sequence[Section]) -> list[Row]:
+    result = [
+        row
+        for part in sections
+        if name(part.title) == line["section"]
+        for row in part.rows
+        if fnmatchcase(BETWEEN_LABELS.join(row.label), pattern)
+    ]
+    if not result:
+        raise DomainError(f"{line['section']} has no row {pattern!r} for: {line['statement']}")
+    return result
