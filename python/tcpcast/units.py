@@ -340,7 +340,7 @@ def digits(value: float, count: int = 4) -> str:
 
 
 def exact(number: float) -> Decimal:
-    """Return the shortest decimal that equals this float: 0.05 for 0.05."""
+    """Return the shortest decimal that rounds to this float: 0.1, not 0.1000000000000000055."""
     return Decimal(repr(float(number)))
 
 

@@ -162,7 +162,7 @@ def test_a_warning_about_the_scenario_is_shown_once(
     assert main(["run", str(file), "--engine", engines, form]) == 0
     out, err = capsys.readouterr()
     shown = err if form == "--json" else out
-    assert shown.count("exact to the nanosecond") == 1
+    assert shown.count("send without random delay") == 1
     assert "packet: hosts of" not in shown
 
 

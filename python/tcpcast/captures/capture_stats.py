@@ -112,7 +112,7 @@ class CaptureStats:
         return self.sent / self.seconds / self.flows
 
     def _share(self, limits: tuple[str, ...]) -> float:
-        """Return the total share of the time of several limits."""
+        """Return the share of time during which any of these limits applied."""
         return float(sum(np.nan_to_num(self.mean(f"share_{limit}")) for limit in limits))
 
     @property
@@ -128,7 +128,7 @@ class CaptureStats:
 
     @property
     def transfers(self) -> int:
-        """Number of sequential transfers: connections shorter than half of the time."""
+        """Number of sequential connections, each shorter than half of the capture."""
         short = np.nan_to_num(self.table["duration_s"]) < self.seconds / 2
         return int(short.sum()) if short.size > self.flows else 0
 

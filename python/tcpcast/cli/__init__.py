@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     cls=TopCommands,
-    help="What will TCP do here? One scenario, many ways to answer it, one kind of answer.",
+    help="Predict TCP performance with formulas, simulation, emulation and captures.",
     epilog="Example: tcpcast run web-10mbit --engine engset,packet",
     rich_markup_mode=None,
     add_completion=False,

@@ -81,13 +81,13 @@ RUN = Command(
         ),
         THREADS,
         Option("every", "", "Print all values and warnings.", "--all"),
-        Option("accept_late", "", "Continue engine kernel on a busy machine."),
+        Option("accept_late", "", "Keep kernel results measured on a busy machine."),
         FORCE,
     ),
 )
 PREDICT = Command(
     "predict",
-    "Predict the rate of a path and its limit.",
+    "Predict TCP's rate on a path, and what limits it.",
     "RTT, loss, rate, buffer, flows and size accept ranges: --loss 0.01%..10%.",
     "tcpcast predict --rtt 100ms --loss 1% --rwnd 64KiB --explain",
     (
@@ -134,7 +134,7 @@ SWEEP = Command(
         CHANGES,
         SEED,
         replace(FEED, default=None),
-        Option("out", "DIR", "Write Parquet files into a folder, or continue there."),
+        Option("out", "DIR", "Write Parquet files into a folder; resumes an interrupted sweep."),
         Option(
             "processes",
             "N",
@@ -219,7 +219,7 @@ TRACE = Command(
         Option(
             "rtt",
             "TIME",
-            "Minimum time between loss events of --group-by; default the mean RTT.",
+            "With --group-by: losses within this time are one loss event; default the mean RTT.",
         ),
         Option("everything", "", "Print all lines, not only the worst 20.", "--all"),
         Option(
@@ -312,23 +312,23 @@ LINK = Command(
         CONTEXT,
         replace(
             FILE,
-            help="Scenario for [network] and run.seed; options override it.",
+            help="Scenario, of which [network] and run.seed are used; options override it.",
             default=None,
             completion=None,
         ),
         replace(
             PATH["rtt"],
-            help="RTT of the idle link, for 1500 B and an ack.",
+            help="RTT of a 1500 B packet and its ack on the idle link.",
             default=None,
         ),
         replace(PATH["rate"], help="Rate; default unlimited."),
         Option(
             "trace",
             "FILE",
-            "Packet opportunities, instead of --rate.",
+            "Delivery times of packets (Mahimahi), instead of --rate.",
             keys=("network.bottleneck.rate.trace",),
         ),
-        replace(PATH["buffer"], help="Buffer with the packet in transmission; default 1bdp."),
+        replace(PATH["buffer"], help="Buffer, including the packet in transmission; default 1bdp."),
         replace(PATH["loss"], help="Random loss on the forward path."),
         Option("ack_loss", "RATIO", "Random loss on the return path.", keys=("network.ack_loss",)),
         Option(
@@ -347,7 +347,7 @@ LINK = Command(
         Option(
             "sender",
             "near|far",
-            "Start of the forward path.",
+            "End that sends on the forward path.",
             type=END,
             default="near",
         ),
@@ -366,7 +366,7 @@ LINK = Command(
             "Device type; default tun if available.",
             type=Literal["tun", "veth"],
         ),
-        Option("nat", "", "Reach this machine and its networks; needs root."),
+        Option("nat", "", "Give access to the networks of this machine; needs root."),
         CHANGES,
         SEED,
         FORCE,

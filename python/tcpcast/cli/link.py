@@ -129,7 +129,7 @@ def _plain(changed: Mapping[str, Any]) -> dict[str, Any]:
         "name": "link",
         "network": {"bottleneck": {"buffer": "1bdp"} if limited else {}},
         "traffic": {"kind": "bulk", "flows": 1},
-        # A scenario must limit the flow, but here the programs determine the flow.
+        # A scenario with bulk traffic needs a window limit, which the emulated link ignores.
         "tcp": {"receiver_window": 1000},
         "run": {"duration": "1s"},
     }
@@ -181,7 +181,7 @@ def _report(outcome: LinkOutcome, statistics: str | None, *, force: bool) -> Non
 
 
 def _exit_code(outcome: LinkOutcome) -> int:
-    """Return the program's status, or 3 if it succeeded over a distorted link."""
+    """Return the program's status, or 3 if it succeeded but the link was emulated too late."""
     if outcome.status == 0 and outcome.distortion is not None:
         return MachineError.exit_code
     return outcome.status

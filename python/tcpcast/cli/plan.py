@@ -105,7 +105,7 @@ def buffer(asked: Asked) -> Solved:
     Option("engine", "NAME", "Engine of --share: packet, fixed-point or mean-field."),
 )
 def users(asked: Asked) -> Solved:
-    """Find the largest population for a mean rate or quality.
+    """Find the maximum number of users for a target rate.
 
     --rate uses a formula; --share and --above simulate populations.
     """
@@ -130,8 +130,8 @@ def users(asked: Asked) -> Solved:
 def rate(asked: Asked) -> Solved:
     """Find the link rate that a population needs.
 
-    The target is a mean rate (--rate, by a formula) or a quality (--share and --above, by
-    simulation).
+    The target is a mean rate (--rate, by a formula) or a share of fast files (--share and
+    --above, by simulation).
     """
     from tcpcast.plan import plan_rate, plan_rate_quality
 
@@ -173,10 +173,10 @@ def streams(asked: Asked) -> Solved:
     *PATH_ENDS,
 )
 def max_loss(asked: Asked) -> Solved:
-    """Find the loss that a goodput tolerates.
+    """Find the maximum loss ratio for a goodput.
 
-    Changes that raise it are listed. Describe the path by --rtt and its limits, or by a scenario,
-    whose loss is ignored.
+    Also lists changes that raise this maximum. Describe the path by --rtt and its limits, or
+    by a scenario, whose loss is ignored.
     """
     from tcpcast.plan import plan_max_loss
     from tcpcast.units import parse_rate

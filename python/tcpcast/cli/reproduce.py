@@ -34,7 +34,7 @@ def reproduce(  # noqa: PLR0913 - one parameter per option
     threads: int | None,
     force: bool,
 ) -> None:
-    """Print own and printed results of a paper side by side, and write its page."""
+    """Print computed and published results of a paper side by side, and write a page."""
     folder = Path(output or f"{name}-paper")
     run = _asked(name, measurements or [])
     check_reports(html, None, force=force)

@@ -146,7 +146,7 @@ def _prints_to_stderr() -> Iterator[None]:
 
 @functools.cache
 def entry_points() -> dict[str, metadata.EntryPoint]:
-    """Return the entry points of both groups by name; the first one with a name wins."""
+    """Return the entry points of both groups by name; of several with a name, the first is used."""
     points: dict[str, metadata.EntryPoint] = {}
     for group in (ENGINES, MODELS):
         for point in metadata.entry_points(group=group):

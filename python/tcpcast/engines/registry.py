@@ -113,13 +113,14 @@ class EngineEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Formula(EngineEntry):
-    """A row of a closed form: ``function`` takes a scenario and returns an Answer.
+    """Entry of an engine with a closed form: ``function`` takes a scenario, returns an Answer.
 
     ``source`` is the publication. If ``accepts_measured``, the function also takes the ``packet``
-    answer (for a capture, the ``trace`` answer), or None to use the scenario's values. A formula
-    for a ``stack`` other than Reno answers any scenario if requested by name, and by default
-    scenarios with that stack. ``controls`` are the congestion controls that a model of Reno's
-    window covers. If ``tabled``, the function also takes :attr:`RunOptions.tables`.
+    answer (for a capture, the ``trace`` answer), or None to use the scenario's values. If
+    ``stack`` is not Reno, the formula is evaluated by default only for scenarios with that stack;
+    requested by name, it answers any scenario. ``controls`` are the congestion controls that a
+    model of Reno's window covers. If ``tabled``, the function also takes
+    :attr:`RunOptions.tables`.
     """
 
     source: str

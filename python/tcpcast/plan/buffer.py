@@ -52,10 +52,10 @@ ROUNDING = 1e-9
 _NOTE_ON_GRID = (
     "The grid follows section 5.4.1: only this link, a receiver window of 44 packets, and the "
     "number of sources for an open-loop load of 100 %. The paper does not state how it rounds "
-    "their number, so all three ways are shown. Its 202 packets for 10 Mbit/s are B = Q ln(U/L) "
-    "for files of 500 packets, 50 ms and 3.04 sources rounded up to 4 (eq. 13 itself gives "
-    "229.5); its 417 for 50 Mbit/s do not follow from these formulas, which give 307 to 351 for "
-    "the same files."
+    "their number, so all three ways are shown. The paper gives 202 packets for 10 Mbit/s: "
+    "B = Q ln(U/L) for files of 500 packets, 50 ms and 3.04 sources, rounded up to 4, gives "
+    "this value, and eq. 13 gives 229.5. The paper gives 417 packets for 50 Mbit/s; see "
+    "`tcpcast reproduce engset`."
 )
 
 

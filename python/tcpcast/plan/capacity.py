@@ -331,7 +331,7 @@ def _check(
         easiest_runs = replace(runs, answers={})
         maximum = easiest_runs.measure(value)
         interval = easiest_runs.at(value)
-        # Few sources have few files: a rate without an interval does not prove that they miss it.
+        # Few sources load few files: without an interval, the target may still be reachable.
         if interval is not None and interval.high is not None and interval.high < goal.target:
             raise _unreached(runs.question, who, maximum)
         result = solve(runs, goal, goal.inside(start))
@@ -387,7 +387,7 @@ def _least_rate(scenario: Scenario) -> float:
 
 
 def _first_rate(reaches: Callable[[float], bool], minimum: float) -> tuple[float, float | None]:
-    """Return the smallest rate that meets the target, and the largest one above that misses it.
+    """Return the smallest rate that meets the target, and the largest higher rate that misses it.
 
     The formula's rate is a saw-tooth, so it may cross the target several times; the points of the
     curve show where.
@@ -405,7 +405,10 @@ def _first_rate(reaches: Callable[[float], bool], minimum: float) -> tuple[float
 
 
 def _smallest_rate(reaches: Callable[[float], bool], minimum: float) -> float:
-    """Return a rate that meets the target next to one that misses it; the largest one meets it."""
+    """Return a rate that meets the target while a slightly lower rate misses it.
+
+    The largest rate is assumed to meet the target.
+    """
     low = high = minimum
     while not reaches(high):
         low, high = high, min(2 * high, LARGEST_RATE_BPS)

@@ -129,7 +129,7 @@ class Plan:
         Parameters
         ----------
         result
-            The answer with its 95 % interval, in the plan's unit, and the metric there.
+            The answer with its 95 % interval, in the plan's unit, and the metric at the answer.
         metric
             The metric that meets the target.
         """

@@ -45,7 +45,7 @@ _HEADINGS = {
     "curve": "File goodput by the number of sources",
     "ways": "Effect of a single change",
     "simulated": "Simulated",
-    "grid": "The rule over file sizes and round trips",
+    "grid": "Buffer rule by file size and RTT",
 }
 _ORDER = list(_HEADINGS)
 _MIN_TEXT_WIDTH = 30

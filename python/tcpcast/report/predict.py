@@ -71,7 +71,7 @@ _KEYS = {
 
 
 class _Options(Names):
-    """Form of a suggestion on the command line of ``predict``."""
+    """Suggestions as command-line options of ``predict``."""
 
     def engine(self, name: str) -> str:
         """Return the option that adds the simulation; formulas always run."""
@@ -94,7 +94,7 @@ def prediction_parts(prediction: Prediction, *, explain: bool = False) -> list[P
     """
     parts: list[Part] = [Paragraph(path_text(prediction), "aside"), BLANK]
     headlines = [transfer_headline(prediction), headline(prediction)]
-    if prediction.timed_by_goodput:  # the sentence on the time refers to the goodput
+    if prediction.timed_by_goodput:  # the transfer time is computed from the goodput
         headlines.reverse()
     parts += [Paragraph(text, "heading") for text in headlines if text]
     transfer = prediction.transfer

@@ -73,8 +73,8 @@ def with_scenario(
 ) -> list[tuple[Answer | None, Note]]:
     """Return pairs of answers and their caveats, preceded by caveats about the scenario.
 
-    Caveats about the scenario are not repeated, and have None instead of an answer. They are
-    computed again, because saved answers may lack them.
+    Each caveat about the scenario occurs once, with None instead of an answer. These caveats are
+    computed from the scenario, because saved answers may lack them.
     """
     about = [] if scenario is None else to_notes(scenario.warnings(), "scenario")
     pairs: list[tuple[Answer | None, Note]] = []
@@ -108,7 +108,7 @@ def _captured(traffic: Captured) -> str:
 
 
 def _crossing(scenario: Scenario) -> Iterator[str]:
-    """Yield the mean rate of cross traffic per link, bottleneck first, or the number of hops."""
+    """Yield the mean rate of cross traffic per link, bottleneck first, or the number of links."""
     network = scenario.network
     bottleneck = places(network)[network.measured_at].name
     rates: dict[str, float] = {}

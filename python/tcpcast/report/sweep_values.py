@@ -91,7 +91,10 @@ def _varied(axes: Sequence[Axis]) -> Table:
 
 
 def _answers(sweep: FinishedSweep, rows: Any) -> Iterator[Part]:
-    """Yield one table per metric with engines side by side; if keys vary in parallel, the rows."""
+    """Yield one table per metric with engines side by side.
+
+    If keys vary in parallel, yield the rows of the sweep instead.
+    """
     if not sweep.is_grid:
         yield from rows_parts(rows, sweep.results.keys, more="`tcpcast query` shows all rows")
         return

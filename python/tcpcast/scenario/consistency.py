@@ -234,9 +234,9 @@ def phase_warnings(scenario: Scenario) -> list[str]:
     ):
         return []
     return [
-        f"hosts of {', '.join(group.name for group in exact)} are exact to the nanosecond, so "
-        "at a drop-tail queue each flow's share changes if a round-trip time changes by less than "
-        'a packet time; write tcp.host_noise = "0.1ms", as real hosts have'
+        f"hosts of {', '.join(group.name for group in exact)} send without random "
+        "delay, so small changes of the RTT decide which flow loses packets at a drop-tail queue "
+        '(phase effect); write tcp.host_noise = "0.1ms", as real hosts have'
     ]
 
 

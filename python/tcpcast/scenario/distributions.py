@@ -301,8 +301,8 @@ class TwoExponentials(Distribution[Quantity]):
         if self.theta2 <= 0:
             least = (1 - self.tail) / math.log(1 / self.tail)
             raise _error(
-                f"{self.c:g} puts the whole mean into the body, which leaves the tail a mean "
-                f"below k (theta2 = {self.theta2:.4g}); write a c above {least:.4g}",
+                f"{self.c:g} leaves the tail a mean below k (theta2 = {self.theta2:.4g}); write "
+                f"a c above {least:.4g}",
                 "c",
             )
         return self

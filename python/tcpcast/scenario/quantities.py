@@ -106,7 +106,7 @@ def write_window(packets: float) -> int | str:
 
 
 def counted(minimum: int, maximum: int) -> tuple[BeforeValidator, WithJsonSchema]:
-    """Return the parts of an annotation for a whole number from ``least`` to ``most``."""
+    """Return the parts of an annotation for a whole number from ``minimum`` to ``maximum``."""
     schema = {"type": "integer", "minimum": minimum, "maximum": maximum}
     read = BeforeValidator(lambda value: units.parse_count(value, minimum=minimum, maximum=maximum))
     return read, WithJsonSchema(schema)

@@ -27,8 +27,8 @@ def _preface(runs: Runs) -> list[str]:
         else "This is the quick run: "
         f"{100 * runs.sample_sizes.checked:.0f} % of the paper's connections for settings with "
         f"checked values, {100 * runs.sample_sizes.drawn:.0f} % for settings that are only "
-        "plotted, and fewer curves. A value outside its tolerance by less than its own interval is "
-        "unsettled."
+        "plotted, and fewer curves. If a value is outside its tolerance by less than its interval, "
+        "the verdict is unsettled."
     )
     return [
         f"The paper: {CITATION}. Published values are printed there; own values are computed "

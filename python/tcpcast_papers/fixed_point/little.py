@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def sections(runs: Runs, _: Path) -> list[Section]:
-    """Return the highest possible RTT, and own RTTs with those of Little's law."""
+    """Return the maximum RTT, and simulated RTTs compared with those of Little's law."""
     result = Section("Little's law and the paper's round trips", ("RTT", "N"))
     for sources in CONGESTED:
         printed = cell(3, "rtt", str(sources))

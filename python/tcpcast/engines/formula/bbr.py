@@ -23,9 +23,9 @@ def bbr(scenario: Scenario, measured: Answer | None) -> Answer:
     """Predict by the bound of BBR, version 1: the link's rate times the share delivered.
 
     The loss is always that of the path itself, not that of a simulation with another TCP, because
-    BBR causes other losses and queues. For a capture, the path of a scenario that reproduces it is
-    used. Metrics: ``send_rate_pps``, ``goodput_pps``, ``goodput_bps``, the totals over all flows,
-    limited to W_max/RTT per flow.
+    BBR causes other losses and queues. For a capture, the formula uses the path of the scenario
+    that reproduces the capture. Metrics: ``send_rate_pps``, ``goodput_pps``, ``goodput_bps``; each
+    is a total over all flows, and the rate of each flow is at most W_max/RTT.
 
     Raises
     ------

@@ -159,13 +159,13 @@ def engset_warnings(scenario: Scenario, result: EngsetResult) -> list[str]:
     if not result.link_runs_short:
         warnings.append(
             f"{result.sources} sources never fill the link, which carries "
-            f"{digits(result.isolated.servers)} at their peak rate: the values describe one "
-            "connection by itself (h1), and the model has no queue and no loss"
+            f"{digits(result.isolated.servers)} at their peak rate: the values are those "
+            "of an isolated connection, without queueing and loss"
         )
     if result.loss_ratio is not None and result.loss_ratio > TRUSTED_LOSS:
         warnings.append(
-            f"the model's loss, {result.loss_ratio:.2%}, is above 1 %: there it greatly "
-            "overestimates, according to its authors, and it omits retransmissions"
+            f"the predicted loss, {result.loss_ratio:.2%}, is above 1 %: according to its authors, "
+            "the model then greatly overestimates the rate; it also omits retransmissions"
         )
     if _queue_exceeds_buffer(result):
         warnings.append(

@@ -159,11 +159,11 @@ def _specified_loss(model: str, scenario: Scenario, group: Population, warnings:
             *([Suggestion(feed="measured")] if _overflows(scenario, group) else []),
         )
     if loss < MIN_LOSS:
-        raise NotApplicable(f"{model} cannot distinguish {loss:g} from no loss, {keys}", _SOME_LOSS)
+        raise NotApplicable(f"{keys}: {model} treats a loss of {loss:g} as no loss", _SOME_LOSS)
     if any(isinstance(on.link.loss, GilbertElliott) for on in group.links(scenario.network)):
         warnings.append(
-            f"the specified loss is correlated; p is its mean, {loss:.4g}, but one loss "
-            "indication covers many losses: --feed measured counts indications"
+            f"the specified loss is correlated, so its mean, {loss:.4g}, is above the ratio of "
+            "loss indications that the formula needs: use --feed measured"
         )
     return step("p", loss, "1", keys)
 
@@ -188,7 +188,9 @@ def growth_text(tcp: Tcp) -> str:
 def _measured(model: str, scenario: Scenario, group: Population, measured: Answer) -> list[Step]:
     loss = positive_metric(measured, "loss_indication_ratio")
     if not loss:
-        raise NotApplicable(f"{model} needs a loss ratio, but packet had no loss indication")
+        raise NotApplicable(
+            f"{model} needs a loss ratio, but the simulation had no loss indication"
+        )
     return [
         step("p", loss, "1", "packet: loss_indication_ratio"),
         *_measured_times(scenario, group, measured),

@@ -273,7 +273,7 @@ def _problems_of_link(scenario: Scenario) -> Iterator[NotApplicable]:
         )
     if isinstance(network.bottleneck.loss_rule, RestOfRound):
         yield NotApplicable(
-            "network.bottleneck.loss: a link has no rounds",
+            "network.bottleneck.loss: the emulated link cannot lose the rest of a round",
             Suggestion({"network.bottleneck.loss": "1%"}),
         )
     if network.packet_bytes > LONGEST_PACKET:

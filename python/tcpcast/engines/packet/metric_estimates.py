@@ -325,7 +325,7 @@ def _contributes(group: Population, name: str) -> bool:
 
 
 def packet_bits(scenario: Scenario, units: Units, name: str, selected: Sequence[int]) -> Floats:
-    """Return the IP bits of the packets that a counter of some classes counts."""
+    """Return a packet counter of the selected classes, converted to IP bits."""
     groups = scenario.populations
     one, *others = {groups[index].packet_bytes for index in selected}
     if not others:
@@ -394,7 +394,7 @@ def has_queue(scenario: Scenario) -> bool:
 
 
 def _utilisation(link: Link, units: Units) -> Estimate | None:
-    """Return the busy share of time, or carried over possible bytes if the rate varies.
+    """Return the busy share of time; if the rate varies, the ratio of carried to possible bytes.
 
     A token bucket may carry its burst in addition.
     """

@@ -82,8 +82,9 @@ def lone_queue(
     sizes = isolated.flights.sizes()
     if len(sizes) == 1 and isolated.flights.saturated:
         raise DomainError(
-            f"initial_window_pkts ({initial_window_pkts}) saturates the slowest link, which "
-            f"holds {path.slowest_beta:.3g} packets: section 4.4 starts from an empty queue"
+            f"initial_window_pkts ({initial_window_pkts}) fills the slowest link, which holds "
+            f"{path.slowest_beta:.3g} packets: the model (TCP-Engset, section 4.4) needs a "
+            "smaller window"
         )
     parts = [sizes[0] * (sizes[0] + 1) / 2]
     window = min(float(initial_window_pkts), receiver_window_pkts)

@@ -59,7 +59,7 @@ class Mesh:
         )
 
     def stencil(self, left: Floats, window: Floats) -> list[Block]:
-        """Return the interpolation of each value, (N,): four entries of the vector, or eight."""
+        """Return nodes and weights that interpolate each of N values: four or eight per value."""
         last, top = len(self.window) - 1, len(self.left) - 1
         column = np.searchsorted(self.window, window, side="right") - 1
         column = np.clip(column, 0, max(last - 1, 0))
@@ -137,7 +137,7 @@ class BlockMatrix:
 def matrix(
     blocks: list[Block], count: int, size: int, *, few: bool
 ) -> sparse.csr_array | BlockMatrix:
-    """Return the matrix that computes ``count`` values from a vector of ``size`` by their blocks.
+    """Return the interpolation matrix, (count, size), assembled from the blocks of each value.
 
     ``few`` is True for a small number of products.
     """
