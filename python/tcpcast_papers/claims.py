@@ -122,7 +122,7 @@ def _row(line: Line, sections: Sequence[Section]) -> Row:
 def _unit(line: Line, row: Row) -> str:
     if line["measure"] in _PERCENT:
         return "%"
-    return "1" if line["relative_to"] or line["measure"] == "last / first" else row.unit
+    return "ratio" if line["relative_to"] or line["measure"] == "last / first" else row.unit
 
 
 def _limit(text: str, missing: float) -> float:
