@@ -76,6 +76,8 @@ class Range:
     @property
     def text(self) -> str:
         """The range as a table shows it."""
+        if self.low == self.high:
+            return f"{self.low:g}"
         if math.isinf(self.high):
             return f"≥ {self.low:g}"
         return f"≤ {self.high:g}" if math.isinf(self.low) else f"{self.low:g} to {self.high:g}"

@@ -9,8 +9,7 @@ The values in Figures 4 and 6 to 10 are not printed.
 
 ``values.csv`` and the other columns of ``reductions.csv`` are not from the paper. They were
 computed independently of this program, and before it, from the corrected recursion, and packet by
-packet over all ways to lose k transmissions. The bands of the reductions define agreement with
-approximate values in the text.
+packet over all ways to lose k transmissions.
 """
 
 from __future__ import annotations
