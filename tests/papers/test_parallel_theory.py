@@ -120,12 +120,14 @@ def equation_48(n: int, pe: float, pr: float, b: float) -> float:
         (100, (45419.968, 13060.083, 3303.319)),
     ],
 )
-def test_values_of_algorithm_1(n: int, expected: tuple[float, ...]) -> None:
+def test_per_flow_model_equals_appendix_values_of_algorithm_1(
+    n: int, expected: tuple[float, ...]
+) -> None:
     rates = per_flow(n, [0.001, 0.01, 0.05])
     np.testing.assert_allclose(rates, expected, rtol=0, atol=5.1e-4)
 
 
-def test_values_of_algorithm_2() -> None:
+def test_cumulative_model_equals_appendix_values_of_algorithm_2() -> None:
     # The note has 3228.098 for the first; the printed algorithm gives 3228.0998.
     p = np.array([0.001, 0.01, 0.05])
     expected = (3228.0998, 965.761, 271.153)
@@ -135,7 +137,7 @@ def test_values_of_algorithm_2() -> None:
 @pytest.mark.parametrize("b", [1, 2, 3.5])
 @pytest.mark.parametrize("p", [1e-6, 0.001, 0.03, 0.1, 0.15])
 @pytest.mark.parametrize("n", [1, 2, 3, 10, 100])
-def test_per_flow_model_line_by_line(n: int, p: float, b: float) -> None:
+def test_per_flow_model_equals_transcribed_algorithm(n: int, p: float, b: float) -> None:
     assert float(per_flow(n, p, b=b)) == pytest.approx(algorithm_1(n, p, b), rel=1e-10)
     exact = float(per_flow(n, p, b=b, equations=True))
     assert exact == pytest.approx(equation_29(n, p, b), rel=1e-9)
@@ -145,7 +147,9 @@ def test_per_flow_model_line_by_line(n: int, p: float, b: float) -> None:
 @pytest.mark.parametrize("share", [1, 2, 5.5])
 @pytest.mark.parametrize("p", [1e-6, 0.001, 0.03, 0.1, 0.15])
 @pytest.mark.parametrize("n", [1, 2, 3, 10, 100])
-def test_cumulative_model_line_by_line(n: int, p: float, share: float, b: float) -> None:
+def test_cumulative_model_equals_transcribed_algorithm(
+    n: int, p: float, share: float, b: float
+) -> None:
     lost = share * p
     assert float(cumulative(n, p, lost, b=b)) == pytest.approx(
         algorithm_2(n, p, lost, b), rel=1e-10
@@ -184,7 +188,7 @@ def test_cap_of_47_matters_for_large_events() -> None:
     assert [float(hit) for hit in hits] == pytest.approx([1.0, 2.474], abs=5e-4)
 
 
-def test_the_timeout_probability_at_a_window_of_3() -> None:
+def test_timeout_probability_jumps_at_window_3_in_equations_only() -> None:
     # (27) is 19/27 there, (26) is 1: only the equations jump. w is 3 for n -> oo at p = 12/99.
     def probabilities(p: float) -> list[float]:
         models = (
@@ -237,7 +241,7 @@ def test_rate_without_timeouts_tends_to_n_times_the_square_root_formula(b: int) 
     np.testing.assert_allclose(rates, NS * math.sqrt(3 / (2 * b * 1e-12)) / RTT, rtol=1e-5)
 
 
-def test_multiplied_pftk() -> None:
+def test_multiplied_pftk_is_n_times_pftk() -> None:
     rates = multiplied_pftk_rate_pps(
         flows=[1, 7], rtt_s=RTT, t0_s=T0, loss_indication_ratio=0.02, receiver_window_pkts=6
     )
@@ -272,7 +276,7 @@ def test_two_flows_can_send_less_than_one_at_tiny_rates() -> None:
     assert above > 0
 
 
-def test_marginal_gain() -> None:
+def test_marginal_gains_add_up_to_the_total_rate() -> None:
     def gain(n: ArrayLike, rate: float = math.inf) -> NDArray[np.float64]:
         return marginal_rate_pps(
             flows=n, rtt_s=RTT, t0_s=T0, loss_event_ratio=0.01, bottleneck_rate_pps=rate
@@ -305,7 +309,7 @@ def test_flows_to_fill_is_minimal(equations: bool) -> None:
         assert path.tolist() == [58, 184, 638, 2525]
 
 
-def test_a_competing_flow_keeps_its_rate_until_the_link_is_full() -> None:
+def test_competing_flow_keeps_its_rate_until_link_is_full() -> None:
     def share(n: int) -> float:
         rate = competing_flow_rate_pps(
             flows=n, bottleneck_rate_pps=83333, rtt_s=RTT, t0_s=T0, loss_event_ratio=1e-3
@@ -378,7 +382,7 @@ def test_tolerated_loss_is_the_inverse(b: int, equations: bool) -> None:
         np.testing.assert_allclose(back, np.broadcast_to(p, back.shape), rtol=1e-9)
 
 
-def test_tolerated_loss_at_its_ends() -> None:
+def test_tolerated_loss_is_1_or_tiny_at_extreme_rates() -> None:
     def tolerated(rate: float, t0: float = T0) -> float:
         return float(parallel_tolerated_loss_ratio(flows=2, rate_pps=rate, rtt_s=RTT, t0_s=t0))
 
@@ -418,6 +422,8 @@ def test_tolerated_loss_at_its_ends() -> None:
         ),
     ],
 )
-def test_outside_the_domain(call: Callable[[], object], message: str) -> None:
+def test_arguments_outside_the_domain_are_rejected(
+    call: Callable[[], object], message: str
+) -> None:
     with pytest.raises(DomainError, match=message):
         call()
