@@ -1,7 +1,7 @@
 """Counts of tcpcast, tshark's expert information and tcptrace on the same captures, side by side.
 
-``python tests/captures/expert_tools.py CAPTURE...`` prints a row per figure that differs, in the
-form of ``expert_differences.csv``, and a row per capture in which nothing does.
+``python tests/captures/expert_tools.py CAPTURE...`` prints one row per count that differs
+between the programs.
 """
 
 from __future__ import annotations

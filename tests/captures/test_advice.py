@@ -1,4 +1,4 @@
-"""Why a transfer was slow: its limit, what to change first, the gain that models predict."""
+"""Advice for slow transfers: the limit, the first change to make, and its predicted gain."""
 
 from __future__ import annotations
 

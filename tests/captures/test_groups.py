@@ -25,7 +25,7 @@ MS = 1_000_000
 
 
 def flows(count: int, **columns: Any) -> Table:
-    """Flows of 1000 packets in 10 s, each with ten losses; columns replace what is given."""
+    """Return flows of 1000 packets in 10 s with ten losses each; ``columns`` override values."""
     plain: dict[str, Any] = {
         "src": [f"10.0.0.1:{1000 + at}" for at in range(count)],
         "dst": ["10.0.0.2:80"] * count,
@@ -89,8 +89,8 @@ def test_host_is_the_address_without_port() -> None:
     ("starts", "lasting", "active", "together", "most"),
     [
         ([0, 0], [10, 10], 10, 2.0, 2),
-        ([0, 10], [10, 10], 20, 1.0, 1),  # one after the other: not parallel
-        ([0, 30], [10, 10], 20, 1.0, 1),  # and what lies between does not count
+        ([0, 10], [10, 10], 20, 1.0, 1),  # consecutive: not parallel
+        ([0, 30], [10, 10], 20, 1.0, 1),  # the gap does not count
         ([0, 5], [10, 10], 15, 4 / 3, 2),
         ([0, 2], [10, 1], 10, 1.1, 2),
         ([2, 0, 4], [1, 10, 20], 24, 31 / 24, 2),
@@ -111,7 +111,7 @@ def test_only_simultaneous_flows_are_parallel(
 
 def test_losses_of_all_flows_within_one_rtt_are_one_event() -> None:
     table = flows(3, td=[2, 1, 1], to=[0, 0, 1])
-    # 104 and 109 come within 10 ms of 100; 110 does not, and 119.9 within 10 ms of that.
+    # 104 and 109 are within 10 ms of 100; 110 and 119.9 form a second event.
     lost = indications([0, 1, 2, 0, 2], [100, 104, 109, 110, 119.9])
     found = groups(table, lost, by="all", rtt_s=0.010)
     assert found["loss_events"].tolist() == [2]

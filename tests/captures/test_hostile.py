@@ -116,7 +116,7 @@ def all_output(capture: Capture) -> list[str]:
 
 
 def simulated(folder: Path) -> bytes:
-    """Return a capture of one flow with losses, whose times begin 1,000 s after 1970."""
+    """Return a capture of one flow with losses; its timestamps begin at 1,000 s."""
     tables = {
         "network": {"rtt": "50ms", "bottleneck": {"rate": "10mbit", "buffer": "30pkt"}},
         "traffic": {"kind": "bulk", "flows": 1},

@@ -104,7 +104,7 @@ def test_overlapping_requests_are_counted_and_excluded(
     connection = Connection(written, 41_000)
     now = connection.open(0)
     for index in range(6):
-        # Each response answers the request before the last one, as its acknowledgement says.
+        # The acknowledgement of each response shows that it answers the last request but one.
         connection.send(now + 30 * index, 0, size=100)
         last = connection.numbers[0]
         connection.numbers[0] = last - 100

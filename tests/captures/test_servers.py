@@ -98,7 +98,7 @@ def test_forwarding_host_is_analysed_on_one_interface() -> None:
     capture = read("any-forwarding-host")
     row = heaviest(capture)
     table = capture.connections
-    # The kernel's five were read before the sixth, 80 ms before the end.
+    # The kernel counted five: it was read before the sixth, 80 ms before the end.
     assert table["retransmissions"][row] == 6
     assert table["goodput_bps"][row] == pytest.approx(6.0e6, rel=0.02)
     assert any("another interface (2, 51)" in text for text in capture.warnings)

@@ -208,7 +208,7 @@ def test_flows_start_and_stop_with_their_class() -> None:
     scenario = kernel_scenario(**{"class": classes, "traffic": {"kind": "bulk"}})
     flows = measured(scenario).tables["by_flow"]
     assert flows["class"].tolist() == ["always", "between"]
-    # In its second it has a share; alone the other flow uses the whole link.
+    # The flow shares the link for one second; otherwise the other flow uses the whole link.
     assert 1e6 < flows["goodput_bps"][1] < 9.7e6
     assert flows["goodput_bps"].tolist()[0] > 4e6
 

@@ -220,7 +220,7 @@ def test_lone_queue_equals_printed_rounds_and_mean(
 def test_lone_queue_integral_equals_printed_value() -> None:
     queue = lone_queue(path=SPECIAL, size_pkts=347, mean_off_s=5.0, receiver_window_pkts=44)
     assert queue.integral == 11060
-    # Printed 779.9 ms is the fourth round alone, 11025 of the 11060.
+    # The printed 779.9 ms include only the fourth round, 11025 of the 11060.
     on_off_s = 13.31934 + 5
     assert 11025 * 0.036**2 / on_off_s * 1000 == pytest.approx(779.9, abs=0.1)
     assert queue.delay_s * 1000 == pytest.approx(782.4, abs=0.1)
@@ -313,7 +313,7 @@ def test_shared_rate_is_peak_or_equal_share_of_link() -> None:
 
 
 def test_few_sources_have_peak_rate_and_no_queue() -> None:
-    """N <= s: h1 alone, which is the peak rate (note (a) of section 4.1)."""
+    """For N <= s only h1 applies, the peak rate (note (a) of section 4.1)."""
     result = table6(12)
     assert not result.link_runs_short
     assert result.sharing.rate2_bps is None

@@ -70,7 +70,7 @@ def algorithm_1(n: int, p: float, b: float) -> float:
 
 
 def equation_29(n: int, p: float, b: float) -> float:
-    """Eq. (29) with (26), the minus that its second fraction lacks put in, no more than n wait."""
+    """Eq. (29) with (26), with the missing minus of its second fraction; at most n flows wait."""
     d = (2 - n) * p * b + math.sqrt(
         n**2 * p**2 * b**2 - 4 * n * p**2 * b**2 + 4 * p**2 * b**2 + 24 * b * n**2 * p
     )
@@ -98,7 +98,7 @@ def algorithm_2(n: int, pe: float, pr: float, b: float) -> float:
 
 
 def equation_48(n: int, pe: float, pr: float, b: float) -> float:
-    """Eqs. (43), (47), (48); no more than n flows wait."""
+    """Eqs. (43), (47), (48); at most n flows wait."""
     j = min(n, pr / pe)
     root = math.sqrt(
         (n * pe * b * j) ** 2
@@ -128,7 +128,7 @@ def test_per_flow_model_equals_appendix_values_of_algorithm_1(
 
 
 def test_cumulative_model_equals_appendix_values_of_algorithm_2() -> None:
-    # The note has 3228.098 for the first; the printed algorithm gives 3228.0998.
+    # The note prints 3228.098 as the first value; the printed algorithm gives 3228.0998.
     p = np.array([0.001, 0.01, 0.05])
     expected = (3228.0998, 965.761, 271.153)
     np.testing.assert_allclose(cumulative(10, p, 2 * p), expected, rtol=0, atol=5.1e-4)
@@ -169,7 +169,7 @@ def test_algorithm_and_equations_agree_below_5_percent() -> None:
 
 
 def test_cap_of_47_matters_for_large_events() -> None:
-    # Events of 5 packets: capped at 1 the algorithm sends up to 3.7 times what the equation does.
+    # For events of 5 packets, the cap at 1 gives up to 3.7 times the rate of the equation.
     printed, exact = (cumulative(10, 0.05, 0.25, equations=form) for form in (False, True))
     assert float(exact / printed - 1) == pytest.approx(-0.730, abs=5e-4)
     printed, exact = (cumulative(100, 0.01, 0.05, equations=form) for form in (False, True))
@@ -189,7 +189,8 @@ def test_cap_of_47_matters_for_large_events() -> None:
 
 
 def test_timeout_probability_jumps_at_window_3_in_equations_only() -> None:
-    # (27) is 19/27 there, (26) is 1: only the equations jump. w is 3 for n -> oo at p = 12/99.
+    # At w = 3, (27) is 19/27 and (26) is 1, so only the equations jump. For n -> oo, p = 12/99
+    # gives w = 3.
     def probabilities(p: float) -> list[float]:
         models = (
             parallel_throughput(
@@ -228,12 +229,12 @@ def test_one_flow_agrees_with_pftk_at_small_loss() -> None:
         td_only = td_only_rate_pps(rtt_s=RTT, loss_indication_ratio=p)
         own = parallel_td_only_rate_pps(flows=1, rtt_s=RTT, loss_event_ratio=p)
         assert float(own) == pytest.approx(float(td_only), rel=4e-1 * p)
-        # One flow's events are the cumulative flow's: only the share of timeouts differs.
+        # With one flow, both models have the same events and differ only in the timeout share.
         assert float(cumulative(1, p, p)) == pytest.approx(float(per_flow(1, p)), rel=12 * p)
 
 
 @pytest.mark.parametrize("b", [1, 2, 4])
-def test_rate_without_timeouts_tends_to_n_times_the_square_root_formula(b: int) -> None:
+def test_rate_without_timeouts_tends_to_n_times_square_root_rate(b: int) -> None:
     # 6 n^2/sqrt(24 b n^2 p) is n sqrt(3/(2bp)), (20) of PFTK.
     rates = parallel_td_only_rate_pps(
         flows=NS, rtt_s=RTT, loss_event_ratio=1e-12, packets_per_ack=b

@@ -254,7 +254,7 @@ def test_chain_equals_linear_system(p: float, b: int, window_max: int) -> None:
 
 
 def packets_in_rounds(chain: WindowChain, p: float) -> float:
-    """E[Y] in another way: all X rounds, and the k packets of the last, with k from A(w, k)."""
+    """Return E[Y] as the packets of X rounds plus the k packets of the last, k from A(w, k)."""
     kept = 0.0
     for w, share in zip(chain.window_pkts.tolist(), chain.loss_distribution, strict=True):
         k = np.arange(w)

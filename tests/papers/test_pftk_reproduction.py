@@ -202,7 +202,7 @@ def shares() -> list[float]:
 def quick(tmp_path_factory: pytest.TempPathFactory, shares: list[float]) -> Report:
     folder = tmp_path_factory.mktemp("pftk")
     with pytest.MonkeyPatch.context() as patch, without_layout():
-        # No calibration: these tests do not need an accurate p, which is tested above.
+        # These tests need no accurate p, so there is no calibration.
         patch.setattr(traces, "CALIBRATION_ROUNDS", 0)
         return replace(PAPER, quick=BRIEF).reproduce(folder, quick=True, progress=shares.append)
 

@@ -253,7 +253,7 @@ def test_cubic_tolerated_loss_equals_rfc_8312_table_3() -> None:
 
 
 def test_large_arrays_equal_single_values_bit_for_bit() -> None:
-    """Arguments larger than a block that broadcast: a row, a column and single values."""
+    """Broadcast a row, a column and single values to arrays larger than a block."""
     rng = np.random.default_rng(3)
     rtt, p = rng.uniform(0.01, 0.3, (300, 1)), rng.uniform(1e-4, 0.5, 2 * BLOCK // 300)
     result = throughput(rtt_s=rtt, t0_s=[1.0], loss_indication_ratio=p, receiver_window_pkts=20)

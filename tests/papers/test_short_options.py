@@ -1,4 +1,4 @@
-"""Short transfers beyond the paper: effects of the options, by packets and by other methods."""
+"""Options of short transfers beyond the paper, compared with packet simulation."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_ack_timer_explains_most_of_the_error_for_b_of_2(timer: float) -> None:
 
 def test_last_segment_waits_for_ack_timer_if_count_is_odd() -> None:
     timed = replace(DELAYED, delayed_ack_timer_s=0.2)
-    # W0 = 2: an odd last packet. W0 = 1: the first packet, and an odd number of others.
+    # For W0 = 2, a last packet with an odd number waits; for W0 = 1, the first one also waits.
     odd = lossless_latency_s(timed, range(1, 9)) - lossless_latency_s(DELAYED, range(1, 9))
     np.testing.assert_allclose(odd, 0.2 * np.array([1, 0] * 4), atol=1e-12)
     initial_window_1 = replace(timed, initial_window_pkts=1)
@@ -198,7 +198,7 @@ def test_shared_recovery_reduces_the_error(
     error = mean_error(whole, sizes, losses, **path)
     assert error < max_error
     assert error < 0.5 * mean_error(paper, sizes, losses, **path)
-    # Doubling alone removes errors that cancel.
+    # Only doubling the timeouts increases the error, because errors no longer cancel.
     with_backoff = replace(paper, backoff=True)
     assert mean_error(with_backoff, sizes, losses, **path) > mean_error(
         paper, sizes, losses, **path
@@ -302,7 +302,7 @@ def test_latency_grows_linearly_for_large_sizes() -> None:
     whole = expected_latency_s(WHOLE, [500, 1000, 1500], loss=0.02)
     first, second = np.diff(whole)
     assert second == pytest.approx(first, rel=5e-3)  # meshes: less than 0.1 % of the latency
-    # For large windows sharing gains more than the doubled timeouts cost.
+    # For large windows, shared recovery saves more time than doubled timeouts cost.
     assert np.all(whole < expected_latency_s(PAPER, [500, 1000, 1500], loss=0.02))
     assert np.isfinite(conditional_latency_s(WHOLE, 30, max_losses=120)).all()
 

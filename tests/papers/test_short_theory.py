@@ -149,9 +149,7 @@ def test_lossless_latency_is_exact_at_round_ends() -> None:
 
 
 @pytest.mark.parametrize(("size", "loss"), [(1, 0.1), (30, 0.1), (1000, 0.01), (10_000, 0.1)])
-def test_loss_distributions_sum_to_one_and_have_the_mean_of_retransmission(
-    size: int, loss: float
-) -> None:
+def test_loss_distributions_sum_to_one_with_retransmission_mean(size: int, loss: float) -> None:
     k = np.arange(3000)
     for distribution in ("generalised-poisson", "negative-binomial"):
         distribution_of: Any = distribution

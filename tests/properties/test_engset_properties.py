@@ -28,7 +28,7 @@ windows = st.one_of(st.integers(1, 300).map(float), st.just(math.inf))
 
 @st.composite
 def paths(draw: st.DrawFn) -> Path:
-    """Return a path whose round trip holds one to a few hundred packets of the slowest link."""
+    """Return a path with a BDP of one to a few hundred packets at the slowest link."""
     bottleneck = draw(st.floats(1e5, 1e9))
     ingress = bottleneck * draw(st.sampled_from([0.5, 1.0, 10.0, math.inf]))
     egress = bottleneck * draw(st.sampled_from([0.2, 1.0, 100.0, math.inf]))

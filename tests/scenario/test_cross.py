@@ -46,7 +46,7 @@ def test_rates_and_shares_are_converted_to_packets() -> None:
     distribution = process(scenario(NOISE))
     assert distribution["mean"] == pytest.approx(8e6 / 12_000)
     assert distribution["sd"] == pytest.approx(4e6 / 12_000)
-    # 60 s of 10 ms.
+    # 60 s in bins of 10 ms, rounded up to a power of two.
     assert (distribution["bin_ns"], distribution["bins"]) == (10_000_000, 8192)
     assert process(scenario(SOURCES))["peak"] == pytest.approx(3e6 / 12_000 / 20 * 4)
 
@@ -55,7 +55,7 @@ def test_recording_starts_at_first_time_without_period() -> None:
     distribution = process(scenario(RECORDING))
     assert distribution["times_ns"] == [0, 10**9, 3 * 10**9]
     assert distribution["packets"] == [2.0, 0.0, 1500.5 / 1500]
-    # A mean gap of 1.5 s after the last.
+    # The period ends a mean gap of 1.5 s after the last time.
     assert distribution["period_ns"] == 4.5e9
     assert distribution["offset_ns"] is None
     shifted = scenario(RECORDING | {"period": "10s", "offset": "2s"})
@@ -168,7 +168,7 @@ def test_overload_with_unlimited_buffer_is_rejected(queue: str) -> None:
     link = {"rate": "10mbit", "queue": queue}
     tcp = {"receiver_window": 40}
     twice: list[dict[str, Any]] = [NOISE, RECORDING | {"bytes": [2e5, 0, 2e5]}]
-    # 80 % and 7 %.
+    # A load of 80 % and 7 %.
     assert scenario(*twice, network={"rtt": "50ms", "bottleneck": link}, tcp=tcp).warnings() == []
     error = (
         r'cross\.0: cross traffic alone is 112 % of the rate of "bottleneck", with an unlimited '

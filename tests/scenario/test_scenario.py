@@ -425,7 +425,7 @@ def test_repr_summarises_scenario() -> None:
 
 
 def test_key_names_differ_from_union_member_names() -> None:
-    """Such a key is missing in the path of an error: only ``run.transfers`` is an exception.
+    """pydantic would omit such a key from error paths; ``run.transfers`` is the only exception.
 
     Errors in the trace of a rate are reported at the rate.
     """

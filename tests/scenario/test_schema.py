@@ -52,7 +52,7 @@ def tables_within(schema: Any) -> list[dict[str, Any]]:
     return tables
 
 
-def test_every_table_is_closed_and_its_defaults_and_examples_are_valid() -> None:
+def test_every_table_is_closed_with_valid_defaults_and_examples() -> None:
     tables = tables_within(SCHEMA)
     assert len(tables) > 40
     checked = 0
