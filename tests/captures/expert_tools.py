@@ -50,11 +50,11 @@ class Row(NamedTuple):
 
 def of_tcpcast(capture: Path) -> dict[str, int]:
     """Return the sums over all directions with data."""
-    found = tcpcast.trace(capture)
-    table = found.connections
+    capture_stats = tcpcast.trace(capture)
+    table = capture_stats.connections
     return {
         "zero windows": int(table["zero_windows"].sum()),
-        "resets": found.rest.get("reset", 0) + found.rest.get("refused", 0),
+        "resets": capture_stats.rest.get("reset", 0) + capture_stats.rest.get("refused", 0),
         "retransmissions": int(table["retransmissions"].sum()),
         "out of order": int(table["out_of_order"].sum()),
     }

@@ -255,8 +255,11 @@ def test_less_loss_is_limited_by_link_and_receiver_window() -> None:
     full = sentence("loss_recovery", bottleneck_rate_bps=610_000.0, sack=False)
     assert "First enable SACK" in full
     assert "Less loss alone does not increase the rate: the link (610 kbit/s) is the limit" in full
-    held = sentence("congestion_window", w_max_pkts=2.0)
-    assert "Less loss alone does not increase the rate: the receiver's window is the limit" in held
+    window_limited = sentence("congestion_window", w_max_pkts=2.0)
+    assert (
+        "Less loss alone does not increase the rate: the receiver's window is the limit"
+        in window_limited
+    )
 
 
 def test_sender_far_from_pftk_gets_no_prediction() -> None:

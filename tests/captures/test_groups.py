@@ -27,7 +27,7 @@ MS = 1_000_000
 def flows(count: int, **columns: Any) -> Table:
     """Return flows of 1000 packets in 10 s with ten losses each; ``columns`` override values."""
     plain: dict[str, Any] = {
-        "src": [f"10.0.0.1:{1000 + at}" for at in range(count)],
+        "src": [f"10.0.0.1:{1000 + index}" for index in range(count)],
         "dst": ["10.0.0.2:80"] * count,
         "start_s": [0.0] * count,
         "duration_s": [10.0] * count,
@@ -53,7 +53,7 @@ def flows(count: int, **columns: Any) -> Table:
 
 
 def indications(directions: Sequence[int], at_ms: Sequence[float]) -> Table:
-    times = np.array([round(at * MS) for at in at_ms], dtype=np.int64)
+    times = np.array([round(time_ms * MS) for time_ms in at_ms], dtype=np.int64)
     return {
         "direction": np.array(directions, dtype=np.int64),
         "time": times.view("datetime64[ns]"),
@@ -86,7 +86,7 @@ def test_host_is_the_address_without_port() -> None:
 
 
 @pytest.mark.parametrize(
-    ("starts", "lasting", "active", "together", "most"),
+    ("starts", "lasting", "active", "mean_parallel", "max_parallel"),
     [
         ([0, 0], [10, 10], 10, 2.0, 2),
         ([0, 10], [10, 10], 20, 1.0, 1),  # consecutive: not parallel
@@ -97,14 +97,18 @@ def test_host_is_the_address_without_port() -> None:
     ],
 )
 def test_only_simultaneous_flows_are_parallel(
-    starts: list[float], lasting: list[float], active: float, together: float, most: int
+    starts: list[float],
+    lasting: list[float],
+    active: float,
+    mean_parallel: float,
+    max_parallel: int,
 ) -> None:
     count = len(starts)
     table = flows(count, start_s=np.array(starts, float), duration_s=np.array(lasting, float))
     (row,) = [{name: column[0] for name, column in groups(table, NONE, by="all").items()}]
     assert row["active_s"] == pytest.approx(active)
-    assert row["parallel_flows"] == pytest.approx(together)
-    assert row["parallel_flows_max"] == most
+    assert row["parallel_flows"] == pytest.approx(mean_parallel)
+    assert row["parallel_flows_max"] == max_parallel
     assert row["send_rate_pps"] == pytest.approx(1000 * count / active)
     assert row["goodput_bps"] == pytest.approx(8 * 990_000 * count / active)
 
@@ -113,10 +117,10 @@ def test_losses_of_all_flows_within_one_rtt_are_one_event() -> None:
     table = flows(3, td=[2, 1, 1], to=[0, 0, 1])
     # 104 and 109 are within 10 ms of 100; 110 and 119.9 form a second event.
     lost = indications([0, 1, 2, 0, 2], [100, 104, 109, 110, 119.9])
-    found = groups(table, lost, by="all", rtt_s=0.010)
-    assert found["loss_events"].tolist() == [2]
-    assert found["loss_event_ratio_cumulative"].tolist() == [2 / 3000]
-    assert found["loss_indication_ratio"].tolist() == [5 / 3000]
+    result = groups(table, lost, by="all", rtt_s=0.010)
+    assert result["loss_events"].tolist() == [2]
+    assert result["loss_event_ratio_cumulative"].tolist() == [2 / 3000]
+    assert result["loss_indication_ratio"].tolist() == [5 / 3000]
     assert groups(table, lost, by="all")["loss_events"].tolist() == [1], "RTT of 100 ms"
 
 
@@ -129,9 +133,9 @@ def test_groups_count_loss_events_separately() -> None:
 
 def test_loss_events_are_unknown_if_losses_were_not_all_kept() -> None:
     table = flows(2, src=["a:1", "b:1"], td=[2, 1], to=[0, 0])
-    found = groups(table, indications([0, 1], [100, 101]), by="pair")
-    assert np.isnan(found["loss_event_ratio_cumulative"]).tolist() == [True, False]
-    assert np.isnan(found["parallel_cumulative_pps"]).tolist() == [True, False]
+    result = groups(table, indications([0, 1], [100, 101]), by="pair")
+    assert np.isnan(result["loss_event_ratio_cumulative"]).tolist() == [True, False]
+    assert np.isnan(result["parallel_cumulative_pps"]).tolist() == [True, False]
 
 
 def test_lost_packets_are_counted_or_estimated() -> None:

@@ -145,8 +145,8 @@ def test_early_backward_clock_steps_are_accepted(tmp_path: Path) -> None:
     capture = simulated(tmp_path)
     for records in (1, 5, 200):
         for seconds in (1, 8, -8):
-            found = tcpcast.trace(stepped_back(capture, records, seconds))
-            assert all_output(found)
+            result = tcpcast.trace(stepped_back(capture, records, seconds))
+            assert all_output(result)
 
 
 @settings(max_examples=40, deadline=None)

@@ -155,9 +155,9 @@ def test_window_reduction_selects_cubic_or_bbr(tmp_path: Path) -> None:
     _, _, capture = captured(tmp_path, {"traffic.flows": 1})
     for left, word in ((0.5, None), (0.7, "CUBIC"), (0.95, "BBR")):
         capture.connections["window_reduction"] = np.array([left])
-        said = [text for text in replay(capture).warnings if "reduces the window to" in text]
-        assert bool(said) == (word is not None)
-        assert word is None or word in said[0]
+        warnings = [text for text in replay(capture).warnings if "reduces the window to" in text]
+        assert bool(warnings) == (word is not None)
+        assert word is None or word in warnings[0]
 
 
 def test_short_transfer_is_replayed_as_isolated_transfer(tmp_path: Path) -> None:

@@ -237,7 +237,7 @@ def test_two_sizes_share_a_buffer_of_packets_as_in_the_simulator() -> None:
     scenario = kernel_scenario(**{"class": classes, "network": network, "run": run})
     shares = []
     for answer in (measured(scenario), *tcpcast.run(scenario, ["packet"])):
-        large, small = (each["goodput_bps"].value for each in class_metrics(answer).values())
+        large, small = (metrics["goodput_bps"].value for metrics in class_metrics(answer).values())
         shares.append(small / (large + small))
     assert shares[0] == pytest.approx(shares[1], abs=0.2)
     assert max(shares) < 0.5  # a buffer in bytes gives 0.63 to 0.68

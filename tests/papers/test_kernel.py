@@ -43,7 +43,7 @@ def test_interval_of_counts_uses_poisson() -> None:
 
 
 def test_interval_of_percentile_uses_order_statistics() -> None:
-    result = cells.percentile([float(at) for at in range(1, 601)], 0.99)
+    result = cells.percentile([float(index) for index in range(1, 601)], 0.99)
     assert result.mean == 594
     assert 3 <= result.half_width <= 6
 
@@ -196,7 +196,7 @@ def measurements(tmp_path: Path) -> Path:
     folder.mkdir()
     head = "cell,random_loss_prob,size_segs_count,xfer_from_accept_s,total_from_connect_s"
     name = "F5|cubic|20M|60ms|p0|20segs"
-    lines = [f"{name},0.0,20,{0.0970 + at * 1e-6:.6f},0.1875" for at in range(50)]
+    lines = [f"{name},0.0,20,{0.0970 + index * 1e-6:.6f},0.1875" for index in range(50)]
     (folder / "F5_short_transfers.csv").write_text("\n".join([head, *lines]) + "\n")
     return folder
 

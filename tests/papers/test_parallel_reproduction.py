@@ -180,12 +180,12 @@ def test_losses_are_counted_per_flow_and_combined() -> None:
         (1.12, 1, "dropped"),  # second flow: within its RTT; combined: a new event
         (1.2, 1, "retransmitted"),
         (1.21, 0, "dropped"),  # first flow: a new event; combined: within the RTT of 1.12
-        *((2.0 + at, 0, "sent") for at in range(18)),
+        *((2.0 + index, 0, "sent") for index in range(18)),
         (30.0, 0, "timeout"),
     ]
     table = {
-        name: np.array([mark[at] for mark in marks])
-        for at, name in enumerate(("time_s", "flow", "event"))
+        name: np.array([mark[index] for mark in marks])
+        for index, name in enumerate(("time_s", "flow", "event"))
     }
     values = {"send_rate_pps": 10.0, "loss_ratio": 0.3, "rtt_mean_s": 0.1}
     result = by_lost_packets(
@@ -300,7 +300,7 @@ def test_claims_name_models_and_points() -> None:
         assert line["among"] in AMONG
         result = figures.points(line["setting"], QUICK)
         if line["among"] in {"loss", "flows"}:
-            assert any(lowest <= getattr(each, line["among"]) <= highest for each in result)
+            assert any(lowest <= getattr(point, line["among"]) <= highest for point in result)
 
 
 def test_appendix_lists_both_algorithms_at_three_losses() -> None:

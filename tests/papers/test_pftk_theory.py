@@ -258,8 +258,8 @@ def test_large_arrays_equal_single_values_bit_for_bit() -> None:
     rtt, p = rng.uniform(0.01, 0.3, (300, 1)), rng.uniform(1e-4, 0.5, 2 * BLOCK // 300)
     result = throughput(rtt_s=rtt, t0_s=[1.0], loss_indication_ratio=p, receiver_window_pkts=20)
     rows = [
-        throughput(rtt_s=each, t0_s=1.0, loss_indication_ratio=p, receiver_window_pkts=20)
-        for each in rtt[:, 0]
+        throughput(rtt_s=rtt_s, t0_s=1.0, loss_indication_ratio=p, receiver_window_pkts=20)
+        for rtt_s in rtt[:, 0]
     ]
     for name in ("rate_pps", "window_pkts", "timeout_probability", "window_limited"):
         assert np.array_equal(getattr(result, name), [getattr(row, name) for row in rows])

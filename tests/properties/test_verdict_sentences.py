@@ -93,7 +93,7 @@ def test_classes_differ_only_if_their_intervals_are_disjoint(a: Metric, b: Metri
 @given(st.lists(METRIC, min_size=2, max_size=6))
 def test_ends_of_a_sweep_differ_only_if_their_intervals_are_disjoint(rows: list[Metric]) -> None:
     table: dict[str, Any] = {
-        "network.rtt": [f"{10 * at}ms" for at in range(len(rows))],
+        "network.rtt": [f"{10 * index}ms" for index in range(len(rows))],
         "engine": ["packet"] * len(rows),
         "goodput_bps": [row.value for row in rows],
         "goodput_bps_low": [row.low for row in rows],

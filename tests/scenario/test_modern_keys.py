@@ -152,8 +152,8 @@ def test_unsupported_keys_of_stack_are_rejected(changes: dict[str, Any], line: s
 def classes(top: dict[str, Any], *tables: dict[str, Any] | None) -> Scenario:
     """Build a scenario with one class of one flow per TCP table."""
     entries = [
-        {"name": f"class-{at}", "flows": 1} | ({} if table is None else {"tcp": table})
-        for at, table in enumerate(tables)
+        {"name": f"class-{index}", "flows": 1} | ({} if table is None else {"tcp": table})
+        for index, table in enumerate(tables)
     ]
     return Scenario.from_dict(BASE | {"traffic": {"kind": "bulk"}, "tcp": top, "class": entries})
 
